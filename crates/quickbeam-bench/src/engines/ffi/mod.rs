@@ -1,0 +1,92 @@
+//! Hand-written declarations of the C libraries that are measured, loaded at run time.
+//!
+//! They are loaded rather than linked so that building Quickbeam needs none of them. All unsafe
+//! code of this crate is in this folder: each module wraps what one adapter needs in safe types,
+//! and the adapters themselves contain none.
+
+pub mod bdb;
+pub mod bdb_layout;
+pub mod lmdb;
+pub mod rocksdb;
+pub mod sqlite;
+pub mod wiredtiger;
+
+use anyhow::{Result, anyhow};
+use libloading::Library;
+
+/// Where a library is looked for and what brings it.
+pub struct Source {
+    /// Environment variable that names another file to load.
+    pub variable: &'static str,
+    /// File names in the order in which they are tried.
+    pub files: &'static [&'static str],
+    /// The Debian package that contains it.
+    pub package: &'static str,
+}
+
+impl Source {
+    /// Loads the library, or says what to install.
+    pub fn load(&self) -> Result<Library> {
+        if let Ok(file) = std::env::var(self.variable) {
+            return open(&file).map_err(|e| anyhow!("{}={file}: {e}", self.variable));
+        }
+        for file in self.files {
+            if let Ok(library) = open(file) {
+                return Ok(library);
+            }
+        }
+        Err(anyhow!(
+            "{} is not installed (Debian package {}; or name the file in {})",
+            self.files[0],
+            self.package,
+            self.variable
+        ))
+    }
+}
+
+/// The release in the name of a loaded file, as in `7.8.3` of `librocksdb.so.7.8.3`.
+fn loaded_release(prefix: &str) -> String {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    maps.lines()
+        .filter_map(|line| line.rsplit('/').next()?.strip_prefix(prefix))
+        .next()
+        .unwrap_or("unknown")
+        .to_owned()
+}
+
+#[allow(unsafe_code)]
+fn open(file: &str) -> Result<Library, libloading::Error> {
+    // SAFETY: loading runs the library's initializers. These are published database libraries
+    // whose initializers only set up their own state.
+    unsafe { Library::new(file) }
+}
+
+/// Declares a struct of C functions and a loader that looks each of them up by name.
+macro_rules! functions {
+    ($(#[$meta:meta])* struct $name:ident { $($function:ident: fn($($argument:ty),* $(,)?) $(-> $result:ty)?;)* }) => {
+        $(#[$meta])*
+        struct $name {
+            $($function: unsafe extern "C" fn($($argument),*) $(-> $result)?,)*
+            // Kept to the last field: the functions live as long as the library stays loaded.
+            _library: libloading::Library,
+        }
+
+        impl $name {
+            fn load(library: libloading::Library) -> anyhow::Result<Self> {
+                // SAFETY: each type above is the declaration of that function in the library's
+                // header, and the function pointers are dropped together with the library.
+                unsafe {
+                    Ok($name {
+                        $($function: *library
+                            .get::<unsafe extern "C" fn($($argument),*) $(-> $result)?>(
+                                concat!(stringify!($function), "\0").as_bytes(),
+                            )
+                            .map_err(|e| anyhow::anyhow!("{e}"))?,)*
+                        _library: library,
+                    })
+                }
+            }
+        }
+    };
+}
+use functions;

@@ -1,0 +1,223 @@
+//! SQLite 3.
+#![allow(unsafe_code)]
+
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ptr;
+use std::slice;
+use std::sync::Arc;
+
+use anyhow::{Result, bail};
+
+use super::{Source, functions};
+use crate::engine::{OpError, OpResult};
+
+const SOURCE: Source = Source {
+    variable: "QUICKBEAM_BENCH_SQLITE",
+    files: &["libsqlite3.so.0"],
+    package: "libsqlite3-0",
+};
+
+const OK: c_int = 0;
+const BUSY: c_int = 5;
+const ROW: c_int = 100;
+const DONE: c_int = 101;
+const OPEN_READWRITE: c_int = 0x2;
+const OPEN_CREATE: c_int = 0x4;
+const OPEN_NOMUTEX: c_int = 0x8000;
+const PREPARE_PERSISTENT: u32 = 1;
+
+type Handle = *mut c_void;
+type Destructor = *const c_void;
+
+functions! {
+    struct Functions {
+        sqlite3_libversion: fn() -> *const c_char;
+        sqlite3_open_v2: fn(*const c_char, *mut Handle, c_int, *const c_char) -> c_int;
+        sqlite3_close: fn(Handle) -> c_int;
+        sqlite3_errmsg: fn(Handle) -> *const c_char;
+        sqlite3_prepare_v3: fn(Handle, *const c_char, c_int, u32, *mut Handle, *mut *const c_char) -> c_int;
+        sqlite3_bind_blob: fn(Handle, c_int, *const c_void, c_int, Destructor) -> c_int;
+        sqlite3_step: fn(Handle) -> c_int;
+        sqlite3_reset: fn(Handle) -> c_int;
+        sqlite3_finalize: fn(Handle) -> c_int;
+        sqlite3_column_blob: fn(Handle, c_int) -> *const c_void;
+        sqlite3_column_bytes: fn(Handle, c_int) -> c_int;
+        sqlite3_changes: fn(Handle) -> c_int;
+    }
+}
+
+/// The loaded library.
+pub struct Library {
+    functions: Functions,
+    version: String,
+}
+
+impl Library {
+    /// Loads SQLite 3.
+    pub fn load() -> Result<Arc<Library>> {
+        let functions = Functions::load(SOURCE.load()?)?;
+        // SAFETY: returns a static C string.
+        let version = unsafe { CStr::from_ptr((functions.sqlite3_libversion)()) };
+        let version = version.to_string_lossy().into_owned();
+        Ok(Arc::new(Library { functions, version }))
+    }
+
+    /// The release, as in `3.40.1`.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+}
+
+/// `sqlite3` with its prepared statements, used by one thread at a time.
+pub struct Connection {
+    library: Arc<Library>,
+    raw: Handle,
+    statements: Vec<Handle>,
+}
+
+// SAFETY: opened without a mutex, a connection may move between threads as long as one at a time
+// uses it and its statements. It owns them all, hands none out, and is not Sync.
+unsafe impl Send for Connection {}
+
+/// Names a prepared statement of the connection that made it.
+#[derive(Clone, Copy)]
+pub struct Statement(usize);
+
+/// The row that a statement stands on.
+pub struct Row<'c> {
+    connection: &'c Connection,
+    statement: Handle,
+}
+
+impl Connection {
+    /// Opens or creates the database `name`, a path or `:memory:`.
+    pub fn open(library: &Arc<Library>, name: &str) -> Result<Connection> {
+        let mut raw = ptr::null_mut();
+        let path = CString::new(name)?;
+        let flags = OPEN_READWRITE | OPEN_CREATE | OPEN_NOMUTEX;
+        // SAFETY: a C string that outlives the call, a valid out pointer, the default VFS.
+        let code = unsafe {
+            (library.functions.sqlite3_open_v2)(path.as_ptr(), &mut raw, flags, ptr::null())
+        };
+        // Made before the check because the handle must be closed even when opening failed.
+        let connection = Connection { library: Arc::clone(library), raw, statements: Vec::new() };
+        connection.check(code, name)?;
+        Ok(connection)
+    }
+
+    /// Prepares a statement that will be used many times.
+    pub fn prepare(&mut self, sql: &str) -> Result<Statement> {
+        let mut raw = ptr::null_mut();
+        let text = CString::new(sql)?;
+        // SAFETY: a live connection, a C string that outlives the call, valid out pointers.
+        let code = unsafe {
+            (self.library.functions.sqlite3_prepare_v3)(
+                self.raw,
+                text.as_ptr(),
+                -1,
+                PREPARE_PERSISTENT,
+                &mut raw,
+                ptr::null_mut(),
+            )
+        };
+        self.check(code, sql)?;
+        self.statements.push(raw);
+        Ok(Statement(self.statements.len() - 1))
+    }
+
+    /// Runs statements once.
+    pub fn execute(&mut self, sql: &str) -> Result<()> {
+        let statement = self.prepare(sql)?;
+        let outcome = self.rows(statement, &[], |_| {});
+        let raw = self.statements.pop().expect("prepared above");
+        // SAFETY: not used again.
+        unsafe { (self.library.functions.sqlite3_finalize)(raw) };
+        match outcome {
+            Ok(()) => Ok(()),
+            Err(OpError::Failed(error)) => Err(error.context(sql.to_owned())),
+            Err(OpError::Retry) => bail!("SQLite: {sql}: the database is locked"),
+        }
+    }
+
+    /// Runs a statement that returns no rows.
+    pub fn run(&self, statement: Statement, parameters: &[&[u8]]) -> OpResult {
+        self.rows(statement, parameters, |_| {})
+    }
+
+    /// Binds blobs to the parameters, runs the statement and hands each row to `visit`.
+    pub fn rows(
+        &self,
+        statement: Statement,
+        parameters: &[&[u8]],
+        mut visit: impl FnMut(Row<'_>),
+    ) -> OpResult {
+        let f = &self.library.functions;
+        let statement = self.statements[statement.0];
+        for (i, bytes) in parameters.iter().enumerate() {
+            // SAFETY: SQLITE_STATIC (a null destructor) promises that the bytes outlive the run of
+            // the statement: it is reset before this function returns, and every parameter is
+            // bound anew before it runs again.
+            let code = unsafe {
+                let (data, size) = (bytes.as_ptr().cast(), bytes.len() as c_int);
+                (f.sqlite3_bind_blob)(statement, i as c_int + 1, data, size, ptr::null())
+            };
+            self.check(code, "bind")?;
+        }
+        let outcome = loop {
+            // SAFETY: a live statement of this connection.
+            match unsafe { (f.sqlite3_step)(statement) } {
+                ROW => visit(Row { connection: self, statement }),
+                DONE => break Ok(()),
+                BUSY => break Err(OpError::Retry),
+                code => break Ok(self.check(code, "step")?),
+            }
+        };
+        // SAFETY: a live statement. The code repeats the error of `step`.
+        unsafe { (f.sqlite3_reset)(statement) };
+        outcome
+    }
+
+    /// Rows changed by the last statement.
+    pub fn changes(&self) -> i32 {
+        // SAFETY: a live connection.
+        unsafe { (self.library.functions.sqlite3_changes)(self.raw) }
+    }
+
+    fn check(&self, code: c_int, what: &str) -> Result<()> {
+        if code == OK {
+            return Ok(());
+        }
+        // SAFETY: returns a C string, also for a connection that failed to open.
+        let text = unsafe { CStr::from_ptr((self.library.functions.sqlite3_errmsg)(self.raw)) };
+        bail!("SQLite: {what}: {} (code {code})", text.to_string_lossy())
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        // SAFETY: neither the statements nor the connection are used again.
+        unsafe {
+            for &statement in &self.statements {
+                (self.library.functions.sqlite3_finalize)(statement);
+            }
+            (self.library.functions.sqlite3_close)(self.raw);
+        }
+    }
+}
+
+impl Row<'_> {
+    /// The blob in `column`.
+    pub fn blob(&self, column: c_int) -> &[u8] {
+        let f = &self.connection.library.functions;
+        // SAFETY: the pointer is valid until the statement moves on, which cannot happen while
+        // `visit` runs, and the row does not outlive that call. Null means an empty blob.
+        unsafe {
+            let data = (f.sqlite3_column_blob)(self.statement, column);
+            let size = (f.sqlite3_column_bytes)(self.statement, column);
+            if data.is_null() {
+                return &[];
+            }
+            slice::from_raw_parts(data.cast(), size as usize)
+        }
+    }
+}

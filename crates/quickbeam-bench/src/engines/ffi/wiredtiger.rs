@@ -1,0 +1,432 @@
+//! WiredTiger 3.2 (Debian) and 11 (current): its handles are C structures full of function pointers.
+//!
+//! As with Berkeley DB, a method is read from its offset in the handle; the offsets of the cursor
+//! and of the session differ between the two releases, and every other release is refused.
+#![allow(unsafe_code)]
+
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::marker::PhantomData;
+use std::path::Path;
+use std::ptr;
+use std::slice;
+use std::sync::Arc;
+
+use anyhow::{Result, bail};
+
+use super::{Source, functions};
+use crate::engine::{OpError, OpResult};
+
+const SOURCE: Source = Source {
+    variable: "QUICKBEAM_BENCH_WIREDTIGER",
+    files: &["libwiredtiger.so.11.3.1", "libwiredtiger.so.0"],
+    package: "libwiredtiger0",
+};
+
+const ROLLBACK: c_int = -31800;
+const NOTFOUND: c_int = -31803;
+
+type Handle = *mut c_void;
+type Method = unsafe extern "C" fn(Handle) -> c_int;
+type MethodText = unsafe extern "C" fn(Handle, *const c_char) -> c_int;
+type Set = unsafe extern "C" fn(Handle, ...);
+type Get = unsafe extern "C" fn(Handle, ...) -> c_int;
+
+/// Offsets of the methods that are used.
+struct Layout {
+    connection_close: usize,
+    open_session: usize,
+    session_close: usize,
+    open_cursor: usize,
+    create: usize,
+    begin: usize,
+    commit: usize,
+    rollback: usize,
+    checkpoint: usize,
+    get_key: usize,
+    get_value: usize,
+    set_key: usize,
+    set_value: usize,
+    next: usize,
+    reset: usize,
+    search: usize,
+    insert: usize,
+    remove: usize,
+}
+
+/// Release 3.2.1, from its `wiredtiger.h`, on a 64-bit system.
+const LAYOUT_3_2: Layout = Layout {
+    connection_close: 16,
+    open_session: 64,
+    session_close: 16,
+    open_cursor: 40,
+    create: 56,
+    begin: 168,
+    commit: 176,
+    rollback: 192,
+    checkpoint: 216,
+    get_key: 32,
+    get_value: 40,
+    set_key: 48,
+    set_value: 56,
+    next: 80,
+    reset: 96,
+    search: 104,
+    insert: 120,
+    remove: 144,
+};
+
+/// Release 11.3.1, likewise.
+const LAYOUT_11_3: Layout = Layout {
+    connection_close: 0,
+    open_session: 56,
+    session_close: 16,
+    open_cursor: 40,
+    create: 64,
+    begin: 152,
+    commit: 160,
+    rollback: 176,
+    checkpoint: 208,
+    get_key: 32,
+    get_value: 40,
+    set_key: 56,
+    set_value: 64,
+    next: 88,
+    reset: 104,
+    search: 112,
+    insert: 128,
+    remove: 152,
+};
+
+/// `WT_ITEM`: a key or a value. The three members after `size` belong to WiredTiger.
+#[repr(C)]
+struct Item {
+    data: *const c_void,
+    size: usize,
+    internal: [usize; 3],
+}
+
+impl Item {
+    fn input(bytes: &[u8]) -> Item {
+        Item { data: bytes.as_ptr().cast(), size: bytes.len(), internal: [0; 3] }
+    }
+
+    fn empty() -> Item {
+        Item { data: ptr::null(), size: 0, internal: [0; 3] }
+    }
+
+    /// # Safety
+    /// The item must have been filled in by a cursor that has not moved since.
+    unsafe fn bytes(&self) -> &[u8] {
+        if self.size == 0 {
+            return &[];
+        }
+        // SAFETY: by the contract above.
+        unsafe { slice::from_raw_parts(self.data.cast(), self.size) }
+    }
+}
+
+functions! {
+    struct Functions {
+        wiredtiger_version: fn(*mut c_int, *mut c_int, *mut c_int) -> *const c_char;
+        wiredtiger_strerror: fn(c_int) -> *const c_char;
+        wiredtiger_open: fn(*const c_char, *const c_void, *const c_char, *mut Handle) -> c_int;
+    }
+}
+
+/// The loaded library.
+pub struct Library {
+    functions: Functions,
+    layout: &'static Layout,
+    version: String,
+}
+
+impl Library {
+    /// Loads WiredTiger and refuses releases whose layout is not known.
+    pub fn load() -> Result<Arc<Library>> {
+        let functions = Functions::load(SOURCE.load()?)?;
+        let (mut major, mut minor, mut patch) = (0, 0, 0);
+        // SAFETY: three valid out pointers.
+        unsafe { (functions.wiredtiger_version)(&mut major, &mut minor, &mut patch) };
+        let layout = match (major, minor) {
+            (3, 2) if cfg!(target_pointer_width = "64") => &LAYOUT_3_2,
+            (11, 3) if cfg!(target_pointer_width = "64") => &LAYOUT_11_3,
+            _ => bail!("WiredTiger 3.2 or 11.3 is needed, {major}.{minor}.{patch} was found"),
+        };
+        Ok(Arc::new(Library { functions, layout, version: format!("{major}.{minor}.{patch}") }))
+    }
+
+    /// The release, as in `3.2.1`.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    fn check(&self, code: c_int, what: &str) -> Result<()> {
+        if code == 0 {
+            return Ok(());
+        }
+        // SAFETY: returns a C string for every code.
+        let text = unsafe { CStr::from_ptr((self.functions.wiredtiger_strerror)(code)) };
+        bail!("WiredTiger: {what}: {}", text.to_string_lossy())
+    }
+
+    fn op(&self, code: c_int, what: &str) -> OpResult {
+        match code {
+            ROLLBACK => Err(OpError::Retry),
+            other => Ok(self.check(other, what)?),
+        }
+    }
+}
+
+/// Reads the method at `offset` of the structure that `handle` points to.
+///
+/// # Safety
+/// `handle` must be a live handle of the release whose layout is used and `F` the member's type.
+unsafe fn method<F: Copy>(handle: Handle, offset: usize) -> F {
+    const { assert!(size_of::<F>() == size_of::<usize>()) };
+    // SAFETY: by the contract above the member is there and has this type.
+    unsafe { handle.cast::<u8>().add(offset).cast::<F>().read() }
+}
+
+/// `WT_CONNECTION`.
+pub struct Connection {
+    library: Arc<Library>,
+    raw: Handle,
+}
+
+// SAFETY: a connection may be used by several threads at once; sessions stay in theirs.
+unsafe impl Send for Connection {}
+// SAFETY: as above.
+unsafe impl Sync for Connection {}
+
+impl Connection {
+    /// Opens the database in `directory`.
+    pub fn open(library: &Arc<Library>, directory: &Path, config: &str) -> Result<Connection> {
+        let home = CString::new(directory.as_os_str().as_encoded_bytes())?;
+        let config = CString::new(config)?;
+        let mut raw = ptr::null_mut();
+        // SAFETY: C strings that outlive the call, no event handler, a valid out pointer.
+        let code = unsafe {
+            (library.functions.wiredtiger_open)(
+                home.as_ptr(),
+                ptr::null(),
+                config.as_ptr(),
+                &mut raw,
+            )
+        };
+        library.check(code, "open")?;
+        Ok(Connection { library: Arc::clone(library), raw })
+    }
+
+    /// Opens a session for the calling thread.
+    pub fn session(&self, config: &str) -> Result<Session<'_>> {
+        type Open = unsafe extern "C" fn(
+            Handle,
+            *const c_void,
+            *const c_char,
+            *mut Handle,
+        ) -> c_int;
+        let config = CString::new(config)?;
+        let mut raw = ptr::null_mut();
+        // SAFETY: open_session, a C string that outlives the call, a valid out pointer.
+        let code = unsafe {
+            method::<Open>(self.raw, self.library.layout.open_session)(
+                self.raw,
+                ptr::null(),
+                config.as_ptr(),
+                &mut raw,
+            )
+        };
+        self.library.check(code, "open session")?;
+        Ok(Session { connection: self, raw, cursor: ptr::null_mut(), _not_send: PhantomData })
+    }
+
+    /// Closes the connection.
+    pub fn close(mut self) -> Result<()> {
+        let library = Arc::clone(&self.library);
+        library.check(self.close_raw(), "close")
+    }
+
+    fn close_raw(&mut self) -> c_int {
+        let raw = std::mem::replace(&mut self.raw, ptr::null_mut());
+        if raw.is_null() {
+            return 0;
+        }
+        // SAFETY: sessions borrow the connection, so none is in use; not used again.
+        unsafe { method::<MethodText>(raw, self.library.layout.connection_close)(raw, ptr::null()) }
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.close_raw();
+    }
+}
+
+/// `WT_SESSION` with a cursor on its one table.
+pub struct Session<'c> {
+    connection: &'c Connection,
+    raw: Handle,
+    /// Null until [`Session::open_table`]; closed together with the session.
+    cursor: Handle,
+    _not_send: PhantomData<*mut ()>,
+}
+
+impl Session<'_> {
+    fn library(&self) -> &Library {
+        &self.connection.library
+    }
+
+    fn call(&self, offset: usize, config: Option<&CStr>) -> c_int {
+        let config = config.map_or(ptr::null(), CStr::as_ptr);
+        // SAFETY: every caller names a method of type int (WT_SESSION *, const char *).
+        unsafe { method::<MethodText>(self.raw, offset)(self.raw, config) }
+    }
+
+    /// Creates the table `uri` unless it is there.
+    pub fn create(&self, uri: &str, config: &str) -> Result<()> {
+        type Create = unsafe extern "C" fn(Handle, *const c_char, *const c_char) -> c_int;
+        let (uri, config) = (CString::new(uri)?, CString::new(config)?);
+        // SAFETY: create, C strings that outlive the call.
+        let code = unsafe {
+            method::<Create>(self.raw, self.library().layout.create)(
+                self.raw,
+                uri.as_ptr(),
+                config.as_ptr(),
+            )
+        };
+        self.library().check(code, "create table")
+    }
+
+    /// Opens the cursor that all operations use.
+    pub fn open_table(&mut self, uri: &str) -> Result<()> {
+        type Open = unsafe extern "C" fn(
+            Handle,
+            *const c_char,
+            Handle,
+            *const c_char,
+            *mut Handle,
+        ) -> c_int;
+        let uri = CString::new(uri)?;
+        let mut cursor = ptr::null_mut();
+        // SAFETY: open_cursor, a C string that outlives the call, a valid out pointer.
+        let code = unsafe {
+            method::<Open>(self.raw, self.library().layout.open_cursor)(
+                self.raw,
+                uri.as_ptr(),
+                ptr::null_mut(),
+                ptr::null(),
+                &mut cursor,
+            )
+        };
+        self.library().check(code, "open cursor")?;
+        self.cursor = cursor;
+        Ok(())
+    }
+
+    /// Begins a transaction at snapshot isolation.
+    pub fn begin(&self) -> OpResult {
+        let code = self.call(self.library().layout.begin, Some(c"isolation=snapshot"));
+        self.library().op(code, "begin")
+    }
+
+    /// Commits with the durability of the connection.
+    pub fn commit(&self) -> OpResult {
+        self.library().op(self.call(self.library().layout.commit, None), "commit")
+    }
+
+    /// Gives the transaction up.
+    pub fn rollback(&self) -> Result<()> {
+        self.library().check(self.call(self.library().layout.rollback, None), "rollback")
+    }
+
+    /// Writes a checkpoint.
+    pub fn checkpoint(&self) -> Result<()> {
+        self.library().check(self.call(self.library().layout.checkpoint, None), "checkpoint")
+    }
+
+    /// The cursor; a panic rather than a crash when there is none.
+    fn cursor(&self) -> Handle {
+        assert!(!self.cursor.is_null(), "open_table comes before every operation");
+        self.cursor
+    }
+
+    fn cursor_call(&self, offset: usize) -> c_int {
+        // SAFETY: every caller names a method of type int (WT_CURSOR *).
+        unsafe { method::<Method>(self.cursor(), offset)(self.cursor) }
+    }
+
+    fn set(&self, offset: usize, item: &Item) {
+        // SAFETY: set_key or set_value; for format `u` it takes a pointer to an item, whose bytes
+        // the caller keeps alive until the cursor has been used.
+        unsafe { method::<Set>(self.cursor(), offset)(self.cursor, ptr::from_ref(item)) }
+    }
+
+    fn take(&self, offset: usize, item: &mut Item) -> Result<()> {
+        // SAFETY: get_key or get_value; for format `u` it fills in an item.
+        let code =
+            unsafe { method::<Get>(self.cursor(), offset)(self.cursor, ptr::from_mut(item)) };
+        self.library().check(code, "get")
+    }
+
+    /// Copies the value of `key` into `value`.
+    pub fn get(&mut self, key: &[u8], value: &mut Vec<u8>) -> OpResult<bool> {
+        let layout = self.library().layout;
+        let (key, mut found) = (Item::input(key), Item::empty());
+        value.clear();
+        self.set(layout.set_key, &key);
+        match self.cursor_call(layout.search) {
+            NOTFOUND => Ok(false),
+            code => {
+                self.library().op(code, "search")?;
+                self.take(layout.get_value, &mut found)?;
+                // SAFETY: filled in just now, and the cursor has not moved.
+                value.extend_from_slice(unsafe { found.bytes() });
+                Ok(true)
+            }
+        }
+    }
+
+    /// Inserts or replaces.
+    pub fn put(&mut self, key: &[u8], value: &[u8]) -> OpResult {
+        let layout = self.library().layout;
+        let (key, value) = (Item::input(key), Item::input(value));
+        self.set(layout.set_key, &key);
+        self.set(layout.set_value, &value);
+        self.library().op(self.cursor_call(layout.insert), "insert")
+    }
+
+    /// Deletes.
+    pub fn delete(&mut self, key: &[u8]) -> OpResult {
+        let layout = self.library().layout;
+        let key = Item::input(key);
+        self.set(layout.set_key, &key);
+        self.library().op(self.cursor_call(layout.remove), "remove")
+    }
+
+    /// Visits every record in key order.
+    pub fn scan(&mut self, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<()> {
+        let layout = self.library().layout;
+        self.library().check(self.cursor_call(layout.reset), "reset")?;
+        loop {
+            match self.cursor_call(layout.next) {
+                NOTFOUND => return Ok(()),
+                code => self.library().check(code, "next")?,
+            }
+            let (mut key, mut value) = (Item::empty(), Item::empty());
+            self.take(layout.get_key, &mut key)?;
+            self.take(layout.get_value, &mut value)?;
+            // SAFETY: both filled in just now, and the cursor has not moved.
+            unsafe { visit(key.bytes(), value.bytes()) };
+        }
+    }
+}
+
+impl Drop for Session<'_> {
+    fn drop(&mut self) {
+        // SAFETY: close takes the cursor with it; neither is used again.
+        unsafe {
+            let close = self.library().layout.session_close;
+            method::<MethodText>(self.raw, close)(self.raw, ptr::null());
+        }
+    }
+}

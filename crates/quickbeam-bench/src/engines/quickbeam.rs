@@ -1,0 +1,243 @@
+//! Quickbeam itself: Data Store in mode `ds`, Transactional Data Store at the four durability
+//! levels in the others.
+
+use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
+
+use anyhow::{Result, anyhow};
+use quickbeam::{
+    DataStore, Database, Durability, Environment, Options, StoreDatabase, Transaction,
+};
+
+use crate::engine::{
+    Engine, Instance, Mode, OpError, OpResult, ReadWork, Reader, Session, Setup, Support, WriteWork,
+    Writer,
+};
+
+const DATABASE: &str = "kv";
+
+/// The adapter.
+pub struct Quickbeam;
+
+impl Engine for Quickbeam {
+    fn name(&self) -> &'static str {
+        "quickbeam"
+    }
+
+    fn version(&self) -> Result<String> {
+        Ok(env!("CARGO_PKG_VERSION").to_owned())
+    }
+
+    fn supports(&self, mode: Mode, threads: usize) -> Support {
+        match mode {
+            Mode::Ds if threads > 1 => Support::No("Data Store has one owner"),
+            _ => Support::Yes,
+        }
+    }
+
+    fn replays_log(&self) -> bool {
+        true
+    }
+
+    fn open(&self, setup: &Setup) -> Result<Box<dyn Instance>> {
+        let durability = match setup.mode {
+            Mode::Ds | Mode::Sync | Mode::Ramdisk => Durability::Sync,
+            Mode::Wns => Durability::WriteNoSync,
+            Mode::Ns => Durability::NoSync,
+            Mode::InMem => Durability::InMemory,
+        };
+        let mut options = Options::default();
+        options.cache_size = usize::try_from(setup.cache_bytes)?;
+        options.log_buffer = usize::try_from(setup.log_buffer_bytes)?;
+        options.durability = durability;
+        if !setup.automatic_checkpoints {
+            options.checkpoint_bytes = u64::MAX;
+            options.checkpoint_interval = Duration::MAX;
+        }
+        let page_size = options.page_size;
+        if setup.mode == Mode::Ds {
+            let mut store = DataStore::open(&setup.directory, options)?;
+            let database = store.open_or_create_database(DATABASE)?;
+            let settings = format!("Data Store, {page_size}-byte pages");
+            return Ok(Box::new(Store { store: Mutex::new(store), database, settings }));
+        }
+        let environment = Environment::open(&setup.directory, options)?;
+        let database = environment.open_or_create_database(DATABASE)?;
+        let settings = format!("serializable, {durability}, {page_size}-byte pages");
+        Ok(Box::new(Open { environment, database, settings }))
+    }
+}
+
+/// What the caller can do about an error of the engine.
+fn classify(error: quickbeam::Error) -> OpError {
+    if error.is_retryable() { OpError::Retry } else { OpError::Failed(error.into()) }
+}
+
+/// An open Transactional Data Store.
+struct Open {
+    environment: Environment,
+    database: Database,
+    settings: String,
+}
+
+impl Instance for Open {
+    fn settings(&self) -> String {
+        self.settings.clone()
+    }
+
+    fn session(&self) -> Result<Box<dyn Session + '_>> {
+        Ok(Box::new(Handle { environment: &self.environment, database: self.database.clone() }))
+    }
+
+    fn checkpoint(&self) -> Result<()> {
+        Ok(self.environment.checkpoint()?)
+    }
+
+    fn close(self: Box<Self>) -> Result<()> {
+        drop(self.database);
+        Ok(self.environment.close()?)
+    }
+}
+
+/// One thread's database handle.
+struct Handle<'e> {
+    environment: &'e Environment,
+    database: Database,
+}
+
+/// The handle inside a transaction.
+struct Inside<'a> {
+    database: &'a Database,
+    transaction: Transaction,
+}
+
+impl Session for Handle<'_> {
+    fn read(&mut self, work: &mut ReadWork<'_>) -> OpResult {
+        let transaction = self.environment.begin_read().map_err(classify)?;
+        let mut inside = Inside { database: &self.database, transaction };
+        work(&mut inside)?;
+        inside.transaction.commit().map_err(classify)
+    }
+
+    fn write(&mut self, work: &mut WriteWork<'_>) -> OpResult {
+        let transaction = self.environment.begin().map_err(classify)?;
+        let mut inside = Inside { database: &self.database, transaction };
+        work(&mut inside)?;
+        inside.transaction.commit().map_err(classify)
+    }
+
+    fn scan(&mut self, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<()> {
+        let transaction = self.environment.begin_read()?;
+        let mut cursor = self.database.cursor(&transaction)?;
+        let mut found = cursor.first()?;
+        while found {
+            visit(cursor.key(), cursor.value());
+            found = cursor.next()?;
+        }
+        Ok(())
+    }
+}
+
+impl Reader for Inside<'_> {
+    fn get(&mut self, key: &[u8], value: &mut Vec<u8>) -> OpResult<bool> {
+        self.database.get_into(&self.transaction, key, value).map_err(classify)
+    }
+}
+
+impl Writer for Inside<'_> {
+    fn insert(&mut self, key: &[u8], value: &[u8]) -> OpResult {
+        self.database.put(&self.transaction, key, value).map_err(classify)
+    }
+
+    fn update(&mut self, key: &[u8], value: &[u8]) -> OpResult {
+        self.database.put(&self.transaction, key, value).map_err(classify)
+    }
+
+    fn delete(&mut self, key: &[u8]) -> OpResult {
+        match self.database.delete(&self.transaction, key).map_err(classify)? {
+            true => Ok(()),
+            false => Err(anyhow!("no record to delete").into()),
+        }
+    }
+}
+
+/// An open Data Store.
+struct Store {
+    store: Mutex<DataStore>,
+    database: StoreDatabase,
+    settings: String,
+}
+
+impl Store {
+    fn owner(&self) -> Result<MutexGuard<'_, DataStore>> {
+        self.store.try_lock().map_err(|_| anyhow!("the Data Store is in use"))
+    }
+}
+
+impl Instance for Store {
+    fn settings(&self) -> String {
+        self.settings.clone()
+    }
+
+    fn session(&self) -> Result<Box<dyn Session + '_>> {
+        // The lock is held as long as the session lives: nothing is locked for an operation.
+        Ok(Box::new(Owner { store: self.owner()?, database: self.database }))
+    }
+
+    fn checkpoint(&self) -> Result<()> {
+        Ok(self.owner()?.sync()?)
+    }
+
+    fn close(self: Box<Self>) -> Result<()> {
+        let store = self.store.into_inner().map_err(|_| anyhow!("the Data Store has failed"))?;
+        Ok(store.close()?)
+    }
+}
+
+struct Owner<'e> {
+    store: MutexGuard<'e, DataStore>,
+    database: StoreDatabase,
+}
+
+impl Session for Owner<'_> {
+    fn read(&mut self, work: &mut ReadWork<'_>) -> OpResult {
+        work(self)
+    }
+
+    fn write(&mut self, work: &mut WriteWork<'_>) -> OpResult {
+        work(self)
+    }
+
+    fn scan(&mut self, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<()> {
+        let mut cursor = self.store.cursor(self.database)?;
+        let mut found = cursor.first()?;
+        while found {
+            visit(cursor.key(), cursor.value());
+            found = cursor.next()?;
+        }
+        Ok(())
+    }
+}
+
+impl Reader for Owner<'_> {
+    fn get(&mut self, key: &[u8], value: &mut Vec<u8>) -> OpResult<bool> {
+        self.store.get_into(self.database, key, value).map_err(classify)
+    }
+}
+
+impl Writer for Owner<'_> {
+    fn insert(&mut self, key: &[u8], value: &[u8]) -> OpResult {
+        self.store.put(self.database, key, value).map_err(classify)
+    }
+
+    fn update(&mut self, key: &[u8], value: &[u8]) -> OpResult {
+        self.store.put(self.database, key, value).map_err(classify)
+    }
+
+    fn delete(&mut self, key: &[u8]) -> OpResult {
+        match self.store.delete(self.database, key).map_err(classify)? {
+            true => Ok(()),
+            false => Err(anyhow!("no record to delete").into()),
+        }
+    }
+}

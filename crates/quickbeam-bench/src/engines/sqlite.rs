@@ -1,0 +1,268 @@
+//! SQLite as a key/value store: one `WITHOUT ROWID` table, prepared statements.
+//!
+//! Settings are the fastest of those tried for this workload within each durability class: a
+//! write-ahead log, exclusive locking while one thread works (no shared-memory index, no lock calls), a
+//! memory map for reading. With several threads each has a connection, and writers queue in the
+//! process rather than sleep in SQLite's busy handler.
+
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+
+use anyhow::{Result, anyhow};
+
+use super::ffi::sqlite::{Connection, Library, Statement};
+use super::library;
+use crate::engine::{
+    Engine, Instance, Mode, OpError, OpResult, ReadWork, Reader, Session, Setup, Support, WriteWork,
+    Writer,
+};
+
+static LIBRARY: OnceLock<Result<Arc<Library>, String>> = OnceLock::new();
+
+/// The adapter.
+pub struct Sqlite;
+
+impl Engine for Sqlite {
+    fn name(&self) -> &'static str {
+        "sqlite"
+    }
+
+    fn version(&self) -> Result<String> {
+        Ok(library(&LIBRARY, Library::load)?.version().to_owned())
+    }
+
+    fn supports(&self, mode: Mode, threads: usize) -> Support {
+        match mode {
+            Mode::Ns => Support::No("every commit reaches the operating system"),
+            Mode::InMem if threads > 1 => Support::No("an in-memory database has one connection"),
+            Mode::Ds if threads > 1 => Support::No("measured with exclusive locking"),
+            _ => Support::Yes,
+        }
+    }
+
+    fn replays_log(&self) -> bool {
+        true
+    }
+
+    fn open(&self, setup: &Setup) -> Result<Box<dyn Instance>> {
+        let name = match setup.mode {
+            Mode::InMem => ":memory:".to_owned(),
+            _ => setup.directory.join("kv.sqlite").to_string_lossy().into_owned(),
+        };
+        let how =
+            How { library: library(&LIBRARY, Library::load)?, name, pragmas: pragmas(setup) };
+        let first = Table::connect(&how)?;
+        Ok(Box::new(Open {
+            first: Mutex::new(first),
+            how,
+            shared: setup.threads > 1,
+            writers: Mutex::new(()),
+        }))
+    }
+}
+
+fn pragmas(setup: &Setup) -> Vec<String> {
+    let cache_kib = setup.cache_bytes / 1024 / setup.threads as u64;
+    let mut list = vec!["page_size=4096".to_owned()];
+    if setup.threads == 1 {
+        list.push("locking_mode=EXCLUSIVE".to_owned());
+    }
+    let journal = match setup.mode {
+        Mode::Ds | Mode::InMem => ["journal_mode=MEMORY", "synchronous=OFF"],
+        Mode::Sync | Mode::Ramdisk => ["journal_mode=WAL", "synchronous=FULL"],
+        Mode::Wns | Mode::Ns => ["journal_mode=WAL", "synchronous=OFF"],
+    };
+    list.extend(journal.map(str::to_owned));
+    list.push(format!("cache_size=-{cache_kib}"));
+    list.push(format!("mmap_size={}", 1u64 << 32));
+    list.push("temp_store=MEMORY".to_owned());
+    if !setup.automatic_checkpoints {
+        list.push("wal_autocheckpoint=0".to_owned());
+    }
+    list
+}
+
+/// How a thread connects.
+struct How {
+    library: Arc<Library>,
+    name: String,
+    pragmas: Vec<String>,
+}
+
+struct Open {
+    /// The connection of the only thread; with several it serves checkpoints.
+    first: Mutex<Table>,
+    how: How,
+    shared: bool,
+    writers: Mutex<()>,
+}
+
+impl Open {
+    fn first(&self) -> Result<MutexGuard<'_, Table>> {
+        self.first.try_lock().map_err(|_| anyhow!("SQLite: the only connection is in use"))
+    }
+}
+
+impl Instance for Open {
+    fn settings(&self) -> String {
+        format!("WITHOUT ROWID, prepared statements; {}", self.how.pragmas.join(", "))
+    }
+
+    fn session(&self) -> Result<Box<dyn Session + '_>> {
+        if self.shared {
+            let table = Table::connect(&self.how)?;
+            Ok(Box::new(Shared { table, writers: &self.writers }))
+        } else {
+            Ok(Box::new(Alone(self.first()?)))
+        }
+    }
+
+    fn checkpoint(&self) -> Result<()> {
+        // Only with nobody else connected can the log be truncated as well.
+        let kind = if self.shared { "PASSIVE" } else { "TRUNCATE" };
+        self.first()?.connection.execute(&format!("PRAGMA wal_checkpoint({kind})"))
+    }
+
+    fn close(self: Box<Self>) -> Result<()> {
+        self.checkpoint()
+    }
+}
+
+/// A connection with its statements.
+struct Table {
+    connection: Connection,
+    begin: Statement,
+    begin_write: Statement,
+    commit: Statement,
+    rollback: Statement,
+    select: Statement,
+    insert: Statement,
+    update: Statement,
+    delete: Statement,
+    scan: Statement,
+}
+
+impl Table {
+    fn connect(how: &How) -> Result<Table> {
+        let mut c = Connection::open(&how.library, &how.name)?;
+        for pragma in &how.pragmas {
+            c.execute(&format!("PRAGMA {pragma}"))?;
+        }
+        c.execute(
+            "CREATE TABLE IF NOT EXISTS kv (k BLOB PRIMARY KEY, v BLOB NOT NULL) WITHOUT ROWID",
+        )?;
+        Ok(Table {
+            begin: c.prepare("BEGIN")?,
+            begin_write: c.prepare("BEGIN IMMEDIATE")?,
+            commit: c.prepare("COMMIT")?,
+            rollback: c.prepare("ROLLBACK")?,
+            select: c.prepare("SELECT v FROM kv WHERE k = ?1")?,
+            insert: c.prepare("INSERT INTO kv (k, v) VALUES (?1, ?2)")?,
+            update: c.prepare("UPDATE kv SET v = ?2 WHERE k = ?1")?,
+            delete: c.prepare("DELETE FROM kv WHERE k = ?1")?,
+            scan: c.prepare("SELECT k, v FROM kv ORDER BY k")?,
+            connection: c,
+        })
+    }
+
+    fn end(&self, outcome: OpResult) -> OpResult {
+        let outcome = outcome.and_then(|()| self.connection.run(self.commit, &[]));
+        if outcome.is_err() {
+            // The first error is the one to report; this one only says that nothing is open.
+            self.connection.run(self.rollback, &[]).ok();
+        }
+        outcome
+    }
+
+    fn changed(&self) -> OpResult {
+        match self.connection.changes() {
+            1 => Ok(()),
+            rows => Err(anyhow!("SQLite: {rows} rows changed where one was expected").into()),
+        }
+    }
+
+    fn read(&mut self, work: &mut ReadWork<'_>) -> OpResult {
+        self.connection.run(self.begin, &[])?;
+        let outcome = work(self);
+        self.end(outcome)
+    }
+
+    fn write(&mut self, work: &mut WriteWork<'_>) -> OpResult {
+        self.connection.run(self.begin_write, &[])?;
+        let outcome = work(self);
+        self.end(outcome)
+    }
+
+    fn scan(&mut self, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<()> {
+        let outcome = self.connection.rows(self.scan, &[], |row| visit(row.blob(0), row.blob(1)));
+        outcome.map_err(|error| match error {
+            OpError::Failed(error) => error,
+            OpError::Retry => anyhow!("SQLite: the database is locked"),
+        })
+    }
+}
+
+/// The session of the only thread.
+struct Alone<'e>(MutexGuard<'e, Table>);
+
+impl Session for Alone<'_> {
+    fn read(&mut self, work: &mut ReadWork<'_>) -> OpResult {
+        self.0.read(work)
+    }
+
+    fn write(&mut self, work: &mut WriteWork<'_>) -> OpResult {
+        self.0.write(work)
+    }
+
+    fn scan(&mut self, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<()> {
+        self.0.scan(visit)
+    }
+}
+
+/// The session of one of several threads.
+struct Shared<'e> {
+    table: Table,
+    writers: &'e Mutex<()>,
+}
+
+impl Session for Shared<'_> {
+    fn read(&mut self, work: &mut ReadWork<'_>) -> OpResult {
+        self.table.read(work)
+    }
+
+    fn write(&mut self, work: &mut WriteWork<'_>) -> OpResult {
+        let _turn = self.writers.lock().map_err(|_| anyhow!("another writer has failed"))?;
+        self.table.write(work)
+    }
+
+    fn scan(&mut self, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<()> {
+        self.table.scan(visit)
+    }
+}
+
+impl Reader for Table {
+    fn get(&mut self, key: &[u8], value: &mut Vec<u8>) -> OpResult<bool> {
+        value.clear();
+        let mut found = false;
+        self.connection.rows(self.select, &[key], |row| {
+            value.extend_from_slice(row.blob(0));
+            found = true;
+        })?;
+        Ok(found)
+    }
+}
+
+impl Writer for Table {
+    fn insert(&mut self, key: &[u8], value: &[u8]) -> OpResult {
+        self.connection.run(self.insert, &[key, value])
+    }
+
+    fn update(&mut self, key: &[u8], value: &[u8]) -> OpResult {
+        self.connection.run(self.update, &[key, value])?;
+        self.changed()
+    }
+
+    fn delete(&mut self, key: &[u8]) -> OpResult {
+        self.connection.run(self.delete, &[key])?;
+        self.changed()
+    }
+}

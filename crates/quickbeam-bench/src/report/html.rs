@@ -1,0 +1,207 @@
+//! The report as one page that needs nothing else: tables, plots, settings.
+
+use anyhow::Result;
+
+use super::terminal::{STEPS, group, heading, number};
+use super::{Measurement, Report, plot};
+use crate::engine::Mode;
+use crate::published;
+use crate::workload::Step;
+
+const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:62rem;margin:2rem auto;\
+padding:0 1rem;color:#222}table{border-collapse:collapse;margin:1rem 0;width:100%}td,th{padding:\
+.25rem .6rem;border-bottom:1px solid #ddd;text-align:right;vertical-align:top}td:first-child,\
+th:first-child,.left td{text-align:left}.paper{color:#777;font-style:italic}.bad{color:#b00}small{\
+color:#777}svg{max-width:100%;height:auto}.panels{display:grid;grid-template-columns:repeat(auto-\
+fit,minmax(26rem,1fr));gap:1rem}";
+
+/// The whole page.
+pub fn render(report: &Report) -> Result<String> {
+    let mut page = format!(
+        "<!DOCTYPE html><html lang=\"en\"><meta charset=\"utf-8\"><title>Quickbeam benchmarks</title>\
+         <style>{STYLE}</style><h1>Quickbeam benchmarks</h1>{}",
+        machine(report)
+    );
+    for failure in &report.failures {
+        page.push_str(&format!(
+            "<p class=\"bad\">Failed: {}, {}, {} threads: {}</p>",
+            escape(&failure.engine),
+            escape(&failure.mode),
+            failure.threads,
+            escape(&failure.error)
+        ));
+    }
+    for benchmark in ["kv", "kv-larger"] {
+        for (mode, threads) in report.configurations(benchmark) {
+            page.push_str(&section(report, benchmark, mode, threads)?);
+        }
+    }
+    page.push_str(&figures(report)?);
+    page.push_str(&others(report));
+    page.push_str(&settings(report));
+    page.push_str("</html>\n");
+    Ok(page)
+}
+
+fn machine(report: &Report) -> String {
+    let (m, r) = (&report.machine, &report.run);
+    let rows = [
+        ("workload", r.workload.clone()),
+        ("processor", format!("{} ({} cores)", m.cpu, m.cores)),
+        ("memory", format!("{:.1} GiB", m.memory_bytes as f64 / f64::from(1 << 30))),
+        ("system", format!("{}, kernel {}", m.system, m.kernel)),
+        ("file system", m.file_system.clone()),
+        ("flush rate", format!("{} a second (256 bytes, fdatasync)", group(m.flushes_per_second))),
+        ("source revision", r.git_revision.clone()),
+        ("seed", r.seed.to_string()),
+    ];
+    let rows = rows.map(|(name, value)| format!("<tr><td>{name}<td>{}</tr>", escape(&value)));
+    format!("<table class=\"left\">{}</table>", rows.concat())
+}
+
+fn section(report: &Report, benchmark: &str, mode: Mode, threads: usize) -> Result<String> {
+    let engines = report.engines(benchmark);
+    let find =
+        |engine: &str, step: Step| report.find(benchmark, engine, mode, threads, step.name());
+    let steps: Vec<Step> = STEPS
+        .into_iter()
+        .filter(|&step| engines.iter().any(|engine| find(engine, step).is_some()))
+        .collect();
+    let mut html = format!("<h2>{}</h2>", escape(&heading(benchmark, mode, threads)));
+    if let Some(svg) = plot::bars(report, benchmark, mode, threads)? {
+        html.push_str(&svg);
+    }
+    html.push_str("<table><tr><th>engine");
+    steps.iter().for_each(|step| html.push_str(&format!("<th>{step}")));
+    html.push_str("</tr>");
+    if let (Some(row), "kv") = (published::find(mode, threads), benchmark) {
+        html.push_str(&format!("<tr class=\"paper\"><td>{}", published::LABEL));
+        for &step in &steps {
+            let cell = row.rate(step).map(|(mean, sd)| format!("{} ± {}", group(mean), group(sd)));
+            html.push_str(&format!("<td>{}", cell.unwrap_or_default()));
+        }
+        html.push_str("</tr>");
+    }
+    for engine in engines {
+        html.push_str(&format!("<tr><td>{}", escape(engine)));
+        for &step in &steps {
+            let quickbeam = find("quickbeam", step);
+            html.push_str(&format!("<td>{}", cell(find(engine, step), quickbeam)));
+        }
+        html.push_str("</tr>");
+    }
+    html.push_str("</table>");
+    Ok(html)
+}
+
+fn cell(result: Option<&Measurement>, quickbeam: Option<&Measurement>) -> String {
+    let Some(result) = result else { return "–".to_owned() };
+    let mut text = format!("{} ± {}", group(result.mean), group(result.stddev));
+    if let (Some(quickbeam), true) = (quickbeam, result.engine != "quickbeam") {
+        text.push_str(&format!(" ×{:.2}", result.mean / quickbeam.mean));
+    }
+    if let (Some(p50), Some(p99), Some(p999)) = (result.p50_us, result.p99_us, result.p999_us) {
+        text.push_str(&format!("<br><small>p50 {p50:.1}, p99 {p99:.1}, p99.9 {p999:.1} µs"));
+        if let Some(share) = result.ceiling_share {
+            text.push_str(&format!("; {:.0} % of ceiling", share * 100.0));
+        }
+        text.push_str("</small>");
+    }
+    text
+}
+
+/// Figure 1, once for every durability class measured with several numbers of threads.
+fn figures(report: &Report) -> Result<String> {
+    let mut html = String::new();
+    for mode in Mode::ALL {
+        let mut panels = String::new();
+        for step in STEPS {
+            if let Some(svg) = plot::scaling(report, mode, step)? {
+                panels.push_str(&format!("<div>{svg}</div>"));
+            }
+        }
+        if !panels.is_empty() {
+            let title = if mode == Mode::Sync { "Figure 1: " } else { "" };
+            html.push_str(&format!(
+                "<h2>{title}multiple threads, {mode}</h2><div class=\"panels\">{panels}</div>"
+            ));
+        }
+    }
+    Ok(html)
+}
+
+fn others(report: &Report) -> String {
+    let rows: String = report
+        .results
+        .iter()
+        .filter(|r| !(matches!(r.benchmark.as_str(), "kv" | "kv-larger") && r.unit == "ops/s"))
+        .map(|r| {
+            let latency = match (r.p50_us, r.p99_us, r.p999_us) {
+                (Some(p50), Some(p99), Some(p999)) => {
+                    format!("p50 {p50:.1}, p99 {p99:.1}, p99.9 {p999:.1} µs")
+                }
+                _ => String::new(),
+            };
+            format!(
+                "<tr><td>{}: {}<td>{}<td>{}<td>{} ± {} {}<td>{latency}</tr>",
+                escape(&r.benchmark),
+                escape(&r.step),
+                escape(&r.engine),
+                escape(&r.mode),
+                number(r.mean),
+                number(r.stddev),
+                escape(&r.unit),
+            )
+        })
+        .collect();
+    if rows.is_empty() {
+        return rows;
+    }
+    format!(
+        "<h2>Further measurements</h2><table><tr><th>measurement<th>engine<th>mode<th>mean ± \
+         sd<th>latency</tr>{rows}</table>"
+    )
+}
+
+fn settings(report: &Report) -> String {
+    let mut seen = Vec::new();
+    let mut html = String::from(
+        "<h2>Settings</h2><table class=\"left\"><tr><th>engine<th>mode<th>settings</tr>",
+    );
+    for r in report.results.iter().filter(|r| !r.settings.is_empty()) {
+        let row = (&r.engine, &r.engine_version, &r.mode, &r.settings);
+        if !seen.contains(&row) {
+            seen.push(row);
+            let [engine, version, mode, settings] =
+                [&r.engine, &r.engine_version, &r.mode, &r.settings].map(|text| escape(text));
+            html.push_str(&format!("<tr><td>{engine} {version}<td>{mode}<td>{settings}</tr>"));
+        }
+    }
+    for m in &report.not_supported {
+        let [engine, mode, reason] = [&m.engine, &m.mode, &m.reason].map(|text| escape(text));
+        let threads = m.threads;
+        html.push_str(&format!(
+            "<tr><td>{engine}<td>{mode}, {threads} threads<td>not supported: {reason}</tr>"
+        ));
+    }
+    html + "</table>"
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_stands_alone_and_is_escaped() {
+        let page = render(&super::super::tests::sample()).unwrap();
+        assert!(page.starts_with("<!DOCTYPE html>"));
+        assert!(page.matches("<svg").count() >= 7, "three tables and four panels");
+        assert!(page.contains("no such &lt;class&gt;"));
+        assert!(!page.contains("src=") && !page.contains("<link"));
+        assert!(page.contains("Figure 1") && page.contains("208,139"));
+    }
+}

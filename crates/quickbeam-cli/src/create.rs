@@ -1,0 +1,39 @@
+//! `quickbeam create`: a new, empty environment.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, bail};
+use quickbeam::{Environment, Options};
+
+use crate::{Outcome, environment};
+
+/// What is fixed when an environment is made; everything else is chosen at each opening.
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Directory of the new environment; made if it does not exist
+    directory: PathBuf,
+    /// Bytes in a page: a power of two from 4096 to 65536
+    #[arg(long, value_name = "BYTES")]
+    page_size: Option<usize>,
+}
+
+pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    let directory = &arguments.directory;
+    let shown = directory.display();
+    // Opening would succeed on an existing environment and silently keep its page size.
+    match Environment::open(directory, Options { create: false, ..Options::default() }) {
+        Err(quickbeam::Error::NotAnEnvironment { .. }) => {}
+        Ok(_) | Err(quickbeam::Error::Locked { .. }) => {
+            bail!("{shown} is an environment already; choose another directory or remove it first")
+        }
+        Err(error) => return Err(error).with_context(|| format!("cannot create {shown}")),
+    }
+    let mut options = Options { create: true, ..Options::default() };
+    if let Some(page_size) = arguments.page_size {
+        options.page_size = page_size;
+    }
+    let made = Environment::open(directory, options)
+        .with_context(|| format!("cannot create the environment {shown}"))?;
+    environment::close(made, directory)?;
+    Ok(Outcome::Done)
+}

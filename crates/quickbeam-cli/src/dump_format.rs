@@ -1,0 +1,310 @@
+//! The text format of Berkeley DB's db_dump and db_load, version 3.
+//!
+//! A dump is one section per database:
+//!
+//! ```text
+//! VERSION=3
+//! format=bytevalue        or print
+//! database=people         which one; db_dump leaves it out for a file with a single database
+//! type=btree
+//! HEADER=END
+//!  616c706861             key, after one space; keys and values alternate
+//!  6f6e65                 value
+//! DATA=END
+//! ```
+//!
+//! `bytevalue` writes each byte as two hexadecimal digits. `print` writes printable ASCII as it
+//! is, a backslash as two, and any other byte as a backslash and two hexadecimal digits.
+
+use std::io::{self, BufRead, Write};
+
+use anyhow::{Context, anyhow, bail};
+
+/// How keys and values are written.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Format {
+    Print,
+    ByteValue,
+}
+
+/// What the head of a section says that matters here.
+#[derive(Debug, PartialEq)]
+pub struct Header {
+    pub format: Format,
+    pub database: Option<String>,
+    /// A hash table in Berkeley DB: its order means nothing, and keys are sorted when loaded.
+    pub is_hash: bool,
+}
+
+pub fn write_header(output: &mut impl Write, format: Format, database: &str) -> io::Result<()> {
+    let name = match format {
+        Format::Print => "print",
+        Format::ByteValue => "bytevalue",
+    };
+    write!(output, "VERSION=3\nformat={name}\ndatabase=")?;
+    write_bytes(output, Format::Print, database.as_bytes())?;
+    output.write_all(b"\ntype=btree\nHEADER=END\n")
+}
+
+/// Writes a key or a value as a line of its own.
+pub fn write_item(output: &mut impl Write, format: Format, bytes: &[u8]) -> io::Result<()> {
+    output.write_all(b" ")?;
+    write_bytes(output, format, bytes)?;
+    output.write_all(b"\n")
+}
+
+pub fn write_end(output: &mut impl Write) -> io::Result<()> {
+    output.write_all(b"DATA=END\n")
+}
+
+fn write_bytes(output: &mut impl Write, format: Format, bytes: &[u8]) -> io::Result<()> {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    for &byte in bytes {
+        let digits = [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]];
+        match (format, byte) {
+            (Format::ByteValue, _) => output.write_all(&digits)?,
+            (Format::Print, b'\\') => output.write_all(b"\\\\")?,
+            (Format::Print, b' '..=b'~') => output.write_all(&[byte])?,
+            (Format::Print, _) => output.write_all(&[b'\\', digits[0], digits[1]])?,
+        }
+    }
+    Ok(())
+}
+
+/// Reads a dump line by line. Every error names the line it is about.
+pub struct Reader<R> {
+    input: R,
+    /// Number of the line in `text`, from 1.
+    line: u64,
+    text: Vec<u8>,
+}
+
+impl<R: BufRead> Reader<R> {
+    pub fn new(input: R) -> Reader<R> {
+        Reader { input, line: 0, text: Vec::new() }
+    }
+
+    /// The number of the line read last.
+    pub fn line(&self) -> u64 {
+        self.line
+    }
+
+    /// The head of the next section; none at the end of the input.
+    pub fn header(&mut self) -> anyhow::Result<Option<Header>> {
+        if !self.next_line()? {
+            return Ok(None);
+        }
+        if self.text != b"VERSION=3" && self.text != b"VERSION=2" {
+            bail!("line {}: a dump begins with VERSION=3; write it with db_dump", self.line);
+        }
+        let mut header = Header { format: Format::ByteValue, database: None, is_hash: false };
+        loop {
+            if !self.next_line()? {
+                bail!("line {}: the input ends before HEADER=END", self.line);
+            }
+            if self.text == b"HEADER=END" {
+                return Ok(Some(header));
+            }
+            let line = self.line;
+            self.header_line(&mut header).with_context(|| format!("line {line}"))?;
+        }
+    }
+
+    /// Reads a key and its value; false when the section has ended.
+    pub fn pair(
+        &mut self,
+        format: Format,
+        key: &mut Vec<u8>,
+        value: &mut Vec<u8>,
+    ) -> anyhow::Result<bool> {
+        if !self.item(format, key)? {
+            return Ok(false);
+        }
+        if !self.item(format, value)? {
+            bail!("line {}: the section ends after a key without a value", self.line);
+        }
+        Ok(true)
+    }
+
+    fn header_line(&self, header: &mut Header) -> anyhow::Result<()> {
+        let text = std::str::from_utf8(&self.text).context("the header is not text")?;
+        let Some((name, value)) = text.split_once('=') else {
+            bail!("{text:?} is not a header line (name=value)");
+        };
+        match (name, value) {
+            ("format", "bytevalue") => header.format = Format::ByteValue,
+            ("format", "print") => header.format = Format::Print,
+            ("format", _) => bail!("unknown format {value:?}; one of print, bytevalue"),
+            ("database", _) => {
+                let mut name = Vec::new();
+                decode(Format::Print, value.as_bytes(), &mut name)?;
+                let name = String::from_utf8(name).context("the database's name is not UTF-8")?;
+                header.database = Some(name);
+            }
+            ("type", "btree") => header.is_hash = false,
+            ("type", "hash") => header.is_hash = true,
+            ("type", _) => bail!("a database of type {value} cannot be loaded: it has no keys"),
+            ("duplicates", "1") => {
+                bail!(
+                    "a database with duplicates cannot be loaded: Quickbeam keeps one value a key"
+                )
+            }
+            // The rest tunes Berkeley DB's own storage (db_pagesize, bt_minkey, h_ffactor, …).
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn item(&mut self, format: Format, bytes: &mut Vec<u8>) -> anyhow::Result<bool> {
+        if !self.next_line()? {
+            bail!("line {}: the input ends before DATA=END: the dump is not complete", self.line);
+        }
+        let Some(text) = self.text.strip_prefix(b" ") else {
+            if self.text == b"DATA=END" {
+                return Ok(false);
+            }
+            bail!("line {}: neither a key or value, which follow a space, nor DATA=END", self.line);
+        };
+        bytes.clear();
+        decode(format, text, bytes).with_context(|| format!("line {}", self.line))?;
+        Ok(true)
+    }
+
+    fn next_line(&mut self) -> anyhow::Result<bool> {
+        self.text.clear();
+        let read = self.input.read_until(b'\n', &mut self.text);
+        let length = read.with_context(|| format!("cannot read after line {}", self.line))?;
+        self.line += u64::from(length > 0);
+        if self.text.last() == Some(&b'\n') {
+            self.text.pop();
+        }
+        Ok(length > 0)
+    }
+}
+
+fn decode(format: Format, text: &[u8], bytes: &mut Vec<u8>) -> anyhow::Result<()> {
+    match format {
+        Format::ByteValue => {
+            let (pairs, rest) = text.as_chunks::<2>();
+            if !rest.is_empty() {
+                bail!("an odd number of hexadecimal digits");
+            }
+            for pair in pairs {
+                bytes.push(byte_of(*pair)?);
+            }
+        }
+        Format::Print => {
+            let mut rest = text;
+            while let [first, after @ ..] = rest {
+                rest = match (first, after) {
+                    (b'\\', [b'\\', after @ ..]) => {
+                        bytes.push(b'\\');
+                        after
+                    }
+                    (b'\\', [high, low, after @ ..]) => {
+                        bytes.push(byte_of([*high, *low])?);
+                        after
+                    }
+                    (b'\\', _) => bail!("a backslash without a backslash or two digits after it"),
+                    (plain, after) => {
+                        bytes.push(*plain);
+                        after
+                    }
+                };
+            }
+        }
+    }
+    Ok(())
+}
+
+fn byte_of(digits: [u8; 2]) -> anyhow::Result<u8> {
+    let digit = |digit: u8| char::from(digit).to_digit(16).and_then(|d| u8::try_from(d).ok());
+    match (digit(digits[0]), digit(digits[1])) {
+        (Some(high), Some(low)) => Ok(high << 4 | low),
+        _ => Err(anyhow!("{:?} are not two hexadecimal digits", String::from_utf8_lossy(&digits))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn section(format: Format, pairs: &[(&[u8], &[u8])]) -> Vec<u8> {
+        let mut text = Vec::new();
+        write_header(&mut text, format, "a\\b\n").unwrap();
+        for (key, value) in pairs {
+            write_item(&mut text, format, key).unwrap();
+            write_item(&mut text, format, value).unwrap();
+        }
+        write_end(&mut text).unwrap();
+        text
+    }
+
+    type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
+
+    /// Reads every section to its end.
+    fn read(text: &[u8]) -> anyhow::Result<Vec<(Header, Pairs)>> {
+        let mut reader = Reader::new(text);
+        let mut sections = Vec::new();
+        while let Some(header) = reader.header()? {
+            let (mut key, mut value, mut pairs) = (Vec::new(), Vec::new(), Vec::new());
+            while reader.pair(header.format, &mut key, &mut value)? {
+                pairs.push((key.clone(), value.clone()));
+            }
+            sections.push((header, pairs));
+        }
+        Ok(sections)
+    }
+
+    #[test]
+    fn every_byte_survives_both_formats() {
+        let every: Vec<u8> = (0..=255).collect();
+        for format in [Format::Print, Format::ByteValue] {
+            let text = section(format, &[(&every, b""), (b"", &every)]).repeat(2);
+            let sections = read(&text).unwrap();
+            assert_eq!(sections.len(), 2);
+            for (header, pairs) in sections {
+                assert_eq!(header.format, format);
+                assert_eq!(header.database.as_deref(), Some("a\\b\n"));
+                assert_eq!(pairs, [(every.clone(), vec![]), (vec![], every.clone())]);
+            }
+        }
+    }
+
+    #[test]
+    fn text_of_db_dump_is_read() {
+        let text =
+            b"VERSION=3\nformat=print\ntype=hash\nh_nelem=3\ndb_pagesize=4096\nHEADER=END\n \
+                     alpha\n one\n b\\\\c\n two\\00x\n \\e4\n \nDATA=END\n";
+        let sections = read(text).unwrap();
+        assert!(sections[0].0.is_hash && sections[0].0.database.is_none());
+        let pairs: Vec<(&[u8], &[u8])> =
+            vec![(b"alpha", b"one"), (b"b\\c", b"two\0x"), (b"\xe4", b"")];
+        let read: Vec<(&[u8], &[u8])> =
+            sections[0].1.iter().map(|(k, v)| (&k[..], &v[..])).collect();
+        assert_eq!(read, pairs);
+    }
+
+    #[test]
+    fn errors_name_the_line_and_the_cause() {
+        let head = "VERSION=3\nformat=bytevalue\ntype=btree\nHEADER=END\n";
+        let cases = [
+            ("hello\n".to_owned(), "line 1: a dump begins with VERSION=3"),
+            ("VERSION=3\n".to_owned(), "line 1: the input ends before HEADER=END"),
+            ("VERSION=3\nformat=xml\n".to_owned(), "line 2: unknown format"),
+            ("VERSION=3\ntype=queue\n".to_owned(), "line 2: a database of type queue"),
+            ("VERSION=3\nduplicates=1\n".to_owned(), "line 2: a database with duplicates"),
+            ("VERSION=3\nnonsense\n".to_owned(), "line 2: \"nonsense\" is not a header line"),
+            (format!("{head} 61\n"), "line 5: the input ends before DATA=END"),
+            (format!("{head} 61\nDATA=END\n"), "line 6: the section ends after a key"),
+            (format!("{head} 6\n 61\n"), "line 5: an odd number"),
+            (format!("{head} 6g\n 61\n"), "line 5: \"6g\" are not two hexadecimal digits"),
+            (format!("{head}61\n"), "line 5: neither a key or value"),
+            (format!("{}{}", head.replace("bytevalue", "print"), " a\\4\n"), "line 5: a backslash"),
+        ];
+        for (text, start) in cases {
+            let error = format!("{:#}", read(text.as_bytes()).unwrap_err());
+            assert!(error.starts_with(start), "{text:?}: {error}");
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! The `quickbeam` program: looks into environments, moves data in and out, runs the benchmarks.
+//!
+//! One file per subcommand. Results go to standard output; everything said besides goes to
+//! standard error, and so do errors: what failed, where, and how to go on.
+//!
+//! Exit codes: 0 done, 1 the operation failed or found a problem, 2 the command line is wrong.
+
+mod create;
+mod dump;
+mod dump_format;
+mod environment;
+mod list;
+mod load;
+mod output;
+mod report;
+mod stat;
+mod verify;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  done
+  1  the operation failed, or `verify` found a problem
+  2  the command line is wrong";
+
+/// Quickbeam, an embedded transactional database.
+#[derive(Parser)]
+#[command(name = "quickbeam", version, after_help = EXIT_CODES)]
+struct CommandLine {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Make a new, empty environment in a directory
+    Create(create::Arguments),
+    /// Print the names of the databases in an environment
+    List(list::Arguments),
+    /// Print the statistics of an environment
+    Stat(stat::Arguments),
+    /// Check every page, the order of keys, free space and the log
+    Verify(verify::Arguments),
+    /// Write databases as text, in the format of Berkeley DB's db_dump
+    Dump(dump::Arguments),
+    /// Read databases from text, in the format of Berkeley DB's db_dump
+    Load(load::Arguments),
+    /// Run the benchmarks, on Quickbeam and on other engines
+    #[command(subcommand)]
+    Bench(quickbeam_bench::BenchCommand),
+}
+
+/// How a command that did not fail ended.
+#[derive(Debug, PartialEq)]
+enum Outcome {
+    Done,
+    ProblemFound,
+}
+
+fn main() -> ExitCode {
+    match run(CommandLine::parse().command) {
+        Ok(Outcome::Done) => ExitCode::SUCCESS,
+        Ok(Outcome::ProblemFound) => ExitCode::from(1),
+        Err(error) => {
+            // Nowhere is left to report that standard error cannot be written.
+            let _ = writeln!(std::io::stderr(), "quickbeam: {error:#}");
+            ExitCode::from(1)
+        }
+    }
+}
+
+fn run(command: Command) -> anyhow::Result<Outcome> {
+    match command {
+        Command::Create(arguments) => create::run(&arguments),
+        Command::List(arguments) => list::run(&arguments),
+        Command::Stat(arguments) => stat::run(&arguments),
+        Command::Verify(arguments) => verify::run(&arguments),
+        Command::Dump(arguments) => dump::run(&arguments),
+        Command::Load(arguments) => load::run(&arguments),
+        Command::Bench(command) => quickbeam_bench::run(command).map(|()| Outcome::Done),
+    }
+}

@@ -1,0 +1,222 @@
+//! Structures of the engine, shown to a person or as JSON.
+//!
+//! The text form follows the structure itself: a field is a line, a structure inside it a heading
+//! with its fields below. So whatever the engine counts is shown without a second list of it here.
+//! A field's unit is the last part of its name: `log_bytes`, `write_us`.
+
+use std::io::{self, Write};
+
+use serde_json::{Map, Value};
+
+/// Units by the ending of a field's name, and how they are shown.
+const UNITS: [(&str, &str); 6] = [
+    ("_bytes", "bytes"),
+    ("_ns", "ns"),
+    ("_us", "µs"),
+    ("_ms", "ms"),
+    ("_s", "s"),
+    ("_seconds", "s"),
+];
+/// The column in which values begin.
+const COLUMN: usize = 40;
+
+/// Writes a structure as text or as indented JSON.
+pub fn write(output: &mut impl Write, value: &Value, as_json: bool) -> io::Result<()> {
+    if as_json {
+        writeln!(output, "{value:#}")
+    } else {
+        match value {
+            Value::Object(fields) => write_fields(output, fields, 0),
+            other => writeln!(output, "{}", scalar(other, "")),
+        }
+    }
+}
+
+fn write_fields(
+    output: &mut impl Write,
+    fields: &Map<String, Value>,
+    indent: usize,
+) -> io::Result<()> {
+    for (name, value) in fields {
+        write_field(output, name, value, indent)?;
+    }
+    Ok(())
+}
+
+fn write_field(
+    output: &mut impl Write,
+    name: &str,
+    value: &Value,
+    indent: usize,
+) -> io::Result<()> {
+    let margin = " ".repeat(indent);
+    let (label, unit) = label_and_unit(name);
+    match value {
+        Value::Object(fields) if duration(fields).is_none() => {
+            writeln!(output, "{margin}{label}")?;
+            write_fields(output, fields, indent + 2)
+        }
+        Value::Array(items) if items.iter().any(Value::is_object) => {
+            writeln!(output, "{margin}{label}")?;
+            for (number, item) in items.iter().enumerate() {
+                write_item(output, number, item, indent + 2)?;
+            }
+            Ok(())
+        }
+        other => {
+            let width = COLUMN.saturating_sub(indent);
+            writeln!(output, "{margin}{label:<width$} {}", scalar(other, unit))
+        }
+    }
+}
+
+/// An item of a list goes under its name, if it has one.
+fn write_item(
+    output: &mut impl Write,
+    number: usize,
+    item: &Value,
+    indent: usize,
+) -> io::Result<()> {
+    let Value::Object(fields) = item else {
+        return write_field(output, &(number + 1).to_string(), item, indent);
+    };
+    let margin = " ".repeat(indent);
+    match fields.get("name").and_then(Value::as_str) {
+        Some(name) => writeln!(output, "{margin}{name}")?,
+        None => writeln!(output, "{margin}{}", number + 1)?,
+    }
+    for (name, value) in fields.iter().filter(|(name, value)| *name != "name" || !value.is_string())
+    {
+        write_field(output, name, value, indent + 2)?;
+    }
+    Ok(())
+}
+
+fn label_and_unit(name: &str) -> (String, &'static str) {
+    let found =
+        UNITS.iter().find(|(ending, _)| name.len() > ending.len() && name.ends_with(ending));
+    let (stem, unit) = match found {
+        // "bytes" reads better in the label than after the number, which has a size beside it.
+        Some((_, "bytes")) => (name, "bytes"),
+        Some((ending, unit)) => (name.trim_end_matches(ending), *unit),
+        None => (name, ""),
+    };
+    (stem.replace('_', " "), unit)
+}
+
+fn scalar(value: &Value, unit: &str) -> String {
+    let number = match value {
+        Value::Null => return "none".to_owned(),
+        Value::Bool(yes) => return if *yes { "yes" } else { "no" }.to_owned(),
+        Value::String(text) => return text.clone(),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(|item| scalar(item, unit)).collect();
+            return if items.is_empty() { "none".to_owned() } else { items.join(", ") };
+        }
+        Value::Object(fields) => {
+            return duration(fields).map_or_else(String::new, |seconds| format!("{seconds:.3} s"));
+        }
+        Value::Number(number) => match number.as_u64() {
+            Some(whole) => grouped(whole),
+            None => number.as_f64().map_or_else(|| number.to_string(), |real| format!("{real:.3}")),
+        },
+    };
+    match (unit, value.as_u64()) {
+        ("bytes", Some(bytes)) if bytes >= 1 << 10 => format!("{number} ({})", size(bytes)),
+        ("" | "bytes", _) => number,
+        (unit, _) => format!("{number} {unit}"),
+    }
+}
+
+/// The seconds of a `std::time::Duration`, which serde writes as a structure of two fields.
+fn duration(fields: &Map<String, Value>) -> Option<f64> {
+    let seconds = fields.get("secs")?.as_f64()?;
+    let nanoseconds = fields.get("nanos")?.as_f64()?;
+    (fields.len() == 2).then_some(seconds + nanoseconds / 1e9)
+}
+
+/// Digits in groups of three.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() * 4 / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Bytes in the largest unit that leaves at least one before the point.
+#[allow(clippy::cast_precision_loss)] // One digit after the point is shown.
+fn size(bytes: u64) -> String {
+    let mut amount = bytes as f64;
+    let mut unit = "bytes";
+    for larger in ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"] {
+        if amount < 1024.0 {
+            break;
+        }
+        amount /= 1024.0;
+        unit = larger;
+    }
+    format!("{amount:.1} {unit}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(value: &Value) -> String {
+        let mut output = Vec::new();
+        write(&mut output, value, false).unwrap();
+        String::from_utf8(output).unwrap()
+    }
+
+    #[test]
+    fn a_structure_is_shown_field_by_field() {
+        let value = serde_json::json!({
+            "cache": {"hits": 1_234_567, "size_bytes": 67_108_864, "clean": true},
+            "log": {"write_us": 12.5, "oldest_reader": null, "age": {"secs": 1, "nanos": 500_000_000}},
+            "trees": [{"name": "people", "depth": 2, "levels": [1, 20]}, {"depth": 1}],
+            "files": [],
+        });
+        let expected = "\
+cache
+  hits                                   1,234,567
+  size bytes                             67,108,864 (64.0 MiB)
+  clean                                  yes
+log
+  write                                  12.500 µs
+  oldest reader                          none
+  age                                    1.500 s
+trees
+  people
+    depth                                2
+    levels                               1, 20
+  2
+    depth                                1
+files                                    none
+";
+        assert_eq!(text(&value), expected);
+    }
+
+    #[test]
+    fn json_is_json() {
+        let value = serde_json::json!({"b": 1, "a": [true]});
+        let mut output = Vec::new();
+        write(&mut output, &value, true).unwrap();
+        let back: Value = serde_json::from_slice(&output).unwrap();
+        assert_eq!(back, value);
+        assert!(output.starts_with(b"{\n  \"b\""), "fields keep their order");
+    }
+
+    #[test]
+    fn numbers_are_grouped() {
+        let cases =
+            [(0, "0"), (999, "999"), (1000, "1,000"), (u64::MAX, "18,446,744,073,709,551,615")];
+        for (number, shown) in cases {
+            assert_eq!(grouped(number), shown);
+        }
+    }
+}

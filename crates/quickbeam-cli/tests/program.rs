@@ -1,0 +1,188 @@
+//! The `quickbeam` program from outside: what it prints, what it says when it fails, how it ends.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use tempfile::TempDir;
+
+/// Two databases as Berkeley DB's db_dump -p writes them.
+const DUMP: &str = "\
+VERSION=3
+format=print
+database=people
+type=btree
+db_pagesize=4096
+HEADER=END
+ alpha
+ one
+ b\\\\c
+ two\\00x
+ \\e4
+ 
+DATA=END
+VERSION=3
+format=print
+database=words
+type=btree
+db_pagesize=4096
+HEADER=END
+DATA=END
+";
+
+fn run_with_input(arguments: &[&str], input: &str) -> Output {
+    let mut program = Command::new(env!("CARGO_BIN_EXE_quickbeam"))
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    // A program that does not read its input closes it: no failure.
+    let _ = program.stdin.take().expect("it has an input").write_all(input.as_bytes());
+    program.wait_with_output().expect("the program ends")
+}
+
+fn run(arguments: &[&str]) -> Output {
+    run_with_input(arguments, "")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("output is UTF-8")
+}
+
+/// Standard output of a run that must be done without a word on standard error.
+#[track_caller]
+fn done(output: &Output) -> String {
+    assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()));
+    text(&output.stdout)
+}
+
+/// Standard error of a run that must fail with exit code 1.
+#[track_caller]
+fn failed(output: &Output) -> String {
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stdout));
+    text(&output.stderr)
+}
+
+/// A new environment, and its directory as an argument.
+fn environment(folder: &TempDir) -> String {
+    let directory = path(&folder.path().join("environment"));
+    done(&run(&["create", &directory]));
+    directory
+}
+
+fn path(path: &Path) -> String {
+    path.to_str().expect("a path of this test is UTF-8").to_owned()
+}
+
+fn folder() -> TempDir {
+    TempDir::new().expect("there is room for a temporary folder")
+}
+
+#[test]
+fn a_dump_is_loaded_and_dumped_again() {
+    let folder = folder();
+    let directory = environment(&folder);
+    let loaded = run_with_input(&["load", &directory], DUMP);
+    assert_eq!(loaded.status.code(), Some(0));
+    assert_eq!(text(&loaded.stderr), "people: 3 records\nwords: 0 records\n");
+    assert_eq!(done(&run(&["list", &directory])), "people\nwords\n");
+    let printed = DUMP.replace("db_pagesize=4096\n", "");
+    assert_eq!(done(&run(&["dump", "--print", &directory])), printed);
+
+    let hexadecimal = done(&run(&["dump", &directory, "people"]));
+    assert!(
+        hexadecimal.contains("HEADER=END\n 616c706861\n 6f6e65\n 625c63\n 74776f0078\n e4\n \n")
+    );
+    let file = folder.path().join("people.dump");
+    std::fs::write(&file, &hexadecimal).expect("the folder can be written");
+    let copied = run(&["load", &directory, "copy", "--file", &path(&file)]);
+    assert_eq!(text(&copied.stderr), "copy: 3 records\n");
+    let copy = done(&run(&["dump", &directory, "copy"]));
+    assert_eq!(copy, hexadecimal.replace("database=people", "database=copy"));
+}
+
+#[test]
+fn many_records_are_loaded_in_batches_and_come_back_sorted() {
+    let folder = folder();
+    let directory = environment(&folder);
+    let head = "VERSION=3\nformat=bytevalue\ntype=hash\nHEADER=END\n";
+    let keys = (0..120_000_u32).map(|i| i.wrapping_mul(2_654_435_761));
+    let body: String = keys.map(|key| format!(" {key:08x}\n 00\n")).collect();
+    let loaded = run_with_input(&["load", &directory, "many"], &format!("{head}{body}DATA=END\n"));
+    let said = text(&loaded.stderr);
+    assert!(said.ends_with("many: 120000 records\n") && said.contains("hash table"), "{said}");
+    let dump = done(&run(&["dump", &directory, "many"]));
+    let keys: Vec<&str> = dump.lines().filter(|line| line.len() == 9).skip(1).collect();
+    assert!(keys.is_sorted());
+    assert_eq!(dump.lines().count(), 5 + 2 * 120_000 + 1);
+}
+
+#[test]
+fn a_sound_environment_verifies_and_tells_its_statistics() {
+    let folder = folder();
+    let directory = environment(&folder);
+    run_with_input(&["load", &directory], DUMP);
+    for command in ["stat", "verify"] {
+        assert!(!done(&run(&[command, &directory])).is_empty());
+        let json = done(&run(&[command, "--json", &directory]));
+        let value: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+        assert!(value.as_object().is_some_and(|fields| !fields.is_empty()));
+    }
+}
+
+#[test]
+fn a_directory_without_an_environment_is_named_and_left_alone() {
+    let folder = folder();
+    let directory = path(&folder.path().join("nothing"));
+    for command in ["list", "stat", "verify", "dump", "load"] {
+        let said = failed(&run(&[command, &directory]));
+        assert!(said.starts_with("quickbeam: cannot open the environment"), "{said}");
+        assert!(said.contains(&directory), "{said}");
+    }
+    assert!(!Path::new(&directory).exists(), "a mistyped name makes no environment");
+}
+
+#[test]
+fn an_environment_is_not_created_twice() {
+    let folder = folder();
+    let directory = environment(&folder);
+    let said = failed(&run(&["create", &directory]));
+    assert!(said.contains("is an environment already"), "{said}");
+    let other = path(&folder.path().join("other"));
+    let said = failed(&run(&["create", "--page-size", "5000", &other]));
+    assert!(said.contains("power of two"), "{said}");
+}
+
+#[test]
+fn errors_say_what_and_where() {
+    let folder = folder();
+    let directory = environment(&folder);
+    let said = failed(&run(&["dump", &directory, "nobody"]));
+    assert!(said.contains("\"nobody\""), "{said}");
+
+    let cut = &DUMP[..DUMP.find(" b\\\\c").expect("it is there")];
+    let said = failed(&run_with_input(&["load", &directory], cut));
+    assert!(said.contains("standard input") && said.contains("line 8"), "{said}");
+    let said = failed(&run_with_input(&["load", &directory, "one"], DUMP));
+    assert!(said.contains("a second database begins"), "{said}");
+    let nameless = DUMP.replacen("database=people\n", "", 1);
+    let said = failed(&run_with_input(&["load", &directory], &nameless));
+    assert!(said.contains("give DATABASE"), "{said}");
+    let said = failed(&run(&["load", &directory]));
+    assert!(said.contains("the input is empty"), "{said}");
+    let said = failed(&run(&["load", &directory, "--file", "/nowhere/at/all"]));
+    assert!(said.contains("cannot open /nowhere/at/all"), "{said}");
+}
+
+#[test]
+fn a_wrong_command_line_ends_with_two() {
+    for arguments in [&["--nonsense"][..], &["stat"], &["frobnicate"], &[]] {
+        assert_eq!(run(arguments).status.code(), Some(2), "{arguments:?}");
+    }
+    let help = done(&run(&["--help"]));
+    assert!(help.contains("Exit codes:") && help.contains("verify"), "{help}");
+    assert!(done(&run(&["--version"])).starts_with("quickbeam "));
+    assert!(done(&run(&["bench", "--help"])).contains("kv"));
+}

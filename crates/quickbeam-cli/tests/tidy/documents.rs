@@ -1,0 +1,209 @@
+//! What the documents name exists: functions and files in backticks.
+//!
+//! A function is named as `function()`, `Type::function()` or `module::function()`, with or
+//! without arguments; a system call or a function of another library is written without
+//! parentheses. Fenced blocks of code are not looked at: they are drawings and examples.
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::path::Path;
+
+use crate::source::Source;
+use crate::{expect_none, tree};
+
+/// A name that ends like this is the name of a file of this repository.
+const FILE_ENDINGS: [&str; 5] = [".rs", ".md", ".toml", ".sh", ".txt"];
+/// Where the path of a file may start, besides the root and the document's own folder.
+const STARTS: [&str; 2] = ["crates/quickbeam", "crates/quickbeam/src"];
+
+/// The functions of the product, each with the names it may be qualified by: its type, its trait,
+/// the modules and the crate it is in.
+fn functions(sources: &[Source]) -> HashMap<&str, HashSet<String>> {
+    let mut functions: HashMap<&str, HashSet<String>> = HashMap::new();
+    for source in sources {
+        let modules =
+            source.path.trim_end_matches(".rs").split('/').map(|part| part.replace('-', "_"));
+        let modules: Vec<String> = modules.collect();
+        for function in &source.functions {
+            if !source.is_test_line(function.first_line) {
+                let qualifiers = functions.entry(&function.name).or_default();
+                qualifiers.extend(modules.iter().chain(&function.owners).cloned());
+            }
+        }
+    }
+    functions
+}
+
+/// The path in `Type::function(arguments)`, or none if the span does not name a function.
+fn named_function(span: &str) -> Option<Vec<&str>> {
+    let (path, _) = span.strip_suffix(')')?.split_once('(')?;
+    let parts: Vec<&str> = path.split("::").collect();
+    let is_name = |part: &&str| {
+        !part.is_empty()
+            && !part.starts_with(|c: char| c.is_ascii_digit())
+            && part.chars().all(|c| c.is_alphanumeric() || c == '_')
+    };
+    // A capital at the end is a tuple variant such as `Some(x)`.
+    let is_function = parts.last()?.starts_with(|c: char| c.is_lowercase() || c == '_');
+    (parts.iter().all(is_name) && is_function).then_some(parts)
+}
+
+fn missing_functions(name: &str, text: &str, sources: &[Source]) -> Vec<String> {
+    let functions = functions(sources);
+    let mut problems = Vec::new();
+    for (span, line) in code_spans(text) {
+        let Some(path) = named_function(&span) else {
+            continue;
+        };
+        let qualifier = path.len().checked_sub(2).map(|index| path[index]);
+        let problem = match (functions.get(path[path.len() - 1]), qualifier) {
+            (None, _) => "there is no such function (one of another library goes without `()`)",
+            (Some(known), Some(qualifier)) if !known.contains(qualifier) => {
+                "the function exists, but not in that type or module"
+            }
+            _ => continue,
+        };
+        problems.push(format!("{name}:{line}: `{span}`: {problem}"));
+    }
+    problems
+}
+
+fn missing_files(name: &str, text: &str, exists: impl Fn(&str) -> bool) -> Vec<String> {
+    let folder = name.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let mut problems = Vec::new();
+    for (span, line) in code_spans(text) {
+        let is_path = span.chars().all(|c| c.is_ascii_alphanumeric() || "_-./".contains(c));
+        let is_ours = FILE_ENDINGS.iter().any(|ending| span.ends_with(ending) && span != *ending)
+            || span.starts_with("crates/")
+            || span.starts_with("docs/");
+        if !is_path || !is_ours {
+            continue;
+        }
+        let starts = ["", folder].into_iter().chain(STARTS);
+        if !starts.map(|start| join(start, &span)).any(|path| exists(&path)) {
+            problems.push(format!("{name}:{line}: `{span}`: there is no such file"));
+        }
+    }
+    problems
+}
+
+fn join(start: &str, path: &str) -> String {
+    if start.is_empty() { path.to_owned() } else { format!("{start}/{path}") }
+}
+
+/// The inline code of a Markdown text with its line, without fenced blocks. A span does not reach
+/// past the end of its paragraph, so one stray backtick spoils one paragraph at most.
+pub fn code_spans(text: &str) -> Vec<(String, usize)> {
+    let mut spans = Vec::new();
+    let mut open: Option<(usize, String, usize)> = None;
+    let mut in_fence = false;
+    for (index, line) in text.lines().enumerate() {
+        let is_fence = line.trim_start().starts_with("```");
+        if is_fence || in_fence || line.trim().is_empty() {
+            in_fence ^= is_fence;
+            open = None;
+            continue;
+        }
+        let mut rest = line;
+        while !rest.is_empty() {
+            let ticks = rest.len() - rest.trim_start_matches('`').len();
+            if ticks > 0 {
+                open = match open.take() {
+                    None => Some((ticks, String::new(), index + 1)),
+                    Some((width, span, line)) if width == ticks => {
+                        spans.push((span.trim().to_owned(), line));
+                        None
+                    }
+                    Some((width, span, line)) => Some((width, span + &rest[..ticks], line)),
+                };
+                rest = &rest[ticks..];
+            } else {
+                let end = rest.find('`').unwrap_or(rest.len());
+                if let Some((_, span, _)) = &mut open {
+                    span.push_str(&rest[..end]);
+                }
+                rest = &rest[end..];
+            }
+        }
+        if let Some((_, span, _)) = &mut open {
+            span.push(' ');
+        }
+    }
+    spans
+}
+
+/// The documents that describe the code, by their path from the root.
+fn documents(root: &Path) -> Vec<(String, String)> {
+    let mut names: Vec<String> = vec!["ARCHITECTURE.md".into(), "UNSAFE.md".into()];
+    for entry in fs::read_dir(root.join("docs")).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.ends_with(".md") {
+            names.push(format!("docs/{name}"));
+        }
+    }
+    names.sort();
+    let read = |name: String| fs::read_to_string(root.join(&name)).ok().map(|text| (name, text));
+    names.into_iter().filter_map(read).collect()
+}
+
+#[test]
+fn the_architecture_is_described() {
+    let documents = documents(&tree::root());
+    assert!(documents.iter().any(|(name, _)| name == "ARCHITECTURE.md"), "no ARCHITECTURE.md");
+}
+
+#[test]
+fn named_functions_exist() {
+    let sources = tree::product(tree::all(), "crates/");
+    let documents = documents(&tree::root());
+    let problems =
+        documents.iter().flat_map(|(name, text)| missing_functions(name, text, &sources));
+    expect_none(&problems.collect::<Vec<_>>());
+}
+
+#[test]
+fn named_files_exist() {
+    let root = tree::root();
+    let documents = documents(&root);
+    let problems = documents
+        .iter()
+        .flat_map(|(name, text)| missing_files(name, text, |path| root.join(path).exists()));
+    expect_none(&problems.collect::<Vec<_>>());
+}
+
+#[test]
+fn a_function_that_is_gone_is_caught() {
+    let code = "fn free() {}\nstruct Log;\nimpl Log { fn append(&self) {} }\n\
+                #[cfg(test)]\nmod tests { fn only_in_tests() {} }";
+    let source = Source::parse("crates/quickbeam/src/log/writer.rs", code).expect("Rust");
+    let text = "Fine: `free()`, `Log::append()`, `quickbeam::log::writer::free()`, `fsync`, `Some(x)`,\n\
+                `Log::append(record, position)`.\n\
+                Gone: `gone()`, `Tree::append()`,\n\
+                `Log::only_in_tests()`.\n\
+                ```\nexample()\n```\n";
+    let problems = missing_functions("docs/a.md", text, &[source]);
+    let places: Vec<&str> = problems.iter().filter_map(|p| p.split(": ").next()).collect();
+    assert_eq!(places, ["docs/a.md:3", "docs/a.md:3", "docs/a.md:4"], "{problems:?}");
+}
+
+#[test]
+fn a_file_that_is_gone_is_caught() {
+    let text = "Fine: `crates/a.rs`, `lib.rs`, `b.md`, `log/`, `.rs`, `cargo test`.\nGone: `page/leaf.rs`\n\
+                and `docs/gone`.";
+    let files = ["crates/a.rs", "crates/quickbeam/src/lib.rs", "docs/b.md"];
+    let problems = missing_files("docs/a.md", text, |path| files.contains(&path));
+    assert_eq!(
+        problems,
+        [
+            "docs/a.md:2: `page/leaf.rs`: there is no such file",
+            "docs/a.md:3: `docs/gone`: there is no such file",
+        ]
+    );
+}
+
+#[test]
+fn spans_are_found_across_lines_and_not_in_fences() {
+    let text = "a `b` ``c ` d`` `e\nf` stray `\n\n`g`\n```rust\n`no`\n```\n`h`";
+    let spans: Vec<String> = code_spans(text).into_iter().map(|(span, _)| span).collect();
+    assert_eq!(spans, ["b", "c ` d", "e f", "g", "h"]);
+}

@@ -1,0 +1,36 @@
+//! Tidiness of the whole source tree, as tests.
+//!
+//! What a reader relies on and no compiler checks: that the documents name functions and files
+//! that exist, that files and functions stay short enough to read, that `unsafe` stays where it is
+//! explained, that the engine touches the world through its seam alone, that modules depend
+//! downward, and that every dependency's licence lets Quickbeam be used as promised.
+//!
+//! Each file holds one check, a test that holds the tree to it, and tests that show it failing on
+//! bad samples. A check returns the problems it found, one line each, and never panics on what it
+//! reads. The order of the files below is the order in which to read them.
+
+mod source;
+mod tree;
+
+mod documents;
+mod forbidden;
+mod layers;
+mod licences;
+mod seam;
+mod sizes;
+mod spdx;
+mod unsafety;
+
+/// Fails the calling test with every problem on a line of its own.
+#[track_caller]
+fn expect_none(problems: &[String]) {
+    assert!(problems.is_empty(), "{} problem(s):\n  {}", problems.len(), problems.join("\n  "));
+}
+
+/// Says something that is not a failure; written past the test runner's capture, which would
+/// otherwise show it only when a test fails.
+fn note(text: &str) {
+    use std::io::Write;
+    // A note that cannot be written is no reason to fail.
+    let _ = writeln!(std::io::stderr(), "note: {text}");
+}

@@ -1,0 +1,116 @@
+//! Merges: a page that became nearly empty joins its neighbour, and the parent loses the separator.
+
+use super::Tree;
+use crate::error::Result;
+use crate::page::{Page, PageKind, Scratch};
+use crate::pool::{Pass, Pool, ReadGuard, WriteGuard};
+
+/// A page that fills less than one part in this many is joined with its neighbour.
+const SPARSE: usize = 4;
+
+/// Whether the page should be joined with a neighbour.
+pub fn is_sparse(page: Page<'_>) -> bool {
+    page.used_bytes() < page.size() / SPARSE
+}
+
+impl Tree {
+    /// Joins the leaf for `key` with a neighbour, if it is sparse and both fit in one page; then its ancestors.
+    pub fn merge(&self, pool: &Pool, pass: &Pass, key: &[u8]) -> Result<()> {
+        let mut level = 0;
+        while self.merge_level(pool, pass, level, key)? {
+            level += 1;
+        }
+        Ok(())
+    }
+
+    /// True when the parent lost a child and should be looked at next.
+    fn merge_level(&self, pool: &Pool, pass: &Pass, level: u8, key: &[u8]) -> Result<bool> {
+        loop {
+            let (parent, node) = self.walk(pool, level, |node| node.page.child_for(key))?;
+            let Some(parent) = parent else {
+                return self.flatten(pool, pass, node).map(|()| false);
+            };
+            if !is_sparse(node.page) {
+                return Ok(false);
+            }
+            let node_id = node.id;
+            let Some(parent) = parent.upgrade() else { continue };
+            let Some(index) = parent.page().index_of_child(node_id) else { continue };
+            if parent.page().count() == 0 {
+                return Ok(true);
+            }
+            // The pair to join is (index, index + 1), or the one before for the last child.
+            let first = index.min(parent.page().count() - 1);
+            let left = pool.latch(parent.page().child_at(first))?;
+            let right = pool.latch(parent.page().child_at(first + 1))?;
+            if !is_sparse(left.page()) && !is_sparse(right.page()) {
+                return Ok(false);
+            }
+            return self.join(pool, pass, &parent, first, left, right);
+        }
+    }
+
+    fn join(
+        &self,
+        pool: &Pool,
+        pass: &Pass,
+        parent: &WriteGuard<'_>,
+        first: usize,
+        left: WriteGuard<'_>,
+        right: WriteGuard<'_>,
+    ) -> Result<bool> {
+        let joined = Scratch::with(pool.page_size, |both| {
+            if !fill(both, left.page(), right.page(), parent.page(), first) {
+                return Ok(false);
+            }
+            let parent_page = parent.write(pass)?;
+            let page = left.write(pass)?;
+            right.write(pass)?;
+            page.copy_from(both);
+            parent_page.remove(first);
+            Ok(true)
+        })?;
+        if joined {
+            pool.free_page(pass, right)?;
+        }
+        Ok(joined)
+    }
+
+    /// Takes the only child of the root up into the root (BTREE-2).
+    fn flatten(&self, pool: &Pool, pass: &Pass, root: ReadGuard<'_>) -> Result<()> {
+        let Some(root) = root.upgrade() else { return Ok(()) };
+        if root.page().is_leaf() || root.page().count() > 0 {
+            return Ok(());
+        }
+        let child = pool.latch(root.page().link())?;
+        let page = root.write(pass)?;
+        child.write(pass)?;
+        page.copy_from(child.page());
+        page.set_page_id(root.id);
+        pool.free_page(pass, child)
+    }
+}
+
+/// Fills `both` with the content of two neighbours; false when it does not fit with room to spare.
+fn fill(both: Page<'_>, left: Page<'_>, right: Page<'_>, parent: Page<'_>, first: usize) -> bool {
+    let kind = left.kind().unwrap_or(PageKind::Empty);
+    both.initialize(left.page_id(), kind, left.tree(), left.level());
+    let spare = if left.count() == 0 || right.count() == 0 { 0 } else { left.size() / SPARSE };
+    if left.is_leaf() {
+        both.set_versioned(left.is_versioned());
+        both.set_fences(&left.lower_fence_bytes(), right.upper_fence_bytes().as_deref());
+        both.append_range(left, 0..left.count())
+            && both.append_range(right, 0..right.count())
+            && both.free_bytes() >= spare
+    } else {
+        let fenced = left.is_fenced() && right.is_fenced();
+        let lower = fenced.then(|| left.lower_fence_bytes());
+        let upper = fenced.then(|| right.upper_fence_bytes());
+        both.set_inner_fences(lower.as_deref(), upper.as_ref().map(|upper| upper.as_deref()));
+        both.set_link(left.link());
+        both.append_range(left, 0..left.count())
+            && both.insert_separator(both.count(), &parent.key(first), right.link())
+            && both.append_range(right, 0..right.count())
+            && both.free_bytes() >= spare
+    }
+}

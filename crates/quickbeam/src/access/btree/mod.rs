@@ -1,0 +1,187 @@
+//! The B+tree: ordered records, found from the root by optimistic lock coupling.
+//!
+//! - BTREE-1: a page holds exactly the keys from its lower fence up to, not including, its upper fence; the fences of
+//!   the children of an inner page are its separators. A leaf that covers a key is the one leaf for that key.
+//! - BTREE-2: the root's page number never changes: it splits by moving its content down and collapses by taking it up.
+//! - BTREE-3: leaves are not linked; a scan goes on by looking up the fence it came to.
+//! - BTREE-4: latches are taken from the root down; a split or merge holds parent and children and nothing else.
+//!
+//! Sources: Leis, Scheibner, Kemper, Neumann, "The ART of Practical Synchronization" (2016) for optimistic lock
+//! coupling; Graefe, "Modern B-Tree Techniques" (2011) for fences and truncation.
+
+mod merge;
+mod split;
+mod verify;
+
+use crate::access::overflow;
+use crate::error::{Error, Result};
+use crate::page::{PageId, PageKind};
+use crate::pool::{Pass, Pool, ReadGuard};
+
+pub use merge::is_sparse;
+pub use verify::TreeCensus;
+
+/// Deeper than any tree can be: a walk that comes here goes round in a circle.
+const DEEPEST: usize = 64;
+
+/// A tree: its number and its root.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tree {
+    /// The number, also written in every page.
+    pub id: u32,
+    /// The root page, the same for life (BTREE-2).
+    pub root: PageId,
+}
+
+/// Where the last key was found: the next one is often beside it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Finger {
+    tree: u32,
+    leaf: PageId,
+    /// The position after the one found.
+    pub hint: usize,
+}
+
+impl Tree {
+    /// A new, empty tree; `versioned` says whether its records carry version words.
+    pub fn create(pool: &Pool, pass: &Pass, id: u32, versioned: bool) -> Result<Tree> {
+        let guard = pool.new_page(pass, PageKind::Leaf, id, 0)?;
+        guard.page().set_versioned(versioned);
+        guard.page().set_fences(b"", None);
+        Ok(Tree { id, root: guard.id })
+    }
+
+    /// The page at `level` on the way to `key`, and its parent (`None` for the root). Both were unchanged when the
+    /// page was reached.
+    fn walk<'p>(
+        &self,
+        pool: &'p Pool,
+        level: u8,
+        child_of: impl Fn(&ReadGuard<'p>) -> PageId,
+    ) -> Result<(Option<ReadGuard<'p>>, ReadGuard<'p>)> {
+        'restart: loop {
+            let mut parent = None;
+            let mut node = pool.read(self.root)?;
+            for _ in 0..DEEPEST {
+                if node.page.level() <= level {
+                    if !node.validate() {
+                        continue 'restart;
+                    }
+                    pool.count_accesses(1 + usize::from(node.page.level()));
+                    return Ok((parent, node));
+                }
+                let child = child_of(&node);
+                if !node.validate() {
+                    continue 'restart;
+                }
+                let next = pool.read(child);
+                if !node.validate() {
+                    continue 'restart;
+                }
+                parent = Some(node);
+                node = next?;
+            }
+            return Err(Error::page(self.root, "the tree goes round in a circle"));
+        }
+    }
+
+    /// The leaf for `key`.
+    pub fn leaf<'p>(&self, pool: &'p Pool, key: &[u8]) -> Result<ReadGuard<'p>> {
+        self.walk(pool, 0, |node| node.page.child_for(key)).map(|(_, leaf)| leaf)
+    }
+
+    /// The leaf that holds keys less than `key`, down to but not including it; the last leaf for no key.
+    pub fn leaf_before<'p>(&self, pool: &'p Pool, key: Option<&[u8]>) -> Result<ReadGuard<'p>> {
+        self.walk(pool, 0, |node| node.page.child_before(key)).map(|(_, leaf)| leaf)
+    }
+
+    /// The leaf for `key` and where in it the key is, or would be. Looks first where the finger points.
+    #[inline]
+    pub fn locate<'p>(
+        &self,
+        pool: &'p Pool,
+        key: &[u8],
+        finger: &mut Finger,
+    ) -> Result<(ReadGuard<'p>, std::result::Result<usize, usize>)> {
+        if finger.tree == self.id
+            && let Ok(guard) = pool.read(finger.leaf)
+            && let Some(found) = self.near(&guard, key, finger.hint)
+        {
+            finger.hint = found.unwrap_or_else(|at| at) + 1;
+            pool.count_accesses(1);
+            return Ok((guard, found));
+        }
+        let guard = self.leaf(pool, key)?;
+        let found = guard.page.search(key);
+        *finger =
+            Finger { tree: self.id, leaf: guard.id, hint: found.unwrap_or_else(|at| at) + 1 };
+        Ok((guard, found))
+    }
+
+    /// Where `key` is in that leaf, if it is the leaf for it (BTREE-1).
+    #[inline]
+    fn near(
+        &self,
+        guard: &ReadGuard<'_>,
+        key: &[u8],
+        hint: usize,
+    ) -> Option<std::result::Result<usize, usize>> {
+        let page = guard.page;
+        if !page.is_leaf() || page.tree() != self.id || !page.has_prefix_of(key) {
+            return None;
+        }
+        let found = page.search_near(key, hint);
+        let inside = match found {
+            Ok(_) => true,
+            Err(at) => (at > 0 && at < page.count()) || page.covers(key),
+        };
+        (inside && guard.validate()).then_some(found)
+    }
+
+    /// Frees every page of the tree, which nobody uses any more. The tree stays whole, only smaller, at every step
+    /// that a checkpoint could see, so that freeing can be taken up again after a crash.
+    pub fn free(&self, pool: &Pool, lane: usize) -> Result<()> {
+        self.free_children(pool, lane, self.root, 0)?;
+        let pass = pool.enter(lane);
+        self.free_one(pool, &pass, self.root)
+    }
+
+    fn free_children(&self, pool: &Pool, lane: usize, page: PageId, depth: usize) -> Result<()> {
+        if depth > DEEPEST {
+            return Err(Error::page(page, "the tree goes round in a circle"));
+        }
+        loop {
+            let last = {
+                let guard = pool.latch(page)?;
+                let content = guard.page();
+                if content.tree() != self.id {
+                    return Err(Error::page(page, format!("not a page of tree {}", self.id)));
+                }
+                if content.is_leaf() { 0 } else { content.child_at(content.count()) }
+            };
+            if last == 0 {
+                return Ok(());
+            }
+            self.free_children(pool, lane, last, depth + 1)?;
+            let pass = pool.enter(lane);
+            let guard = pool.latch(page)?;
+            let content = guard.write(&pass)?;
+            match content.count() {
+                0 => content.set_link(0),
+                count => content.remove(count - 1),
+            }
+            self.free_one(pool, &pass, last)?;
+        }
+    }
+
+    /// Frees a page without children, and the chains that its records point to.
+    fn free_one(&self, pool: &Pool, pass: &Pass, page: PageId) -> Result<()> {
+        let guard = pool.latch(page)?;
+        if guard.page().is_leaf() {
+            for chain in overflow::chains_of(guard.page()) {
+                overflow::free_chain(pool, pass, chain)?;
+            }
+        }
+        pool.free_page(pass, guard)
+    }
+}

@@ -1,0 +1,135 @@
+//! Splits: a page without room becomes two, and their parent gets the separator between them.
+
+use super::Tree;
+use crate::error::{Error, Result};
+use crate::page::{Page, PageKind, Scratch};
+use crate::pool::{Pass, Pool, ReadGuard, WriteGuard};
+
+/// The two halves that a page was cut into, in scratch memory, and what separates them.
+struct Cut {
+    separator: Vec<u8>,
+}
+
+impl Tree {
+    /// Splits the leaf for `key`, which has no room for it.
+    pub fn split(&self, pool: &Pool, pass: &Pass, key: &[u8]) -> Result<()> {
+        self.split_level(pool, pass, 0, key)
+    }
+
+    fn split_level(&self, pool: &Pool, pass: &Pass, level: u8, key: &[u8]) -> Result<()> {
+        loop {
+            let (parent, node) = self.walk(pool, level, |node| node.page.child_for(key))?;
+            let Some(parent) = parent else {
+                self.deepen(pool, pass, node)?;
+                continue;
+            };
+            let Some(parent) = parent.upgrade() else { continue };
+            let Some(node) = node.upgrade() else { continue };
+            let split = Scratch::with(pool.page_size, |left| {
+                Scratch::with(pool.page_size, |right| {
+                    let cut = cut(node.page(), key, left, right)?;
+                    let need = parent.page().inner_need(cut.separator.len());
+                    if parent.page().free_bytes() < need {
+                        return Ok(false);
+                    }
+                    replace(pool, pass, &parent, &node, &cut, left, right)?;
+                    Ok(true)
+                })
+            })?;
+            if split {
+                return Ok(());
+            }
+            drop((node, parent));
+            self.split_level(pool, pass, level + 1, key)?;
+        }
+    }
+
+    /// Moves the root's content down into a new page (BTREE-2).
+    fn deepen(&self, pool: &Pool, pass: &Pass, root: ReadGuard<'_>) -> Result<()> {
+        let Some(root) = root.upgrade() else { return Ok(()) };
+        let page = root.write(pass)?;
+        let (kind, level) = (page.kind().unwrap_or(PageKind::Empty), page.level());
+        let child = pool.new_page(pass, kind, self.id, level)?;
+        let child_id = child.id;
+        child.page().copy_from(page);
+        child.page().set_page_id(child_id);
+        page.initialize(root.id, PageKind::Inner, self.id, level + 1);
+        page.set_inner_fences(Some(b""), Some(None));
+        page.set_link(child_id);
+        Ok(())
+    }
+}
+
+/// Cuts `node` in two, in `left` and `right`. Where the middle does not fit, because long keys became fences, another place does.
+fn cut(node: Page<'_>, key: &[u8], left: Page<'_>, right: Page<'_>) -> Result<Cut> {
+    let position = node.search(key).unwrap_or_else(|at| at);
+    let first = if node.is_leaf() {
+        node.leaf_split_point(position, key)
+    } else {
+        node.inner_split_point(position)
+    };
+    let others = (1..node.count()).map(|at| (at, node.separator_at(at)));
+    for (at, separator) in std::iter::once(first).chain(others) {
+        if try_cut(node, at, &separator, left, right) {
+            return Ok(Cut { separator });
+        }
+    }
+    Err(Error::page(node.page_id(), "the page cannot be split"))
+}
+
+fn try_cut(node: Page<'_>, at: usize, separator: &[u8], left: Page<'_>, right: Page<'_>) -> bool {
+    let kind = node.kind().unwrap_or(PageKind::Empty);
+    let count = node.count();
+    for half in [left, right] {
+        half.initialize(node.page_id(), kind, node.tree(), node.level());
+    }
+    if node.is_leaf() {
+        let lower = node.lower_fence_bytes();
+        let upper = node.upper_fence_bytes();
+        for half in [left, right] {
+            half.set_versioned(node.is_versioned());
+        }
+        let longest = node.size() - crate::page::HEADER_BYTES;
+        if lower.len() + separator.len() + 16 > longest {
+            return false;
+        }
+        left.set_fences(&lower, Some(separator));
+        right.set_fences(separator, upper.as_deref());
+        left.append_range(node, 0..at)
+            && right.append_range(node, at..count)
+    } else {
+        let fenced = node.is_fenced();
+        let lower = fenced.then(|| node.lower_fence_bytes());
+        let upper = fenced.then(|| node.upper_fence_bytes());
+        left.set_inner_fences(lower.as_deref(), Some(Some(separator)));
+        right.set_inner_fences(Some(separator), upper.as_ref().map(|upper| upper.as_deref()));
+        left.set_link(node.link());
+        right.set_link(node.child_at(at + 1));
+        left.append_range(node, 0..at) && right.append_range(node, at + 1..count)
+    }
+}
+
+/// Puts the halves in place: nothing has been changed before, nothing can fail after the new page is there.
+fn replace(
+    pool: &Pool,
+    pass: &Pass,
+    parent: &WriteGuard<'_>,
+    node: &WriteGuard<'_>,
+    cut: &Cut,
+    left: Page<'_>,
+    right: Page<'_>,
+) -> Result<()> {
+    let parent_page = parent.write(pass)?;
+    let node_page = node.write(pass)?;
+    let kind = node_page.kind().unwrap_or(PageKind::Empty);
+    let sibling = pool.new_page(pass, kind, node_page.tree(), node_page.level())?;
+    sibling.page().copy_from(right);
+    sibling.page().set_page_id(sibling.id);
+    node_page.copy_from(left);
+    let at = parent_page.search(&cut.separator).unwrap_or_else(|at| at);
+    if parent_page.insert_separator(at, &cut.separator, sibling.id) {
+        Ok(())
+    } else {
+        Err(Error::page(parent.id, "no room for a separator where there was room"))
+    }
+}

@@ -1,0 +1,116 @@
+//! Walking a whole tree to see that it is one.
+
+use std::collections::HashSet;
+
+use super::{DEEPEST, Tree};
+use crate::access::overflow::{chain_pages, chains_of};
+use crate::error::Result;
+use crate::page::{Page, PageId};
+use crate::pool::Pool;
+
+/// What a walk over a tree counted, and what it found wrong.
+#[derive(Clone, Debug, Default)]
+pub struct TreeCensus {
+    /// Levels, the leaves' included.
+    pub depth: usize,
+    /// Leaves.
+    pub leaf_pages: u64,
+    /// Inner pages.
+    pub inner_pages: u64,
+    /// Pages of long values.
+    pub overflow_pages: u64,
+    /// Records, dead ones not included.
+    pub records: u64,
+    /// Bytes of slots and records in leaves.
+    pub leaf_bytes: u64,
+    /// What is wrong, each with its page.
+    pub complaints: Vec<String>,
+}
+
+/// What a page's parent says of it.
+struct Expected {
+    page: PageId,
+    level: Option<u8>,
+    lower: Vec<u8>,
+    upper: Option<Vec<u8>>,
+}
+
+impl Tree {
+    /// Looks at every page of the tree: kind, level, order, fences against the parent's separators, chains. Pages seen
+    /// are added to `seen`; one that was there already is reached twice. The tree must not change meanwhile.
+    pub fn census(&self, pool: &Pool, seen: &mut HashSet<PageId>) -> TreeCensus {
+        let mut census = TreeCensus::default();
+        let mut work = vec![Expected { page: self.root, level: None, lower: Vec::new(), upper: None }];
+        while let Some(expected) = work.pop() {
+            if !seen.insert(expected.page) {
+                census.complaints.push(format!("page {} is reached twice", expected.page));
+                continue;
+            }
+            let looked = pool.latch(expected.page).and_then(|guard| {
+                self.look_at(pool, guard.page(), &expected, seen, &mut census, &mut work)
+            });
+            if let Err(error) = looked {
+                census.complaints.push(error.to_string());
+            }
+        }
+        census
+    }
+
+    fn look_at(
+        &self,
+        pool: &Pool,
+        page: Page<'_>,
+        expected: &Expected,
+        seen: &mut HashSet<PageId>,
+        census: &mut TreeCensus,
+        work: &mut Vec<Expected>,
+    ) -> Result<()> {
+        let id = expected.page;
+        let mut complain = |what: String| census.complaints.push(format!("page {id}: {what}"));
+        if page.tree() != self.id {
+            complain(format!("belongs to tree {}, found in tree {}", page.tree(), self.id));
+        }
+        if expected.level.is_some_and(|level| level != page.level()) {
+            complain(format!("is at level {}, its parent expects {:?}", page.level(), expected.level));
+        }
+        if page.is_leaf() != (page.level() == 0) || usize::from(page.level()) > DEEPEST {
+            complain(format!("kind {:?} at level {}", page.kind(), page.level()));
+            return Ok(());
+        }
+        if let Some(position) = page.first_disorder() {
+            complain(format!("key {position} is out of order or outside the fences"));
+        }
+        if page.is_fenced()
+            && (page.lower_fence_bytes() != expected.lower
+                || page.upper_fence_bytes() != expected.upper)
+        {
+            complain("the fences are not what the parent's separators say".into());
+        }
+        census.depth = census.depth.max(usize::from(page.level()) + 1);
+        if page.is_leaf() {
+            census.leaf_pages += 1;
+            census.leaf_bytes += page.used_bytes() as u64;
+            let live = (0..page.count()).filter(|&at| !page.record(at).is_tombstone()).count();
+            census.records += live as u64;
+            for chain in chains_of(page) {
+                for part in chain_pages(pool, chain)? {
+                    census.overflow_pages += 1;
+                    if !seen.insert(part) {
+                        census.complaints.push(format!("overflow page {part} is reached twice"));
+                    }
+                }
+            }
+            return Ok(());
+        }
+        census.inner_pages += 1;
+        for index in 0..=page.count() {
+            let lower =
+                if index == 0 { expected.lower.clone() } else { page.key(index - 1) };
+            let upper =
+                if index == page.count() { expected.upper.clone() } else { Some(page.key(index)) };
+            let level = page.level().checked_sub(1);
+            work.push(Expected { page: page.child_at(index), level, lower, upper });
+        }
+        Ok(())
+    }
+}

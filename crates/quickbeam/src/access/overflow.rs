@@ -1,0 +1,150 @@
+//! Long values: a chain of overflow pages, and in the record a pointer to the first.
+//!
+//! - CHAIN-1: a chain is written before the record that points to it and never changes; it is freed when no snapshot
+//!   can see such a record any more.
+//!
+//! A pass through the gate is taken for each page, so that a long value does not hold a checkpoint up.
+
+use crate::error::{Error, Result};
+use crate::page::{HEADER_BYTES, OVERFLOW, Page, PageId, PageKind};
+use crate::pool::{Pass, Pool};
+
+/// Longest value in bytes: 4 GiB less one page.
+pub const VALUE_LIMIT: usize = (4 << 30) - (64 << 10);
+
+/// Bytes of a pointer to a chain.
+pub const POINTER_BYTES: usize = 16;
+
+/// The pointer that a record holds.
+pub fn encode_pointer(first: PageId, length: usize) -> [u8; POINTER_BYTES] {
+    let mut pointer = [0; POINTER_BYTES];
+    pointer[..8].copy_from_slice(&first.to_le_bytes());
+    pointer[8..].copy_from_slice(&(length as u64).to_le_bytes());
+    pointer
+}
+
+/// First page and length of the value, from a record's pointer.
+pub fn decode_pointer(pointer: &[u8]) -> Option<(PageId, usize)> {
+    let first = u64::from_le_bytes(*pointer.first_chunk()?);
+    let length = u64::from_le_bytes(*pointer.get(8..)?.first_chunk()?);
+    Some((first, usize::try_from(length).ok().filter(|&length| length <= VALUE_LIMIT)?))
+}
+
+/// Writes `value` to a new chain. `announce` is told the first page before the second is made.
+pub fn write_chain(
+    pool: &Pool,
+    lane: usize,
+    tree: u32,
+    value: &[u8],
+    announce: impl FnOnce(PageId),
+) -> Result<PageId> {
+    let room = pool.page_size - HEADER_BYTES;
+    let mut announce = Some(announce);
+    let mut first = 0;
+    let mut last: PageId = 0;
+    for part in value.chunks(room) {
+        let pass = pool.enter(lane);
+        let guard = pool.new_page(&pass, PageKind::Overflow, tree, 0)?;
+        guard.page().store_bytes(HEADER_BYTES, part);
+        guard.page().set_live_bytes(part.len());
+        let page = guard.id;
+        drop(guard);
+        if last == 0 {
+            first = page;
+            if let Some(announce) = announce.take() {
+                announce(first);
+            }
+        } else {
+            pool.latch(last)?.write(&pass)?.set_link(page);
+        }
+        last = page;
+    }
+    Ok(first)
+}
+
+/// Calls `visit` with each page of a chain; ends early with an error when the chain is broken.
+fn follow(
+    pool: &Pool,
+    first: PageId,
+    mut visit: impl FnMut(PageId, Page<'_>) -> Result<()>,
+) -> Result<()> {
+    let mut page = first;
+    let mut steps = 0;
+    while page != 0 {
+        let next = loop {
+            let guard = pool.read(page)?;
+            let next = guard.page.link();
+            let sound = guard.page.kind() == Some(PageKind::Overflow);
+            visit(page, guard.page)?;
+            if guard.validate() {
+                if !sound {
+                    return Err(Error::page(page, "a long value continues in another kind of page"));
+                }
+                break next;
+            }
+        };
+        page = next;
+        steps += 1;
+        if steps > pool.page_count() {
+            return Err(Error::page(first, "a chain of overflow pages goes round in a circle"));
+        }
+    }
+    Ok(())
+}
+
+/// Appends the value of a chain to `out`.
+pub fn read_chain(pool: &Pool, pointer: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    let (first, length) =
+        decode_pointer(pointer).ok_or_else(|| Error::page(0, "a record has a bad overflow pointer"))?;
+    let start = out.len();
+    let mut at = (0, start);
+    follow(pool, first, |page, content| {
+        // A page visited again, because it changed meanwhile, replaces what it gave before.
+        if at.0 == page {
+            out.truncate(at.1);
+        }
+        at = (page, out.len());
+        content.append_to(HEADER_BYTES, content.payload_length().min(pool.page_size), out);
+        Ok(())
+    })?;
+    if out.len() - start != length {
+        let found = out.len() - start;
+        return Err(Error::page(first, format!("a value of {length} bytes has {found} in its chain")));
+    }
+    Ok(())
+}
+
+/// The pages of a chain.
+pub fn chain_pages(pool: &Pool, first: PageId) -> Result<Vec<PageId>> {
+    let mut pages = Vec::new();
+    follow(pool, first, |page, _| {
+        if pages.last() != Some(&page) {
+            pages.push(page);
+        }
+        Ok(())
+    })?;
+    Ok(pages)
+}
+
+/// Frees the pages of a chain; all in one pass, so that a checkpoint sees the whole chain or none of it.
+pub fn free_chain(pool: &Pool, pass: &Pass, first: PageId) -> Result<()> {
+    for page in chain_pages(pool, first)? {
+        pool.free_page(pass, pool.latch(page)?)?;
+    }
+    Ok(())
+}
+
+/// The chains that a leaf's records point to.
+pub fn chains_of(leaf: Page<'_>) -> Vec<PageId> {
+    let mut pointer = Vec::new();
+    let mut chains = Vec::new();
+    for position in 0..leaf.count() {
+        let record = leaf.record(position);
+        if record.flags & OVERFLOW != 0 {
+            pointer.clear();
+            leaf.append_to(record.value_offset, record.value_length, &mut pointer);
+            chains.extend(decode_pointer(&pointer).map(|(first, _)| first));
+        }
+    }
+    chains
+}

@@ -1,0 +1,154 @@
+//! Blocks of the data file: which are in use, where the next page image goes.
+//!
+//! Above: the buffer pool and the checkpoint. Below: the data file. A block is as long as a page and has a number;
+//! the first ones hold the root slots and are never handed out.
+//!
+//! - BLOCK-1: a block that the last completed checkpoint refers to is never handed out before a later checkpoint
+//!   has been completed without it.
+//!
+//! The free set is not stored: after opening it is whatever the mapping does not refer to.
+
+use parking_lot::Mutex;
+
+/// Number of a block: its offset in the data file is this times the page size.
+pub type Block = u64;
+
+/// Bytes at the file's start that hold the root slots.
+pub const RESERVED_BYTES: u64 = 64 << 10;
+
+/// Where a page's image is: block number in the low 40 bits, 24 bits of the image's checksum above. Zero is nowhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Location(pub u64);
+
+impl Location {
+    /// Nowhere.
+    pub const NONE: Location = Location(0);
+
+    /// An image with that checksum in that block.
+    pub fn new(block: Block, checksum: u32) -> Location {
+        Location(block | u64::from(checksum & 0xff_ffff) << 40)
+    }
+
+    /// The block.
+    pub fn block(self) -> Block {
+        self.0 & ((1 << 40) - 1)
+    }
+
+    /// Whether an image with that checksum is the one meant.
+    pub fn matches(self, checksum: u32) -> bool {
+        self.0 >> 40 == u64::from(checksum & 0xff_ffff)
+    }
+}
+
+struct Free {
+    /// A set bit is a block in use.
+    used: Vec<u64>,
+    /// No word before this one has a clear bit.
+    hint: usize,
+    in_use: u64,
+}
+
+/// Hands out and takes back blocks.
+pub struct BlockAllocator {
+    free: Mutex<Free>,
+    first: Block,
+}
+
+impl BlockAllocator {
+    /// All blocks free but the reserved ones.
+    pub fn new(page_size: usize) -> BlockAllocator {
+        let first = RESERVED_BYTES / page_size as u64;
+        let free = Free { used: Vec::new(), hint: 0, in_use: 0 };
+        let allocator = BlockAllocator { free: Mutex::new(free), first };
+        for block in 0..first {
+            allocator.mark(block);
+        }
+        allocator
+    }
+
+    /// Marks a block as in use; false if it already was.
+    pub fn mark(&self, block: Block) -> bool {
+        let mut free = self.free.lock();
+        let (word, bit) = (block as usize / 64, block % 64);
+        if free.used.len() <= word {
+            free.used.resize(word + 1, 0);
+        }
+        let new = free.used[word] & (1 << bit) == 0;
+        if new {
+            free.used[word] |= 1 << bit;
+            free.in_use += 1;
+        }
+        new
+    }
+
+    /// The lowest free block, now in use.
+    pub fn allocate(&self) -> Block {
+        let mut free = self.free.lock();
+        let mut word = free.hint;
+        while free.used.get(word).is_some_and(|&bits| bits == u64::MAX) {
+            word += 1;
+        }
+        free.hint = word;
+        if free.used.len() <= word {
+            free.used.push(0);
+        }
+        let bit = u64::from(free.used[word].trailing_ones());
+        free.used[word] |= 1 << bit;
+        free.in_use += 1;
+        word as u64 * 64 + bit
+    }
+
+    /// Gives a block back.
+    pub fn release(&self, block: Block) {
+        debug_assert!(block >= self.first, "a root slot was released");
+        let mut free = self.free.lock();
+        let (word, bit) = (block as usize / 64, block % 64);
+        let Some(bits) = free.used.get_mut(word) else { return };
+        debug_assert!(*bits & (1 << bit) != 0, "block {block} was released twice");
+        *bits &= !(1 << bit);
+        free.in_use -= 1;
+        free.hint = free.hint.min(word);
+    }
+
+    /// Blocks in use, the reserved ones included.
+    pub fn in_use(&self) -> u64 {
+        self.free.lock().in_use
+    }
+
+    /// Calls `work` with one past the last block in use; no block is handed out meanwhile.
+    pub fn at_used_end<T>(&self, work: impl FnOnce(Block) -> T) -> T {
+        let mut free = self.free.lock();
+        while free.used.last() == Some(&0) {
+            free.used.pop();
+        }
+        let words = free.used.len() as u64;
+        let end = free.used.last().map_or(0, |bits| words * 64 - u64::from(bits.leading_zeros()));
+        free.hint = free.hint.min(free.used.len());
+        work(end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hands_out_the_lowest_free_block_once() {
+        let blocks = BlockAllocator::new(4096);
+        let got: Vec<Block> = (0..200).map(|_| blocks.allocate()).collect();
+        assert_eq!(got, (16..216).collect::<Vec<_>>());
+        blocks.release(20);
+        blocks.release(18);
+        assert_eq!([blocks.allocate(), blocks.allocate(), blocks.allocate()], [18, 20, 216]);
+        blocks.release(216);
+        assert_eq!(blocks.at_used_end(|end| end), 216);
+        assert_eq!(blocks.allocate(), 216);
+    }
+
+    #[test]
+    fn a_location_keeps_block_and_checksum() {
+        let location = Location::new(123_456_789, 0xdead_beef);
+        assert_eq!(location.block(), 123_456_789);
+        assert!(location.matches(0xdead_beef) && !location.matches(0xdead_bee0));
+    }
+}

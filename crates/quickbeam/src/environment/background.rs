@@ -1,0 +1,115 @@
+//! The threads that look after an environment: log, checkpoints, room in the cache.
+//!
+//! Each holds only a weak reference between its rounds' work and ends when the environment closes. What a round
+//! cannot do because the device is full it tries again in the next one.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::Inner;
+use crate::error::{Error, Result};
+use crate::world::{Event, Task};
+
+/// How often the checkpoint thread looks whether one is due.
+const CHECKPOINT_POLL: Duration = Duration::from_millis(50);
+
+/// How often freed work is looked for when nobody commits.
+const HOUSEKEEPING_POLL: Duration = Duration::from_millis(100);
+
+/// Log bytes that recovery applies in a second: a careful guess for pacing checkpoints by a recovery target.
+pub const RECOVERY_BYTES_PER_SECOND: u64 = 40 << 20;
+
+/// Starts the threads that the environment needs.
+pub fn start(inner: &Arc<Inner>) -> Result<Vec<Box<dyn Task>>> {
+    let mut tasks = vec![spawn(inner, "quickbeam-room", make_room)?];
+    if inner.log.is_some() {
+        tasks.push(spawn(inner, "quickbeam-log", write_log)?);
+    }
+    if inner.path.is_some() {
+        tasks.push(spawn(inner, "quickbeam-checkpoint", make_checkpoints)?);
+    }
+    Ok(tasks)
+}
+
+fn spawn(inner: &Arc<Inner>, name: &str, body: fn(&Inner)) -> Result<Box<dyn Task>> {
+    let held = inner.clone();
+    inner
+        .world
+        .spawn(name, Box::new(move || body(&held)))
+        .map_err(|error| Error::io(format!("starting thread {name}"), error))
+}
+
+impl Inner {
+    fn stopping(&self) -> bool {
+        self.stop.load(Ordering::SeqCst)
+    }
+
+    /// Runs `round` whenever `event` comes or `pause` has passed, until the environment closes.
+    fn rounds(&self, event: &dyn Event, pause: Duration, mut round: impl FnMut() -> Result<()>) {
+        loop {
+            let seen = event.generation();
+            if self.stopping() {
+                return;
+            }
+            if let Err(error) = round()
+                && !matches!(error, Error::DiskFull { .. })
+            {
+                self.fail(&error);
+            }
+            if !self.stopping() {
+                event.wait(seen, Some(pause));
+            }
+        }
+    }
+
+    /// Log bytes after which a checkpoint starts.
+    pub fn checkpoint_bytes(&self) -> u64 {
+        let by_target = self.options.recovery_target.map_or(u64::MAX, |target| {
+            (target.as_secs_f64() * RECOVERY_BYTES_PER_SECOND as f64) as u64
+        });
+        self.options.checkpoint_bytes.min(by_target)
+    }
+}
+
+/// Keeps some frames free, and does deferred work when nobody commits.
+fn make_room(inner: &Inner) {
+    inner.rounds(&*inner.pool.frames_wanted, HOUSEKEEPING_POLL, || {
+        inner.pool.fill_free_frames()?;
+        inner.registry.advance();
+        inner.do_ready_work(31, usize::MAX)
+    });
+}
+
+/// Writes the log of `NoSync` commits and prepares segments ahead.
+fn write_log(inner: &Inner) {
+    let Some(log) = &inner.log else { return };
+    inner.rounds(&*log.background, inner.options.log_write_interval, || {
+        if log.check().is_err() {
+            return Ok(());
+        }
+        log.prepare_next()?;
+        let end = log.lock().end;
+        log.write_to(end)
+    });
+}
+
+/// Makes checkpoints by log bytes and by time.
+fn make_checkpoints(inner: &Inner) {
+    let mut last = inner.world.now();
+    inner.rounds(&*inner.checkpoint_wanted, CHECKPOINT_POLL, || {
+        if inner.check_failed().is_err() {
+            return Ok(());
+        }
+        let position = inner.checkpointer.counters.log_position.load(Ordering::Relaxed);
+        let tail = inner.log.as_ref().map_or(0, |log| log.lock().end.saturating_sub(position));
+        let waited = inner.world.now().saturating_sub(last);
+        let due = tail >= inner.checkpoint_bytes()
+            || (waited >= inner.options.checkpoint_interval && inner.pool.changed_pages() > 0);
+        if due {
+            last = inner.world.now();
+            inner.checkpoint(false, true)?;
+        }
+        Ok(())
+    });
+}

@@ -1,0 +1,417 @@
+//! Environments: a directory (or memory) with databases, a log and the threads that look after them.
+//!
+//! Above: the user. Below: everything else; this is where the parts are put together.
+//!
+//! - ENV-1: one open environment per directory, guarded by the lock file.
+//! - ENV-2: the environment closes when its last handle and its last transaction are gone; closing makes a checkpoint.
+
+mod background;
+mod open;
+mod statistics;
+mod verify;
+
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+use parking_lot::{Mutex, RwLock};
+
+use crate::access::btree::Tree;
+use crate::checkpoint::{Checkpointer, FlipState};
+use crate::error::{Error, Result};
+use crate::log::Log;
+use crate::options::{Options, TransactionOptions};
+use crate::pool::Pool;
+use crate::transaction::{Database, Transaction, purge_leaf};
+use crate::versions::{Deferred, Registry};
+use crate::world::{Event, File, MemoryWorld, RealWorld, Task, World};
+
+pub use open::{DATA_FILE, LOCK_FILE, LOG_DIRECTORY};
+pub(crate) use open::{Opened, open_data_file};
+pub use statistics::{Statistics, pool_statistics};
+pub use verify::VerifyReport;
+pub(crate) use verify::verify_pages;
+
+/// Number of the tree that holds the names of the others.
+pub const CATALOG_TREE: u32 = 1;
+
+/// Times that [`Environment::transact`] tries before it gives the error back.
+const TRANSACT_ATTEMPTS: usize = 100;
+
+/// Counts of transactions.
+#[derive(Default)]
+pub struct TransactionCounters {
+    pub commits: AtomicU64,
+    pub aborts: AtomicU64,
+}
+
+/// An environment's parts.
+pub struct Inner {
+    /// Differs between any two open environments of a process.
+    pub id: u64,
+    pub path: Option<PathBuf>,
+    pub options: Options,
+    pub world: Arc<dyn World>,
+    pub registry: Arc<Registry>,
+    pub pool: Pool,
+    pub log: Option<Log>,
+    /// The commit's critical section where there is no log.
+    pub commit_lock: Mutex<()>,
+    pub checkpointer: Checkpointer,
+    pub catalog: Tree,
+    /// Grows with every committed change to the catalog.
+    pub catalog_version: AtomicU64,
+    pub counters: TransactionCounters,
+    incarnation: u32,
+    trees: RwLock<HashMap<u32, Tree>>,
+    dropped: Mutex<HashSet<u32>>,
+    next_tree: AtomicU32,
+    buffers: Mutex<Vec<Vec<u8>>>,
+    failure: Mutex<Option<String>>,
+    failed: AtomicBool,
+    closed: AtomicBool,
+    stop: AtomicBool,
+    /// Wakes the checkpoint thread.
+    checkpoint_wanted: Arc<dyn Event>,
+    /// Holds the directory's lock.
+    _lock: Option<Arc<dyn File>>,
+}
+
+/// What handles and transactions share; closes the environment when the last of them goes.
+pub struct Shared {
+    pub inner: Arc<Inner>,
+    tasks: Mutex<Vec<Box<dyn Task>>>,
+}
+
+/// A Transactional Data Store: named databases with ACID transactions. Cloning gives another handle to the same.
+///
+/// ```
+/// # fn main() -> quickbeam::Result<()> {
+/// # let directory = tempfile::tempdir().unwrap();
+/// let environment = quickbeam::Environment::open(directory.path(), quickbeam::Options::default())?;
+/// let fruit = environment.create_database("fruit")?;
+/// let transaction = environment.begin()?;
+/// fruit.put(&transaction, b"apple", b"red")?;
+/// assert_eq!(fruit.get(&transaction, b"apple")?.as_deref(), Some(&b"red"[..]));
+/// transaction.commit()?;
+/// environment.close()?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Environment {
+    shared: Arc<Shared>,
+}
+
+impl Environment {
+    /// Opens the environment in a directory, recovering it if need be; creates one if there is none and
+    /// [`Options::create`] says so.
+    pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Environment> {
+        Environment::open_in(Arc::new(RealWorld::new()), Some(path.as_ref()), options)
+    }
+
+    /// An environment that lives in memory only. Its durability is always [`InMemory`](crate::Durability::InMemory).
+    pub fn memory(options: Options) -> Result<Environment> {
+        Environment::open_in(Arc::new(MemoryWorld::new()), None, options)
+    }
+
+    /// Opens an environment whose files, clock and threads are those of `world`; `None` for one without a directory.
+    pub fn open_in(
+        world: Arc<dyn World>,
+        path: Option<&Path>,
+        options: Options,
+    ) -> Result<Environment> {
+        let inner = Arc::new(open::open(world, path, options)?);
+        let tasks = background::start(&inner)?;
+        Ok(Environment { shared: Arc::new(Shared { inner, tasks: Mutex::new(tasks) }) })
+    }
+
+    /// Begins a transaction with the environment's defaults.
+    pub fn begin(&self) -> Result<Transaction> {
+        self.begin_with(TransactionOptions::default())
+    }
+
+    /// Begins a transaction.
+    pub fn begin_with(&self, options: TransactionOptions) -> Result<Transaction> {
+        Transaction::begin(self.shared.clone(), &options)
+    }
+
+    /// Begins a transaction that reads one snapshot: it never waits for another transaction and is never aborted.
+    pub fn begin_read(&self) -> Result<Transaction> {
+        self.begin_with(TransactionOptions { read_only: true, ..TransactionOptions::default() })
+    }
+
+    /// Runs `work` in a transaction and commits it; begins again when it, or the commit, fails with an error that
+    /// [is retryable](Error::is_retryable).
+    pub fn transact<T>(&self, mut work: impl FnMut(&Transaction) -> Result<T>) -> Result<T> {
+        let mut attempt = 0;
+        loop {
+            let transaction = self.begin()?;
+            let result = match work(&transaction) {
+                Ok(value) => transaction.commit().map(|()| value),
+                Err(error) => {
+                    transaction.abort()?;
+                    Err(error)
+                }
+            };
+            attempt += 1;
+            match result {
+                Err(error) if error.is_retryable() && attempt < TRANSACT_ATTEMPTS => {
+                    self.shared.inner.world.yield_now();
+                }
+                result => return result,
+            }
+        }
+    }
+
+    /// Makes a database, in a transaction of its own.
+    pub fn create_database(&self, name: &str) -> Result<Database> {
+        self.transact(|transaction| transaction.create_database(name))?;
+        self.open_database(name)
+    }
+
+    /// Opens a database.
+    pub fn open_database(&self, name: &str) -> Result<Database> {
+        self.begin_read()?.open_database(name)
+    }
+
+    /// Opens a database, making it if there is none.
+    pub fn open_or_create_database(&self, name: &str) -> Result<Database> {
+        match self.open_database(name) {
+            Err(Error::NoSuchDatabase { .. }) => {}
+            result => return result,
+        }
+        match self.create_database(name) {
+            Err(Error::DatabaseExists { .. }) => self.open_database(name),
+            result => result,
+        }
+    }
+
+    /// The names of all databases, in order.
+    pub fn databases(&self) -> Result<Vec<String>> {
+        self.begin_read()?.databases()
+    }
+
+    /// Removes a database, in a transaction of its own.
+    pub fn drop_database(&self, name: &str) -> Result<()> {
+        self.transact(|transaction| transaction.drop_database(name))
+    }
+
+    /// Renames a database, in a transaction of its own.
+    pub fn rename_database(&self, from: &str, to: &str) -> Result<()> {
+        self.transact(|transaction| transaction.rename_database(from, to))
+    }
+
+    /// Empties a database, in a transaction of its own.
+    pub fn empty_database(&self, name: &str) -> Result<()> {
+        self.transact(|transaction| transaction.empty_database(name))
+    }
+
+    /// Makes a checkpoint and gives back the log and data file space that it frees.
+    pub fn checkpoint(&self) -> Result<()> {
+        let inner = &self.shared.inner;
+        inner.check_open()?;
+        inner.check_failed()?;
+        inner.do_ready_work(0, usize::MAX)?;
+        inner.checkpoint(false, false)?;
+        // Blocks that only the checkpoint before used are free now: what lies at the file's end can go.
+        inner.pool.shrink_file()
+    }
+
+    /// Numbers about the environment.
+    #[must_use]
+    pub fn statistics(&self) -> Statistics {
+        self.shared.inner.statistics()
+    }
+
+    /// Walks every page, checks order, structure, reachability and space, and says what is wrong. Changes wait meanwhile.
+    pub fn verify(&self) -> Result<VerifyReport> {
+        self.shared.inner.verify()
+    }
+
+    /// Closes the environment with a checkpoint. Fails, and closes nothing, while transactions are open; other handles
+    /// then get errors.
+    pub fn close(self) -> Result<()> {
+        let inner = &self.shared.inner;
+        let (open, _) = inner.registry.snapshots.census();
+        if open > 0 {
+            return Err(Error::misuse(format!(
+                "{open} transactions are open; commit or abort them before closing"
+            )));
+        }
+        self.shared.close()
+    }
+}
+
+impl Shared {
+    fn close(&self) -> Result<()> {
+        let inner = &self.inner;
+        if inner.closed.swap(true, Ordering::SeqCst) {
+            return Ok(());
+        }
+        inner.stop.store(true, Ordering::SeqCst);
+        inner.wake_all();
+        for task in self.tasks.lock().drain(..) {
+            task.join();
+        }
+        if inner.check_failed().is_err() || inner.path.is_none() {
+            // A failed environment recovers when it is opened again; one in memory has nothing to keep.
+            return Ok(());
+        }
+        inner.do_ready_work(0, usize::MAX)?;
+        inner.checkpoint(true, false)
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        if let Err(error) = self.close() {
+            eprintln!("quickbeam: closing the environment: {error}; it recovers when it is opened again");
+        }
+    }
+}
+
+impl Inner {
+    pub fn check_open(&self) -> Result<()> {
+        if self.closed.load(Ordering::Acquire) {
+            return Err(Error::misuse("the environment is closed; open it again"));
+        }
+        Ok(())
+    }
+
+    /// An error once writes must not be accepted any more.
+    #[inline]
+    pub fn check_failed(&self) -> Result<()> {
+        if let Some(log) = &self.log {
+            log.check()?;
+        }
+        if self.failed.load(Ordering::Acquire) {
+            let reason = self.failure.lock().clone().unwrap_or_default();
+            return Err(Error::Failed { reason });
+        }
+        Ok(())
+    }
+
+    /// Refuses writes from now on.
+    pub fn fail(&self, reason: &Error) {
+        self.failure.lock().get_or_insert_with(|| reason.to_string());
+        self.failed.store(true, Ordering::Release);
+    }
+
+    /// The tree with that number.
+    pub fn tree(&self, id: u32) -> Option<Tree> {
+        self.trees.read().get(&id).copied()
+    }
+
+    /// A new tree that no name leads to yet.
+    pub fn make_tree(&self, lane: usize) -> Result<Tree> {
+        let id = self.next_tree.fetch_add(1, Ordering::Relaxed);
+        let pass = self.pool.enter(lane);
+        let tree = Tree::create(&self.pool, &pass, id, true)?;
+        self.trees.write().insert(id, tree);
+        Ok(tree)
+    }
+
+    /// Frees a tree that no name leads to.
+    pub fn forget_tree(&self, tree: Tree) {
+        self.registry.put_back(Deferred::FreeTree(tree.id));
+    }
+
+    /// Whether the tree's name was removed by a transaction that committed.
+    pub fn is_dropped(&self, id: u32) -> bool {
+        self.dropped.lock().contains(&id)
+    }
+
+    /// A transaction that changed the catalog commits; called in the critical section.
+    pub fn catalog_changed(&self, deferred: &[Deferred]) {
+        let dropped = deferred.iter().filter_map(|work| match work {
+            Deferred::FreeTree(tree) => Some(*tree),
+            _ => None,
+        });
+        self.dropped.lock().extend(dropped);
+        self.catalog_version.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// A redo buffer, one used before if there is one.
+    pub fn spare_buffer(&self) -> Vec<u8> {
+        self.buffers.lock().pop().unwrap_or_default()
+    }
+
+    /// Keeps a redo buffer for another transaction.
+    pub fn return_buffer(&self, mut buffer: Vec<u8>) {
+        if buffer.capacity() > 0 && buffer.capacity() <= 1 << 20 {
+            buffer.clear();
+            let mut buffers = self.buffers.lock();
+            if buffers.len() < 64 {
+                buffers.push(buffer);
+            }
+        }
+    }
+
+    /// Does up to `limit` pieces of work that became possible. Freeing whole trees is left to who asks for all.
+    pub fn do_ready_work(&self, lane: usize, limit: usize) -> Result<()> {
+        if self.registry.ready_count() == 0 {
+            return Ok(());
+        }
+        for _ in 0..limit.min(1 << 40) {
+            let Some(work) = self.registry.take_ready(limit == usize::MAX) else { break };
+            match work {
+                Deferred::Purge { tree, key } => {
+                    if let Some(tree) = self.tree(tree) {
+                        purge_leaf(&self.pool, lane, tree, &key)?;
+                    }
+                }
+                Deferred::FreeChain(first) => {
+                    let pass = self.pool.enter(lane);
+                    crate::access::overflow::free_chain(&self.pool, &pass, first)?;
+                    self.registry.freed(first);
+                }
+                Deferred::FreeTree(id) => {
+                    if let Some(tree) = self.tree(id) {
+                        tree.free(&self.pool, lane)?;
+                        self.trees.write().remove(&id);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a checkpoint now.
+    pub fn checkpoint(&self, clean: bool, busy: bool) -> Result<()> {
+        let fix = || {
+            let buffer = self.log.as_ref().map(Log::lock);
+            let alone = self.log.is_none().then(|| self.commit_lock.lock());
+            let flip = self.registry.active();
+            let log_position = buffer.as_ref().map_or(0, |buffer| buffer.end);
+            let pieces = flip.values().map(|(writer, _)| writer.first_piece()).min();
+            let state = FlipState {
+                timestamp: self.registry.newest_commit.load(Ordering::SeqCst),
+                log_position,
+                log_start: pieces.unwrap_or(log_position).min(log_position),
+                trees: self.trees.read().values().copied().collect(),
+                dead_chains: self.registry.dead_chains(),
+                flip,
+            };
+            drop((buffer, alone));
+            state
+        };
+        let log = self.log.as_ref();
+        self.checkpointer.run(&self.pool, log, self.incarnation, clean, busy, fix).inspect_err(
+            |error| {
+                if !matches!(error, Error::DiskFull { .. }) {
+                    self.fail(error);
+                }
+            },
+        )
+    }
+
+    fn wake_all(&self) {
+        self.checkpoint_wanted.notify();
+        self.pool.frames_wanted.notify();
+        if let Some(log) = &self.log {
+            log.background.notify();
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! Opening and creating environments and data stores.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+use super::{CATALOG_TREE, Inner};
+use crate::access::overflow::free_chain;
+use crate::checkpoint::{
+    Checkpointer, Directory, FlipState, Identity, Root, RootSlots, StoreKind, load_directory,
+};
+use crate::error::{Error, Result};
+use crate::log::{Log, LogSettings};
+use crate::options::{Durability, Options};
+use crate::pool::Pool;
+use crate::recovery;
+use crate::versions::Registry;
+use crate::world::{File, OpenMode, World};
+
+/// Name of the data file in an environment's directory.
+pub const DATA_FILE: &str = "data.quickbeam";
+/// Name of the lock file.
+pub const LOCK_FILE: &str = "lock.quickbeam";
+/// Name of the folder of log segments.
+pub const LOG_DIRECTORY: &str = "log";
+
+/// A data file, opened: its pool and where its last checkpoint left it.
+pub struct Opened {
+    pub pool: Pool,
+    pub identity: Identity,
+    pub root: Root,
+    pub directory: Directory,
+    pub lock: Option<Arc<dyn File>>,
+    /// It was made just now.
+    pub created: bool,
+}
+
+/// Opens the data file in `path`, or makes it. Checks everything that could be wrong with the place first.
+pub fn open_data_file(
+    world: &Arc<dyn World>,
+    path: Option<&Path>,
+    options: &Options,
+    kind: StoreKind,
+    registry: Arc<Registry>,
+) -> Result<Opened> {
+    options.check()?;
+    let directory = path.unwrap_or(Path::new(""));
+    let data_path = directory.join(DATA_FILE);
+    let exists = world.exists(&data_path);
+    if !exists {
+        check_place(&**world, path, options.create)?;
+    }
+    let lock = path.map(|path| take_lock(&**world, path)).transpose()?;
+    let file = if exists {
+        let opened = world.open(&data_path, OpenMode::Write);
+        opened.map_err(|error| Error::on_file("opening", &data_path, error))?
+    } else {
+        create_data_file(&**world, directory, options, kind)?
+    };
+    let (identity, root) = RootSlots.read(&*file, &data_path)?;
+    if identity.kind != kind {
+        let (found, wanted) = match kind {
+            StoreKind::Plain => ("an Environment", "a DataStore"),
+            StoreKind::Transactional => ("a DataStore", "an Environment"),
+        };
+        return Err(Error::misuse(format!(
+            "{} was made by {found} and cannot be opened as {wanted}",
+            data_path.display()
+        )));
+    }
+    let page_size = identity.page_size as usize;
+    let checked = Options { page_size, ..options.clone() };
+    checked.check()?;
+    let shared = kind == StoreKind::Transactional;
+    let pool =
+        Pool::new(world.clone(), file, registry, page_size, options.cache_size, shared)?;
+    let loaded = load_directory(&pool, root.directory)?;
+    for &location in loaded.chunks.iter().chain(&loaded.pages) {
+        if location.0 != 0 && !pool.blocks.mark(location.block()) {
+            return Err(Error::page(0, format!("block {} is claimed twice", location.block())));
+        }
+    }
+    for (page, &location) in loaded.mapping.iter().enumerate() {
+        if location.0 != 0 {
+            pool.adopt(page as u64, location)?;
+        }
+    }
+    pool.collect_free_pages();
+    Ok(Opened { pool, identity, root, directory: loaded, lock, created: !exists })
+}
+
+fn check_place(world: &dyn World, path: Option<&Path>, create: bool) -> Result<()> {
+    let Some(path) = path else { return Ok(()) };
+    let not = |detail: &str| Error::NotAnEnvironment { path: path.into(), detail: detail.into() };
+    if !create {
+        return Err(not("it has no data file, and the create option is off"));
+    }
+    if world.exists(path) {
+        let names = world.list_directory(path).map_err(|e| Error::on_file("listing", path, e))?;
+        let ours = |name: &PathBuf| {
+            let name = name.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            [LOCK_FILE, LOG_DIRECTORY].contains(&name) || name.ends_with(".new")
+        };
+        if !names.iter().all(ours) {
+            return Err(not("it has no data file, and other files are in it; name an empty or new directory"));
+        }
+        if names.iter().any(|name| name.ends_with(LOG_DIRECTORY)) {
+            let log = world.list_directory(&path.join(LOG_DIRECTORY)).unwrap_or_default();
+            if !log.is_empty() {
+                return Err(not("it has a log but no data file; restore the data file"));
+            }
+        }
+        return Ok(());
+    }
+    world.create_directory(path).map_err(|error| Error::on_file("creating", path, error))?;
+    match path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        Some(parent) => world
+            .sync_directory(parent)
+            .map_err(|error| Error::on_file("flushing the folder", parent, error)),
+        None => Ok(()),
+    }
+}
+
+fn take_lock(world: &dyn World, path: &Path) -> Result<Arc<dyn File>> {
+    let lock_path = path.join(LOCK_FILE);
+    let on = |error| Error::on_file("opening the lock file", &lock_path, error);
+    let lock = world.open(&lock_path, OpenMode::Create).map_err(on)?;
+    if !lock.try_lock().map_err(on)? {
+        return Err(Error::Locked { path: path.into() });
+    }
+    Ok(lock)
+}
+
+/// Makes a data file with an empty checkpoint, under another name until it is whole.
+fn create_data_file(
+    world: &dyn World,
+    directory: &Path,
+    options: &Options,
+    kind: StoreKind,
+) -> Result<Arc<dyn File>> {
+    let path = directory.join(DATA_FILE);
+    let new = directory.join("data.new");
+    let on = |error| Error::on_file("creating", &path, error);
+    let file = world.open(&new, OpenMode::Create).map_err(on)?;
+    file.set_length(crate::blocks::RESERVED_BYTES).map_err(on)?;
+    let identity = Identity {
+        environment: world.random(),
+        page_size: options.page_size as u32,
+        kind,
+        log_segment_size: options.log_segment_size,
+    };
+    let log_position = options.log_segment_size + crate::log::SEGMENT_HEADER;
+    let root = Root {
+        sequence: 1,
+        log_position,
+        log_start: log_position,
+        clean: true,
+        ..Root::default()
+    };
+    RootSlots.write(&*file, &identity, &root).map_err(on)?;
+    file.sync_all().map_err(on)?;
+    world.rename(&new, &path).map_err(on)?;
+    world.sync_directory(directory).map_err(on)?;
+    world.open(&path, OpenMode::Write).map_err(on)
+}
+
+/// Opens an environment and recovers it.
+pub fn open(world: Arc<dyn World>, path: Option<&Path>, options: Options) -> Result<Inner> {
+    let mut options = options;
+    if path.is_none() {
+        options.durability = Durability::InMemory;
+    }
+    let registry = Arc::new(Registry::new(&*world));
+    let opened =
+        open_data_file(&world, path, &options, StoreKind::Transactional, registry.clone())?;
+    let Opened { pool, identity, root, directory, lock, created } = opened;
+    let mut trees = recovery::TreeMap::new(&pool, &directory.trees)?;
+    registry.newest_commit.store(root.timestamp, Ordering::SeqCst);
+    for &chain in &directory.dead_chains {
+        free_chain(&pool, &pool.enter(0), chain)?;
+    }
+    let mut incarnation = root.incarnation;
+    let mut end = root.log_position;
+    if let Some(path) = path
+        && !root.clean
+    {
+        let replayed = recovery::replay(&world, &pool, &mut trees, &identity, &root, path)?;
+        incarnation = incarnation.max(replayed.incarnation);
+        end = end.max(replayed.end);
+        registry.newest_commit.fetch_max(replayed.timestamp, Ordering::SeqCst);
+    }
+    incarnation += 1;
+    recovery::free_nameless(&pool, &mut trees)?;
+    let log = match path.filter(|_| options.durability != Durability::InMemory) {
+        Some(path) => Some(open_log(&world, path, &options, &identity, incarnation, end)?),
+        None => None,
+    };
+    let catalog = trees.get_or_create(CATALOG_TREE)?;
+    let (map, next_tree) = trees.into_parts();
+    let checkpointer = Checkpointer::new(identity.clone(), RootSlots, root, directory);
+    let inner = Inner {
+        id: world.random() ^ identity.environment,
+        path: path.map(Path::to_owned),
+        options,
+        registry,
+        pool,
+        log,
+        commit_lock: parking_lot::Mutex::default(),
+        checkpointer,
+        catalog,
+        catalog_version: AtomicU64::new(1),
+        counters: super::TransactionCounters::default(),
+        incarnation,
+        trees: parking_lot::RwLock::new(map),
+        dropped: parking_lot::Mutex::default(),
+        next_tree: AtomicU32::new(next_tree),
+        buffers: parking_lot::Mutex::default(),
+        failure: parking_lot::Mutex::default(),
+        failed: AtomicBool::new(false),
+        closed: AtomicBool::new(false),
+        stop: AtomicBool::new(false),
+        checkpoint_wanted: world.event(),
+        _lock: lock,
+        world,
+    };
+    if path.is_some() || created {
+        // The new incarnation becomes durable before its first log record; what was replayed need not be again.
+        inner.log_free_checkpoint(end)?;
+    }
+    Ok(inner)
+}
+
+impl Inner {
+    /// The checkpoint that ends opening: its log position is where the log goes on, or would.
+    fn log_free_checkpoint(&self, end: u64) -> Result<()> {
+        let fix = || FlipState {
+            timestamp: self.registry.newest_commit.load(Ordering::SeqCst),
+            log_position: self.log.as_ref().map_or(end, |log| log.lock().end),
+            log_start: self.log.as_ref().map_or(end, |log| log.lock().end),
+            trees: self.trees.read().values().copied().collect(),
+            dead_chains: Vec::new(),
+            flip: Default::default(),
+        };
+        self.checkpointer.run(&self.pool, self.log.as_ref(), self.incarnation, false, false, fix)
+    }
+}
+
+fn open_log(
+    world: &Arc<dyn World>,
+    path: &Path,
+    options: &Options,
+    identity: &Identity,
+    incarnation: u32,
+    end: u64,
+) -> Result<Log> {
+    let directory = path.join(LOG_DIRECTORY);
+    if !world.exists(&directory) {
+        let on = |error| Error::on_file("creating", &directory, error);
+        world.create_directory(&directory).map_err(on)?;
+        world.sync_directory(path).map_err(on)?;
+    }
+    let settings = LogSettings {
+        directory,
+        segment_size: identity.log_segment_size,
+        environment: identity.environment,
+        incarnation,
+        buffer: options.log_buffer,
+        write_through: options.durability == Durability::Sync,
+    };
+    Log::open(world.clone(), settings, end)
+}

@@ -1,0 +1,117 @@
+//! Looking at everything that is stored.
+
+use std::collections::HashSet;
+
+use serde::Serialize;
+
+use super::{CATALOG_TREE, Inner};
+use crate::access::btree::Tree;
+use crate::access::overflow::chain_pages;
+use crate::blocks::Location;
+use crate::error::Result;
+use crate::page::Scratch;
+use crate::pool::Pool;
+
+/// What [`Environment::verify`](crate::Environment::verify) looked at, and what it found wrong.
+#[derive(Clone, Debug, Default, Serialize)]
+#[non_exhaustive]
+pub struct VerifyReport {
+    /// Databases, the catalog not counted.
+    pub databases: usize,
+    /// Records in them.
+    pub records: u64,
+    /// Pages in use.
+    pub pages: u64,
+    /// Levels of the deepest tree.
+    pub depth: usize,
+    /// Share of the leaves' room that records take, from 0 to 1.
+    pub leaf_fill: f64,
+    /// Page images of the last checkpoint that were read back.
+    pub images: u64,
+    /// What is wrong. Empty when all is well.
+    pub complaints: Vec<String>,
+}
+
+/// The locations of a checkpoint: of pages, of the mapping's pages, of the directory's.
+pub type Locations<'a> = (&'a [Location], &'a [Location], &'a [Location]);
+
+/// Walks all trees, accounts for every page, and reads every image of the last checkpoint back. `dead` are chains that
+/// wait to be freed. Nothing may change meanwhile.
+pub fn verify_pages(
+    pool: &Pool,
+    (mapping, chunks, directory): Locations<'_>,
+    trees: &[Tree],
+    dead: &[u64],
+) -> VerifyReport {
+    let mut report = VerifyReport::default();
+    let mut seen = HashSet::new();
+    let (mut leaf_bytes, mut leaves) = (0, 0);
+    for tree in trees {
+        let census = tree.census(pool, &mut seen);
+        if tree.id != CATALOG_TREE {
+            report.databases += 1;
+            report.records += census.records;
+        }
+        report.depth = report.depth.max(census.depth);
+        leaf_bytes += census.leaf_bytes;
+        leaves += census.leaf_pages;
+        let named = census.complaints.into_iter().map(|what| format!("tree {}: {what}", tree.id));
+        report.complaints.extend(named);
+    }
+    for &chain in dead {
+        match chain_pages(pool, chain) {
+            Ok(pages) => seen.extend(pages),
+            Err(error) => report.complaints.push(format!("chain to be freed: {error}")),
+        }
+    }
+    report.leaf_fill = leaf_bytes as f64 / (leaves * pool.page_size as u64).max(1) as f64;
+    report.pages = seen.len() as u64;
+    for page in 1..pool.page_count() {
+        if pool.is_allocated(page) != seen.contains(&page) {
+            let what = if pool.is_allocated(page) { "is reached from nowhere" } else { "is free" };
+            report.complaints.push(format!("page {page} {what}"));
+        }
+    }
+    read_back(pool, mapping, &mut report);
+    let mut blocks = HashSet::new();
+    let all = chunks.iter().chain(directory).chain(mapping);
+    for location in all.filter(|location| **location != Location::NONE) {
+        if !blocks.insert(location.block()) {
+            report.complaints.push(format!("block {} is claimed twice", location.block()));
+        }
+    }
+    report
+}
+
+fn read_back(pool: &Pool, mapping: &[Location], report: &mut VerifyReport) {
+    for (page, &location) in mapping.iter().enumerate() {
+        if location == Location::NONE {
+            continue;
+        }
+        report.images += 1;
+        let read = Scratch::with(pool.page_size, |scratch| {
+            pool.read_location(page as u64, location, scratch)
+        });
+        if let Err(error) = read {
+            report.complaints.push(error.to_string());
+        }
+    }
+}
+
+impl Inner {
+    pub fn verify(&self) -> Result<VerifyReport> {
+        self.check_open()?;
+        self.do_ready_work(0, usize::MAX)?;
+        // The checkpointer's lock first: it is also the right to close the gate.
+        let report = self.checkpointer.inspect(|locations| {
+            self.pool.close_for(|| {
+                let mut dead = self.registry.dead_chains();
+                dead.sort_unstable();
+                dead.dedup();
+                let trees: Vec<Tree> = self.trees.read().values().copied().collect();
+                verify_pages(&self.pool, locations, &trees, &dead)
+            })
+        });
+        Ok(report)
+    }
+}

@@ -1,0 +1,28 @@
+//! Quickbeam: an embedded transactional database.
+//!
+//! Two products over one tree format: [`Environment`], a Transactional Data Store with ACID transactions, many readers
+//! and writers, and a write-ahead log with group commit; and [`DataStore`], the same trees for one owner without any of that.
+//!
+//! The modules, in the order of a write: [`Environment`] → transaction → access → pool → (versions) → log; then, later,
+//! checkpoint → blocks → world. `ARCHITECTURE.md` follows a read, a write, a commit, a checkpoint and a recovery through them.
+
+mod access;
+mod blocks;
+mod checkpoint;
+mod environment;
+mod error;
+mod log;
+mod options;
+mod page;
+mod pool;
+mod recovery;
+mod store;
+mod transaction;
+mod versions;
+pub mod world;
+
+pub use environment::{DATA_FILE, Environment, LOCK_FILE, LOG_DIRECTORY, Statistics, VerifyReport};
+pub use error::{Error, Result};
+pub use options::{Durability, Isolation, Options, TransactionOptions};
+pub use store::{DataStore, StoreCursor, StoreDatabase};
+pub use transaction::{Cursor, Database, Savepoint, Transaction};

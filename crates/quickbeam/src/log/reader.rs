@@ -1,0 +1,171 @@
+//! Reading the log back: from a position on, record by record, to its end; and telling its end from damage.
+//!
+//! The log ends at the first place where no whole record of the expected position and incarnation stands. If some
+//! record behind that place says that everything up to beyond it was durable (LOG-4), the place is damage.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::record::{HEADER, RecordKind, decode};
+use super::segment::{SEGMENT_HEADER, SegmentIdentity, path_of};
+use super::Lsn;
+use crate::error::{Error, Result};
+use crate::world::{OpenMode, World};
+
+/// A record as recovery sees it.
+pub struct ReadRecord {
+    /// Its position.
+    pub lsn: Lsn,
+    /// What it is.
+    pub kind: RecordKind,
+    /// Its commit timestamp.
+    pub timestamp: u64,
+    /// The writer that pieces belong to.
+    pub transaction: u64,
+    /// Operations.
+    pub payload: Vec<u8>,
+}
+
+/// Reads records in order.
+pub struct LogReader {
+    world: Arc<dyn World>,
+    directory: PathBuf,
+    environment: u64,
+    segment_size: u64,
+    /// The segment in memory, and its number.
+    segment: Option<(u64, Vec<u8>)>,
+    /// Where the next record is.
+    at: Lsn,
+    /// The highest incarnation seen.
+    incarnation: u32,
+}
+
+impl LogReader {
+    /// Reads from `start` on.
+    pub fn new(
+        world: Arc<dyn World>,
+        directory: PathBuf,
+        environment: u64,
+        segment_size: u64,
+        start: Lsn,
+    ) -> LogReader {
+        let incarnation = 0;
+        LogReader {
+            world,
+            directory,
+            environment,
+            segment_size,
+            segment: None,
+            at: start,
+            incarnation,
+        }
+    }
+
+    /// Where reading has come to: after the last whole record.
+    pub fn position(&self) -> Lsn {
+        self.at
+    }
+
+    /// The highest incarnation that a record carried.
+    pub fn incarnation(&self) -> u32 {
+        self.incarnation
+    }
+
+    /// Brings a segment into memory; false when there is none of that number.
+    fn load(&mut self, number: u64) -> Result<bool> {
+        if self.segment.as_ref().is_some_and(|(have, _)| *have == number) {
+            return Ok(true);
+        }
+        let path = path_of(&self.directory, number);
+        if !self.world.exists(&path) {
+            return Ok(false);
+        }
+        let on = |error| Error::on_file("reading", &path, error);
+        let file = self.world.open(&path, OpenMode::Read).map_err(on)?;
+        let length = file.length().map_err(on)?.min(self.segment_size);
+        let mut bytes = vec![0; length as usize];
+        file.read_at(&mut bytes, 0).map_err(on)?;
+        let expected =
+            SegmentIdentity { environment: self.environment, number, size: self.segment_size };
+        if SegmentIdentity::decode(&bytes) != Some(expected) {
+            return Err(Error::Corruption {
+                file: path.display().to_string(),
+                place: "segment header".into(),
+                detail: "it is not the header of this environment's segment of that number".into(),
+            });
+        }
+        self.segment = Some((number, bytes));
+        Ok(true)
+    }
+
+    /// The next record; `None` at the log's end. Corruption when the log is damaged before its end.
+    pub fn next(&mut self) -> Result<Option<ReadRecord>> {
+        loop {
+            if self.at % self.segment_size == 0 {
+                self.at += SEGMENT_HEADER;
+            }
+            let number = self.at / self.segment_size;
+            let offset = (self.at % self.segment_size) as usize;
+            if self.segment_size as usize - offset < HEADER {
+                self.at = (number + 1) * self.segment_size;
+                continue;
+            }
+            if !self.load(number)? {
+                return self.end();
+            }
+            let bytes = self.segment.as_ref().map(|(_, bytes)| &bytes[..]).unwrap_or_default();
+            let decoded = bytes.get(offset..).and_then(|bytes| decode(bytes, self.at));
+            let Some((header, payload)) =
+                decoded.filter(|(header, _)| header.incarnation >= self.incarnation)
+            else {
+                return self.end();
+            };
+            self.incarnation = header.incarnation;
+            let lsn = self.at;
+            if header.kind == RecordKind::Skip {
+                self.at = (number + 1) * self.segment_size;
+                continue;
+            }
+            self.at += (HEADER + payload.len()).next_multiple_of(8) as u64;
+            return Ok(Some(ReadRecord {
+                lsn,
+                kind: header.kind,
+                timestamp: header.timestamp,
+                transaction: header.transaction,
+                payload: payload.to_vec(),
+            }));
+        }
+    }
+
+    /// Decides whether reading came to the log's end or to damage.
+    fn end(&mut self) -> Result<Option<ReadRecord>> {
+        let stop = self.at;
+        let mut number = stop / self.segment_size;
+        let mut offset = (stop % self.segment_size) as usize + 8;
+        while self.load(number)? {
+            let bytes = self.segment.as_ref().map(|(_, bytes)| &bytes[..]).unwrap_or_default();
+            while offset + HEADER <= bytes.len() {
+                let lsn = number * self.segment_size + offset as u64;
+                if let Some((header, _)) = decode(&bytes[offset..], lsn)
+                    && header.incarnation >= self.incarnation
+                    && header.durable > stop
+                {
+                    return Err(Error::Corruption {
+                        file: path_of(&self.directory, stop / self.segment_size)
+                            .display()
+                            .to_string(),
+                        place: format!("log position {stop}"),
+                        detail: format!(
+                            "no whole record, though the log was durable up to {}",
+                            header.durable
+                        ),
+                    });
+                }
+                offset += 8;
+            }
+            number += 1;
+            offset = SEGMENT_HEADER as usize;
+        }
+        Ok(None)
+    }
+}

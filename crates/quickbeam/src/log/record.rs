@@ -1,0 +1,132 @@
+//! The header of a log record: forty-eight bytes, little-endian. `docs/format.md` has the drawing.
+
+use super::Lsn;
+
+/// Bytes of a record before its payload.
+pub const HEADER: usize = 48;
+
+/// What a record is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum RecordKind {
+    /// A transaction's operations, or the last of them, and its commit.
+    Commit = 1,
+    /// A part of the operations of a large transaction; it counts once the commit is there.
+    Piece = 2,
+    /// The rest of the segment is unused.
+    Skip = 3,
+}
+
+/// A record's header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordHeader {
+    pub kind: RecordKind,
+    pub incarnation: u32,
+    /// Bytes of payload.
+    pub length: u32,
+    pub payload_checksum: u32,
+    /// The record's own position.
+    pub lsn: Lsn,
+    /// Commit timestamp; zero in pieces.
+    pub timestamp: u64,
+    /// The writer that pieces belong to.
+    pub transaction: u64,
+    /// What was durable when the record was appended (LOG-4).
+    pub durable: Lsn,
+}
+
+/// The header's bytes, sealed with their checksum.
+pub fn encode_header(header: &RecordHeader) -> [u8; HEADER] {
+    let mut bytes = [0; HEADER];
+    bytes[4] = header.kind as u8;
+    // Bytes 5 to 7 stay zero: room for flags.
+    bytes[8..12].copy_from_slice(&header.length.to_le_bytes());
+    bytes[12..16].copy_from_slice(&header.incarnation.to_le_bytes());
+    bytes[16..24].copy_from_slice(&header.lsn.to_le_bytes());
+    bytes[24..32].copy_from_slice(&header.timestamp.to_le_bytes());
+    bytes[32..40].copy_from_slice(&header.durable.to_le_bytes());
+    // The payload checksum is not stored: it is folded into the header's own, so one checksum covers both.
+    bytes[40..48].copy_from_slice(&header.transaction.to_le_bytes());
+    let checksum = seal(&bytes, header.payload_checksum);
+    bytes[..4].copy_from_slice(&checksum.to_le_bytes());
+    bytes
+}
+
+/// One checksum for header and payload.
+fn seal(bytes: &[u8; HEADER], payload_checksum: u32) -> u32 {
+    crc32c::crc32c_append(payload_checksum, &bytes[4..])
+}
+
+fn word(bytes: &[u8], at: usize) -> u64 {
+    bytes.get(at..).and_then(|b| b.first_chunk()).map_or(0, |b| u64::from_le_bytes(*b))
+}
+
+fn half(bytes: &[u8], at: usize) -> u32 {
+    bytes.get(at..).and_then(|b| b.first_chunk()).map_or(0, |b| u32::from_le_bytes(*b))
+}
+
+/// The record that begins at the start of `bytes`, if a whole and undamaged one for position `lsn` does.
+pub fn decode(bytes: &[u8], lsn: Lsn) -> Option<(RecordHeader, &[u8])> {
+    let head: &[u8; HEADER] = bytes.first_chunk()?;
+    let kind = match head[4] {
+        1 => RecordKind::Commit,
+        2 => RecordKind::Piece,
+        3 => RecordKind::Skip,
+        _ => return None,
+    };
+    if word(head, 16) != lsn {
+        return None;
+    }
+    let length = half(head, 8);
+    let payload = match kind {
+        RecordKind::Skip => &[][..],
+        _ => bytes.get(HEADER..HEADER.checked_add(length as usize)?)?,
+    };
+    let payload_checksum = if payload.is_empty() { 0 } else { crc32c::crc32c(payload) };
+    if seal(head, payload_checksum) != half(head, 0) {
+        return None;
+    }
+    let header = RecordHeader {
+        kind,
+        incarnation: half(head, 12),
+        length,
+        payload_checksum,
+        lsn,
+        timestamp: word(head, 24),
+        durable: word(head, 32),
+        transaction: word(head, 40),
+    };
+    Some((header, payload))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_flipped_bit_is_noticed() {
+        let payload = b"payload of a record";
+        let header = RecordHeader {
+            kind: RecordKind::Commit,
+            incarnation: 3,
+            length: payload.len() as u32,
+            payload_checksum: crc32c::crc32c(payload),
+            lsn: 4096,
+            timestamp: 77,
+            transaction: 5,
+            durable: 4000,
+        };
+        let mut bytes = encode_header(&header).to_vec();
+        bytes.extend_from_slice(payload);
+        assert_eq!(decode(&bytes, 4096), Some((header, &payload[..])));
+        assert_eq!(decode(&bytes, 4104), None);
+        for bit in 0..bytes.len() * 8 {
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(decode(&bytes, 4096), None, "bit {bit}");
+            bytes[bit / 8] ^= 1 << (bit % 8);
+        }
+        for length in 0..bytes.len() {
+            assert_eq!(decode(&bytes[..length], 4096), None);
+        }
+    }
+}

@@ -1,0 +1,323 @@
+//! Segment files: preparing, writing, reusing and removing them.
+//!
+//! A segment is filled with zeros and flushed, with its length and name, before its first record, so that a commit's
+//! flush changes no metadata. Segments whose records a checkpoint has made unnecessary are renamed and used again.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::{LogSettings, Lsn};
+use parking_lot::Mutex;
+
+use crate::error::{Error, Result};
+use crate::world::{DIRECT_ALIGNMENT, File, OpenMode, World};
+
+/// Bytes at a segment's start that hold no records.
+pub const SEGMENT_HEADER: u64 = 4096;
+const MAGIC: &[u8; 8] = b"QBEAMLOG";
+const VERSION: u32 = 1;
+/// Unneeded segments that a busy log keeps for reuse.
+pub const SPARE_SEGMENTS: usize = 4;
+
+/// What a segment's header says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SegmentIdentity {
+    /// The environment it belongs to.
+    pub environment: u64,
+    /// Its number.
+    pub number: u64,
+    /// Bytes in a segment.
+    pub size: u64,
+}
+
+impl SegmentIdentity {
+    fn encode(self) -> Vec<u8> {
+        let mut bytes = vec![0; SEGMENT_HEADER as usize];
+        bytes[..8].copy_from_slice(MAGIC);
+        bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.environment.to_le_bytes());
+        bytes[24..32].copy_from_slice(&self.number.to_le_bytes());
+        bytes[32..40].copy_from_slice(&self.size.to_le_bytes());
+        let checksum = crc32c::crc32c(&bytes[..40]);
+        bytes[40..44].copy_from_slice(&checksum.to_le_bytes());
+        bytes
+    }
+
+    /// Reads a segment's header; `None` when it is none.
+    pub fn decode(bytes: &[u8]) -> Option<SegmentIdentity> {
+        let bytes = bytes.get(..44)?;
+        let number = |at: usize| Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
+        let half = |at: usize| Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
+        let sound = bytes.starts_with(MAGIC)
+            && half(8)? == VERSION
+            && half(40)? == crc32c::crc32c(&bytes[..40]);
+        sound.then_some(SegmentIdentity {
+            environment: number(16)?,
+            number: number(24)?,
+            size: number(32)?,
+        })
+    }
+}
+
+/// The file of a segment.
+pub fn path_of(directory: &Path, number: u64) -> PathBuf {
+    directory.join(format!("{number:012}.log"))
+}
+
+/// The number in a segment's file name.
+pub fn number_of(path: &Path) -> Option<u64> {
+    path.file_name()?.to_str()?.strip_suffix(".log")?.parse().ok()
+}
+
+/// Makes segment `number` ready for its first record, from the file `old` or a new one.
+pub fn prepare(
+    world: &dyn World,
+    settings: &LogSettings,
+    number: u64,
+    old: Option<PathBuf>,
+) -> Result<()> {
+    let path = path_of(&settings.directory, number);
+    if world.exists(&path) {
+        return Ok(());
+    }
+    let new = settings.directory.join(format!("{number:012}.new"));
+    let on = |action: &'static str| {
+        let new = new.clone();
+        move |error| Error::on_file(action, &new, error)
+    };
+    let reused = match &old {
+        Some(old) => world.rename(old, &new).is_ok(),
+        None => false,
+    };
+    let file = world.open(&new, OpenMode::Create).map_err(on("creating"))?;
+    if !reused {
+        let zeros = vec![0; 1 << 20];
+        let mut at = 0;
+        while at < settings.segment_size {
+            let length = (settings.segment_size - at).min(zeros.len() as u64);
+            file.write_at(&zeros[..length as usize], at).map_err(on("filling"))?;
+            at += length;
+        }
+    }
+    let identity = SegmentIdentity {
+        environment: settings.environment,
+        number,
+        size: settings.segment_size,
+    };
+    file.write_at(&identity.encode(), 0).map_err(on("writing the header of"))?;
+    file.sync_all().map_err(on("flushing"))?;
+    world.rename(&new, &path).map_err(on("renaming"))?;
+    world
+        .sync_directory(&settings.directory)
+        .map_err(|error| Error::on_file("flushing the folder", &settings.directory, error))
+}
+
+/// Writes records to segments, one after the other.
+pub struct SegmentWriter {
+    world: Arc<dyn World>,
+    settings: LogSettings,
+    /// The segment being written, once there is one.
+    current: Option<(u64, Arc<dyn File>)>,
+    /// Segments written to and left since the last flush.
+    unflushed: Vec<Arc<dyn File>>,
+    write_through: bool,
+    /// Staging memory for writes through to the device, aligned as they ask, with the start of the current block.
+    staging: Vec<u8>,
+    tail: Vec<u8>,
+    /// Where writing goes on.
+    end: Lsn,
+    /// Lowest segment there is a file of, and highest.
+    first: u64,
+    last: u64,
+    /// Files of segments that nobody needs.
+    unneeded: Vec<PathBuf>,
+    /// Held while a segment is made ready, here or in the background.
+    pub preparing: Arc<Mutex<()>>,
+}
+
+impl SegmentWriter {
+    /// Goes on at `end`.
+    pub fn open(world: Arc<dyn World>, settings: &LogSettings, end: Lsn) -> Result<SegmentWriter> {
+        let directory = &settings.directory;
+        let names = world
+            .list_directory(directory)
+            .map_err(|error| Error::on_file("listing", directory, error))?;
+        let current = end / settings.segment_size;
+        let numbers = names.iter().filter_map(|path| number_of(path));
+        let last = numbers.clone().filter(|&n| n >= current).max().unwrap_or(current);
+        let first = numbers.min().unwrap_or(current).min(current);
+        for path in names.iter().filter(|path| path.extension().is_some_and(|e| e == "new")) {
+            world.remove(path).map_err(|error| Error::on_file("removing", path, error))?;
+        }
+        let mut writer = SegmentWriter {
+            world,
+            settings: settings.clone(),
+            current: None,
+            unflushed: Vec::new(),
+            write_through: settings.write_through,
+            staging: Vec::new(),
+            tail: Vec::new(),
+            end,
+            first,
+            last,
+            unneeded: Vec::new(),
+            preparing: Arc::default(),
+        };
+        writer.load_tail()?;
+        Ok(writer)
+    }
+
+    /// Writing through rewrites the block that the end lies in: its first part has to be known.
+    fn load_tail(&mut self) -> Result<()> {
+        let inside = (self.end % self.settings.segment_size) as usize % DIRECT_ALIGNMENT;
+        let number = self.end / self.settings.segment_size;
+        let path = path_of(&self.settings.directory, number);
+        self.tail = vec![0; inside];
+        if inside > 0 && self.world.exists(&path) {
+            let read = || -> std::io::Result<Vec<u8>> {
+                let file = self.world.open(&path, OpenMode::Read)?;
+                let mut tail = vec![0; inside];
+                file.read_at(&mut tail, self.end % self.settings.segment_size - inside as u64)?;
+                Ok(tail)
+            };
+            self.tail = read().map_err(|error| Error::on_file("reading", &path, error))?;
+        }
+        Ok(())
+    }
+
+    /// Whether every write is durable when it returns.
+    pub fn is_write_through(&self) -> bool {
+        self.write_through
+    }
+
+    /// Segment files there are.
+    pub fn segments(&self) -> u64 {
+        self.last + 1 - self.first + self.unneeded.len() as u64
+    }
+
+    /// Whether the next segment should be prepared.
+    pub fn wants_next(&self) -> bool {
+        self.next_to_prepare().is_some()
+    }
+
+    /// The segment to prepare while there is time.
+    pub fn next_to_prepare(&self) -> Option<u64> {
+        let size = self.settings.segment_size;
+        let (number, half) = (self.end / size, self.end % size > size / 2);
+        (half && self.last <= number && self.unneeded.is_empty()).then_some(number + 1)
+    }
+
+    /// Notes that segment `number` is there.
+    pub fn prepared(&mut self, number: u64) {
+        self.last = self.last.max(number);
+    }
+
+    fn file_for(&mut self, number: u64) -> Result<Arc<dyn File>> {
+        if let Some((current, file)) = &self.current
+            && *current == number
+        {
+            return Ok(file.clone());
+        }
+        let path = path_of(&self.settings.directory, number);
+        let preparing = self.preparing.clone();
+        let _held = preparing.lock();
+        if !self.world.exists(&path) {
+            let old = self.unneeded.pop();
+            prepare(&*self.world, &self.settings, number, old)?;
+        }
+        self.last = self.last.max(number);
+        if let Some((_, left)) = self.current.take() {
+            self.unflushed.push(left);
+        }
+        let file = self.open_segment(&path)?;
+        self.current = Some((number, file.clone()));
+        Ok(file)
+    }
+
+    fn open_segment(&mut self, path: &Path) -> Result<Arc<dyn File>> {
+        if self.write_through {
+            match self.world.open(path, OpenMode::WriteThrough) {
+                Ok(file) => return Ok(file),
+                // Not every file system can; a flush after each write does the same.
+                Err(_) => self.write_through = false,
+            }
+        }
+        self.world.open(path, OpenMode::Write).map_err(|e| Error::on_file("opening", path, e))
+    }
+
+    /// Writes `bytes` at `lsn`, which follows what was written before or begins a segment.
+    pub fn write(&mut self, lsn: Lsn, bytes: &[u8]) -> Result<()> {
+        let size = self.settings.segment_size;
+        let number = lsn / size;
+        let file = self.file_for(number)?;
+        let offset = lsn % size;
+        if lsn != self.end {
+            self.tail.clear();
+        }
+        let written = if self.write_through {
+            self.write_aligned(&*file, offset, bytes)
+        } else {
+            file.write_at(bytes, offset)
+        };
+        let path = || path_of(&self.settings.directory, number);
+        written.map_err(|error| Error::on_file("writing", &path(), error))?;
+        self.keep_tail(offset, bytes);
+        self.end = lsn + bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Remembers the bytes of the block that the end now lies in.
+    fn keep_tail(&mut self, offset: u64, bytes: &[u8]) {
+        let inside = (offset as usize + bytes.len()) % DIRECT_ALIGNMENT;
+        if inside <= bytes.len() {
+            self.tail.clear();
+            self.tail.extend_from_slice(&bytes[bytes.len() - inside..]);
+        } else {
+            self.tail.extend_from_slice(bytes);
+        }
+    }
+
+    fn write_aligned(&mut self, file: &dyn File, offset: u64, bytes: &[u8]) -> std::io::Result<()> {
+        let start = offset - self.tail.len() as u64;
+        let length = (self.tail.len() + bytes.len()).next_multiple_of(DIRECT_ALIGNMENT);
+        if self.staging.len() < length + DIRECT_ALIGNMENT {
+            self.staging = vec![0; length + DIRECT_ALIGNMENT];
+        }
+        let skew = self.staging.as_ptr().align_offset(DIRECT_ALIGNMENT);
+        let block = &mut self.staging[skew..skew + length];
+        let (tail, rest) = block.split_at_mut(self.tail.len());
+        tail.copy_from_slice(&self.tail);
+        rest[..bytes.len()].copy_from_slice(bytes);
+        rest[bytes.len()..].fill(0);
+        file.write_at(block, start)
+    }
+
+    /// Makes everything written durable.
+    pub fn flush(&mut self) -> Result<()> {
+        let flushed = self.unflushed.iter().try_for_each(|file| file.sync_data());
+        let result = flushed.and_then(|()| match &self.current {
+            Some((_, file)) if !self.write_through => file.sync_data(),
+            _ => Ok(()),
+        });
+        self.unflushed.clear();
+        result.map_err(|error| Error::io("flushing the log", error))
+    }
+
+    /// Lets go of segments that end before `keep`, but for `spare` of them.
+    pub fn discard_before(&mut self, keep: Lsn, spare: usize) -> Result<()> {
+        let keep = keep / self.settings.segment_size;
+        for number in self.first..keep {
+            let path = path_of(&self.settings.directory, number);
+            if self.world.exists(&path) {
+                self.unneeded.push(path);
+            }
+        }
+        self.first = self.first.max(keep);
+        while self.unneeded.len() > spare {
+            if let Some(path) = self.unneeded.pop() {
+                self.world.remove(&path).map_err(|e| Error::on_file("removing", &path, e))?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,151 @@
+//! Settings of an environment and of a transaction, with their defaults.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use crate::error::{Error, Result};
+
+/// What a commit waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Durability {
+    /// Log written and flushed to the device, together with other commits then waiting. Survives power loss.
+    Sync,
+    /// Log written to the operating system. Survives a crash of the process.
+    WriteNoSync,
+    /// Log left in the log buffer; written in the background. A crash may lose the last moments.
+    NoSync,
+    /// No log. A crash goes back to the last checkpoint, whole.
+    InMemory,
+}
+
+impl fmt::Display for Durability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Durability::Sync => "sync",
+            Durability::WriteNoSync => "write_nosync",
+            Durability::NoSync => "nosync",
+            Durability::InMemory => "inmemory",
+        })
+    }
+}
+
+impl FromStr for Durability {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        match text {
+            "sync" => Ok(Durability::Sync),
+            "write_nosync" => Ok(Durability::WriteNoSync),
+            "nosync" => Ok(Durability::NoSync),
+            "inmemory" => Ok(Durability::InMemory),
+            _ => Err(Error::misuse(format!(
+                "unknown durability {text:?}; one of sync, write_nosync, nosync, inmemory"
+            ))),
+        }
+    }
+}
+
+/// What a transaction may see of others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Isolation {
+    /// As if transactions ran one after the other, in commit order.
+    Serializable,
+    /// One snapshot from begin to end; two transactions may each miss the other's write (write skew).
+    Snapshot,
+    /// Each call sees what was committed when it was made.
+    ReadCommitted,
+}
+
+/// Settings of an environment or data store. Start from `Options::default()`.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Memory for pages, in bytes. Default 64 MiB.
+    pub cache_size: usize,
+    /// Bytes in a page: a power of two from 4,096 to 65,536; counts when the environment is created. Default 8,192.
+    pub page_size: usize,
+    /// Bytes of log that may wait in memory. Default 8 MiB.
+    pub log_buffer: usize,
+    /// Bytes in a log segment file; counts when the environment is created. Default 16 MiB.
+    pub log_segment_size: u64,
+    /// Durability of transactions that name none. Default `Sync`.
+    pub durability: Durability,
+    /// Isolation of transactions that name none. Default `Serializable`.
+    pub isolation: Isolation,
+    /// How long a transaction waits for a record that another one changed. Default 10 s.
+    pub lock_timeout: Duration,
+    /// Log bytes after which a checkpoint starts. Default 256 MiB.
+    pub checkpoint_bytes: u64,
+    /// Time after which a checkpoint starts when anything changed. Default 60 s.
+    pub checkpoint_interval: Duration,
+    /// Longest recovery wanted: checkpoints start early enough to keep to it. Default none.
+    pub recovery_target: Option<Duration>,
+    /// How long a `NoSync` commit may stay in the log buffer. Default 100 ms.
+    pub log_write_interval: Duration,
+    /// Create the environment when the directory holds none. Default true.
+    pub create: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            cache_size: 64 << 20,
+            page_size: 8192,
+            log_buffer: 8 << 20,
+            log_segment_size: 16 << 20,
+            durability: Durability::Sync,
+            isolation: Isolation::Serializable,
+            lock_timeout: Duration::from_secs(10),
+            checkpoint_bytes: 256 << 20,
+            checkpoint_interval: Duration::from_secs(60),
+            recovery_target: None,
+            log_write_interval: Duration::from_millis(100),
+            create: true,
+        }
+    }
+}
+
+/// Fewest pages a cache may hold: a split of the deepest tree keeps this many at once, with room to spare.
+pub(crate) const SMALLEST_CACHE_PAGES: usize = 64;
+
+impl Options {
+    /// Refuses what the engine could not work with.
+    pub(crate) fn check(&self) -> Result<()> {
+        if !self.page_size.is_power_of_two() || !(4096..=65536).contains(&self.page_size) {
+            return Err(Error::misuse(format!(
+                "page_size {} is not a power of two from 4096 to 65536",
+                self.page_size
+            )));
+        }
+        if self.cache_size / self.page_size < SMALLEST_CACHE_PAGES {
+            return Err(Error::misuse(format!(
+                "cache_size {} holds fewer than {SMALLEST_CACHE_PAGES} pages of {} bytes",
+                self.cache_size, self.page_size
+            )));
+        }
+        if self.log_buffer < 64 << 10 {
+            return Err(Error::misuse("log_buffer is smaller than 64 KiB"));
+        }
+        if !self.log_segment_size.is_multiple_of(4096)
+            || !(256 << 10..=1 << 30).contains(&self.log_segment_size)
+        {
+            return Err(Error::misuse(
+                "log_segment_size is not a multiple of 4096 from 256 KiB to 1 GiB",
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Settings of one transaction; what is `None` comes from the environment.
+#[derive(Clone, Debug, Default)]
+pub struct TransactionOptions {
+    /// What the transaction may see of others.
+    pub isolation: Option<Isolation>,
+    /// What its commit waits for.
+    pub durability: Option<Durability>,
+    /// How long it waits for a record that another transaction changed.
+    pub lock_timeout: Option<Duration>,
+    /// Reads one snapshot; never waits, never aborts, may not write.
+    pub read_only: bool,
+}

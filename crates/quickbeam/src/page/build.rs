@@ -1,0 +1,168 @@
+//! Splitting and merging: where to cut a page, and filling a fresh page with records of another.
+
+use std::ops::Range;
+
+use super::header::common_prefix;
+use super::search::{Slot, head_of};
+use super::words::Page;
+use super::{HEADER_BYTES, PageId};
+
+/// The shortest key that is greater than `left` and not greater than `right` (suffix truncation).
+pub fn shortest_separator(left: &[u8], right: &[u8]) -> Vec<u8> {
+    let length = (common_prefix(left, right) + 1).min(right.len());
+    right[..length].to_vec()
+}
+
+impl Page<'_> {
+    /// The key at `position`.
+    pub fn key(self, position: usize) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.append_key(position, &mut out);
+        out
+    }
+
+    /// Where to cut a leaf that has no room for `key` at `position`: the first record of the right page, and the
+    /// separator. Records that arrive in order, at the tree's end, leave full pages behind.
+    pub fn leaf_split_point(self, position: usize, key: &[u8]) -> (usize, Vec<u8>) {
+        let count = self.count();
+        if count == 0 {
+            return (0, key.to_vec());
+        }
+        if position == count && (self.is_open_end() || count == 1) {
+            return (count, shortest_separator(&self.key(count - 1), key));
+        }
+        if count == 1 {
+            return (0, self.key(0));
+        }
+        let at = self.middle();
+        (at, shortest_separator(&self.key(at - 1), &self.key(at)))
+    }
+
+    /// The first position of the right half by bytes; at least one record stays on each side.
+    fn middle(self) -> usize {
+        let count = self.count();
+        let half = self.live_bytes() / 2;
+        let mut bytes = 0;
+        for position in 0..count {
+            bytes += self.record_bytes(position);
+            if bytes >= half {
+                return (position + 1).clamp(1, count - 1);
+            }
+        }
+        count / 2
+    }
+
+    /// The separator for cutting the page before `position`, which is not the first.
+    pub fn separator_at(self, position: usize) -> Vec<u8> {
+        if self.is_leaf() {
+            shortest_separator(&self.key(position - 1), &self.key(position))
+        } else {
+            self.key(position)
+        }
+    }
+
+    /// Bytes that slots and records take.
+    pub fn used_bytes(self) -> usize {
+        self.live_bytes() + self.count() * 8
+    }
+
+    /// Where to cut an inner page: the position of the separator that moves up, and that separator.
+    pub fn inner_split_point(self, position: usize) -> (usize, Vec<u8>) {
+        let count = self.count();
+        let at = if position == count && self.is_open_end() && count > 2 {
+            count - 1
+        } else if count > 1 {
+            self.middle().min(count - 1)
+        } else {
+            0
+        };
+        (at, self.key(at))
+    }
+
+    /// Appends records `range` of `source`, whose keys lie within this page's fences and after those here.
+    /// False when they do not fit.
+    pub fn append_range(self, source: Page<'_>, range: Range<usize>) -> bool {
+        let mut key = Vec::new();
+        let mut value = Vec::new();
+        let leaf = self.is_leaf();
+        let same_prefix = self.prefix_length() == source.prefix_length();
+        for position in range {
+            if same_prefix {
+                if !self.append_same(source, position) {
+                    return false;
+                }
+                continue;
+            }
+            key.clear();
+            source.append_key(position, &mut key);
+            let fits = if leaf {
+                let record = source.record(position);
+                value.clear();
+                source.append_to(record.value_offset, record.value_length, &mut value);
+                self.append_with_room(&key, record, source.value_room(position), &mut value)
+            } else {
+                self.insert_separator(self.count(), &key, source.child_at(position + 1))
+            };
+            if !fits {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Appends one record as it is: with the same prefix its bytes are the same.
+    fn append_same(self, source: Page<'_>, position: usize) -> bool {
+        let slot = source.slot(position);
+        let bytes = source.record_bytes(position);
+        let count = self.count();
+        let room = self.heap_start().saturating_sub(HEADER_BYTES + count * 8);
+        if room < bytes + 8 {
+            return false;
+        }
+        let at = self.heap_start() - bytes;
+        for word in 0..bytes / 8 {
+            self.set_word(at / 8 + word, source.word(slot.offset() / 8 + word));
+        }
+        self.set_heap_start(at);
+        self.set_live_bytes(self.live_bytes() + bytes);
+        self.set_slot(count, Slot((slot.0 & !0xffff) | at as u64));
+        self.set_count(count + 1);
+        if slot.flags() & super::TOMBSTONE != 0 {
+            self.set_tombstones(true);
+        }
+        true
+    }
+
+    /// Sets the fences of an inner page if they are short, or none (prefix truncation is not worth long fences).
+    pub fn set_inner_fences(self, lower: Option<&[u8]>, upper: Option<Option<&[u8]>>) {
+        let limit = self.size() / 16;
+        if let (Some(lower), Some(upper)) = (lower, upper)
+            && lower.len() <= limit
+            && upper.is_none_or(|upper| upper.len() <= limit)
+        {
+            self.set_fences(lower, upper);
+        }
+    }
+
+    /// Position of the child `page` among the children of this inner page: 0 is left of the first separator.
+    pub fn index_of_child(self, page: PageId) -> Option<usize> {
+        (0..=self.count()).find(|&index| self.child_at(index) == page)
+    }
+
+    /// Whether some record's key head says it sorts where it stands: every key greater than the one before.
+    pub fn first_disorder(self) -> Option<usize> {
+        let mut before = Vec::new();
+        let mut key = Vec::new();
+        for position in 0..self.count() {
+            key.clear();
+            self.append_key(position, &mut key);
+            let outside = self.is_fenced() && !self.covers(&key);
+            let head = head_of(key.get(self.prefix_length()..).unwrap_or_default());
+            if (position > 0 && key <= before) || outside || head != self.slot(position).head() {
+                return Some(position);
+            }
+            std::mem::swap(&mut before, &mut key);
+        }
+        None
+    }
+}

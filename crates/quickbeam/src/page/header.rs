@@ -1,0 +1,311 @@
+//! The header: the first eight words of every page. `docs/format.md` has the drawing.
+
+use super::words::Page;
+use super::{PageId, Scratch};
+
+/// Bytes before the slot array.
+pub const HEADER_BYTES: usize = 64;
+
+const W_CHECKSUM: usize = 0;
+const W_PAGE: usize = 1;
+const W_SEQUENCE: usize = 2;
+const W_TREE: usize = 3;
+const W_SPACE: usize = 4;
+const W_FENCES: usize = 5;
+const W_LINK: usize = 6;
+
+/// What a page holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum PageKind {
+    /// Nothing yet.
+    Empty = 0,
+    /// Records of a tree.
+    Leaf = 1,
+    /// Separators and children of a tree.
+    Inner = 2,
+    /// A part of a long value.
+    Overflow = 3,
+    /// A part of the page-to-block mapping.
+    Mapping = 4,
+    /// A part of a checkpoint's directory.
+    Directory = 5,
+}
+
+impl PageKind {
+    /// The kind with that number.
+    pub fn from_number(number: u8) -> Option<PageKind> {
+        Some(match number {
+            0 => PageKind::Empty,
+            1 => PageKind::Leaf,
+            2 => PageKind::Inner,
+            3 => PageKind::Overflow,
+            4 => PageKind::Mapping,
+            5 => PageKind::Directory,
+            _ => return None,
+        })
+    }
+}
+
+/// Bit of the flag byte: leaf records carry a version word.
+const FLAG_VERSIONED: u8 = 1;
+/// Bit of the flag byte: the page keeps its fence keys (always so in leaves).
+const FLAG_FENCED: u8 = 2;
+/// Bit of the flag byte: there is no upper fence, the page reaches to the end of the tree.
+const FLAG_OPEN_END: u8 = 4;
+/// Bit of the flag byte: leaf records that were deleted are still here.
+const FLAG_TOMBSTONES: u8 = 8;
+
+#[inline]
+fn field(word: u64, shift: u32, bits: u32) -> usize {
+    (word >> shift) as usize & ((1 << bits) - 1)
+}
+
+impl<'a> Page<'a> {
+    #[inline]
+    fn set_field(self, index: usize, shift: u32, bits: u32, value: usize) {
+        let mask = ((1u64 << bits) - 1) << shift;
+        self.set_word(index, (self.word(index) & !mask) | (((value as u64) << shift) & mask));
+    }
+
+    /// Makes an empty page of that kind.
+    pub fn initialize(self, page: PageId, kind: PageKind, tree: u32, level: u8) {
+        for i in 0..HEADER_BYTES / 8 {
+            self.set_word(i, 0);
+        }
+        self.set_word(W_PAGE, page);
+        self.set_field(W_CHECKSUM, 32, 8, kind as usize);
+        self.set_field(W_CHECKSUM, 40, 8, level as usize);
+        self.set_word(W_TREE, u64::from(tree));
+        self.set_heap_start(self.size());
+    }
+
+    /// What the page holds.
+    #[inline]
+    pub fn kind(self) -> Option<PageKind> {
+        PageKind::from_number(field(self.word(W_CHECKSUM), 32, 8) as u8)
+    }
+
+    /// True for a leaf.
+    #[inline]
+    pub fn is_leaf(self) -> bool {
+        field(self.word(W_CHECKSUM), 32, 8) == PageKind::Leaf as usize
+    }
+
+    /// Distance from the leaves.
+    #[inline]
+    pub fn level(self) -> u8 {
+        field(self.word(W_CHECKSUM), 40, 8) as u8
+    }
+
+    #[inline]
+    fn flag(self, bit: u8) -> bool {
+        field(self.word(W_CHECKSUM), 48, 8) & usize::from(bit) != 0
+    }
+
+    fn set_flag(self, bit: u8, on: bool) {
+        let flags = field(self.word(W_CHECKSUM), 48, 8);
+        let flags = if on { flags | usize::from(bit) } else { flags & !usize::from(bit) };
+        self.set_field(W_CHECKSUM, 48, 8, flags);
+    }
+
+    /// Whether leaf records carry a version word.
+    #[inline]
+    pub fn is_versioned(self) -> bool {
+        self.flag(FLAG_VERSIONED)
+    }
+
+    /// See [`is_versioned`](Self::is_versioned).
+    pub fn set_versioned(self, on: bool) {
+        self.set_flag(FLAG_VERSIONED, on);
+    }
+
+    /// Whether the page keeps its fence keys.
+    #[inline]
+    pub fn is_fenced(self) -> bool {
+        self.flag(FLAG_FENCED)
+    }
+
+    /// Whether deleted records may still be here.
+    pub fn has_tombstones(self) -> bool {
+        self.flag(FLAG_TOMBSTONES)
+    }
+
+    /// See [`has_tombstones`](Self::has_tombstones).
+    pub fn set_tombstones(self, on: bool) {
+        self.set_flag(FLAG_TOMBSTONES, on);
+    }
+
+    /// Whether the page reaches to the end of the tree.
+    #[inline]
+    pub fn is_open_end(self) -> bool {
+        self.flag(FLAG_OPEN_END)
+    }
+
+    /// The page's number, as written in it.
+    pub fn page_id(self) -> PageId {
+        self.word(W_PAGE)
+    }
+
+    /// See [`page_id`](Self::page_id): for content that came from another page.
+    pub fn set_page_id(self, page: PageId) {
+        self.set_word(W_PAGE, page);
+    }
+
+    /// The sequence number of the image's writing.
+    pub fn sequence(self) -> u64 {
+        self.word(W_SEQUENCE)
+    }
+
+    /// See [`sequence`](Self::sequence).
+    pub fn set_sequence(self, sequence: u64) {
+        self.set_word(W_SEQUENCE, sequence);
+    }
+
+    /// The tree the page belongs to.
+    pub fn tree(self) -> u32 {
+        field(self.word(W_TREE), 0, 32) as u32
+    }
+
+    /// Number of slots.
+    #[inline]
+    pub fn count(self) -> usize {
+        field(self.word(W_TREE), 32, 16)
+    }
+
+    /// See [`count`](Self::count).
+    #[inline]
+    pub fn set_count(self, count: usize) {
+        self.set_field(W_TREE, 32, 16, count);
+    }
+
+    /// Offset of the lowest record; records lie from here to the fences.
+    #[inline]
+    pub fn heap_start(self) -> usize {
+        field(self.word(W_TREE), 48, 16) * 8
+    }
+
+    /// See [`heap_start`](Self::heap_start).
+    #[inline]
+    pub fn set_heap_start(self, offset: usize) {
+        self.set_field(W_TREE, 48, 16, offset / 8);
+    }
+
+    /// Bytes of the records that slots point to.
+    #[inline]
+    pub fn live_bytes(self) -> usize {
+        field(self.word(W_SPACE), 0, 32)
+    }
+
+    /// See [`live_bytes`](Self::live_bytes).
+    #[inline]
+    pub fn set_live_bytes(self, bytes: usize) {
+        self.set_field(W_SPACE, 0, 32, bytes);
+    }
+
+    /// Bytes that every key of the page begins with, kept once, at the start of the lower fence.
+    #[inline]
+    pub fn prefix_length(self) -> usize {
+        field(self.word(W_SPACE), 32, 16)
+    }
+
+    /// Offset and length of the lower fence: no key here is less.
+    #[inline]
+    pub fn lower_fence(self) -> (usize, usize) {
+        let word = self.word(W_FENCES);
+        (field(word, 0, 16) * 8, field(word, 16, 16))
+    }
+
+    /// Offset and length of the upper fence: every key here is less; without meaning in an open-ended page.
+    #[inline]
+    pub fn upper_fence(self) -> (usize, usize) {
+        let word = self.word(W_FENCES);
+        (field(word, 32, 16) * 8, field(word, 48, 16))
+    }
+
+    /// Where the fences begin, which is where the records end.
+    pub fn fence_start(self) -> usize {
+        if self.is_fenced() { self.lower_fence().0 } else { self.size() }
+    }
+
+    /// Stores the fences at the page's end and what they imply; the page has no records yet.
+    pub fn set_fences(self, lower: &[u8], upper: Option<&[u8]>) {
+        let upper_bytes = upper.unwrap_or_default();
+        let upper_at = self.size() - upper_bytes.len().next_multiple_of(8);
+        let lower_at = upper_at - lower.len().next_multiple_of(8);
+        self.store_bytes(upper_at, upper_bytes);
+        self.store_bytes(lower_at, lower);
+        let fences = (lower_at as u64 / 8)
+            | (lower.len() as u64) << 16
+            | (upper_at as u64 / 8) << 32
+            | (upper_bytes.len() as u64) << 48;
+        self.set_word(W_FENCES, fences);
+        self.set_flag(FLAG_FENCED, true);
+        self.set_flag(FLAG_OPEN_END, upper.is_none());
+        let prefix = upper.map_or(0, |upper| common_prefix(lower, upper));
+        self.set_field(W_SPACE, 32, 16, prefix);
+        self.set_heap_start(lower_at);
+    }
+
+    /// The leftmost child of an inner page; the next page of an overflow chain.
+    #[inline]
+    pub fn link(self) -> PageId {
+        self.word(W_LINK)
+    }
+
+    /// See [`link`](Self::link).
+    pub fn set_link(self, page: PageId) {
+        self.set_word(W_LINK, page);
+    }
+
+    /// Bytes of payload in an overflow page.
+    pub fn payload_length(self) -> usize {
+        self.live_bytes()
+    }
+
+    /// The lower fence's bytes.
+    pub fn lower_fence_bytes(self) -> Vec<u8> {
+        let (offset, length) = self.lower_fence();
+        let mut out = Vec::new();
+        self.append_to(offset, length, &mut out);
+        out
+    }
+
+    /// The upper fence's bytes; `None` at the tree's end.
+    pub fn upper_fence_bytes(self) -> Option<Vec<u8>> {
+        if self.is_open_end() {
+            return None;
+        }
+        let (offset, length) = self.upper_fence();
+        let mut out = Vec::new();
+        self.append_to(offset, length, &mut out);
+        Some(out)
+    }
+}
+
+/// How many bytes two keys begin with alike.
+pub fn common_prefix(a: &[u8], b: &[u8]) -> usize {
+    a.iter().zip(b).take_while(|(x, y)| x == y).count()
+}
+
+thread_local! {
+    static SPARE: std::cell::RefCell<Vec<Scratch>> = const { std::cell::RefCell::new(Vec::new()) };
+}
+
+impl Scratch {
+    /// Runs `work` with a scratch page of that size, kept by the thread for the next time.
+    pub fn with<T>(size: usize, work: impl FnOnce(Page<'_>) -> T) -> T {
+        let spare = SPARE.with_borrow_mut(|spare| {
+            let at = spare.iter().position(|scratch| scratch.page().size() == size)?;
+            Some(spare.swap_remove(at))
+        });
+        let scratch = spare.unwrap_or_else(|| Scratch::new(size));
+        let result = work(scratch.page());
+        SPARE.with_borrow_mut(|spare| {
+            if spare.len() < 8 {
+                spare.push(scratch);
+            }
+        });
+        result
+    }
+}

@@ -1,0 +1,91 @@
+//! A page as bytes on the medium: little-endian words with a CRC32C over all but the first four bytes.
+//!
+//! - IMAGE-1: an image is accepted only if checksum, page number and structure are right; what passed can be
+//!   searched and read without any offset leaving the page.
+
+use super::words::Page;
+use super::{HEADER_BYTES, PageId, PageKind};
+
+/// Writes the page's bytes, sealed with its checksum, into `out` (as long as the page). Returns the checksum.
+pub fn write_image(page: Page<'_>, out: &mut [u8]) -> u32 {
+    for (i, chunk) in out.chunks_exact_mut(8).enumerate() {
+        chunk.copy_from_slice(&page.word(i).to_le_bytes());
+    }
+    let checksum = crc32c::crc32c(&out[4..]);
+    out[..4].copy_from_slice(&checksum.to_le_bytes());
+    checksum
+}
+
+/// The checksum that an image carries.
+pub fn image_checksum(image: &[u8]) -> u32 {
+    image.first_chunk::<4>().map_or(0, |bytes| u32::from_le_bytes(*bytes))
+}
+
+/// Checks an image and copies it into `page`. The error says what was wrong.
+pub fn read_image(image: &[u8], expected: PageId, page: Page<'_>) -> Result<(), String> {
+    let found = image_checksum(image);
+    let computed = crc32c::crc32c(image.get(4..).unwrap_or_default());
+    if found != computed {
+        return Err(format!("checksum is {computed:08x}, the page says {found:08x}"));
+    }
+    for (i, chunk) in image.chunks_exact(8).enumerate() {
+        let mut word = [0; 8];
+        word.copy_from_slice(chunk);
+        page.set_word(i, u64::from_le_bytes(word));
+    }
+    if page.page_id() != expected {
+        return Err(format!("the page says it is page {}", page.page_id()));
+    }
+    validate(page)
+}
+
+/// Checks that every offset of the page stays within it (IMAGE-1).
+fn validate(page: Page<'_>) -> Result<(), String> {
+    match page.kind() {
+        Some(PageKind::Leaf | PageKind::Inner) => {}
+        Some(PageKind::Overflow) => {
+            return if page.payload_length() <= page.size() - HEADER_BYTES {
+                Ok(())
+            } else {
+                Err("an overflow page holds more than a page".into())
+            };
+        }
+        Some(_) => return Ok(()),
+        None => return Err("unknown page kind".into()),
+    }
+    let records_end = page.fence_start();
+    if page.is_fenced() {
+        let (lower, lower_length) = page.lower_fence();
+        let (upper, upper_length) = page.upper_fence();
+        let ordered = lower >= HEADER_BYTES
+            && lower + lower_length <= upper
+            && upper + upper_length <= page.size()
+            && page.prefix_length() <= lower_length;
+        if !ordered {
+            return Err("the fence keys do not lie within the page".into());
+        }
+    } else if page.is_leaf() || page.prefix_length() != 0 {
+        return Err("a page without fence keys has a prefix or is a leaf".into());
+    }
+    let heap = page.heap_start();
+    if HEADER_BYTES + page.count() * 8 > heap || heap > records_end {
+        return Err("slots and records overlap".into());
+    }
+    let mut live = 0;
+    for position in 0..page.count() {
+        let at = page.slot(position).offset();
+        let bytes = page.record_bytes(position);
+        if at < heap
+            || !at.is_multiple_of(8)
+            || at + bytes > records_end
+            || page.value_overruns(position)
+        {
+            return Err(format!("record {position} does not lie within the page"));
+        }
+        live += bytes;
+    }
+    if live != page.live_bytes() {
+        return Err(format!("records take {live} bytes, the header says {}", page.live_bytes()));
+    }
+    Ok(())
+}

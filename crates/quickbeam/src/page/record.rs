@@ -1,0 +1,356 @@
+//! Records of a page: reading, inserting, replacing and removing one.
+//!
+//! A leaf record, eight-byte aligned: `[version word, when versioned] [value length: 2] [value room: 2] [key after the
+//! head] [value]`. The room is what the value may grow to in place; a value that shrinks keeps its room until no
+//! transaction can roll back to what it was.
+//!
+//! An inner record: `[child: 8] [key after the head]`. The slot holds offset, flags, key length and key head.
+
+use super::search::{Slot, head_of};
+use super::words::{Page, Scratch};
+use super::{HEADER_BYTES, PageId, TOMBSTONE};
+
+/// Longest key in bytes for a page size.
+pub fn key_limit(page_size: usize) -> usize {
+    page_size / 4
+}
+
+/// Largest leaf record, key rest and value together, that is kept within the page.
+pub fn inline_limit(page_size: usize) -> usize {
+    page_size / 4
+}
+
+/// A leaf record, taken apart. Offsets are within the page.
+#[derive(Clone, Copy, Debug)]
+pub struct RecordRef {
+    /// The version word; zero when there is none or it is plain.
+    pub version: u64,
+    /// [`OVERFLOW`](super::OVERFLOW) and [`TOMBSTONE`].
+    pub flags: u8,
+    /// Where the value begins.
+    pub value_offset: usize,
+    /// The value's length in the page.
+    pub value_length: usize,
+}
+
+impl RecordRef {
+    /// Whether the record is deleted.
+    #[inline]
+    pub fn is_tombstone(self) -> bool {
+        self.flags & TOMBSTONE != 0
+    }
+}
+
+impl Page<'_> {
+    /// Bytes of version word in each leaf record.
+    #[inline]
+    pub(super) fn word_bytes(self) -> usize {
+        if self.is_versioned() { 8 } else { 0 }
+    }
+
+    /// The leaf record at `position`.
+    #[inline]
+    pub fn record(self, position: usize) -> RecordRef {
+        let slot = self.slot(position);
+        let head = self.word_bytes();
+        let at = slot.offset();
+        RecordRef {
+            version: if head == 0 { 0 } else { self.word(at >> 3) },
+            flags: slot.flags(),
+            value_offset: at + head + 4 + slot.rest_length(),
+            value_length: self.load2(at + head),
+        }
+    }
+
+    /// Sets the version word of the leaf record at `position`.
+    #[inline]
+    pub fn set_version(self, position: usize, version: u64) {
+        if self.is_versioned() {
+            self.set_word(self.slot(position).offset() >> 3, version);
+        }
+    }
+
+    /// Marks the record at `position` deleted or not; what it held stays in place.
+    #[inline]
+    pub fn set_record_flags(self, position: usize, flags: u8) {
+        let slot = self.slot(position);
+        self.set_slot(position, Slot((slot.0 & !(3 << 16)) | u64::from(flags) << 16));
+        if flags & TOMBSTONE != 0 {
+            self.set_tombstones(true);
+        }
+    }
+
+    /// Appends the key at `position` to `out`, prefix included.
+    pub fn append_key(self, position: usize, out: &mut Vec<u8>) {
+        let slot = self.slot(position);
+        self.append_to(self.lower_fence().0, self.prefix_length(), out);
+        let length = slot.suffix_length();
+        let head = slot.head().to_be_bytes();
+        out.extend_from_slice(&head[..length.min(4)]);
+        self.append_to(self.rest_offset(slot), slot.rest_length(), out);
+    }
+
+    /// Bytes in the page of the record at `position`.
+    #[inline]
+    pub fn record_bytes(self, position: usize) -> usize {
+        let slot = self.slot(position);
+        if self.is_leaf() {
+            let head = self.word_bytes() + 4;
+            let room = self.load2(slot.offset() + head - 2);
+            (head + slot.rest_length() + room).next_multiple_of(8)
+        } else {
+            (8 + slot.rest_length()).next_multiple_of(8)
+        }
+    }
+
+    /// Bytes that a leaf record needs, its slot included.
+    #[inline]
+    pub fn leaf_need(self, key_length: usize, value_length: usize) -> usize {
+        let rest = key_length.saturating_sub(self.prefix_length() + 4);
+        8 + (self.word_bytes() + 4 + rest + value_length).next_multiple_of(8)
+    }
+
+    /// Bytes that a separator needs, its slot included.
+    pub fn inner_need(self, key_length: usize) -> usize {
+        let rest = key_length.saturating_sub(self.prefix_length() + 4);
+        8 + (8 + rest).next_multiple_of(8)
+    }
+
+    /// Free bytes between the slots and the records.
+    #[inline]
+    fn gap(self) -> usize {
+        self.heap_start().saturating_sub(HEADER_BYTES + self.count() * 8)
+    }
+
+    /// Free bytes in all, those left by removed records included.
+    #[inline]
+    pub fn free_bytes(self) -> usize {
+        self.fence_start()
+            .saturating_sub(HEADER_BYTES + self.count() * 8)
+            .saturating_sub(self.live_bytes())
+    }
+
+    /// Takes `bytes` (a multiple of eight) from the heap and leaves room for `slots` more slots.
+    #[inline]
+    fn allocate(self, bytes: usize, slots: usize) -> Option<usize> {
+        if self.free_bytes() < bytes + slots * 8 {
+            return None;
+        }
+        if self.gap() < bytes + slots * 8 {
+            self.compact();
+        }
+        let at = self.heap_start().checked_sub(bytes)?;
+        self.set_heap_start(at);
+        self.set_live_bytes(self.live_bytes() + bytes);
+        Some(at)
+    }
+
+    /// Pushes all records together at the page's end.
+    fn compact(self) {
+        Scratch::with(self.size(), |old| {
+            old.copy_from(self);
+            let mut at = self.fence_start();
+            for position in 0..self.count() {
+                let slot = old.slot(position);
+                let bytes = old.record_bytes(position);
+                let Some(to) = at.checked_sub(bytes) else { break };
+                at = to;
+                for word in 0..bytes / 8 {
+                    self.set_word(at / 8 + word, old.word(slot.offset() / 8 + word));
+                }
+                self.set_slot(position, Slot((slot.0 & !0xffff) | at as u64));
+            }
+            self.set_heap_start(at);
+        });
+    }
+
+    #[inline]
+    fn open_slot(self, position: usize, slot: Slot) {
+        let count = self.count();
+        let first = HEADER_BYTES / 8 + position;
+        self.move_words(first, first + 1, count - position);
+        self.set_slot(position, slot);
+        self.set_count(count + 1);
+    }
+
+    /// Inserts a leaf record; false when there is no room. Empties nothing and changes nothing then.
+    #[inline]
+    pub fn insert_record(
+        self,
+        position: usize,
+        key: &[u8],
+        version: u64,
+        flags: u8,
+        value: &[u8],
+    ) -> bool {
+        let suffix = key.get(self.prefix_length()..).unwrap_or_default();
+        let rest = suffix.get(4..).unwrap_or_default();
+        let head = self.word_bytes();
+        let bytes = (head + 4 + rest.len() + value.len()).next_multiple_of(8);
+        let Some(at) = self.allocate(bytes, 1) else { return false };
+        if head != 0 {
+            self.set_word(at >> 3, version);
+        }
+        self.set_lengths(at + head, value.len(), value.len());
+        self.store_bytes(at + head + 4, rest);
+        self.store_bytes(at + head + 4 + rest.len(), value);
+        self.open_slot(position, Slot::new(at, flags, suffix.len(), head_of(suffix)));
+        if flags & TOMBSTONE != 0 {
+            self.set_tombstones(true);
+        }
+        true
+    }
+
+    /// Whether a leaf record's value is longer than its room.
+    pub(super) fn value_overruns(self, position: usize) -> bool {
+        self.is_leaf() && self.record(position).value_length > self.value_room(position)
+    }
+
+    /// The room that the value at `position` may grow to in place.
+    pub(super) fn value_room(self, position: usize) -> usize {
+        self.load2(self.slot(position).offset() + self.word_bytes() + 2)
+    }
+
+    /// Appends a record whose value keeps more room than it needs.
+    pub(super) fn append_with_room(
+        self,
+        key: &[u8],
+        record: RecordRef,
+        room: usize,
+        value: &mut Vec<u8>,
+    ) -> bool {
+        let length = value.len();
+        value.resize(room.max(length), 0);
+        let position = self.count();
+        if !self.insert_record(position, key, record.version, record.flags, value) {
+            return false;
+        }
+        let at = self.slot(position).offset() + self.word_bytes();
+        self.set_lengths(at, length, room.max(length));
+        true
+    }
+
+    #[inline]
+    fn set_lengths(self, at: usize, length: usize, room: usize) {
+        let [l0, l1] = (length as u16).to_le_bytes();
+        let [r0, r1] = (room as u16).to_le_bytes();
+        self.store_bytes(at, &[l0, l1, r0, r1]);
+    }
+
+    /// Replaces value, version and flags of the leaf record at `position`; false when there is no room. A value that
+    /// shrinks in a transaction keeps its room until [`purge`](Self::purge), so that rolling back always finds it.
+    #[inline]
+    pub fn replace_record(self, position: usize, version: u64, flags: u8, value: &[u8]) -> bool {
+        let slot = self.slot(position);
+        let head = self.word_bytes();
+        let rest = slot.rest_length();
+        let mut at = slot.offset();
+        let mut room = self.load2(at + head + 2);
+        if value.len() > room {
+            let old_bytes = self.record_bytes(position);
+            let bytes = (head + 4 + rest + value.len()).next_multiple_of(8);
+            if self.free_bytes() + old_bytes < bytes {
+                return false;
+            }
+            let mut key_rest = Vec::with_capacity(rest);
+            self.append_to(at + head + 4, rest, &mut key_rest);
+            self.set_live_bytes(self.live_bytes().saturating_sub(old_bytes));
+            let Some(new) = self.allocate_replacement(position, bytes) else { return false };
+            at = new;
+            room = value.len();
+            self.store_bytes(at + head + 4, &key_rest);
+        } else if version == 0 && value.len() < room {
+            self.shrink_room(position, value.len());
+            room = value.len();
+        }
+        if head != 0 {
+            self.set_word(at >> 3, version);
+        }
+        self.set_lengths(at + head, value.len(), room);
+        self.store_bytes(at + head + 4 + rest, value);
+        self.set_slot(position, Slot((slot.0 & !0x3_ffff) | at as u64 | u64::from(flags) << 16));
+        if flags & TOMBSTONE != 0 {
+            self.set_tombstones(true);
+        }
+        true
+    }
+
+    /// Whether [`replace_record`](Self::replace_record) would find room for a value of that length.
+    #[inline]
+    pub fn can_replace(self, position: usize, length: usize) -> bool {
+        if length <= self.value_room(position) {
+            return true;
+        }
+        let rest = self.slot(position).rest_length();
+        let bytes = (self.word_bytes() + 4 + rest + length).next_multiple_of(8);
+        self.free_bytes() + self.record_bytes(position) >= bytes
+    }
+
+    /// Gives back what the record's room is larger than `room`.
+    fn shrink_room(self, position: usize, room: usize) {
+        let before = self.record_bytes(position);
+        let at = self.slot(position).offset() + self.word_bytes();
+        self.set_lengths(at, self.load2(at), room);
+        let after = self.record_bytes(position);
+        self.set_live_bytes((self.live_bytes() + after).saturating_sub(before));
+    }
+
+    /// Room for a record that takes the place of the one at `position`, which no longer counts as live.
+    fn allocate_replacement(self, position: usize, bytes: usize) -> Option<usize> {
+        if self.gap() < bytes {
+            // Compaction copies what slots point to: take the old record out of the array for its time.
+            let slot = self.slot(position);
+            let count = self.count();
+            let first = HEADER_BYTES / 8 + position;
+            self.move_words(first + 1, first, count - position - 1);
+            self.set_count(count - 1);
+            self.compact();
+            self.open_slot(position, slot);
+        }
+        self.allocate(bytes, 0)
+    }
+
+    /// Inserts a separator with the child right of it; false when there is no room.
+    pub fn insert_separator(self, position: usize, key: &[u8], child: PageId) -> bool {
+        let suffix = key.get(self.prefix_length()..).unwrap_or_default();
+        let rest = suffix.get(4..).unwrap_or_default();
+        let Some(at) = self.allocate((8 + rest.len()).next_multiple_of(8), 1) else {
+            return false;
+        };
+        self.set_word(at >> 3, child);
+        self.store_bytes(at + 8, rest);
+        self.open_slot(position, Slot::new(at, 0, suffix.len(), head_of(suffix)));
+        true
+    }
+
+    /// Removes the record or separator at `position`.
+    #[inline]
+    pub fn remove(self, position: usize) {
+        let count = self.count();
+        self.set_live_bytes(self.live_bytes().saturating_sub(self.record_bytes(position)));
+        let first = HEADER_BYTES / 8 + position;
+        self.move_words(first + 1, first, count - position - 1);
+        self.set_count(count - 1);
+        if count == 1 {
+            self.set_heap_start(self.fence_start());
+            self.set_live_bytes(0);
+        }
+    }
+
+    /// Clears version words that are plain, removes dead records, and gives back room kept for rolling back.
+    pub fn purge(self, is_plain: impl Fn(u64) -> bool) {
+        let mut tombstones = false;
+        for position in (0..self.count()).rev() {
+            let record = self.record(position);
+            if record.version != 0 && !is_plain(record.version) {
+                tombstones |= record.is_tombstone();
+            } else if record.is_tombstone() {
+                self.remove(position);
+            } else if record.version != 0 {
+                self.set_version(position, 0);
+                self.shrink_room(position, record.value_length);
+            }
+        }
+        self.set_tombstones(tombstones);
+    }
+}

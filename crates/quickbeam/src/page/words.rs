@@ -1,0 +1,219 @@
+//! Raw access to a page's words and bytes.
+
+use std::cmp::Ordering;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// A page in memory. Copying this copies the reference.
+#[derive(Clone, Copy)]
+pub struct Page<'a> {
+    words: &'a [AtomicU64],
+}
+
+impl<'a> Page<'a> {
+    /// A page over these words.
+    #[inline]
+    pub fn new(words: &'a [AtomicU64]) -> Self {
+        Page { words }
+    }
+
+    /// Bytes in the page.
+    #[inline]
+    pub fn size(self) -> usize {
+        self.words.len() * 8
+    }
+
+    /// The word at index `i`; zero past the end (PAGE-1).
+    #[inline]
+    pub fn word(self, i: usize) -> u64 {
+        match self.words.get(i) {
+            Some(word) => word.load(Relaxed),
+            None => 0,
+        }
+    }
+
+    /// Sets the word at index `i`; nothing past the end (PAGE-1).
+    #[inline]
+    pub fn set_word(self, i: usize, value: u64) {
+        if let Some(word) = self.words.get(i) {
+            word.store(value, Relaxed);
+        }
+    }
+
+    /// Eight bytes from any offset, little-endian.
+    #[inline]
+    pub fn load8(self, offset: usize) -> u64 {
+        let index = offset >> 3;
+        let shift = (offset & 7) * 8;
+        let low = self.word(index) >> shift;
+        if shift == 0 { low } else { low | (self.word(index + 1) << (64 - shift)) }
+    }
+
+    /// Two bytes from any offset, little-endian.
+    #[inline]
+    pub fn load2(self, offset: usize) -> usize {
+        let shift = (offset & 7) * 8;
+        if shift <= 48 {
+            (self.word(offset >> 3) >> shift) as usize & 0xffff
+        } else {
+            self.load8(offset) as usize & 0xffff
+        }
+    }
+
+    /// Appends `length` bytes from `offset` to `out`.
+    #[inline]
+    pub fn append_to(self, offset: usize, length: usize, out: &mut Vec<u8>) {
+        let length = length.min(self.size());
+        let start = out.len();
+        out.resize(start + length, 0);
+        let mut at = offset;
+        let mut chunks = out[start..].chunks_exact_mut(8);
+        for chunk in &mut chunks {
+            chunk.copy_from_slice(&self.load8(at).to_le_bytes());
+            at += 8;
+        }
+        let rest = chunks.into_remainder();
+        let last = self.load8(at).to_le_bytes();
+        rest.copy_from_slice(&last[..rest.len()]);
+    }
+
+    /// Writes `bytes` at `offset`.
+    #[inline]
+    pub fn store_bytes(self, offset: usize, bytes: &[u8]) {
+        let mut at = offset;
+        let mut left = bytes;
+        if at & 7 != 0 {
+            let take = (8 - (at & 7)).min(left.len());
+            self.store_part(at, &left[..take]);
+            at += take;
+            left = &left[take..];
+        }
+        let mut chunks = left.chunks_exact(8);
+        for chunk in &mut chunks {
+            let mut word = [0; 8];
+            word.copy_from_slice(chunk);
+            self.set_word(at >> 3, u64::from_le_bytes(word));
+            at += 8;
+        }
+        let rest = chunks.remainder();
+        if !rest.is_empty() {
+            self.store_part(at, rest);
+        }
+    }
+
+    /// Writes fewer than nine bytes that lie within one word.
+    #[inline]
+    fn store_part(self, offset: usize, bytes: &[u8]) {
+        let shift = (offset & 7) * 8;
+        let mut value = 0u64;
+        for (i, &byte) in bytes.iter().enumerate() {
+            value |= u64::from(byte) << (i * 8);
+        }
+        let mask = if bytes.len() >= 8 { u64::MAX } else { (1u64 << (bytes.len() * 8)) - 1 };
+        let old = self.word(offset >> 3);
+        self.set_word(offset >> 3, (old & !(mask << shift)) | (value << shift));
+    }
+
+    /// Orders the `length` bytes at `offset` against `key`, as byte strings.
+    #[inline]
+    pub fn compare(self, offset: usize, length: usize, key: &[u8]) -> Ordering {
+        let common = length.min(key.len());
+        let mut at = 0;
+        while at + 8 <= common {
+            let ours = self.load8(offset + at).swap_bytes();
+            let theirs = big_endian(&key[at..at + 8]);
+            if ours != theirs {
+                return ours.cmp(&theirs);
+            }
+            at += 8;
+        }
+        if at < common {
+            let drop = 64 - (common - at) * 8;
+            let ours = self.load8(offset + at).swap_bytes() >> drop;
+            let theirs = big_endian(&key[at..common]) >> drop;
+            if ours != theirs {
+                return ours.cmp(&theirs);
+            }
+        }
+        length.cmp(&key.len())
+    }
+
+    /// Copies every word of `source`, a page of the same size.
+    pub fn copy_from(self, source: Page<'_>) {
+        for (to, from) in self.words.iter().zip(source.words) {
+            to.store(from.load(Relaxed), Relaxed);
+        }
+    }
+
+    /// Moves words `from..from + count` to `to..`; the ranges may overlap.
+    #[inline]
+    pub fn move_words(self, from: usize, to: usize, count: usize) {
+        if from.max(to) + count > self.words.len() {
+            return;
+        }
+        if to > from {
+            for i in (0..count).rev() {
+                self.set_word(to + i, self.word(from + i));
+            }
+        } else {
+            for i in 0..count {
+                self.set_word(to + i, self.word(from + i));
+            }
+        }
+    }
+}
+
+/// The first eight bytes of `bytes` as a big-endian number, zeros where there are fewer.
+#[inline]
+pub fn big_endian(bytes: &[u8]) -> u64 {
+    match bytes.first_chunk::<8>() {
+        Some(chunk) => u64::from_be_bytes(*chunk),
+        None => {
+            let mut chunk = [0; 8];
+            chunk[..bytes.len()].copy_from_slice(bytes);
+            u64::from_be_bytes(chunk)
+        }
+    }
+}
+
+/// Memory for a page that belongs to nobody else: work space for splits, images and tests.
+pub struct Scratch(Box<[AtomicU64]>);
+
+impl Scratch {
+    /// `size` bytes of zeros.
+    pub fn new(size: usize) -> Self {
+        Scratch((0..size / 8).map(|_| AtomicU64::new(0)).collect())
+    }
+
+    /// The page.
+    pub fn page(&self) -> Page<'_> {
+        Page::new(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn bytes_behave_as_a_byte_array(
+            writes in prop::collection::vec((0usize..200, prop::collection::vec(any::<u8>(), 0..40)), 1..20),
+            probe in prop::collection::vec(0u8..3, 0..20), at in 0usize..200, length in 0usize..30,
+        ) {
+            let scratch = Scratch::new(256);
+            let page = scratch.page();
+            let mut model = vec![0u8; 256];
+            for (offset, bytes) in &writes {
+                page.store_bytes(*offset, bytes);
+                model[*offset..offset + bytes.len()].copy_from_slice(bytes);
+            }
+            let mut out = vec![7];
+            page.append_to(at, length, &mut out);
+            prop_assert_eq!(&out[1..], &model[at..at + length]);
+            prop_assert_eq!(page.compare(at, length, &probe), model[at..at + length].cmp(&probe[..]));
+            prop_assert_eq!(page.load2(at), usize::from(u16::from_le_bytes([model[at], model[at + 1]])));
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Making room: a clock hand goes round the frames and puts out pages that were not used since it last passed.
+//!
+//! A page comes in without its mark and gets it with its second use, so one long scan passes through without pushing
+//! out what is used again and again. Blocks written here belong to no checkpoint: they are swap space until one adopts them.
+
+use std::sync::atomic::Ordering;
+
+use super::entry::{Entry, NO_FRAME, status};
+use super::{Pool, with_buffer};
+use crate::blocks::Location;
+use crate::error::{Error, Result};
+use crate::page::{Page, PageId, Scratch, write_image};
+use crate::versions::writer_of;
+
+/// The background thread keeps this share of the frames free, as a divisor.
+const FREE_SHARE: usize = 64;
+
+impl Pool {
+    /// A frame that no page is in.
+    pub(super) fn allocate_frame(&self) -> Result<u32> {
+        let free = {
+            let mut frames = self.free_frames.lock();
+            let frame = frames.pop();
+            if frames.len() < self.frame_pages.len() / FREE_SHARE / 2 && self.all_touched() {
+                self.frames_wanted.notify();
+            }
+            frame
+        };
+        if let Some(frame) = free {
+            return Ok(frame);
+        }
+        if !self.all_touched() {
+            let frame = self.frames_touched.fetch_add(1, Ordering::Relaxed);
+            if (frame as usize) < self.frame_pages.len() {
+                return Ok(frame);
+            }
+            self.frames_touched.store(self.frame_pages.len() as u32, Ordering::Relaxed);
+        }
+        self.evict_one()?.ok_or_else(|| Error::Limit {
+            what: "every page in the cache is in use; make cache_size larger".into(),
+        })
+    }
+
+    fn all_touched(&self) -> bool {
+        self.frames_touched.load(Ordering::Relaxed) as usize >= self.frame_pages.len()
+    }
+
+    /// Evicts until the reserve of free frames is full; for the background thread.
+    pub fn fill_free_frames(&self) -> Result<()> {
+        let wanted = (self.frame_pages.len() / FREE_SHARE).max(1);
+        while self.all_touched() && self.free_frames.lock().len() < wanted {
+            match self.evict_one()? {
+                Some(frame) => self.free_frames.lock().push(frame),
+                None => break,
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts one page out; `None` when three rounds found none that could go.
+    fn evict_one(&self) -> Result<Option<u32>> {
+        let frames = self.frame_pages.len();
+        for step in 0..frames * 3 {
+            let at = self.hand.fetch_add(1, Ordering::Relaxed) % frames;
+            let page = self.frame_pages[at].load(Ordering::Relaxed);
+            let Some(entry) = self.table.get(page).filter(|_| page != 0) else { continue };
+            if entry.referenced.load(Ordering::Relaxed) != 0 {
+                entry.referenced.store(0, Ordering::Relaxed);
+                continue;
+            }
+            if let Some(frame) = self.try_evict(page, entry, at as u32)? {
+                return Ok(Some(frame));
+            }
+            if step % frames == frames - 1 {
+                self.world.yield_now();
+            }
+        }
+        Ok(None)
+    }
+
+    fn try_evict(&self, page: PageId, entry: &Entry, frame: u32) -> Result<Option<u32>> {
+        let Some(version) = entry.version() else { return Ok(None) };
+        if !self.take_latch(entry, version) {
+            return Ok(None);
+        }
+        if entry.frame.load(Ordering::Relaxed) != frame {
+            entry.release_unchanged();
+            return Ok(None);
+        }
+        if let Err(error) = self.clean(page, entry, self.arena.page(frame)) {
+            entry.release_unchanged();
+            return Err(error);
+        }
+        self.frame_pages[frame as usize].store(0, Ordering::Relaxed);
+        entry.frame.store(NO_FRAME, Ordering::Relaxed);
+        entry.release();
+        self.counters.evictions.fetch_add(1, Ordering::Relaxed);
+        Ok(Some(frame))
+    }
+
+    /// Writes a latched page so that memory holds nothing that the file does not.
+    fn clean(&self, page: PageId, entry: &Entry, content: Page<'_>) -> Result<()> {
+        // In this order: a version that is plain by this horizon was committed before a flip not seen here.
+        let horizon = self.registry.horizon();
+        let epoch = self.epoch.load(Ordering::SeqCst);
+        if entry.has(status::CHANGED) && entry.epoch.load(Ordering::Relaxed) < epoch {
+            self.image_for_flip(page, entry, Some(content))?;
+        }
+        if !entry.has(status::DIRTY) {
+            return Ok(());
+        }
+        let (location, swapped) = Scratch::with(self.page_size, |copy| {
+            copy.copy_from(content);
+            let mut swapped = false;
+            if copy.is_leaf() && copy.is_versioned() {
+                for position in 0..copy.count() {
+                    if writer_of(copy.record(position).version) < horizon {
+                        copy.set_version(position, 0);
+                    } else {
+                        swapped = true;
+                    }
+                }
+            }
+            self.write_block(copy).map(|location| (location, swapped))
+        })?;
+        entry.set_location(location);
+        entry.clear(status::DIRTY | status::OWNED | status::SWAPPED);
+        if swapped {
+            entry.set(status::SWAPPED);
+        }
+        Ok(())
+    }
+
+    /// Writes a page's image to a free block.
+    pub fn write_block(&self, page: Page<'_>) -> Result<Location> {
+        page.set_sequence(self.sequence.fetch_add(1, Ordering::Relaxed));
+        let block = self.blocks.allocate();
+        let written = with_buffer(self.page_size, |image| {
+            let checksum = write_image(page, image);
+            self.write_bytes(block * self.page_size as u64, image)?;
+            Ok(Location::new(block, checksum))
+        });
+        if written.is_err() {
+            self.blocks.release(block);
+        }
+        self.counters.writes.fetch_add(1, Ordering::Relaxed);
+        written
+    }
+
+    fn write_bytes(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        let end = offset + bytes.len() as u64;
+        if end > self.file_end.load(Ordering::Relaxed) {
+            self.grown.store(true, Ordering::Release);
+            self.file_end.fetch_max(end, Ordering::Relaxed);
+        }
+        self.file.write_at(bytes, offset).map_err(|e| Error::io("writing to the data file", e))
+    }
+
+    /// Cuts free blocks off the file's end.
+    pub fn shrink_file(&self) -> Result<()> {
+        self.blocks.at_used_end(|end| {
+            let end = end * self.page_size as u64;
+            // Cutting and growing again costs more than a little room at the end.
+            let keep = end + (end / 8).max(1 << 20);
+            if self.file_end.load(Ordering::Relaxed) <= keep {
+                return Ok(());
+            }
+            self.grown.store(true, Ordering::Release);
+            self.file.set_length(keep).map_err(|e| Error::io("cutting the data file", e))?;
+            self.file_end.store(keep, Ordering::Relaxed);
+            Ok(())
+        })
+    }
+}

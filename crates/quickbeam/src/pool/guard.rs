@@ -1,0 +1,111 @@
+//! Holding a page: to read without a latch, or to change with it.
+
+use std::cell::Cell;
+
+use super::entry::Entry;
+use super::{Pass, Pool};
+use crate::error::Result;
+use crate::page::{Page, PageId};
+
+/// A page being read without a latch. What was read counts only once [`validate`](Self::validate) said so (PAGE-2).
+#[derive(Clone, Copy)]
+pub struct ReadGuard<'a> {
+    pool: &'a Pool,
+    entry: &'a Entry,
+    version: u64,
+    /// The content, which may change or be replaced at any time.
+    pub page: Page<'a>,
+    /// The page's number.
+    pub id: PageId,
+}
+
+impl<'a> ReadGuard<'a> {
+    #[inline]
+    pub(super) fn new(
+        pool: &'a Pool,
+        entry: &'a Entry,
+        version: u64,
+        page: Page<'a>,
+        id: PageId,
+    ) -> Self {
+        ReadGuard { pool, entry, version, page, id }
+    }
+
+    /// Whether nothing changed since the guard was made.
+    #[inline]
+    pub fn validate(&self) -> bool {
+        self.entry.is_version(self.version)
+    }
+
+    /// The version noted when the guard was made.
+    #[inline]
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Takes the latch, if nothing changed since the guard was made.
+    #[inline]
+    pub fn upgrade(self) -> Option<WriteGuard<'a>> {
+        if !self.pool.take_latch(self.entry, self.version) {
+            return None;
+        }
+        Some(WriteGuard::new(self.pool, self.entry, self.page, self.id))
+    }
+}
+
+/// A latched page. Dropping it releases the latch.
+pub struct WriteGuard<'a> {
+    pool: &'a Pool,
+    pub(super) entry: &'a Entry,
+    page: Page<'a>,
+    /// The page's number.
+    pub id: PageId,
+    pub(super) changed: Cell<bool>,
+}
+
+impl<'a> WriteGuard<'a> {
+    #[inline]
+    pub(super) fn new(pool: &'a Pool, entry: &'a Entry, page: Page<'a>, id: PageId) -> Self {
+        WriteGuard { pool, entry, page, id, changed: Cell::new(false) }
+    }
+
+    /// The content, to look at.
+    #[inline]
+    pub fn page(&self) -> Page<'a> {
+        self.page
+    }
+
+    /// The content, to change: a running checkpoint has had its image when this returns (POOL-2).
+    #[inline]
+    pub fn write(&self, _pass: &Pass) -> Result<Page<'a>> {
+        self.pool.prepare(self.id, self.entry, self.page)?;
+        self.changed.set(true);
+        Ok(self.page)
+    }
+
+    /// Releases the latch and goes on reading, with the version that this leaves behind.
+    #[inline]
+    pub fn downgrade(self) -> ReadGuard<'a> {
+        let version = self.release();
+        let guard = ReadGuard::new(self.pool, self.entry, version, self.page, self.id);
+        std::mem::forget(self);
+        guard
+    }
+
+    #[inline]
+    fn release(&self) -> u64 {
+        if self.changed.get() {
+            self.entry.release()
+        } else {
+            self.entry.release_unchanged();
+            self.entry.version().unwrap_or(u64::MAX)
+        }
+    }
+}
+
+impl Drop for WriteGuard<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.release();
+    }
+}

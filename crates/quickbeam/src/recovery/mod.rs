@@ -1,0 +1,222 @@
+//! Recovery: from the last checkpoint and the log behind it to the state of the last commit that the log holds.
+//!
+//! Above: opening an environment. Below: log reader, access methods. There is no undo: a checkpoint holds no
+//! uncommitted change, and the log only counts with its commit records.
+//!
+//! - RECOV-1: commits are applied in log order, which is commit order; those before the checkpoint's position are skipped.
+//! - RECOV-2: replaying writes nothing that the last root refers to, so recovery that crashes starts over.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::access::btree::{Finger, Tree};
+use crate::access::overflow::{decode_pointer, encode_pointer, free_chain, write_chain};
+use crate::checkpoint::{Identity, Root};
+use crate::environment::{CATALOG_TREE, LOG_DIRECTORY};
+use crate::error::{Error, Result};
+use crate::log::{LogReader, Operation, ReadRecord, RecordKind, decode_operations};
+use crate::page::{OVERFLOW, PageId};
+use crate::pool::Pool;
+use crate::transaction::{decode_catalog_record, fits_inline};
+use crate::world::World;
+
+/// What replaying came to.
+pub struct Replayed {
+    /// Where the log ends.
+    pub end: u64,
+    /// The highest incarnation in it.
+    pub incarnation: u32,
+    /// The timestamp of its last commit.
+    pub timestamp: u64,
+}
+
+/// The trees of an environment while it is being opened.
+pub struct TreeMap<'p> {
+    pool: &'p Pool,
+    trees: HashMap<u32, Tree>,
+    next: u32,
+}
+
+impl<'p> TreeMap<'p> {
+    /// Starts from the trees of a checkpoint.
+    pub fn new(pool: &'p Pool, trees: &[Tree]) -> Result<TreeMap<'p>> {
+        for tree in trees {
+            if !pool.is_allocated(tree.root) {
+                return Err(Error::page(tree.root, format!("the root of tree {} is missing", tree.id)));
+            }
+        }
+        let next = trees.iter().map(|tree| tree.id + 1).max().unwrap_or(CATALOG_TREE + 1);
+        let next = next.max(CATALOG_TREE + 1);
+        Ok(TreeMap { pool, trees: trees.iter().map(|tree| (tree.id, *tree)).collect(), next })
+    }
+
+    /// The tree with that number, made empty if there is none.
+    pub fn get_or_create(&mut self, id: u32) -> Result<Tree> {
+        if let Some(tree) = self.trees.get(&id) {
+            return Ok(*tree);
+        }
+        let pass = self.pool.enter(0);
+        let tree = Tree::create(self.pool, &pass, id, true)?;
+        self.next = self.next.max(id + 1);
+        self.trees.insert(id, tree);
+        Ok(tree)
+    }
+
+    /// The trees, and the number for the next one.
+    pub fn into_parts(self) -> (HashMap<u32, Tree>, u32) {
+        (self.trees, self.next)
+    }
+}
+
+/// Applies the log from the checkpoint on.
+pub fn replay(
+    world: &Arc<dyn World>,
+    pool: &Pool,
+    trees: &mut TreeMap<'_>,
+    identity: &Identity,
+    root: &Root,
+    path: &Path,
+) -> Result<Replayed> {
+    let directory = path.join(LOG_DIRECTORY);
+    let size = identity.log_segment_size;
+    let mut reader =
+        LogReader::new(world.clone(), directory, identity.environment, size, root.log_start);
+    let mut pieces: HashMap<u64, Vec<u8>> = HashMap::new();
+    let mut timestamp = root.timestamp;
+    let mut fingers: HashMap<u32, Finger> = HashMap::new();
+    while let Some(record) = reader.next()? {
+        let ReadRecord { lsn, kind, transaction, payload, .. } = record;
+        if kind == RecordKind::Piece {
+            pieces.entry(transaction).or_default().extend_from_slice(&payload);
+            continue;
+        }
+        let mut operations = pieces.remove(&transaction).unwrap_or_default();
+        if lsn < root.log_position {
+            continue;
+        }
+        operations.extend_from_slice(&payload);
+        decode_operations(&operations, |operation| apply(pool, trees, &mut fingers, operation))
+            .map_err(|error| error.unwrap_or_else(|| damaged(lsn)))?;
+        timestamp = record.timestamp;
+    }
+    Ok(Replayed { end: reader.position(), incarnation: reader.incarnation(), timestamp })
+}
+
+fn damaged(lsn: u64) -> Error {
+    Error::Corruption {
+        file: LOG_DIRECTORY.into(),
+        place: format!("log position {lsn}"),
+        detail: "a whole record does not hold operations".into(),
+    }
+}
+
+fn apply(
+    pool: &Pool,
+    trees: &mut TreeMap<'_>,
+    fingers: &mut HashMap<u32, Finger>,
+    operation: Operation<'_>,
+) -> Result<()> {
+    match operation {
+        Operation::Put { tree, key, value } => {
+            let finger = fingers.entry(tree).or_default();
+            put(pool, trees.get_or_create(tree)?, key, value, finger)
+        }
+        Operation::Delete { tree, key } => {
+            let finger = fingers.entry(tree).or_default();
+            delete(pool, trees.get_or_create(tree)?, key, finger).map(|_| ())
+        }
+    }
+}
+
+/// Inserts or replaces a record where no transaction looks.
+pub fn put(pool: &Pool, tree: Tree, key: &[u8], value: &[u8], finger: &mut Finger) -> Result<()> {
+    let pointer;
+    let (stored, flags) = if fits_inline(pool.page_size, key, value) {
+        (value, 0)
+    } else {
+        let first = write_chain(pool, 0, tree.id, value, |_| {})?;
+        pointer = encode_pointer(first, value.len());
+        (&pointer[..], OVERFLOW)
+    };
+    let replaced = loop {
+        let pass = pool.enter(0);
+        let (guard, found) = tree.locate(pool, key, finger)?;
+        let Some(latched) = guard.upgrade() else { continue };
+        let page = latched.write(&pass)?;
+        let replaced = found.ok().and_then(|position| chain_at(page, position));
+        let stored = match found {
+            Ok(position) => page.replace_record(position, 0, flags, stored),
+            Err(position) => page.insert_record(position, key, 0, flags, stored),
+        };
+        if stored {
+            break replaced;
+        }
+        drop(latched);
+        tree.split(pool, &pass, key)?;
+    };
+    replaced.map_or(Ok(()), |chain| free_chain(pool, &pool.enter(0), chain))
+}
+
+/// Removes a record where no transaction looks; false when there is none.
+pub fn delete(pool: &Pool, tree: Tree, key: &[u8], finger: &mut Finger) -> Result<bool> {
+    let (removed, sparse) = loop {
+        let pass = pool.enter(0);
+        let (guard, found) = tree.locate(pool, key, finger)?;
+        let Ok(position) = found else {
+            if guard.validate() {
+                return Ok(false);
+            }
+            continue;
+        };
+        let Some(latched) = guard.upgrade() else { continue };
+        let page = latched.write(&pass)?;
+        let removed = chain_at(page, position);
+        page.remove(position);
+        finger.hint = position;
+        break (removed, crate::access::btree::is_sparse(page));
+    };
+    if sparse {
+        let pass = pool.enter(0);
+        tree.merge(pool, &pass, key)?;
+    }
+    removed.map_or(Ok(true), |chain| free_chain(pool, &pool.enter(0), chain).map(|()| true))
+}
+
+fn chain_at(page: crate::page::Page<'_>, position: usize) -> Option<PageId> {
+    let record = page.record(position);
+    if record.flags & OVERFLOW == 0 {
+        return None;
+    }
+    let mut pointer = Vec::new();
+    page.append_to(record.value_offset, record.value_length, &mut pointer);
+    decode_pointer(&pointer).map(|(first, _)| first)
+}
+
+/// Frees the trees that no record of the catalog names: dropped ones not yet freed, and those of transactions that
+/// never committed.
+pub fn free_nameless(pool: &Pool, trees: &mut TreeMap<'_>) -> Result<()> {
+    let Some(catalog) = trees.trees.get(&CATALOG_TREE).copied() else { return Ok(()) };
+    let mut named = vec![CATALOG_TREE];
+    let mut low = Vec::new();
+    loop {
+        let guard = catalog.leaf(pool, &low)?;
+        for position in 0..guard.page.count() {
+            let record = guard.page.record(position);
+            let mut value = Vec::new();
+            guard.page.append_to(record.value_offset, record.value_length, &mut value);
+            named.extend(decode_catalog_record(&value));
+        }
+        match guard.page.upper_fence_bytes() {
+            Some(fence) => low = fence,
+            None => break,
+        }
+    }
+    let nameless: Vec<Tree> =
+        trees.trees.values().filter(|tree| !named.contains(&tree.id)).copied().collect();
+    for tree in nameless {
+        tree.free(pool, 0)?;
+        trees.trees.remove(&tree.id);
+    }
+    Ok(())
+}

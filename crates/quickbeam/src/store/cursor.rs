@@ -1,0 +1,176 @@
+//! A cursor over a database of a data store.
+
+use super::DataStore;
+use crate::access::btree::Tree;
+use crate::access::overflow::read_chain;
+use crate::error::{Error, Result};
+use crate::page::OVERFLOW;
+use crate::pool::ReadGuard;
+
+/// A position among the records of a [`StoreDatabase`](super::StoreDatabase).
+pub struct StoreCursor<'s> {
+    store: &'s mut DataStore,
+    tree: Tree,
+    standing: bool,
+    key: Vec<u8>,
+    value: Vec<u8>,
+}
+
+impl<'s> StoreCursor<'s> {
+    pub(super) fn new(store: &'s mut DataStore, tree: Tree) -> StoreCursor<'s> {
+        StoreCursor { store, tree, standing: false, key: Vec::new(), value: Vec::new() }
+    }
+
+    /// Goes to the first record; false when there is none.
+    pub fn first(&mut self) -> Result<bool> {
+        self.forward(&[], false)
+    }
+
+    /// Goes to the last record; false when there is none.
+    pub fn last(&mut self) -> Result<bool> {
+        self.backward(None, false)
+    }
+
+    /// Goes to the first record whose key is not less than `key`; false when there is none.
+    pub fn seek(&mut self, key: &[u8]) -> Result<bool> {
+        self.forward(key, false)
+    }
+
+    /// Goes to the last record whose key is not greater than `key`; false when there is none.
+    pub fn seek_le(&mut self, key: &[u8]) -> Result<bool> {
+        self.backward(Some(key), true)
+    }
+
+    /// Goes to the next record; false, and standing where it stood, when there is none. From nowhere: to the first.
+    #[allow(clippy::should_implement_trait)]
+    pub fn next(&mut self) -> Result<bool> {
+        if !self.standing {
+            return self.first();
+        }
+        let key = self.key.clone();
+        let moved = self.forward(&key, true)?;
+        self.standing = true;
+        Ok(moved)
+    }
+
+    /// Goes to the record before; false, and standing where it stood, when there is none. From nowhere: to the last.
+    pub fn prev(&mut self) -> Result<bool> {
+        if !self.standing {
+            return self.last();
+        }
+        let key = self.key.clone();
+        let moved = self.backward(Some(&key), false)?;
+        self.standing = true;
+        Ok(moved)
+    }
+
+    /// The key of the record stood on; empty when standing nowhere.
+    #[must_use]
+    pub fn key(&self) -> &[u8] {
+        if self.standing { &self.key } else { &[] }
+    }
+
+    /// The value of the record stood on; empty when standing nowhere.
+    #[must_use]
+    pub fn value(&self) -> &[u8] {
+        if self.standing { &self.value } else { &[] }
+    }
+
+    /// Replaces the value of the record stood on.
+    pub fn put(&mut self, value: &[u8]) -> Result<()> {
+        self.check_standing()?;
+        self.store.write(self.tree, &self.key, value)?;
+        self.value.clear();
+        self.value.extend_from_slice(value);
+        Ok(())
+    }
+
+    /// Removes the record stood on; the cursor keeps its place between the neighbours. False when it was gone already.
+    pub fn delete(&mut self) -> Result<bool> {
+        self.check_standing()?;
+        let database = self.store.handle(self.tree);
+        self.store.delete(database, &self.key)
+    }
+
+    fn check_standing(&self) -> Result<()> {
+        if self.standing {
+            return Ok(());
+        }
+        Err(Error::misuse("the cursor stands on no record; seek one first"))
+    }
+
+    fn forward(&mut self, from: &[u8], beyond: bool) -> Result<bool> {
+        let mut low = from.to_vec();
+        let mut beyond = beyond;
+        loop {
+            let guard = self.tree.leaf(&self.store.pool, &low)?;
+            let position = match guard.page.search(&low) {
+                Ok(at) if beyond => at + 1,
+                Ok(at) | Err(at) => at,
+            };
+            if position < guard.page.count() {
+                take(&self.store.pool, &guard, position, &mut self.key, &mut self.value)?;
+                self.standing = true;
+                return Ok(true);
+            }
+            let Some(fence) = guard.page.upper_fence_bytes() else {
+                self.standing = false;
+                return Ok(false);
+            };
+            low = fence;
+            beyond = false;
+        }
+    }
+
+    fn backward(&mut self, from: Option<&[u8]>, at: bool) -> Result<bool> {
+        let mut high = from.map(<[u8]>::to_vec);
+        let mut at = at;
+        loop {
+            let pool = &self.store.pool;
+            let guard = match (&high, at) {
+                (Some(key), true) => self.tree.leaf(pool, key)?,
+                (key, _) => self.tree.leaf_before(pool, key.as_deref())?,
+            };
+            let page = guard.page;
+            let end = match &high {
+                None => page.count(),
+                Some(key) if !page.covers(key) => page.count(),
+                Some(key) => match page.search(key) {
+                    Ok(position) if at => position + 1,
+                    Ok(position) | Err(position) => position,
+                },
+            };
+            if let Some(position) = end.checked_sub(1) {
+                take(pool, &guard, position, &mut self.key, &mut self.value)?;
+                self.standing = true;
+                return Ok(true);
+            }
+            let fence = page.lower_fence_bytes();
+            if fence.is_empty() {
+                self.standing = false;
+                return Ok(false);
+            }
+            high = Some(fence);
+            at = false;
+        }
+    }
+}
+
+fn take(
+    pool: &crate::pool::Pool,
+    guard: &ReadGuard<'_>,
+    position: usize,
+    key: &mut Vec<u8>,
+    value: &mut Vec<u8>,
+) -> Result<()> {
+    let record = guard.page.record(position);
+    key.clear();
+    value.clear();
+    guard.page.append_key(position, key);
+    guard.page.append_to(record.value_offset, record.value_length, value);
+    if record.flags & OVERFLOW != 0 {
+        let pointer = std::mem::take(value);
+        read_chain(pool, &pointer, value)?;
+    }
+    Ok(())
+}

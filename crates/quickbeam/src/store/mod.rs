@@ -1,0 +1,328 @@
+//! The Data Store: the same trees with no transactions, no log and no versions, for one owner.
+//!
+//! Above: the user. Below: access methods, pool, checkpoint. `&mut self` proves that nobody else is there, so latches
+//! are plain stores. [`DataStore::sync`] makes an atomic checkpoint: after a crash the last synced state is there, whole.
+
+mod cursor;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::access::btree::{Finger, Tree};
+use crate::access::overflow::read_chain;
+use crate::checkpoint::{Checkpointer, FlipState, RootSlots, StoreKind};
+use crate::environment::{
+    CATALOG_TREE, Opened, Statistics, VerifyReport, open_data_file, pool_statistics, verify_pages,
+};
+use crate::error::{Error, Result};
+use crate::options::Options;
+use crate::page::OVERFLOW;
+use crate::pool::{Pass, Pool};
+use crate::recovery;
+use crate::transaction::check_limits;
+use crate::versions::Registry;
+use crate::world::{File, MemoryWorld, RealWorld, World};
+
+pub use cursor::StoreCursor;
+
+/// A database of a [`DataStore`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoreDatabase {
+    store: u64,
+    tree: Tree,
+}
+
+/// A Data Store: named databases for one owner, as fast as the trees are.
+///
+/// ```
+/// # fn main() -> quickbeam::Result<()> {
+/// let mut store = quickbeam::DataStore::memory(quickbeam::Options::default())?;
+/// let fruit = store.create_database("fruit")?;
+/// store.put(fruit, b"apple", b"red")?;
+/// assert_eq!(store.get(fruit, b"apple")?.as_deref(), Some(&b"red"[..]));
+/// # Ok(())
+/// # }
+/// ```
+pub struct DataStore {
+    id: u64,
+    pool: Pool,
+    checkpointer: Checkpointer,
+    catalog: Tree,
+    trees: Vec<Tree>,
+    finger: Finger,
+    cache_size: usize,
+    path: Option<PathBuf>,
+    incarnation: u32,
+    failure: Option<String>,
+    changed: bool,
+    _lock: Option<Arc<dyn File>>,
+}
+
+impl DataStore {
+    /// Opens the data store in a directory; makes one if there is none and [`Options::create`] says so.
+    pub fn open(path: impl AsRef<Path>, options: Options) -> Result<DataStore> {
+        DataStore::open_in(Arc::new(RealWorld::new()), Some(path.as_ref()), options)
+    }
+
+    /// A data store that lives in memory only.
+    pub fn memory(options: Options) -> Result<DataStore> {
+        DataStore::open_in(Arc::new(MemoryWorld::new()), None, options)
+    }
+
+    /// Opens a data store whose files are those of `world`; `None` for one without a directory.
+    pub fn open_in(
+        world: Arc<dyn World>,
+        path: Option<&Path>,
+        options: Options,
+    ) -> Result<DataStore> {
+        let registry = Arc::new(Registry::new(&*world));
+        let opened = open_data_file(&world, path, &options, StoreKind::Plain, registry)?;
+        let Opened { pool, identity, root, directory, lock, created } = opened;
+        let incarnation = root.incarnation + 1;
+        let mut trees = directory.trees.clone();
+        let catalog = match trees.iter().find(|tree| tree.id == CATALOG_TREE) {
+            Some(catalog) => *catalog,
+            None => {
+                let catalog = Tree::create(&pool, &Pass::unshared(), CATALOG_TREE, false)?;
+                trees.push(catalog);
+                catalog
+            }
+        };
+        let mut store = DataStore {
+            id: world.random(),
+            checkpointer: Checkpointer::new(identity, RootSlots, root, directory),
+            pool,
+            catalog,
+            trees,
+            finger: Finger::default(),
+            cache_size: options.cache_size,
+            path: path.map(Path::to_owned),
+            incarnation,
+            failure: None,
+            changed: created,
+            _lock: lock,
+        };
+        store.sync()?;
+        Ok(store)
+    }
+
+    fn new_tree(&mut self) -> Result<Tree> {
+        let id = self.trees.iter().map(|tree| tree.id + 1).max().unwrap_or(CATALOG_TREE + 1);
+        let tree = Tree::create(&self.pool, &Pass::unshared(), id, false)?;
+        self.trees.push(tree);
+        Ok(tree)
+    }
+
+    fn handle(&self, tree: Tree) -> StoreDatabase {
+        StoreDatabase { store: self.id, tree }
+    }
+
+    fn look_up(&mut self, name: &str) -> Result<Option<Tree>> {
+        let mut record = Vec::new();
+        if !self.read(self.catalog, name.as_bytes(), &mut record)? {
+            return Ok(None);
+        }
+        let id = record.first_chunk().map(|bytes| u32::from_le_bytes(*bytes));
+        let tree = self.trees.iter().find(|tree| Some(tree.id) == id).copied();
+        tree.map(Some).ok_or_else(|| {
+            Error::page(self.catalog.root, format!("the record of database {name:?} names no tree"))
+        })
+    }
+
+    /// Makes a database.
+    pub fn create_database(&mut self, name: &str) -> Result<StoreDatabase> {
+        if self.look_up(name)?.is_some() {
+            return Err(Error::DatabaseExists { name: name.to_owned() });
+        }
+        check_limits(self.pool.page_size, name.as_bytes(), None)?;
+        let tree = self.new_tree()?;
+        self.write(self.catalog, name.as_bytes(), &tree.id.to_le_bytes())?;
+        Ok(self.handle(tree))
+    }
+
+    /// Opens a database.
+    pub fn open_database(&mut self, name: &str) -> Result<StoreDatabase> {
+        let tree = self.look_up(name)?;
+        let tree = tree.ok_or_else(|| Error::NoSuchDatabase { name: name.to_owned() })?;
+        Ok(self.handle(tree))
+    }
+
+    /// Opens a database, making it if there is none.
+    pub fn open_or_create_database(&mut self, name: &str) -> Result<StoreDatabase> {
+        match self.look_up(name)? {
+            Some(tree) => Ok(self.handle(tree)),
+            None => self.create_database(name),
+        }
+    }
+
+    /// Removes a database and everything in it. Its handles are no longer valid.
+    pub fn drop_database(&mut self, name: &str) -> Result<()> {
+        let database = self.open_database(name)?;
+        recovery::delete(&self.pool, self.catalog, name.as_bytes(), &mut self.finger)?;
+        self.trees.retain(|tree| *tree != database.tree);
+        self.changed = true;
+        self.finger = Finger::default();
+        database.tree.free(&self.pool, 0)
+    }
+
+    /// The names of all databases, in order.
+    pub fn databases(&mut self) -> Result<Vec<String>> {
+        let mut names = Vec::new();
+        let catalog = self.handle(self.catalog);
+        let mut cursor = self.cursor(catalog)?;
+        let mut more = cursor.first()?;
+        while more {
+            names.push(String::from_utf8_lossy(cursor.key()).into_owned());
+            more = cursor.next()?;
+        }
+        Ok(names)
+    }
+
+    /// The tree of a handle, if it is one of this store's.
+    #[inline]
+    fn tree(&self, database: StoreDatabase) -> Result<Tree> {
+        if database.store != self.id || !self.trees.contains(&database.tree) {
+            return Err(Error::misuse(
+                "the database handle is of another data store, or its database was dropped",
+            ));
+        }
+        Ok(database.tree)
+    }
+
+    fn read(&mut self, tree: Tree, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+        value.clear();
+        let (guard, found) = tree.locate(&self.pool, key, &mut self.finger)?;
+        let Ok(position) = found else { return Ok(false) };
+        let record = guard.page.record(position);
+        guard.page.append_to(record.value_offset, record.value_length, value);
+        if record.flags & OVERFLOW != 0 {
+            let pointer = std::mem::take(value);
+            read_chain(&self.pool, &pointer, value)?;
+        }
+        Ok(true)
+    }
+
+    fn write(&mut self, tree: Tree, key: &[u8], value: &[u8]) -> Result<()> {
+        check_limits(self.pool.page_size, key, Some(value))?;
+        self.check_failed()?;
+        self.changed = true;
+        recovery::put(&self.pool, tree, key, value, &mut self.finger)
+    }
+
+    fn check_failed(&self) -> Result<()> {
+        match &self.failure {
+            Some(reason) => Err(Error::Failed { reason: reason.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    /// The value of `key`, if there is a record.
+    pub fn get(&mut self, database: StoreDatabase, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        let mut value = Vec::new();
+        Ok(self.get_into(database, key, &mut value)?.then_some(value))
+    }
+
+    /// As [`get`](Self::get), into memory that the caller keeps. False, and `value` empty, when there is no record.
+    #[inline]
+    pub fn get_into(
+        &mut self,
+        database: StoreDatabase,
+        key: &[u8],
+        value: &mut Vec<u8>,
+    ) -> Result<bool> {
+        self.read(self.tree(database)?, key, value)
+    }
+
+    /// Whether there is a record.
+    pub fn exists(&mut self, database: StoreDatabase, key: &[u8]) -> Result<bool> {
+        self.get_into(database, key, &mut Vec::new())
+    }
+
+    /// Inserts a record or replaces its value.
+    #[inline]
+    pub fn put(&mut self, database: StoreDatabase, key: &[u8], value: &[u8]) -> Result<()> {
+        self.write(self.tree(database)?, key, value)
+    }
+
+    /// Inserts a record; false, and nothing changed, when there is one already.
+    pub fn put_if_absent(
+        &mut self,
+        database: StoreDatabase,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<bool> {
+        if self.exists(database, key)? {
+            return Ok(false);
+        }
+        self.put(database, key, value).map(|()| true)
+    }
+
+    /// Removes a record; false when there is none.
+    #[inline]
+    pub fn delete(&mut self, database: StoreDatabase, key: &[u8]) -> Result<bool> {
+        let tree = self.tree(database)?;
+        self.check_failed()?;
+        self.changed = true;
+        recovery::delete(&self.pool, tree, key, &mut self.finger)
+    }
+
+    /// A cursor, standing nowhere yet.
+    pub fn cursor(&mut self, database: StoreDatabase) -> Result<StoreCursor<'_>> {
+        let tree = self.tree(database)?;
+        Ok(StoreCursor::new(self, tree))
+    }
+
+    /// Makes everything changed so far durable, atomically.
+    pub fn sync(&mut self) -> Result<()> {
+        self.check_failed()?;
+        if self.path.is_none() {
+            return Ok(());
+        }
+        let trees = self.trees.clone();
+        let fix = || FlipState {
+            timestamp: 0,
+            log_position: 0,
+            log_start: 0,
+            trees,
+            dead_chains: Vec::new(),
+            flip: Default::default(),
+        };
+        let made = self.checkpointer.run(&self.pool, None, self.incarnation, true, false, fix);
+        if let Err(error) = &made
+            && !matches!(error, Error::DiskFull { .. })
+        {
+            self.failure = Some(error.to_string());
+        }
+        self.changed &= made.is_err();
+        made
+    }
+
+    /// Numbers about the data store.
+    #[must_use]
+    pub fn statistics(&self) -> Statistics {
+        pool_statistics(&self.pool, self.cache_size)
+    }
+
+    /// Walks every page and says what is wrong.
+    pub fn verify(&mut self) -> Result<VerifyReport> {
+        let (pool, trees) = (&self.pool, &self.trees);
+        Ok(self.checkpointer.inspect(|locations| verify_pages(pool, locations, trees, &[])))
+    }
+
+    /// Closes the data store with a sync.
+    pub fn close(mut self) -> Result<()> {
+        self.finish()
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        if self.changed && self.failure.is_none() { self.sync() } else { Ok(()) }
+    }
+}
+
+impl Drop for DataStore {
+    fn drop(&mut self) {
+        if let Err(error) = self.finish() {
+            eprintln!("quickbeam: closing the data store: {error}; the last synced state is kept");
+        }
+    }
+}

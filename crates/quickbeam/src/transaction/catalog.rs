@@ -1,0 +1,174 @@
+//! Named databases: a tree of names, changed like any other record, so that creating and dropping roll back.
+//!
+//! A record of the catalog is name → number of the tree, and its access method. Where a tree's root is, is not logged:
+//! it is part of each checkpoint, and recovery makes a new root for a tree that it does not know.
+
+use std::sync::Arc;
+
+use super::write::Change;
+use super::{Database, Transaction};
+use crate::access::btree::Tree;
+use crate::environment::CATALOG_TREE;
+use crate::error::{Error, Result};
+use crate::versions::Deferred;
+
+/// Access method numbers in catalog records.
+const BTREE: u8 = 1;
+
+fn encode(tree: u32) -> [u8; 5] {
+    let [a, b, c, d] = tree.to_le_bytes();
+    [BTREE, a, b, c, d]
+}
+
+/// The tree number in a catalog record.
+pub fn decode_catalog_record(record: &[u8]) -> Option<u32> {
+    match record {
+        [BTREE, number @ ..] => Some(u32::from_le_bytes(*number.first_chunk()?)),
+        _ => None,
+    }
+}
+
+impl Transaction {
+    fn catalog(&self) -> Tree {
+        self.inner().catalog
+    }
+
+    /// Whether what was known at that catalog version holds for this transaction.
+    #[inline]
+    pub(super) fn knows_catalog(&self, version: u64) -> bool {
+        let state = self.state.borrow();
+        state.catalog_version == version && !state.changed_catalog
+    }
+
+    fn look_up(&self, name: &str) -> Result<Option<Tree>> {
+        let mut record = Vec::new();
+        if !self.read(self.catalog(), name.as_bytes(), &mut record)? {
+            return Ok(None);
+        }
+        let tree = decode_catalog_record(&record).and_then(|number| self.inner().tree(number));
+        match tree {
+            Some(tree) => Ok(Some(tree)),
+            None => Err(Error::page(
+                self.catalog().root,
+                format!("the catalog's record of database {name:?} names no tree"),
+            )),
+        }
+    }
+
+    /// The tree of a database, and the catalog version for which that holds in every transaction (`None`: only in this one).
+    pub(super) fn resolve_database(&self, name: &str) -> Result<(Tree, Option<u64>)> {
+        let known = {
+            let state = self.state.borrow();
+            state.resolved.iter().find(|(known, _)| **known == *name).map(|(_, tree)| *tree)
+        };
+        if let Some(tree) = known {
+            return Ok((tree, None));
+        }
+        let tree = self
+            .look_up(name)?
+            .ok_or_else(|| Error::NoSuchDatabase { name: name.to_owned() })?;
+        let state = &mut *self.state.borrow_mut();
+        state.resolved.push((name.into(), tree));
+        Ok((tree, (!state.changed_catalog).then_some(state.catalog_version)))
+    }
+
+    /// Notes that a database was written to: if it is dropped before the commit, the commit fails.
+    #[inline]
+    pub(super) fn note_written(&self, name: &Arc<str>, tree: Tree) {
+        let state = &mut *self.state.borrow_mut();
+        if state.written.iter().all(|(_, known)| *known != tree) {
+            state.written.push((name.clone(), tree));
+        }
+    }
+
+    /// Opens a database.
+    pub fn open_database(&self, name: &str) -> Result<Database> {
+        let (tree, version) = self.resolve_database(name)?;
+        Ok(Database::new(name, self.environment_id(), tree, version.unwrap_or(u64::MAX)))
+    }
+
+    /// Makes a database; it exists for others once this transaction commits.
+    pub fn create_database(&self, name: &str) -> Result<Database> {
+        check_name(name)?;
+        if self.look_up(name)?.is_some() {
+            return Err(Error::DatabaseExists { name: name.to_owned() });
+        }
+        let tree = self.new_tree()?;
+        if !self.change(self.catalog(), name.as_bytes(), Change::PutIfAbsent(&encode(tree.id)))? {
+            return Err(Error::DatabaseExists { name: name.to_owned() });
+        }
+        self.catalog_was_changed(None);
+        Ok(Database::new(name, self.environment_id(), tree, u64::MAX))
+    }
+
+    fn new_tree(&self) -> Result<Tree> {
+        if self.read_only {
+            return Err(Error::misuse("the transaction is read-only; begin one that is not"));
+        }
+        let tree = self.inner().make_tree(self.slot)?;
+        self.state.borrow_mut().created.push(tree);
+        Ok(tree)
+    }
+
+    fn catalog_was_changed(&self, dropped: Option<Tree>) {
+        let state = &mut *self.state.borrow_mut();
+        state.changed_catalog = true;
+        state.resolved.clear();
+        if let (Some(tree), Some(writer)) = (dropped, &state.writer) {
+            writer.deferred.lock().push(Deferred::FreeTree(tree.id));
+        }
+    }
+
+    /// Removes a database and everything in it.
+    pub fn drop_database(&self, name: &str) -> Result<()> {
+        let tree = self.existing(name)?;
+        self.change(self.catalog(), name.as_bytes(), Change::Delete)?;
+        self.catalog_was_changed(Some(tree));
+        Ok(())
+    }
+
+    /// Gives a database another name.
+    pub fn rename_database(&self, from: &str, to: &str) -> Result<()> {
+        check_name(to)?;
+        let tree = self.existing(from)?;
+        if self.look_up(to)?.is_some() {
+            return Err(Error::DatabaseExists { name: to.to_owned() });
+        }
+        self.change(self.catalog(), from.as_bytes(), Change::Delete)?;
+        self.change(self.catalog(), to.as_bytes(), Change::Put(&encode(tree.id)))?;
+        self.catalog_was_changed(None);
+        Ok(())
+    }
+
+    /// Removes every record of a database at once.
+    pub fn empty_database(&self, name: &str) -> Result<()> {
+        let old = self.existing(name)?;
+        let new = self.new_tree()?;
+        self.change(self.catalog(), name.as_bytes(), Change::Put(&encode(new.id)))?;
+        self.catalog_was_changed(Some(old));
+        Ok(())
+    }
+
+    fn existing(&self, name: &str) -> Result<Tree> {
+        self.look_up(name)?.ok_or_else(|| Error::NoSuchDatabase { name: name.to_owned() })
+    }
+
+    /// The names of all databases, in order.
+    pub fn databases(&self) -> Result<Vec<String>> {
+        let mut names = Vec::new();
+        let mut cursor = super::Cursor::over(self, self.catalog());
+        let mut more = cursor.first()?;
+        while more {
+            names.push(String::from_utf8_lossy(cursor.key()).into_owned());
+            more = cursor.next()?;
+        }
+        Ok(names)
+    }
+}
+
+fn check_name(name: &str) -> Result<()> {
+    if name.is_empty() || name.len() > 255 {
+        return Err(Error::misuse("a database name has 1 to 255 bytes"));
+    }
+    Ok(())
+}

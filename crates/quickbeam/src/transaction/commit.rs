@@ -1,0 +1,131 @@
+//! Commit: validation, a place in the order, the log.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::{State, Transaction};
+use crate::error::{Error, Result};
+use crate::log::{Log, Lsn, RecordKind};
+use crate::options::{Durability, Isolation};
+use crate::versions::Writer;
+
+/// Pieces of deferred work that a committing transaction does for everybody.
+const WORK_PER_COMMIT: usize = 4;
+
+impl Transaction {
+    /// Makes every change visible at once and durable as the transaction's durability says. On an error before that
+    /// nothing of the transaction remains; [`Error::Failed`] and [`Error::Io`] leave open whether the commit survives.
+    pub fn commit(self) -> Result<()> {
+        let state = &mut *self.state.borrow_mut();
+        let inner = self.inner();
+        let Some(writer) = state.writer.clone().filter(|writer| writer.entries() > 0) else {
+            inner.counters.commits.fetch_add(1, Ordering::Relaxed);
+            return Ok(());
+        };
+        // On an error, dropping the transaction rolls it back.
+        let end = self.enter_order(state, &writer)?;
+        state.finished = true;
+        state.writer = None;
+        inner.registry.snapshots.release(self.slot);
+        inner.registry.finish(&writer, true);
+        inner.return_buffer(std::mem::take(&mut state.redo));
+        inner.counters.commits.fetch_add(1, Ordering::Relaxed);
+        if let (Some(log), Some(end)) = (&inner.log, end) {
+            match self.durability {
+                Durability::Sync => log.flush_to(end)?,
+                Durability::WriteNoSync => log.write_to(end)?,
+                Durability::NoSync | Durability::InMemory => {}
+            }
+        }
+        inner.do_ready_work(self.slot, WORK_PER_COMMIT)
+    }
+
+    /// Takes the commit's place in the order; the end of its log record.
+    fn enter_order(&self, state: &mut State, writer: &Arc<Writer>) -> Result<Option<Lsn>> {
+        let inner = self.inner();
+        let registry = &inner.registry;
+        inner.check_failed()?;
+        let payload = match &inner.log {
+            Some(log) => {
+                self.spill_all(state, writer, log)?;
+                log.make_room(state.redo.len())?;
+                crc32c::crc32c(&state.redo)
+            }
+            None => 0,
+        };
+        let mut attempts = 0;
+        loop {
+            let validated = self.validate(state, attempts)?;
+            let mut buffer = inner.log.as_ref().map(|log| (log.lock(), log.durable()));
+            let alone = inner.log.is_none().then(|| inner.commit_lock.lock());
+            if !validated.holds(&inner.pool) || !self.catalog_holds(state)? {
+                drop((buffer, alone));
+                attempts += 1;
+                continue;
+            }
+            let timestamp = registry.newest_commit.load(Ordering::SeqCst) + 1;
+            let end = buffer.as_mut().map(|(buffer, durable)| {
+                let kind = RecordKind::Commit;
+                buffer.append(kind, timestamp, writer.id(), &state.redo, payload, *durable)
+            });
+            if state.changed_catalog {
+                inner.catalog_changed(&writer.deferred.lock());
+            }
+            writer.set_committed(timestamp);
+            registry.newest_commit.store(timestamp, Ordering::SeqCst);
+            return Ok(end);
+        }
+    }
+
+    /// Whether the databases written to are still the ones of those names. Called in the critical section.
+    fn catalog_holds(&self, state: &State) -> Result<bool> {
+        let inner = self.inner();
+        if inner.catalog_version.load(Ordering::SeqCst) == state.catalog_version {
+            return Ok(true);
+        }
+        for (name, tree) in &state.written {
+            if state.created.contains(tree) {
+                continue;
+            }
+            if inner.is_dropped(tree.id) {
+                return Err(match self.isolation {
+                    Isolation::ReadCommitted => Error::NoSuchDatabase { name: name.to_string() },
+                    _ => Error::SerializationFailure,
+                });
+            }
+        }
+        Ok(true)
+    }
+
+    /// Gives operations to the log in pieces when there are many.
+    #[inline]
+    pub(super) fn spill(&self, state: &mut State, writer: &Arc<Writer>) -> Result<()> {
+        match &self.inner().log {
+            Some(log) if state.redo.len() > log.piece_limit() => self.spill_all(state, writer, log),
+            _ => Ok(()),
+        }
+    }
+
+    #[cold]
+    fn spill_piece(&self, state: &mut State, writer: &Arc<Writer>, log: &Log) -> Result<()> {
+        let length = log.piece_limit();
+        let piece = &state.redo[..length];
+        log.make_room(length)?;
+        let checksum = crc32c::crc32c(piece);
+        let durable = log.durable();
+        let mut buffer = log.lock();
+        writer.note_piece(buffer.end);
+        buffer.append(RecordKind::Piece, 0, writer.id(), piece, checksum, durable);
+        drop(buffer);
+        state.redo.drain(..length);
+        state.pieces += 1;
+        Ok(())
+    }
+
+    fn spill_all(&self, state: &mut State, writer: &Arc<Writer>, log: &Log) -> Result<()> {
+        while state.redo.len() > log.piece_limit() {
+            self.spill_piece(state, writer, log)?;
+        }
+        Ok(())
+    }
+}

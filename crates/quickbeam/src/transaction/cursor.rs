@@ -1,0 +1,273 @@
+//! Cursors: records one after the other, forwards and backwards.
+//!
+//! A cursor holds no latch and no place in a page: it remembers the key it stands on, and, as a shortcut, where that
+//! was. If the leaf has not changed since, the next record is the next slot; otherwise the key is searched again.
+
+use super::read::Sight;
+use super::write::Change;
+use super::{Database, Transaction};
+use crate::access::btree::Tree;
+use crate::error::{Error, Result};
+use crate::page::{OVERFLOW, Page, PageId};
+
+/// A position among the records of a database.
+pub struct Cursor<'t> {
+    transaction: &'t Transaction,
+    database: Option<Database>,
+    tree: Tree,
+    standing: bool,
+    key: Vec<u8>,
+    value: Vec<u8>,
+    /// Leaf, its version, and the slot that the cursor stands on.
+    place: Option<(PageId, u64, usize)>,
+}
+
+/// Where a search begins: at a key or beyond it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum From {
+    At,
+    Beyond,
+}
+
+impl<'t> Cursor<'t> {
+    pub(super) fn new(transaction: &'t Transaction, database: Database, tree: Tree) -> Cursor<'t> {
+        Cursor { database: Some(database), ..Cursor::over(transaction, tree) }
+    }
+
+    pub(super) fn over(transaction: &'t Transaction, tree: Tree) -> Cursor<'t> {
+        Cursor {
+            transaction,
+            database: None,
+            tree,
+            standing: false,
+            key: Vec::new(),
+            value: Vec::new(),
+            place: None,
+        }
+    }
+
+    /// Goes to the first record; false when there is none.
+    pub fn first(&mut self) -> Result<bool> {
+        self.forward(Vec::new(), From::At)
+    }
+
+    /// Goes to the last record; false when there is none.
+    pub fn last(&mut self) -> Result<bool> {
+        self.backward(None, From::Beyond)
+    }
+
+    /// Goes to the first record whose key is not less than `key`; false when there is none.
+    pub fn seek(&mut self, key: &[u8]) -> Result<bool> {
+        self.place = None;
+        self.forward(key.to_vec(), From::At)
+    }
+
+    /// Goes to the last record whose key is not greater than `key`; false when there is none.
+    pub fn seek_le(&mut self, key: &[u8]) -> Result<bool> {
+        self.backward(Some(key.to_vec()), From::At)
+    }
+
+    /// Goes to the next record; false, and standing where it stood, when there is none. From nowhere: to the first.
+    #[allow(clippy::should_implement_trait)]
+    pub fn next(&mut self) -> Result<bool> {
+        if !self.standing {
+            return self.first();
+        }
+        let key = std::mem::take(&mut self.key);
+        self.forward(key, From::Beyond)
+    }
+
+    /// Goes to the record before; false, and standing where it stood, when there is none. From nowhere: to the last.
+    pub fn prev(&mut self) -> Result<bool> {
+        if !self.standing {
+            return self.last();
+        }
+        self.backward(Some(self.key.clone()), From::Beyond)
+    }
+
+    /// The key of the record stood on; empty when standing nowhere.
+    #[must_use]
+    pub fn key(&self) -> &[u8] {
+        &self.key
+    }
+
+    /// The value of the record stood on; empty when standing nowhere.
+    #[must_use]
+    pub fn value(&self) -> &[u8] {
+        &self.value
+    }
+
+    /// Replaces the value of the record stood on.
+    pub fn put(&mut self, value: &[u8]) -> Result<()> {
+        let (database, key) = self.stands()?;
+        database.change_at(self.transaction, key, Change::Put(value))?;
+        self.value.clear();
+        self.value.extend_from_slice(value);
+        Ok(())
+    }
+
+    /// Removes the record stood on; the cursor keeps its place between the neighbours. False when it was gone already.
+    pub fn delete(&mut self) -> Result<bool> {
+        let (database, key) = self.stands()?;
+        database.change_at(self.transaction, key, Change::Delete)
+    }
+
+    fn stands(&self) -> Result<(&Database, &[u8])> {
+        match &self.database {
+            Some(database) if self.standing => Ok((database, &self.key)),
+            _ => Err(Error::misuse("the cursor stands on no record; seek one first")),
+        }
+    }
+
+    fn forward(&mut self, from: Vec<u8>, start: From) -> Result<bool> {
+        let transaction = self.transaction;
+        let state = &mut *transaction.state.borrow_mut();
+        transaction.refresh(state);
+        let pool = &transaction.inner().pool;
+        let mut low = from;
+        let mut start = start;
+        let mut value = std::mem::take(&mut self.value);
+        let mut old_value = if start == From::Beyond { Some(value.clone()) } else { None };
+        let origin = (low.clone(), self.place);
+        loop {
+            let shortcut = match self.place.take() {
+                Some((leaf, version, slot)) if start == From::Beyond => pool
+                    .read(leaf)
+                    .ok()
+                    .filter(|guard| guard.version() == version)
+                    .map(|guard| (guard, slot + 1)),
+                _ => None,
+            };
+            let (guard, first) = match shortcut {
+                Some(found) => found,
+                None => {
+                    let guard = self.tree.leaf(pool, &low)?;
+                    let first = match guard.page.search(&low) {
+                        Ok(at) if start == From::Beyond => at + 1,
+                        Ok(at) | Err(at) => at,
+                    };
+                    (guard, first)
+                }
+            };
+            let seen = self.look(state, guard.page, first..guard.page.count(), &mut value);
+            let fence = guard.page.upper_fence_bytes();
+            if matches!(seen, Look::Again) || !guard.validate() {
+                continue;
+            }
+            let found = if let Look::At(position, flags) = seen { Some((position, flags)) } else { None };
+            if transaction.tracks_reads() {
+                let high = if found.is_some() { Some(&self.key[..]) } else { fence.as_deref() };
+                state.reads.range(self.tree, &low, high, guard.id, guard.version());
+            }
+            match (found, fence) {
+                (Some((position, flags)), _) => {
+                    if flags & OVERFLOW != 0 {
+                        transaction.fetch_long(&mut value)?;
+                    }
+                    self.value = value;
+                    self.place = Some((guard.id, guard.version(), position));
+                    self.standing = true;
+                    return Ok(true);
+                }
+                (None, Some(fence)) => {
+                    low = fence;
+                    start = From::At;
+                }
+                (None, None) => {
+                    self.stay(origin, old_value.take());
+                    return Ok(false);
+                }
+            }
+        }
+    }
+
+    fn backward(&mut self, from: Option<Vec<u8>>, start: From) -> Result<bool> {
+        let transaction = self.transaction;
+        let state = &mut *transaction.state.borrow_mut();
+        transaction.refresh(state);
+        let pool = &transaction.inner().pool;
+        let mut high = from;
+        let mut start = start;
+        let mut value = std::mem::take(&mut self.value);
+        let mut old_value = self.standing.then(|| value.clone());
+        let origin = (std::mem::take(&mut self.key), self.place);
+        loop {
+            let guard = match (&high, start) {
+                (Some(key), From::At) => self.tree.leaf(pool, key)?,
+                (key, _) => self.tree.leaf_before(pool, key.as_deref())?,
+            };
+            let page = guard.page;
+            let end = match &high {
+                None => page.count(),
+                // The leaf before a key may lie wholly before it: then its last record is next.
+                Some(key) if !page.covers(key) => page.count(),
+                Some(key) => match page.search(key) {
+                    Ok(at) if start == From::At => at + 1,
+                    Ok(at) | Err(at) => at,
+                },
+            };
+            let seen = self.look(state, page, (0..end.min(page.count())).rev(), &mut value);
+            let fence = page.lower_fence_bytes();
+            if matches!(seen, Look::Again) || !guard.validate() {
+                continue;
+            }
+            let found = if let Look::At(position, flags) = seen { Some((position, flags)) } else { None };
+            if transaction.tracks_reads() {
+                let low = if found.is_some() { &self.key } else { &fence };
+                state.reads.range(self.tree, low, high.as_deref(), guard.id, guard.version());
+            }
+            if let Some((position, flags)) = found {
+                if flags & OVERFLOW != 0 {
+                    transaction.fetch_long(&mut value)?;
+                }
+                self.value = value;
+                self.place = Some((guard.id, guard.version(), position));
+                self.standing = true;
+                return Ok(true);
+            }
+            if fence.is_empty() {
+                self.stay(origin, old_value.take());
+                return Ok(false);
+            }
+            high = Some(fence);
+            start = From::Beyond;
+        }
+    }
+
+    /// There was nothing in that direction: the cursor stands where it stood.
+    fn stay(&mut self, origin: (Vec<u8>, Option<(PageId, u64, usize)>), value: Option<Vec<u8>>) {
+        self.standing = self.standing && value.is_some();
+        self.key = if self.standing { origin.0 } else { Vec::new() };
+        self.place = if self.standing { origin.1 } else { None };
+        self.value = value.unwrap_or_default();
+    }
+
+    /// The first of those positions with a record to be seen: its key and value are copied out.
+    fn look(
+        &mut self,
+        state: &mut super::State,
+        page: Page<'_>,
+        positions: impl Iterator<Item = usize>,
+        value: &mut Vec<u8>,
+    ) -> Look {
+        for position in positions {
+            value.clear();
+            match self.transaction.see(state, page, position, value) {
+                Sight::Again => return Look::Again,
+                Sight::Nothing => {}
+                Sight::Record(flags) => {
+                    self.key.clear();
+                    page.append_key(position, &mut self.key);
+                    return Look::At(position, flags);
+                }
+            }
+        }
+        Look::Nothing
+    }
+}
+
+enum Look {
+    At(usize, u8),
+    Nothing,
+    Again,
+}

@@ -1,0 +1,144 @@
+//! A named database, used within a transaction.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::write::Change;
+use super::{Cursor, Transaction};
+use crate::access::btree::Tree;
+use crate::error::{Error, Result};
+
+/// A handle to a named database: cheap to clone, usable in any transaction of its environment, on any thread.
+#[derive(Clone, Debug)]
+pub struct Database {
+    name: Arc<str>,
+    environment: u64,
+    tree: Tree,
+    /// The catalog version at which `name` is known to be `tree`.
+    known_at: Arc<AtomicU64>,
+}
+
+impl Database {
+    pub(super) fn new(name: &str, environment: u64, tree: Tree, known_at: u64) -> Database {
+        let known_at = Arc::new(AtomicU64::new(known_at));
+        Database { name: name.into(), environment, tree, known_at }
+    }
+
+    /// The database's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The tree that the name means in this transaction.
+    #[inline]
+    fn tree(&self, transaction: &Transaction) -> Result<Tree> {
+        if transaction.environment_id() != self.environment {
+            return Err(Error::misuse(format!(
+                "database {:?} belongs to another environment than the transaction",
+                self.name
+            )));
+        }
+        let known_at = self.known_at.load(Ordering::Relaxed);
+        if transaction.knows_catalog(known_at) {
+            return Ok(self.tree);
+        }
+        let (tree, version) = transaction.resolve_database(&self.name)?;
+        if let Some(version) = version.filter(|_| tree == self.tree) {
+            self.known_at.fetch_max(version, Ordering::Relaxed);
+        }
+        Ok(tree)
+    }
+
+    #[inline]
+    fn change(&self, transaction: &Transaction, key: &[u8], change: Change<'_>) -> Result<bool> {
+        let tree = self.tree(transaction)?;
+        transaction.note_written(&self.name, tree);
+        transaction.change(tree, key, change)
+    }
+
+    /// The value of `key`, if there is a record.
+    pub fn get(&self, transaction: &Transaction, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        let mut value = Vec::new();
+        Ok(self.get_into(transaction, key, &mut value)?.then_some(value))
+    }
+
+    /// As [`get`](Self::get), into memory that the caller keeps: the value replaces what is in `value`. False, and
+    /// `value` empty, when there is no record.
+    #[inline]
+    pub fn get_into(
+        &self,
+        transaction: &Transaction,
+        key: &[u8],
+        value: &mut Vec<u8>,
+    ) -> Result<bool> {
+        let tree = self.tree(transaction)?;
+        transaction.read(tree, key, value)
+    }
+
+    /// Whether there is a record.
+    pub fn exists(&self, transaction: &Transaction, key: &[u8]) -> Result<bool> {
+        self.get_into(transaction, key, &mut Vec::new())
+    }
+
+    /// Inserts a record or replaces its value.
+    #[inline]
+    pub fn put(&self, transaction: &Transaction, key: &[u8], value: &[u8]) -> Result<()> {
+        self.change(transaction, key, Change::Put(value)).map(|_| ())
+    }
+
+    /// Inserts a record; false, and nothing changed, when there is one already.
+    pub fn put_if_absent(
+        &self,
+        transaction: &Transaction,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<bool> {
+        self.change(transaction, key, Change::PutIfAbsent(value))
+    }
+
+    /// Removes a record; false when there is none.
+    #[inline]
+    pub fn delete(&self, transaction: &Transaction, key: &[u8]) -> Result<bool> {
+        self.change(transaction, key, Change::Delete)
+    }
+
+    /// A cursor, standing nowhere yet. Several may be open in one transaction.
+    pub fn cursor<'t>(&self, transaction: &'t Transaction) -> Result<Cursor<'t>> {
+        Ok(Cursor::new(transaction, self.clone(), self.tree(transaction)?))
+    }
+
+    pub(super) fn change_at(
+        &self,
+        transaction: &Transaction,
+        key: &[u8],
+        change: Change<'_>,
+    ) -> Result<bool> {
+        self.change(transaction, key, change)
+    }
+
+    /// Inserts records that come in ascending order of their keys, leaving full pages behind; how many. A key not greater
+    /// than the one before is refused, with what came before it in place.
+    pub fn bulk_load<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+        &self,
+        transaction: &Transaction,
+        sorted: impl IntoIterator<Item = (K, V)>,
+    ) -> Result<u64> {
+        let mut before: Option<Vec<u8>> = None;
+        let mut count = 0;
+        for (key, value) in sorted {
+            let key = key.as_ref();
+            if before.as_ref().is_some_and(|before| before.as_slice() >= key) {
+                return Err(Error::misuse(format!(
+                    "bulk load: record {count} is not greater than the one before; sort the input by key"
+                )));
+            }
+            self.put(transaction, key, value.as_ref())?;
+            let before = before.get_or_insert_default();
+            before.clear();
+            before.extend_from_slice(key);
+            count += 1;
+        }
+        Ok(count)
+    }
+}

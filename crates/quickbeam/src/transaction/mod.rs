@@ -1,0 +1,268 @@
+//! Transactions: what one sees, changes and commits.
+//!
+//! Above: the public API. Below: access methods, versions, log.
+//!
+//! - TXN-1: a transaction reads one snapshot (read committed: a new one for each call) and its own changes.
+//! - TXN-2: a record is changed only by one unfinished transaction at a time: the version word in the leaf is the lock.
+//! - TXN-3: first updater wins: under snapshot and serializable, a record whose newest version is past the snapshot
+//!   cannot be changed (write conflict).
+//! - TXN-4: serializable: at commit, inside the commit's critical section, nothing that was read has a version
+//!   past the snapshot; so the transaction is as if it had run at its commit timestamp ([`validate`]).
+//! - TXN-5: a failing call leaves nothing of itself; the transaction can go on.
+//!
+//! Sources: Larson et al., "High-Performance Concurrency Control Mechanisms for Main-Memory Databases" (2011) for
+//! optimistic validation over versions; Tu et al., "Speedy Transactions in Multicore In-Memory Databases" (Silo, 2013).
+
+mod catalog;
+mod commit;
+mod cursor;
+mod database;
+mod read;
+mod rollback;
+mod validate;
+mod write;
+
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use crate::access::btree::{Finger, Tree};
+use crate::environment::Shared;
+use crate::error::{Error, Result};
+use crate::options::{Durability, Isolation, TransactionOptions};
+use crate::versions::{Deferred, Timestamp, Writer, WriterId};
+
+pub use catalog::decode_catalog_record;
+pub use cursor::Cursor;
+pub use database::Database;
+use validate::ReadSet;
+pub use write::{check_limits, fits_inline, purge_leaf};
+
+/// A point that a transaction can roll back to, in the order of nesting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Savepoint {
+    transaction: u64,
+    /// Undo entries at that point.
+    entries: usize,
+    /// Bytes of redo, and pieces that had left for the log.
+    redo: usize,
+    pieces: usize,
+    /// Deferred work, new chains and new trees at that point.
+    deferred: usize,
+    chains: usize,
+    created: usize,
+}
+
+/// A transaction. Dropping it without [`commit`](Transaction::commit) aborts it. It may move between threads, but
+/// only one uses it at a time.
+pub struct Transaction {
+    shared: Arc<Shared>,
+    /// The snapshot slot; also spreads threads over the gate's lanes.
+    slot: usize,
+    read_only: bool,
+    isolation: Isolation,
+    durability: Durability,
+    lock_timeout: Duration,
+    state: RefCell<State>,
+}
+
+/// What changes while a transaction runs.
+struct State {
+    snapshot: Timestamp,
+    /// The catalog's version when the transaction began.
+    catalog_version: u64,
+    writer: Option<Arc<Writer>>,
+    finger: Finger,
+    /// Operations not yet given to the log.
+    redo: Vec<u8>,
+    /// Pieces given to the log.
+    pieces: usize,
+    reads: ReadSet,
+    /// Undo entries before this one belong to an older savepoint: a record changed before it needs a new entry.
+    newest_savepoint: usize,
+    /// Databases resolved by name, with the tree each is.
+    resolved: Vec<(Arc<str>, Tree)>,
+    /// Databases written to.
+    written: Vec<(Arc<str>, Tree)>,
+    /// Trees made here: they are freed if the transaction aborts.
+    created: Vec<Tree>,
+    /// The catalog was changed here.
+    changed_catalog: bool,
+    /// Tree and leaf of the newest purge to be done after commit.
+    last_purge: (u32, u64),
+    finished: bool,
+}
+
+impl State {
+    fn own(&self) -> Option<WriterId> {
+        self.writer.as_ref().map(|writer| writer.id())
+    }
+}
+
+impl Transaction {
+    pub(crate) fn begin(shared: Arc<Shared>, options: &TransactionOptions) -> Result<Transaction> {
+        let inner = &*shared.inner;
+        inner.check_open()?;
+        let durability = options.durability.unwrap_or(inner.options.durability);
+        if (durability == Durability::InMemory) != inner.log.is_none() {
+            return Err(Error::misuse(format!(
+                "durability {durability} in an environment of durability {}: one without a log stays without, one \
+                 with a log logs every transaction",
+                inner.options.durability
+            )));
+        }
+        let now = inner.world.now();
+        let registry = &inner.registry;
+        let (slot, snapshot) = registry.snapshots.acquire(&registry.newest_commit, now)?;
+        // After the snapshot: a catalog change that the snapshot includes has advanced the version before.
+        let catalog_version = inner.catalog_version.load(Ordering::SeqCst);
+        let state = State {
+            snapshot,
+            catalog_version,
+            writer: None,
+            finger: Finger::default(),
+            redo: inner.spare_buffer(),
+            pieces: 0,
+            reads: ReadSet::default(),
+            newest_savepoint: 0,
+            resolved: Vec::new(),
+            written: Vec::new(),
+            created: Vec::new(),
+            changed_catalog: false,
+            last_purge: (0, 0),
+            finished: false,
+        };
+        Ok(Transaction {
+            slot,
+            read_only: options.read_only,
+            isolation: options.isolation.unwrap_or(inner.options.isolation),
+            durability,
+            lock_timeout: options.lock_timeout.unwrap_or(inner.options.lock_timeout),
+            state: RefCell::new(state),
+            shared,
+        })
+    }
+
+    /// A point to roll back to.
+    pub fn savepoint(&self) -> Result<Savepoint> {
+        let state = &mut *self.state.borrow_mut();
+        let count = |of: fn(&Writer) -> usize| state.writer.as_deref().map_or(0, of);
+        let entries = count(Writer::entries);
+        let deferred = count(|writer| writer.deferred.lock().len());
+        let chains = count(|writer| writer.new_chains.lock().len());
+        state.newest_savepoint = entries;
+        Ok(Savepoint {
+            deferred,
+            chains,
+            created: state.created.len(),
+            transaction: self.mark(),
+            entries,
+            redo: state.redo.len(),
+            pieces: state.pieces,
+        })
+    }
+
+    /// Tells savepoints of different transactions apart while both are open.
+    fn mark(&self) -> u64 {
+        self.slot as u64 + 1
+    }
+
+    /// Undoes every change made since the savepoint, which stays valid; later savepoints do not.
+    pub fn rollback_to(&self, savepoint: Savepoint) -> Result<()> {
+        if savepoint.transaction != self.mark() {
+            return Err(Error::misuse("the savepoint belongs to another transaction"));
+        }
+        let state = &mut *self.state.borrow_mut();
+        let Some(writer) = state.writer.clone() else { return Ok(()) };
+        if savepoint.entries > writer.entries() {
+            return Err(Error::misuse("the savepoint was undone by rolling back to an earlier one"));
+        }
+        let compensate = state.pieces != savepoint.pieces;
+        if !compensate {
+            state.redo.truncate(savepoint.redo);
+        }
+        self.undo_to(state, &writer, savepoint.entries, compensate)?;
+        // What was deferred is not to happen; what was made is to go, when the transaction commits or when it aborts.
+        let mut deferred = writer.deferred.lock();
+        deferred.truncate(savepoint.deferred);
+        let chains = writer.new_chains.lock();
+        deferred.extend(chains.iter().skip(savepoint.chains).map(|&page| Deferred::FreeChain(page)));
+        let trees = state.created.iter().skip(savepoint.created);
+        deferred.extend(trees.map(|tree| Deferred::FreeTree(tree.id)));
+        state.newest_savepoint = savepoint.entries;
+        state.resolved.clear();
+        Ok(())
+    }
+
+    /// Undoes everything and ends the transaction.
+    pub fn abort(self) -> Result<()> {
+        self.end_aborted()
+    }
+
+    fn inner(&self) -> &crate::environment::Inner {
+        &self.shared.inner
+    }
+
+    /// The identity of the environment that the transaction belongs to.
+    pub(crate) fn environment_id(&self) -> u64 {
+        self.shared.inner.id
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// Moves a read committed transaction's snapshot up, at the start of each call (TXN-1).
+    #[inline]
+    fn refresh(&self, state: &mut State) {
+        if self.isolation == Isolation::ReadCommitted && !self.read_only {
+            let registry = &self.inner().registry;
+            state.snapshot = registry.snapshots.refresh(self.slot, &registry.newest_commit);
+        }
+    }
+
+    /// Whether reads have to be remembered for validation.
+    #[inline]
+    fn tracks_reads(&self) -> bool {
+        self.isolation == Isolation::Serializable && !self.read_only
+    }
+
+    fn end_aborted(&self) -> Result<()> {
+        let state = &mut *self.state.borrow_mut();
+        if state.finished {
+            return Ok(());
+        }
+        state.finished = true;
+        let inner = self.inner();
+        let undone = match state.writer.take() {
+            Some(writer) => {
+                inner.counters.aborts.fetch_add(1, Ordering::Relaxed);
+                let undone = self.undo_to(state, &writer, 0, false);
+                inner.registry.snapshots.release(self.slot);
+                if undone.is_ok() {
+                    inner.registry.finish(&writer, false);
+                }
+                undone
+            }
+            None => {
+                inner.registry.snapshots.release(self.slot);
+                Ok(())
+            }
+        };
+        for tree in state.created.drain(..) {
+            inner.forget_tree(tree);
+        }
+        inner.return_buffer(std::mem::take(&mut state.redo));
+        undone
+    }
+}
+
+impl Drop for Transaction {
+    fn drop(&mut self) {
+        if let Err(error) = self.end_aborted() {
+            // Records that could not be put back must not be built upon: the environment stops accepting writes.
+            self.inner().fail(&error);
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Reading one record: which version of it is to be seen.
+
+use super::{State, Transaction};
+use crate::access::btree::Tree;
+use crate::access::overflow::read_chain;
+use crate::error::Result;
+use crate::page::{OVERFLOW, Page, TOMBSTONE};
+use crate::versions::{Resolved, writer_of};
+
+/// What a transaction sees at a position of a leaf. Counts only once the leaf was validated.
+pub(super) enum Sight {
+    /// A record with these flags; its value was appended to the output.
+    Record(u8),
+    /// No record.
+    Nothing,
+    /// The leaf changed: look again.
+    Again,
+}
+
+impl Transaction {
+    /// Looks a record up. Its value replaces what is in `value`; false when there is none to be seen.
+    pub(super) fn read(&self, tree: Tree, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+        let state = &mut *self.state.borrow_mut();
+        self.refresh(state);
+        self.read_in(state, tree, key, value)
+    }
+
+    pub(super) fn read_in(
+        &self,
+        state: &mut State,
+        tree: Tree,
+        key: &[u8],
+        value: &mut Vec<u8>,
+    ) -> Result<bool> {
+        loop {
+            let (guard, found) = tree.locate(&self.inner().pool, key, &mut state.finger)?;
+            value.clear();
+            let sight = match found {
+                Err(_) => Sight::Nothing,
+                Ok(position) => self.see(state, guard.page, position, value),
+            };
+            if matches!(sight, Sight::Again) || !guard.validate() {
+                continue;
+            }
+            if self.tracks_reads() {
+                state.reads.point(tree, key, guard.id, guard.version());
+            }
+            let Sight::Record(flags) = sight else {
+                value.clear();
+                return Ok(false);
+            };
+            if flags & OVERFLOW != 0 {
+                self.fetch_long(value)?;
+            }
+            return Ok(true);
+        }
+    }
+
+    /// The version of the record at `position` that this transaction sees (TXN-1).
+    #[inline]
+    pub(super) fn see(
+        &self,
+        state: &mut State,
+        page: Page<'_>,
+        position: usize,
+        value: &mut Vec<u8>,
+    ) -> Sight {
+        let registry = &self.inner().registry;
+        let record = page.record(position);
+        let resolved = if registry.is_plain(record.version) {
+            Resolved::InPage
+        } else {
+            let own = state.own();
+            state.reads.contested |= own != Some(writer_of(record.version));
+            registry.resolve(record.version, state.snapshot, own, value)
+        };
+        let flags = match resolved {
+            Resolved::InPage => {
+                page.append_to(record.value_offset, record.value_length, value);
+                record.flags
+            }
+            Resolved::Older { flags } => flags,
+            Resolved::Absent => return Sight::Nothing,
+            Resolved::Again => return Sight::Again,
+        };
+        if flags & TOMBSTONE == 0 { Sight::Record(flags) } else { Sight::Nothing }
+    }
+
+    /// Replaces a pointer to overflow pages by what they hold.
+    #[cold]
+    pub(super) fn fetch_long(&self, value: &mut Vec<u8>) -> Result<()> {
+        let pointer = std::mem::take(value);
+        read_chain(&self.inner().pool, &pointer, value)
+    }
+}

@@ -1,0 +1,84 @@
+//! Putting records back.
+
+use std::sync::Arc;
+
+use super::{State, Transaction};
+use crate::access::btree::Tree;
+use crate::error::{Error, Result};
+use crate::log::{encode_delete, encode_put};
+use crate::page::{OVERFLOW, TOMBSTONE};
+use crate::versions::{UndoEntry, Writer};
+
+impl Transaction {
+    /// Undoes the entries from `mark` on, the newest first. `compensate`: the log already has some of the operations,
+    /// so it is told their reverse.
+    pub(super) fn undo_to(
+        &self,
+        state: &mut State,
+        writer: &Arc<Writer>,
+        mark: usize,
+        compensate: bool,
+    ) -> Result<()> {
+        for number in (mark..writer.entries()).rev() {
+            let Some((entry, key, value)) = writer.entry(number) else { break };
+            let Some(tree) = self.inner().tree(entry.tree) else { continue };
+            self.put_back(state, tree, &entry, &key, &value)?;
+            if compensate {
+                self.log_reverse(state, &entry, &key, value)?;
+                self.spill(state, writer)?;
+            }
+        }
+        writer.truncate(mark);
+        state.last_purge = (0, 0);
+        Ok(())
+    }
+
+    fn put_back(
+        &self,
+        state: &mut State,
+        tree: Tree,
+        entry: &UndoEntry,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<()> {
+        let pool = &self.inner().pool;
+        loop {
+            let pass = pool.enter(self.slot);
+            let (guard, found) = tree.locate(pool, key, &mut state.finger)?;
+            let Some(latched) = guard.upgrade() else { continue };
+            let page = latched.write(&pass)?;
+            let Ok(position) = found else {
+                return Err(Error::page(latched.id, "a record to be put back is not there"));
+            };
+            if !entry.before.present {
+                page.remove(position);
+                return Ok(());
+            }
+            let before = entry.before;
+            return if page.replace_record(position, before.version, before.flags, value) {
+                Ok(())
+            } else {
+                Err(Error::page(latched.id, "no room for what a record was before"))
+            };
+        }
+    }
+
+    fn log_reverse(
+        &self,
+        state: &mut State,
+        entry: &UndoEntry,
+        key: &[u8],
+        value: Vec<u8>,
+    ) -> Result<()> {
+        if !entry.before.present || entry.before.flags & TOMBSTONE != 0 {
+            encode_delete(&mut state.redo, entry.tree, key);
+        } else if entry.before.flags & OVERFLOW != 0 {
+            let mut long = Vec::new();
+            crate::access::overflow::read_chain(&self.inner().pool, &value, &mut long)?;
+            encode_put(&mut state.redo, entry.tree, key, &long);
+        } else {
+            encode_put(&mut state.redo, entry.tree, key, &value);
+        }
+        Ok(())
+    }
+}

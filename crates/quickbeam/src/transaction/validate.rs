@@ -1,0 +1,207 @@
+//! Serializable: was everything that the transaction read still so when it committed?
+//!
+//! Reads are remembered twice: as leaves with the latch version seen, and as keys and ranges. If every leaf still has
+//! its version nothing in it changed, and no key has to be looked at. Otherwise keys and ranges are looked up again.
+//! That is done outside the critical section; inside it only the leaves' versions are compared once more, and that no
+//! transaction that had changed something read, without having finished, has committed meanwhile.
+
+use std::sync::Arc;
+
+use super::{State, Transaction};
+use crate::access::btree::{Finger, Tree};
+use crate::error::{Error, Result};
+use crate::page::{Page, PageId};
+use crate::pool::Pool;
+use crate::versions::{Writer, WriterState};
+
+/// Times that a commit looks its reads up again before it gives way.
+const ATTEMPTS: usize = 16;
+
+/// What a transaction read.
+#[derive(Default)]
+pub struct ReadSet {
+    /// Leaves and the versions they had.
+    leaves: Vec<(PageId, u64)>,
+    points: Vec<(Tree, usize, usize)>,
+    ranges: Vec<Range>,
+    keys: Vec<u8>,
+    /// Some record read had a newer version, or one whose writer had not finished: leaf versions do not tell enough.
+    pub contested: bool,
+}
+
+struct Range {
+    tree: Tree,
+    low: Vec<u8>,
+    /// `None`: to the end of the tree.
+    high: Option<Vec<u8>>,
+}
+
+/// The outcome of looking reads up again: what must still hold in the critical section.
+#[derive(Default)]
+pub struct Validated {
+    leaves: Vec<(PageId, u64)>,
+    unfinished: Vec<Arc<Writer>>,
+}
+
+impl ReadSet {
+    /// Notes that `key` was looked up in that leaf.
+    #[inline]
+    pub fn point(&mut self, tree: Tree, key: &[u8], leaf: PageId, version: u64) {
+        self.leaf(leaf, version);
+        let start = self.keys.len();
+        self.keys.extend_from_slice(key);
+        self.points.push((tree, start, key.len()));
+    }
+
+    #[inline]
+    fn leaf(&mut self, leaf: PageId, version: u64) {
+        if self.leaves.last() != Some(&(leaf, version)) {
+            self.leaves.push((leaf, version));
+        }
+    }
+
+    /// Notes that all keys from `low` up to and including `high` (`None`: to the end) were seen, the last part of them in that leaf.
+    pub fn range(
+        &mut self,
+        tree: Tree,
+        low: &[u8],
+        high: Option<&[u8]>,
+        leaf: PageId,
+        version: u64,
+    ) {
+        self.leaf(leaf, version);
+        // A scan that goes on extends the range it made before.
+        if let Some(last) = self.ranges.last_mut()
+            && last.tree == tree
+        {
+            let follows = last.high.as_deref().is_some_and(|end| low <= end && last.low[..] <= *low);
+            let precedes = high.is_some_and(|high| high >= &last.low[..]) && low <= &last.low[..];
+            if follows {
+                if high.is_none_or(|high| last.high.as_deref().is_some_and(|end| high > end)) {
+                    last.high = high.map(<[u8]>::to_vec);
+                }
+                return;
+            }
+            if precedes {
+                last.low = low.to_vec();
+                return;
+            }
+        }
+        self.ranges.push(Range { tree, low: low.to_vec(), high: high.map(<[u8]>::to_vec) });
+    }
+}
+
+impl Validated {
+    /// The check inside the critical section.
+    pub fn holds(&self, pool: &Pool) -> bool {
+        self.leaves.iter().all(|&(leaf, version)| pool.has_version(leaf, version))
+            && !self.unfinished.iter().any(|w| matches!(w.state(), WriterState::Committed(_)))
+    }
+}
+
+impl Transaction {
+    /// Looks at what was read; an error when something of it has changed since the snapshot (TXN-4).
+    pub(super) fn validate(&self, state: &mut State, attempts: usize) -> Result<Validated> {
+        let mut validated = Validated::default();
+        if !self.tracks_reads() {
+            return Ok(validated);
+        }
+        let pool = &self.inner().pool;
+        let unchanged =
+            state.reads.leaves.iter().all(|&(leaf, version)| pool.has_version(leaf, version));
+        if attempts == 0 && unchanged && !state.reads.contested {
+            validated.leaves = std::mem::take(&mut state.reads.leaves);
+            return Ok(validated);
+        }
+        if attempts > ATTEMPTS {
+            return Err(Error::SerializationFailure);
+        }
+        let reads = std::mem::take(&mut state.reads);
+        for &(tree, start, length) in &reads.points {
+            let key = reads.keys.get(start..start + length).unwrap_or_default();
+            self.validate_point(state, tree, key, &mut validated)?;
+        }
+        for range in &reads.ranges {
+            self.validate_range(state, range, &mut validated)?;
+        }
+        state.reads = reads;
+        Ok(validated)
+    }
+
+    /// Whether the newest version of the record at `position` was to be seen, or is our own.
+    fn validate_record(
+        &self,
+        state: &State,
+        page: Page<'_>,
+        position: usize,
+        validated: &mut Validated,
+    ) -> Result<()> {
+        let version = page.record(position).version;
+        let Some(writer) = self.inner().registry.writer_of_version(version) else { return Ok(()) };
+        if state.own() == Some(writer.id()) {
+            return Ok(());
+        }
+        match writer.state() {
+            WriterState::Committed(timestamp) if timestamp > state.snapshot => {
+                Err(Error::SerializationFailure)
+            }
+            WriterState::Committed(_) => Ok(()),
+            WriterState::Active | WriterState::Aborted => {
+                validated.unfinished.push(writer);
+                Ok(())
+            }
+        }
+    }
+
+    fn validate_point(
+        &self,
+        state: &State,
+        tree: Tree,
+        key: &[u8],
+        validated: &mut Validated,
+    ) -> Result<()> {
+        let mut finger = Finger::default();
+        loop {
+            let (guard, found) = tree.locate(&self.inner().pool, key, &mut finger)?;
+            let unfinished = validated.unfinished.len();
+            let checked = match found {
+                Ok(position) => self.validate_record(state, guard.page, position, validated),
+                Err(_) => Ok(()),
+            };
+            if !guard.validate() {
+                validated.unfinished.truncate(unfinished);
+                continue;
+            }
+            validated.leaves.push((guard.id, guard.version()));
+            return checked;
+        }
+    }
+
+    fn validate_range(&self, state: &State, range: &Range, validated: &mut Validated) -> Result<()> {
+        let mut low = range.low.clone();
+        loop {
+            let guard = range.tree.leaf(&self.inner().pool, &low)?;
+            let page = guard.page;
+            let unfinished = validated.unfinished.len();
+            let start = page.search(&low).unwrap_or_else(|at| at);
+            let end = match &range.high {
+                Some(high) if page.covers(high) => page.search(high).map_or_else(|at| at, |at| at + 1),
+                _ => page.count(),
+            };
+            let last = page.is_open_end() || range.high.as_ref().is_some_and(|high| page.covers(high));
+            let next = page.upper_fence_bytes();
+            let checked = (start..end)
+                .try_for_each(|at| self.validate_record(state, page, at, validated));
+            if !guard.validate() {
+                validated.unfinished.truncate(unfinished);
+                continue;
+            }
+            checked?;
+            validated.leaves.push((guard.id, guard.version()));
+            match next {
+                Some(fence) if !last => low = fence,
+                _ => return Ok(()),
+            }
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! Changing one record.
+
+use std::sync::Arc;
+
+use super::{State, Transaction};
+use crate::access::btree::Tree;
+use crate::access::overflow::{
+    POINTER_BYTES, VALUE_LIMIT, decode_pointer, encode_pointer, write_chain,
+};
+use crate::error::{Error, Result};
+use crate::log::{encode_delete, encode_put};
+use crate::options::Isolation;
+use crate::page::{OVERFLOW, Page, RecordRef, TOMBSTONE, inline_limit, key_limit};
+use crate::pool::{Pass, Pool, WriteGuard};
+use crate::versions::{Before, Deferred, Writer, WriterState, entry_of, writer_of};
+
+/// What to do with a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change<'a> {
+    /// Insert or replace.
+    Put(&'a [u8]),
+    /// Insert, unless there is a record.
+    PutIfAbsent(&'a [u8]),
+    /// Remove, if there is a record.
+    Delete,
+}
+
+/// Whether a record may be changed now.
+enum Verdict {
+    Go,
+    WaitFor(Arc<Writer>),
+    Again,
+    Conflict,
+}
+
+/// Refuses keys and values that the engine does not store.
+pub fn check_limits(page_size: usize, key: &[u8], value: Option<&[u8]>) -> Result<()> {
+    let limit = key_limit(page_size);
+    if key.len() > limit {
+        return Err(Error::KeyTooLong { length: key.len(), limit });
+    }
+    match value {
+        Some(value) if value.len() > VALUE_LIMIT => {
+            Err(Error::ValueTooLong { length: value.len(), limit: VALUE_LIMIT })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether a record of these lengths keeps its value in the leaf.
+pub fn fits_inline(page_size: usize, key: &[u8], value: &[u8]) -> bool {
+    value.len() <= POINTER_BYTES || key.len() + value.len() <= inline_limit(page_size)
+}
+
+impl Transaction {
+    /// Makes the change; false when `PutIfAbsent` found a record or `Delete` found none.
+    pub(super) fn change(&self, tree: Tree, key: &[u8], change: Change<'_>) -> Result<bool> {
+        if self.read_only {
+            return Err(Error::misuse("the transaction is read-only; begin one that is not"));
+        }
+        let inner = self.inner();
+        let value = match change {
+            Change::Put(value) | Change::PutIfAbsent(value) => Some(value),
+            Change::Delete => None,
+        };
+        check_limits(inner.pool.page_size, key, value)?;
+        inner.check_failed()?;
+        let state = &mut *self.state.borrow_mut();
+        self.refresh(state);
+        let writer = match &state.writer {
+            Some(writer) => writer.clone(),
+            None => state.writer.insert(inner.registry.begin_writer()).clone(),
+        };
+        let changed = match value {
+            Some(long) if !fits_inline(inner.pool.page_size, key, long) => {
+                let announce = |page| writer.new_chains.lock().push(page);
+                let first = write_chain(&inner.pool, self.slot, tree.id, long, announce)?;
+                let pointer = encode_pointer(first, long.len());
+                self.apply(state, &writer, tree, key, change, &pointer, OVERFLOW)?
+            }
+            value => {
+                self.apply(state, &writer, tree, key, change, value.unwrap_or_default(), 0)?
+            }
+        };
+        if changed && inner.log.is_some() {
+            match value {
+                Some(value) => encode_put(&mut state.redo, tree.id, key, value),
+                None => encode_delete(&mut state.redo, tree.id, key),
+            }
+            self.spill(state, &writer)?;
+        }
+        Ok(changed)
+    }
+
+    /// Finds the record, makes sure that it may be changed, and changes it.
+    #[allow(clippy::too_many_arguments)]
+    fn apply(
+        &self,
+        state: &mut State,
+        writer: &Arc<Writer>,
+        tree: Tree,
+        key: &[u8],
+        change: Change<'_>,
+        stored: &[u8],
+        flags: u8,
+    ) -> Result<bool> {
+        let inner = self.inner();
+        let pool = &inner.pool;
+        loop {
+            let pass = pool.enter(self.slot);
+            let (guard, found) = tree.locate(pool, key, &mut state.finger)?;
+            let (leaf, leaf_version) = (guard.id, guard.version());
+            let Some(latched) = guard.upgrade() else { continue };
+            let record = found.ok().map(|position| latched.page().record(position));
+            match self.judge(state, writer, record.map_or(0, |record| record.version)) {
+                Verdict::Go => {}
+                Verdict::Again => continue,
+                Verdict::Conflict => return Err(Error::WriteConflict),
+                Verdict::WaitFor(other) => {
+                    drop((latched, pass));
+                    let (world, timeout) = (&*inner.world, self.lock_timeout);
+                    inner.registry.wait_for(world, Some(writer.id()), &other, timeout)?;
+                    self.refresh(state);
+                    continue;
+                }
+            }
+            let exists = record.is_some_and(|record| !record.is_tombstone());
+            let wanted = match change {
+                Change::Put(_) => true,
+                Change::PutIfAbsent(_) => !exists,
+                Change::Delete => exists,
+            };
+            if !wanted {
+                if self.tracks_reads() {
+                    state.reads.point(tree, key, leaf, leaf_version);
+                }
+                return Ok(false);
+            }
+            let new = (change != Change::Delete).then_some((stored, flags));
+            if self.store(state, writer, tree, key, &latched, &pass, found, new)? {
+                return Ok(true);
+            }
+            drop(latched);
+            tree.split(pool, &pass, key)?;
+        }
+    }
+
+    /// Whether the record with that version word may be changed by this transaction now (TXN-2, TXN-3).
+    #[inline]
+    fn judge(&self, state: &State, writer: &Writer, version: u64) -> Verdict {
+        if version == 0 || writer_of(version) == writer.id() {
+            return Verdict::Go;
+        }
+        let Some(other) = self.inner().registry.writer_of_version(version) else {
+            return Verdict::Go;
+        };
+        if other.id() == writer.id() {
+            return Verdict::Go;
+        }
+        match other.state() {
+            WriterState::Active => Verdict::WaitFor(other),
+            WriterState::Aborted => Verdict::Again,
+            WriterState::Committed(timestamp) => {
+                if timestamp <= state.snapshot || self.isolation == Isolation::ReadCommitted {
+                    Verdict::Go
+                } else {
+                    Verdict::Conflict
+                }
+            }
+        }
+    }
+
+    /// Puts the new record (`None`: a tombstone) into the latched leaf; false when it has no room.
+    #[allow(clippy::too_many_arguments)]
+    fn store(
+        &self,
+        state: &mut State,
+        writer: &Arc<Writer>,
+        tree: Tree,
+        key: &[u8],
+        latched: &WriteGuard<'_>,
+        pass: &Pass,
+        found: std::result::Result<usize, usize>,
+        new: Option<(&[u8], u8)>,
+    ) -> Result<bool> {
+        let registry = &self.inner().registry;
+        let page = latched.write(pass)?;
+        let room = |page: Page<'_>, found| match (found, new) {
+            (Ok(position), Some((value, _))) => page.can_replace(position, value.len()),
+            (Err(_), Some((value, _))) => page.free_bytes() >= page.leaf_need(key.len(), value.len()),
+            (_, None) => true,
+        };
+        let mut found = found;
+        if !room(page, found) {
+            page.purge(|version| registry.is_plain(version));
+            found = page.search(key);
+            if !room(page, found) {
+                return Ok(false);
+            }
+        }
+        let record = found.ok().map(|position| page.record(position));
+        let version = self.remember(state, writer, tree, key, page, record);
+        match (found, new) {
+            (Ok(position), Some((value, flags))) => {
+                page.replace_record(position, version, flags, value);
+            }
+            (Ok(position), None) => {
+                page.set_version(position, version);
+                page.set_record_flags(position, TOMBSTONE);
+                self.defer_purge(state, writer, tree, key, latched.id);
+            }
+            (Err(position), Some((value, flags))) => {
+                page.insert_record(position, key, version, flags, value);
+            }
+            (Err(_), None) => {}
+        }
+        Ok(true)
+    }
+
+    /// Keeps what the record was; the version word for what it becomes.
+    #[inline]
+    fn remember(
+        &self,
+        state: &State,
+        writer: &Arc<Writer>,
+        tree: Tree,
+        key: &[u8],
+        page: Page<'_>,
+        record: Option<RecordRef>,
+    ) -> u64 {
+        let registry = &self.inner().registry;
+        let before = match record {
+            None => Before { present: false, flags: 0, version: 0 },
+            Some(record) => {
+                // Changed already since the newest savepoint: what it was before that is what counts.
+                if writer_of(record.version) == writer.id()
+                    && entry_of(record.version) >= state.newest_savepoint
+                {
+                    self.defer_chain(writer, page, record);
+                    return record.version;
+                }
+                let plain = registry.is_plain(record.version);
+                let version = if plain { 0 } else { record.version };
+                self.defer_chain(writer, page, record);
+                Before { present: true, flags: record.flags, version }
+            }
+        };
+        loop {
+            let pushed = writer.push(tree.id, key, before, |bytes| {
+                if let Some(record) = record {
+                    page.append_to(record.value_offset, record.value_length, bytes);
+                }
+            });
+            match pushed {
+                Some(version) => return version,
+                None => registry.extend_writer(writer),
+            }
+        }
+    }
+
+    /// The chain that a replaced record points to is freed once nobody can see it.
+    fn defer_chain(&self, writer: &Writer, page: Page<'_>, record: RecordRef) {
+        if record.flags & OVERFLOW == 0 || record.is_tombstone() {
+            return;
+        }
+        let mut pointer = Vec::new();
+        page.append_to(record.value_offset, record.value_length, &mut pointer);
+        if let Some((first, _)) = decode_pointer(&pointer) {
+            writer.deferred.lock().push(Deferred::FreeChain(first));
+        }
+    }
+
+    /// The dead record is removed from its leaf once nobody can see what it was. One visit serves a whole leaf.
+    fn defer_purge(&self, state: &mut State, writer: &Writer, tree: Tree, key: &[u8], leaf: u64) {
+        if state.last_purge != (tree.id, leaf) {
+            state.last_purge = (tree.id, leaf);
+            writer.deferred.lock().push(Deferred::Purge { tree: tree.id, key: key.to_vec() });
+        }
+    }
+}
+
+/// Removes dead records from the leaf for `key`, and joins it with a neighbour when little is left.
+pub fn purge_leaf(pool: &Pool, lane: usize, tree: Tree, key: &[u8]) -> Result<()> {
+    let pass = pool.enter(lane);
+    loop {
+        let leaf = tree.leaf(pool, key)?;
+        if !leaf.page.has_tombstones() && leaf.validate() {
+            return Ok(());
+        }
+        let Some(latched) = leaf.upgrade() else { continue };
+        let page = latched.write(&pass)?;
+        page.purge(|version| pool.registry.is_plain(version));
+        let sparse = crate::access::btree::is_sparse(page);
+        drop(latched);
+        return if sparse { tree.merge(pool, &pass, key) } else { Ok(()) };
+    }
+}

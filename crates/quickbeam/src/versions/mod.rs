@@ -1,0 +1,51 @@
+//! Who changed a record, and what it was before: the memory of running and recent transactions.
+//!
+//! Above: buffer pool (images of pages without uncommitted changes) and transactions (visibility). Below: nothing
+//! but the seam. A leaf record's *version word* names the change that made it: writer id and number of that
+//! writer's undo entry. The entry holds what the record was before and that one's own version word, and so on.
+//!
+//! - VER-1: a writer id below the horizon, or one that the registry no longer knows, belongs to a transaction
+//!   that committed and is visible to every snapshot. Aborted writers put their records back *before* they leave
+//!   the registry.
+//! - VER-2: a committed writer leaves the registry only when its commit timestamp is not past any snapshot in use.
+//! - VER-3: undo entries are only appended to, or cut off by a rollback that has already put the records back.
+//!
+//! Sources: undo in memory beside in-place newest versions as in HyPer and Umbra (Neumann et al., "Fast Serializable
+//! Multi-Version Concurrency Control for Main-Memory Database Systems", 2015).
+
+mod registry;
+mod snapshots;
+mod wait;
+mod writer;
+
+pub use registry::{Registry, Resolved};
+pub use snapshots::Snapshots;
+pub use wait::WaitGraph;
+pub use writer::{Before, Deferred, UndoEntry, Writer, WriterState};
+
+/// Position in the commit order; 0 is before every commit.
+pub type Timestamp = u64;
+
+/// Number of a writing transaction, or of a stretch of its undo entries. Zero is none.
+pub type WriterId = u64;
+
+/// Undo entries that one writer id can name; a larger transaction takes several ids.
+pub const ENTRIES_PER_ID: usize = 1 << 16;
+
+/// Packs a version word.
+#[inline]
+pub fn version_word(writer: WriterId, entry: usize) -> u64 {
+    writer << 16 | entry as u64
+}
+
+/// The writer of a version word.
+#[inline]
+pub fn writer_of(version: u64) -> WriterId {
+    version >> 16
+}
+
+/// The number of the undo entry within its writer id.
+#[inline]
+pub fn entry_of(version: u64) -> usize {
+    version as usize & (ENTRIES_PER_ID - 1)
+}

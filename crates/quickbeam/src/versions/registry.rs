@@ -1,0 +1,333 @@
+//! All writers that still matter: the running ones, and the committed ones that some snapshot may not yet include.
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crossbeam_utils::CachePadded;
+use parking_lot::{Mutex, RwLock};
+
+use super::writer::{Before, Deferred, Writer, WriterState};
+use super::{ENTRIES_PER_ID, Snapshots, Timestamp, WaitGraph, WriterId, entry_of, writer_of};
+use crate::error::Result;
+use crate::world::{Event, World};
+
+const SHARDS: usize = 16;
+const EVENTS: usize = 16;
+
+/// Writer ids are consecutive numbers: they are their own hash.
+#[derive(Default)]
+pub struct IdHasher(u64);
+
+impl Hasher for IdHasher {
+    fn finish(&self) -> u64 {
+        self.0.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.0 = self.0 << 8 | u64::from(byte);
+        }
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        self.0 = value;
+    }
+}
+
+type Shard = RwLock<HashMap<WriterId, (Arc<Writer>, usize), BuildHasherDefault<IdHasher>>>;
+
+/// What a resolved version chain says of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resolved {
+    /// What the page holds is to be seen.
+    InPage,
+    /// An older version is to be seen; its value was appended to the output. The flags are that version's.
+    Older { flags: u8 },
+    /// No record is to be seen.
+    Absent,
+    /// The chain changed while it was read: read the page again.
+    Again,
+}
+
+/// Writers by id, the horizon, snapshots and waiting.
+pub struct Registry {
+    /// Every id below belongs to a commit that all snapshots include (VER-1).
+    horizon: CachePadded<AtomicU64>,
+    /// Timestamp of the newest commit.
+    pub newest_commit: CachePadded<AtomicU64>,
+    /// The snapshots in use.
+    pub snapshots: Snapshots,
+    /// Who waits for whom.
+    pub waits: WaitGraph,
+    shards: [Shard; SHARDS],
+    /// Ids in order with their writers; the front holds the horizon back.
+    order: Mutex<Order>,
+    ready: Mutex<VecDeque<Deferred>>,
+    /// Chains being freed: until they are gone a checkpoint has to name them.
+    freeing: Mutex<Vec<u64>>,
+    events: Vec<Arc<dyn Event>>,
+}
+
+struct Order {
+    next: WriterId,
+    queue: VecDeque<(WriterId, Arc<Writer>)>,
+}
+
+impl Registry {
+    pub fn new(world: &dyn World) -> Registry {
+        Registry {
+            horizon: CachePadded::new(AtomicU64::new(1)),
+            newest_commit: CachePadded::new(AtomicU64::new(0)),
+            snapshots: Snapshots::new(),
+            waits: WaitGraph::default(),
+            shards: Default::default(),
+            order: Mutex::new(Order { next: 1, queue: VecDeque::new() }),
+            ready: Mutex::default(),
+            freeing: Mutex::default(),
+            events: (0..EVENTS).map(|_| world.event()).collect(),
+        }
+    }
+
+    fn shard(&self, id: WriterId) -> &Shard {
+        &self.shards[id as usize % SHARDS]
+    }
+
+    /// Whether the version word is of a commit that every snapshot includes.
+    #[inline]
+    pub fn is_plain(&self, version: u64) -> bool {
+        writer_of(version) < self.horizon.load(Ordering::Acquire)
+    }
+
+    /// The first writer id that is not known to be plain (VER-1).
+    #[inline]
+    pub fn horizon(&self) -> WriterId {
+        self.horizon.load(Ordering::SeqCst)
+    }
+
+    /// Registers a transaction that is about to change something.
+    pub fn begin_writer(&self) -> Arc<Writer> {
+        let mut order = self.order.lock();
+        let id = order.next;
+        order.next += 1;
+        let writer = Arc::new(Writer::new(id));
+        order.queue.push_back((id, writer.clone()));
+        self.shard(id).write().insert(id, (writer.clone(), 0));
+        writer
+    }
+
+    /// Gives the writer room for more undo entries.
+    pub fn extend_writer(&self, writer: &Arc<Writer>) {
+        let mut order = self.order.lock();
+        let id = order.next;
+        order.next += 1;
+        let base = writer.add_id(id);
+        order.queue.push_back((id, writer.clone()));
+        self.shard(id).write().insert(id, (writer.clone(), base));
+    }
+
+    /// The writer with that id and the number of its first undo entry under it.
+    pub fn lookup(&self, id: WriterId) -> Option<(Arc<Writer>, usize)> {
+        self.shard(id).read().get(&id).cloned()
+    }
+
+    /// The state of the newest version's writer; `None` when it is plain.
+    pub fn writer_of_version(&self, version: u64) -> Option<Arc<Writer>> {
+        if self.is_plain(version) {
+            return None;
+        }
+        self.lookup(writer_of(version)).map(|(writer, _)| writer)
+    }
+
+    /// What a snapshot sees of a record with that version word. The page must be validated afterwards, whatever
+    /// the answer: until then the word may be torn or its writer rolled back.
+    pub fn resolve(
+        &self,
+        version: u64,
+        snapshot: Timestamp,
+        own: Option<WriterId>,
+        value: &mut Vec<u8>,
+    ) -> Resolved {
+        let start = value.len();
+        self.resolve_with(version, start, value, |registry, id| {
+            let (writer, base) = registry.lookup(id)?;
+            let visible = match writer.state() {
+                WriterState::Committed(timestamp) => timestamp <= snapshot,
+                WriterState::Active | WriterState::Aborted => own == Some(writer.id()),
+            };
+            if visible { None } else { Some((writer, base)) }
+        })
+    }
+
+    /// Follows a version chain until `hidden` names no writer whose change is to be skipped.
+    pub fn resolve_with(
+        &self,
+        mut version: u64,
+        start: usize,
+        value: &mut Vec<u8>,
+        hidden: impl Fn(&Registry, WriterId) -> Option<(Arc<Writer>, usize)>,
+    ) -> Resolved {
+        let mut seen = Resolved::InPage;
+        loop {
+            let Some((writer, base)) = hidden(self, writer_of(version)) else { return seen };
+            value.truncate(start);
+            let Some(before) = writer.before(base + entry_of(version), value) else {
+                return Resolved::Again;
+            };
+            seen = match before {
+                Before { present: false, .. } => Resolved::Absent,
+                Before { flags, .. } => Resolved::Older { flags },
+            };
+            version = before.version;
+            if version == 0 {
+                return seen;
+            }
+        }
+    }
+
+    /// Ends a transaction: `committed` says how. Its records were put back before if it aborted. Wakes who waits.
+    pub fn finish(&self, writer: &Arc<Writer>, committed: bool) {
+        if !committed {
+            writer.deferred.lock().clear();
+            let chains = std::mem::take(&mut *writer.new_chains.lock());
+            self.ready.lock().extend(chains.into_iter().map(Deferred::FreeChain));
+            for id in writer.ids() {
+                self.shard(id).write().remove(&id);
+            }
+            writer.set_aborted();
+        }
+        if writer.waited_for.load(Ordering::SeqCst) {
+            self.event_of(writer).notify();
+        }
+        self.advance();
+    }
+
+    /// Moves the horizon as far as snapshots in use allow.
+    pub fn advance(&self) {
+        let mut order = self.order.lock();
+        let finished = |entry: Option<&(WriterId, Arc<Writer>)>| {
+            entry.is_some_and(|(_, writer)| writer.state() != WriterState::Active)
+        };
+        if !finished(order.queue.front()) {
+            return;
+        }
+        let mark = self.snapshots.retire_up_to(&self.newest_commit);
+        while let Some((id, writer)) = order.queue.front() {
+            match writer.state() {
+                WriterState::Active => break,
+                WriterState::Committed(timestamp) if timestamp > mark => break,
+                WriterState::Committed(_) => {
+                    let mut deferred = writer.deferred.lock();
+                    if !deferred.is_empty() {
+                        self.ready.lock().extend(deferred.drain(..));
+                    }
+                    drop(deferred);
+                    self.shard(*id).write().remove(id);
+                }
+                WriterState::Aborted => {}
+            }
+            order.queue.pop_front();
+        }
+        let horizon = order.queue.front().map_or(order.next, |(id, _)| *id);
+        self.horizon.store(horizon, Ordering::Release);
+    }
+
+    /// Takes one piece of work that became possible; freeing a whole tree only if `heavy`.
+    pub fn take_ready(&self, heavy: bool) -> Option<Deferred> {
+        let mut ready = self.ready.lock();
+        let light = |work: &Deferred| !matches!(work, Deferred::FreeTree(_));
+        let at = if heavy { 0 } else { ready.iter().take(8).position(light)? };
+        let work = ready.remove(at)?;
+        self.freeing.lock().extend(chain_of(&work));
+        Some(work)
+    }
+
+    /// The chain is gone; called in the pass that freed it.
+    pub fn freed(&self, chain: u64) {
+        self.freeing.lock().retain(|&other| other != chain);
+    }
+
+    /// Puts work back that could not be done now.
+    pub fn put_back(&self, work: Deferred) {
+        self.ready.lock().push_back(work);
+    }
+
+    /// Pieces of work that are possible.
+    pub fn ready_count(&self) -> usize {
+        self.ready.lock().len()
+    }
+
+    /// Chains whose freeing waits for a snapshot or for its turn, and that no image taken now refers to.
+    pub fn dead_chains(&self) -> Vec<u64> {
+        let ready = self.ready.lock();
+        let mut chains: Vec<u64> = ready.iter().filter_map(chain_of).collect();
+        chains.extend(self.freeing.lock().iter());
+        drop(ready);
+        for (_, writer) in &self.order.lock().queue {
+            match writer.state() {
+                WriterState::Committed(_) => {
+                    chains.extend(writer.deferred.lock().iter().filter_map(chain_of));
+                }
+                _ => chains.extend(writer.new_chains.lock().iter()),
+            }
+        }
+        chains
+    }
+
+    /// The writers that have not finished, by id, each with the number of its first entry.
+    pub fn active(&self) -> HashMap<WriterId, (Arc<Writer>, usize)> {
+        let order = self.order.lock();
+        let active = order.queue.iter().filter(|(_, w)| w.state() == WriterState::Active);
+        let with_base = |(id, writer): &(WriterId, Arc<Writer>)| {
+            let ids = writer.ids();
+            let at = ids.iter().position(|other| other == id).unwrap_or(0);
+            (*id, (writer.clone(), at * ENTRIES_PER_ID))
+        };
+        active.map(with_base).collect()
+    }
+
+    /// Writers kept, and bytes of undo they hold.
+    pub fn held(&self) -> (usize, usize) {
+        let order = self.order.lock();
+        let bytes = order.queue.iter().filter(|(id, w)| *id == w.id()).map(|(_, w)| w.undo_bytes());
+        (order.queue.len(), bytes.sum())
+    }
+
+    fn event_of(&self, writer: &Writer) -> &Arc<dyn Event> {
+        &self.events[writer.id() as usize % EVENTS]
+    }
+
+    /// Waits until `other` has finished. Errors: deadlock, lock timeout.
+    pub fn wait_for(
+        &self,
+        world: &dyn World,
+        own: Option<WriterId>,
+        other: &Arc<Writer>,
+        timeout: Duration,
+    ) -> Result<()> {
+        let start = world.now();
+        let _edge = self.waits.add(own, other.id())?;
+        let event = self.event_of(other);
+        loop {
+            let generation = event.generation();
+            other.waited_for.store(true, Ordering::SeqCst);
+            if other.state() != WriterState::Active {
+                return Ok(());
+            }
+            let waited = world.now().saturating_sub(start);
+            let Some(left) = timeout.checked_sub(waited).filter(|left| !left.is_zero()) else {
+                return Err(crate::Error::LockTimeout { waited_ms: waited.as_millis() as u64 });
+            };
+            event.wait(generation, Some(left));
+        }
+    }
+}
+
+fn chain_of(work: &Deferred) -> Option<u64> {
+    match work {
+        Deferred::FreeChain(page) => Some(*page),
+        _ => None,
+    }
+}

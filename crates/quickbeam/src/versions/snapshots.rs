@@ -1,0 +1,131 @@
+//! The snapshots in use: which commit timestamps some transaction still reads.
+//!
+//! A transaction owns one slot on a cache line of its own, so beginning one writes no shared memory. The race between
+//! a beginning reader and the one who retires old versions is decided by sequentially consistent order: the reader
+//! publishes its snapshot and then looks at the retired mark; the retirer publishes the mark and then looks at the
+//! slots. At least one of them sees the other.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use crossbeam_utils::CachePadded;
+
+use super::Timestamp;
+use crate::error::{Error, Result};
+
+/// Transactions that may be open at once.
+const SLOTS: usize = 4096;
+const FREE: u64 = 0;
+
+struct Slot {
+    /// Snapshot + 1, or [`FREE`].
+    snapshot: AtomicU64,
+    /// When the transaction began, in milliseconds of the world's clock.
+    since_ms: AtomicU64,
+}
+
+/// All snapshot slots.
+pub struct Snapshots {
+    slots: Box<[CachePadded<Slot>]>,
+    /// One past the highest slot ever used: no scan looks further.
+    used: AtomicUsize,
+    /// Commits up to here may have been retired.
+    retired: AtomicU64,
+}
+
+thread_local! {
+    static HINT: std::cell::Cell<usize> = const { std::cell::Cell::new(usize::MAX) };
+}
+
+static NEXT_HINT: AtomicUsize = AtomicUsize::new(0);
+
+impl Snapshots {
+    pub fn new() -> Snapshots {
+        let slot = |_| {
+            CachePadded::new(Slot { snapshot: AtomicU64::new(FREE), since_ms: AtomicU64::new(0) })
+        };
+        Snapshots {
+            slots: (0..SLOTS).map(slot).collect(),
+            used: AtomicUsize::new(0),
+            retired: AtomicU64::new(0),
+        }
+    }
+
+    /// Takes a slot and a snapshot of everything committed so far.
+    pub fn acquire(&self, newest: &AtomicU64, now: Duration) -> Result<(usize, Timestamp)> {
+        let slot = self.claim(newest.load(Ordering::SeqCst))?;
+        self.slots[slot].since_ms.store(now.as_millis() as u64, Ordering::Relaxed);
+        Ok((slot, self.refresh(slot, newest)))
+    }
+
+    /// Moves the snapshot in `slot` up to everything committed so far.
+    #[inline]
+    pub fn refresh(&self, slot: usize, newest: &AtomicU64) -> Timestamp {
+        loop {
+            let snapshot = newest.load(Ordering::SeqCst);
+            self.slots[slot].snapshot.store(snapshot + 1, Ordering::SeqCst);
+            if self.retired.load(Ordering::SeqCst) <= snapshot {
+                return snapshot;
+            }
+        }
+    }
+
+    fn claim(&self, snapshot: Timestamp) -> Result<usize> {
+        // Threads start at different slots and then keep to their own.
+        let mut hint = HINT.get();
+        if hint == usize::MAX {
+            hint = NEXT_HINT.fetch_add(1, Ordering::Relaxed) % 64;
+        }
+        for i in 0..SLOTS {
+            let slot = (hint + i) % SLOTS;
+            let free = &self.slots[slot].snapshot;
+            if free.load(Ordering::Relaxed) == FREE
+                && free
+                    .compare_exchange(FREE, snapshot + 1, Ordering::SeqCst, Ordering::Relaxed)
+                    .is_ok()
+            {
+                HINT.set(slot);
+                if self.used.load(Ordering::Relaxed) <= slot {
+                    self.used.fetch_max(slot + 1, Ordering::SeqCst);
+                }
+                return Ok(slot);
+            }
+        }
+        Err(Error::Limit {
+            what: format!("{SLOTS} transactions are open; commit or abort some of them"),
+        })
+    }
+
+    /// Gives the slot back.
+    #[inline]
+    pub fn release(&self, slot: usize) {
+        self.slots[slot].snapshot.store(FREE, Ordering::SeqCst);
+    }
+
+    /// The newest timestamp that every snapshot, now and later, includes: versions replaced up to it can go.
+    pub fn retire_up_to(&self, newest: &AtomicU64) -> Timestamp {
+        let newest = newest.load(Ordering::SeqCst);
+        let mark = self.oldest().unwrap_or(newest).min(newest);
+        self.retired.fetch_max(mark, Ordering::SeqCst);
+        // A reader that published an older snapshot before it could see the mark is seen here.
+        self.oldest().map_or(mark, |oldest| oldest.min(mark))
+    }
+
+    /// The oldest snapshot in use.
+    pub fn oldest(&self) -> Option<Timestamp> {
+        let used = self.used.load(Ordering::SeqCst);
+        let taken = |slot: &CachePadded<Slot>| match slot.snapshot.load(Ordering::SeqCst) {
+            FREE => None,
+            snapshot => Some(snapshot - 1),
+        };
+        self.slots[..used].iter().filter_map(taken).min()
+    }
+
+    /// Transactions open now, and since when (milliseconds of the world's clock) the oldest of them is.
+    pub fn census(&self) -> (usize, Option<u64>) {
+        let used = self.used.load(Ordering::SeqCst);
+        let open = self.slots[..used].iter().filter(|s| s.snapshot.load(Ordering::Relaxed) != FREE);
+        let since = open.clone().map(|s| s.since_ms.load(Ordering::Relaxed)).min();
+        (open.count(), since)
+    }
+}

@@ -1,0 +1,207 @@
+//! A transaction that changed something: its state and its undo entries.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+
+use super::{ENTRIES_PER_ID, Timestamp, WriterId, version_word};
+use crate::page::PageId;
+
+/// Where a writing transaction stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriterState {
+    /// Running, committing or rolling back.
+    Active,
+    /// Rolled back; its records are as if it had never been.
+    Aborted,
+    /// Committed with that timestamp.
+    Committed(Timestamp),
+}
+
+/// Work that waits until no snapshot can see what a transaction replaced or deleted.
+#[derive(Debug)]
+pub enum Deferred {
+    /// Remove dead records from the leaf of this key.
+    Purge {
+        /// The tree's number.
+        tree: u32,
+        /// A key of the leaf.
+        key: Vec<u8>,
+    },
+    /// Free the overflow chain that begins with this page.
+    FreeChain(PageId),
+    /// Free every page of this tree.
+    FreeTree(u32),
+}
+
+/// What a record was before a change.
+#[derive(Clone, Copy, Debug)]
+pub struct Before {
+    /// False: there was no record.
+    pub present: bool,
+    /// The record's flags.
+    pub flags: u8,
+    /// The record's version word.
+    pub version: u64,
+}
+
+/// One change: which record, and what it was before.
+#[derive(Clone, Copy, Debug)]
+pub struct UndoEntry {
+    /// The tree's number.
+    pub tree: u32,
+    /// What the record was.
+    pub before: Before,
+    key_at: usize,
+    key_length: u32,
+    value_length: u32,
+}
+
+#[derive(Default)]
+struct Undo {
+    entries: Vec<UndoEntry>,
+    bytes: Vec<u8>,
+    /// The ids taken, each with the number of its first entry.
+    ids: Vec<WriterId>,
+}
+
+/// A writing transaction as others see it.
+pub struct Writer {
+    id: WriterId,
+    state: AtomicU64,
+    undo: Mutex<Undo>,
+    /// Work for after the commit is visible to all.
+    pub deferred: Mutex<Vec<Deferred>>,
+    /// Overflow chains that this transaction made: to be freed if it never commits.
+    pub new_chains: Mutex<Vec<PageId>>,
+    /// Where in the log the first piece of a large transaction is, or the end of time.
+    first_piece: AtomicU64,
+    /// Somebody waits for the end of this transaction.
+    pub waited_for: AtomicBool,
+}
+
+const ABORTED: u64 = 1;
+
+impl Writer {
+    pub(super) fn new(id: WriterId) -> Writer {
+        Writer {
+            id,
+            state: AtomicU64::new(0),
+            undo: Mutex::new(Undo { ids: vec![id], ..Undo::default() }),
+            deferred: Mutex::default(),
+            new_chains: Mutex::default(),
+            first_piece: AtomicU64::new(u64::MAX),
+            waited_for: AtomicBool::new(false),
+        }
+    }
+
+    /// The first id.
+    pub fn id(&self) -> WriterId {
+        self.id
+    }
+
+    /// Where the transaction stands.
+    #[inline]
+    pub fn state(&self) -> WriterState {
+        match self.state.load(Ordering::Acquire) {
+            0 => WriterState::Active,
+            ABORTED => WriterState::Aborted,
+            committed => WriterState::Committed(committed >> 1),
+        }
+    }
+
+    /// Makes every change visible at once.
+    pub fn set_committed(&self, timestamp: Timestamp) {
+        self.state.store(timestamp << 1, Ordering::SeqCst);
+    }
+
+    /// Notes that a piece of the transaction goes to the log at `lsn`.
+    pub fn note_piece(&self, lsn: u64) {
+        self.first_piece.fetch_min(lsn, Ordering::Relaxed);
+    }
+
+    /// Where the first piece is; the end of time when there is none.
+    pub fn first_piece(&self) -> u64 {
+        self.first_piece.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_aborted(&self) {
+        self.state.store(ABORTED, Ordering::SeqCst);
+    }
+
+    /// Number of undo entries; a savepoint is such a number.
+    pub fn entries(&self) -> usize {
+        self.undo.lock().entries.len()
+    }
+
+    /// Bytes held for undo.
+    pub fn undo_bytes(&self) -> usize {
+        let undo = self.undo.lock();
+        undo.bytes.len() + undo.entries.len() * size_of::<UndoEntry>()
+    }
+
+    /// Adds an entry and returns its version word; `None` when another id has to be taken first.
+    #[inline]
+    pub fn push(
+        &self,
+        tree: u32,
+        key: &[u8],
+        before: Before,
+        fill: impl FnOnce(&mut Vec<u8>),
+    ) -> Option<u64> {
+        let mut undo = self.undo.lock();
+        let number = undo.entries.len();
+        let id = *undo.ids.get(number / ENTRIES_PER_ID)?;
+        let key_at = undo.bytes.len();
+        undo.bytes.extend_from_slice(key);
+        fill(&mut undo.bytes);
+        let entry = UndoEntry {
+            tree,
+            before,
+            key_at,
+            key_length: key.len() as u32,
+            value_length: (undo.bytes.len() - key_at - key.len()) as u32,
+        };
+        undo.entries.push(entry);
+        Some(version_word(id, number % ENTRIES_PER_ID))
+    }
+
+    pub(super) fn add_id(&self, id: WriterId) -> usize {
+        let mut undo = self.undo.lock();
+        undo.ids.push(id);
+        (undo.ids.len() - 1) * ENTRIES_PER_ID
+    }
+
+    pub(super) fn ids(&self) -> Vec<WriterId> {
+        self.undo.lock().ids.clone()
+    }
+
+    /// What the record was before entry `number`, its value appended to `value`; `None` if there is no such entry.
+    pub fn before(&self, number: usize, value: &mut Vec<u8>) -> Option<Before> {
+        let undo = self.undo.lock();
+        let entry = undo.entries.get(number)?;
+        let at = entry.key_at + entry.key_length as usize;
+        value.extend_from_slice(undo.bytes.get(at..at + entry.value_length as usize)?);
+        Some(entry.before)
+    }
+
+    /// Entry `number` with its key and old value.
+    pub fn entry(&self, number: usize) -> Option<(UndoEntry, Vec<u8>, Vec<u8>)> {
+        let undo = self.undo.lock();
+        let entry = *undo.entries.get(number)?;
+        let at = entry.key_at + entry.key_length as usize;
+        let key = undo.bytes.get(entry.key_at..at)?.to_vec();
+        let value = undo.bytes.get(at..at + entry.value_length as usize)?.to_vec();
+        Some((entry, key, value))
+    }
+
+    /// Forgets the entries from `number` on, whose records have been put back (VER-3).
+    pub fn truncate(&self, number: usize) {
+        let mut undo = self.undo.lock();
+        if let Some(entry) = undo.entries.get(number) {
+            let bytes = entry.key_at;
+            undo.bytes.truncate(bytes);
+            undo.entries.truncate(number);
+        }
+    }
+}

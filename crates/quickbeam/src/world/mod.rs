@@ -1,0 +1,103 @@
+//! The one seam between the engine and everything outside it: files, time, randomness, threads and waiting.
+//!
+//! Above: every module of the engine. Below: the operating system ([`real`]) or plain memory ([`memory`]).
+//! Nothing else in the engine may touch a file, read a clock, draw a random number, start a thread or put
+//! one to sleep; that is what lets a simulated world replace all of it.
+//!
+//! What the engine assumes of a [`File`] (the strict POSIX model, nothing that a given file system adds):
+//! 1. A write that returned may be lost, wholly or in part and in any order with others, until `sync_data`.
+//! 2. Growth of a file needs `sync_all`; a new or renamed name needs `sync_directory` of its folder.
+//! 3. After a failed sync the state of the data written before it is unknown: it is never retried.
+
+mod memory;
+mod real;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+pub use memory::MemoryWorld;
+pub use real::RealWorld;
+
+/// How a file is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpenMode {
+    /// Existing file, reading only.
+    Read,
+    /// Existing file, reading and writing.
+    Write,
+    /// New or existing file, reading and writing.
+    Create,
+    /// As `Write`, but every write goes straight to the device and is durable when it returns. Offsets,
+    /// lengths and buffers are multiples of [`DIRECT_ALIGNMENT`]. Fails where the medium has no such mode.
+    WriteThrough,
+}
+
+/// Alignment of offset, length and memory that [`OpenMode::WriteThrough`] asks for, in bytes.
+pub const DIRECT_ALIGNMENT: usize = 4096;
+
+/// One open file. All offsets are in bytes from its start.
+pub trait File: Send + Sync {
+    /// Fills `buffer` from `offset`; an `UnexpectedEof` error when the file ends before.
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
+    /// Writes all of `buffer` at `offset`, growing the file when needed.
+    fn write_at(&self, buffer: &[u8], offset: u64) -> io::Result<()>;
+    /// Makes data written before durable; the file's length only when it did not change.
+    fn sync_data(&self) -> io::Result<()>;
+    /// Makes data and length durable.
+    fn sync_all(&self) -> io::Result<()>;
+    /// The file's length in bytes.
+    fn length(&self) -> io::Result<u64>;
+    /// Cuts or grows the file; what is new reads as zeros.
+    fn set_length(&self, length: u64) -> io::Result<()>;
+    /// Takes the file's exclusive lock; false when another opener holds it.
+    fn try_lock(&self) -> io::Result<bool>;
+}
+
+/// A place to wait for something that another thread makes true.
+///
+/// Take the [`generation`](Event::generation), check the condition, then wait with that generation: a
+/// notification between the two is not missed.
+pub trait Event: Send + Sync {
+    /// Number of notifications so far.
+    fn generation(&self) -> u64;
+    /// Returns when the generation is past `seen`, or when `timeout` has passed.
+    fn wait(&self, seen: u64, timeout: Option<Duration>);
+    /// Advances the generation and wakes every waiter.
+    fn notify(&self);
+}
+
+/// A thread that the engine started.
+pub trait Task: Send + Sync {
+    /// Waits until the thread has ended.
+    fn join(self: Box<Self>);
+}
+
+/// Files, time, randomness, threads.
+pub trait World: Send + Sync + 'static {
+    /// Opens the file at `path`.
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>>;
+    /// Whether a file or folder of that name exists.
+    fn exists(&self, path: &Path) -> bool;
+    /// Makes the folder and those above it.
+    fn create_directory(&self, path: &Path) -> io::Result<()>;
+    /// The names in a folder, in no given order.
+    fn list_directory(&self, path: &Path) -> io::Result<Vec<PathBuf>>;
+    /// Makes names created, renamed or removed in a folder durable.
+    fn sync_directory(&self, path: &Path) -> io::Result<()>;
+    /// Renames a file, replacing what has the new name.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Removes a file.
+    fn remove(&self, path: &Path) -> io::Result<()>;
+    /// Time since some fixed point; never goes back.
+    fn now(&self) -> Duration;
+    /// Sixty-four random bits.
+    fn random(&self) -> u64;
+    /// Lets another thread run; called in latch waits.
+    fn yield_now(&self);
+    /// A new place to wait.
+    fn event(&self) -> Arc<dyn Event>;
+    /// Starts a thread.
+    fn spawn(&self, name: &str, body: Box<dyn FnOnce() + Send>) -> io::Result<Box<dyn Task>>;
+}

@@ -1,0 +1,258 @@
+//! The engine against a plain ordered map: random operations, sizes, page sizes, cache sizes, durability levels and
+//! re-openings must leave both with the same records.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use quickbeam::{Cursor, DataStore, Database, Durability, Environment, Options, Transaction};
+
+type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+
+#[derive(Clone, Debug)]
+enum Step {
+    Put(Vec<u8>, Vec<u8>),
+    PutIfAbsent(Vec<u8>, Vec<u8>),
+    Delete(Vec<u8>),
+    Get(Vec<u8>),
+    Savepoint,
+    RollBack,
+    Commit,
+    Abort,
+    Checkpoint,
+    Reopen,
+    Scan(Vec<u8>),
+}
+
+fn key() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        4 => (0u32..400).prop_map(|n| format!("{n:08}").into_bytes()),
+        2 => (0u32..2000).prop_map(|n| { let mut key = vec![0; 60]; key.extend(n.to_be_bytes()); key }),
+        1 => prop::collection::vec(0u8..3, 0..6),
+        1 => (0u8..4, 0usize..1024).prop_map(|(byte, length)| vec![byte; length]),
+    ]
+}
+
+fn value() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        6 => (any::<u8>(), 0usize..120).prop_map(|(byte, length)| vec![byte; length]),
+        2 => (any::<u8>(), 0usize..1500).prop_map(|(byte, length)| vec![byte; length]),
+        1 => (any::<u8>(), 0usize..60_000).prop_map(|(byte, length)| vec![byte; length]),
+    ]
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        20 => (key(), value()).prop_map(|(key, value)| Step::Put(key, value)),
+        3 => (key(), value()).prop_map(|(key, value)| Step::PutIfAbsent(key, value)),
+        10 => key().prop_map(Step::Delete),
+        5 => key().prop_map(Step::Get),
+        1 => Just(Step::Savepoint),
+        1 => Just(Step::RollBack),
+        2 => Just(Step::Commit),
+        1 => Just(Step::Abort),
+        1 => Just(Step::Checkpoint),
+        1 => Just(Step::Reopen),
+        2 => key().prop_map(Step::Scan),
+    ]
+}
+
+fn options(page_size: usize, pages: usize, durability: Durability) -> Options {
+    Options {
+        page_size,
+        cache_size: page_size * pages,
+        log_segment_size: 256 << 10,
+        log_buffer: 64 << 10,
+        durability,
+        ..Options::default()
+    }
+}
+
+fn forwards(cursor: &mut Cursor<'_>) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let mut records = Vec::new();
+    let mut more = cursor.first().unwrap();
+    while more {
+        records.push((cursor.key().to_vec(), cursor.value().to_vec()));
+        more = cursor.next().unwrap();
+    }
+    records
+}
+
+fn check_all(database: &Database, transaction: &Transaction, model: &Map) {
+    let mut cursor = database.cursor(transaction).unwrap();
+    let mut records = forwards(&mut cursor);
+    let expected: Vec<_> = model.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
+    assert!(records == expected, "forward scan differs");
+    let mut backwards = Vec::new();
+    let mut more = cursor.last().unwrap();
+    while more {
+        backwards.push((cursor.key().to_vec(), cursor.value().to_vec()));
+        more = cursor.prev().unwrap();
+    }
+    records.reverse();
+    assert!(backwards == records, "backward scan differs");
+}
+
+fn check_scan(database: &Database, transaction: &Transaction, model: &Map, at: &[u8]) {
+    let mut cursor = database.cursor(transaction).unwrap();
+    let after = model.range(at.to_vec()..).next();
+    assert_eq!(cursor.seek(at).unwrap(), after.is_some());
+    if let Some((key, value)) = after {
+        assert_eq!((cursor.key(), cursor.value()), (&key[..], &value[..]));
+        let before = model.range(..key.clone()).next_back();
+        assert_eq!(cursor.prev().unwrap(), before.is_some());
+        assert_eq!(cursor.key(), before.map_or(key, |(key, _)| key));
+    }
+    let before = model.range(..=at.to_vec()).next_back();
+    assert_eq!(cursor.seek_le(at).unwrap(), before.is_some());
+    if let Some((key, _)) = before {
+        assert_eq!(cursor.key(), key);
+        let next = model.range::<[u8], _>((std::ops::Bound::Excluded(&key[..]), std::ops::Bound::Unbounded)).next();
+        assert_eq!(cursor.next().unwrap(), next.is_some());
+    }
+}
+
+/// Runs the steps on an environment; everything is checked at the end of each transaction.
+fn run(steps: &[Step], options: &Options, in_directory: bool) {
+    let directory = tempfile::tempdir().unwrap();
+    let open = || {
+        if in_directory {
+            Environment::open(directory.path(), options.clone()).unwrap()
+        } else {
+            Environment::memory(options.clone()).unwrap()
+        }
+    };
+    let mut environment = open();
+    let mut database = environment.create_database("records").unwrap();
+    let mut committed = Map::new();
+    let mut model = Map::new();
+    let mut saved: Vec<(quickbeam::Savepoint, Map)> = Vec::new();
+    let mut transaction = environment.begin().unwrap();
+    for step in steps {
+        match step {
+            Step::Put(key, value) => {
+                database.put(&transaction, key, value).unwrap();
+                model.insert(key.clone(), value.clone());
+            }
+            Step::PutIfAbsent(key, value) => {
+                let new = !model.contains_key(key);
+                assert_eq!(database.put_if_absent(&transaction, key, value).unwrap(), new);
+                model.entry(key.clone()).or_insert_with(|| value.clone());
+            }
+            Step::Delete(key) => {
+                let had = model.remove(key).is_some();
+                assert_eq!(database.delete(&transaction, key).unwrap(), had);
+            }
+            Step::Get(key) => {
+                assert_eq!(database.get(&transaction, key).unwrap().as_ref(), model.get(key));
+            }
+            Step::Savepoint => saved.push((transaction.savepoint().unwrap(), model.clone())),
+            Step::RollBack => {
+                if let Some((savepoint, then)) = saved.pop() {
+                    transaction.rollback_to(savepoint).unwrap();
+                    model = then;
+                    check_all(&database, &transaction, &model);
+                }
+            }
+            Step::Commit | Step::Abort | Step::Reopen => {
+                check_all(&database, &transaction, &model);
+                saved.clear();
+                if matches!(step, Step::Abort) {
+                    transaction.abort().unwrap();
+                    model = committed.clone();
+                } else {
+                    transaction.commit().unwrap();
+                    committed = model.clone();
+                }
+                if matches!(step, Step::Reopen) && in_directory {
+                    environment.close().unwrap();
+                    environment = open();
+                    database = environment.open_database("records").unwrap();
+                }
+                let report = environment.verify().unwrap();
+                assert_eq!(report.complaints, Vec::<String>::new());
+                transaction = environment.begin().unwrap();
+                check_all(&database, &transaction, &model);
+            }
+            Step::Checkpoint => environment.checkpoint().unwrap(),
+            Step::Scan(key) => check_scan(&database, &transaction, &model, key),
+        }
+    }
+    check_all(&database, &transaction, &model);
+    transaction.commit().unwrap();
+    assert_eq!(environment.verify().unwrap().complaints, Vec::<String>::new());
+}
+
+fn run_store(steps: &[Step], options: &Options) {
+    let directory = tempfile::tempdir().unwrap();
+    let mut store = DataStore::open(directory.path(), options.clone()).unwrap();
+    let mut database = store.create_database("records").unwrap();
+    let mut model = Map::new();
+    for step in steps {
+        match step {
+            Step::Put(key, value) => {
+                store.put(database, key, value).unwrap();
+                model.insert(key.clone(), value.clone());
+            }
+            Step::PutIfAbsent(key, value) => {
+                let new = !model.contains_key(key);
+                assert_eq!(store.put_if_absent(database, key, value).unwrap(), new);
+                model.entry(key.clone()).or_insert_with(|| value.clone());
+            }
+            Step::Delete(key) => {
+                assert_eq!(store.delete(database, key).unwrap(), model.remove(key).is_some());
+            }
+            Step::Get(key) | Step::Scan(key) => {
+                assert_eq!(store.get(database, key).unwrap().as_ref(), model.get(key));
+            }
+            Step::Reopen => {
+                store.close().unwrap();
+                store = DataStore::open(directory.path(), options.clone()).unwrap();
+                database = store.open_database("records").unwrap();
+            }
+            Step::Checkpoint | Step::Commit => store.sync().unwrap(),
+            _ => assert_eq!(store.verify().unwrap().complaints, Vec::<String>::new()),
+        }
+    }
+    let mut cursor = store.cursor(database).unwrap();
+    let mut records = Map::new();
+    let mut more = cursor.first().unwrap();
+    while more {
+        records.insert(cursor.key().to_vec(), cursor.value().to_vec());
+        more = cursor.next().unwrap();
+    }
+    assert!(records == model);
+    assert_eq!(store.verify().unwrap().complaints, Vec::<String>::new());
+}
+
+fn durability() -> impl Strategy<Value = Durability> {
+    prop::sample::select(vec![
+        Durability::Sync,
+        Durability::WriteNoSync,
+        Durability::NoSync,
+        Durability::InMemory,
+    ])
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+
+    #[test]
+    fn an_environment_is_an_ordered_map(
+        steps in prop::collection::vec(step(), 1..300),
+        page_size in prop::sample::select(vec![4096usize, 8192, 16384, 65536]),
+        pages in prop::sample::select(vec![64usize, 80, 1000]),
+        durability in durability(),
+        in_directory in any::<bool>(),
+    ) {
+        run(&steps, &options(page_size, pages, durability), in_directory);
+    }
+
+    #[test]
+    fn a_data_store_is_an_ordered_map(
+        steps in prop::collection::vec(step(), 1..400),
+        page_size in prop::sample::select(vec![4096usize, 8192, 16384, 65536]),
+        pages in prop::sample::select(vec![64usize, 1000]),
+    ) {
+        run_store(&steps, &options(page_size, pages, Durability::Sync));
+    }
+}
