@@ -81,6 +81,10 @@ pub fn write_directory(
 
 /// Reads the directory that begins at `first`, and the mapping.
 pub fn load_directory(pool: &Pool, first: Location) -> Result<Directory> {
+    if first == Location::NONE {
+        // A data file just made: nothing is in it.
+        return Ok(Directory::default());
+    }
     let mut words = Vec::new();
     let mut pages = Vec::new();
     let mut next = first;

@@ -76,7 +76,12 @@ impl Transaction {
                 let announce = |page| writer.new_chains.lock().push(page);
                 let first = write_chain(&inner.pool, self.slot, tree.id, long, announce)?;
                 let pointer = encode_pointer(first, long.len());
-                self.apply(state, &writer, tree, key, change, &pointer, OVERFLOW)?
+                let applied = self.apply(state, &writer, tree, key, change, &pointer, OVERFLOW);
+                if !matches!(applied, Ok(true)) {
+                    // No record points to the chain: it goes when the transaction commits, or aborts.
+                    writer.deferred.lock().push(Deferred::FreeChain(first));
+                }
+                applied?
             }
             value => {
                 self.apply(state, &writer, tree, key, change, value.unwrap_or_default(), 0)?
