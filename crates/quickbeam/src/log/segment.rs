@@ -90,7 +90,10 @@ pub fn prepare(
         None => false,
     };
     let file = world.open(&new, OpenMode::Create).map_err(on("creating"))?;
-    if !reused {
+    if !reused && !settings.write_through {
+        // Commits that seldom flush gain nothing from room laid out ahead.
+        file.set_length(settings.segment_size).map_err(on("growing"))?;
+    } else if !reused {
         let zeros = vec![0; 1 << 20];
         let mut at = 0;
         while at < settings.segment_size {
