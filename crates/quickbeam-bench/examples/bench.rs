@@ -7,6 +7,8 @@ struct Program {
 }
 fn main() -> anyhow::Result<()> {
     let mut args: Vec<String> = std::env::args().collect();
-    if args.get(1).is_some_and(|a| a == "bench") { args.remove(1); }
+    if args.get(1).is_some_and(|a| a == "bench") {
+        args.remove(1);
+    }
     quickbeam_bench::run(Program::parse_from(args).command)
 }

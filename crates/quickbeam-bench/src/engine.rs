@@ -63,10 +63,9 @@ impl FromStr for Mode {
     type Err = anyhow::Error;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Mode::ALL
-            .into_iter()
-            .find(|mode| mode.name() == text)
-            .ok_or_else(|| anyhow!("unknown mode `{text}`; one of ds, sync, ramdisk, wns, ns, inmem"))
+        Mode::ALL.into_iter().find(|mode| mode.name() == text).ok_or_else(|| {
+            anyhow!("unknown mode `{text}`; one of ds, sync, ramdisk, wns, ns, inmem")
+        })
     }
 }
 

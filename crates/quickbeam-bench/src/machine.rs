@@ -72,9 +72,8 @@ fn memory_bytes() -> u64 {
 
 fn flush_rate(directory: &Path) -> Result<f64> {
     let variant = Variant { growth: Growth::Preallocated, flush: Flush::Fdatasync };
-    let rates: Result<Vec<f64>> = (0..3)
-        .map(|_| Ok(logwrite::run(directory, variant, 256, 1000)?.ops_per_second))
-        .collect();
+    let rates: Result<Vec<f64>> =
+        (0..3).map(|_| Ok(logwrite::run(directory, variant, 256, 1000)?.ops_per_second)).collect();
     Ok(Summary::of(&rates?).median)
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, bail};
 use quickbeam::{Environment, Options};
 
-use crate::{Outcome, environment};
+use crate::{Outcome, place};
 
 /// What is fixed when an environment is made; everything else is chosen at each opening.
 #[derive(clap::Args)]
@@ -21,7 +21,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let directory = &arguments.directory;
     let shown = directory.display();
     // Opening would succeed on an existing environment and silently keep its page size.
-    match Environment::open(directory, Options { create: false, ..Options::default() }) {
+    match Environment::open(directory, place::existing()) {
         Err(quickbeam::Error::NotAnEnvironment { .. }) => {}
         Ok(_) | Err(quickbeam::Error::Locked { .. }) => {
             bail!("{shown} is an environment already; choose another directory or remove it first")
@@ -34,6 +34,6 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     }
     let made = Environment::open(directory, options)
         .with_context(|| format!("cannot create the environment {shown}"))?;
-    environment::close(made, directory)?;
+    made.close().with_context(|| format!("cannot close {shown}"))?;
     Ok(Outcome::Done)
 }

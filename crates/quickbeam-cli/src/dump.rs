@@ -1,20 +1,18 @@
 //! `quickbeam dump`: databases as text, in key order.
-//!
-//! Everything comes from one snapshot, so that a dump of several databases shows one moment.
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
-use quickbeam::Transaction;
+use anyhow::{Context, bail};
 
+use crate::Outcome;
 use crate::dump_format::{self, Format};
 use crate::output::Output;
-use crate::{Outcome, environment};
+use crate::place::Place;
 
 /// What to dump, and how bytes are written.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Directory of the environment
+    /// Directory of an environment or data store
     directory: PathBuf,
     /// Database to dump; without it all are dumped, one after the other
     database: Option<String>,
@@ -26,38 +24,32 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let directory: &Path = &arguments.directory;
     let format = if arguments.print { Format::Print } else { Format::ByteValue };
-    let environment = environment::open(directory)?;
-    let snapshot = environment.begin_read()?;
-    let names = match &arguments.database {
-        Some(name) => vec![name.clone()],
-        None => snapshot.databases()?,
-    };
+    let mut place = Place::open(directory)?;
+    let mut names = place.databases()?;
+    if let Some(name) = &arguments.database {
+        // Asked before the first byte is written, so that a mistyped name leaves no half dump.
+        if !names.contains(name) {
+            bail!("no database {name:?} in {}; `quickbeam list` shows them", directory.display());
+        }
+        names = vec![name.clone()];
+    }
     let mut output = Output::new();
     for name in names {
-        dump(&snapshot, &name, format, &mut output)
+        dump(&mut place, &name, format, &mut output)
             .with_context(|| format!("cannot dump {name:?} to its end"))?;
     }
     output.finish()?;
-    snapshot.abort()?;
-    environment::close(environment, directory)?;
+    place.close(directory)?;
     Ok(Outcome::Done)
 }
 
-fn dump(
-    snapshot: &Transaction,
-    name: &str,
-    format: Format,
-    output: &mut Output,
-) -> anyhow::Result<()> {
-    let database = snapshot.open_database(name)?;
-    let mut cursor = database.cursor(snapshot)?;
+fn dump(place: &mut Place, name: &str, format: Format, output: &mut Output) -> anyhow::Result<()> {
     dump_format::write_header(output, format, name)?;
-    let mut found = cursor.first()?;
-    while found {
-        dump_format::write_item(output, format, cursor.key())?;
-        dump_format::write_item(output, format, cursor.value())?;
-        found = cursor.next()?;
-    }
+    place.records(name, |key, value| {
+        dump_format::write_item(output, format, key)?;
+        dump_format::write_item(output, format, value)?;
+        Ok(())
+    })?;
     dump_format::write_end(output)?;
     Ok(())
 }

@@ -3,23 +3,24 @@
 use std::io::Write;
 use std::path::PathBuf;
 
+use crate::Outcome;
 use crate::output::Output;
-use crate::{Outcome, environment};
+use crate::place::Place;
 
-/// The environment to list.
+/// What to list.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Directory of the environment
+    /// Directory of an environment or data store
     directory: PathBuf,
 }
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
-    let environment = environment::open(&arguments.directory)?;
+    let mut place = Place::open(&arguments.directory)?;
     let mut output = Output::new();
-    for name in environment.databases()? {
+    for name in place.databases()? {
         writeln!(output, "{name}")?;
     }
     output.finish()?;
-    environment::close(environment, &arguments.directory)?;
+    place.close(&arguments.directory)?;
     Ok(Outcome::Done)
 }

@@ -12,7 +12,7 @@ use anyhow::{Context, bail};
 use quickbeam::{Durability, Environment, TransactionOptions};
 
 use crate::dump_format::{Header, Reader};
-use crate::{Outcome, environment};
+use crate::{Outcome, place};
 
 /// A batch ends when it has this many bytes of keys and values …
 const BATCH_BYTES: usize = 4 << 20;
@@ -42,10 +42,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
             (Box::new(BufReader::with_capacity(1 << 16, file)), shown)
         }
     };
-    let environment = environment::open(directory)?;
+    let environment = place::open_environment(directory)?;
     load(&environment, arguments.database.as_deref(), &mut Reader::new(input))
         .with_context(|| format!("cannot load {source}"))?;
-    environment::close(environment, directory)?;
+    environment.close().with_context(|| format!("cannot close {}", directory.display()))?;
     Ok(Outcome::Done)
 }
 

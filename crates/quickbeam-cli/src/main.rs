@@ -8,10 +8,10 @@
 mod create;
 mod dump;
 mod dump_format;
-mod environment;
 mod list;
 mod load;
 mod output;
+mod place;
 mod report;
 mod stat;
 mod verify;
@@ -39,9 +39,9 @@ struct CommandLine {
 enum Command {
     /// Make a new, empty environment in a directory
     Create(create::Arguments),
-    /// Print the names of the databases in an environment
+    /// Print the names of the databases
     List(list::Arguments),
-    /// Print the statistics of an environment
+    /// Print statistics
     Stat(stat::Arguments),
     /// Check every page, the order of keys, free space and the log
     Verify(verify::Arguments),

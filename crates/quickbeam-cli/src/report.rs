@@ -9,8 +9,10 @@ use std::io::{self, Write};
 use serde_json::{Map, Value};
 
 /// Units by the ending of a field's name, and how they are shown.
-const UNITS: [(&str, &str); 6] = [
+const UNITS: [(&str, &str); 8] = [
     ("_bytes", "bytes"),
+    ("_size", "bytes"),
+    ("_used", "bytes"),
     ("_ns", "ns"),
     ("_us", "µs"),
     ("_ms", "ms"),
@@ -56,7 +58,7 @@ fn write_field(
             writeln!(output, "{margin}{label}")?;
             write_fields(output, fields, indent + 2)
         }
-        Value::Array(items) if items.iter().any(Value::is_object) => {
+        Value::Array(items) if items.iter().any(|item| item.is_object() || item.is_string()) => {
             writeln!(output, "{margin}{label}")?;
             for (number, item) in items.iter().enumerate() {
                 write_item(output, number, item, indent + 2)?;
@@ -77,10 +79,10 @@ fn write_item(
     item: &Value,
     indent: usize,
 ) -> io::Result<()> {
-    let Value::Object(fields) = item else {
-        return write_field(output, &(number + 1).to_string(), item, indent);
-    };
     let margin = " ".repeat(indent);
+    let Value::Object(fields) = item else {
+        return writeln!(output, "{margin}{}", scalar(item, ""));
+    };
     match fields.get("name").and_then(Value::as_str) {
         Some(name) => writeln!(output, "{margin}{name}")?,
         None => writeln!(output, "{margin}{}", number + 1)?,
@@ -180,6 +182,7 @@ mod tests {
             "log": {"write_us": 12.5, "oldest_reader": null, "age": {"secs": 1, "nanos": 500_000_000}},
             "trees": [{"name": "people", "depth": 2, "levels": [1, 20]}, {"depth": 1}],
             "files": [],
+            "complaints": ["page 3, key 1", "page 4"],
         });
         let expected = "\
 cache
@@ -197,6 +200,9 @@ trees
   2
     depth                                1
 files                                    none
+complaints
+  page 3, key 1
+  page 4
 ";
         assert_eq!(text(&value), expected);
     }

@@ -1,16 +1,17 @@
-//! `quickbeam stat`: the statistics of an environment.
+//! `quickbeam stat`: what the engine counts and measures of itself.
 
 use std::path::PathBuf;
 
 use anyhow::Context;
 
 use crate::output::Output;
-use crate::{Outcome, environment, report};
+use crate::place::Place;
+use crate::{Outcome, report};
 
-/// The environment to look at, and the form of the answer.
+/// What to look at, and the form of the answer.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Directory of the environment
+    /// Directory of an environment or data store
     directory: PathBuf,
     /// Print JSON
     #[arg(long)]
@@ -18,12 +19,12 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
-    let environment = environment::open(&arguments.directory)?;
-    let statistics = serde_json::to_value(environment.statistics())
+    let place = Place::open(&arguments.directory)?;
+    let statistics = serde_json::to_value(place.statistics())
         .context("the statistics cannot be put into JSON")?;
     let mut output = Output::new();
     report::write(&mut output, &statistics, arguments.json)?;
     output.finish()?;
-    environment::close(environment, &arguments.directory)?;
+    place.close(&arguments.directory)?;
     Ok(Outcome::Done)
 }

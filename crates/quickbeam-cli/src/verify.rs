@@ -6,12 +6,13 @@ use std::path::PathBuf;
 use anyhow::Context;
 
 use crate::output::Output;
-use crate::{Outcome, environment, report};
+use crate::place::Place;
+use crate::{Outcome, report};
 
-/// The environment to check, and the form of the answer.
+/// What to check, and the form of the answer.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Directory of the environment
+    /// Directory of an environment or data store
     directory: PathBuf,
     /// Print JSON
     #[arg(long)]
@@ -20,18 +21,22 @@ pub struct Arguments {
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let directory = &arguments.directory;
-    let environment = environment::open(directory)?;
-    let verified = environment
-        .verify()
-        .with_context(|| format!("cannot verify {} to its end", directory.display()))?;
-    let outcome = if verified.problems.is_empty() { Outcome::Done } else { Outcome::ProblemFound };
+    let mut place = Place::open(directory)?;
+    let verified =
+        place.verify().with_context(|| format!("cannot verify {}", directory.display()))?;
     let value = serde_json::to_value(&verified).context("the report cannot be put into JSON")?;
     let mut output = Output::new();
     report::write(&mut output, &value, arguments.json)?;
-    if !arguments.json && outcome == Outcome::ProblemFound {
-        writeln!(output, "problems were found: dump what can be read, or restore a backup")?;
+    if verified.complaints.is_empty() {
+        output.finish()?;
+        place.close(directory)?;
+        return Ok(Outcome::Done);
+    }
+    if !arguments.json {
+        writeln!(output, "Not sound: dump what can be read, or restore a backup.")?;
     }
     output.finish()?;
-    environment::close(environment, directory)?;
-    Ok(outcome)
+    // No closing: that would make a checkpoint of a state which is known to be wrong.
+    std::mem::forget(place);
+    Ok(Outcome::ProblemFound)
 }

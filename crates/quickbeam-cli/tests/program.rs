@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use quickbeam::{DataStore, Environment, Options};
 use tempfile::TempDir;
 
 /// Two databases as Berkeley DB's db_dump -p writes them.
@@ -138,7 +139,7 @@ fn a_directory_without_an_environment_is_named_and_left_alone() {
     let directory = path(&folder.path().join("nothing"));
     for command in ["list", "stat", "verify", "dump", "load"] {
         let said = failed(&run(&[command, &directory]));
-        assert!(said.starts_with("quickbeam: cannot open the environment"), "{said}");
+        assert!(said.starts_with("quickbeam: cannot open"), "{said}");
         assert!(said.contains(&directory), "{said}");
     }
     assert!(!Path::new(&directory).exists(), "a mistyped name makes no environment");
@@ -174,6 +175,53 @@ fn errors_say_what_and_where() {
     assert!(said.contains("the input is empty"), "{said}");
     let said = failed(&run(&["load", &directory, "--file", "/nowhere/at/all"]));
     assert!(said.contains("cannot open /nowhere/at/all"), "{said}");
+}
+
+#[test]
+fn a_data_store_can_be_looked_at_too() {
+    let folder = folder();
+    let mut store = DataStore::open(folder.path(), Options::default()).expect("it is made");
+    let fruit = store.create_database("fruit").expect("it is made");
+    store.put(fruit, b"apple", b"red").expect("there is room");
+    store.close().expect("it closes");
+    let directory = path(folder.path());
+    assert_eq!(done(&run(&["list", &directory])), "fruit\n");
+    assert!(done(&run(&["dump", "-p", &directory])).contains("HEADER=END\n apple\n red\nDATA"));
+    done(&run(&["stat", &directory]));
+    done(&run(&["verify", &directory]));
+}
+
+#[test]
+fn an_environment_in_use_is_left_alone() {
+    let folder = folder();
+    let environment =
+        Environment::open(folder.path(), Options::default()).expect("it can be opened");
+    let directory = path(folder.path());
+    for command in ["list", "stat", "verify", "dump", "load", "create"] {
+        let said = failed(&run(&[command, &directory]));
+        assert!(said.contains(&directory), "{command}: {said}");
+    }
+    environment.close().expect("it closes");
+    done(&run(&["verify", &directory]));
+}
+
+#[test]
+fn damage_is_found_and_named() {
+    let folder = folder();
+    let directory = environment(&folder);
+    run_with_input(&["load", &directory], DUMP);
+    let file = Path::new(&directory).join(quickbeam::DATA_FILE);
+    let sound = std::fs::read(&file).expect("the data file can be read");
+    let record =
+        sound.windows(5).position(|bytes| bytes == b"two\0x").expect("it is stored plainly");
+    let mut damaged = sound.clone();
+    damaged[record] ^= 1;
+    std::fs::write(&file, damaged).expect("the data file can be written");
+    let output = run(&["verify", &directory]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = text(&output.stdout) + &text(&output.stderr);
+    assert!(said.contains("page"), "{said}");
+    failed(&run(&["dump", &directory, "people"]));
 }
 
 #[test]

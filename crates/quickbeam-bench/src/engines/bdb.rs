@@ -73,8 +73,7 @@ impl Engine for Bdb {
         let auto_commit = if transactional { flags::AUTO_COMMIT } else { 0 };
         let environment = Arc::new(environment);
         let database_flags = auto_commit | free_threaded;
-        let keeper =
-            environment.open_database(FILE, PAGE_SIZE, flags::CREATE | database_flags)?;
+        let keeper = environment.open_database(FILE, PAGE_SIZE, flags::CREATE | database_flags)?;
         let settings = settings(setup);
         Ok(Box::new(Open { keeper, environment, transactional, database_flags, settings }))
     }
@@ -117,11 +116,7 @@ impl Instance for Open {
     }
 
     fn checkpoint(&self) -> Result<()> {
-        if self.transactional {
-            self.environment.checkpoint()
-        } else {
-            self.keeper.sync()
-        }
+        if self.transactional { self.environment.checkpoint() } else { self.keeper.sync() }
     }
 
     fn close(self: Box<Self>) -> Result<()> {

@@ -4,7 +4,9 @@
 //! transaction go through one snapshot. Deletes are blind, as in every log-structured engine.
 
 use anyhow::Result;
-use fjall::{Database, Keyspace, KeyspaceCreateOptions, OwnedWriteBatch, PersistMode, Readable, Snapshot};
+use fjall::{
+    Database, Keyspace, KeyspaceCreateOptions, OwnedWriteBatch, PersistMode, Readable, Snapshot,
+};
 
 use crate::engine::{
     Engine, Instance, Mode, OpResult, ReadWork, Reader, Session, Setup, Support, WriteWork, Writer,
@@ -40,8 +42,8 @@ impl Engine for Fjall {
             .cache_size(setup.cache_bytes)
             .manual_journal_persist(true)
             .open()?;
-        let keyspace =
-            database.keyspace("kv", || KeyspaceCreateOptions::default().expect_point_read_hits(true))?;
+        let keyspace = database
+            .keyspace("kv", || KeyspaceCreateOptions::default().expect_point_read_hits(true))?;
         Ok(Box::new(Open { database, keyspace, persist }))
     }
 }

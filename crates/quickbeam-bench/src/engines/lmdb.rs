@@ -49,6 +49,10 @@ impl Engine for Lmdb {
             Mode::Ds | Mode::Ns | Mode::InMem if self.writemap => {
                 Support::No("the same as lmdb, which uses the writable map in this mode")
             }
+            // msync of a map writes whole folios, up to megabytes for each page that was changed.
+            Mode::Sync if self.writemap => {
+                Support::No("flushing the map is slower than the writes of lmdb")
+            }
             _ => Support::Yes,
         }
     }
@@ -67,7 +71,10 @@ impl Engine for Lmdb {
             (true, false) => "MDB_WRITEMAP, msync",
             (true, true) => "MDB_WRITEMAP|MDB_NOSYNC",
         };
-        Ok(Box::new(Open { environment, settings: format!("{names}, cursors, renewed read transaction") }))
+        Ok(Box::new(Open {
+            environment,
+            settings: format!("{names}, cursors, renewed read transaction"),
+        }))
     }
 }
 

@@ -5,7 +5,6 @@ mod ffi;
 #[cfg(feature = "fjall")]
 pub mod fjall;
 pub mod lmdb;
-#[cfg(feature = "quickbeam-engine")]
 pub mod quickbeam;
 #[cfg(feature = "redb")]
 pub mod redb;
@@ -22,7 +21,6 @@ use crate::engine::Engine;
 /// Every engine, Quickbeam first.
 pub fn all() -> Vec<&'static dyn Engine> {
     vec![
-        #[cfg(feature = "quickbeam-engine")]
         &quickbeam::Quickbeam,
         &bdb::Bdb,
         &lmdb::Lmdb { writemap: false },
@@ -53,6 +51,6 @@ fn library<T: Clone>(
 ) -> Result<T> {
     cell.get_or_init(|| load().map_err(|error| format!("{error:#}")))
         .as_ref()
-        .map(T::clone)
+        .cloned()
         .map_err(|message| anyhow!("{message}"))
 }

@@ -10,8 +10,8 @@ use quickbeam::{
 };
 
 use crate::engine::{
-    Engine, Instance, Mode, OpError, OpResult, ReadWork, Reader, Session, Setup, Support, WriteWork,
-    Writer,
+    Engine, Instance, Mode, OpError, OpResult, ReadWork, Reader, Session, Setup, Support,
+    WriteWork, Writer,
 };
 
 const DATABASE: &str = "kv";

@@ -12,8 +12,8 @@ use anyhow::{Result, anyhow};
 use super::ffi::sqlite::{Connection, Library, Statement};
 use super::library;
 use crate::engine::{
-    Engine, Instance, Mode, OpError, OpResult, ReadWork, Reader, Session, Setup, Support, WriteWork,
-    Writer,
+    Engine, Instance, Mode, OpError, OpResult, ReadWork, Reader, Session, Setup, Support,
+    WriteWork, Writer,
 };
 
 static LIBRARY: OnceLock<Result<Arc<Library>, String>> = OnceLock::new();
@@ -48,8 +48,7 @@ impl Engine for Sqlite {
             Mode::InMem => ":memory:".to_owned(),
             _ => setup.directory.join("kv.sqlite").to_string_lossy().into_owned(),
         };
-        let how =
-            How { library: library(&LIBRARY, Library::load)?, name, pragmas: pragmas(setup) };
+        let how = How { library: library(&LIBRARY, Library::load)?, name, pragmas: pragmas(setup) };
         let first = Table::connect(&how)?;
         Ok(Box::new(Open {
             first: Mutex::new(first),

@@ -96,7 +96,12 @@ fn failure(trial: &Trial, error: &anyhow::Error) -> Failure {
 
 /// The class in which an engine is measured where a benchmark needs only one: the one asked for,
 /// or else the first that the engine has.
-fn one_mode(args: &KvArgs, engine: &dyn Engine, preferred: &[Mode], threads: usize) -> Option<Mode> {
+fn one_mode(
+    args: &KvArgs,
+    engine: &dyn Engine,
+    preferred: &[Mode],
+    threads: usize,
+) -> Option<Mode> {
     let candidates = if args.modes.is_empty() { preferred } else { &args.modes };
     candidates.iter().copied().find(|&mode| trial::supported(engine, mode, threads).is_ok())
 }

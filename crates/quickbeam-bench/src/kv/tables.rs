@@ -55,12 +55,7 @@ struct Samples {
 }
 
 impl Configuration<'_> {
-    fn run(
-        &self,
-        engines: &[&dyn Engine],
-        progress: &Progress,
-        report: &mut Report,
-    ) -> Result<()> {
+    fn run(&self, engines: &[&dyn Engine], progress: &Progress, report: &mut Report) -> Result<()> {
         let mut samples: HashMap<(&str, Step), Samples> = HashMap::new();
         let mut settings: HashMap<&str, String> = HashMap::new();
         let mut ceilings = Ceilings::default();

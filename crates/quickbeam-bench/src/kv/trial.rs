@@ -175,12 +175,8 @@ impl Trial {
                 .map(|worker| worker.join().unwrap_or_else(|_| Err(anyhow!("a thread panicked"))))
                 .collect()
         });
-        let mut total = StepOutcome {
-            step,
-            ops_per_second: 0.0,
-            latencies: Latencies::default(),
-            retries: 0,
-        };
+        let mut total =
+            StepOutcome { step, ops_per_second: 0.0, latencies: Latencies::default(), retries: 0 };
         for outcome in outcomes {
             let outcome = outcome.with_context(|| step.to_string())?;
             total.ops_per_second += outcome.operations as f64 / outcome.elapsed.as_secs_f64();
@@ -201,5 +197,61 @@ pub fn supported(engine: &dyn Engine, mode: Mode, threads: usize) -> Result<(), 
     match engine.supports(mode, threads) {
         Support::Yes => Ok(()),
         Support::No(reason) => Err(reason.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::workload::Distribution;
+
+    fn tiny(engine: &str, mode: Mode, threads: usize, directory: PathBuf) -> Trial {
+        let workload = Workload {
+            records: 300,
+            key_size: 64,
+            value_size: 64,
+            ops_per_txn: 10,
+            distribution: Distribution::Uniform,
+            read_ratio: Some(0.5),
+            sample: None,
+            seed: 1,
+        };
+        Trial {
+            engine: engine.to_owned(),
+            mode,
+            threads,
+            workload,
+            cache_bytes: 32 << 20,
+            log_buffer_bytes: 1 << 20,
+            directory,
+            repetition: 0,
+            automatic_checkpoints: true,
+        }
+    }
+
+    /// Every engine that this machine has runs the whole workload in every mode that it has, and
+    /// the content is right after each step. Proves the adapters, not their speed.
+    #[test]
+    fn every_engine_that_can_be_had_does_the_same_work() {
+        let root = std::env::temp_dir().join(format!("bench-trial-{}", std::process::id()));
+        for engine in engines::all() {
+            for mode in Mode::ALL {
+                for threads in [1, 3] {
+                    if supported(engine, mode, threads).is_err() {
+                        continue;
+                    }
+                    let name = format!("{}-{mode}-{threads}", engine.name());
+                    let directory = root.join(&name);
+                    fs::create_dir_all(&directory).unwrap();
+                    let outcome = tiny(engine.name(), mode, threads, directory).run(|_| ());
+                    let outcome = outcome.unwrap_or_else(|error| panic!("{name}: {error:#}"));
+                    assert_eq!(outcome.steps.len(), 5, "{name}");
+                    assert!(outcome.steps.iter().all(|s| s.ops_per_second > 0.0), "{name}");
+                }
+            }
+        }
+        fs::remove_dir_all(&root).unwrap();
     }
 }

@@ -128,7 +128,9 @@ impl Worker<'_> {
             }
             match self.step {
                 Step::Populate | Step::Insert => writer.insert(&buffers.key, &buffers.value)?,
-                Step::Update | Step::Mixed | Step::Rewrite => writer.update(&buffers.key, &buffers.value)?,
+                Step::Update | Step::Mixed | Step::Rewrite => {
+                    writer.update(&buffers.key, &buffers.value)?
+                }
                 Step::Delete => writer.delete(&buffers.key)?,
                 Step::Fetch => return Err(anyhow!("fetch does not change anything").into()),
             }

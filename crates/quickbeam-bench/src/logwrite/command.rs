@@ -15,8 +15,7 @@ use crate::statistics::{Latencies, Summary};
 /// Runs the command and writes its report.
 pub fn run(args: &LogwriteArgs) -> Result<()> {
     let directory = &args.places.dir;
-    fs::create_dir_all(directory)
-        .with_context(|| format!("directory {}", directory.display()))?;
+    fs::create_dir_all(directory).with_context(|| format!("directory {}", directory.display()))?;
     let workload = format!(
         "{} times {} bytes, each flushed, {} repetitions",
         args.operations, args.bytes, args.reps

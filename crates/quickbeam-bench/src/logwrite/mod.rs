@@ -130,10 +130,8 @@ fn write_file(path: &Path, variant: Variant, bytes: usize, operations: u64) -> R
         fill(&file, bytes as u64 * operations)?;
     }
     file.sync_all()?;
-    let file = OpenOptions::new()
-        .write(true)
-        .custom_flags(variant.flush.open_flags())
-        .open(path)?;
+    let file =
+        OpenOptions::new().write(true).custom_flags(variant.flush.open_flags()).open(path)?;
 
     let mut latencies = Latencies::default();
     let begin = Instant::now();

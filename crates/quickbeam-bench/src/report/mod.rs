@@ -235,13 +235,9 @@ impl Outputs {
                 Path::new("results").join(format!("{name}-{started}.{extension}"))
             })
         };
-        let paths =
-            [place(&self.json, "json"), place(&self.csv, "csv"), place(&self.html, "html")];
-        let texts = [
-            serde_json::to_string_pretty(report)?,
-            csv::render(report),
-            html::render(report)?,
-        ];
+        let paths = [place(&self.json, "json"), place(&self.csv, "csv"), place(&self.html, "html")];
+        let texts =
+            [serde_json::to_string_pretty(report)?, csv::render(report), html::render(report)?];
         for (path, text) in paths.iter().zip(texts) {
             if let Some(parent) = path.parent() {
                 fs::create_dir_all(parent).with_context(|| parent.display().to_string())?;
@@ -316,8 +312,20 @@ pub(crate) mod tests {
         assert!(value["machine"].is_object());
         let result = &value["results"][0];
         for field in [
-            "benchmark", "engine", "engine_version", "mode", "threads", "ops_per_txn", "step",
-            "unit", "runs", "mean", "stddev", "median", "p99_us", "verified",
+            "benchmark",
+            "engine",
+            "engine_version",
+            "mode",
+            "threads",
+            "ops_per_txn",
+            "step",
+            "unit",
+            "runs",
+            "mean",
+            "stddev",
+            "median",
+            "p99_us",
+            "verified",
         ] {
             assert!(!result[field].is_null(), "{field} is missing");
         }

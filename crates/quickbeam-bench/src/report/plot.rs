@@ -179,12 +179,9 @@ fn draw_bars(
                 Rectangle::new([(left, 0.0), (left + width, bar.1)], color(position).filled())
             })
         });
-        chart
-            .draw_series(rectangles)?
-            .label(*engine)
-            .legend(move |(x, y)| {
-                Rectangle::new([(x, y - 5), (x + 12, y + 5)], color(position).filled())
-            });
+        chart.draw_series(rectangles)?.label(*engine).legend(move |(x, y)| {
+            Rectangle::new([(x, y - 5), (x + 12, y + 5)], color(position).filled())
+        });
     }
     let area = chart.plotting_area().get_pixel_range();
     let group_width = (area.0.end - area.0.start) / groups.len() as i32;

@@ -62,9 +62,8 @@ pub fn heading(benchmark: &str, mode: Mode, threads: usize) -> String {
 }
 
 fn rates(report: &Report, benchmark: &str, mode: Mode, threads: usize) -> Table {
-    let find = |engine: &str, step: Step| {
-        report.find(benchmark, engine, mode, threads, step.name())
-    };
+    let find =
+        |engine: &str, step: Step| report.find(benchmark, engine, mode, threads, step.name());
     let engines = report.engines(benchmark);
     let steps: Vec<Step> = STEPS
         .into_iter()
@@ -186,8 +185,15 @@ mod tests {
     fn tables_show_measured_and_published_numbers() {
         let text = render(&super::super::tests::sample());
         for expected in [
-            "Table 3", "Table 4", "Table 5", "published 2010, other hardware", "208,139 ± 329",
-            "330,000 ± 42,426", "×0.33", "90 %", "not supported: redb",
+            "Table 3",
+            "Table 4",
+            "Table 5",
+            "published 2010, other hardware",
+            "208,139 ± 329",
+            "330,000 ± 42,426",
+            "×0.33",
+            "90 %",
+            "not supported: redb",
         ] {
             assert!(text.contains(expected), "{expected} is not in\n{text}");
         }

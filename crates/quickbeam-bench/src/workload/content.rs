@@ -71,11 +71,12 @@ impl Content {
     ) -> Result<()> {
         let mut found = Digest::default();
         let mut malformed = 0u64;
-        scan(&mut |key, value| {
-            match (decode(key, workload.key_size), decode(value, workload.value_size)) {
-                (Some(key), Some(value)) => found.add(key, value),
-                _ => malformed += 1,
-            }
+        scan(&mut |key, value| match (
+            decode(key, workload.key_size),
+            decode(value, workload.value_size),
+        ) {
+            (Some(key), Some(value)) => found.add(key, value),
+            _ => malformed += 1,
         })?;
         ensure!(malformed == 0, "{malformed} records do not have the layout that was written");
         let expected = self.digest();

@@ -256,10 +256,11 @@ mod tests {
 
     #[test]
     fn each_step_writes_values_of_its_own() {
-        let values: Vec<u64> = [Step::Populate, Step::Update, Step::Mixed, Step::Rewrite, Step::Insert]
-            .into_iter()
-            .map(|step| value_of(step, 5))
-            .collect();
+        let values: Vec<u64> =
+            [Step::Populate, Step::Update, Step::Mixed, Step::Rewrite, Step::Insert]
+                .into_iter()
+                .map(|step| value_of(step, 5))
+                .collect();
         let mut distinct = values.clone();
         distinct.dedup();
         assert_eq!(values, distinct);

@@ -12,7 +12,7 @@ use crate::access::btree::{Finger, Tree};
 use crate::error::{Error, Result};
 use crate::page::{Page, PageId};
 use crate::pool::Pool;
-use crate::versions::{Writer, WriterState};
+use crate::versions::{Writer, WriterState, entry_of, writer_of};
 
 /// Times that a commit looks its reads up again before it gives way.
 const ATTEMPTS: usize = 16;
@@ -136,21 +136,29 @@ impl Transaction {
         position: usize,
         validated: &mut Validated,
     ) -> Result<()> {
-        let version = page.record(position).version;
-        let Some(writer) = self.inner().registry.writer_of_version(version) else { return Ok(()) };
-        if state.own() == Some(writer.id()) {
-            return Ok(());
-        }
-        match writer.state() {
-            WriterState::Committed(timestamp) if timestamp > state.snapshot => {
-                Err(Error::SerializationFailure)
+        let registry = &self.inner().registry;
+        let mut version = page.record(position).version;
+        let mut value = Vec::new();
+        while !registry.is_plain(version) {
+            let Some((writer, base)) = registry.lookup(writer_of(version)) else { break };
+            if state.own() == Some(writer.id()) {
+                break;
             }
-            WriterState::Committed(_) => Ok(()),
-            WriterState::Active | WriterState::Aborted => {
-                validated.unfinished.push(writer);
-                Ok(())
+            match writer.state() {
+                WriterState::Committed(timestamp) if timestamp > state.snapshot => {
+                    return Err(Error::SerializationFailure);
+                }
+                WriterState::Committed(_) => break,
+                WriterState::Active | WriterState::Aborted => {}
             }
+            // What an unfinished transaction replaced may itself be newer than what was read.
+            let before = writer.before(base + entry_of(version), &mut value);
+            validated.unfinished.push(writer);
+            let Some(before) = before.filter(|before| before.present) else { break };
+            version = before.version;
+            value.clear();
         }
+        Ok(())
     }
 
     fn validate_point(

@@ -191,8 +191,10 @@ impl Registry {
     pub fn finish(&self, writer: &Arc<Writer>, committed: bool) {
         if !committed {
             writer.deferred.lock().clear();
+            let mut ready = self.ready.lock();
             let chains = std::mem::take(&mut *writer.new_chains.lock());
-            self.ready.lock().extend(chains.into_iter().map(Deferred::FreeChain));
+            ready.extend(chains.into_iter().map(Deferred::FreeChain));
+            drop(ready);
             for id in writer.ids() {
                 self.shard(id).write().remove(&id);
             }
@@ -261,11 +263,12 @@ impl Registry {
 
     /// Chains whose freeing waits for a snapshot or for its turn, and that no image taken now refers to.
     pub fn dead_chains(&self) -> Vec<u64> {
+        // All locks together, in the order in which chains move on: none is missed on its way or counted twice.
+        let order = self.order.lock();
         let ready = self.ready.lock();
         let mut chains: Vec<u64> = ready.iter().filter_map(chain_of).collect();
         chains.extend(self.freeing.lock().iter());
-        drop(ready);
-        for (_, writer) in &self.order.lock().queue {
+        for (_, writer) in order.queue.iter().filter(|(id, writer)| *id == writer.id()) {
             match writer.state() {
                 WriterState::Committed(_) => {
                     chains.extend(writer.deferred.lock().iter().filter_map(chain_of));

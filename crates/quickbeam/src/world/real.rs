@@ -7,9 +7,11 @@ use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::Thread;
 use std::time::{Duration, Instant};
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Mutex;
 
 use super::{Event, File, OpenMode, Task, World};
 
@@ -69,36 +71,52 @@ impl File for RealFile {
     }
 }
 
-/// A counter under a mutex with a condition variable: sleeping and waking cost nothing when nobody waits.
+/// A counter and the threads that wait for it to grow. Each is woken on its own, so that many who are woken at once
+/// do not queue for a lock before they can run.
+#[derive(Default)]
 struct RealEvent {
-    generation: Mutex<u64>,
-    changed: Condvar,
+    generation: AtomicU64,
+    waiters: Mutex<Vec<Thread>>,
 }
 
 impl Event for RealEvent {
     fn generation(&self) -> u64 {
-        *self.generation.lock()
+        self.generation.load(Ordering::SeqCst)
     }
 
     fn wait(&self, seen: u64, timeout: Option<Duration>) {
-        let mut generation = self.generation.lock();
+        let me = std::thread::current();
+        {
+            let mut waiters = self.waiters.lock();
+            if self.generation() > seen {
+                return;
+            }
+            waiters.push(me.clone());
+        }
         // A timeout too far for the clock to express is a wait without one.
         let deadline = timeout.and_then(|t| Instant::now().checked_add(t));
-        while *generation <= seen {
-            match deadline {
-                None => self.changed.wait(&mut generation),
-                Some(deadline) => {
-                    if self.changed.wait_until(&mut generation, deadline).timed_out() {
-                        return;
-                    }
+        while self.generation() <= seen {
+            match deadline.map(|at| at.saturating_duration_since(Instant::now())) {
+                None => std::thread::park(),
+                Some(left) if left.is_zero() => {
+                    self.waiters.lock().retain(|waiter| waiter.id() != me.id());
+                    return;
                 }
+                Some(left) => std::thread::park_timeout(left),
             }
         }
     }
 
     fn notify(&self) {
-        *self.generation.lock() += 1;
-        self.changed.notify_all();
+        // Under the lock: who sees the new generation has been taken off the list, and will be on it once, not twice.
+        let woken = {
+            let mut waiters = self.waiters.lock();
+            self.generation.fetch_add(1, Ordering::SeqCst);
+            std::mem::take(&mut *waiters)
+        };
+        for thread in woken {
+            thread.unpark();
+        }
     }
 }
 
@@ -174,7 +192,7 @@ impl World for RealWorld {
     }
 
     fn event(&self) -> Arc<dyn Event> {
-        Arc::new(RealEvent { generation: Mutex::new(0), changed: Condvar::new() })
+        Arc::new(RealEvent::default())
     }
 
     fn spawn(&self, name: &str, body: Box<dyn FnOnce() + Send>) -> io::Result<Box<dyn Task>> {

@@ -340,9 +340,8 @@ impl Database {
         type Delete = unsafe extern "C" fn(Handle, Handle, *mut Dbt, u32) -> c_int;
         let mut key = Dbt::input(key);
         // SAFETY: del of this release; Berkeley DB only reads through the structure.
-        let code = unsafe {
-            method::<Delete>(self.raw, db::DEL)(self.raw, raw_of(txn), &mut key, 0)
-        };
+        let code =
+            unsafe { method::<Delete>(self.raw, db::DEL)(self.raw, raw_of(txn), &mut key, 0) };
         self.environment.library.op(code, "del")
     }
 
@@ -360,9 +359,8 @@ impl Database {
         let flags = if txn.is_some() { READ_COMMITTED } else { 0 };
         let mut raw = ptr::null_mut();
         // SAFETY: cursor of this release, a valid out pointer.
-        let code = unsafe {
-            method::<Open>(self.raw, db::CURSOR)(self.raw, raw_of(txn), &mut raw, flags)
-        };
+        let code =
+            unsafe { method::<Open>(self.raw, db::CURSOR)(self.raw, raw_of(txn), &mut raw, flags) };
         library.check(code, "cursor")?;
         let (mut key, mut value) = (Vec::with_capacity(4096), Vec::with_capacity(1 << 20));
         let mut direction = FIRST;

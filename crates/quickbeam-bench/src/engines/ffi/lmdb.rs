@@ -135,7 +135,8 @@ impl Environment {
         // SAFETY: a live environment and a C string that outlives the calls.
         unsafe {
             library.check((f.mdb_env_set_mapsize)(raw, map_size), "set map size")?;
-            library.check((f.mdb_env_open)(raw, path.as_ptr(), flags, 0o600), "open environment")?;
+            library
+                .check((f.mdb_env_open)(raw, path.as_ptr(), flags, 0o600), "open environment")?;
         }
         let transaction = environment.begin_raw(0)?;
         let mut database = 0;
@@ -250,8 +251,9 @@ impl ReadTransaction<'_> {
         let (mut key, mut data) = (Value::input(key), Value::empty());
         let library = &self.environment.library;
         // SAFETY: a live cursor; LMDB only reads through the key.
-        let code =
-            unsafe { (library.functions.mdb_cursor_get)(self.cursor, &mut key, &mut data, SET_KEY) };
+        let code = unsafe {
+            (library.functions.mdb_cursor_get)(self.cursor, &mut key, &mut data, SET_KEY)
+        };
         value.clear();
         if code == NOTFOUND {
             return Ok(false);
@@ -319,8 +321,7 @@ impl WriteTransaction<'_> {
         let library = &self.environment.library;
         // SAFETY: a live cursor; LMDB only reads through the key.
         unsafe {
-            let found =
-                (library.functions.mdb_cursor_get)(self.cursor, &mut key, &mut data, SET);
+            let found = (library.functions.mdb_cursor_get)(self.cursor, &mut key, &mut data, SET);
             library.check(found, "delete")?;
             library.check((library.functions.mdb_cursor_del)(self.cursor, 0), "delete")
         }

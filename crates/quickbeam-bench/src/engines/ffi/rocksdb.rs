@@ -14,7 +14,13 @@ use super::{Source, functions, loaded_release};
 
 const SOURCE: Source = Source {
     variable: "QUICKBEAM_BENCH_ROCKSDB",
-    files: &["librocksdb.so.7.8", "librocksdb.so.8", "librocksdb.so.9", "librocksdb.so.10", "librocksdb.so"],
+    files: &[
+        "librocksdb.so.7.8",
+        "librocksdb.so.8",
+        "librocksdb.so.9",
+        "librocksdb.so.10",
+        "librocksdb.so",
+    ],
     package: "librocksdb7.8",
 };
 
@@ -159,7 +165,10 @@ impl Database {
             (f.rocksdb_block_based_options_set_block_cache)(table, cache);
             let filter = (f.rocksdb_filterpolicy_create_bloom_full)(10.0);
             (f.rocksdb_block_based_options_set_filter_policy)(table, filter);
-            (f.rocksdb_block_based_options_set_data_block_index_type)(table, BINARY_SEARCH_AND_HASH);
+            (f.rocksdb_block_based_options_set_data_block_index_type)(
+                table,
+                BINARY_SEARCH_AND_HASH,
+            );
             (f.rocksdb_block_based_options_set_data_block_hash_ratio)(table, 0.75);
             let options = (f.rocksdb_options_create)();
             (f.rocksdb_options_set_create_if_missing)(options, 1);

@@ -219,12 +219,8 @@ impl Connection {
 
     /// Opens a session for the calling thread.
     pub fn session(&self, config: &str) -> Result<Session<'_>> {
-        type Open = unsafe extern "C" fn(
-            Handle,
-            *const c_void,
-            *const c_char,
-            *mut Handle,
-        ) -> c_int;
+        type Open =
+            unsafe extern "C" fn(Handle, *const c_void, *const c_char, *mut Handle) -> c_int;
         let config = CString::new(config)?;
         let mut raw = ptr::null_mut();
         // SAFETY: open_session, a C string that outlives the call, a valid out pointer.

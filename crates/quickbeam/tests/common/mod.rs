@@ -1,0 +1,159 @@
+//! What several test files use: random numbers from a printed seed, copies of environments taken without closing
+//! them, and a world that fails by rule.
+
+#![allow(dead_code, clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
+
+pub mod faulty;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use quickbeam::world::{MemoryWorld, OpenMode, World};
+use quickbeam::{Database, Durability, Environment, LOCK_FILE, LOG_DIRECTORY, Options, Transaction};
+
+/// Records of one database.
+pub type Records = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// Numbers that follow from a seed (splitmix64).
+pub struct Random(u64);
+
+impl Random {
+    pub fn new(seed: u64) -> Random {
+        Random(seed)
+    }
+
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number below `end`.
+    pub fn below(&mut self, end: usize) -> usize {
+        (self.next() % end.max(1) as u64) as usize
+    }
+
+    /// True in `percent` of a hundred cases.
+    pub fn chance(&mut self, percent: usize) -> bool {
+        self.below(100) < percent
+    }
+}
+
+/// The seed to start from: `QUICKBEAM_SEED` when it is set, so that a failure can be repeated, else one of the clock.
+pub fn first_seed() -> u64 {
+    match std::env::var("QUICKBEAM_SEED") {
+        Ok(text) => text.parse().expect("QUICKBEAM_SEED is a number"),
+        Err(_) => {
+            let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+            now.as_nanos() as u64 % 1_000_000_000_000
+        }
+    }
+}
+
+/// How many rounds to make: `default`, or what the environment variable says.
+pub fn rounds(variable: &str, default: usize) -> usize {
+    std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+/// Small everything, so that splits, evictions, segment changes and checkpoints come soon.
+pub fn small_options() -> Options {
+    Options {
+        page_size: 4096,
+        cache_size: 4096 * 256,
+        log_segment_size: 256 << 10,
+        log_buffer: 128 << 10,
+        durability: Durability::Sync,
+        ..Options::default()
+    }
+}
+
+/// All records of a database, by a forward scan.
+pub fn records(database: &Database, transaction: &Transaction) -> quickbeam::Result<Records> {
+    let mut records = Records::new();
+    let mut cursor = database.cursor(transaction)?;
+    let mut more = cursor.first()?;
+    while more {
+        records.insert(cursor.key().to_vec(), cursor.value().to_vec());
+        more = cursor.next()?;
+    }
+    Ok(records)
+}
+
+/// All databases and their records.
+pub fn contents(environment: &Environment) -> quickbeam::Result<BTreeMap<String, Records>> {
+    let transaction = environment.begin_read()?;
+    let mut all = BTreeMap::new();
+    for name in transaction.databases()? {
+        let database = transaction.open_database(&name)?;
+        all.insert(name, records(&database, &transaction)?);
+    }
+    Ok(all)
+}
+
+/// The environment must have nothing to complain about.
+pub fn assert_sound(environment: &Environment) {
+    let report = environment.verify().unwrap();
+    assert_eq!(report.complaints, Vec::<String>::new());
+}
+
+/// The files of an environment as bytes, by their path below its directory. The lock file is left out.
+pub type Files = BTreeMap<PathBuf, Vec<u8>>;
+
+/// Copies the files of an environment out of a world, open or not.
+pub fn files_of(world: &dyn World, directory: &Path) -> Files {
+    let mut files = Files::new();
+    for folder in [directory.to_owned(), directory.join(LOG_DIRECTORY)] {
+        for path in world.list_directory(&folder).unwrap_or_default() {
+            if path.ends_with(LOCK_FILE) || path.ends_with(LOG_DIRECTORY) {
+                continue;
+            }
+            // Between listing and reading a file may be renamed or removed, as in a crash at that moment.
+            let Ok(file) = world.open(&path, OpenMode::Read) else { continue };
+            let mut bytes = vec![0; file.length().unwrap() as usize];
+            if file.read_at(&mut bytes, 0).is_ok() {
+                files.insert(path.strip_prefix(directory).unwrap().to_owned(), bytes);
+            }
+        }
+    }
+    files
+}
+
+/// A world in memory that holds these files below `directory`.
+pub fn world_with(files: &Files, directory: &Path) -> Arc<MemoryWorld> {
+    let world = Arc::new(MemoryWorld::new());
+    for (path, bytes) in files {
+        let file = world.open(&directory.join(path), OpenMode::Create).unwrap();
+        file.write_at(bytes, 0).unwrap();
+        file.set_length(bytes.len() as u64).unwrap();
+    }
+    world
+}
+
+/// Where environments in a memory world live.
+pub fn place() -> &'static Path {
+    Path::new("environment")
+}
+
+/// Opens the environment that these files are.
+pub fn open_files(files: &Files, options: &Options) -> quickbeam::Result<Environment> {
+    Environment::open_in(world_with(files, place()), Some(place()), options.clone())
+}
+
+/// Copies a directory of real files, without the lock file.
+pub fn copy_directory(from: &Path, to: &Path) -> io::Result<()> {
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy_directory(&entry.path(), &target)?;
+        } else if entry.file_name() != LOCK_FILE {
+            std::fs::copy(entry.path(), target)?;
+        }
+    }
+    Ok(())
+}
