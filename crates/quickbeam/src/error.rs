@@ -14,22 +14,32 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[non_exhaustive]
 pub enum Error {
     /// Another transaction committed a change to the same record after this transaction's snapshot.
-    #[error("write conflict: the record was changed by a transaction that committed after this one began; abort and retry")]
+    #[error(
+        "write conflict: the record was changed by a transaction that committed after this one began; abort and retry"
+    )]
     WriteConflict,
     /// Waiting would never end: this transaction was chosen to give way.
-    #[error("deadlock: transactions wait for each other and this one was chosen to give way; abort and retry")]
+    #[error(
+        "deadlock: transactions wait for each other and this one was chosen to give way; abort and retry"
+    )]
     Deadlock,
     /// Another transaction kept a record for longer than the lock timeout.
-    #[error("lock timeout: a record stayed locked by another transaction for {waited_ms} ms; abort and retry")]
+    #[error(
+        "lock timeout: a record stayed locked by another transaction for {waited_ms} ms; abort and retry"
+    )]
     LockTimeout {
         /// How long this transaction waited, in milliseconds.
         waited_ms: u64,
     },
     /// Committing would not be serializable: something read was changed by a transaction that committed since.
-    #[error("serialization failure: what this transaction read was changed by one that committed since; abort and retry")]
+    #[error(
+        "serialization failure: what this transaction read was changed by one that committed since; abort and retry"
+    )]
     SerializationFailure,
     /// Stored bytes are not what was written.
-    #[error("corruption in {file} at {place}: {detail}; restore from a backup, or salvage what is readable")]
+    #[error(
+        "corruption in {file} at {place}: {detail}; restore from a backup, or salvage what is readable"
+    )]
     Corruption {
         /// The file's name.
         file: String,
@@ -39,7 +49,9 @@ pub enum Error {
         detail: String,
     },
     /// No room on the device. The operation changed nothing; the environment goes on once there is room.
-    #[error("no space left while {action}; free space and try again (nothing acknowledged is lost)")]
+    #[error(
+        "no space left while {action}; free space and try again (nothing acknowledged is lost)"
+    )]
     DiskFull {
         /// What the engine was doing.
         action: String,
@@ -53,7 +65,9 @@ pub enum Error {
         source: io::Error,
     },
     /// A flush failed earlier: writes are refused until the environment is opened again.
-    #[error("the environment stopped accepting writes after a failure ({reason}); close it and open it again to recover")]
+    #[error(
+        "the environment stopped accepting writes after a failure ({reason}); close it and open it again to recover"
+    )]
     Failed {
         /// The first failure.
         reason: String,
@@ -73,7 +87,9 @@ pub enum Error {
         detail: String,
     },
     /// Written by a version of the format that this release does not read.
-    #[error("{path} has file format version {found}, this release reads version {supported}; open it with a release that reads {found}, dump it there and load it here")]
+    #[error(
+        "{path} has file format version {found}, this release reads version {supported}; open it with a release that reads {found}, dump it there and load it here"
+    )]
     FormatVersion {
         /// The file.
         path: PathBuf,
@@ -83,7 +99,9 @@ pub enum Error {
         supported: u32,
     },
     /// A key is longer than the page size allows.
-    #[error("key of {length} bytes is longer than the limit of {limit} bytes (a quarter of the page size)")]
+    #[error(
+        "key of {length} bytes is longer than the limit of {limit} bytes (a quarter of the page size)"
+    )]
     KeyTooLong {
         /// The key's length in bytes.
         length: usize,
@@ -159,7 +177,7 @@ impl Error {
     /// Corruption of a page.
     pub(crate) fn page(page: u64, detail: impl Into<String>) -> Error {
         Error::Corruption {
-            file: crate::environment::DATA_FILE.into(),
+            file: crate::blocks::DATA_FILE.into(),
             place: format!("page {page}"),
             detail: detail.into(),
         }

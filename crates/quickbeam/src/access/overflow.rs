@@ -78,7 +78,10 @@ fn follow(
             visit(page, guard.page)?;
             if guard.validate() {
                 if !sound {
-                    return Err(Error::page(page, "a long value continues in another kind of page"));
+                    return Err(Error::page(
+                        page,
+                        "a long value continues in another kind of page",
+                    ));
                 }
                 break next;
             }
@@ -94,8 +97,8 @@ fn follow(
 
 /// Appends the value of a chain to `out`.
 pub fn read_chain(pool: &Pool, pointer: &[u8], out: &mut Vec<u8>) -> Result<()> {
-    let (first, length) =
-        decode_pointer(pointer).ok_or_else(|| Error::page(0, "a record has a bad overflow pointer"))?;
+    let (first, length) = decode_pointer(pointer)
+        .ok_or_else(|| Error::page(0, "a record has a bad overflow pointer"))?;
     let start = out.len();
     let mut at = (0, start);
     follow(pool, first, |page, content| {
@@ -109,7 +112,10 @@ pub fn read_chain(pool: &Pool, pointer: &[u8], out: &mut Vec<u8>) -> Result<()> 
     })?;
     if out.len() - start != length {
         let found = out.len() - start;
-        return Err(Error::page(first, format!("a value of {length} bytes has {found} in its chain")));
+        return Err(Error::page(
+            first,
+            format!("a value of {length} bytes has {found} in its chain"),
+        ));
     }
     Ok(())
 }

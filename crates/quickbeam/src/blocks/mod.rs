@@ -10,6 +10,9 @@
 
 use parking_lot::Mutex;
 
+/// Name of the data file in an environment's directory.
+pub const DATA_FILE: &str = "data.quickbeam";
+
 /// Number of a block: its offset in the data file is this times the page size.
 pub type Block = u64;
 

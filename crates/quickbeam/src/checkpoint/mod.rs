@@ -31,7 +31,7 @@ use crate::pool::{Flip, Pool};
 use crate::versions::Timestamp;
 
 pub use directory::{Directory, load_directory};
-pub use root::{FORMAT_VERSION, Identity, Root, RootSlots, StoreKind};
+pub use root::{Identity, Root, RootSlots, StoreKind};
 
 /// What the owner fixes at the flip.
 pub struct FlipState {
@@ -92,7 +92,12 @@ pub struct Checkpointer {
 
 impl Checkpointer {
     /// Goes on from what was found when the data file was opened.
-    pub fn new(identity: Identity, slots: RootSlots, root: Root, loaded: Directory) -> Checkpointer {
+    pub fn new(
+        identity: Identity,
+        slots: RootSlots,
+        root: Root,
+        loaded: Directory,
+    ) -> Checkpointer {
         let counters = CheckpointCounters::default();
         counters.log_position.store(root.log_position, Ordering::Relaxed);
         let Directory { mapping, chunks, pages, .. } = loaded;
@@ -118,9 +123,8 @@ impl Checkpointer {
         let (flip, changed) = pool.close_for(|| {
             let mut at_flip = fix();
             let active = std::mem::take(&mut at_flip.flip);
-            let timestamp = at_flip.timestamp;
             fixed = Some(at_flip);
-            pool.flip(|epoch| Flip { timestamp, epoch, active, pending: Mutex::default() })
+            pool.flip(|epoch| Flip { epoch, active, pending: Mutex::default() })
         });
         let Some(fixed) = fixed else { return Err(Error::misuse("a flip fixed nothing")) };
         self.counters.running.store(true, Ordering::Relaxed);
@@ -161,17 +165,9 @@ impl Checkpointer {
         pool.shrink_file()
     }
 
-    /// The last durable root.
-    pub fn root(&self) -> Root {
-        self.state.lock().root.clone()
-    }
-
     /// Calls `look` with the locations of pages, of the mapping's pages and of the directory's; no checkpoint runs
     /// meanwhile, so `look` may close the gate.
-    pub fn inspect<T>(
-        &self,
-        look: impl FnOnce((&[Location], &[Location], &[Location])) -> T,
-    ) -> T {
+    pub fn inspect<T>(&self, look: impl FnOnce((&[Location], &[Location], &[Location])) -> T) -> T {
         let state = self.state.lock();
         look((&state.mapping, &state.chunks, &state.directory))
     }

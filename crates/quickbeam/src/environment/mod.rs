@@ -267,7 +267,9 @@ impl Shared {
 impl Drop for Shared {
     fn drop(&mut self) {
         if let Err(error) = self.close() {
-            eprintln!("quickbeam: closing the environment: {error}; it recovers when it is opened again");
+            eprintln!(
+                "quickbeam: closing the environment: {error}; it recovers when it is opened again"
+            );
         }
     }
 }
@@ -391,7 +393,7 @@ impl Inner {
                 log_position,
                 log_start: pieces.unwrap_or(log_position).min(log_position),
                 trees: self.trees.read().values().copied().collect(),
-                dead_chains: self.registry.dead_chains(),
+                dead_chains: self.registry.dead_chains(false),
                 flip,
             };
             drop((buffer, alone));

@@ -17,8 +17,7 @@ use crate::recovery;
 use crate::versions::Registry;
 use crate::world::{File, OpenMode, World};
 
-/// Name of the data file in an environment's directory.
-pub const DATA_FILE: &str = "data.quickbeam";
+pub use crate::blocks::DATA_FILE;
 /// Name of the lock file.
 pub const LOCK_FILE: &str = "lock.quickbeam";
 /// Name of the folder of log segments.
@@ -72,8 +71,7 @@ pub fn open_data_file(
     let checked = Options { page_size, ..options.clone() };
     checked.check()?;
     let shared = kind == StoreKind::Transactional;
-    let pool =
-        Pool::new(world.clone(), file, registry, page_size, options.cache_size, shared)?;
+    let pool = Pool::new(world.clone(), file, registry, page_size, options.cache_size, shared)?;
     let loaded = load_directory(&pool, root.directory)?;
     for &location in loaded.chunks.iter().chain(&loaded.pages) {
         if location.0 != 0 && !pool.blocks.mark(location.block()) {
@@ -102,7 +100,9 @@ fn check_place(world: &dyn World, path: Option<&Path>, create: bool) -> Result<(
             [LOCK_FILE, LOG_DIRECTORY].contains(&name) || name.ends_with(".new")
         };
         if !names.iter().all(ours) {
-            return Err(not("it has no data file, and other files are in it; name an empty or new directory"));
+            return Err(not(
+                "it has no data file, and other files are in it; name an empty or new directory",
+            ));
         }
         if names.iter().any(|name| name.ends_with(LOG_DIRECTORY)) {
             let log = world.list_directory(&path.join(LOG_DIRECTORY)).unwrap_or_default();
@@ -150,13 +150,8 @@ fn create_data_file(
         log_segment_size: options.log_segment_size,
     };
     let log_position = options.log_segment_size + crate::log::SEGMENT_HEADER;
-    let root = Root {
-        sequence: 1,
-        log_position,
-        log_start: log_position,
-        clean: true,
-        ..Root::default()
-    };
+    let root =
+        Root { sequence: 1, log_position, log_start: log_position, clean: true, ..Root::default() };
     RootSlots.write(&*file, &identity, &root).map_err(on)?;
     file.sync_all().map_err(on)?;
     world.rename(&new, &path).map_err(on)?;

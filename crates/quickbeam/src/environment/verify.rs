@@ -105,7 +105,7 @@ impl Inner {
         // The checkpointer's lock first: it is also the right to close the gate.
         let report = self.checkpointer.inspect(|locations| {
             self.pool.close_for(|| {
-                let mut dead = self.registry.dead_chains();
+                let mut dead = self.registry.dead_chains(true);
                 dead.sort_unstable();
                 dead.dedup();
                 let trees: Vec<Tree> = self.trees.read().values().copied().collect();

@@ -33,7 +33,7 @@ pub use operations::{Operation, decode_operations, encode_delete, encode_put};
 pub use reader::{LogReader, ReadRecord};
 pub use record::{HEADER, RecordKind};
 use record::{RecordHeader, encode_header};
-pub use segment::{SEGMENT_HEADER, SegmentIdentity};
+pub use segment::SEGMENT_HEADER;
 use segment::SegmentWriter;
 
 /// A position in the log.
@@ -42,8 +42,6 @@ pub type Lsn = u64;
 /// Numbers for statistics.
 #[derive(Default)]
 pub struct LogCounters {
-    /// Commit records appended.
-    pub commits: AtomicU64,
     /// Bytes written to segments.
     pub bytes: AtomicU64,
     /// Write calls.
@@ -69,6 +67,9 @@ pub struct LogSettings {
     pub write_through: bool,
 }
 
+/// Bytes taken to be written, and the runs that they are of (see [`LogBuffer`]).
+type Taken = (Vec<u8>, Vec<(Lsn, usize)>);
+
 /// What was appended and not yet taken to be written. Holding it locked is the commit's critical section.
 pub struct LogBuffer {
     bytes: Vec<u8>,
@@ -90,7 +91,8 @@ pub struct Log {
     turn: CachePadded<AtomicBool>,
     turn_ended: Arc<dyn Event>,
     writer: Mutex<SegmentWriter>,
-    spare: Mutex<(Vec<u8>, Vec<(Lsn, usize)>)>,
+    /// Emptied memory of an earlier turn.
+    spare: Mutex<Taken>,
     failure: Mutex<Option<String>>,
     failed: AtomicBool,
     /// Woken when a segment should be prepared or the buffer written in the background.

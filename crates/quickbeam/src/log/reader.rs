@@ -6,9 +6,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::Lsn;
 use super::record::{HEADER, RecordKind, decode};
 use super::segment::{SEGMENT_HEADER, SegmentIdentity, path_of};
-use super::Lsn;
 use crate::error::{Error, Result};
 use crate::world::{OpenMode, World};
 
@@ -101,7 +101,7 @@ impl LogReader {
     /// The next record; `None` at the log's end. Corruption when the log is damaged before its end.
     pub fn next(&mut self) -> Result<Option<ReadRecord>> {
         loop {
-            if self.at % self.segment_size == 0 {
+            if self.at.is_multiple_of(self.segment_size) {
                 self.at += SEGMENT_HEADER;
             }
             let number = self.at / self.segment_size;

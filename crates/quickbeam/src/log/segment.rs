@@ -102,11 +102,8 @@ pub fn prepare(
             at += length;
         }
     }
-    let identity = SegmentIdentity {
-        environment: settings.environment,
-        number,
-        size: settings.segment_size,
-    };
+    let identity =
+        SegmentIdentity { environment: settings.environment, number, size: settings.segment_size };
     file.write_at(&identity.encode(), 0).map_err(on("writing the header of"))?;
     file.sync_all().map_err(on("flushing"))?;
     world.rename(&new, &path).map_err(on("renaming"))?;

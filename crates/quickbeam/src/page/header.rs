@@ -152,12 +152,7 @@ impl<'a> Page<'a> {
         self.set_word(W_PAGE, page);
     }
 
-    /// The sequence number of the image's writing.
-    pub fn sequence(self) -> u64 {
-        self.word(W_SEQUENCE)
-    }
-
-    /// See [`sequence`](Self::sequence).
+    /// The number of the image among all images written since opening: for whoever looks at a dump.
     pub fn set_sequence(self, sequence: u64) {
         self.set_word(W_SEQUENCE, sequence);
     }

@@ -19,10 +19,8 @@ mod record;
 mod search;
 mod words;
 
-
 pub use header::{HEADER_BYTES, PageKind};
 pub use image::{image_checksum, read_image, write_image};
-pub use build::shortest_separator;
 pub use record::{RecordRef, inline_limit, key_limit};
 pub use words::{Page, Scratch};
 

@@ -73,11 +73,7 @@ impl Page<'_> {
     /// Offset, within the page, of the key's bytes that come after the head.
     #[inline]
     pub(super) fn rest_offset(self, slot: Slot) -> usize {
-        if self.is_leaf() {
-            slot.offset() + self.word_bytes() + 4
-        } else {
-            slot.offset() + 8
-        }
+        if self.is_leaf() { slot.offset() + self.word_bytes() + 4 } else { slot.offset() + 8 }
     }
 
     /// Orders the key at `position` against a suffix with that head.

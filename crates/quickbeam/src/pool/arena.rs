@@ -21,7 +21,8 @@ pub struct Arena {
 impl Arena {
     /// Memory for `frames` pages.
     pub fn new(frames: usize, page_size: usize) -> Result<Arena> {
-        let bytes = frames.checked_mul(page_size).ok_or_else(|| Error::misuse("cache_size overflows"))?;
+        let bytes =
+            frames.checked_mul(page_size).ok_or_else(|| Error::misuse("cache_size overflows"))?;
         let mapping = MmapOptions::new()
             .len(bytes)
             .map_anon()

@@ -79,12 +79,11 @@ impl Entry {
         self.latch.store(version | HELD, Ordering::Relaxed);
     }
 
-    /// Releases the latch with a new version, which is returned.
+    /// Releases the latch with a new version.
     #[inline]
-    pub fn release(&self) -> u64 {
+    pub fn release(&self) {
         let version = (self.latch.load(Ordering::Relaxed) | HELD) + 1;
         self.latch.store(version, Ordering::Release);
-        version
     }
 
     /// Releases the latch with the old version: nothing was changed.

@@ -82,30 +82,15 @@ impl<'a> WriteGuard<'a> {
         self.changed.set(true);
         Ok(self.page)
     }
-
-    /// Releases the latch and goes on reading, with the version that this leaves behind.
-    #[inline]
-    pub fn downgrade(self) -> ReadGuard<'a> {
-        let version = self.release();
-        let guard = ReadGuard::new(self.pool, self.entry, version, self.page, self.id);
-        std::mem::forget(self);
-        guard
-    }
-
-    #[inline]
-    fn release(&self) -> u64 {
-        if self.changed.get() {
-            self.entry.release()
-        } else {
-            self.entry.release_unchanged();
-            self.entry.version().unwrap_or(u64::MAX)
-        }
-    }
 }
 
 impl Drop for WriteGuard<'_> {
     #[inline]
     fn drop(&mut self) {
-        self.release();
+        if self.changed.get() {
+            self.entry.release();
+        } else {
+            self.entry.release_unchanged();
+        }
     }
 }

@@ -51,16 +51,15 @@ impl Pool {
             if !self.take_latch(entry, version) {
                 continue;
             }
-            let mine = entry.has(status::CHANGED)
-                && entry.epoch.load(Ordering::Relaxed) <= flip.epoch;
+            let mine =
+                entry.has(status::CHANGED) && entry.epoch.load(Ordering::Relaxed) <= flip.epoch;
             let frame = entry.frame.load(Ordering::Relaxed);
             if mine && frame == NO_FRAME && entry.has(status::ALLOCATED | status::SWAPPED) {
                 entry.release_unchanged();
                 continue;
             }
             let content = (frame != NO_FRAME).then(|| self.arena.page(frame));
-            let done =
-                if mine { self.image_for_flip(page, entry, content) } else { Ok(()) };
+            let done = if mine { self.image_for_flip(page, entry, content) } else { Ok(()) };
             entry.release_unchanged();
             return done;
         }
@@ -94,7 +93,8 @@ impl Pool {
             entry.clear(status::CHANGED);
             return Ok(());
         }
-        let content = content.ok_or_else(|| Error::page(page, "the page is neither here nor there"))?;
+        let content =
+            content.ok_or_else(|| Error::page(page, "the page is neither here nor there"))?;
         let imaged = Scratch::with(self.page_size, |copy| {
             copy.copy_from(content);
             self.write_as_of(&flip, copy)
@@ -128,9 +128,10 @@ impl Pool {
                 }
                 versions_matter |= !self.registry.is_plain(record.version);
                 value.clear();
-                let resolved = self.registry.resolve_with(record.version, 0, &mut value, |_, id| {
-                    flip.active.get(&id).cloned()
-                });
+                let resolved =
+                    self.registry.resolve_with(record.version, 0, &mut value, |_, id| {
+                        flip.active.get(&id).cloned()
+                    });
                 partial |= resolved != Resolved::InPage;
                 self.set_resolved(copy, position, resolved, &value)?;
             }
@@ -153,7 +154,10 @@ impl Pool {
             Resolved::Older { flags } if flags & TOMBSTONE != 0 => copy.remove(position),
             Resolved::Older { flags } => {
                 if !copy.replace_record(position, 0, flags, value) {
-                    return Err(Error::page(copy.page_id(), "no room for what a record was before"));
+                    return Err(Error::page(
+                        copy.page_id(),
+                        "no room for what a record was before",
+                    ));
                 }
             }
             Resolved::Again => {

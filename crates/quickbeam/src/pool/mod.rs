@@ -28,7 +28,7 @@ use parking_lot::{Mutex, RwLock};
 use crate::blocks::{BlockAllocator, Location};
 use crate::error::{Error, Result};
 use crate::page::{Page, PageId, PageKind, image_checksum, read_image};
-use crate::versions::{Registry, Timestamp, Writer, WriterId};
+use crate::versions::{Registry, Writer, WriterId};
 use crate::world::{Event, File, World};
 
 use arena::Arena;
@@ -40,8 +40,6 @@ use table::PageTable;
 
 /// The state that a running checkpoint keeps, fixed at its flip.
 pub struct Flip {
-    /// Commits up to here are in the checkpoint.
-    pub timestamp: Timestamp,
     /// Pages changed in this epoch or before it are the checkpoint's business.
     pub epoch: u32,
     /// Writers that had not finished: their changes are not in the checkpoint.
@@ -179,7 +177,8 @@ impl Pool {
     /// Makes the numbers below the highest one that no page has available; once, after the last [`adopt`](Self::adopt).
     pub fn collect_free_pages(&self) {
         let next = self.next_page.load(Ordering::Relaxed);
-        let is_free = |page: &PageId| self.table.get(*page).is_none_or(|e| !e.has(status::ALLOCATED));
+        let is_free =
+            |page: &PageId| self.table.get(*page).is_none_or(|e| !e.has(status::ALLOCATED));
         *self.free_pages.lock() = (1..next).rev().filter(is_free).collect();
     }
 
@@ -266,11 +265,8 @@ impl Pool {
         let loaded = self.load_latched(page, entry);
         match loaded {
             Ok(()) => entry.release(),
-            Err(_) => {
-                entry.release_unchanged();
-                version
-            }
-        };
+            Err(_) => entry.release_unchanged(),
+        }
         loaded
     }
 
@@ -303,7 +299,7 @@ impl Pool {
     pub fn read_location(&self, page: PageId, location: Location, content: Page<'_>) -> Result<()> {
         let place = || format!("page {page} in block {}", location.block());
         let corrupt = |detail: String| Error::Corruption {
-            file: crate::environment::DATA_FILE.into(),
+            file: crate::blocks::DATA_FILE.into(),
             place: place(),
             detail,
         };
@@ -324,13 +320,19 @@ impl Pool {
     }
 
     /// A new page, latched and empty.
-    pub fn new_page(&self, pass: &Pass, kind: PageKind, tree: u32, level: u8) -> Result<WriteGuard<'_>> {
+    pub fn new_page(
+        &self,
+        _pass: &Pass,
+        kind: PageKind,
+        tree: u32,
+        level: u8,
+    ) -> Result<WriteGuard<'_>> {
         let reused = self.free_pages.lock().pop();
         let page = match reused {
             Some(page) => page,
             None => self.next_page.fetch_add(1, Ordering::Relaxed),
         };
-        let made = self.make_page(page, pass, kind, tree, level);
+        let made = self.make_page(page, kind, tree, level);
         if made.is_err() {
             self.free_pages.lock().push(page);
         }
@@ -340,7 +342,6 @@ impl Pool {
     fn make_page(
         &self,
         page: PageId,
-        pass: &Pass,
         kind: PageKind,
         tree: u32,
         level: u8,
@@ -366,7 +367,6 @@ impl Pool {
         entry.touch();
         guard.changed.set(true);
         guard.page().initialize(page, kind, tree, level);
-        let _ = pass;
         Ok(guard)
     }
 
@@ -388,7 +388,9 @@ impl Pool {
     #[inline]
     fn prepare(&self, page: PageId, entry: &Entry, content: Page<'_>) -> Result<()> {
         let epoch = self.epoch.load(Ordering::Relaxed);
-        if entry.epoch.load(Ordering::Relaxed) == epoch && entry.has(status::CHANGED | status::DIRTY) {
+        if entry.epoch.load(Ordering::Relaxed) == epoch
+            && entry.has(status::CHANGED | status::DIRTY)
+        {
             return Ok(());
         }
         self.prepare_slow(page, entry, content, epoch)

@@ -67,7 +67,9 @@ mod tests {
             }
         }
         let table = PageTable::new();
-        assert!(table.get(5).is_none() && table.get_or_create(5).is_some() && table.get(5).is_some());
+        assert!(
+            table.get(5).is_none() && table.get_or_create(5).is_some() && table.get(5).is_some()
+        );
         assert!(table.get(u64::MAX).is_none() && table.get_or_create(u64::MAX).is_none());
     }
 }

@@ -43,7 +43,10 @@ impl<'p> TreeMap<'p> {
     pub fn new(pool: &'p Pool, trees: &[Tree]) -> Result<TreeMap<'p>> {
         for tree in trees {
             if !pool.is_allocated(tree.root) {
-                return Err(Error::page(tree.root, format!("the root of tree {} is missing", tree.id)));
+                return Err(Error::page(
+                    tree.root,
+                    format!("the root of tree {} is missing", tree.id),
+                ));
             }
         }
         let next = trees.iter().map(|tree| tree.id + 1).max().unwrap_or(CATALOG_TREE + 1);

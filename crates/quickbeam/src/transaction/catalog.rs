@@ -8,7 +8,6 @@ use std::sync::Arc;
 use super::write::Change;
 use super::{Database, Transaction};
 use crate::access::btree::Tree;
-use crate::environment::CATALOG_TREE;
 use crate::error::{Error, Result};
 use crate::versions::Deferred;
 
@@ -64,9 +63,8 @@ impl Transaction {
         if let Some(tree) = known {
             return Ok((tree, None));
         }
-        let tree = self
-            .look_up(name)?
-            .ok_or_else(|| Error::NoSuchDatabase { name: name.to_owned() })?;
+        let tree =
+            self.look_up(name)?.ok_or_else(|| Error::NoSuchDatabase { name: name.to_owned() })?;
         let state = &mut *self.state.borrow_mut();
         state.resolved.push((name.into(), tree));
         Ok((tree, (!state.changed_catalog).then_some(state.catalog_version)))

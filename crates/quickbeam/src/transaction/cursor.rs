@@ -154,7 +154,8 @@ impl<'t> Cursor<'t> {
             if matches!(seen, Look::Again) || !guard.validate() {
                 continue;
             }
-            let found = if let Look::At(position, flags) = seen { Some((position, flags)) } else { None };
+            let found =
+                if let Look::At(position, flags) = seen { Some((position, flags)) } else { None };
             if transaction.tracks_reads() {
                 let high = if found.is_some() { Some(&self.key[..]) } else { fence.as_deref() };
                 state.reads.range(self.tree, &low, high, guard.id, guard.version());
@@ -211,7 +212,8 @@ impl<'t> Cursor<'t> {
             if matches!(seen, Look::Again) || !guard.validate() {
                 continue;
             }
-            let found = if let Look::At(position, flags) = seen { Some((position, flags)) } else { None };
+            let found =
+                if let Look::At(position, flags) = seen { Some((position, flags)) } else { None };
             if transaction.tracks_reads() {
                 let low = if found.is_some() { &self.key } else { &fence };
                 state.reads.range(self.tree, low, high.as_deref(), guard.id, guard.version());

@@ -176,7 +176,9 @@ impl Transaction {
         let state = &mut *self.state.borrow_mut();
         let Some(writer) = state.writer.clone() else { return Ok(()) };
         if savepoint.entries > writer.entries() {
-            return Err(Error::misuse("the savepoint was undone by rolling back to an earlier one"));
+            return Err(Error::misuse(
+                "the savepoint was undone by rolling back to an earlier one",
+            ));
         }
         let compensate = state.pieces != savepoint.pieces;
         if !compensate {
@@ -187,7 +189,8 @@ impl Transaction {
         let mut deferred = writer.deferred.lock();
         deferred.truncate(savepoint.deferred);
         let chains = writer.new_chains.lock();
-        deferred.extend(chains.iter().skip(savepoint.chains).map(|&page| Deferred::FreeChain(page)));
+        deferred
+            .extend(chains.iter().skip(savepoint.chains).map(|&page| Deferred::FreeChain(page)));
         let trees = state.created.iter().skip(savepoint.created);
         deferred.extend(trees.map(|tree| Deferred::FreeTree(tree.id)));
         state.newest_savepoint = savepoint.entries;
@@ -207,10 +210,6 @@ impl Transaction {
     /// The identity of the environment that the transaction belongs to.
     pub(crate) fn environment_id(&self) -> u64 {
         self.shared.inner.id
-    }
-
-    pub(crate) fn shared(&self) -> &Arc<Shared> {
-        &self.shared
     }
 
     /// Moves a read committed transaction's snapshot up, at the start of each call (TXN-1).

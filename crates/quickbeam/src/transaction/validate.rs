@@ -74,7 +74,8 @@ impl ReadSet {
         if let Some(last) = self.ranges.last_mut()
             && last.tree == tree
         {
-            let follows = last.high.as_deref().is_some_and(|end| low <= end && last.low[..] <= *low);
+            let follows =
+                last.high.as_deref().is_some_and(|end| low <= end && last.low[..] <= *low);
             let precedes = high.is_some_and(|high| high >= &last.low[..]) && low <= &last.low[..];
             if follows {
                 if high.is_none_or(|high| last.high.as_deref().is_some_and(|end| high > end)) {
@@ -185,7 +186,12 @@ impl Transaction {
         }
     }
 
-    fn validate_range(&self, state: &State, range: &Range, validated: &mut Validated) -> Result<()> {
+    fn validate_range(
+        &self,
+        state: &State,
+        range: &Range,
+        validated: &mut Validated,
+    ) -> Result<()> {
         let mut low = range.low.clone();
         loop {
             let guard = range.tree.leaf(&self.inner().pool, &low)?;
@@ -193,13 +199,16 @@ impl Transaction {
             let unfinished = validated.unfinished.len();
             let start = page.search(&low).unwrap_or_else(|at| at);
             let end = match &range.high {
-                Some(high) if page.covers(high) => page.search(high).map_or_else(|at| at, |at| at + 1),
+                Some(high) if page.covers(high) => {
+                    page.search(high).map_or_else(|at| at, |at| at + 1)
+                }
                 _ => page.count(),
             };
-            let last = page.is_open_end() || range.high.as_ref().is_some_and(|high| page.covers(high));
+            let last =
+                page.is_open_end() || range.high.as_ref().is_some_and(|high| page.covers(high));
             let next = page.upper_fence_bytes();
-            let checked = (start..end)
-                .try_for_each(|at| self.validate_record(state, page, at, validated));
+            let checked =
+                (start..end).try_for_each(|at| self.validate_record(state, page, at, validated));
             if !guard.validate() {
                 validated.unfinished.truncate(unfinished);
                 continue;

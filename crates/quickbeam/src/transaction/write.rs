@@ -83,9 +83,7 @@ impl Transaction {
                 }
                 applied?
             }
-            value => {
-                self.apply(state, &writer, tree, key, change, value.unwrap_or_default(), 0)?
-            }
+            value => self.apply(state, &writer, tree, key, change, value.unwrap_or_default(), 0)?,
         };
         if changed && inner.log.is_some() {
             match value {
@@ -192,7 +190,9 @@ impl Transaction {
         let page = latched.write(pass)?;
         let room = |page: Page<'_>, found| match (found, new) {
             (Ok(position), Some((value, _))) => page.can_replace(position, value.len()),
-            (Err(_), Some((value, _))) => page.free_bytes() >= page.leaf_need(key.len(), value.len()),
+            (Err(_), Some((value, _))) => {
+                page.free_bytes() >= page.leaf_need(key.len(), value.len())
+            }
             (_, None) => true,
         };
         let mut found = found;

@@ -262,18 +262,20 @@ impl Registry {
     }
 
     /// Chains whose freeing waits for a snapshot or for its turn, and that no image taken now refers to.
-    pub fn dead_chains(&self) -> Vec<u64> {
+    /// Those that unfinished transactions replaced are told only if `replaced`: a checkpoint still refers to them.
+    pub fn dead_chains(&self, replaced: bool) -> Vec<u64> {
         // All locks together, in the order in which chains move on: none is missed on its way or counted twice.
         let order = self.order.lock();
         let ready = self.ready.lock();
         let mut chains: Vec<u64> = ready.iter().filter_map(chain_of).collect();
         chains.extend(self.freeing.lock().iter());
         for (_, writer) in order.queue.iter().filter(|(id, writer)| *id == writer.id()) {
-            match writer.state() {
-                WriterState::Committed(_) => {
-                    chains.extend(writer.deferred.lock().iter().filter_map(chain_of));
-                }
-                _ => chains.extend(writer.new_chains.lock().iter()),
+            let committed = matches!(writer.state(), WriterState::Committed(_));
+            if committed || replaced {
+                chains.extend(writer.deferred.lock().iter().filter_map(chain_of));
+            }
+            if !committed {
+                chains.extend(writer.new_chains.lock().iter());
             }
         }
         chains

@@ -1,6 +1,6 @@
 //! The one seam between the engine and everything outside it: files, time, randomness, threads and waiting.
 //!
-//! Above: every module of the engine. Below: the operating system ([`real`]) or plain memory ([`memory`]).
+//! Above: every module of the engine. Below: the operating system ([`RealWorld`]) or plain memory ([`MemoryWorld`]).
 //! Nothing else in the engine may touch a file, read a clock, draw a random number, start a thread or put
 //! one to sleep; that is what lets a simulated world replace all of it.
 //!

@@ -19,7 +19,6 @@ use crate::page::{PageId, PageKind};
 use crate::pool::{Pass, Pool, ReadGuard};
 
 pub use merge::is_sparse;
-pub use verify::TreeCensus;
 
 /// Deeper than any tree can be: a walk that comes here goes round in a circle.
 const DEEPEST: usize = 64;
@@ -113,8 +112,7 @@ impl Tree {
         }
         let guard = self.leaf(pool, key)?;
         let found = guard.page.search(key);
-        *finger =
-            Finger { tree: self.id, leaf: guard.id, hint: found.unwrap_or_else(|at| at) + 1 };
+        *finger = Finger { tree: self.id, leaf: guard.id, hint: found.unwrap_or_else(|at| at) + 1 };
         Ok((guard, found))
     }
 

@@ -95,8 +95,7 @@ fn try_cut(node: Page<'_>, at: usize, separator: &[u8], left: Page<'_>, right: P
         }
         left.set_fences(&lower, Some(separator));
         right.set_fences(separator, upper.as_deref());
-        left.append_range(node, 0..at)
-            && right.append_range(node, at..count)
+        left.append_range(node, 0..at) && right.append_range(node, at..count)
     } else {
         let fenced = node.is_fenced();
         let lower = fenced.then(|| node.lower_fence_bytes());

@@ -40,7 +40,8 @@ impl Tree {
     /// are added to `seen`; one that was there already is reached twice. The tree must not change meanwhile.
     pub fn census(&self, pool: &Pool, seen: &mut HashSet<PageId>) -> TreeCensus {
         let mut census = TreeCensus::default();
-        let mut work = vec![Expected { page: self.root, level: None, lower: Vec::new(), upper: None }];
+        let mut work =
+            vec![Expected { page: self.root, level: None, lower: Vec::new(), upper: None }];
         while let Some(expected) = work.pop() {
             if !seen.insert(expected.page) {
                 census.complaints.push(format!("page {} is reached twice", expected.page));
@@ -71,7 +72,11 @@ impl Tree {
             complain(format!("belongs to tree {}, found in tree {}", page.tree(), self.id));
         }
         if expected.level.is_some_and(|level| level != page.level()) {
-            complain(format!("is at level {}, its parent expects {:?}", page.level(), expected.level));
+            complain(format!(
+                "is at level {}, its parent expects {:?}",
+                page.level(),
+                expected.level
+            ));
         }
         if page.is_leaf() != (page.level() == 0) || usize::from(page.level()) > DEEPEST {
             complain(format!("kind {:?} at level {}", page.kind(), page.level()));
@@ -104,8 +109,7 @@ impl Tree {
         }
         census.inner_pages += 1;
         for index in 0..=page.count() {
-            let lower =
-                if index == 0 { expected.lower.clone() } else { page.key(index - 1) };
+            let lower = if index == 0 { expected.lower.clone() } else { page.key(index - 1) };
             let upper =
                 if index == page.count() { expected.upper.clone() } else { Some(page.key(index)) };
             let level = page.level().checked_sub(1);
