@@ -4,7 +4,7 @@
 //!
 //! A commit is appended to the log buffer in the same short critical section that gives it its timestamp, so log order
 //! is commit order. Whoever needs the log written or flushed first takes the *turn*, swaps the buffer out and writes
-//! for everybody who has appended: group commit. The others wait for the turn to end and find themselves served.
+//! for everybody who has appended: group commit. The others wait for a turn's end ([`turns`]).
 //!
 //! - LOG-1: a log sequence number (LSN) is a byte position: segment number times segment size, plus offset. It only grows.
 //! - LOG-2: records are written in LSN order; `written` and `durable` are LSNs up to which every byte is.
@@ -18,6 +18,7 @@ mod operations;
 mod reader;
 mod record;
 mod segment;
+mod turns;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -35,6 +36,7 @@ pub use record::{HEADER, RecordKind};
 use record::{RecordHeader, encode_header};
 pub use segment::SEGMENT_HEADER;
 use segment::SegmentWriter;
+use turns::Turns;
 
 /// A position in the log.
 pub type Lsn = u64;
@@ -88,8 +90,7 @@ pub struct Log {
     buffer: CachePadded<Mutex<LogBuffer>>,
     written: CachePadded<AtomicU64>,
     durable: CachePadded<AtomicU64>,
-    turn: CachePadded<AtomicBool>,
-    turn_ended: Arc<dyn Event>,
+    turns: Turns,
     writer: Mutex<SegmentWriter>,
     /// Emptied memory of an earlier turn.
     spare: Mutex<Taken>,
@@ -179,8 +180,7 @@ impl Log {
             buffer: CachePadded::new(Mutex::new(buffer)),
             written: CachePadded::new(AtomicU64::new(end)),
             durable: CachePadded::new(AtomicU64::new(end)),
-            turn: CachePadded::default(),
-            turn_ended: world.event(),
+            turns: Turns::new(&*world),
             spare: Mutex::default(),
             failure: Mutex::default(),
             failed: AtomicBool::new(false),
@@ -228,7 +228,6 @@ impl Log {
     pub fn fail(&self, reason: &Error) {
         self.failure.lock().get_or_insert_with(|| reason.to_string());
         self.failed.store(true, Ordering::Release);
-        self.turn_ended.notify();
     }
 
     /// Makes room in the buffer for `bytes`, writing it out when it is full.
@@ -256,29 +255,24 @@ impl Log {
     }
 
     fn serve(&self, lsn: Lsn, flush: bool) -> Result<()> {
-        loop {
+        let served = || {
             let reached = if flush { self.durable() } else { self.written() };
-            if reached >= lsn {
-                return Ok(());
-            }
+            reached >= lsn
+        };
+        while !served() {
             self.check()?;
-            let seen = self.turn_ended.generation();
-            if !self.turn.swap(true, Ordering::Acquire) {
+            if let Some(flush) = self.turns.enter(flush, served) {
                 let done = self.take_turn(flush);
-                self.turn.store(false, Ordering::Release);
-                self.turn_ended.notify();
+                self.turns.leave();
                 done?;
-            } else {
-                let reached = if flush { self.durable() } else { self.written() };
-                if reached < lsn {
-                    self.turn_ended.wait(seen, None);
-                }
             }
         }
+        Ok(())
     }
 
     /// Writes what is in the buffer, for everybody; the caller has the turn.
     fn take_turn(&self, flush: bool) -> Result<()> {
+        self.check()?;
         let mut writer = self.writer.lock();
         let (mut bytes, mut runs) = std::mem::take(&mut *self.spare.lock());
         let end = {
