@@ -52,6 +52,10 @@ pub struct LogCounters {
     pub flushes: AtomicU64,
 }
 
+/// Bytes waiting from which on they are written in the background: enough for writes to be long, not more, since what
+/// waits takes memory twice, once while it is appended and once while it is written.
+const BACKGROUND_WRITE: usize = 4 << 20;
+
 /// Where and how the log is kept.
 #[derive(Clone)]
 pub struct LogSettings {
@@ -234,7 +238,7 @@ impl Log {
     #[inline]
     pub fn make_room(&self, bytes: usize) -> Result<()> {
         let waiting = self.buffer.lock().waiting();
-        if waiting > self.settings.buffer / 2 {
+        if waiting > BACKGROUND_WRITE.min(self.settings.buffer / 2) {
             self.background.notify();
         }
         if waiting + bytes <= self.settings.buffer {

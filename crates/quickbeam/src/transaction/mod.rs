@@ -184,6 +184,15 @@ impl Transaction {
         if !compensate {
             state.redo.truncate(savepoint.redo);
         }
+        if self.tracks_reads() {
+            // That a record was there, or was not, is what the undone call told its caller.
+            for number in savepoint.entries..writer.entries() {
+                let Some((entry, key, _)) = writer.entry(number) else { break };
+                if let Some(tree) = self.inner().tree(entry.tree) {
+                    state.reads.undone(tree, &key);
+                }
+            }
+        }
         self.undo_to(state, &writer, savepoint.entries, compensate)?;
         // What was deferred is not to happen; what was made is to go, when the transaction commits or when it aborts.
         let mut deferred = writer.deferred.lock();

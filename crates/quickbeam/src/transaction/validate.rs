@@ -25,7 +25,8 @@ pub struct ReadSet {
     points: Vec<(Tree, usize, usize)>,
     ranges: Vec<Range>,
     keys: Vec<u8>,
-    /// Some record read had a newer version, or one whose writer had not finished: leaf versions do not tell enough.
+    /// Some record read had a newer version, or one whose writer had not finished, or a change of it was rolled
+    /// back: leaf versions do not tell enough.
     pub contested: bool,
 }
 
@@ -48,6 +49,14 @@ impl ReadSet {
     #[inline]
     pub fn point(&mut self, tree: Tree, key: &[u8], leaf: PageId, version: u64) {
         self.leaf(leaf, version);
+        let start = self.keys.len();
+        self.keys.extend_from_slice(key);
+        self.points.push((tree, start, key.len()));
+    }
+
+    /// Notes that it was told whether there is a record of `key`, by a change that was then rolled back.
+    pub fn undone(&mut self, tree: Tree, key: &[u8]) {
+        self.contested = true;
         let start = self.keys.len();
         self.keys.extend_from_slice(key);
         self.points.push((tree, start, key.len()));
@@ -85,6 +94,10 @@ impl ReadSet {
             }
             if precedes {
                 last.low = low.to_vec();
+                // What the transaction has deleted itself no longer stops a scan where the one before ended.
+                if last.high.as_deref().is_some_and(|end| high.is_some_and(|high| high > end)) {
+                    last.high = high.map(<[u8]>::to_vec);
+                }
                 return;
             }
         }
