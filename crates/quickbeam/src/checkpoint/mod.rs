@@ -124,7 +124,12 @@ impl Checkpointer {
             let mut at_flip = fix();
             let active = std::mem::take(&mut at_flip.flip);
             fixed = Some(at_flip);
-            pool.flip(|epoch| Flip { epoch, active, pending: Mutex::default() })
+            pool.flip(|epoch| Flip {
+                epoch,
+                active,
+                pending: Mutex::default(),
+                cancelled: Mutex::default(),
+            })
         });
         let Some(fixed) = fixed else { return Err(Error::misuse("a flip fixed nothing")) };
         self.counters.running.store(true, Ordering::Relaxed);
@@ -134,6 +139,7 @@ impl Checkpointer {
             self.counters.pages_done.fetch_add(1, Ordering::Relaxed);
             pool.checkpoint_page(&flip, page)
         });
+        let imaged = imaged.and_then(|()| flip.cancelled.lock().take().map_or(Ok(()), Err));
         pool.end_flip(if imaged.is_err() { &changed } else { &[] });
         let mut pending = std::mem::take(&mut state.carried);
         pending.append(&mut flip.pending.lock());

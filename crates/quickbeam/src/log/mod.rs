@@ -96,6 +96,8 @@ pub struct Log {
     durable: CachePadded<AtomicU64>,
     turns: Turns,
     writer: Mutex<SegmentWriter>,
+    /// Everything before this LSN has its segment, with room on the device.
+    prepared_end: Arc<AtomicU64>,
     /// Emptied memory of an earlier turn.
     spare: Mutex<Taken>,
     failure: Mutex<Option<String>>,
@@ -179,8 +181,10 @@ impl Log {
             segment_size: settings.segment_size,
             incarnation: settings.incarnation,
         };
+        let writer = SegmentWriter::open(world.clone(), &settings, end)?;
         Ok(Log {
-            writer: Mutex::new(SegmentWriter::open(world.clone(), &settings, end)?),
+            prepared_end: writer.prepared_end.clone(),
+            writer: Mutex::new(writer),
             buffer: CachePadded::new(Mutex::new(buffer)),
             written: CachePadded::new(AtomicU64::new(end)),
             durable: CachePadded::new(AtomicU64::new(end)),
@@ -246,6 +250,31 @@ impl Log {
         }
         let end = self.buffer.lock().end;
         self.write_to(end)
+    }
+
+    /// Whether a record with `bytes` of payload has its segment. Asked with the buffer locked: a commit whose record
+    /// could not be written for want of room must not become visible.
+    #[inline]
+    pub fn has_segment_for(&self, buffer: &LogBuffer, bytes: usize) -> bool {
+        self.last_byte(buffer.end, bytes) < self.prepared_end.load(Ordering::Acquire)
+    }
+
+    /// Makes segments ready for a record with `bytes` of payload. A full device is an error here, and changes nothing.
+    #[cold]
+    pub fn prepare_for(&self, bytes: usize) -> Result<()> {
+        let end = self.buffer.lock().end;
+        self.writer.lock().prepare_through(self.last_byte(end, bytes))
+    }
+
+    /// Where a record appended at `end` will have its last byte, or a little behind.
+    fn last_byte(&self, end: Lsn, bytes: usize) -> Lsn {
+        let size = self.settings.segment_size;
+        let total = (HEADER + bytes).next_multiple_of(8) as u64;
+        if end % size + total > size {
+            (end / size + 1) * size + SEGMENT_HEADER + total
+        } else {
+            end + total - 1
+        }
     }
 
     /// Returns when everything before `lsn` has been given to the operating system.

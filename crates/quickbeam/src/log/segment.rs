@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{LogSettings, Lsn};
 use parking_lot::Mutex;
@@ -90,10 +91,11 @@ pub fn prepare(
         None => false,
     };
     let file = world.open(&new, OpenMode::Create).map_err(on("creating"))?;
-    if !reused && !settings.write_through {
-        // Commits that seldom flush gain nothing from room laid out ahead.
-        file.set_length(settings.segment_size).map_err(on("growing"))?;
-    } else if !reused {
+    if !reused {
+        file.allocate(settings.segment_size).map_err(on("allocating"))?;
+    }
+    if !reused && settings.write_through {
+        // Written once, the room needs no change of metadata at the flush of a commit.
         let zeros = vec![0; 1 << 20];
         let mut at = 0;
         while at < settings.segment_size {
@@ -131,6 +133,8 @@ pub struct SegmentWriter {
     last: u64,
     /// Files of segments that nobody needs.
     unneeded: Vec<PathBuf>,
+    /// Everything before this LSN has its segment.
+    pub prepared_end: Arc<AtomicU64>,
     /// Held while a segment is made ready, here or in the background.
     pub preparing: Arc<Mutex<()>>,
 }
@@ -161,6 +165,7 @@ impl SegmentWriter {
             first,
             last,
             unneeded: Vec::new(),
+            prepared_end: Arc::default(),
             preparing: Arc::default(),
         };
         writer.load_tail()?;
@@ -210,6 +215,24 @@ impl SegmentWriter {
     /// Notes that segment `number` is there.
     pub fn prepared(&mut self, number: u64) {
         self.last = self.last.max(number);
+        self.prepared_end.fetch_max((self.last + 1) * self.settings.segment_size, Ordering::AcqRel);
+    }
+
+    /// Makes segments ready up to the one that `lsn` lies in.
+    pub fn prepare_through(&mut self, lsn: Lsn) -> Result<()> {
+        let preparing = self.preparing.clone();
+        let _held = preparing.lock();
+        let current = self.end / self.settings.segment_size;
+        let first =
+            (self.prepared_end.load(Ordering::Acquire) / self.settings.segment_size).max(current);
+        for number in first..=lsn / self.settings.segment_size {
+            if !self.world.exists(&path_of(&self.settings.directory, number)) {
+                let old = self.unneeded.pop();
+                prepare(&*self.world, &self.settings, number, old)?;
+            }
+            self.prepared(number);
+        }
+        Ok(())
     }
 
     fn file_for(&mut self, number: u64) -> Result<Arc<dyn File>> {
@@ -225,7 +248,7 @@ impl SegmentWriter {
             let old = self.unneeded.pop();
             prepare(&*self.world, &self.settings, number, old)?;
         }
-        self.last = self.last.max(number);
+        self.prepared(number);
         if let Some((_, left)) = self.current.take() {
             self.unflushed.push(left);
         }

@@ -60,6 +60,7 @@ impl Pool {
     /// Puts one page out; `None` when three rounds found none that could go.
     fn evict_one(&self) -> Result<Option<u32>> {
         let frames = self.frame_pages.len();
+        let mut full = None;
         for step in 0..frames * 3 {
             let at = self.hand.fetch_add(1, Ordering::Relaxed) % frames;
             let page = self.frame_pages[at].load(Ordering::Relaxed);
@@ -68,14 +69,18 @@ impl Pool {
                 entry.referenced.store(0, Ordering::Relaxed);
                 continue;
             }
-            if let Some(frame) = self.try_evict(page, entry, at as u32)? {
-                return Ok(Some(frame));
+            match self.try_evict(page, entry, at as u32) {
+                Ok(Some(frame)) => return Ok(Some(frame)),
+                Ok(None) => {}
+                // No room to write a changed page: one that did not change can still go.
+                Err(error @ Error::DiskFull { .. }) => full = Some(error),
+                Err(error) => return Err(error),
             }
             if step % frames == frames - 1 {
                 self.world.yield_now();
             }
         }
-        Ok(None)
+        full.map_or(Ok(None), Err)
     }
 
     fn try_evict(&self, page: PageId, entry: &Entry, frame: u32) -> Result<Option<u32>> {

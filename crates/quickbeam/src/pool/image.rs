@@ -95,10 +95,21 @@ impl Pool {
         }
         let content =
             content.ok_or_else(|| Error::page(page, "the page is neither here nor there"))?;
-        let imaged = Scratch::with(self.page_size, |copy| {
+        let written = Scratch::with(self.page_size, |copy| {
             copy.copy_from(content);
             self.write_as_of(&flip, copy)
-        })?;
+        });
+        let imaged = match written {
+            Ok(imaged) => imaged,
+            Err(error @ Error::DiskFull { .. }) => {
+                // The checkpoint cannot be completed; whoever changes the page, perhaps to roll back, goes on.
+                *flip.cancelled.lock() = Some(error);
+                *self.flip.write() = None;
+                self.register_changed(page, entry, epoch);
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        };
         flip.pending.lock().push((page, imaged.location));
         entry.epoch.store(epoch, Ordering::Relaxed);
         if imaged.partial {

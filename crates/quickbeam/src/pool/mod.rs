@@ -46,6 +46,8 @@ pub struct Flip {
     pub active: HashMap<WriterId, (Arc<Writer>, usize)>,
     /// Where the checkpoint has each page that changed since the one before.
     pub pending: Mutex<Vec<(PageId, Location)>>,
+    /// Why the checkpoint cannot be completed, if there was no room for an image.
+    pub cancelled: Mutex<Option<Error>>,
 }
 
 /// Numbers for statistics.

@@ -58,6 +58,13 @@ impl Transaction {
             let validated = self.validate(state, attempts)?;
             let mut buffer = inner.log.as_ref().map(|log| (log.lock(), log.durable()));
             let alone = inner.log.is_none().then(|| inner.commit_lock.lock());
+            if let (Some(log), Some((locked, _))) = (&inner.log, &buffer)
+                && !log.has_segment_for(locked, state.redo.len())
+            {
+                drop(buffer);
+                log.prepare_for(state.redo.len())?;
+                continue;
+            }
             if !validated.holds(&inner.pool) || !self.catalog_holds(state)? {
                 drop((buffer, alone));
                 attempts += 1;
@@ -113,7 +120,14 @@ impl Transaction {
         log.make_room(length)?;
         let checksum = crc32c::crc32c(piece);
         let durable = log.durable();
-        let mut buffer = log.lock();
+        let mut buffer = loop {
+            let buffer = log.lock();
+            if log.has_segment_for(&buffer, length) {
+                break buffer;
+            }
+            drop(buffer);
+            log.prepare_for(length)?;
+        };
         writer.note_piece(buffer.end);
         buffer.append(RecordKind::Piece, 0, writer.id(), piece, checksum, durable);
         drop(buffer);

@@ -51,6 +51,18 @@ pub trait File: Send + Sync {
     fn length(&self) -> io::Result<u64>;
     /// Cuts or grows the file; what is new reads as zeros.
     fn set_length(&self, length: u64) -> io::Result<()>;
+    /// Makes the file at least `length` bytes long with room on the device for all of it, so that later writes within
+    /// do not fail for want of room. What is new reads as zeros.
+    fn allocate(&self, length: u64) -> io::Result<()> {
+        let zeros = vec![0; 1 << 20];
+        let mut at = self.length()?;
+        while at < length {
+            let part = zeros.len().min(usize::try_from(length - at).unwrap_or(usize::MAX));
+            self.write_at(&zeros[..part], at)?;
+            at += part as u64;
+        }
+        Ok(())
+    }
     /// Takes the file's exclusive lock; false when another opener holds it.
     fn try_lock(&self) -> io::Result<bool>;
 }

@@ -63,6 +63,11 @@ impl File for RealFile {
         self.0.set_len(length)
     }
 
+    fn allocate(&self, length: u64) -> io::Result<()> {
+        use rustix::fs::{FallocateFlags, fallocate};
+        Ok(fallocate(&self.0, FallocateFlags::empty(), 0, length)?)
+    }
+
     fn try_lock(&self) -> io::Result<bool> {
         use rustix::fs::{FlockOperation, flock};
         match flock(&self.0, FlockOperation::NonBlockingLockExclusive) {
