@@ -11,6 +11,7 @@ mod blocks;
 mod checkpoint;
 mod environment;
 mod error;
+mod latency;
 mod log;
 mod options;
 mod page;
@@ -23,6 +24,7 @@ pub mod world;
 
 pub use environment::{DATA_FILE, Environment, LOCK_FILE, LOG_DIRECTORY, Statistics, VerifyReport};
 pub use error::{Error, Result};
+pub use latency::LatencySummary;
 pub use options::{Durability, Isolation, Options, TransactionOptions};
 pub use store::{DataStore, StoreCursor, StoreDatabase};
 pub use transaction::{Cursor, Database, Savepoint, Transaction};

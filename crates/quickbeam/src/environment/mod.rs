@@ -20,6 +20,7 @@ use parking_lot::{Mutex, RwLock};
 use crate::access::btree::Tree;
 use crate::checkpoint::{Checkpointer, FlipState};
 use crate::error::{Error, Result};
+use crate::latency::Latencies;
 use crate::log::Log;
 use crate::options::{Options, TransactionOptions};
 use crate::pool::Pool;
@@ -29,7 +30,7 @@ use crate::world::{Event, File, MemoryWorld, RealWorld, Task, World};
 
 pub use open::{DATA_FILE, LOCK_FILE, LOG_DIRECTORY};
 pub(crate) use open::{Opened, open_data_file};
-pub use statistics::{Statistics, pool_statistics};
+pub use statistics::{Statistics, pool_statistics, sample_trees};
 pub use verify::VerifyReport;
 pub(crate) use verify::verify_pages;
 
@@ -44,6 +45,8 @@ const TRANSACT_ATTEMPTS: usize = 100;
 pub struct TransactionCounters {
     pub commits: AtomicU64,
     pub aborts: AtomicU64,
+    /// How long commits waited for the log.
+    pub commit_wait: Latencies,
 }
 
 /// An environment's parts.

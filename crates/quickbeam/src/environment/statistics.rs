@@ -7,6 +7,8 @@ use serde::Serialize;
 
 use super::Inner;
 use super::background::RECOVERY_BYTES_PER_SECOND;
+use crate::access::btree::Tree;
+use crate::latency::LatencySummary;
 use crate::pool::Pool;
 
 /// What the engine can say of itself. Counts are since opening.
@@ -41,6 +43,14 @@ pub struct Statistics {
     pub log_flushes: u64,
     /// Bytes in an average log write.
     pub average_log_write: f64,
+    /// How long writing and flushing the log took.
+    pub log_flush: LatencySummary,
+    /// How long `Sync` and `WriteNoSync` commits waited for the log.
+    pub commit_wait: LatencySummary,
+    /// Levels of the deepest tree.
+    pub tree_depth: usize,
+    /// Share of the room in leaves that records take, from a sample, 0 to 1.
+    pub leaf_fill: f64,
     /// Commits that an average flush served.
     pub commits_per_flush: f64,
     /// Transactions committed.
@@ -94,6 +104,26 @@ pub fn pool_statistics(pool: &Pool, cache_size: usize) -> Statistics {
     }
 }
 
+/// Leaves looked at for an estimate of their fill.
+const SAMPLED_LEAVES: usize = 64;
+
+/// Depth and fill of the trees. A page that cannot be read is left out: this is an estimate, `verify` is the check.
+pub fn sample_trees(pool: &Pool, trees: &[Tree], numbers: &mut Statistics) {
+    let per_tree = (SAMPLED_LEAVES / trees.len().max(1)).max(1);
+    let (mut used, mut leaves) = (0, 0);
+    for tree in trees.iter().take(SAMPLED_LEAVES) {
+        for sample in 0..per_tree {
+            let way = (sample as f64 + 0.5) / per_tree as f64;
+            if let Ok((depth, bytes)) = tree.sample(pool, way) {
+                numbers.tree_depth = numbers.tree_depth.max(depth);
+                used += bytes;
+                leaves += 1;
+            }
+        }
+    }
+    numbers.leaf_fill = used as f64 / (leaves * pool.page_size).max(1) as f64;
+}
+
 fn ratio(of: u64, per: u64) -> f64 {
     if per == 0 { 0.0 } else { of as f64 / per as f64 }
 }
@@ -102,6 +132,9 @@ impl Inner {
     pub fn statistics(&self) -> Statistics {
         let checkpoint = &self.checkpointer.counters;
         let mut numbers = pool_statistics(&self.pool, self.options.cache_size);
+        numbers.commit_wait = self.counters.commit_wait.summary();
+        let trees: Vec<Tree> = self.trees.read().values().copied().collect();
+        sample_trees(&self.pool, &trees, &mut numbers);
         numbers.commits = self.counters.commits.load(Ordering::Relaxed);
         numbers.aborts = self.counters.aborts.load(Ordering::Relaxed);
         let (open, since) = self.registry.snapshots.census();
@@ -121,6 +154,7 @@ impl Inner {
         numbers.last_checkpoint = Duration::from_micros(checkpoint.last_us.load(Ordering::Relaxed));
         if let Some(log) = &self.log {
             let position = checkpoint.log_position.load(Ordering::Relaxed);
+            numbers.log_flush = log.counters.flush_latency.summary();
             numbers.log_file_bytes = log.file_bytes();
             numbers.log_bytes = log.counters.bytes.load(Ordering::Relaxed);
             numbers.log_writes = log.counters.writes.load(Ordering::Relaxed);

@@ -28,6 +28,7 @@ use crossbeam_utils::CachePadded;
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::error::{Error, Result};
+use crate::latency::Latencies;
 use crate::world::{Event, World};
 
 pub use operations::{Operation, decode_operations, encode_delete, encode_put};
@@ -50,6 +51,8 @@ pub struct LogCounters {
     pub writes: AtomicU64,
     /// Flushes to the device.
     pub flushes: AtomicU64,
+    /// How long turns took that flushed.
+    pub flush_latency: Latencies,
 }
 
 /// Bytes waiting from which on they are written in the background: enough for writes to be long, not more, since what
@@ -314,6 +317,7 @@ impl Log {
             std::mem::swap(&mut buffer.runs, &mut runs);
             buffer.end
         };
+        let started = self.world.now();
         let done = self.write_runs(&mut writer, &bytes, &runs, flush);
         let wrote = bytes.len() as u64;
         bytes.clear();
@@ -324,6 +328,8 @@ impl Log {
                 self.counters.bytes.fetch_add(wrote, Ordering::Relaxed);
                 self.written.store(end, Ordering::Release);
                 if durable {
+                    let took = self.world.now().saturating_sub(started);
+                    self.counters.flush_latency.add(took);
                     self.durable.store(end, Ordering::Release);
                 }
                 if writer.wants_next() {

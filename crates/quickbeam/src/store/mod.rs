@@ -12,7 +12,8 @@ use crate::access::btree::{Finger, Tree};
 use crate::access::overflow::read_chain;
 use crate::checkpoint::{Checkpointer, FlipState, RootSlots, StoreKind};
 use crate::environment::{
-    CATALOG_TREE, Opened, Statistics, VerifyReport, open_data_file, pool_statistics, verify_pages,
+    CATALOG_TREE, Opened, Statistics, VerifyReport, open_data_file, pool_statistics, sample_trees,
+    verify_pages,
 };
 use crate::error::{Error, Result};
 use crate::options::Options;
@@ -300,7 +301,9 @@ impl DataStore {
     /// Numbers about the data store.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
-        pool_statistics(&self.pool, self.cache_size)
+        let mut numbers = pool_statistics(&self.pool, self.cache_size);
+        sample_trees(&self.pool, &self.trees, &mut numbers);
+        numbers
     }
 
     /// Walks every page and says what is wrong.

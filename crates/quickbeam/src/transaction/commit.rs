@@ -31,13 +31,25 @@ impl Transaction {
         inner.return_buffer(std::mem::take(&mut state.redo));
         inner.counters.commits.fetch_add(1, Ordering::Relaxed);
         if let (Some(log), Some(end)) = (&inner.log, end) {
-            match self.durability {
-                Durability::Sync => log.flush_to(end)?,
-                Durability::WriteNoSync => log.write_to(end)?,
-                Durability::NoSync | Durability::InMemory => {}
-            }
+            self.wait_for_log(log, end)?;
         }
         inner.do_ready_work(self.slot, WORK_PER_COMMIT)
+    }
+
+    /// Waits until the log is as far as the transaction's durability asks.
+    fn wait_for_log(&self, log: &Log, end: Lsn) -> Result<()> {
+        let inner = self.inner();
+        let started = match self.durability {
+            Durability::Sync | Durability::WriteNoSync => inner.world.now(),
+            Durability::NoSync | Durability::InMemory => return Ok(()),
+        };
+        if self.durability == Durability::Sync {
+            log.flush_to(end)?;
+        } else {
+            log.write_to(end)?;
+        }
+        inner.counters.commit_wait.add(inner.world.now().saturating_sub(started));
+        Ok(())
     }
 
     /// Takes the commit's place in the order; the end of its log record.

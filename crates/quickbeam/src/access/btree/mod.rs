@@ -94,6 +94,20 @@ impl Tree {
         self.walk(pool, 0, |node| node.page.child_before(key)).map(|(_, leaf)| leaf)
     }
 
+    /// Depth of the tree and bytes used in the leaf that lies at `way` (0 to 1) between the first and the last.
+    pub fn sample(&self, pool: &Pool, way: f64) -> Result<(usize, usize)> {
+        let depth = usize::from(pool.read(self.root)?.page.level()) + 1;
+        let way_left = std::cell::Cell::new(way);
+        let child_of = |node: &ReadGuard<'_>| {
+            let children = node.page.count() + 1;
+            let at = way_left.get() * children as f64;
+            way_left.set(at.fract());
+            node.page.child_at((at as usize).min(children - 1))
+        };
+        let (_, leaf) = self.walk(pool, 0, child_of)?;
+        Ok((depth, leaf.page.used_bytes()))
+    }
+
     /// The leaf for `key` and where in it the key is, or would be. Looks first where the finger points.
     #[inline]
     pub fn locate<'p>(
