@@ -229,7 +229,10 @@ impl<'s> Actor<'s> {
             let (mut first, mut last) = (start, if backwards { low } else { high });
             while more {
                 let text = std::str::from_utf8(cursor.key()).unwrap();
-                let Some(key) = text.strip_prefix("key ").map(|n| n.parse::<usize>().unwrap()) else { break };
+                let Some(key) = text.strip_prefix("key ").map(|n| n.parse::<usize>().unwrap())
+                else {
+                    break;
+                };
                 if key < low || key > high {
                     break;
                 }
@@ -407,7 +410,8 @@ fn parallel(seed: u64, isolation: Isolation) -> usize {
     };
     let work = &work;
     let history = std::thread::scope(|scope| {
-        let handles: Vec<_> = (0..threads).map(|thread| scope.spawn(move || work(thread))).collect();
+        let handles: Vec<_> =
+            (0..threads).map(|thread| scope.spawn(move || work(thread))).collect();
         handles.into_iter().flat_map(|handle| handle.join().unwrap()).collect()
     });
     judge(&stage, history, seed)

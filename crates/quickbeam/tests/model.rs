@@ -106,7 +106,9 @@ fn check_scan(database: &Database, transaction: &Transaction, model: &Map, at: &
     assert_eq!(cursor.seek_le(at).unwrap(), before.is_some());
     if let Some((key, _)) = before {
         assert_eq!(cursor.key(), key);
-        let next = model.range::<[u8], _>((std::ops::Bound::Excluded(&key[..]), std::ops::Bound::Unbounded)).next();
+        let next = model
+            .range::<[u8], _>((std::ops::Bound::Excluded(&key[..]), std::ops::Bound::Unbounded))
+            .next();
         assert_eq!(cursor.next().unwrap(), next.is_some());
     }
 }

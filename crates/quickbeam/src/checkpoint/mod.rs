@@ -295,7 +295,8 @@ impl State {
 
 /// After a failed flush nothing may be acknowledged: the log refuses from now on.
 fn flush_failed(log: Option<&Log>, action: &str, error: std::io::Error) -> Error {
-    let error = Error::io(action, error);
+    // Never `DiskFull`, whatever the reason: what was to be flushed is lost, and trying again would not bring it back.
+    let error = Error::Io { action: action.into(), source: error };
     if let Some(log) = log {
         log.fail(&error);
     }

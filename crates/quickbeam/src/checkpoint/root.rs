@@ -145,6 +145,7 @@ impl RootSlots {
         let length = file.length().map_err(|error| Error::on_file("reading", path, error))?;
         let mut best: Option<(Identity, Root)> = None;
         let mut version = None;
+        let mut valid = 0;
         for slot in SLOTS {
             let mut bytes = [0; LENGTH];
             if slot + LENGTH as u64 > length {
@@ -155,6 +156,7 @@ impl RootSlots {
                 Slot::Nothing => {}
                 Slot::Version(found) => version = Some(found),
                 Slot::Valid(identity, root) => {
+                    valid += 1;
                     if best.as_ref().is_none_or(|(_, best)| best.sequence < root.sequence) {
                         best = Some((identity, root));
                     }
@@ -162,7 +164,11 @@ impl RootSlots {
             }
         }
         match (best, version) {
-            (Some(best), _) => Ok(best),
+            (Some((identity, mut root)), _) => {
+                // The other slot may have held the newer root: what is behind this one has to be looked for.
+                root.clean &= valid == SLOTS.len();
+                Ok((identity, root))
+            }
             (None, Some(found)) => {
                 Err(Error::FormatVersion { path: path.into(), found, supported: FORMAT_VERSION })
             }

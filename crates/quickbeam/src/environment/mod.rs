@@ -70,6 +70,7 @@ pub struct Inner {
     trees: RwLock<HashMap<u32, Tree>>,
     dropped: Mutex<HashSet<u32>>,
     next_tree: AtomicU32,
+    next_savepoint: AtomicU64,
     buffers: Mutex<Vec<Vec<u8>>>,
     failure: Mutex<Option<String>>,
     failed: AtomicBool,
@@ -237,22 +238,24 @@ impl Environment {
     /// then get errors.
     pub fn close(self) -> Result<()> {
         let inner = &self.shared.inner;
+        if inner.closed.swap(true, Ordering::SeqCst) {
+            return Ok(());
+        }
         let (open, _) = inner.registry.snapshots.census();
         if open > 0 {
+            inner.closed.store(false, Ordering::SeqCst);
             return Err(Error::misuse(format!(
                 "{open} transactions are open; commit or abort them before closing"
             )));
         }
-        self.shared.close()
+        self.shared.finish()
     }
 }
 
 impl Shared {
-    fn close(&self) -> Result<()> {
+    /// Ends what runs in the background and makes the last checkpoint; once, after `closed` was set.
+    fn finish(&self) -> Result<()> {
         let inner = &self.inner;
-        if inner.closed.swap(true, Ordering::SeqCst) {
-            return Ok(());
-        }
         inner.stop.store(true, Ordering::SeqCst);
         inner.wake_all();
         for task in self.tasks.lock().drain(..) {
@@ -269,7 +272,10 @@ impl Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        if let Err(error) = self.close() {
+        if self.inner.closed.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        if let Err(error) = self.finish() {
             eprintln!(
                 "quickbeam: closing the environment: {error}; it recovers when it is opened again"
             );
@@ -279,7 +285,7 @@ impl Drop for Shared {
 
 impl Inner {
     pub fn check_open(&self) -> Result<()> {
-        if self.closed.load(Ordering::Acquire) {
+        if self.closed.load(Ordering::SeqCst) {
             return Err(Error::misuse("the environment is closed; open it again"));
         }
         Ok(())
@@ -307,6 +313,11 @@ impl Inner {
     /// The tree with that number.
     pub fn tree(&self, id: u32) -> Option<Tree> {
         self.trees.read().get(&id).copied()
+    }
+
+    /// A number that no other savepoint has.
+    pub fn next_savepoint(&self) -> u64 {
+        self.next_savepoint.fetch_add(1, Ordering::Relaxed)
     }
 
     /// A new tree that no name leads to yet.
@@ -389,7 +400,9 @@ impl Inner {
             let buffer = self.log.as_ref().map(Log::lock);
             let alone = self.log.is_none().then(|| self.commit_lock.lock());
             let flip = self.registry.active();
-            let log_position = buffer.as_ref().map_or(0, |buffer| buffer.end);
+            // Without a log the position stays: one that is opened later goes on behind the old one's records.
+            let last = self.checkpointer.counters.log_position.load(Ordering::Relaxed);
+            let log_position = buffer.as_ref().map_or(last, |buffer| buffer.end);
             let pieces = flip.values().map(|(writer, _)| writer.first_piece()).min();
             let state = FlipState {
                 timestamp: self.registry.newest_commit.load(Ordering::SeqCst),

@@ -50,6 +50,8 @@ pub fn open_data_file(
         check_place(&**world, path, options.create)?;
     }
     let lock = path.map(|path| take_lock(&**world, path)).transpose()?;
+    // Another opener may have made it, and gone, before the lock was taken.
+    let exists = world.exists(&data_path);
     let file = if exists {
         let opened = world.open(&data_path, OpenMode::Write);
         opened.map_err(|error| Error::on_file("opening", &data_path, error))?
@@ -209,6 +211,7 @@ pub fn open(world: Arc<dyn World>, path: Option<&Path>, options: Options) -> Res
         trees: parking_lot::RwLock::new(map),
         dropped: parking_lot::Mutex::default(),
         next_tree: AtomicU32::new(next_tree),
+        next_savepoint: AtomicU64::new(1),
         buffers: parking_lot::Mutex::default(),
         failure: parking_lot::Mutex::default(),
         failed: AtomicBool::new(false),

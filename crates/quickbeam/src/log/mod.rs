@@ -128,6 +128,11 @@ impl LogBuffer {
         durable: Lsn,
     ) -> Lsn {
         let total = (HEADER + payload.len()).next_multiple_of(8) as u64;
+        if self.end.is_multiple_of(self.segment_size) {
+            // The record before filled its segment to the last byte.
+            self.end += SEGMENT_HEADER;
+            self.runs.push((self.end, self.bytes.len()));
+        }
         let left = self.segment_size - self.end % self.segment_size;
         if total > left {
             if left >= HEADER as u64 {
@@ -273,6 +278,7 @@ impl Log {
     fn last_byte(&self, end: Lsn, bytes: usize) -> Lsn {
         let size = self.settings.segment_size;
         let total = (HEADER + bytes).next_multiple_of(8) as u64;
+        let end = if end.is_multiple_of(size) { end + SEGMENT_HEADER } else { end };
         if end % size + total > size {
             (end / size + 1) * size + SEGMENT_HEADER + total
         } else {
@@ -371,12 +377,12 @@ impl Log {
     /// Prepares the next segment if the current one is half full; for the background thread.
     pub fn prepare_next(&self) -> Result<()> {
         let (wanted, preparing) = {
-            let writer = self.writer.lock();
-            (writer.next_to_prepare(), writer.preparing.clone())
+            let mut writer = self.writer.lock();
+            (writer.take_next_to_prepare(), writer.preparing.clone())
         };
-        let Some(number) = wanted else { return Ok(()) };
+        let Some((number, old)) = wanted else { return Ok(()) };
         let held = preparing.lock();
-        segment::prepare(&*self.world, &self.settings, number, None)?;
+        segment::prepare(&*self.world, &self.settings, number, old)?;
         drop(held);
         self.writer.lock().prepared(number);
         Ok(())

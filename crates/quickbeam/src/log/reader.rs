@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::Lsn;
 use super::record::{HEADER, RecordKind, decode};
-use super::segment::{SEGMENT_HEADER, SegmentIdentity, path_of};
+use super::segment::{SEGMENT_HEADER, SegmentIdentity, number_of, path_of};
 use crate::error::{Error, Result};
 use crate::world::{OpenMode, World};
 
@@ -41,15 +41,15 @@ pub struct LogReader {
 }
 
 impl LogReader {
-    /// Reads from `start` on.
+    /// Reads from `start` on. Records of incarnations before `incarnation` are left-overs, not part of the log.
     pub fn new(
         world: Arc<dyn World>,
         directory: PathBuf,
         environment: u64,
         segment_size: u64,
         start: Lsn,
+        incarnation: u32,
     ) -> LogReader {
-        let incarnation = 0;
         LogReader {
             world,
             directory,
@@ -111,6 +111,12 @@ impl LogReader {
                 continue;
             }
             if !self.load(number)? {
+                if offset as u64 > SEGMENT_HEADER {
+                    // Something was written there once.
+                    let what =
+                        "the segment is missing, though there were records before this position";
+                    return Err(self.damage(self.at, what.into()));
+                }
                 return self.end();
             }
             let bytes = self.segment.as_ref().map(|(_, bytes)| &bytes[..]).unwrap_or_default();
@@ -137,35 +143,42 @@ impl LogReader {
         }
     }
 
-    /// Decides whether reading came to the log's end or to damage.
+    /// Decides whether reading came to the log's end or to damage. A segment missing here does not end the search.
     fn end(&mut self) -> Result<Option<ReadRecord>> {
         let stop = self.at;
-        let mut number = stop / self.segment_size;
-        let mut offset = (stop % self.segment_size) as usize + 8;
-        while self.load(number)? {
+        let first = stop / self.segment_size;
+        let names = match self.world.list_directory(&self.directory) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+            names => names.map_err(|error| Error::on_file("listing", &self.directory, error))?,
+        };
+        let numbers = names.iter().filter_map(|path| number_of(path));
+        let mut numbers: Vec<u64> = numbers.filter(|&number| number >= first).collect();
+        numbers.sort_unstable();
+        for number in numbers {
+            self.load(number)?;
             let bytes = self.segment.as_ref().map(|(_, bytes)| &bytes[..]).unwrap_or_default();
+            let mut offset = SEGMENT_HEADER as usize;
+            if number == first {
+                offset = (stop % self.segment_size) as usize + 8;
+            }
             while offset + HEADER <= bytes.len() {
                 let lsn = number * self.segment_size + offset as u64;
                 if let Some((header, _)) = decode(&bytes[offset..], lsn)
                     && header.incarnation >= self.incarnation
                     && header.durable > stop
                 {
-                    return Err(Error::Corruption {
-                        file: path_of(&self.directory, stop / self.segment_size)
-                            .display()
-                            .to_string(),
-                        place: format!("log position {stop}"),
-                        detail: format!(
-                            "no whole record, though the log was durable up to {}",
-                            header.durable
-                        ),
-                    });
+                    let what = "no whole record, though the log was durable up to";
+                    return Err(self.damage(stop, format!("{what} {}", header.durable)));
                 }
                 offset += 8;
             }
-            number += 1;
-            offset = SEGMENT_HEADER as usize;
         }
         Ok(None)
+    }
+
+    fn damage(&self, position: Lsn, detail: String) -> Error {
+        let path = path_of(&self.directory, position / self.segment_size);
+        let place = format!("log position {position}");
+        Error::Corruption { file: path.display().to_string(), place, detail }
     }
 }

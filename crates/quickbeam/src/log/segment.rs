@@ -182,7 +182,10 @@ impl SegmentWriter {
             let read = || -> std::io::Result<Vec<u8>> {
                 let file = self.world.open(&path, OpenMode::Read)?;
                 let mut tail = vec![0; inside];
-                file.read_at(&mut tail, self.end % self.settings.segment_size - inside as u64)?;
+                let start = self.end % self.settings.segment_size - inside as u64;
+                // A file that was cut ends within the padding of its last record.
+                let there = file.length()?.saturating_sub(start).min(inside as u64) as usize;
+                file.read_at(&mut tail[..there], start)?;
                 Ok(tail)
             };
             self.tail = read().map_err(|error| Error::on_file("reading", &path, error))?;
@@ -206,10 +209,16 @@ impl SegmentWriter {
     }
 
     /// The segment to prepare while there is time.
-    pub fn next_to_prepare(&self) -> Option<u64> {
+    fn next_to_prepare(&self) -> Option<u64> {
         let size = self.settings.segment_size;
         let (number, half) = (self.end / size, self.end % size > size / 2);
-        (half && self.last <= number && self.unneeded.is_empty()).then_some(number + 1)
+        (half && self.last <= number).then_some(number + 1)
+    }
+
+    /// The segment to prepare while there is time, and a file to make it from.
+    pub fn take_next_to_prepare(&mut self) -> Option<(u64, Option<PathBuf>)> {
+        let number = self.next_to_prepare()?;
+        Some((number, self.unneeded.pop()))
     }
 
     /// Notes that segment `number` is there.

@@ -10,9 +10,9 @@ use super::search::{Slot, head_of};
 use super::words::{Page, Scratch};
 use super::{HEADER_BYTES, PageId, TOMBSTONE};
 
-/// Longest key in bytes for a page size.
+/// Longest key in bytes for a page size: a quarter of it, and what a slot's fourteen bits can say.
 pub fn key_limit(page_size: usize) -> usize {
-    page_size / 4
+    (page_size / 4).min((1 << 14) - 1)
 }
 
 /// Largest leaf record, key rest and value together, that is kept within the page.

@@ -83,8 +83,9 @@ pub fn replay(
 ) -> Result<Replayed> {
     let directory = path.join(LOG_DIRECTORY);
     let size = identity.log_segment_size;
+    let (environment, start) = (identity.environment, root.log_start);
     let mut reader =
-        LogReader::new(world.clone(), directory, identity.environment, size, root.log_start);
+        LogReader::new(world.clone(), directory, environment, size, start, root.incarnation);
     let mut pieces: HashMap<u64, Vec<u8>> = HashMap::new();
     let mut timestamp = root.timestamp;
     let mut fingers: HashMap<u32, Finger> = HashMap::new();
@@ -196,8 +197,8 @@ fn chain_at(page: crate::page::Page<'_>, position: usize) -> Option<PageId> {
     decode_pointer(&pointer).map(|(first, _)| first)
 }
 
-/// Frees the trees that no record of the catalog names: dropped ones not yet freed, and those of transactions that
-/// never committed.
+/// Makes the trees that the catalog names and that are missing, and frees those that it does not name: dropped ones not
+/// yet freed, and those of transactions that never committed.
 pub fn free_nameless(pool: &Pool, trees: &mut TreeMap<'_>) -> Result<()> {
     let Some(catalog) = trees.trees.get(&CATALOG_TREE).copied() else { return Ok(()) };
     let mut named = vec![CATALOG_TREE];
@@ -206,6 +207,9 @@ pub fn free_nameless(pool: &Pool, trees: &mut TreeMap<'_>) -> Result<()> {
         let guard = catalog.leaf(pool, &low)?;
         for position in 0..guard.page.count() {
             let record = guard.page.record(position);
+            if record.is_tombstone() {
+                continue;
+            }
             let mut value = Vec::new();
             guard.page.append_to(record.value_offset, record.value_length, &mut value);
             named.extend(decode_catalog_record(&value));
@@ -214,6 +218,10 @@ pub fn free_nameless(pool: &Pool, trees: &mut TreeMap<'_>) -> Result<()> {
             Some(fence) => low = fence,
             None => break,
         }
+    }
+    // A database without records, made since the checkpoint, has a name and no other trace in the log.
+    for &id in &named {
+        trees.get_or_create(id)?;
     }
     let nameless: Vec<Tree> =
         trees.trees.values().filter(|tree| !named.contains(&tree.id)).copied().collect();

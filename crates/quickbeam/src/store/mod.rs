@@ -20,7 +20,7 @@ use crate::options::Options;
 use crate::page::OVERFLOW;
 use crate::pool::{Pass, Pool};
 use crate::recovery;
-use crate::transaction::check_limits;
+use crate::transaction::{check_limits, check_name, decode_catalog_record, encode_catalog_record};
 use crate::versions::Registry;
 use crate::world::{File, MemoryWorld, RealWorld, World};
 
@@ -50,6 +50,8 @@ pub struct DataStore {
     checkpointer: Checkpointer,
     catalog: Tree,
     trees: Vec<Tree>,
+    /// Number of the next new tree: a number is not given again, so that old handles stay invalid.
+    next_tree: u32,
     finger: Finger,
     cache_size: usize,
     path: Option<PathBuf>,
@@ -89,12 +91,14 @@ impl DataStore {
                 catalog
             }
         };
+        let next_tree = trees.iter().map(|tree| tree.id + 1).max().unwrap_or(0);
         let mut store = DataStore {
             id: world.random(),
             checkpointer: Checkpointer::new(identity, RootSlots, root, directory),
             pool,
             catalog,
             trees,
+            next_tree: next_tree.max(CATALOG_TREE + 1),
             finger: Finger::default(),
             cache_size: options.cache_size,
             path: path.map(Path::to_owned),
@@ -108,8 +112,8 @@ impl DataStore {
     }
 
     fn new_tree(&mut self) -> Result<Tree> {
-        let id = self.trees.iter().map(|tree| tree.id + 1).max().unwrap_or(CATALOG_TREE + 1);
-        let tree = Tree::create(&self.pool, &Pass::unshared(), id, false)?;
+        let tree = Tree::create(&self.pool, &Pass::unshared(), self.next_tree, false)?;
+        self.next_tree += 1;
         self.trees.push(tree);
         Ok(tree)
     }
@@ -123,7 +127,7 @@ impl DataStore {
         if !self.read(self.catalog, name.as_bytes(), &mut record)? {
             return Ok(None);
         }
-        let id = record.first_chunk().map(|bytes| u32::from_le_bytes(*bytes));
+        let id = decode_catalog_record(&record);
         let tree = self.trees.iter().find(|tree| Some(tree.id) == id).copied();
         tree.map(Some).ok_or_else(|| {
             Error::page(self.catalog.root, format!("the record of database {name:?} names no tree"))
@@ -135,9 +139,9 @@ impl DataStore {
         if self.look_up(name)?.is_some() {
             return Err(Error::DatabaseExists { name: name.to_owned() });
         }
-        check_limits(self.pool.page_size, name.as_bytes(), None)?;
+        check_name(name)?;
         let tree = self.new_tree()?;
-        self.write(self.catalog, name.as_bytes(), &tree.id.to_le_bytes())?;
+        self.write(self.catalog, name.as_bytes(), &encode_catalog_record(tree.id))?;
         Ok(self.handle(tree))
     }
 

@@ -14,7 +14,8 @@ use crate::versions::Deferred;
 /// Access method numbers in catalog records.
 const BTREE: u8 = 1;
 
-fn encode(tree: u32) -> [u8; 5] {
+/// The catalog record that names a tree.
+pub fn encode_catalog_record(tree: u32) -> [u8; 5] {
     let [a, b, c, d] = tree.to_le_bytes();
     [BTREE, a, b, c, d]
 }
@@ -92,7 +93,11 @@ impl Transaction {
             return Err(Error::DatabaseExists { name: name.to_owned() });
         }
         let tree = self.new_tree()?;
-        if !self.change(self.catalog(), name.as_bytes(), Change::PutIfAbsent(&encode(tree.id)))? {
+        if !self.change(
+            self.catalog(),
+            name.as_bytes(),
+            Change::PutIfAbsent(&encode_catalog_record(tree.id)),
+        )? {
             return Err(Error::DatabaseExists { name: name.to_owned() });
         }
         self.catalog_was_changed(None);
@@ -133,7 +138,7 @@ impl Transaction {
             return Err(Error::DatabaseExists { name: to.to_owned() });
         }
         self.change(self.catalog(), from.as_bytes(), Change::Delete)?;
-        self.change(self.catalog(), to.as_bytes(), Change::Put(&encode(tree.id)))?;
+        self.change(self.catalog(), to.as_bytes(), Change::Put(&encode_catalog_record(tree.id)))?;
         self.catalog_was_changed(None);
         Ok(())
     }
@@ -142,7 +147,7 @@ impl Transaction {
     pub fn empty_database(&self, name: &str) -> Result<()> {
         let old = self.existing(name)?;
         let new = self.new_tree()?;
-        self.change(self.catalog(), name.as_bytes(), Change::Put(&encode(new.id)))?;
+        self.change(self.catalog(), name.as_bytes(), Change::Put(&encode_catalog_record(new.id)))?;
         self.catalog_was_changed(Some(old));
         Ok(())
     }
@@ -164,7 +169,8 @@ impl Transaction {
     }
 }
 
-fn check_name(name: &str) -> Result<()> {
+/// Refuses what is no name of a database.
+pub fn check_name(name: &str) -> Result<()> {
     if name.is_empty() || name.len() > 255 {
         return Err(Error::misuse("a database name has 1 to 255 bytes"));
     }

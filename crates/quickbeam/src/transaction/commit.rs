@@ -125,33 +125,37 @@ impl Transaction {
         }
     }
 
-    #[cold]
-    fn spill_piece(&self, state: &mut State, writer: &Arc<Writer>, log: &Log) -> Result<()> {
-        let length = log.piece_limit();
-        let piece = &state.redo[..length];
-        log.make_room(length)?;
-        let checksum = crc32c::crc32c(piece);
-        let durable = log.durable();
-        let mut buffer = loop {
-            let buffer = log.lock();
-            if log.has_segment_for(&buffer, length) {
-                break buffer;
-            }
-            drop(buffer);
-            log.prepare_for(length)?;
-        };
-        writer.note_piece(buffer.end);
-        buffer.append(RecordKind::Piece, 0, writer.id(), piece, checksum, durable);
-        drop(buffer);
-        state.redo.drain(..length);
-        state.pieces += 1;
-        Ok(())
-    }
-
     fn spill_all(&self, state: &mut State, writer: &Arc<Writer>, log: &Log) -> Result<()> {
-        while state.redo.len() > log.piece_limit() {
-            self.spill_piece(state, writer, log)?;
+        let limit = log.piece_limit();
+        let mut spilled = 0;
+        let mut result = Ok(());
+        while result.is_ok() && state.redo.len() - spilled > limit {
+            result = spill_piece(writer, log, &state.redo[spilled..spilled + limit]);
+            if result.is_ok() {
+                spilled += limit;
+                state.pieces += 1;
+            }
         }
-        Ok(())
+        state.redo.drain(..spilled);
+        result
     }
+}
+
+/// Gives one piece of a large transaction to the log.
+#[cold]
+fn spill_piece(writer: &Writer, log: &Log, piece: &[u8]) -> Result<()> {
+    log.make_room(piece.len())?;
+    let checksum = crc32c::crc32c(piece);
+    let durable = log.durable();
+    let mut buffer = loop {
+        let buffer = log.lock();
+        if log.has_segment_for(&buffer, piece.len()) {
+            break buffer;
+        }
+        drop(buffer);
+        log.prepare_for(piece.len())?;
+    };
+    writer.note_piece(buffer.end);
+    buffer.append(RecordKind::Piece, 0, writer.id(), piece, checksum, durable);
+    Ok(())
 }

@@ -33,7 +33,7 @@ use crate::error::{Error, Result};
 use crate::options::{Durability, Isolation, TransactionOptions};
 use crate::versions::{Deferred, Timestamp, Writer, WriterId};
 
-pub use catalog::decode_catalog_record;
+pub use catalog::{check_name, decode_catalog_record, encode_catalog_record};
 pub use cursor::Cursor;
 pub use database::Database;
 use validate::ReadSet;
@@ -42,7 +42,8 @@ pub use write::{check_limits, fits_inline, purge_leaf};
 /// A point that a transaction can roll back to, in the order of nesting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Savepoint {
-    transaction: u64,
+    /// Differs between any two savepoints of an environment.
+    id: u64,
     /// Undo entries at that point.
     entries: usize,
     /// Bytes of redo, and pieces that had left for the log.
@@ -81,6 +82,8 @@ struct State {
     reads: ReadSet,
     /// Undo entries before this one belong to an older savepoint: a record changed before it needs a new entry.
     newest_savepoint: usize,
+    /// Savepoints that can be rolled back to.
+    savepoints: Vec<u64>,
     /// Databases resolved by name, with the tree each is.
     resolved: Vec<(Arc<str>, Tree)>,
     /// Databases written to.
@@ -115,6 +118,11 @@ impl Transaction {
         let now = inner.world.now();
         let registry = &inner.registry;
         let (slot, snapshot) = registry.snapshots.acquire(&registry.newest_commit, now)?;
+        // Who closes says so first and then looks for open transactions: one of the two sees the other.
+        if let Err(closed) = inner.check_open() {
+            registry.snapshots.release(slot);
+            return Err(closed);
+        }
         // After the snapshot: a catalog change that the snapshot includes has advanced the version before.
         let catalog_version = inner.catalog_version.load(Ordering::SeqCst);
         let state = State {
@@ -126,6 +134,7 @@ impl Transaction {
             pieces: 0,
             reads: ReadSet::default(),
             newest_savepoint: 0,
+            savepoints: Vec::new(),
             resolved: Vec::new(),
             written: Vec::new(),
             created: Vec::new(),
@@ -152,34 +161,29 @@ impl Transaction {
         let deferred = count(|writer| writer.deferred.lock().len());
         let chains = count(|writer| writer.new_chains.lock().len());
         state.newest_savepoint = entries;
+        let id = self.inner().next_savepoint();
+        state.savepoints.push(id);
         Ok(Savepoint {
             deferred,
             chains,
             created: state.created.len(),
-            transaction: self.mark(),
+            id,
             entries,
             redo: state.redo.len(),
             pieces: state.pieces,
         })
     }
 
-    /// Tells savepoints of different transactions apart while both are open.
-    fn mark(&self) -> u64 {
-        self.slot as u64 + 1
-    }
-
     /// Undoes every change made since the savepoint, which stays valid; later savepoints do not.
     pub fn rollback_to(&self, savepoint: Savepoint) -> Result<()> {
-        if savepoint.transaction != self.mark() {
-            return Err(Error::misuse("the savepoint belongs to another transaction"));
-        }
         let state = &mut *self.state.borrow_mut();
-        let Some(writer) = state.writer.clone() else { return Ok(()) };
-        if savepoint.entries > writer.entries() {
+        let Some(at) = state.savepoints.iter().position(|&id| id == savepoint.id) else {
             return Err(Error::misuse(
-                "the savepoint was undone by rolling back to an earlier one",
+                "the savepoint is of another transaction, or was undone by rolling back to an earlier one",
             ));
-        }
+        };
+        state.savepoints.truncate(at + 1);
+        let Some(writer) = state.writer.clone() else { return Ok(()) };
         let compensate = state.pieces != savepoint.pieces;
         if !compensate {
             state.redo.truncate(savepoint.redo);

@@ -124,7 +124,7 @@ impl Snapshots {
     /// Transactions open now, and since when (milliseconds of the world's clock) the oldest of them is.
     pub fn census(&self) -> (usize, Option<u64>) {
         let used = self.used.load(Ordering::SeqCst);
-        let open = self.slots[..used].iter().filter(|s| s.snapshot.load(Ordering::Relaxed) != FREE);
+        let open = self.slots[..used].iter().filter(|s| s.snapshot.load(Ordering::SeqCst) != FREE);
         let since = open.clone().map(|s| s.since_ms.load(Ordering::Relaxed)).min();
         (open.count(), since)
     }

@@ -54,17 +54,27 @@ pub trait File: Send + Sync {
     /// Makes the file at least `length` bytes long with room on the device for all of it, so that later writes within
     /// do not fail for want of room. What is new reads as zeros.
     fn allocate(&self, length: u64) -> io::Result<()> {
-        let zeros = vec![0; 1 << 20];
-        let mut at = self.length()?;
-        while at < length {
-            let part = zeros.len().min(usize::try_from(length - at).unwrap_or(usize::MAX));
-            self.write_at(&zeros[..part], at)?;
-            at += part as u64;
-        }
-        Ok(())
+        let start = self.length()?;
+        fill_with_zeros(start, length, |zeros, at| self.write_at(zeros, at))
     }
     /// Takes the file's exclusive lock; false when another opener holds it.
     fn try_lock(&self) -> io::Result<bool>;
+}
+
+/// Grows a file from `start` to `length` bytes by writing zeros.
+fn fill_with_zeros(
+    start: u64,
+    length: u64,
+    write: impl Fn(&[u8], u64) -> io::Result<()>,
+) -> io::Result<()> {
+    let zeros = vec![0; 1 << 20];
+    let mut at = start;
+    while at < length {
+        let part = zeros.len().min(usize::try_from(length - at).unwrap_or(usize::MAX));
+        write(&zeros[..part], at)?;
+        at += part as u64;
+    }
+    Ok(())
 }
 
 /// A place to wait for something that another thread makes true.

@@ -65,7 +65,14 @@ impl File for RealFile {
 
     fn allocate(&self, length: u64) -> io::Result<()> {
         use rustix::fs::{FallocateFlags, fallocate};
-        Ok(fallocate(&self.0, FallocateFlags::empty(), 0, length)?)
+        match fallocate(&self.0, FallocateFlags::empty(), 0, length) {
+            Ok(()) => Ok(()),
+            // Not every file system can set room aside: writing zeros does the same.
+            Err(rustix::io::Errno::OPNOTSUPP) => {
+                super::fill_with_zeros(self.length()?, length, |zeros, at| self.write_at(zeros, at))
+            }
+            Err(errno) => Err(errno.into()),
+        }
     }
 
     fn try_lock(&self) -> io::Result<bool> {

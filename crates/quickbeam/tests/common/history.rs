@@ -67,7 +67,10 @@ pub fn check(history: &[Record], isolation: Isolation) -> Result<(), String> {
                 return show(format!("key {key}: dirty read of {version} (G1a)"), &[maker, at]);
             }
             if made.writes.get(&key).is_none_or(|&(last, _)| last != version) {
-                return show(format!("key {key}: intermediate read of {version} (G1b)"), &[maker, at]);
+                return show(
+                    format!("key {key}: intermediate read of {version} (G1b)"),
+                    &[maker, at],
+                );
             }
         }
     }
@@ -77,19 +80,24 @@ pub fn check(history: &[Record], isolation: Isolation) -> Result<(), String> {
             for (&key, &(_, after)) in &record.writes {
                 let Some(after) = after else { continue };
                 if let Some(other) = followers.insert((key, after), at) {
-                    return show(format!("key {key}: lost update of version {after}"), &[other, at]);
+                    return show(
+                        format!("key {key}: lost update of version {after}"),
+                        &[other, at],
+                    );
                 }
             }
         }
     }
     let (depends, anti) = edges(history, &makers, &followers);
     let graph = match isolation {
-        Isolation::Serializable => {
-            depends.into_iter().zip(anti).map(|(mut to, more)| {
+        Isolation::Serializable => depends
+            .into_iter()
+            .zip(anti)
+            .map(|(mut to, more)| {
                 to.extend(more);
                 to
-            }).collect()
-        }
+            })
+            .collect(),
         Isolation::Snapshot => followed_by_one(&depends, &anti),
         Isolation::ReadCommitted => depends,
     };
@@ -108,7 +116,9 @@ fn edges(
     let mut depends = vec![Vec::new(); history.len()];
     let mut anti = vec![Vec::new(); history.len()];
     for (at, record) in history.iter().enumerate().filter(|(_, record)| record.committed) {
-        for (other, _) in history.iter().enumerate().filter(|(_, o)| o.committed && record.ended < o.begun) {
+        for (other, _) in
+            history.iter().enumerate().filter(|(_, o)| o.committed && record.ended < o.begun)
+        {
             depends[at].push((other, vec![Why::Time]));
         }
         for &(key, version) in &record.reads {
@@ -205,7 +215,8 @@ mod tests {
         assert!(check(&skew, Isolation::Snapshot).is_ok());
         assert!(check(&skew, Isolation::Serializable).unwrap_err().contains("cycle"));
 
-        let lost = [record(1, &[(0, 0)], &[(0, 5, Some(0))]), record(2, &[(0, 0)], &[(0, 6, Some(0))])];
+        let lost =
+            [record(1, &[(0, 0)], &[(0, 5, Some(0))]), record(2, &[(0, 0)], &[(0, 6, Some(0))])];
         assert!(check(&lost, Isolation::Snapshot).unwrap_err().contains("lost update"));
         assert!(check(&lost, Isolation::ReadCommitted).is_ok());
 

@@ -11,7 +11,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use quickbeam::world::{MemoryWorld, OpenMode, World};
-use quickbeam::{Database, Durability, Environment, LOCK_FILE, LOG_DIRECTORY, Options, Transaction};
+use quickbeam::{
+    Database, Durability, Environment, LOCK_FILE, LOG_DIRECTORY, Options, Transaction,
+};
 
 /// Records of one database.
 pub type Records = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -92,6 +94,29 @@ pub fn contents(environment: &Environment) -> quickbeam::Result<BTreeMap<String,
         all.insert(name, records(&database, &transaction)?);
     }
     Ok(all)
+}
+
+/// Fails with the first difference; values may be too long to print.
+#[track_caller]
+pub fn assert_same(found: &Records, expected: &Records, what: &str) {
+    if found == expected {
+        return;
+    }
+    let differs = |key: &&Vec<u8>| found.get(*key) != expected.get(*key);
+    let key = found.keys().chain(expected.keys()).filter(differs).min().unwrap();
+    let show = |records: &Records| {
+        records
+            .get(key)
+            .map(|value| format!("{} bytes {:?}", value.len(), &value[..value.len().min(20)]))
+    };
+    panic!(
+        "{what}: {} records, expected {}; the first difference is at {:?}: {:?}, expected {:?}",
+        found.len(),
+        expected.len(),
+        String::from_utf8_lossy(key),
+        show(found),
+        show(expected)
+    );
 }
 
 /// The environment must have nothing to complain about.

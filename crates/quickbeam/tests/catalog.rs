@@ -1,0 +1,502 @@
+//! Named databases: made, renamed, emptied and dropped in transactions, beside others that use them, and across
+//! crashes. A crash is a copy of the files while the environment is open.
+
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use common::{Random, Records, contents, files_of, open_files, place, small_options};
+use quickbeam::world::MemoryWorld;
+use quickbeam::{
+    Database, Environment, Error, Isolation, Options, Result, Savepoint, Transaction,
+    TransactionOptions,
+};
+
+fn options() -> Options {
+    small_options()
+}
+
+fn environment() -> (Arc<MemoryWorld>, Environment) {
+    let world = Arc::new(MemoryWorld::new());
+    let environment = Environment::open_in(world.clone(), Some(place()), options()).unwrap();
+    (world, environment)
+}
+
+fn begin(environment: &Environment, isolation: Isolation) -> Transaction {
+    let isolation = Some(isolation);
+    environment.begin_with(TransactionOptions { isolation, ..Default::default() }).unwrap()
+}
+
+fn fill(environment: &Environment, database: &Database, records: usize, length: usize) {
+    let fill = |transaction: &Transaction| {
+        (0..records).try_for_each(|n| {
+            database.put(transaction, format!("{n:06}").as_bytes(), &vec![n as u8; length])
+        })
+    };
+    environment.transact(fill).unwrap();
+}
+
+fn names(environment: &Environment) -> Vec<String> {
+    environment.databases().unwrap()
+}
+
+#[test]
+fn each_call_does_what_it_says() {
+    let (_, environment) = environment();
+    let a = environment.create_database("a").unwrap();
+    assert_eq!(a.name(), "a");
+    assert!(matches!(environment.create_database("a"), Err(Error::DatabaseExists { .. })));
+    assert!(matches!(environment.open_database("b"), Err(Error::NoSuchDatabase { .. })));
+    assert!(matches!(environment.drop_database("b"), Err(Error::NoSuchDatabase { .. })));
+    assert!(matches!(environment.empty_database("b"), Err(Error::NoSuchDatabase { .. })));
+    assert!(matches!(environment.rename_database("b", "c"), Err(Error::NoSuchDatabase { .. })));
+    environment.open_or_create_database("b").unwrap();
+    environment.open_or_create_database("b").unwrap();
+    assert!(matches!(environment.rename_database("a", "b"), Err(Error::DatabaseExists { .. })));
+    assert!(matches!(environment.rename_database("a", "a"), Err(Error::DatabaseExists { .. })));
+    fill(&environment, &a, 10, 10);
+    environment.rename_database("a", "c").unwrap();
+    assert_eq!(names(&environment), ["b", "c"]);
+    let c = environment.open_database("c").unwrap();
+    let reader = environment.begin_read().unwrap();
+    assert_eq!(common::records(&c, &reader).unwrap().len(), 10);
+    assert!(
+        matches!(a.get(&reader, b"x"), Err(Error::NoSuchDatabase { .. })),
+        "it has another name"
+    );
+    drop(reader);
+    environment.empty_database("c").unwrap();
+    let reader = environment.begin_read().unwrap();
+    assert!(common::records(&c, &reader).unwrap().is_empty(), "the handle means the emptied one");
+    drop(reader);
+    environment.drop_database("c").unwrap();
+    assert_eq!(names(&environment), ["b"]);
+    let again = environment.create_database("c").unwrap();
+    fill(&environment, &again, 1, 1);
+    let reader = environment.begin_read().unwrap();
+    assert_eq!(common::records(&c, &reader).unwrap().len(), 1, "a handle goes by its name");
+    drop(reader);
+    common::assert_sound(&environment);
+}
+
+#[test]
+fn names_are_whatever_fits_and_come_in_order() {
+    let (world, environment) = environment();
+    let longest = "é".repeat(127);
+    for name in ["z", " ", "a/b", "\0", longest.as_str(), "ö"] {
+        environment.create_database(name).unwrap();
+    }
+    let mut expected = ["z", " ", "a/b", "\0", longest.as_str(), "ö"];
+    expected.sort_unstable();
+    assert_eq!(names(&environment), expected);
+    let copy = open_files(&files_of(&*world, place()), &options()).unwrap();
+    assert_eq!(names(&copy), expected);
+}
+
+#[test]
+fn changes_are_seen_inside_at_once_and_outside_after_commit() {
+    for commits in [true, false] {
+        let (_, environment) = environment();
+        for name in ["dropped", "emptied", "renamed"] {
+            let database = environment.create_database(name).unwrap();
+            fill(&environment, &database, 3, 10);
+        }
+        let before = contents(&environment).unwrap();
+        let transaction = environment.begin().unwrap();
+        let made = transaction.create_database("made").unwrap();
+        made.put(&transaction, b"key", b"value").unwrap();
+        transaction.drop_database("dropped").unwrap();
+        transaction.empty_database("emptied").unwrap();
+        transaction.rename_database("renamed", "other").unwrap();
+        assert_eq!(transaction.databases().unwrap(), ["emptied", "made", "other"]);
+        assert!(matches!(transaction.open_database("dropped"), Err(Error::NoSuchDatabase { .. })));
+        let emptied = transaction.open_database("emptied").unwrap();
+        assert_eq!(emptied.get(&transaction, b"000001").unwrap(), None);
+        emptied.put(&transaction, b"new", b"").unwrap();
+        let other = transaction.open_database("other").unwrap();
+        assert!(other.exists(&transaction, b"000001").unwrap());
+        assert_eq!(contents(&environment).unwrap(), before, "others see nothing of it");
+        assert!(environment.open_database("made").is_err());
+        if commits {
+            transaction.commit().unwrap();
+            let after = contents(&environment).unwrap();
+            assert_eq!(after.keys().collect::<Vec<_>>(), ["emptied", "made", "other"]);
+            assert_eq!(after["emptied"].keys().collect::<Vec<_>>(), [b"new"]);
+            assert_eq!(after["made"].len(), 1);
+            assert_eq!(after["other"], before["renamed"]);
+            let reader = environment.begin_read().unwrap();
+            assert!(made.exists(&reader, b"key").unwrap(), "a handle made inside goes on");
+        } else {
+            transaction.abort().unwrap();
+            assert_eq!(contents(&environment).unwrap(), before);
+            let reader = environment.begin_read().unwrap();
+            assert!(matches!(made.get(&reader, b"key"), Err(Error::NoSuchDatabase { .. })));
+        }
+        common::assert_sound(&environment);
+    }
+}
+
+#[test]
+fn rolling_back_to_a_savepoint_undoes_changes_of_the_catalog() {
+    for commits in [true, false] {
+        let (world, environment) = environment();
+        let kept = environment.create_database("kept").unwrap();
+        fill(&environment, &kept, 5, 2000);
+        let transaction = environment.begin().unwrap();
+        let early = transaction.create_database("early").unwrap();
+        early.put(&transaction, b"1", b"before").unwrap();
+        let savepoint = transaction.savepoint().unwrap();
+        early.put(&transaction, b"1", b"after").unwrap();
+        early.put(&transaction, b"2", &[1; 9000]).unwrap();
+        let late = transaction.create_database("late").unwrap();
+        late.put(&transaction, b"1", &[2; 9000]).unwrap();
+        transaction.drop_database("kept").unwrap();
+        transaction.rename_database("early", "kept").unwrap();
+        transaction.rollback_to(savepoint).unwrap();
+        assert_eq!(transaction.databases().unwrap(), ["early", "kept"]);
+        assert_eq!(early.get(&transaction, b"1").unwrap().unwrap(), b"before");
+        assert!(!early.exists(&transaction, b"2").unwrap());
+        assert!(kept.exists(&transaction, b"000001").unwrap());
+        assert!(matches!(late.get(&transaction, b"1"), Err(Error::NoSuchDatabase { .. })));
+        kept.put(&transaction, b"new", b"").unwrap();
+        transaction.create_database("late").unwrap();
+        if commits { transaction.commit() } else { transaction.abort() }.unwrap();
+        common::assert_sound(&environment);
+        let all = contents(&environment).unwrap();
+        let expected: &[&str] = if commits { &["early", "kept", "late"] } else { &["kept"] };
+        assert!(all.keys().eq(expected));
+        assert_eq!(all["kept"].len(), if commits { 6 } else { 5 });
+        let copy = open_files(&files_of(&*world, place()), &options()).unwrap();
+        assert_eq!(contents(&copy).unwrap(), all);
+        common::assert_sound(&copy);
+    }
+}
+
+#[test]
+fn of_two_transactions_that_change_one_name_the_second_fails() {
+    let (_, environment) = environment();
+    environment.create_database("a").unwrap();
+    type Change = fn(&Transaction) -> Result<()>;
+    let changes: [Change; 3] = [
+        |transaction| transaction.drop_database("a"),
+        |transaction| transaction.rename_database("a", "b"),
+        |transaction| transaction.empty_database("a"),
+    ];
+    for change in changes {
+        let late = environment.begin().unwrap();
+        environment.empty_database("a").unwrap();
+        let refused = change(&late);
+        assert!(matches!(refused, Err(Error::WriteConflict)), "{refused:?}");
+    }
+    let one = environment.begin().unwrap();
+    environment.create_database("new").unwrap();
+    assert!(matches!(one.create_database("new"), Err(Error::WriteConflict)));
+}
+
+#[test]
+fn a_writer_fails_when_its_database_is_dropped_or_emptied_meanwhile() {
+    for isolation in [Isolation::Serializable, Isolation::Snapshot, Isolation::ReadCommitted] {
+        for drop_it in [true, false] {
+            let (world, environment) = environment();
+            let database = environment.create_database("a").unwrap();
+            fill(&environment, &database, 3, 10);
+            let writer = begin(&environment, isolation);
+            database.put(&writer, b"late", &[3; 9000]).unwrap();
+            if drop_it { environment.drop_database("a") } else { environment.empty_database("a") }
+                .unwrap();
+            let refused = writer.commit();
+            let clear = match isolation {
+                Isolation::ReadCommitted => matches!(refused, Err(Error::NoSuchDatabase { .. })),
+                _ => matches!(refused, Err(Error::SerializationFailure)),
+            };
+            assert!(clear, "{isolation:?}: {refused:?}");
+            let all = contents(&environment).unwrap();
+            assert_eq!(all.get("a").cloned(), (!drop_it).then(Records::new));
+            common::assert_sound(&environment);
+            let copy = open_files(&files_of(&*world, place()), &options()).unwrap();
+            assert_eq!(contents(&copy).unwrap(), all);
+        }
+    }
+}
+
+/// A transaction that read a database through a handle has read that the name means it.
+#[test]
+fn dropping_and_renaming_are_serializable_with_use() {
+    for rename in [true, false] {
+        let (_, environment) = environment();
+        let a = environment.create_database("a").unwrap();
+        let b = environment.create_database("b").unwrap();
+        fill(&environment, &a, 3, 10);
+        let user = begin(&environment, Isolation::Serializable);
+        assert!(a.exists(&user, b"000001").unwrap());
+        b.put(&user, b"result", b"a is there").unwrap();
+        let changer = begin(&environment, Isolation::Serializable);
+        assert!(!b.exists(&changer, b"result").unwrap());
+        if rename { changer.rename_database("a", "c") } else { changer.drop_database("a") }
+            .unwrap();
+        let results = [changer.commit(), user.commit()];
+        // Neither saw what the other did: they did not run one after the other.
+        let [Ok(()), Err(Error::SerializationFailure)] = results else {
+            panic!("rename {rename}: {results:?}");
+        };
+    }
+}
+
+#[test]
+fn a_snapshot_goes_on_reading_what_was_dropped() {
+    let (_, environment) = environment();
+    let database = environment.create_database("a").unwrap();
+    fill(&environment, &database, 300, 300);
+    let reader = environment.begin_read().unwrap();
+    let before = common::records(&database, &reader).unwrap();
+    let mut cursor = database.cursor(&reader).unwrap();
+    assert!(cursor.first().unwrap());
+    environment.drop_database("a").unwrap();
+    let other = environment.create_database("a").unwrap();
+    fill(&environment, &other, 100, 1000);
+    environment.checkpoint().unwrap();
+    let mut count = 1;
+    while cursor.next().unwrap() {
+        count += 1;
+    }
+    assert_eq!(count, 300);
+    assert_eq!(common::records(&database, &reader).unwrap(), before);
+    assert_eq!(reader.databases().unwrap(), ["a"]);
+    drop(cursor);
+    drop(reader);
+    common::assert_sound(&environment);
+}
+
+/// Each call of a read committed transaction sees the names as they are then; nothing freed is ever touched.
+#[test]
+fn read_committed_does_not_use_what_was_dropped_and_freed() {
+    for write in [true, false] {
+        let (_, environment) = environment();
+        let old = environment.create_database("old").unwrap();
+        fill(&environment, &old, 3, 10);
+        let transaction = begin(&environment, Isolation::ReadCommitted);
+        assert!(old.exists(&transaction, b"000001").unwrap());
+        let mut cursor = old.cursor(&transaction).unwrap();
+        assert!(cursor.first().unwrap());
+        environment.drop_database("old").unwrap();
+        // One more call, and the transaction's snapshot no longer holds the tree.
+        let _ = old.exists(&transaction, b"000001");
+        environment.checkpoint().unwrap();
+        let new = environment.create_database("new").unwrap();
+        fill(&environment, &new, 3, 20);
+        let expected = contents(&environment).unwrap();
+        let found = old.get(&transaction, b"000001");
+        assert!(matches!(found, Err(Error::NoSuchDatabase { .. })), "{found:?}");
+        let moved = cursor.next();
+        assert!(!matches!(moved, Ok(true) | Err(Error::Corruption { .. })), "{moved:?}");
+        if write {
+            let refused = old.put(&transaction, b"wrong", b"");
+            assert!(matches!(refused, Err(Error::NoSuchDatabase { .. })), "{refused:?}");
+        }
+        drop(cursor);
+        drop(transaction);
+        assert_eq!(contents(&environment).unwrap(), expected);
+        common::assert_sound(&environment);
+    }
+}
+
+/// One transaction after the other empties the database and puts one record in it: every snapshot has exactly one.
+#[test]
+fn handles_and_snapshots_agree_while_a_database_is_emptied() {
+    let (_, environment) = environment();
+    let database = environment.create_database("a").unwrap();
+    fill(&environment, &database, 1, 8);
+    let stop = AtomicBool::new(false);
+    let renew = || {
+        for round in 0..1500u64 {
+            let renew = |transaction: &Transaction| {
+                transaction.empty_database("a")?;
+                database.put(transaction, &round.to_le_bytes(), b"only")
+            };
+            environment.transact(renew).unwrap();
+        }
+        stop.store(true, Ordering::SeqCst);
+    };
+    let read = || {
+        while !stop.load(Ordering::SeqCst) {
+            let reader = environment.begin_read().unwrap();
+            let found = common::records(&database, &reader).unwrap();
+            assert_eq!(found.len(), 1, "{found:?}");
+            let fresh = reader.open_database("a").unwrap();
+            assert_eq!(common::records(&fresh, &reader).unwrap(), found);
+        }
+    };
+    // A write that was acknowledged is there, or was removed by an emptying that came after it.
+    let write = || {
+        while !stop.load(Ordering::SeqCst) {
+            let write = |transaction: &Transaction| {
+                let only = common::records(&database, transaction)?;
+                let (key, _) = only.first_key_value().unwrap();
+                database.put(transaction, key, b"changed")
+            };
+            match environment.transact(write) {
+                Ok(()) => {}
+                Err(error) => assert!(error.is_retryable(), "{error}"),
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(renew);
+        scope.spawn(read);
+        scope.spawn(read);
+        scope.spawn(write);
+    });
+    common::assert_sound(&environment);
+}
+
+#[test]
+fn space_of_dropped_and_emptied_databases_is_used_again() {
+    let (_, environment) = environment();
+    let mut after_first = 0;
+    for cycle in 0..12 {
+        let database = environment.open_or_create_database("a").unwrap();
+        fill(&environment, &database, 400, 500);
+        fill(&environment, &database, 8, 30_000);
+        match cycle % 3 {
+            0 => environment.drop_database("a").unwrap(),
+            1 => environment.empty_database("a").unwrap(),
+            _ => {
+                let all = |transaction: &Transaction| {
+                    let mut cursor = database.cursor(transaction)?;
+                    while cursor.first()? {
+                        cursor.delete()?;
+                    }
+                    Ok(())
+                };
+                environment.transact(all).unwrap();
+            }
+        }
+        environment.checkpoint().unwrap();
+        environment.checkpoint().unwrap();
+        let statistics = environment.statistics();
+        if cycle < 3 {
+            after_first = after_first.max(statistics.data_file_bytes);
+        }
+        assert!(
+            statistics.data_file_bytes <= after_first,
+            "cycle {cycle}: {} bytes, {after_first} before",
+            statistics.data_file_bytes
+        );
+        assert!(
+            statistics.data_used_bytes < 200_000,
+            "{} bytes in use",
+            statistics.data_used_bytes
+        );
+    }
+    common::assert_sound(&environment);
+}
+
+type All = BTreeMap<String, Records>;
+
+/// One random change of the catalog or of a record, made in the model as well.
+fn change(random: &mut Random, transaction: &Transaction, all: &mut All) -> Result<()> {
+    let name = |random: &mut Random| format!("database {}", random.below(5));
+    let (one, other) = (name(random), name(random));
+    let known = all.contains_key(&one);
+    match random.below(12) {
+        0..2 => {
+            let made = transaction.create_database(&one);
+            assert_eq!(made.is_ok(), !known);
+            all.entry(one).or_default();
+        }
+        2 => {
+            assert_eq!(transaction.drop_database(&one).is_ok(), known);
+            all.remove(&one);
+        }
+        3 => {
+            let renamed = transaction.rename_database(&one, &other);
+            assert_eq!(renamed.is_ok(), known && !all.contains_key(&other), "{renamed:?}");
+            if renamed.is_ok() {
+                let records = all.remove(&one).unwrap();
+                all.insert(other, records);
+            }
+        }
+        4 => {
+            assert_eq!(transaction.empty_database(&one).is_ok(), known);
+            all.entry(one).and_modify(Records::clear);
+        }
+        _ => {
+            let Ok(database) = transaction.open_database(&one) else {
+                assert!(!known);
+                return Ok(());
+            };
+            let key = vec![random.below(30) as u8; 1 + random.below(40)];
+            let value = vec![random.next() as u8; [10, 200, 5000][random.below(3)]];
+            database.put(transaction, &key, &value)?;
+            all.get_mut(&one).unwrap().insert(key, value);
+        }
+    }
+    Ok(())
+}
+
+/// Random changes in random transactions; a copy of the files at any commit, opened, is what was committed.
+#[test]
+fn random_changes_survive_crashes_and_reopening() {
+    let first = common::first_seed();
+    println!("first seed {first}");
+    for seed in first..first + 25 {
+        let mut random = Random::new(seed);
+        let (mut world, mut environment) = environment();
+        let mut committed = All::new();
+        for _ in 0..40 {
+            let transaction = environment.begin().unwrap();
+            let mut all = committed.clone();
+            let mut saved: Option<(Savepoint, All)> = None;
+            for _ in 0..random.below(12) {
+                if random.chance(10) {
+                    saved = Some((transaction.savepoint().unwrap(), all.clone()));
+                } else if random.chance(10) && saved.is_some() {
+                    let (savepoint, then) = saved.clone().unwrap();
+                    transaction.rollback_to(savepoint).unwrap();
+                    all = then;
+                } else {
+                    change(&mut random, &transaction, &mut all).unwrap();
+                }
+            }
+            if random.chance(80) {
+                transaction.commit().unwrap();
+                committed = all;
+            } else {
+                transaction.abort().unwrap();
+            }
+            assert_eq!(contents(&environment).unwrap(), committed, "seed {seed}");
+            match random.below(10) {
+                0 => environment.checkpoint().unwrap(),
+                1 => {
+                    environment.close().unwrap();
+                    environment =
+                        Environment::open_in(world.clone(), Some(place()), options()).unwrap();
+                }
+                2..5 => {
+                    // A transaction that never ends, and the crash.
+                    let open = environment.begin().unwrap();
+                    let mut lost = committed.clone();
+                    for _ in 0..4 {
+                        change(&mut random, &open, &mut lost).unwrap();
+                    }
+                    if random.chance(50) {
+                        environment.checkpoint().unwrap();
+                    }
+                    let files = files_of(&*world, place());
+                    drop(open);
+                    world = common::world_with(&files, place());
+                    environment =
+                        Environment::open_in(world.clone(), Some(place()), options()).unwrap();
+                }
+                _ => {}
+            }
+            let report = environment.verify().unwrap();
+            assert_eq!(report.complaints, Vec::<String>::new(), "seed {seed}");
+            assert_eq!(report.databases, committed.len(), "seed {seed}");
+        }
+    }
+}

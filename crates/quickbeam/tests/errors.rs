@@ -1,0 +1,516 @@
+//! Mistakes of the caller and places that are no environment: each a clear error of its own kind, nothing changed.
+//! Devices that are full or fail are in `devices.rs`.
+
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
+
+mod common;
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+
+use common::faulty::{Call, FaultyWorld};
+use common::{assert_same, contents, records, small_options};
+use quickbeam::world::{MemoryWorld, OpenMode, RealWorld};
+use quickbeam::{
+    DATA_FILE, DataStore, Database, Durability, Environment, Error, LOCK_FILE, LOG_DIRECTORY,
+    Options, Result, TransactionOptions,
+};
+
+/// Set in a process that was started to open the directory it names.
+const OPENER: &str = "QUICKBEAM_TEST_OPENER";
+
+fn memory() -> (Environment, Database) {
+    let environment = Environment::memory(small_options()).unwrap();
+    let database = environment.create_database("data").unwrap();
+    (environment, database)
+}
+
+fn refused<T>(result: Result<T>) -> Error {
+    match result {
+        Ok(_) => panic!("it was accepted"),
+        Err(error) => {
+            let text = error.to_string();
+            assert!(text.len() > 10 && !error.is_retryable(), "{text}");
+            error
+        }
+    }
+}
+
+#[track_caller]
+fn assert_misuse<T>(result: Result<T>, word: &str) {
+    let error = refused(result);
+    let text = error.to_string();
+    assert!(matches!(error, Error::Misuse { .. }), "{error:?}");
+    assert!(text.contains(word), "{text:?} does not say {word:?}");
+}
+
+#[test]
+fn a_second_opener_is_told() {
+    let directory = tempfile::tempdir().unwrap();
+    let environment = Environment::open(directory.path(), small_options()).unwrap();
+    let database = environment.create_database("data").unwrap();
+    environment.transact(|t| database.put(t, b"key", b"value")).unwrap();
+    for _ in 0..2 {
+        let error = refused(Environment::open(directory.path(), small_options()));
+        assert!(matches!(&error, Error::Locked { path } if path == directory.path()), "{error}");
+    }
+    assert_eq!(open_in_another_process(directory.path()), "locked");
+    // Refusing changed nothing; once it is closed the next one may come.
+    environment.transact(|t| database.put(t, b"key", b"again")).unwrap();
+    let handle = environment.clone();
+    environment.close().unwrap();
+    assert_eq!(open_in_another_process(directory.path()), "opened");
+    let again = Environment::open(directory.path(), small_options()).unwrap();
+    assert_eq!(contents(&again).unwrap()["data"][&b"key"[..]], b"again");
+    drop(handle);
+    assert_eq!(open_in_another_process(directory.path()), "locked", "the old handle holds no lock");
+}
+
+fn open_in_another_process(directory: &Path) -> String {
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["another_process_opens", "--exact", "--nocapture", "--test-threads=1"])
+        .env(OPENER, directory)
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let said = text.lines().find_map(|line| line.split_once("the opener says: "));
+    said.unwrap_or_else(|| panic!("{text}")).1.to_owned()
+}
+
+/// Not a test by itself: what the process does that `open_in_another_process` starts.
+#[test]
+fn another_process_opens() {
+    let Some(directory) = std::env::var_os(OPENER) else { return };
+    match Environment::open(directory, small_options()) {
+        Ok(_) => println!("the opener says: opened"),
+        Err(Error::Locked { .. }) => println!("the opener says: locked"),
+        Err(error) => println!("the opener says: {error}"),
+    }
+}
+
+/// Another opener makes the environment, and goes, after this one has seen an empty directory and before it has the lock.
+#[test]
+fn two_openers_of_an_empty_directory_do_not_overwrite_each_other() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().to_owned();
+    let world = FaultyWorld::new(Arc::new(RealWorld::new()));
+    let mut first = true;
+    let other = path.clone();
+    world.set_rule(move |call, path| {
+        if call == Call::Open(OpenMode::Create) && path.ends_with(LOCK_FILE) && first {
+            first = false;
+            let environment = Environment::open(&other, small_options()).unwrap();
+            let database = environment.create_database("data").unwrap();
+            environment.transact(|t| database.put(t, b"key", b"value")).unwrap();
+            environment.close().unwrap();
+        }
+        None
+    });
+    let environment = Environment::open_in(world, Some(&path), small_options()).unwrap();
+    let all = contents(&environment).unwrap();
+    assert_eq!(
+        all.get("data").map(|records| records.len()),
+        Some(1),
+        "what the other made is gone"
+    );
+}
+
+#[test]
+fn places_that_are_no_environment_are_left_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    let no_create = Options { create: false, ..small_options() };
+    let not = |result: Result<Environment>, path: &Path| {
+        let error = refused(result);
+        let told = matches!(&error, Error::NotAnEnvironment { path: told, .. } if told == path);
+        assert!(told, "{error:?}");
+    };
+    not(Environment::open(path, no_create.clone()), path);
+    let absent = path.join("absent");
+    not(Environment::open(&absent, no_create), &absent);
+    assert!(!absent.exists());
+    std::fs::write(path.join("letter.txt"), b"dear").unwrap();
+    not(Environment::open(path, small_options()), path);
+    let names: Vec<_> = std::fs::read_dir(path).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(names, ["letter.txt"], "nothing was made beside other files");
+
+    // A file where the directory should be, and one on the way to it.
+    let file = path.join("letter.txt");
+    for place in [file.clone(), file.join("below")] {
+        let error = refused(Environment::open(&place, small_options()));
+        assert!(matches!(error, Error::NotAnEnvironment { .. } | Error::Io { .. }), "{error:?}");
+        assert!(error.to_string().contains("letter.txt"), "{error}");
+    }
+    assert_eq!(std::fs::read(&file).unwrap(), b"dear");
+
+    // A log without its data file is not made into an empty environment.
+    let lost = path.join("lost");
+    Environment::open(&lost, small_options()).unwrap().create_database("data").unwrap();
+    std::fs::remove_file(lost.join(DATA_FILE)).unwrap();
+    not(Environment::open(&lost, small_options()), &lost);
+    assert!(std::fs::read_dir(lost.join(LOG_DIRECTORY)).unwrap().count() > 0);
+}
+
+#[test]
+fn a_data_file_that_is_none_is_refused() {
+    for bytes in [vec![], b"short".to_vec(), vec![0; 100_000], vec![0xff; 100_000]] {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join(DATA_FILE);
+        std::fs::write(&file, &bytes).unwrap();
+        let error = refused(Environment::open(directory.path(), small_options()));
+        assert!(
+            matches!(error, Error::Corruption { .. } | Error::NotAnEnvironment { .. }),
+            "{error:?}"
+        );
+        assert!(error.to_string().contains(DATA_FILE), "{error}");
+        assert!(std::fs::read(&file).unwrap() == bytes, "it was changed");
+        refused(DataStore::open(directory.path(), small_options()));
+    }
+}
+
+/// The checksum of the file format, bit by bit.
+fn crc32c(bytes: &[u8]) -> u32 {
+    !bytes.iter().fold(!0, |crc, &byte| {
+        (0..8).fold(crc ^ u32::from(byte), |crc, _| {
+            (crc >> 1) ^ (0x82f6_3b78 & (crc & 1).wrapping_neg())
+        })
+    })
+}
+
+#[test]
+fn another_version_of_the_format_is_refused_by_name() {
+    let directory = tempfile::tempdir().unwrap();
+    let environment = Environment::open(directory.path(), small_options()).unwrap();
+    environment.create_database("data").unwrap();
+    environment.close().unwrap();
+    let path = directory.path().join(DATA_FILE);
+    let good = std::fs::read(&path).unwrap();
+    let mut bytes = good.clone();
+    for slot in [0, 8192] {
+        bytes[slot + 8..slot + 12].copy_from_slice(&77u32.to_le_bytes());
+        let checksum = crc32c(&bytes[slot..slot + 124]);
+        bytes[slot + 124..slot + 128].copy_from_slice(&checksum.to_le_bytes());
+    }
+    std::fs::write(&path, &bytes).unwrap();
+    let error = refused(Environment::open(directory.path(), small_options()));
+    assert!(matches!(error, Error::FormatVersion { found: 77, supported: 1, .. }), "{error:?}");
+    assert!(std::fs::read(&path).unwrap() == bytes, "it was changed");
+    std::fs::write(&path, &good).unwrap();
+    let environment = Environment::open(directory.path(), small_options()).unwrap();
+    assert_eq!(environment.databases().unwrap(), ["data"]);
+}
+
+#[test]
+fn the_two_products_do_not_open_each_other() {
+    let directory = tempfile::tempdir().unwrap();
+    let (one, other) = (directory.path().join("one"), directory.path().join("other"));
+    Environment::open(&one, small_options()).unwrap().create_database("data").unwrap();
+    let mut store = DataStore::open(&other, small_options()).unwrap();
+    store.create_database("data").unwrap();
+    assert!(matches!(refused(DataStore::open(&other, small_options())), Error::Locked { .. }));
+    store.close().unwrap();
+    assert_misuse(DataStore::open(&one, small_options()), "Environment");
+    assert_misuse(Environment::open(&other, small_options()), "DataStore");
+    assert_eq!(Environment::open(&one, small_options()).unwrap().databases().unwrap(), ["data"]);
+    assert_eq!(DataStore::open(&other, small_options()).unwrap().databases().unwrap(), ["data"]);
+}
+
+#[test]
+fn options_that_cannot_work_are_refused() {
+    let base = small_options();
+    let cases = [
+        ("page_size", Options { page_size: 5000, ..base.clone() }),
+        ("page_size", Options { page_size: 2048, ..base.clone() }),
+        ("page_size", Options { page_size: 131_072, cache_size: 1 << 30, ..base.clone() }),
+        ("cache_size", Options { cache_size: 4096 * 10, ..base.clone() }),
+        ("log_buffer", Options { log_buffer: 10, ..base.clone() }),
+        ("log_segment_size", Options { log_segment_size: 1000, ..base.clone() }),
+        ("log_segment_size", Options { log_segment_size: (256 << 10) + 1, ..base }),
+    ];
+    for (word, options) in cases {
+        assert_misuse(Environment::memory(options.clone()), word);
+        assert_misuse(DataStore::memory(options), word);
+    }
+    assert_misuse("sink".parse::<Durability>(), "sink");
+    // The page size is the environment's; a cache too small for it is found when it is known.
+    let directory = tempfile::tempdir().unwrap();
+    let large = Options { page_size: 65536, cache_size: 64 << 20, ..small_options() };
+    Environment::open(directory.path(), large).unwrap().close().unwrap();
+    assert_misuse(Environment::open(directory.path(), small_options()), "cache_size");
+}
+
+#[test]
+fn a_durability_that_the_environment_cannot_give_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let logged = Environment::open(directory.path(), small_options()).unwrap();
+    let (unlogged, _) = memory();
+    let with =
+        |durability| TransactionOptions { durability: Some(durability), ..Default::default() };
+    assert_misuse(logged.begin_with(with(Durability::InMemory)), "durability");
+    assert_misuse(unlogged.begin_with(with(Durability::Sync)), "durability");
+    logged.begin_with(with(Durability::NoSync)).unwrap().commit().unwrap();
+    unlogged.begin_read().unwrap();
+}
+
+#[test]
+fn keys_and_values_beyond_the_limits_change_nothing() {
+    let (environment, database) = memory();
+    let mut store = DataStore::memory(small_options()).unwrap();
+    let in_store = store.create_database("data").unwrap();
+    let longest = vec![7; 1024];
+    let too_long = vec![7; 1025];
+    let transaction = environment.begin().unwrap();
+    database.put(&transaction, &longest, b"fits").unwrap();
+    database.put(&transaction, b"", b"the empty key is one").unwrap();
+    let before = records(&database, &transaction).unwrap();
+    let error = refused(database.put(&transaction, &too_long, b""));
+    assert!(matches!(error, Error::KeyTooLong { length: 1025, limit: 1024 }), "{error:?}");
+    for error in [
+        refused(database.put_if_absent(&transaction, &too_long, b"")),
+        refused(store.put(in_store, &too_long, b"")),
+    ] {
+        assert!(matches!(error, Error::KeyTooLong { .. }), "{error:?}");
+    }
+    // Looking for a key that cannot be there finds nothing; it is no mistake.
+    assert_eq!(database.get(&transaction, &too_long).unwrap(), None);
+    assert!(!database.cursor(&transaction).unwrap().seek(&too_long).unwrap());
+    // Zeroed memory that nobody touches takes no room.
+    let huge = vec![0; (4 << 30) - (64 << 10) + 1];
+    for error in [
+        refused(database.put(&transaction, b"key", &huge)),
+        refused(database.put_if_absent(&transaction, b"key", &huge)),
+        refused(store.put(in_store, b"key", &huge)),
+    ] {
+        assert!(matches!(error, Error::ValueTooLong { .. }), "{error:?}");
+    }
+    assert_same(&records(&database, &transaction).unwrap(), &before, "after the refusals");
+    transaction.commit().unwrap();
+    store.put(in_store, &longest, b"fits").unwrap();
+    assert_eq!(store.get(in_store, &longest).unwrap().unwrap(), b"fits");
+    common::assert_sound(&environment);
+}
+
+#[test]
+fn a_closed_environment_says_so() {
+    let directory = tempfile::tempdir().unwrap();
+    let environment = Environment::open(directory.path(), small_options()).unwrap();
+    let database = environment.create_database("data").unwrap();
+    let handle = environment.clone();
+    let transaction = environment.begin().unwrap();
+    database.put(&transaction, b"key", b"value").unwrap();
+    assert_misuse(environment.clone().close(), "open");
+    database.put(&transaction, b"other", b"still going").unwrap();
+    transaction.commit().unwrap();
+    environment.close().unwrap();
+    assert_misuse(handle.begin(), "closed");
+    assert_misuse(handle.begin_read(), "closed");
+    assert_misuse(handle.databases(), "closed");
+    assert_misuse(handle.create_database("more"), "closed");
+    assert_misuse(handle.checkpoint(), "closed");
+    assert_misuse(handle.verify(), "closed");
+    assert_misuse(handle.transact(|_| Ok(())), "closed");
+    let _ = handle.statistics();
+    handle.clone().close().unwrap();
+    // A handle that outlives the environment is no handle of the next one.
+    let again = Environment::open(directory.path(), small_options()).unwrap();
+    let transaction = again.begin().unwrap();
+    assert_misuse(database.get(&transaction, b"key"), "another environment");
+    let database = transaction.open_database("data").unwrap();
+    assert_eq!(records(&database, &transaction).unwrap().len(), 2);
+}
+
+#[test]
+fn handles_of_another_environment_are_refused() {
+    let (one, database) = memory();
+    let (other, _) = memory();
+    let transaction = other.begin().unwrap();
+    assert_misuse(database.get(&transaction, b"key"), "another environment");
+    assert_misuse(database.put(&transaction, b"key", b""), "another environment");
+    assert_misuse(database.delete(&transaction, b"key"), "another environment");
+    assert_misuse(database.cursor(&transaction).map(|_| ()), "another environment");
+    transaction.commit().unwrap();
+    assert!(contents(&one).unwrap()["data"].is_empty());
+    let mut stores = [(); 2].map(|()| DataStore::memory(small_options()).unwrap());
+    let handle = stores[0].create_database("data").unwrap();
+    stores[1].create_database("data").unwrap();
+    assert_misuse(stores[1].put(handle, b"key", b""), "another data store");
+    stores[0].drop_database("data").unwrap();
+    assert_misuse(stores[0].get(handle, b"key"), "dropped");
+    stores[0].create_database("data").unwrap();
+    assert_misuse(stores[0].get(handle, b"key"), "dropped");
+}
+
+#[test]
+fn a_read_only_transaction_does_not_write() {
+    let (environment, database) = memory();
+    environment.transact(|t| database.put(t, b"key", b"value")).unwrap();
+    let reader = environment.begin_read().unwrap();
+    assert_misuse(database.put(&reader, b"key", b""), "read-only");
+    assert_misuse(database.put_if_absent(&reader, b"new", b""), "read-only");
+    assert_misuse(database.delete(&reader, b"key"), "read-only");
+    assert_misuse(database.bulk_load(&reader, [(b"a", b"b")]), "read-only");
+    let mut cursor = database.cursor(&reader).unwrap();
+    assert!(cursor.first().unwrap());
+    assert_misuse(cursor.put(b""), "read-only");
+    assert_misuse(cursor.delete(), "read-only");
+    drop(cursor);
+    assert_misuse(reader.create_database("new"), "read-only");
+    assert_misuse(reader.drop_database("data"), "read-only");
+    assert_misuse(reader.empty_database("data"), "read-only");
+    assert_misuse(reader.rename_database("data", "other"), "read-only");
+    let savepoint = reader.savepoint().unwrap();
+    reader.rollback_to(savepoint).unwrap();
+    reader.commit().unwrap();
+    assert_eq!(contents(&environment).unwrap()["data"].len(), 1);
+    common::assert_sound(&environment);
+}
+
+#[test]
+fn names_that_are_none_are_refused() {
+    let (environment, _) = memory();
+    let mut store = DataStore::memory(small_options()).unwrap();
+    store.create_database("data").unwrap();
+    for name in [String::new(), "n".repeat(256)] {
+        assert_misuse(environment.create_database(&name), "255");
+        assert_misuse(environment.rename_database("data", &name), "255");
+        assert_misuse(store.create_database(&name), "255");
+        assert!(matches!(environment.open_database(&name), Err(Error::NoSuchDatabase { .. })));
+    }
+    environment.create_database(&"n".repeat(255)).unwrap();
+    assert_eq!(environment.databases().unwrap().len(), 2);
+    assert_eq!(store.databases().unwrap(), ["data"]);
+}
+
+#[test]
+fn a_bulk_load_out_of_order_is_refused_with_what_came_before_in_place() {
+    let (environment, database) = memory();
+    for wrong in [b"b", b"a"] {
+        let transaction = environment.begin().unwrap();
+        let pairs: [(&[u8], &[u8]); 4] = [(b"a", b"1"), (b"b", b"2"), (wrong, b"3"), (b"c", b"4")];
+        assert_misuse(database.bulk_load(&transaction, pairs), "record 2");
+        let found = records(&database, &transaction).unwrap();
+        assert_eq!(found.values().collect::<Vec<_>>(), [b"1", b"2"]);
+        transaction.abort().unwrap();
+    }
+    let transaction = environment.begin().unwrap();
+    let sorted = (0..5000u32).map(|n| (n.to_be_bytes(), vec![n as u8; n as usize % 100]));
+    assert_eq!(database.bulk_load(&transaction, sorted).unwrap(), 5000);
+    transaction.commit().unwrap();
+    assert_eq!(contents(&environment).unwrap()["data"].len(), 5000);
+}
+
+#[test]
+fn cursors_that_stand_nowhere_change_nothing() {
+    let (environment, database) = memory();
+    let transaction = environment.begin().unwrap();
+    let mut cursor = database.cursor(&transaction).unwrap();
+    for _ in 0..2 {
+        assert_misuse(cursor.put(b"value"), "stands on no record");
+        assert_misuse(cursor.delete(), "stands on no record");
+        assert_eq!((cursor.key(), cursor.value()), (&b""[..], &b""[..]));
+        assert!(!cursor.first().unwrap() && !cursor.last().unwrap());
+        assert!(!cursor.next().unwrap() && !cursor.prev().unwrap());
+    }
+    for key in [b"a", b"b", b"c"] {
+        database.put(&transaction, key, key).unwrap();
+    }
+    assert!(cursor.seek(b"b").unwrap());
+    assert!(cursor.delete().unwrap() && !cursor.delete().unwrap());
+    assert!(cursor.next().unwrap() && cursor.key() == b"c");
+    assert!(!cursor.next().unwrap() && cursor.key() == b"c", "it stands where it stood");
+    assert!(cursor.prev().unwrap() && cursor.key() == b"a");
+    assert!(!cursor.prev().unwrap() && cursor.key() == b"a");
+    assert!(!cursor.seek(b"d").unwrap());
+    assert_misuse(cursor.put(b"value"), "stands on no record");
+}
+
+#[test]
+fn savepoints_that_do_not_hold_are_refused() {
+    let world = Arc::new(MemoryWorld::new());
+    let environment =
+        Environment::open_in(world.clone(), Some(common::place()), small_options()).unwrap();
+    let database = environment.create_database("data").unwrap();
+    let put = |transaction: &quickbeam::Transaction, key: &[u8]| {
+        database.put(transaction, key, key).unwrap();
+    };
+    // Of a transaction open beside, and of one that has ended.
+    let (one, other) = (environment.begin().unwrap(), environment.begin().unwrap());
+    put(&one, b"one");
+    let savepoint = one.savepoint().unwrap();
+    put(&other, b"other");
+    assert_misuse(other.rollback_to(savepoint), "savepoint");
+    one.commit().unwrap();
+    other.commit().unwrap();
+    let later = environment.begin().unwrap();
+    for key in [b"later 1", b"later 2"] {
+        put(&later, key);
+    }
+    assert_misuse(later.rollback_to(savepoint), "savepoint");
+    later.commit().unwrap();
+    // Undone by going back to an earlier one; as many changes later it does not come to life again.
+    let transaction = environment.begin().unwrap();
+    put(&transaction, b"a");
+    let early = transaction.savepoint().unwrap();
+    put(&transaction, b"a much longer key");
+    put(&transaction, b"b");
+    let undone = transaction.savepoint().unwrap();
+    transaction.rollback_to(early).unwrap();
+    assert_misuse(transaction.rollback_to(undone), "savepoint");
+    for key in [b"c", b"d", b"e", b"f"] {
+        put(&transaction, key);
+    }
+    assert_misuse(transaction.rollback_to(undone), "savepoint");
+    let fresh = transaction.savepoint().unwrap();
+    put(&transaction, b"g");
+    transaction.rollback_to(fresh).unwrap();
+    transaction.rollback_to(fresh).unwrap();
+    transaction.commit().unwrap();
+    // What the log says of it is what it did.
+    let all = contents(&environment).unwrap();
+    let files = common::files_of(&*world, common::place());
+    let copy = common::open_files(&files, &small_options()).unwrap();
+    assert_eq!(contents(&copy).unwrap(), all);
+    let keys: Vec<_> = all["data"].keys().map(|key| String::from_utf8_lossy(key)).collect();
+    assert_eq!(keys, ["a", "c", "d", "e", "f", "later 1", "later 2", "one", "other"]);
+}
+
+#[test]
+fn too_many_transactions_are_a_limit() {
+    let (environment, database) = memory();
+    let mut open = Vec::new();
+    let error = loop {
+        match environment.begin() {
+            Ok(transaction) => open.push(transaction),
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error, Error::Limit { .. }), "{error:?}");
+    assert!(open.len() >= 1000, "{}", open.len());
+    open.pop();
+    let transaction = environment.begin().unwrap();
+    database.put(&transaction, b"key", b"value").unwrap();
+    transaction.commit().unwrap();
+}
+
+#[test]
+fn an_error_in_transact_aborts_and_only_retryable_ones_try_again() {
+    let (environment, database) = memory();
+    let tries = Mutex::new(0);
+    let result: Result<()> = environment.transact(|transaction| {
+        *tries.lock().unwrap() += 1;
+        database.put(transaction, b"key", b"value")?;
+        Err(Error::Misuse { what: "it is enough".into() })
+    });
+    assert_misuse(result, "enough");
+    assert_eq!(*tries.lock().unwrap(), 1);
+    let result = environment.transact(|transaction| {
+        *tries.lock().unwrap() += 1;
+        database.put(transaction, b"other", b"value")?;
+        if *tries.lock().unwrap() < 5 { Err(Error::WriteConflict) } else { Ok("done") }
+    });
+    assert_eq!(result.unwrap(), "done");
+    let keys: Vec<_> = contents(&environment).unwrap()["data"].keys().cloned().collect();
+    assert_eq!(keys, [b"other"]);
+    assert_eq!(environment.statistics().open_transactions, 0);
+}

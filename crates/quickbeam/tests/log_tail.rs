@@ -1,0 +1,486 @@
+//! The end of the log: cut, zeroed, damaged, missing. What recovery makes of it must be the state after one of the
+//! commits, the last one that is whole; damage before commits that were durable must be refused, not cut off (LOG-4).
+//!
+//! Everything happens to copies in memory, so that each byte can have its turn.
+
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
+
+mod common;
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use common::faulty::FaultyWorld;
+use common::{
+    Files, Random, Records, contents, files_of, open_files, place, small_options, world_with,
+};
+use quickbeam::world::MemoryWorld;
+use quickbeam::{Durability, Environment, Error, LOG_DIRECTORY, Options, Result};
+
+/// Bytes before a segment's first record, and in a record's header; `docs/format.md`.
+const SEGMENT_HEADER: usize = 4096;
+const HEADER: usize = 48;
+const COMMIT: u8 = 1;
+const PIECE: u8 = 2;
+const SKIP: u8 = 3;
+
+fn number(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(*bytes[at..].first_chunk().unwrap())
+}
+
+/// A record of a segment: its bytes without padding, its kind.
+#[derive(Clone, Debug)]
+struct Found {
+    range: Range<usize>,
+    kind: u8,
+}
+
+/// The records of a segment, in order.
+fn records_in(segment: &[u8]) -> Vec<Found> {
+    let mut found = Vec::new();
+    let mut at = SEGMENT_HEADER;
+    // A segment made ready and not yet written to has zeros here.
+    let Some(first) = number(segment, SEGMENT_HEADER + 16).checked_sub(SEGMENT_HEADER as u64)
+    else {
+        return found;
+    };
+    while at + HEADER <= segment.len() && number(segment, at + 16) == first + at as u64 {
+        let kind = segment[at + 4];
+        let length = u32::from_le_bytes(*segment[at + 8..].first_chunk().unwrap()) as usize;
+        if kind == SKIP {
+            found.push(Found { range: at..at + HEADER, kind });
+            break;
+        }
+        assert!([COMMIT, PIECE].contains(&kind), "an unknown kind of record");
+        found.push(Found { range: at..at + HEADER + length, kind });
+        at = (at + HEADER + length).next_multiple_of(8);
+    }
+    found
+}
+
+/// An environment copied while it was open, and what it held after each commit.
+struct Scene {
+    files: Files,
+    options: Options,
+    /// States, the first one after the last checkpoint, then one after each commit.
+    states: Vec<Records>,
+}
+
+impl Scene {
+    fn new(commits: usize, durability: Durability, seed: u64) -> Scene {
+        let options = Options { durability, ..small_options() };
+        let world = Arc::new(MemoryWorld::new());
+        let environment =
+            Environment::open_in(world.clone(), Some(place()), options.clone()).unwrap();
+        let database = environment.create_database("data").unwrap();
+        environment.checkpoint().unwrap();
+        let mut random = Random::new(seed);
+        let mut states = vec![Records::new()];
+        for commit in 0..commits {
+            let mut state = states.last().unwrap().clone();
+            let transaction = environment.begin().unwrap();
+            for _ in 0..1 + random.below(2) {
+                let key = format!("{}", random.below(6)).into_bytes();
+                let value = vec![commit as u8; random.below(40)];
+                database.put(&transaction, &key, &value).unwrap();
+                state.insert(key, value);
+            }
+            transaction.commit().unwrap();
+            states.push(state);
+        }
+        if durability == Durability::NoSync {
+            // Appended one after the other and written together: none of them knows another one durable.
+            environment.transact(|t| database.put(t, b"last", b"")).unwrap();
+            let mut state = states.last().unwrap().clone();
+            state.insert(b"last".to_vec(), Vec::new());
+            states.push(state);
+            std::thread::sleep(std::time::Duration::from_millis(300));
+        }
+        let files = files_of(&*world, place());
+        Scene { files, options, states }
+    }
+
+    /// The one segment that has the records, and they.
+    fn log(&self) -> (PathBuf, &[u8], Vec<Found>) {
+        let mut logs = self.files.iter().filter(|(path, bytes)| {
+            path.starts_with(LOG_DIRECTORY) && !records_in(bytes).is_empty()
+        });
+        let (path, bytes) = logs.next().expect("a segment with records");
+        assert!(logs.next().is_none());
+        let mut found = records_in(bytes);
+        // Those before the checkpoint are not read.
+        let old = found.len() + 1 - self.states.len();
+        found.drain(..old);
+        (path.clone(), bytes, found)
+    }
+
+    /// Opens the files with that segment instead.
+    fn open_with(&self, path: &Path, segment: Vec<u8>) -> Result<Environment> {
+        let mut files = self.files.clone();
+        files.insert(path.to_owned(), segment);
+        open_files(&files, &self.options)
+    }
+
+    fn expect(&self, opened: Result<Environment>, state: usize, what: &str) {
+        let environment = opened.unwrap_or_else(|error| panic!("{what}: {error}"));
+        let all = contents(&environment).unwrap();
+        common::assert_same(&all["data"], &self.states[state], what);
+        common::assert_sound(&environment);
+        // It must be possible to go on, and to find that again.
+        let database = environment.open_database("data").unwrap();
+        environment.transact(|t| database.put(t, b"afterwards", b"")).unwrap();
+    }
+}
+
+/// Corruption that names a segment and a position in the log.
+fn assert_names_place(opened: Result<Environment>, what: &str) {
+    match opened {
+        Err(Error::Corruption { file, place, .. }) => {
+            assert!(file.contains(LOG_DIRECTORY), "{what}: {file}");
+            assert!(place.contains("log position") || place.contains("segment"), "{what}: {place}");
+        }
+        Err(error) => panic!("{what}: {error}"),
+        Ok(_) => panic!("{what}: opened"),
+    }
+}
+
+#[test]
+fn a_log_cut_at_any_byte_leaves_the_commits_before() {
+    let scene = Scene::new(8, Durability::Sync, 1);
+    let (path, bytes, found) = scene.log();
+    assert_eq!(found.len(), 8);
+    let end = found[7].range.end.next_multiple_of(8);
+    for at in found[4].range.start..=end {
+        let whole = found.iter().filter(|record| record.range.end <= at).count();
+        scene.expect(scene.open_with(&path, bytes[..at].to_vec()), whole, &format!("cut at {at}"));
+    }
+}
+
+#[test]
+fn a_log_zeroed_from_any_byte_on_leaves_the_commits_before() {
+    let scene = Scene::new(8, Durability::Sync, 2);
+    let (path, bytes, found) = scene.log();
+    let end = found[7].range.end.next_multiple_of(8);
+    for at in found[4].range.start..=end {
+        let mut segment = bytes.to_vec();
+        segment[at..].fill(0);
+        // A record whose last bytes were zeros anyway is still whole.
+        let whole = |record: &&Found| segment[record.range.clone()] == bytes[record.range.clone()];
+        let whole = found.iter().take_while(whole).count();
+        scene.expect(scene.open_with(&path, segment), whole, &format!("zeroed from {at}"));
+    }
+}
+
+/// What stands behind the end is whatever the medium held: garbage there is the log's end, too.
+#[test]
+fn garbage_behind_the_end_is_no_record() {
+    let mut random = Random::new(common::first_seed());
+    let scene = Scene::new(4, Durability::Sync, 3);
+    let (path, bytes, found) = scene.log();
+    let end = found[3].range.end.next_multiple_of(8);
+    for _ in 0..50 {
+        let mut segment = bytes.to_vec();
+        for byte in &mut segment[end..end + 5000] {
+            *byte = random.next() as u8;
+        }
+        scene.expect(scene.open_with(&path, segment), 4, "garbage");
+    }
+    // Even a copy of a record that is one of this log: it is not of that place.
+    let mut segment = bytes.to_vec();
+    segment.copy_within(found[1].range.clone(), end);
+    scene.expect(scene.open_with(&path, segment), 4, "a record again");
+}
+
+#[test]
+fn a_byte_damaged_in_the_last_record_takes_that_record_only() {
+    let scene = Scene::new(6, Durability::Sync, 4);
+    let (path, bytes, found) = scene.log();
+    let last = &found[5];
+    for at in last.range.start..last.range.end.next_multiple_of(8) {
+        for flip in [0xff, 1, 0x80] {
+            let mut segment = bytes.to_vec();
+            segment[at] ^= flip;
+            let whole = if last.range.contains(&at) { 5 } else { 6 };
+            scene.expect(scene.open_with(&path, segment), whole, &format!("byte {at}"));
+        }
+    }
+}
+
+#[test]
+fn a_byte_damaged_before_durable_records_is_refused() {
+    let scene = Scene::new(6, Durability::Sync, 5);
+    let (path, bytes, found) = scene.log();
+    for record in &found[..5] {
+        for at in record.range.clone() {
+            for flip in [0xff, 1 << (at % 8)] {
+                let mut segment = bytes.to_vec();
+                segment[at] ^= flip;
+                assert_names_place(scene.open_with(&path, segment), &format!("byte {at}"));
+            }
+        }
+    }
+    // Whole records gone, too.
+    let mut segment = bytes.to_vec();
+    segment[found[1].range.start..found[4].range.end].fill(0);
+    assert_names_place(scene.open_with(&path, segment), "zeroed in the middle");
+}
+
+/// Nobody was told that these were durable: what the crash left of them is a prefix.
+#[test]
+fn a_byte_damaged_before_records_that_were_not_durable_ends_the_log() {
+    let scene = Scene::new(6, Durability::NoSync, 6);
+    let (path, bytes, found) = scene.log();
+    for (number, record) in found.iter().enumerate() {
+        for at in record.range.clone().step_by(3) {
+            let mut segment = bytes.to_vec();
+            segment[at] ^= 0x20;
+            scene.expect(scene.open_with(&path, segment), number, &format!("byte {at}"));
+        }
+    }
+}
+
+/// Enough commits for several segments, none of which a checkpoint has made unnecessary; the last one and all states.
+fn long_scene() -> (Files, Options, Records) {
+    let options = Options { checkpoint_bytes: 1 << 30, ..small_options() };
+    let world = Arc::new(MemoryWorld::new());
+    let environment = Environment::open_in(world.clone(), Some(place()), options.clone()).unwrap();
+    let database = environment.create_database("data").unwrap();
+    let mut last = Records::new();
+    for commit in 0..60u8 {
+        let value = vec![commit; 20_000];
+        environment.transact(|t| database.put(t, &[commit % 7], &value)).unwrap();
+        last.insert(vec![commit % 7], value);
+    }
+    (files_of(&*world, place()), options, last)
+}
+
+fn segments(files: &Files) -> Vec<PathBuf> {
+    let used = |(path, bytes): (&PathBuf, &Vec<u8>)| {
+        let log = path.starts_with(LOG_DIRECTORY) && !records_in(bytes).is_empty();
+        log.then(|| path.clone())
+    };
+    files.iter().filter_map(used).collect()
+}
+
+#[test]
+fn damage_in_one_of_several_segments_is_refused() {
+    let (files, options, last) = long_scene();
+    let logs = segments(&files);
+    assert!(logs.len() >= 4, "{logs:?}");
+    let intact = open_files(&files, &options).unwrap();
+    common::assert_same(&contents(&intact).unwrap()["data"], &last, "intact");
+    drop(intact);
+    for path in &logs[..logs.len() - 1] {
+        let what = path.display();
+        let mut damaged = files.clone();
+        damaged.remove(path);
+        assert_names_place(open_files(&damaged, &options), &format!("{what} missing"));
+        for at in [0, 8, 16, 24, 40] {
+            let mut damaged = files.clone();
+            damaged.get_mut(path).unwrap()[at] ^= 1;
+            assert_names_place(open_files(&damaged, &options), &format!("{what}, byte {at}"));
+        }
+        let found = records_in(&files[path]);
+        assert_eq!(found.last().unwrap().kind, SKIP);
+        for record in [&found[0], &found[found.len() / 2], found.last().unwrap()] {
+            for at in [record.range.start, record.range.start + 20, record.range.end - 1] {
+                let mut damaged = files.clone();
+                damaged.get_mut(path).unwrap()[at] ^= 1;
+                assert_names_place(open_files(&damaged, &options), &format!("{what}, byte {at}"));
+            }
+        }
+        for length in [0, 20, 4096, 10_000] {
+            let mut damaged = files.clone();
+            damaged.get_mut(path).unwrap().truncate(length);
+            assert_names_place(open_files(&damaged, &options), &format!("{what} cut to {length}"));
+        }
+    }
+}
+
+#[test]
+fn a_segment_of_another_environment_is_refused() {
+    let (files, options, _) = long_scene();
+    let (others, _, _) = long_scene();
+    for path in segments(&files) {
+        let mut mixed = files.clone();
+        mixed.insert(path.clone(), others[&path].clone());
+        assert_names_place(open_files(&mixed, &options), &path.display().to_string());
+    }
+}
+
+#[test]
+fn an_empty_log_is_an_end() {
+    let scene = Scene::new(3, Durability::Sync, 7);
+    let (path, bytes, _) = scene.log();
+    // A segment made ready and never written to.
+    let mut segment = bytes.to_vec();
+    let (_, _, found) = scene.log();
+    segment[found[0].range.start..].fill(0);
+    scene.expect(scene.open_with(&path, segment), 0, "no record");
+    // An environment just made, crashed at once, and again.
+    let world = Arc::new(MemoryWorld::new());
+    let environment = Environment::open_in(world.clone(), Some(place()), small_options()).unwrap();
+    let mut files = files_of(&*world, place());
+    drop(environment);
+    for _ in 0..3 {
+        let world = world_with(&files, place());
+        let again = Environment::open_in(world.clone(), Some(place()), small_options()).unwrap();
+        assert!(contents(&again).unwrap().is_empty());
+        files = files_of(&*world, place());
+    }
+}
+
+/// Recoveries that are never followed by a clean close: each finds what the one before found.
+#[test]
+fn recovering_again_and_again_changes_nothing() {
+    for durability in [Durability::Sync, Durability::NoSync] {
+        let scene = Scene::new(20, durability, 8);
+        let mut files = scene.files.clone();
+        let mut state = scene.states.last().unwrap().clone();
+        for round in 0..8u8 {
+            let world = world_with(&files, place());
+            let open = || Environment::open_in(world.clone(), Some(place()), scene.options.clone());
+            let environment = open().unwrap();
+            let all = contents(&environment).unwrap();
+            common::assert_same(&all["data"], &state, &format!("round {round}"));
+            common::assert_sound(&environment);
+            if round % 3 == 2 {
+                let database = environment.open_database("data").unwrap();
+                environment.transact(|t| database.put(t, &[round], b"more")).unwrap();
+                environment.checkpoint().unwrap();
+                environment.transact(|t| database.put(t, b"round", &[round])).unwrap();
+                state.insert(vec![round], b"more".to_vec());
+                state.insert(b"round".to_vec(), vec![round]);
+                std::thread::sleep(std::time::Duration::from_millis(250));
+            }
+            files = files_of(&*world, place());
+        }
+        // Opened twice in a row, with a clean close in between.
+        for _ in 0..2 {
+            let environment = open_files(&files, &scene.options).unwrap();
+            environment.close().unwrap();
+        }
+    }
+}
+
+/// A crash at any of recovery's own writes, flushes and renamings.
+#[test]
+fn a_crash_at_any_step_of_recovery_loses_nothing() {
+    let (files, options, last) = long_scene();
+    let mut steps = 0;
+    loop {
+        let inner = world_with(&files, place());
+        let world = FaultyWorld::new(inner.clone());
+        world.stop_after(steps);
+        let opened = Environment::open_in(world, Some(place()), options.clone());
+        let done = opened.is_ok();
+        drop(opened);
+        let again = open_files(&files_of(&*inner, place()), &options);
+        let again = again.unwrap_or_else(|error| panic!("after {steps} steps: {error}"));
+        let all = contents(&again).unwrap();
+        common::assert_same(&all["data"], &last, &format!("after {steps} steps"));
+        common::assert_sound(&again);
+        if done {
+            break;
+        }
+        steps += 1;
+    }
+    assert!(steps > 5, "recovery took {steps} steps");
+}
+
+/// A crash at any step of a life: opening, making a database, commits, a checkpoint, closing.
+#[test]
+fn a_crash_at_any_step_of_a_life_keeps_what_was_acknowledged() {
+    let options = small_options();
+    for steps in 0.. {
+        let inner = Arc::new(MemoryWorld::new());
+        let world = FaultyWorld::new(inner.clone());
+        world.stop_after(steps);
+        let acknowledged = std::cell::RefCell::new(Records::new());
+        let live = || -> Result<()> {
+            let environment = Environment::open_in(world.clone(), Some(place()), options.clone())?;
+            let database = environment.create_database("data")?;
+            for round in 0..6u8 {
+                let key = vec![round % 4];
+                let value = vec![round; 100 + 3000 * usize::from(round % 2)];
+                environment.transact(|t| database.put(t, &key, &value))?;
+                acknowledged.borrow_mut().insert(key, value);
+                if round % 2 == 1 {
+                    environment.checkpoint()?;
+                }
+            }
+            environment.close()
+        };
+        let lived = live();
+        let environment = open_files(&files_of(&*inner, place()), &options)
+            .unwrap_or_else(|error| panic!("after {steps} steps: {error}"));
+        let found = contents(&environment).unwrap().remove("data").unwrap_or_default();
+        for (key, value) in acknowledged.borrow().iter() {
+            // The commit under way, which was not acknowledged, may have replaced it.
+            let newer = found.get(key).is_some_and(|found| found[0] > value[0]);
+            assert!(newer || found.get(key) == Some(value), "after {steps} steps: {key:?}");
+        }
+        common::assert_sound(&environment);
+        if lived.is_ok() {
+            assert!(steps > 30, "a life took {steps} steps");
+            return;
+        }
+    }
+}
+
+/// Durability may be another one at each opening: the log's positions and what it holds stay in order.
+#[test]
+fn changing_the_durability_between_openings_loses_nothing() {
+    let first = common::first_seed();
+    println!("first seed {first}");
+    let levels =
+        [Durability::Sync, Durability::InMemory, Durability::WriteNoSync, Durability::NoSync];
+    for seed in first..first + 60 {
+        let mut random = Random::new(seed);
+        let mut files = Files::new();
+        let mut durable = Records::new();
+        for round in 0..10 {
+            let durability = levels[random.below(4)];
+            let options = Options { durability, ..small_options() };
+            let world = world_with(&files, place());
+            let open = Environment::open_in(world.clone(), Some(place()), options);
+            let environment = open.unwrap_or_else(|e| panic!("seed {seed}, round {round}: {e}"));
+            let database = environment.open_or_create_database("data").unwrap();
+            let found = contents(&environment).unwrap().remove("data").unwrap();
+            common::assert_same(
+                &found,
+                &durable,
+                &format!("seed {seed}, round {round}, {durability}"),
+            );
+            let mut state = durable.clone();
+            let mut at_checkpoint = durable.clone();
+            for _ in 0..random.below(6) {
+                let (key, value) = (vec![random.below(5) as u8], vec![round; random.below(200)]);
+                environment.transact(|t| database.put(t, &key, &value)).unwrap();
+                state.insert(key, value);
+                if random.chance(20) {
+                    environment.checkpoint().unwrap();
+                    at_checkpoint = state.clone();
+                }
+            }
+            let survives = [Durability::Sync, Durability::WriteNoSync].contains(&durability);
+            if random.chance(50) {
+                environment.close().unwrap();
+                durable = state;
+                files = files_of(&*world, place());
+            } else if survives {
+                durable = state;
+                files = files_of(&*world, place());
+            } else {
+                // The crash may come before the last commits are written: take the checkpoint's state as sure.
+                if durability == Durability::NoSync {
+                    environment.checkpoint().unwrap();
+                    at_checkpoint = state;
+                }
+                durable = at_checkpoint;
+                files = files_of(&*world, place());
+            }
+        }
+    }
+}

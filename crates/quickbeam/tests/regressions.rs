@@ -1,0 +1,118 @@
+//! Faults that were found once. Each test says what went wrong.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use quickbeam::{Durability, Environment, Error, Options};
+
+fn small_segments(durability: Durability) -> Options {
+    Options { log_segment_size: 256 << 10, durability, ..Options::default() }
+}
+
+/// A record that filled its segment to the last byte was followed by one that overwrote the next segment's header.
+#[test]
+fn a_record_may_end_where_its_segment_ends() {
+    let directory = tempfile::tempdir().unwrap();
+    let copy = tempfile::tempdir().unwrap();
+    let environment =
+        Environment::open(directory.path(), small_segments(Durability::WriteNoSync)).unwrap();
+    let database = environment.create_database("records").unwrap();
+    // Records of 8-byte multiples of every size: many segments end exactly with one.
+    let count = 20_000u32;
+    for i in 0..count {
+        environment.transact(|t| database.put(t, &(i % 50).to_be_bytes(), &i.to_be_bytes())).unwrap();
+    }
+    std::fs::create_dir(copy.path().join("log")).unwrap();
+    for name in std::fs::read_dir(directory.path().join("log")).unwrap() {
+        let from = name.unwrap().path();
+        std::fs::copy(&from, copy.path().join("log").join(from.file_name().unwrap())).unwrap();
+    }
+    let data = quickbeam::DATA_FILE;
+    std::fs::copy(directory.path().join(data), copy.path().join(data)).unwrap();
+    let copied = Environment::open(copy.path(), small_segments(Durability::WriteNoSync)).unwrap();
+    let database = copied.open_database("records").unwrap();
+    let last = database.get(&copied.begin_read().unwrap(), &((count - 1) % 50).to_be_bytes());
+    assert_eq!(last.unwrap().as_deref(), Some(&(count - 1).to_be_bytes()[..]));
+}
+
+/// The longest key in the largest pages was stored with length zero.
+#[test]
+fn the_longest_key_is_found_again() {
+    for page_size in [4096, 8192, 16384, 32768, 65536] {
+        let options = Options { page_size, ..Options::default() };
+        let environment = Environment::memory(options).unwrap();
+        let database = environment.create_database("records").unwrap();
+        let transaction = environment.begin().unwrap();
+        let limit = match database.put(&transaction, &vec![1; 65536], b"") {
+            Err(Error::KeyTooLong { limit, .. }) => limit,
+            other => panic!("{other:?}"),
+        };
+        assert!(limit + 1 >= page_size / 4, "a quarter of the page, or all that a slot can say");
+        for last in 0..9 {
+            let mut key = vec![7; limit];
+            key[limit - 1] = last;
+            database.put(&transaction, &key, &[last]).unwrap();
+        }
+        for last in 0..9 {
+            let mut key = vec![7; limit];
+            key[limit - 1] = last;
+            assert_eq!(database.get(&transaction, &key).unwrap(), Some(vec![last]));
+        }
+        transaction.commit().unwrap();
+        assert_eq!(environment.verify().unwrap().complaints, Vec::<String>::new());
+    }
+}
+
+/// A savepoint that had been undone, or was another transaction's, was accepted and cut the log record in half.
+#[test]
+fn a_stale_savepoint_is_refused() {
+    let environment = Environment::memory(Options::default()).unwrap();
+    let database = environment.create_database("records").unwrap();
+    let transaction = environment.begin().unwrap();
+    let first = transaction.savepoint().unwrap();
+    database.put(&transaction, b"a", b"1").unwrap();
+    let second = transaction.savepoint().unwrap();
+    transaction.rollback_to(first).unwrap();
+    database.put(&transaction, b"a", b"a longer value").unwrap();
+    assert!(matches!(transaction.rollback_to(second), Err(Error::Misuse { .. })));
+    assert_eq!(database.get(&transaction, b"a").unwrap().as_deref(), Some(&b"a longer value"[..]));
+    transaction.rollback_to(first).unwrap();
+    transaction.commit().unwrap();
+    let transaction = environment.begin().unwrap();
+    assert!(matches!(transaction.rollback_to(first), Err(Error::Misuse { .. })));
+}
+
+/// A transaction that began while the environment closed could commit behind the last checkpoint and be lost.
+#[test]
+fn a_commit_beside_closing_is_kept_or_refused() {
+    for _ in 0..60 {
+        let directory = tempfile::tempdir().unwrap();
+        let options = small_segments(Durability::WriteNoSync);
+        let environment = Environment::open(directory.path(), options.clone()).unwrap();
+        let database = environment.create_database("records").unwrap();
+        let (acknowledged, started) = (AtomicU64::new(0), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            let (other, database) = (environment.clone(), database.clone());
+            let (acknowledged, started) = (&acknowledged, &started);
+            scope.spawn(move || {
+                for i in 1u64.. {
+                    let done = other.transact(|t| database.put(t, b"last", &i.to_be_bytes()));
+                    started.store(true, Ordering::SeqCst);
+                    if done.is_err() {
+                        return;
+                    }
+                    acknowledged.store(i, Ordering::SeqCst);
+                }
+            });
+            while !started.load(Ordering::SeqCst) {
+                std::thread::yield_now();
+            }
+            while environment.clone().close().is_err() {}
+        });
+        drop(environment);
+        let environment = Environment::open(directory.path(), options).unwrap();
+        let database = environment.open_database("records").unwrap();
+        let last = database.get(&environment.begin_read().unwrap(), b"last").unwrap();
+        let last = last.map_or(0, |bytes| u64::from_be_bytes(bytes.try_into().unwrap()));
+        assert!(last >= acknowledged.load(Ordering::SeqCst), "an acknowledged commit is lost");
+    }
+}
