@@ -75,6 +75,7 @@ impl Inner {
 /// Keeps some frames free, and does deferred work when nobody commits.
 fn make_room(inner: &Inner) {
     inner.rounds(&*inner.pool.frames_wanted, HOUSEKEEPING_POLL, || {
+        inner.note_time();
         inner.pool.fill_free_frames()?;
         inner.registry.advance();
         inner.do_ready_work(31, usize::MAX)

@@ -212,6 +212,7 @@ pub fn open(world: Arc<dyn World>, path: Option<&Path>, options: Options) -> Res
         dropped: parking_lot::Mutex::default(),
         next_tree: AtomicU32::new(next_tree),
         next_savepoint: AtomicU64::new(1),
+        recent_ms: AtomicU64::new(world.now().as_millis() as u64),
         buffers: parking_lot::Mutex::default(),
         failure: parking_lot::Mutex::default(),
         failed: AtomicBool::new(false),

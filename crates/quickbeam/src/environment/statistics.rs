@@ -21,7 +21,7 @@ pub struct Statistics {
     pub cache_size: usize,
     /// Bytes of cache that hold pages.
     pub cache_used: usize,
-    /// Page look-ups that found the page in memory.
+    /// Page look-ups on the way from a root that found the page in memory.
     pub cache_hits: u64,
     /// Page look-ups that had to read it.
     pub cache_misses: u64,

@@ -337,6 +337,35 @@ impl Page<'_> {
         }
     }
 
+    /// Removes dead records: those deleted by a change that is plain. One pass over the slots.
+    pub fn remove_dead(self, is_plain: impl Fn(u64) -> bool) {
+        let count = self.count();
+        let mut kept = 0;
+        let mut tombstones = false;
+        let mut live = self.live_bytes();
+        for position in 0..count {
+            let slot = self.slot(position);
+            if slot.flags() & TOMBSTONE != 0 {
+                if is_plain(self.record(position).version) {
+                    live = live.saturating_sub(self.record_bytes(position));
+                    continue;
+                }
+                tombstones = true;
+            }
+            if kept != position {
+                self.set_slot(kept, slot);
+            }
+            kept += 1;
+        }
+        self.set_count(kept);
+        self.set_live_bytes(live);
+        if kept == 0 {
+            self.set_heap_start(self.fence_start());
+            self.set_live_bytes(0);
+        }
+        self.set_tombstones(tombstones);
+    }
+
     /// Clears version words that are plain, removes dead records, and gives back room kept for rolling back.
     pub fn purge(self, is_plain: impl Fn(u64) -> bool) {
         let mut tombstones = false;

@@ -27,7 +27,7 @@ impl Transaction {
         state.finished = true;
         state.writer = None;
         inner.registry.snapshots.release(self.slot);
-        inner.registry.finish(&writer, true);
+        inner.registry.finish(writer, true);
         inner.return_buffer(std::mem::take(&mut state.redo));
         inner.counters.commits.fetch_add(1, Ordering::Relaxed);
         if let (Some(log), Some(end)) = (&inner.log, end) {

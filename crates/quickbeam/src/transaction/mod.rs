@@ -115,7 +115,7 @@ impl Transaction {
                 inner.options.durability
             )));
         }
-        let now = inner.world.now();
+        let now = inner.recent_time();
         let registry = &inner.registry;
         let (slot, snapshot) = registry.snapshots.acquire(&registry.newest_commit, now)?;
         // Who closes says so first and then looks for open transactions: one of the two sees the other.
@@ -253,7 +253,7 @@ impl Transaction {
                 let undone = self.undo_to(state, &writer, 0, false);
                 inner.registry.snapshots.release(self.slot);
                 if undone.is_ok() {
-                    inner.registry.finish(&writer, false);
+                    inner.registry.finish(writer, false);
                 }
                 undone
             }

@@ -25,6 +25,15 @@ pub enum Change<'a> {
     Delete,
 }
 
+impl<'a> Change<'a> {
+    fn value(self) -> Option<&'a [u8]> {
+        match self {
+            Change::Put(value) | Change::PutIfAbsent(value) => Some(value),
+            Change::Delete => None,
+        }
+    }
+}
+
 /// Whether a record may be changed now.
 enum Verdict {
     Go,
@@ -59,38 +68,47 @@ impl Transaction {
             return Err(Error::misuse("the transaction is read-only; begin one that is not"));
         }
         let inner = self.inner();
-        let value = match change {
-            Change::Put(value) | Change::PutIfAbsent(value) => Some(value),
-            Change::Delete => None,
-        };
-        check_limits(inner.pool.page_size, key, value)?;
+        check_limits(inner.pool.page_size, key, change.value())?;
         inner.check_failed()?;
         let state = &mut *self.state.borrow_mut();
         self.refresh(state);
-        let writer = match &state.writer {
-            Some(writer) => writer.clone(),
-            None => state.writer.insert(inner.registry.begin_writer()).clone(),
-        };
+        // Taken out for the time of the call, which is cheaper than another reference to it.
+        let writer = state.writer.take().unwrap_or_else(|| inner.registry.begin_writer());
+        let changed = self.change_as(state, &writer, tree, key, change);
+        state.writer = Some(writer);
+        changed
+    }
+
+    fn change_as(
+        &self,
+        state: &mut State,
+        writer: &Arc<Writer>,
+        tree: Tree,
+        key: &[u8],
+        change: Change<'_>,
+    ) -> Result<bool> {
+        let inner = self.inner();
+        let value = change.value();
         let changed = match value {
             Some(long) if !fits_inline(inner.pool.page_size, key, long) => {
                 let announce = |page| writer.new_chains.lock().push(page);
                 let first = write_chain(&inner.pool, self.slot, tree.id, long, announce)?;
                 let pointer = encode_pointer(first, long.len());
-                let applied = self.apply(state, &writer, tree, key, change, &pointer, OVERFLOW);
+                let applied = self.apply(state, writer, tree, key, change, &pointer, OVERFLOW);
                 if !matches!(applied, Ok(true)) {
                     // No record points to the chain: it goes when the transaction commits, or aborts.
                     writer.deferred.lock().push(Deferred::FreeChain(first));
                 }
                 applied?
             }
-            value => self.apply(state, &writer, tree, key, change, value.unwrap_or_default(), 0)?,
+            value => self.apply(state, writer, tree, key, change, value.unwrap_or_default(), 0)?,
         };
         if changed && inner.log.is_some() {
             match value {
                 Some(value) => encode_put(&mut state.redo, tree.id, key, value),
                 None => encode_delete(&mut state.redo, tree.id, key),
             }
-            self.spill(state, &writer)?;
+            self.spill(state, writer)?;
         }
         Ok(changed)
     }
@@ -294,7 +312,7 @@ pub fn purge_leaf(pool: &Pool, lane: usize, tree: Tree, key: &[u8]) -> Result<()
         }
         let Some(latched) = leaf.upgrade() else { continue };
         let page = latched.write(&pass)?;
-        page.purge(|version| pool.registry.is_plain(version));
+        page.remove_dead(|version| pool.registry.is_plain(version));
         let sparse = crate::access::btree::is_sparse(page);
         drop(latched);
         return if sparse { tree.merge(pool, &pass, key) } else { Ok(()) };

@@ -9,13 +9,15 @@ use std::time::Duration;
 use crossbeam_utils::CachePadded;
 use parking_lot::{Mutex, RwLock};
 
-use super::writer::{Before, Deferred, Writer, WriterState};
+use super::writer::{Before, Deferred, Undo, Writer, WriterState};
 use super::{ENTRIES_PER_ID, Snapshots, Timestamp, WaitGraph, WriterId, entry_of, writer_of};
 use crate::error::Result;
 use crate::world::{Event, World};
 
 const SHARDS: usize = 16;
 const EVENTS: usize = 16;
+/// Undo memory kept for later writers.
+const SPARE_UNDO: usize = 64;
 
 /// Writer ids are consecutive numbers: they are their own hash.
 #[derive(Default)]
@@ -74,6 +76,8 @@ pub struct Registry {
 struct Order {
     next: WriterId,
     queue: VecDeque<(WriterId, Arc<Writer>)>,
+    /// Memory of earlier writers.
+    spare: Vec<Undo>,
 }
 
 impl Registry {
@@ -84,7 +88,7 @@ impl Registry {
             snapshots: Snapshots::new(),
             waits: WaitGraph::default(),
             shards: Default::default(),
-            order: Mutex::new(Order { next: 1, queue: VecDeque::new() }),
+            order: Mutex::new(Order { next: 1, queue: VecDeque::new(), spare: Vec::new() }),
             ready: Mutex::default(),
             freeing: Mutex::default(),
             events: (0..EVENTS).map(|_| world.event()).collect(),
@@ -112,7 +116,8 @@ impl Registry {
         let mut order = self.order.lock();
         let id = order.next;
         order.next += 1;
-        let writer = Arc::new(Writer::new(id));
+        let undo = order.spare.pop().unwrap_or_default();
+        let writer = Arc::new(Writer::new(id, undo));
         order.queue.push_back((id, writer.clone()));
         self.shard(id).write().insert(id, (writer.clone(), 0));
         writer
@@ -188,7 +193,7 @@ impl Registry {
     }
 
     /// Ends a transaction: `committed` says how. Its records were put back before if it aborted. Wakes who waits.
-    pub fn finish(&self, writer: &Arc<Writer>, committed: bool) {
+    pub fn finish(&self, writer: Arc<Writer>, committed: bool) {
         if !committed {
             writer.deferred.lock().clear();
             let mut ready = self.ready.lock();
@@ -201,8 +206,9 @@ impl Registry {
             writer.set_aborted();
         }
         if writer.waited_for.load(Ordering::SeqCst) {
-            self.event_of(writer).notify();
+            self.event_of(&writer).notify();
         }
+        drop(writer);
         self.advance();
     }
 
@@ -230,7 +236,12 @@ impl Registry {
                 }
                 WriterState::Aborted => {}
             }
-            order.queue.pop_front();
+            if let Some((_, writer)) = order.queue.pop_front()
+                && order.spare.len() < SPARE_UNDO
+                && let Some(undo) = Arc::into_inner(writer).and_then(Writer::into_undo)
+            {
+                order.spare.push(undo);
+            }
         }
         let horizon = order.queue.front().map_or(order.next, |(id, _)| *id);
         self.horizon.store(horizon, Ordering::Release);

@@ -58,11 +58,23 @@ pub struct UndoEntry {
 }
 
 #[derive(Default)]
-struct Undo {
+pub(super) struct Undo {
     entries: Vec<UndoEntry>,
     bytes: Vec<u8>,
-    /// The ids taken, each with the number of its first entry.
-    ids: Vec<WriterId>,
+    /// The ids taken after the first, for every [`ENTRIES_PER_ID`] entries one.
+    more_ids: Vec<WriterId>,
+}
+
+/// Undo memory larger than this is not kept for another transaction.
+const KEPT_UNDO_BYTES: usize = 64 << 10;
+
+impl Undo {
+    fn id(&self, first: WriterId, number: usize) -> Option<WriterId> {
+        match number / ENTRIES_PER_ID {
+            0 => Some(first),
+            later => self.more_ids.get(later - 1).copied(),
+        }
+    }
 }
 
 /// A writing transaction as others see it.
@@ -83,11 +95,11 @@ pub struct Writer {
 const ABORTED: u64 = 1;
 
 impl Writer {
-    pub(super) fn new(id: WriterId) -> Writer {
+    pub(super) fn new(id: WriterId, undo: Undo) -> Writer {
         Writer {
             id,
             state: AtomicU64::new(0),
-            undo: Mutex::new(Undo { ids: vec![id], ..Undo::default() }),
+            undo: Mutex::new(undo),
             deferred: Mutex::default(),
             new_chains: Mutex::default(),
             first_piece: AtomicU64::new(u64::MAX),
@@ -151,7 +163,7 @@ impl Writer {
     ) -> Option<u64> {
         let mut undo = self.undo.lock();
         let number = undo.entries.len();
-        let id = *undo.ids.get(number / ENTRIES_PER_ID)?;
+        let id = undo.id(self.id, number)?;
         let key_at = undo.bytes.len();
         undo.bytes.extend_from_slice(key);
         fill(&mut undo.bytes);
@@ -168,12 +180,22 @@ impl Writer {
 
     pub(super) fn add_id(&self, id: WriterId) -> usize {
         let mut undo = self.undo.lock();
-        undo.ids.push(id);
-        (undo.ids.len() - 1) * ENTRIES_PER_ID
+        undo.more_ids.push(id);
+        undo.more_ids.len() * ENTRIES_PER_ID
     }
 
     pub(super) fn ids(&self) -> Vec<WriterId> {
-        self.undo.lock().ids.clone()
+        let undo = self.undo.lock();
+        std::iter::once(self.id).chain(undo.more_ids.iter().copied()).collect()
+    }
+
+    /// The memory of a writer that nobody knows any more, for the next one.
+    pub(super) fn into_undo(self) -> Option<Undo> {
+        let mut undo = self.undo.into_inner();
+        undo.entries.clear();
+        undo.bytes.clear();
+        undo.more_ids.clear();
+        (undo.bytes.capacity() <= KEPT_UNDO_BYTES).then_some(undo)
     }
 
     /// What the record was before entry `number`, its value appended to `value`; `None` if there is no such entry.

@@ -121,7 +121,6 @@ impl Tree {
             && let Some(found) = self.near(&guard, key, finger.hint)
         {
             finger.hint = found.unwrap_or_else(|at| at) + 1;
-            pool.count_accesses(1);
             return Ok((guard, found));
         }
         let guard = self.leaf(pool, key)?;
