@@ -132,12 +132,10 @@ pub fn chain_pages(pool: &Pool, first: PageId) -> Result<Vec<PageId>> {
     Ok(pages)
 }
 
-/// Frees the pages of a chain; all in one pass, so that a checkpoint sees the whole chain or none of it.
+/// Frees the pages of a chain; all in one pass, so that a checkpoint sees the whole chain or none of it. Finding them may
+/// fail, freeing what was found not.
 pub fn free_chain(pool: &Pool, pass: &Pass, first: PageId) -> Result<()> {
-    for page in chain_pages(pool, first)? {
-        pool.free_page(pass, pool.latch(page)?)?;
-    }
-    Ok(())
+    chain_pages(pool, first)?.into_iter().try_for_each(|page| pool.discard(pass, page))
 }
 
 /// The chains that a leaf's records point to.

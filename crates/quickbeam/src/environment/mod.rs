@@ -386,22 +386,31 @@ impl Inner {
         }
         for _ in 0..limit.min(1 << 40) {
             let Some(work) = self.registry.take_ready(limit == usize::MAX) else { break };
-            match work {
-                Deferred::Purge { tree, key } => {
-                    if let Some(tree) = self.tree(tree) {
-                        purge_leaf(&self.pool, lane, tree, &key)?;
-                    }
+            if let Err(error) = self.do_work(lane, &work) {
+                self.registry.put_back(work);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Does one piece of work, or, on an error, nothing of it that would keep it from being done again.
+    fn do_work(&self, lane: usize, work: &Deferred) -> Result<()> {
+        match work {
+            Deferred::Purge { tree, key } => {
+                if let Some(tree) = self.tree(*tree) {
+                    purge_leaf(&self.pool, lane, tree, key)?;
                 }
-                Deferred::FreeChain(first) => {
-                    let pass = self.pool.enter(lane);
-                    crate::access::overflow::free_chain(&self.pool, &pass, first)?;
-                    self.registry.freed(first);
-                }
-                Deferred::FreeTree(id) => {
-                    if let Some(tree) = self.tree(id) {
-                        tree.free(&self.pool, lane)?;
-                        self.trees.write().remove(&id);
-                    }
+            }
+            Deferred::FreeChain(first) => {
+                let pass = self.pool.enter(lane);
+                crate::access::overflow::free_chain(&self.pool, &pass, *first)?;
+                self.registry.freed(*first);
+            }
+            Deferred::FreeTree(id) => {
+                if let Some(tree) = self.tree(*id) {
+                    tree.free(&self.pool, lane)?;
+                    self.trees.write().remove(id);
                 }
             }
         }

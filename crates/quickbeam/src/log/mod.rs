@@ -55,9 +55,9 @@ pub struct LogCounters {
     pub flush_latency: Latencies,
 }
 
-/// Bytes waiting from which on they are written in the background: enough for writes to be long, not more, since what
-/// waits takes memory twice, once while it is appended and once while it is written.
-const BACKGROUND_WRITE: usize = 4 << 20;
+/// Bytes waiting from which on they are written in the background: enough for writes to be long, and so little that the
+/// memory they pass through stays in the processor's cache.
+const BACKGROUND_WRITE: usize = 256 << 10;
 
 /// Where and how the log is kept.
 #[derive(Clone)]

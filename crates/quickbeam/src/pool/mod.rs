@@ -386,6 +386,35 @@ impl Pool {
         Ok(())
     }
 
+    /// Frees an overflow page, in memory or not: nothing of it is looked at, so a full device is no hindrance.
+    pub fn discard(&self, _pass: &Pass, page: PageId) -> Result<()> {
+        let entry = self.entry(page)?;
+        loop {
+            match entry.version() {
+                Some(version) if self.take_latch(entry, version) => break,
+                _ => self.wait_for_latch(entry),
+            }
+        }
+        let frame = entry.frame.load(Ordering::Relaxed);
+        let content = (frame != NO_FRAME).then(|| self.arena.page(frame));
+        let epoch = self.epoch.load(Ordering::Relaxed);
+        if let Err(error) = self.prepare_slow(page, entry, content, epoch) {
+            entry.release_unchanged();
+            return Err(error);
+        }
+        entry.clear(status::ALLOCATED | status::DIRTY);
+        if frame != NO_FRAME {
+            self.frame_pages[frame as usize].store(0, Ordering::Relaxed);
+            entry.frame.store(NO_FRAME, Ordering::Relaxed);
+        }
+        entry.release();
+        if frame != NO_FRAME {
+            self.free_frames.lock().push(frame);
+        }
+        self.free_pages.lock().push(page);
+        Ok(())
+    }
+
     /// Before a latched page's content changes: see POOL-2. Cheap when the page was changed before in this epoch.
     #[inline]
     fn prepare(&self, page: PageId, entry: &Entry, content: Page<'_>) -> Result<()> {
@@ -395,7 +424,7 @@ impl Pool {
         {
             return Ok(());
         }
-        self.prepare_slow(page, entry, content, epoch)
+        self.prepare_slow(page, entry, Some(content), epoch)
     }
 
     #[cold]
@@ -403,11 +432,11 @@ impl Pool {
         &self,
         page: PageId,
         entry: &Entry,
-        content: Page<'_>,
+        content: Option<Page<'_>>,
         epoch: u32,
     ) -> Result<()> {
         if entry.epoch.load(Ordering::Relaxed) < epoch && entry.has(status::CHANGED) {
-            self.image_for_flip(page, entry, Some(content))?;
+            self.image_for_flip(page, entry, content)?;
         }
         if entry.epoch.load(Ordering::Relaxed) != epoch || !entry.has(status::CHANGED) {
             self.register_changed(page, entry, epoch);

@@ -264,7 +264,9 @@ impl Registry {
 
     /// Puts work back that could not be done now.
     pub fn put_back(&self, work: Deferred) {
-        self.ready.lock().push_back(work);
+        let mut ready = self.ready.lock();
+        self.freeing.lock().retain(|&chain| Some(chain) != chain_of(&work));
+        ready.push_back(work);
     }
 
     /// Pieces of work that are possible.

@@ -177,22 +177,25 @@ impl Tree {
             let pass = pool.enter(lane);
             let guard = pool.latch(page)?;
             let content = guard.write(&pass)?;
+            self.free_one(pool, &pass, last)?;
             match content.count() {
                 0 => content.set_link(0),
                 count => content.remove(count - 1),
             }
-            self.free_one(pool, &pass, last)?;
         }
     }
 
     /// Frees a page without children, and the chains that its records point to.
     fn free_one(&self, pool: &Pool, pass: &Pass, page: PageId) -> Result<()> {
         let guard = pool.latch(page)?;
+        let mut parts = Vec::new();
         if guard.page().is_leaf() {
             for chain in overflow::chains_of(guard.page()) {
-                overflow::free_chain(pool, pass, chain)?;
+                parts.extend(overflow::chain_pages(pool, chain)?);
             }
         }
+        // Nothing has changed so far, and nothing fails from here on.
+        parts.into_iter().try_for_each(|part| pool.discard(pass, part))?;
         pool.free_page(pass, guard)
     }
 }
