@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use common::{Random, Records, contents, files_of, open_files, place, small_options};
-use quickbeam::world::MemoryWorld;
+use common::faulty::FaultyWorld;
+use common::{Random, Records, contents, open_files, place, small_options};
 use quickbeam::{
     Database, Environment, Error, Isolation, Options, Result, Savepoint, Transaction,
     TransactionOptions,
@@ -20,8 +20,8 @@ fn options() -> Options {
     small_options()
 }
 
-fn environment() -> (Arc<MemoryWorld>, Environment) {
-    let world = Arc::new(MemoryWorld::new());
+fn environment() -> (Arc<FaultyWorld>, Environment) {
+    let world = FaultyWorld::in_memory();
     let environment = Environment::open_in(world.clone(), Some(place()), options()).unwrap();
     (world, environment)
 }
@@ -93,7 +93,7 @@ fn names_are_whatever_fits_and_come_in_order() {
     let mut expected = ["z", " ", "a/b", "\0", longest.as_str(), "ö"];
     expected.sort_unstable();
     assert_eq!(names(&environment), expected);
-    let copy = open_files(&files_of(&*world, place()), &options()).unwrap();
+    let copy = open_files(&world.files(place()), &options()).unwrap();
     assert_eq!(names(&copy), expected);
 }
 
@@ -170,7 +170,7 @@ fn rolling_back_to_a_savepoint_undoes_changes_of_the_catalog() {
         let expected: &[&str] = if commits { &["early", "kept", "late"] } else { &["kept"] };
         assert!(all.keys().eq(expected));
         assert_eq!(all["kept"].len(), if commits { 6 } else { 5 });
-        let copy = open_files(&files_of(&*world, place()), &options()).unwrap();
+        let copy = open_files(&world.files(place()), &options()).unwrap();
         assert_eq!(contents(&copy).unwrap(), all);
         common::assert_sound(&copy);
     }
@@ -217,7 +217,7 @@ fn a_writer_fails_when_its_database_is_dropped_or_emptied_meanwhile() {
             let all = contents(&environment).unwrap();
             assert_eq!(all.get("a").cloned(), (!drop_it).then(Records::new));
             common::assert_sound(&environment);
-            let copy = open_files(&files_of(&*world, place()), &options()).unwrap();
+            let copy = open_files(&world.files(place()), &options()).unwrap();
             assert_eq!(contents(&copy).unwrap(), all);
         }
     }
@@ -486,7 +486,7 @@ fn random_changes_survive_crashes_and_reopening() {
                     if random.chance(50) {
                         environment.checkpoint().unwrap();
                     }
-                    let files = files_of(&*world, place());
+                    let files = world.files(place());
                     drop(open);
                     world = common::world_with(&files, place());
                     environment =

@@ -11,10 +11,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use common::{
-    Files, Random, Records, contents, files_of, open_files, place, small_options, world_with,
-};
-use quickbeam::world::MemoryWorld;
+use common::faulty::FaultyWorld;
+use common::{Files, Random, Records, contents, open_files, place, small_options, world_with};
 use quickbeam::{DATA_FILE, DataStore, Environment, Error, LOG_DIRECTORY, Options, Result};
 
 const PAGE: usize = 4096;
@@ -29,7 +27,7 @@ const RESERVED: usize = 64 << 10;
 type All = BTreeMap<String, Records>;
 
 /// Databases with short and long values, changed and deleted in part, so that blocks are free among those in use.
-fn build(world: &Arc<MemoryWorld>, options: &Options) -> (Environment, All) {
+fn build(world: &Arc<FaultyWorld>, options: &Options) -> (Environment, All) {
     let environment = Environment::open_in(world.clone(), Some(place()), options.clone()).unwrap();
     for name in ["one", "two", "gone"] {
         let database = environment.create_database(name).unwrap();
@@ -61,10 +59,10 @@ fn build(world: &Arc<MemoryWorld>, options: &Options) -> (Environment, All) {
 
 /// An environment closed cleanly.
 fn closed(options: &Options) -> (Files, All) {
-    let world = Arc::new(MemoryWorld::new());
+    let world = FaultyWorld::in_memory();
     let (environment, all) = build(&world, options);
     environment.close().unwrap();
-    (files_of(&*world, place()), all)
+    (world.files(place()), all)
 }
 
 fn damage(files: &Files, change: impl FnOnce(&mut Vec<u8>)) -> Files {
@@ -275,7 +273,7 @@ fn one_damaged_root_slot_loses_nothing_after_a_crash() {
             }
         }
         let all = contents(&environment).unwrap();
-        let files = files_of(&*world, place());
+        let files = world.files(place());
         damage_slots(&files, &all, &options, &format!("crashed, checkpoint {checkpoint}"));
     }
 }
@@ -285,12 +283,12 @@ fn one_damaged_root_slot_loses_nothing_after_a_crash() {
 fn data_and_log_that_do_not_belong_together_are_refused() {
     let options = Options { checkpoint_bytes: 1 << 30, ..small_options() };
     let crashed = || {
-        let world = Arc::new(MemoryWorld::new());
+        let world = FaultyWorld::in_memory();
         let (environment, all) = build(&world, &options);
         let database = environment.open_database("one").unwrap();
         environment.transact(|t| database.put(t, b"last", b"")).unwrap();
         drop(all);
-        files_of(&*world, place())
+        world.files(place())
     };
     let (one, other) = (crashed(), crashed());
     let without_log = |files: &Files| -> Files {
@@ -315,7 +313,7 @@ fn a_data_store_notices_damage() {
     println!("seed {seed}");
     let mut random = Random::new(seed);
     let options = small_options();
-    let world = Arc::new(MemoryWorld::new());
+    let world = FaultyWorld::in_memory();
     let mut store = DataStore::open_in(world.clone(), Some(place()), options.clone()).unwrap();
     let database = store.create_database("data").unwrap();
     let mut records = Records::new();
@@ -326,7 +324,7 @@ fn a_data_store_notices_damage() {
         records.insert(key, value);
     }
     store.close().unwrap();
-    let files = files_of(&*world, place());
+    let files = world.files(place());
     let length = files[Path::new(DATA_FILE)].len();
     let mut noticed = 0;
     for _ in 0..300 {

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 
 use common::faulty::{Call, FaultyWorld};
 use common::{assert_same, contents, records, small_options};
-use quickbeam::world::{MemoryWorld, OpenMode, RealWorld};
+use quickbeam::world::{OpenMode, RealWorld};
 use quickbeam::{
     DATA_FILE, DataStore, Database, Durability, Environment, Error, LOCK_FILE, LOG_DIRECTORY,
     Options, Result, TransactionOptions,
@@ -427,7 +427,7 @@ fn cursors_that_stand_nowhere_change_nothing() {
 
 #[test]
 fn savepoints_that_do_not_hold_are_refused() {
-    let world = Arc::new(MemoryWorld::new());
+    let world = FaultyWorld::in_memory();
     let environment =
         Environment::open_in(world.clone(), Some(common::place()), small_options()).unwrap();
     let database = environment.create_database("data").unwrap();
@@ -468,7 +468,7 @@ fn savepoints_that_do_not_hold_are_refused() {
     transaction.commit().unwrap();
     // What the log says of it is what it did.
     let all = contents(&environment).unwrap();
-    let files = common::files_of(&*world, common::place());
+    let files = world.files(common::place());
     let copy = common::open_files(&files, &small_options()).unwrap();
     assert_eq!(contents(&copy).unwrap(), all);
     let keys: Vec<_> = all["data"].keys().map(|key| String::from_utf8_lossy(key)).collect();

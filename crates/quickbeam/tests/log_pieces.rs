@@ -7,14 +7,12 @@ mod common;
 
 use std::sync::Arc;
 
-use common::{
-    Files, Random, Records, assert_same, contents, files_of, open_files, place, small_options,
-};
-use quickbeam::world::MemoryWorld;
+use common::faulty::FaultyWorld;
+use common::{Files, Random, Records, assert_same, contents, open_files, place, small_options};
 use quickbeam::{Database, Environment, Error, LOG_DIRECTORY, Options, Savepoint, Transaction};
 
 struct Scene {
-    world: Arc<MemoryWorld>,
+    world: Arc<FaultyWorld>,
     environment: Environment,
     database: Database,
 }
@@ -24,7 +22,7 @@ fn options() -> Options {
 }
 
 fn scene() -> Scene {
-    let world = Arc::new(MemoryWorld::new());
+    let world = FaultyWorld::in_memory();
     let environment = Environment::open_in(world.clone(), Some(place()), options()).unwrap();
     let database = environment.create_database("data").unwrap();
     Scene { world, environment, database }
@@ -32,7 +30,7 @@ fn scene() -> Scene {
 
 impl Scene {
     fn files(&self) -> Files {
-        files_of(&*self.world, place())
+        self.world.files(place())
     }
 
     fn put(&self, key: &str, value: &[u8]) {
@@ -156,7 +154,7 @@ fn what_was_rolled_back_after_it_left_for_the_log_stays_away() {
 #[test]
 fn a_very_large_transaction_survives_a_crash_after_a_checkpoint() {
     let options = Options { cache_size: 64 << 20, ..options() };
-    let world = Arc::new(MemoryWorld::new());
+    let world = FaultyWorld::in_memory();
     let environment = Environment::open_in(world.clone(), Some(place()), options.clone()).unwrap();
     let database = environment.create_database("data").unwrap();
     let put = |transaction: &Transaction, byte: u8| {
@@ -176,7 +174,7 @@ fn a_very_large_transaction_survives_a_crash_after_a_checkpoint() {
     transaction.commit().unwrap();
     environment.checkpoint().unwrap();
     common::assert_sound(&environment);
-    let copy = open_files(&files_of(&*world, place()), &options).unwrap();
+    let copy = open_files(&world.files(place()), &options).unwrap();
     common::assert_sound(&copy);
     let data = contents(&copy).unwrap().remove("data").unwrap();
     assert!(data.len() == 70_000 && data.values().all(|value| value[0] == 2));

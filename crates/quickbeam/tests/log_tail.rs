@@ -9,13 +9,9 @@ mod common;
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use common::faulty::FaultyWorld;
-use common::{
-    Files, Random, Records, contents, files_of, open_files, place, small_options, world_with,
-};
-use quickbeam::world::MemoryWorld;
+use common::{Files, Random, Records, contents, open_files, place, small_options, world_with};
 use quickbeam::{Durability, Environment, Error, LOG_DIRECTORY, Options, Result};
 
 /// Bytes before a segment's first record, and in a record's header; `docs/format.md`.
@@ -34,6 +30,11 @@ fn number(bytes: &[u8], at: usize) -> u64 {
 struct Found {
     range: Range<usize>,
     kind: u8,
+}
+
+/// Whether that is a segment, and not one that is being made ready.
+fn is_segment(path: &Path) -> bool {
+    path.starts_with(LOG_DIRECTORY) && path.extension().is_some_and(|extension| extension == "log")
 }
 
 /// The records of a segment, in order.
@@ -70,7 +71,7 @@ struct Scene {
 impl Scene {
     fn new(commits: usize, durability: Durability, seed: u64) -> Scene {
         let options = Options { durability, ..small_options() };
-        let world = Arc::new(MemoryWorld::new());
+        let world = FaultyWorld::in_memory();
         let environment =
             Environment::open_in(world.clone(), Some(place()), options.clone()).unwrap();
         let database = environment.create_database("data").unwrap();
@@ -97,15 +98,16 @@ impl Scene {
             states.push(state);
             std::thread::sleep(std::time::Duration::from_millis(300));
         }
-        let files = files_of(&*world, place());
+        let files = world.files(place());
         Scene { files, options, states }
     }
 
     /// The one segment that has the records, and they.
     fn log(&self) -> (PathBuf, &[u8], Vec<Found>) {
-        let mut logs = self.files.iter().filter(|(path, bytes)| {
-            path.starts_with(LOG_DIRECTORY) && !records_in(bytes).is_empty()
-        });
+        let mut logs = self
+            .files
+            .iter()
+            .filter(|(path, bytes)| is_segment(path) && !records_in(bytes).is_empty());
         let (path, bytes) = logs.next().expect("a segment with records");
         assert!(logs.next().is_none());
         let mut found = records_in(bytes);
@@ -243,7 +245,7 @@ fn a_byte_damaged_before_records_that_were_not_durable_ends_the_log() {
 /// Enough commits for several segments, none of which a checkpoint has made unnecessary; the last one and all states.
 fn long_scene() -> (Files, Options, Records) {
     let options = Options { checkpoint_bytes: 1 << 30, ..small_options() };
-    let world = Arc::new(MemoryWorld::new());
+    let world = FaultyWorld::in_memory();
     let environment = Environment::open_in(world.clone(), Some(place()), options.clone()).unwrap();
     let database = environment.create_database("data").unwrap();
     let mut last = Records::new();
@@ -252,13 +254,12 @@ fn long_scene() -> (Files, Options, Records) {
         environment.transact(|t| database.put(t, &[commit % 7], &value)).unwrap();
         last.insert(vec![commit % 7], value);
     }
-    (files_of(&*world, place()), options, last)
+    (world.files(place()), options, last)
 }
 
 fn segments(files: &Files) -> Vec<PathBuf> {
     let used = |(path, bytes): (&PathBuf, &Vec<u8>)| {
-        let log = path.starts_with(LOG_DIRECTORY) && !records_in(bytes).is_empty();
-        log.then(|| path.clone())
+        (is_segment(path) && !records_in(bytes).is_empty()).then(|| path.clone())
     };
     files.iter().filter_map(used).collect()
 }
@@ -319,15 +320,15 @@ fn an_empty_log_is_an_end() {
     segment[found[0].range.start..].fill(0);
     scene.expect(scene.open_with(&path, segment), 0, "no record");
     // An environment just made, crashed at once, and again.
-    let world = Arc::new(MemoryWorld::new());
+    let world = FaultyWorld::in_memory();
     let environment = Environment::open_in(world.clone(), Some(place()), small_options()).unwrap();
-    let mut files = files_of(&*world, place());
+    let mut files = world.files(place());
     drop(environment);
     for _ in 0..3 {
         let world = world_with(&files, place());
         let again = Environment::open_in(world.clone(), Some(place()), small_options()).unwrap();
         assert!(contents(&again).unwrap().is_empty());
-        files = files_of(&*world, place());
+        files = world.files(place());
     }
 }
 
@@ -354,7 +355,7 @@ fn recovering_again_and_again_changes_nothing() {
                 state.insert(b"round".to_vec(), vec![round]);
                 std::thread::sleep(std::time::Duration::from_millis(250));
             }
-            files = files_of(&*world, place());
+            files = world.files(place());
         }
         // Opened twice in a row, with a clean close in between.
         for _ in 0..2 {
@@ -376,7 +377,7 @@ fn a_crash_at_any_step_of_recovery_loses_nothing() {
         let opened = Environment::open_in(world, Some(place()), options.clone());
         let done = opened.is_ok();
         drop(opened);
-        let again = open_files(&files_of(&*inner, place()), &options);
+        let again = open_files(&inner.files(place()), &options);
         let again = again.unwrap_or_else(|error| panic!("after {steps} steps: {error}"));
         let all = contents(&again).unwrap();
         common::assert_same(&all["data"], &last, &format!("after {steps} steps"));
@@ -394,7 +395,7 @@ fn a_crash_at_any_step_of_recovery_loses_nothing() {
 fn a_crash_at_any_step_of_a_life_keeps_what_was_acknowledged() {
     let options = small_options();
     for steps in 0.. {
-        let inner = Arc::new(MemoryWorld::new());
+        let inner = FaultyWorld::in_memory();
         let world = FaultyWorld::new(inner.clone());
         world.stop_after(steps);
         let acknowledged = std::cell::RefCell::new(Records::new());
@@ -413,7 +414,7 @@ fn a_crash_at_any_step_of_a_life_keeps_what_was_acknowledged() {
             environment.close()
         };
         let lived = live();
-        let environment = open_files(&files_of(&*inner, place()), &options)
+        let environment = open_files(&inner.files(place()), &options)
             .unwrap_or_else(|error| panic!("after {steps} steps: {error}"));
         let found = contents(&environment).unwrap().remove("data").unwrap_or_default();
         for (key, value) in acknowledged.borrow().iter() {
@@ -468,10 +469,10 @@ fn changing_the_durability_between_openings_loses_nothing() {
             if random.chance(50) {
                 environment.close().unwrap();
                 durable = state;
-                files = files_of(&*world, place());
+                files = world.files(place());
             } else if survives {
                 durable = state;
-                files = files_of(&*world, place());
+                files = world.files(place());
             } else {
                 // The crash may come before the last commits are written: take the checkpoint's state as sure.
                 if durability == Durability::NoSync {
@@ -479,7 +480,7 @@ fn changing_the_durability_between_openings_loses_nothing() {
                     at_checkpoint = state;
                 }
                 durable = at_checkpoint;
-                files = files_of(&*world, place());
+                files = world.files(place());
             }
         }
     }

@@ -19,7 +19,9 @@ fn a_record_may_end_where_its_segment_ends() {
     // Records of 8-byte multiples of every size: many segments end exactly with one.
     let count = 20_000u32;
     for i in 0..count {
-        environment.transact(|t| database.put(t, &(i % 50).to_be_bytes(), &i.to_be_bytes())).unwrap();
+        environment
+            .transact(|t| database.put(t, &(i % 50).to_be_bytes(), &i.to_be_bytes()))
+            .unwrap();
     }
     std::fs::create_dir(copy.path().join("log")).unwrap();
     for name in std::fs::read_dir(directory.path().join("log")).unwrap() {

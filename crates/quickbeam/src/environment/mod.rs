@@ -26,7 +26,7 @@ use crate::log::Log;
 use crate::options::{Options, TransactionOptions};
 use crate::pool::Pool;
 use crate::transaction::{Database, Transaction, purge_leaf};
-use crate::versions::{Deferred, Registry};
+use crate::versions::{Deferred, Registry, Timestamp};
 use crate::world::{Event, File, MemoryWorld, RealWorld, Task, World};
 
 pub use open::{DATA_FILE, LOCK_FILE, LOG_DIRECTORY};
@@ -64,12 +64,13 @@ pub struct Inner {
     pub commit_lock: Mutex<()>,
     pub checkpointer: Checkpointer,
     pub catalog: Tree,
-    /// Grows with every committed change to the catalog.
+    /// Timestamp of the newest commit that changed the catalog.
     pub catalog_version: AtomicU64,
     pub counters: TransactionCounters,
     incarnation: u32,
     trees: RwLock<HashMap<u32, Tree>>,
-    dropped: Mutex<HashSet<u32>>,
+    /// Trees being freed: nothing is purged in them any more. Held for reading while something is purged.
+    freeing_trees: RwLock<HashSet<u32>>,
     next_tree: AtomicU32,
     next_savepoint: AtomicU64,
     /// Milliseconds of the world's clock, as of the last look of the thread that makes room.
@@ -81,8 +82,8 @@ pub struct Inner {
     stop: AtomicBool,
     /// Wakes the checkpoint thread.
     checkpoint_wanted: Arc<dyn Event>,
-    /// Holds the directory's lock.
-    _lock: Option<Arc<dyn File>>,
+    /// Holds the directory's lock until the environment is closed.
+    lock: Mutex<Option<Arc<dyn File>>>,
 }
 
 /// What handles and transactions share; closes the environment when the last of them goes.
@@ -258,6 +259,13 @@ impl Environment {
 impl Shared {
     /// Ends what runs in the background and makes the last checkpoint; once, after `closed` was set.
     fn finish(&self) -> Result<()> {
+        let finished = self.wind_up();
+        // The directory is free now, whoever still has a handle.
+        drop(self.inner.lock.lock().take());
+        finished
+    }
+
+    fn wind_up(&self) -> Result<()> {
         let inner = &self.inner;
         inner.stop.store(true, Ordering::SeqCst);
         inner.wake_all();
@@ -348,19 +356,12 @@ impl Inner {
         self.registry.put_back(Deferred::FreeTree(tree.id));
     }
 
-    /// Whether the tree's name was removed by a transaction that committed.
-    pub fn is_dropped(&self, id: u32) -> bool {
-        self.dropped.lock().contains(&id)
-    }
-
-    /// A transaction that changed the catalog commits; called in the critical section.
-    pub fn catalog_changed(&self, deferred: &[Deferred]) {
-        let dropped = deferred.iter().filter_map(|work| match work {
-            Deferred::FreeTree(tree) => Some(*tree),
-            _ => None,
-        });
-        self.dropped.lock().extend(dropped);
-        self.catalog_version.fetch_add(1, Ordering::SeqCst);
+    /// The catalog's version, if a snapshot includes it. What is known of names at a version holds for every
+    /// transaction of that version.
+    #[inline]
+    pub fn catalog_version_for(&self, snapshot: Timestamp) -> Option<u64> {
+        let version = self.catalog_version.load(Ordering::SeqCst);
+        (version <= snapshot).then_some(version)
     }
 
     /// A redo buffer, one used before if there is one.
@@ -398,7 +399,8 @@ impl Inner {
     fn do_work(&self, lane: usize, work: &Deferred) -> Result<()> {
         match work {
             Deferred::Purge { tree, key } => {
-                if let Some(tree) = self.tree(*tree) {
+                let freeing = self.freeing_trees.read();
+                if let Some(tree) = self.tree(*tree).filter(|tree| !freeing.contains(&tree.id)) {
                     purge_leaf(&self.pool, lane, tree, key)?;
                 }
             }
@@ -408,10 +410,12 @@ impl Inner {
                 self.registry.freed(*first);
             }
             Deferred::FreeTree(id) => {
+                self.freeing_trees.write().insert(*id);
                 if let Some(tree) = self.tree(*id) {
                     tree.free(&self.pool, lane)?;
                     self.trees.write().remove(id);
                 }
+                self.freeing_trees.write().remove(id);
             }
         }
         Ok(())

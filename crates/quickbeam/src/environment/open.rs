@@ -205,11 +205,11 @@ pub fn open(world: Arc<dyn World>, path: Option<&Path>, options: Options) -> Res
         commit_lock: parking_lot::Mutex::default(),
         checkpointer,
         catalog,
-        catalog_version: AtomicU64::new(1),
+        catalog_version: AtomicU64::new(0),
         counters: super::TransactionCounters::default(),
         incarnation,
         trees: parking_lot::RwLock::new(map),
-        dropped: parking_lot::Mutex::default(),
+        freeing_trees: parking_lot::RwLock::default(),
         next_tree: AtomicU32::new(next_tree),
         next_savepoint: AtomicU64::new(1),
         recent_ms: AtomicU64::new(world.now().as_millis() as u64),
@@ -219,7 +219,7 @@ pub fn open(world: Arc<dyn World>, path: Option<&Path>, options: Options) -> Res
         closed: AtomicBool::new(false),
         stop: AtomicBool::new(false),
         checkpoint_wanted: world.event(),
-        _lock: lock,
+        lock: parking_lot::Mutex::new(lock),
         world,
     };
     if path.is_some() || created {

@@ -4,11 +4,13 @@
 //! it is part of each checkpoint, and recovery makes a new root for a tree that it does not know.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use super::write::Change;
-use super::{Database, Transaction};
+use super::{Database, State, Transaction};
 use crate::access::btree::Tree;
 use crate::error::{Error, Result};
+use crate::options::Isolation;
 use crate::versions::Deferred;
 
 /// Access method numbers in catalog records.
@@ -37,7 +39,7 @@ impl Transaction {
     #[inline]
     pub(super) fn knows_catalog(&self, version: u64) -> bool {
         let state = self.state.borrow();
-        state.catalog_version == version && !state.changed_catalog
+        state.catalog_version == Some(version) && !state.changed_catalog
     }
 
     fn look_up(&self, name: &str) -> Result<Option<Tree>> {
@@ -68,26 +70,55 @@ impl Transaction {
             self.look_up(name)?.ok_or_else(|| Error::NoSuchDatabase { name: name.to_owned() })?;
         let state = &mut *self.state.borrow_mut();
         state.resolved.push((name.into(), tree));
-        Ok((tree, (!state.changed_catalog).then_some(state.catalog_version)))
+        Ok((tree, state.catalog_version.filter(|_| !state.changed_catalog)))
     }
 
-    /// Notes that a database was written to: if it is dropped before the commit, the commit fails.
+    /// Notes that a database was used: if its name means something else at commit, the commit fails.
     #[inline]
-    pub(super) fn note_written(&self, name: &Arc<str>, tree: Tree) {
-        let state = &mut *self.state.borrow_mut();
-        if state.written.iter().all(|(_, known)| *known != tree) {
-            state.written.push((name.clone(), tree));
+    pub(super) fn note_used(&self, name: &Arc<str>, tree: Tree) {
+        if self.read_only {
+            return;
         }
+        let state = &mut *self.state.borrow_mut();
+        if state.used.last().is_none_or(|(_, last)| *last != tree)
+            && !state.used.iter().any(|(known, other)| *other == tree && known == name)
+        {
+            state.used.push((name.clone(), tree));
+        }
+    }
+
+    /// Makes sure that the databases used are still the ones of those names; the catalog version that this holds for.
+    pub(super) fn validate_names(&self, state: &State) -> Result<u64> {
+        let inner = self.inner();
+        let version = inner.catalog_version.load(Ordering::SeqCst);
+        if state.catalog_version == Some(version) {
+            return Ok(version);
+        }
+        for (name, tree) in &state.used {
+            if state.created.contains(tree) {
+                continue;
+            }
+            let now = self.read_newest_committed(self.catalog(), name.as_bytes())?;
+            if now.as_deref().and_then(decode_catalog_record) != Some(tree.id) {
+                return Err(match self.isolation {
+                    Isolation::ReadCommitted => Error::NoSuchDatabase { name: name.to_string() },
+                    _ => Error::SerializationFailure,
+                });
+            }
+        }
+        Ok(version)
     }
 
     /// Opens a database.
     pub fn open_database(&self, name: &str) -> Result<Database> {
+        self.begin_call();
         let (tree, version) = self.resolve_database(name)?;
         Ok(Database::new(name, self.environment_id(), tree, version.unwrap_or(u64::MAX)))
     }
 
     /// Makes a database; it exists for others once this transaction commits.
     pub fn create_database(&self, name: &str) -> Result<Database> {
+        self.begin_call();
         check_name(name)?;
         if self.look_up(name)?.is_some() {
             return Err(Error::DatabaseExists { name: name.to_owned() });
@@ -124,6 +155,7 @@ impl Transaction {
 
     /// Removes a database and everything in it.
     pub fn drop_database(&self, name: &str) -> Result<()> {
+        self.begin_call();
         let tree = self.existing(name)?;
         self.change(self.catalog(), name.as_bytes(), Change::Delete)?;
         self.catalog_was_changed(Some(tree));
@@ -132,6 +164,7 @@ impl Transaction {
 
     /// Gives a database another name.
     pub fn rename_database(&self, from: &str, to: &str) -> Result<()> {
+        self.begin_call();
         check_name(to)?;
         let tree = self.existing(from)?;
         if self.look_up(to)?.is_some() {
@@ -145,6 +178,7 @@ impl Transaction {
 
     /// Removes every record of a database at once.
     pub fn empty_database(&self, name: &str) -> Result<()> {
+        self.begin_call();
         let old = self.existing(name)?;
         let new = self.new_tree()?;
         self.change(self.catalog(), name.as_bytes(), Change::Put(&encode_catalog_record(new.id)))?;
@@ -158,6 +192,7 @@ impl Transaction {
 
     /// The names of all databases, in order.
     pub fn databases(&self) -> Result<Vec<String>> {
+        self.begin_call();
         let mut names = Vec::new();
         let mut cursor = super::Cursor::over(self, self.catalog());
         let mut more = cursor.first()?;

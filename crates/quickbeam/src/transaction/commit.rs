@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::{State, Transaction};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::log::{Log, Lsn, RecordKind};
-use crate::options::{Durability, Isolation};
+use crate::options::Durability;
 use crate::versions::Writer;
 
 /// Pieces of deferred work that a committing transaction does for everybody.
@@ -70,6 +70,7 @@ impl Transaction {
         let mut attempts = 0;
         loop {
             let validated = self.validate(state, attempts)?;
+            let catalog_version = self.validate_names(state)?;
             let mut buffer = inner.log.as_ref().map(|log| (log.lock(), log.durable()));
             let alone = inner.log.is_none().then(|| inner.commit_lock.lock());
             if let (Some(log), Some((locked, _))) = (&inner.log, &buffer)
@@ -77,9 +78,11 @@ impl Transaction {
             {
                 drop(buffer);
                 log.prepare_for(state.redo.len())?;
+                attempts += 1;
                 continue;
             }
-            if !validated.holds(&inner.pool) || !self.catalog_holds(state)? {
+            let names_hold = inner.catalog_version.load(Ordering::SeqCst) == catalog_version;
+            if !names_hold || !validated.holds(&inner.pool) {
                 drop((buffer, alone));
                 attempts += 1;
                 continue;
@@ -90,32 +93,13 @@ impl Transaction {
                 buffer.append(kind, timestamp, writer.id(), &state.redo, payload, *durable)
             });
             if state.changed_catalog {
-                inner.catalog_changed(&writer.deferred.lock());
+                // Before the commit is visible: a snapshot that has the change finds the version that goes with it.
+                inner.catalog_version.store(timestamp, Ordering::SeqCst);
             }
             writer.set_committed(timestamp);
             registry.newest_commit.store(timestamp, Ordering::SeqCst);
             return Ok(end);
         }
-    }
-
-    /// Whether the databases written to are still the ones of those names. Called in the critical section.
-    fn catalog_holds(&self, state: &State) -> Result<bool> {
-        let inner = self.inner();
-        if inner.catalog_version.load(Ordering::SeqCst) == state.catalog_version {
-            return Ok(true);
-        }
-        for (name, tree) in &state.written {
-            if state.created.contains(tree) {
-                continue;
-            }
-            if inner.is_dropped(tree.id) {
-                return Err(match self.isolation {
-                    Isolation::ReadCommitted => Error::NoSuchDatabase { name: name.to_string() },
-                    _ => Error::SerializationFailure,
-                });
-            }
-        }
-        Ok(true)
     }
 
     /// Gives operations to the log in pieces when there are many.

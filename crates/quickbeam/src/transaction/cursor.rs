@@ -119,10 +119,26 @@ impl<'t> Cursor<'t> {
         }
     }
 
+    /// At the start of a call: under read committed the database's name may mean another tree by now.
+    fn begin_call(&mut self) -> Result<()> {
+        let Some(database) = &self.database else {
+            self.transaction.begin_call();
+            return Ok(());
+        };
+        if self.transaction.is_read_committed() {
+            let tree = database.tree(self.transaction)?;
+            if tree != self.tree {
+                self.tree = tree;
+                self.place = None;
+            }
+        }
+        Ok(())
+    }
+
     fn forward(&mut self, from: Vec<u8>, start: From) -> Result<bool> {
+        self.begin_call()?;
         let transaction = self.transaction;
         let state = &mut *transaction.state.borrow_mut();
-        transaction.refresh(state);
         let pool = &transaction.inner().pool;
         let mut low = from;
         let mut start = start;
@@ -183,9 +199,9 @@ impl<'t> Cursor<'t> {
     }
 
     fn backward(&mut self, from: Option<Vec<u8>>, start: From) -> Result<bool> {
+        self.begin_call()?;
         let transaction = self.transaction;
         let state = &mut *transaction.state.borrow_mut();
-        transaction.refresh(state);
         let pool = &transaction.inner().pool;
         let mut high = from;
         let mut start = start;

@@ -32,18 +32,21 @@ impl Database {
 
     /// The tree that the name means in this transaction.
     #[inline]
-    fn tree(&self, transaction: &Transaction) -> Result<Tree> {
+    pub(super) fn tree(&self, transaction: &Transaction) -> Result<Tree> {
         if transaction.environment_id() != self.environment {
             return Err(Error::misuse(format!(
                 "database {:?} belongs to another environment than the transaction",
                 self.name
             )));
         }
+        transaction.begin_call();
         let known_at = self.known_at.load(Ordering::Relaxed);
         if transaction.knows_catalog(known_at) {
+            transaction.note_used(&self.name, self.tree);
             return Ok(self.tree);
         }
         let (tree, version) = transaction.resolve_database(&self.name)?;
+        transaction.note_used(&self.name, tree);
         if let Some(version) = version.filter(|_| tree == self.tree) {
             self.known_at.fetch_max(version, Ordering::Relaxed);
         }
@@ -53,7 +56,6 @@ impl Database {
     #[inline]
     fn change(&self, transaction: &Transaction, key: &[u8], change: Change<'_>) -> Result<bool> {
         let tree = self.tree(transaction)?;
-        transaction.note_written(&self.name, tree);
         transaction.change(tree, key, change)
     }
 

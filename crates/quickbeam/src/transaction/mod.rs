@@ -71,8 +71,8 @@ pub struct Transaction {
 /// What changes while a transaction runs.
 struct State {
     snapshot: Timestamp,
-    /// The catalog's version when the transaction began.
-    catalog_version: u64,
+    /// The timestamp of the newest change to the catalog, if the snapshot includes it.
+    catalog_version: Option<u64>,
     writer: Option<Arc<Writer>>,
     finger: Finger,
     /// Operations not yet given to the log.
@@ -86,8 +86,8 @@ struct State {
     savepoints: Vec<u64>,
     /// Databases resolved by name, with the tree each is.
     resolved: Vec<(Arc<str>, Tree)>,
-    /// Databases written to.
-    written: Vec<(Arc<str>, Tree)>,
+    /// Databases whose meaning must not have changed when the transaction commits.
+    used: Vec<(Arc<str>, Tree)>,
     /// Trees made here: they are freed if the transaction aborts.
     created: Vec<Tree>,
     /// The catalog was changed here.
@@ -123,8 +123,7 @@ impl Transaction {
             registry.snapshots.release(slot);
             return Err(closed);
         }
-        // After the snapshot: a catalog change that the snapshot includes has advanced the version before.
-        let catalog_version = inner.catalog_version.load(Ordering::SeqCst);
+        let catalog_version = inner.catalog_version_for(snapshot);
         let state = State {
             snapshot,
             catalog_version,
@@ -136,7 +135,7 @@ impl Transaction {
             newest_savepoint: 0,
             savepoints: Vec::new(),
             resolved: Vec::new(),
-            written: Vec::new(),
+            used: Vec::new(),
             created: Vec::new(),
             changed_catalog: false,
             last_purge: (0, 0),
@@ -225,12 +224,22 @@ impl Transaction {
         self.shared.inner.id
     }
 
-    /// Moves a read committed transaction's snapshot up, at the start of each call (TXN-1).
+    pub(crate) fn is_read_committed(&self) -> bool {
+        self.isolation == Isolation::ReadCommitted && !self.read_only
+    }
+
+    /// Moves a read committed transaction's snapshot up, at the start of each call (TXN-1), before names are resolved.
     #[inline]
-    fn refresh(&self, state: &mut State) {
-        if self.isolation == Isolation::ReadCommitted && !self.read_only {
+    pub(crate) fn begin_call(&self) {
+        if self.is_read_committed() {
+            let state = &mut *self.state.borrow_mut();
             let registry = &self.inner().registry;
             state.snapshot = registry.snapshots.refresh(self.slot, &registry.newest_commit);
+            let version = self.inner().catalog_version_for(state.snapshot);
+            if version.is_none() || version != state.catalog_version {
+                state.catalog_version = version;
+                state.resolved.clear();
+            }
         }
     }
 

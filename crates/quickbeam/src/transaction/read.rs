@@ -1,11 +1,11 @@
 //! Reading one record: which version of it is to be seen.
 
 use super::{State, Transaction};
-use crate::access::btree::Tree;
+use crate::access::btree::{Finger, Tree};
 use crate::access::overflow::read_chain;
 use crate::error::Result;
 use crate::page::{OVERFLOW, Page, TOMBSTONE};
-use crate::versions::{Resolved, writer_of};
+use crate::versions::{Resolved, Timestamp, writer_of};
 
 /// What a transaction sees at a position of a leaf. Counts only once the leaf was validated.
 pub(super) enum Sight {
@@ -21,7 +21,6 @@ impl Transaction {
     /// Looks a record up. Its value replaces what is in `value`; false when there is none to be seen.
     pub(super) fn read(&self, tree: Tree, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
         let state = &mut *self.state.borrow_mut();
-        self.refresh(state);
         self.read_in(state, tree, key, value)
     }
 
@@ -53,6 +52,38 @@ impl Transaction {
                 self.fetch_long(value)?;
             }
             return Ok(true);
+        }
+    }
+
+    /// The newest committed value of a record, whatever the snapshot.
+    pub(super) fn read_newest_committed(&self, tree: Tree, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        let mut finger = Finger::default();
+        let mut value = Vec::new();
+        loop {
+            let (guard, found) = tree.locate(&self.inner().pool, key, &mut finger)?;
+            value.clear();
+            let mut flags = TOMBSTONE;
+            let mut again = false;
+            if let Ok(position) = found {
+                let record = guard.page.record(position);
+                match self.inner().registry.resolve(
+                    record.version,
+                    Timestamp::MAX,
+                    None,
+                    &mut value,
+                ) {
+                    Resolved::InPage => {
+                        guard.page.append_to(record.value_offset, record.value_length, &mut value);
+                        flags = record.flags;
+                    }
+                    Resolved::Older { flags: older } => flags = older,
+                    Resolved::Absent => {}
+                    Resolved::Again => again = true,
+                }
+            }
+            if !again && guard.validate() {
+                return Ok((flags & TOMBSTONE == 0).then_some(value));
+            }
         }
     }
 

@@ -71,7 +71,6 @@ impl Transaction {
         check_limits(inner.pool.page_size, key, change.value())?;
         inner.check_failed()?;
         let state = &mut *self.state.borrow_mut();
-        self.refresh(state);
         // Taken out for the time of the call, which is cheaper than another reference to it.
         let writer = state.writer.take().unwrap_or_else(|| inner.registry.begin_writer());
         let changed = self.change_as(state, &writer, tree, key, change);
@@ -141,7 +140,6 @@ impl Transaction {
                     drop((latched, pass));
                     let (world, timeout) = (&*inner.world, self.lock_timeout);
                     inner.registry.wait_for(world, Some(writer.id()), &other, timeout)?;
-                    self.refresh(state);
                     continue;
                 }
             }

@@ -4,10 +4,12 @@ use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
-use quickbeam::world::{Event, File, OpenMode, Task, World};
+use quickbeam::world::{Event, File, MemoryWorld, OpenMode, Task, World};
+
+use super::{Files, files_of};
 
 /// What the engine asks of the world, as far as it can be made to fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,13 +41,16 @@ pub struct Rules {
     /// Bytes that all files together may have.
     limit: AtomicU64,
     lengths: Mutex<HashMap<PathBuf, u64>>,
+    /// Held to read by every call that changes something, to write by who copies all files.
+    still: RwLock<()>,
 }
 
 impl Rules {
-    fn check(&self, call: Call, path: &Path) -> io::Result<()> {
+    /// Leave to make the call, or the error that it is to fail with.
+    fn check(&self, call: Call, path: &Path) -> io::Result<RwLockReadGuard<'_, ()>> {
         match self.rule.lock().unwrap().as_mut().and_then(|rule| rule(call, path)) {
             Some(error) => Err(error),
-            None => Ok(()),
+            None => Ok(self.still.read().unwrap()),
         }
     }
 
@@ -77,6 +82,7 @@ impl FaultyWorld {
             rule: Mutex::new(None),
             limit: AtomicU64::new(u64::MAX),
             lengths: Mutex::default(),
+            still: RwLock::default(),
         };
         Arc::new(FaultyWorld { inner, rules: Arc::new(rules) })
     }
@@ -89,6 +95,17 @@ impl FaultyWorld {
     /// No call fails any more.
     pub fn clear_rule(&self) {
         *self.rules.rule.lock().unwrap() = None;
+    }
+
+    /// A world in memory.
+    pub fn in_memory() -> Arc<FaultyWorld> {
+        FaultyWorld::new(Arc::new(MemoryWorld::new()))
+    }
+
+    /// The files below `directory`, all as they were at one moment.
+    pub fn files(&self, directory: &Path) -> Files {
+        let _still = self.rules.still.write().unwrap();
+        files_of(&*self.inner, directory)
     }
 
     /// After `calls` more changing calls the world stands still, as after a crash: every call fails.
@@ -122,23 +139,23 @@ struct FaultyFile {
 
 impl File for FaultyFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-        self.rules.check(Call::Read, &self.path)?;
+        let _leave = self.rules.check(Call::Read, &self.path)?;
         self.inner.read_at(buffer, offset)
     }
 
     fn write_at(&self, buffer: &[u8], offset: u64) -> io::Result<()> {
-        self.rules.check(Call::Write { offset, length: buffer.len() }, &self.path)?;
+        let _leave = self.rules.check(Call::Write { offset, length: buffer.len() }, &self.path)?;
         self.rules.grow(&self.path, offset + buffer.len() as u64)?;
         self.inner.write_at(buffer, offset)
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        self.rules.check(Call::Sync, &self.path)?;
+        let _leave = self.rules.check(Call::Sync, &self.path)?;
         self.inner.sync_data()
     }
 
     fn sync_all(&self) -> io::Result<()> {
-        self.rules.check(Call::Sync, &self.path)?;
+        let _leave = self.rules.check(Call::Sync, &self.path)?;
         self.inner.sync_all()
     }
 
@@ -147,7 +164,7 @@ impl File for FaultyFile {
     }
 
     fn set_length(&self, length: u64) -> io::Result<()> {
-        self.rules.check(Call::SetLength(length), &self.path)?;
+        let _leave = self.rules.check(Call::SetLength(length), &self.path)?;
         self.rules.grow(&self.path, length)?;
         self.inner.set_length(length)?;
         self.rules.lengths.lock().unwrap().insert(self.path.clone(), length);
@@ -161,7 +178,7 @@ impl File for FaultyFile {
 
 impl World for FaultyWorld {
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
-        self.rules.check(Call::Open(mode), path)?;
+        let _leave = self.rules.check(Call::Open(mode), path)?;
         let inner = self.inner.open(path, mode)?;
         self.rules.lengths.lock().unwrap().insert(path.to_owned(), inner.length()?);
         Ok(Arc::new(FaultyFile { inner, path: path.to_owned(), rules: self.rules.clone() }))
@@ -172,22 +189,22 @@ impl World for FaultyWorld {
     }
 
     fn create_directory(&self, path: &Path) -> io::Result<()> {
-        self.rules.check(Call::CreateDirectory, path)?;
+        let _leave = self.rules.check(Call::CreateDirectory, path)?;
         self.inner.create_directory(path)
     }
 
     fn list_directory(&self, path: &Path) -> io::Result<Vec<PathBuf>> {
-        self.rules.check(Call::List, path)?;
+        let _leave = self.rules.check(Call::List, path)?;
         self.inner.list_directory(path)
     }
 
     fn sync_directory(&self, path: &Path) -> io::Result<()> {
-        self.rules.check(Call::SyncDirectory, path)?;
+        let _leave = self.rules.check(Call::SyncDirectory, path)?;
         self.inner.sync_directory(path)
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.rules.check(Call::Rename, from)?;
+        let _leave = self.rules.check(Call::Rename, from)?;
         self.inner.rename(from, to)?;
         let mut lengths = self.rules.lengths.lock().unwrap();
         if let Some(length) = lengths.remove(from) {
@@ -197,7 +214,7 @@ impl World for FaultyWorld {
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
-        self.rules.check(Call::Remove, path)?;
+        let _leave = self.rules.check(Call::Remove, path)?;
         self.inner.remove(path)?;
         self.rules.lengths.lock().unwrap().remove(path);
         Ok(())

@@ -5,12 +5,14 @@
 
 pub mod faulty;
 
+use faulty::FaultyWorld;
+
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use quickbeam::world::{MemoryWorld, OpenMode, World};
+use quickbeam::world::{OpenMode, World};
 use quickbeam::{
     Database, Durability, Environment, LOCK_FILE, LOG_DIRECTORY, Options, Transaction,
 };
@@ -128,28 +130,26 @@ pub fn assert_sound(environment: &Environment) {
 /// The files of an environment as bytes, by their path below its directory. The lock file is left out.
 pub type Files = BTreeMap<PathBuf, Vec<u8>>;
 
-/// Copies the files of an environment out of a world, open or not.
-pub fn files_of(world: &dyn World, directory: &Path) -> Files {
+/// Copies the files of an environment out of a world in which nothing changes meanwhile.
+fn files_of(world: &dyn World, directory: &Path) -> Files {
     let mut files = Files::new();
     for folder in [directory.to_owned(), directory.join(LOG_DIRECTORY)] {
         for path in world.list_directory(&folder).unwrap_or_default() {
             if path.ends_with(LOCK_FILE) || path.ends_with(LOG_DIRECTORY) {
                 continue;
             }
-            // Between listing and reading a file may be renamed or removed, as in a crash at that moment.
-            let Ok(file) = world.open(&path, OpenMode::Read) else { continue };
+            let file = world.open(&path, OpenMode::Read).unwrap();
             let mut bytes = vec![0; file.length().unwrap() as usize];
-            if file.read_at(&mut bytes, 0).is_ok() {
-                files.insert(path.strip_prefix(directory).unwrap().to_owned(), bytes);
-            }
+            file.read_at(&mut bytes, 0).unwrap();
+            files.insert(path.strip_prefix(directory).unwrap().to_owned(), bytes);
         }
     }
     files
 }
 
 /// A world in memory that holds these files below `directory`.
-pub fn world_with(files: &Files, directory: &Path) -> Arc<MemoryWorld> {
-    let world = Arc::new(MemoryWorld::new());
+pub fn world_with(files: &Files, directory: &Path) -> Arc<FaultyWorld> {
+    let world = FaultyWorld::in_memory();
     for (path, bytes) in files {
         let file = world.open(&directory.join(path), OpenMode::Create).unwrap();
         file.write_at(bytes, 0).unwrap();

@@ -1,0 +1,305 @@
+//! A process that four threads commit in is killed, over and over, in one and the same directory. What it had
+//! acknowledged is there, and the state is that after some number of its commits, exactly.
+//!
+//! Every transaction takes the next number of one sequence, and what it changes follows from that number; so after
+//! number N there is one right content for each database, known without having watched. `QUICKBEAM_CRASH_ROUNDS` sets
+//! how many times each kind of environment is killed; `QUICKBEAM_SEED` repeats the waits, not the moments.
+
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use common::{Random, Records, assert_same, contents, small_options};
+use quickbeam::{Durability, Environment, Options, Result, Transaction};
+
+/// Set in the process to be killed: directory, and durability, of its environment.
+const VICTIM: &str = "QUICKBEAM_CRASH_VICTIM";
+const DURABILITY: &str = "QUICKBEAM_CRASH_DURABILITY";
+
+const THREADS: u64 = 4;
+
+fn options(durability: Durability) -> Options {
+    Options {
+        durability,
+        cache_size: 4096 * 128,
+        checkpoint_bytes: 384 << 10,
+        // Without a log checkpoints come by time only.
+        checkpoint_interval: Duration::from_millis(if durability == Durability::InMemory {
+            30
+        } else {
+            300
+        }),
+        log_write_interval: Duration::from_millis(5),
+        ..small_options()
+    }
+}
+
+type All = BTreeMap<String, Records>;
+
+/// What transaction `number` puts and deletes: database, key, value.
+fn changes(number: u64) -> Vec<(String, Vec<u8>, Option<Vec<u8>>)> {
+    let mut random = Random::new(number);
+    let mut changes = Vec::new();
+    for _ in 0..1 + random.below(5) {
+        let key = format!("key {:03}", random.below(200)).into_bytes();
+        let longest = [20, 300, 300, 1000, 20_000][random.below(5)];
+        let value = vec![random.next() as u8; random.below(longest)];
+        changes.push(("data".to_owned(), key, random.chance(75).then_some(value)));
+    }
+    changes
+}
+
+/// The database that transaction `number` makes, and the one that it drops.
+fn databases(number: u64) -> (Option<String>, Option<String>) {
+    let name = |number: u64| format!("made by {number}");
+    if number % 20 != 0 {
+        return (None, None);
+    }
+    (Some(name(number)), (number > 60).then(|| name(number - 60)))
+}
+
+/// Does transaction `number` to the model.
+fn advance(all: &mut All, number: u64, thread: u64, counter: u64) {
+    let count = |number: u64| number.to_be_bytes().to_vec();
+    let data = all.entry("data".into()).or_default();
+    for (_, key, value) in changes(number) {
+        match value {
+            Some(value) => drop(data.insert(key, value)),
+            None => drop(data.remove(&key)),
+        }
+    }
+    let order = all.entry("order".into()).or_default();
+    order.insert(b"newest".to_vec(), count(number));
+    order.insert([&b"thread "[..], &count(thread)].concat(), count(counter));
+    order.insert(
+        [&b"number "[..], &count(number)].concat(),
+        [count(thread), count(counter)].concat(),
+    );
+    let (made, dropped) = databases(number);
+    if let Some(made) = made {
+        all.insert(made, Records::from([(count(number), vec![7; number as usize % 6000])]));
+    }
+    if let Some(dropped) = dropped {
+        all.remove(&dropped);
+    }
+}
+
+fn number_in(bytes: &[u8]) -> u64 {
+    u64::from_be_bytes(*bytes.first_chunk().unwrap())
+}
+
+/// The same in the environment. The number that the transaction took.
+fn commit_one(environment: &Environment, thread: u64, counter: u64) -> Result<u64> {
+    environment.transact(|transaction: &Transaction| {
+        let order = transaction.open_database("order")?;
+        let newest = order.get(transaction, b"newest")?;
+        let number = newest.map_or(0, |bytes| number_in(&bytes)) + 1;
+        let count = |number: u64| number.to_be_bytes();
+        order.put(transaction, b"newest", &count(number))?;
+        order.put(transaction, &[&b"thread "[..], &count(thread)].concat(), &count(counter))?;
+        let who = [count(thread), count(counter)].concat();
+        order.put(transaction, &[&b"number "[..], &count(number)].concat(), &who)?;
+        for (database, key, value) in changes(number) {
+            let database = transaction.open_database(&database)?;
+            match value {
+                Some(value) => database.put(transaction, &key, &value)?,
+                None => drop(database.delete(transaction, &key)?),
+            }
+        }
+        let (made, dropped) = databases(number);
+        if let Some(made) = made {
+            let database = transaction.create_database(&made)?;
+            database.put(transaction, &count(number), &vec![7; number as usize % 6000])?;
+        }
+        if let Some(dropped) = dropped {
+            transaction.drop_database(&dropped)?;
+        }
+        Ok(number)
+    })
+}
+
+fn acknowledgements(directory: &Path, thread: u64) -> PathBuf {
+    directory.join(format!("acknowledged.{thread}"))
+}
+
+fn counter_of(environment: &Environment, thread: u64) -> u64 {
+    let reader = environment.begin_read().unwrap();
+    let order = reader.open_database("order").unwrap();
+    let key = [&b"thread "[..], &thread.to_be_bytes()].concat();
+    order.get(&reader, &key).unwrap().map_or(0, |bytes| number_in(&bytes))
+}
+
+/// Not a test by itself: the process that is killed.
+#[test]
+fn victim() {
+    let Some(directory) = std::env::var_os(VICTIM).map(PathBuf::from) else { return };
+    let durability = std::env::var(DURABILITY).unwrap().parse().unwrap();
+    let environment =
+        Environment::open(directory.join("environment"), options(durability)).unwrap();
+    for name in ["data", "order"] {
+        environment.open_or_create_database(name).unwrap();
+    }
+    let work = |thread: u64| {
+        let mut counter = counter_of(&environment, thread);
+        let mut file = std::fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(acknowledgements(&directory, thread))
+            .unwrap();
+        loop {
+            match commit_one(&environment, thread, counter + 1) {
+                Ok(_) => counter += 1,
+                Err(error) => {
+                    assert!(error.is_retryable(), "{error}");
+                    continue;
+                }
+            }
+            // One write call: it is there whole or not at all, whenever the process ends.
+            file.write_all(&counter.to_be_bytes()).unwrap();
+        }
+    };
+    let work = &work;
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            scope.spawn(move || work(thread));
+        }
+    });
+}
+
+/// Runs a victim for that long.
+fn run_and_kill(directory: &Path, durability: Durability, wait: Duration) {
+    let log = std::fs::File::create(directory.join("victim.log")).unwrap();
+    let mut victim = Command::new(std::env::current_exe().unwrap())
+        .args(["victim", "--exact", "--nocapture"])
+        .env(VICTIM, directory)
+        .env(DURABILITY, durability.to_string())
+        .stdout(Stdio::from(log.try_clone().unwrap()))
+        .stderr(Stdio::from(log))
+        .spawn()
+        .unwrap();
+    std::thread::sleep(wait);
+    let ended = victim.try_wait().unwrap();
+    victim.kill().unwrap();
+    victim.wait().unwrap();
+    if let Some(status) = ended {
+        let said = std::fs::read_to_string(directory.join("victim.log")).unwrap();
+        panic!("the victim ended by itself with {status}: {said}");
+    }
+}
+
+/// The last acknowledgement of a thread since the file was emptied.
+fn acknowledged(directory: &Path, thread: u64) -> u64 {
+    let bytes = std::fs::read(acknowledgements(directory, thread)).unwrap_or_default();
+    bytes.chunks_exact(8).last().map_or(0, number_in)
+}
+
+/// Kills a process again and again; `keeps`: what it acknowledged survives.
+fn kill_again_and_again(durability: Durability, keeps: bool, rounds: usize) {
+    let seed = common::first_seed();
+    println!("seed {seed}");
+    let mut random = Random::new(seed);
+    let directory = tempfile::tempdir().unwrap();
+    let place = directory.path().join("environment");
+    let mut known = (0, All::new());
+    let mut commits = 0;
+    for round in 0..common::rounds("QUICKBEAM_CRASH_ROUNDS", rounds) {
+        for thread in 0..THREADS {
+            let _ = std::fs::remove_file(acknowledgements(directory.path(), thread));
+        }
+        // Now and then so soon that it is still opening, or recovering.
+        let longest = if random.chance(25) { 30 } else { 400 };
+        let wait = Duration::from_millis(random.below(longest) as u64);
+        run_and_kill(directory.path(), durability, wait);
+
+        let what = format!("seed {seed}, round {round}, killed after {wait:?}");
+        if random.chance(30) {
+            // The same recovery twice: once on a copy that is never closed.
+            let copy = directory.path().join("copy");
+            common::copy_directory(&place, &copy).unwrap_or_default();
+            if copy.exists() {
+                let environment = Environment::open(&copy, options(durability)).unwrap();
+                common::assert_sound(&environment);
+                drop(environment);
+                std::fs::remove_dir_all(&copy).unwrap();
+            }
+        }
+        let environment = Environment::open(&place, options(durability)).unwrap();
+        let mut found = contents(&environment).unwrap();
+        let order = found.get("order").cloned().unwrap_or_default();
+        let newest = order.get(&b"newest"[..]).map_or(0, |bytes| number_in(bytes));
+        assert!(!keeps || newest >= known.0, "{what}: {newest} commits, {} before", known.0);
+        if newest < known.0 {
+            known = (0, All::new());
+        }
+        let (from, model) = &mut known;
+        for number in *from + 1..=newest {
+            let who = order.get(&[&b"number "[..], &number.to_be_bytes()].concat());
+            let who =
+                who.unwrap_or_else(|| panic!("{what}: commit {number} of {newest} is missing"));
+            advance(model, number, number_in(who), number_in(&who[8..]));
+        }
+        commits += newest.saturating_sub(*from);
+        *from = newest;
+        // The names may have been made and nothing else.
+        found.retain(|name, records| !records.is_empty() || model.contains_key(name));
+        assert!(
+            found.keys().eq(model.keys()),
+            "{what}: {:?}, expected {:?}",
+            found.keys(),
+            model.keys()
+        );
+        for (name, records) in &found {
+            assert_same(records, &model[name], &format!("{what}, {name}"));
+        }
+        for thread in 0..THREADS {
+            let (last, told) =
+                (counter_of_model(model, thread), acknowledged(directory.path(), thread));
+            assert!(
+                !keeps || last >= told,
+                "{what}: thread {thread} was told {told}, {last} are there"
+            );
+            assert!(
+                !keeps || told == 0 || last <= told + 1,
+                "{what}: thread {thread}: {last}, told {told}"
+            );
+        }
+        let report = environment.verify().unwrap();
+        assert_eq!(report.complaints, Vec::<String>::new(), "{what}");
+        if random.chance(50) {
+            environment.close().unwrap();
+        }
+    }
+    println!("{durability}: {commits} commits");
+    assert!(commits > 100, "only {commits} commits survived in all rounds");
+}
+
+fn counter_of_model(model: &All, thread: u64) -> u64 {
+    let key = [&b"thread "[..], &thread.to_be_bytes()].concat();
+    model.get("order").and_then(|order| order.get(&key)).map_or(0, |bytes| number_in(bytes))
+}
+
+#[test]
+fn what_sync_acknowledged_survives_the_process() {
+    kill_again_and_again(Durability::Sync, true, 20);
+}
+
+#[test]
+fn what_write_nosync_acknowledged_survives_the_process() {
+    kill_again_and_again(Durability::WriteNoSync, true, 15);
+}
+
+#[test]
+fn without_waiting_for_the_log_the_state_is_still_that_after_some_commit() {
+    kill_again_and_again(Durability::NoSync, false, 10);
+}
+
+#[test]
+fn without_a_log_the_state_is_that_of_a_checkpoint() {
+    kill_again_and_again(Durability::InMemory, false, 10);
+}
