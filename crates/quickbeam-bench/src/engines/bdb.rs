@@ -5,8 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use anyhow::{Context, Result};
 
-use super::ffi::bdb::{Database, Environment, Library, Transaction};
-use super::ffi::bdb_layout as flags;
+use super::ffi::bdb::{Database, Environment, Library, Transaction, layout as flags};
 use super::library;
 use crate::engine::{
     Engine, Instance, Mode, OpResult, ReadWork, Reader, Session, Setup, Support, WriteWork, Writer,

@@ -21,7 +21,7 @@ impl Engine for Fjall {
     }
 
     fn version(&self) -> Result<String> {
-        Ok("3.1".to_owned())
+        Ok(env!("QUICKBEAM_BENCH_FJALL_VERSION").to_owned())
     }
 
     fn supports(&self, mode: Mode, _threads: usize) -> Support {

@@ -46,10 +46,12 @@ impl Engine for Quickbeam {
             Mode::Ns => Durability::NoSync,
             Mode::InMem => Durability::InMemory,
         };
-        let mut options = Options::default();
-        options.cache_size = usize::try_from(setup.cache_bytes)?;
-        options.log_buffer = usize::try_from(setup.log_buffer_bytes)?;
-        options.durability = durability;
+        let mut options = Options {
+            cache_size: usize::try_from(setup.cache_bytes)?,
+            log_buffer: usize::try_from(setup.log_buffer_bytes)?,
+            durability,
+            ..Options::default()
+        };
         if !setup.automatic_checkpoints {
             options.checkpoint_bytes = u64::MAX;
             options.checkpoint_interval = Duration::MAX;

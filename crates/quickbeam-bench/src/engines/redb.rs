@@ -19,7 +19,7 @@ impl Engine for Redb {
     }
 
     fn version(&self) -> Result<String> {
-        Ok("4.5".to_owned())
+        Ok(env!("QUICKBEAM_BENCH_REDB_VERSION").to_owned())
     }
 
     fn supports(&self, mode: Mode, _threads: usize) -> Support {

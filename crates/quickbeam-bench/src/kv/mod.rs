@@ -1,5 +1,6 @@
 //! `bench kv`: the white paper's key/value tables, and what goes beyond them.
 
+mod ceiling;
 pub mod child;
 mod interference;
 mod larger;
@@ -26,12 +27,12 @@ use trial::Trial;
 /// Runs the command and writes its report.
 pub fn run(args: &KvArgs) -> Result<()> {
     let workload = args.workload()?;
-    let engines = engines_of(args)?;
     fs::create_dir_all(&args.places.dir)
         .with_context(|| format!("directory {}", args.places.dir.display()))?;
     let machine = Machine::describe(&args.places.dir)?;
     let run = Run::now(args.seed, describe(args, &workload));
     let mut report = Report::new(machine, run);
+    let engines = engines_of(args, &mut report)?;
     if args.larger_than_cache {
         larger::run(args, &workload, &engines, &mut report)?;
     } else if args.space {
@@ -103,7 +104,7 @@ fn one_mode(
     threads: usize,
 ) -> Option<Mode> {
     let candidates = if args.modes.is_empty() { preferred } else { &args.modes };
-    candidates.iter().copied().find(|&mode| trial::supported(engine, mode, threads).is_ok())
+    candidates.iter().copied().find(|&mode| trial::unsupported(engine, mode, threads).is_none())
 }
 
 /// One trial for each engine, each in the class that [`one_mode`] chooses.
@@ -158,11 +159,28 @@ fn describe(args: &KvArgs, workload: &Workload) -> String {
     )
 }
 
-fn engines_of(args: &KvArgs) -> Result<Vec<&'static dyn Engine>> {
-    if args.engines.is_empty() {
-        return Ok(engines::all());
+/// The engines asked for, all of which must be there; or every engine that is there.
+fn engines_of(args: &KvArgs, report: &mut Report) -> Result<Vec<&'static dyn Engine>> {
+    if !args.engines.is_empty() {
+        let engines: Result<Vec<_>> = args.engines.iter().map(|name| engines::find(name)).collect();
+        for engine in engines.as_ref().map_or(&[][..], Vec::as_slice) {
+            engine.version().with_context(|| engine.name())?;
+        }
+        return engines;
     }
-    args.engines.iter().map(|name| engines::find(name)).collect()
+    let mut found = Vec::new();
+    for engine in engines::all() {
+        match engine.version() {
+            Ok(_) => found.push(engine),
+            Err(error) => report.not_supported.push(NotSupported {
+                engine: engine.name().to_owned(),
+                mode: "every mode".to_owned(),
+                threads: 0,
+                reason: format!("{error:#}"),
+            }),
+        }
+    }
+    Ok(found)
 }
 
 /// Keeps the engines that can be measured in a configuration; the others go into the report.
@@ -174,13 +192,13 @@ fn measurable<'e>(
 ) -> Vec<&'e dyn Engine> {
     let mut kept = Vec::new();
     for &engine in engines {
-        match trial::supported(engine, mode, threads) {
-            Ok(()) => kept.push(engine),
-            Err(reason) => report.not_supported.push(NotSupported {
+        match trial::unsupported(engine, mode, threads) {
+            None => kept.push(engine),
+            Some(reason) => report.not_supported.push(NotSupported {
                 engine: engine.name().to_owned(),
                 mode: mode.name().to_owned(),
                 threads,
-                reason,
+                reason: reason.to_owned(),
             }),
         }
     }

@@ -4,18 +4,15 @@ use std::collections::HashMap;
 
 use anyhow::Result;
 
+use super::ceiling::{Before, Ceilings, median_share};
 use super::trial::{StepOutcome, Trial, TrialOutcome};
 use super::{Scratch, measurable};
 use crate::args::KvArgs;
 use crate::engine::{Engine, Mode};
-use crate::logwrite::{self, Ceiling};
 use crate::progress::Progress;
-use crate::report::{Measurement, Report};
-use crate::statistics::{Latencies, Summary};
+use crate::report::Report;
+use crate::statistics::Latencies;
 use crate::workload::{Step, Workload};
-
-/// Writes in one measurement of the ceiling between two runs.
-const CEILING_OPERATIONS: u64 = 1000;
 
 /// Runs the tables asked for.
 pub fn run(
@@ -52,6 +49,8 @@ struct Samples {
     rates: Vec<f64>,
     latencies: Latencies,
     retries: u64,
+    /// Commits as a share of the device's ceiling.
+    shares: Vec<f64>,
 }
 
 impl Configuration<'_> {
@@ -60,12 +59,21 @@ impl Configuration<'_> {
         let mut settings: HashMap<&str, String> = HashMap::new();
         let mut ceilings = Ceilings::default();
         for repetition in 0..self.args.repetitions() {
-            if self.mode == Mode::Sync {
-                ceilings.measure(self)?;
+            if self.waits_for_device() {
+                ceilings.measure_variants(self.args, self.workload)?;
             }
             for &engine in engines {
+                let before = match self.waits_for_device() {
+                    true => Some(Before::measure(self.args, self.workload)?),
+                    false => None,
+                };
                 match self.trial(engine, repetition, progress) {
                     Ok(outcome) => {
+                        for (step, share) in
+                            before.iter().flat_map(|b| b.shares(&outcome, self.workload))
+                        {
+                            samples.entry((engine.name(), step)).or_default().shares.push(share);
+                        }
                         settings.insert(engine.name(), outcome.settings);
                         for step in outcome.steps {
                             add(samples.entry((engine.name(), step.step)).or_default(), &step);
@@ -86,13 +94,18 @@ impl Configuration<'_> {
                         .with_latencies(&samples.latencies);
                     result.retries = samples.retries;
                     result.settings = settings.get(engine.name()).cloned().unwrap_or_default();
-                    result.ceiling_share = ceilings.share(step, result.mean, self.workload);
+                    result.ceiling_share = median_share(&samples.shares);
                     report.results.push(result);
                 }
             }
         }
-        ceilings.report(self.mode, report);
+        ceilings.report(report);
         Ok(())
+    }
+
+    /// Whether each commit of the only thread waits for a flush of its own.
+    fn waits_for_device(&self) -> bool {
+        self.mode == Mode::Sync && self.threads == 1
     }
 
     fn base(&self, engine: &dyn Engine) -> Trial {
@@ -120,58 +133,4 @@ fn add(samples: &mut Samples, outcome: &StepOutcome) {
     samples.rates.push(outcome.ops_per_second);
     samples.latencies.merge(&outcome.latencies);
     samples.retries += outcome.retries;
-}
-
-/// The device's ceiling at the sizes of the workload's transactions, measured between the runs.
-#[derive(Default)]
-struct Ceilings {
-    /// For transactions that insert or update, and for those that delete.
-    measured: [Vec<Ceiling>; 2],
-}
-
-impl Ceilings {
-    fn measure(&mut self, configuration: &Configuration<'_>) -> Result<()> {
-        let w = configuration.workload;
-        let place = Scratch::new(&configuration.args.places, configuration.mode, "logwrite")?;
-        // The bytes that the transaction is about, without what a log adds: no log writes less.
-        let sizes = [w.ops_per_txn * (w.key_size + w.value_size), w.ops_per_txn * w.key_size];
-        for (measured, bytes) in self.measured.iter_mut().zip(sizes) {
-            measured.push(logwrite::ceiling(place.path(), bytes, CEILING_OPERATIONS)?);
-        }
-        Ok(())
-    }
-
-    fn share(&self, step: Step, ops_per_second: f64, workload: &Workload) -> Option<f64> {
-        let measured = match step {
-            Step::Insert | Step::Update | Step::Rewrite => &self.measured[0],
-            Step::Delete => &self.measured[1],
-            Step::Populate | Step::Fetch | Step::Mixed => return None,
-        };
-        let rates: Vec<f64> = measured.iter().map(|ceiling| ceiling.fdatasync).collect();
-        let commits = ops_per_second / workload.ops_per_txn as f64;
-        (!rates.is_empty()).then(|| commits / Summary::of(&rates).mean)
-    }
-
-    fn report(&self, mode: Mode, report: &mut Report) {
-        for measured in &self.measured {
-            let Some(last) = measured.last() else { continue };
-            let rows = [
-                ("preallocated, fdatasync", measured.iter().map(|c| c.fdatasync).collect()),
-                (last.best_name, measured.iter().map(|c| c.best).collect()),
-            ];
-            for (name, runs) in rows {
-                let measurement = Measurement {
-                    benchmark: "logwrite".to_owned(),
-                    engine: "device".to_owned(),
-                    mode: mode.name().to_owned(),
-                    threads: 1,
-                    step: format!("{} bytes, {name}", last.bytes),
-                    unit: "ops/s".to_owned(),
-                    verified: true,
-                    ..Measurement::default()
-                };
-                report.results.push(measurement.with_runs(runs));
-            }
-        }
-    }
 }

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use super::terminal::{STEPS, group, heading, number};
+use super::terminal::{LEGEND, STEPS, group, heading, number};
 use super::{Measurement, Report, plot};
 use crate::engine::Mode;
 use crate::published;
@@ -19,7 +19,7 @@ fit,minmax(26rem,1fr));gap:1rem}";
 pub fn render(report: &Report) -> Result<String> {
     let mut page = format!(
         "<!DOCTYPE html><html lang=\"en\"><meta charset=\"utf-8\"><title>Quickbeam benchmarks</title>\
-         <style>{STYLE}</style><h1>Quickbeam benchmarks</h1>{}",
+         <style>{STYLE}</style><h1>Quickbeam benchmarks</h1>{}<p>{LEGEND}</p>",
         machine(report)
     );
     for failure in &report.failures {
@@ -98,7 +98,7 @@ fn cell(result: Option<&Measurement>, quickbeam: Option<&Measurement>) -> String
     let Some(result) = result else { return "–".to_owned() };
     let mut text = format!("{} ± {}", group(result.mean), group(result.stddev));
     if let (Some(quickbeam), true) = (quickbeam, result.engine != "quickbeam") {
-        text.push_str(&format!(" ×{:.2}", result.mean / quickbeam.mean));
+        text.push_str(&format!(" ×{:.2}", result.median / quickbeam.median));
     }
     if let (Some(p50), Some(p99), Some(p999)) = (result.p50_us, result.p99_us, result.p999_us) {
         text.push_str(&format!("<br><small>p50 {p50:.1}, p99 {p99:.1}, p99.9 {p999:.1} µs"));
@@ -177,14 +177,15 @@ fn settings(report: &Report) -> String {
             html.push_str(&format!("<tr><td>{engine} {version}<td>{mode}<td>{settings}</tr>"));
         }
     }
-    for m in &report.not_supported {
-        let [engine, mode, reason] = [&m.engine, &m.mode, &m.reason].map(|text| escape(text));
-        let threads = m.threads;
-        html.push_str(&format!(
-            "<tr><td>{engine}<td>{mode}, {threads} threads<td>not supported: {reason}</tr>"
-        ));
+    html.push_str("</table>");
+    if !report.not_supported.is_empty() {
+        html.push_str("<h2>Not supported</h2><p>Engine, mode/threads: reason.<ul>");
+        for line in report.not_supported_lines() {
+            html.push_str(&format!("<li>{}", escape(&line)));
+        }
+        html.push_str("</ul>");
     }
-    html + "</table>"
+    html
 }
 
 fn escape(text: &str) -> String {

@@ -14,6 +14,7 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::engine::Mode;
+use crate::engines;
 use crate::machine::Machine;
 use crate::statistics::{Latencies, Summary};
 
@@ -183,7 +184,7 @@ impl Report {
         list
     }
 
-    /// Engines of a benchmark in the order in which they were measured.
+    /// Engines of a benchmark, Quickbeam first and the others in their usual order.
     pub fn engines(&self, benchmark: &str) -> Vec<&str> {
         let mut list: Vec<&str> = Vec::new();
         for result in self.of(benchmark) {
@@ -191,7 +192,29 @@ impl Report {
                 list.push(&result.engine);
             }
         }
+        let usual = engines::all();
+        list.sort_by_key(|name| usual.iter().position(|engine| engine.name() == *name));
         list
+    }
+
+    /// What could not be measured, one line for each engine and reason.
+    pub fn not_supported_lines(&self) -> Vec<String> {
+        let mut lines: Vec<(&str, &str, Vec<String>)> = Vec::new();
+        for missing in &self.not_supported {
+            let (engine, reason) = (missing.engine.as_str(), missing.reason.as_str());
+            let what = match missing.threads {
+                0 => missing.mode.clone(),
+                threads => format!("{}/{threads}", missing.mode),
+            };
+            match lines.iter_mut().find(|line| (line.0, line.1) == (engine, reason)) {
+                Some(line) => line.2.push(what),
+                None => lines.push((engine, reason, vec![what])),
+            }
+        }
+        lines
+            .into_iter()
+            .map(|(engine, reason, what)| format!("{engine}, {}: {reason}", what.join(" ")))
+            .collect()
     }
 
     /// One result.

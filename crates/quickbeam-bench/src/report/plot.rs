@@ -30,6 +30,9 @@ fn color(position: usize) -> RGBColor {
     RGBColor(r, g, b)
 }
 
+/// Position of the engine (its colour), its name, and points of threads and rate.
+type Series<'s> = (usize, &'s str, Vec<(f64, f64)>);
+
 /// Operations a second by threads, a line for each engine: one panel of Figure 1.
 pub fn scaling(report: &Report, mode: Mode, step: Step) -> Result<Option<String>> {
     let threads: Vec<usize> = report
@@ -38,7 +41,7 @@ pub fn scaling(report: &Report, mode: Mode, step: Step) -> Result<Option<String>
         .filter(|(m, _)| *m == mode)
         .map(|(_, threads)| threads)
         .collect();
-    let series: Vec<(usize, &str, Vec<(f64, f64)>)> = report
+    let series: Vec<Series<'_>> = report
         .engines("kv")
         .into_iter()
         .enumerate()
@@ -66,8 +69,6 @@ pub fn scaling(report: &Report, mode: Mode, step: Step) -> Result<Option<String>
         .map_err(|error| anyhow!("plot of {step}: {error}"))?;
     Ok(Some(text))
 }
-
-type Series<'s> = (usize, &'s str, Vec<(f64, f64)>);
 
 fn draw_scaling(
     text: &mut String,

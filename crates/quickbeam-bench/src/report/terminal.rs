@@ -10,9 +10,16 @@ use crate::workload::Step;
 /// Columns of the paper's tables, in the paper's order; `mixed` is beyond it.
 pub const STEPS: [Step; 5] = [Step::Insert, Step::Fetch, Step::Delete, Step::Update, Step::Mixed];
 
+/// How the cells of the tables of rates are to be read.
+pub const LEGEND: &str = "Operations a second: mean ± standard deviation, × = median as a share of \
+Quickbeam's median.";
+
 /// All tables of a report.
 pub fn render(report: &Report) -> String {
     let mut text = String::new();
+    if !report.configurations("kv").is_empty() {
+        text.push_str(&format!("\n{LEGEND}\n"));
+    }
     for benchmark in ["kv", "kv-larger"] {
         for (mode, threads) in report.configurations(benchmark) {
             text.push_str(&format!("\n{}\n", heading(benchmark, mode, threads)));
@@ -20,18 +27,14 @@ pub fn render(report: &Report) -> String {
         }
     }
     if let Some(table) = shares(report) {
-        text.push_str("\nCommits a second as a share of the device's ceiling (logwrite)\n");
+        text.push_str("\nSYNC, 1 thread: commits a second as a share of what logwrite reached just before (fdatasync)\n");
         text.push_str(&format!("{table}\n"));
     }
     if let Some(table) = others(report) {
         text.push_str(&format!("\n{table}\n"));
     }
-    for missing in &report.not_supported {
-        let (engine, mode, threads) = (&missing.engine, &missing.mode, missing.threads);
-        text.push_str(&format!(
-            "not supported: {engine}, {mode}, {threads} threads: {}\n",
-            missing.reason
-        ));
+    for line in report.not_supported_lines() {
+        text.push_str(&format!("not supported (mode/threads): {line}\n"));
     }
     for failure in &report.failures {
         let (engine, mode, threads) = (&failure.engine, &failure.mode, failure.threads);
@@ -58,7 +61,7 @@ pub fn heading(benchmark: &str, mode: Mode, threads: usize) -> String {
         _ => "",
     };
     let s = if threads == 1 { "" } else { "s" };
-    format!("{table}{what}; {threads} thread{s}; operations a second (× = share of Quickbeam's)")
+    format!("{table}{what}; {threads} thread{s}")
 }
 
 fn rates(report: &Report, benchmark: &str, mode: Mode, threads: usize) -> Table {
@@ -83,7 +86,7 @@ fn rates(report: &Report, benchmark: &str, mode: Mode, threads: usize) -> Table 
         }
         let mut cells = vec![Cell::new(engine)];
         cells.extend(steps.iter().map(|&step| {
-            let reference = find("quickbeam", step).map(|result| result.mean);
+            let reference = find("quickbeam", step).map(|result| result.median);
             right(find(engine, step).map(|result| rate(result, reference)))
         }));
         table.add_row(cells);
@@ -95,7 +98,7 @@ fn rate(result: &Measurement, quickbeam: Option<f64>) -> String {
     let text = format!("{} ± {}", group(result.mean), group(result.stddev));
     match quickbeam {
         Some(reference) if result.engine != "quickbeam" && reference > 0.0 => {
-            format!("{text}  ×{:.2}", result.mean / reference)
+            format!("{text}  ×{:.2}", result.median / reference)
         }
         _ => text,
     }
@@ -103,20 +106,18 @@ fn rate(result: &Measurement, quickbeam: Option<f64>) -> String {
 
 fn shares(report: &Report) -> Option<Table> {
     let steps = [Step::Insert, Step::Delete, Step::Update];
-    let rows: Vec<(&str, Mode)> = [Mode::Sync, Mode::Ramdisk]
-        .into_iter()
-        .flat_map(|mode| report.engines("kv").into_iter().map(move |engine| (engine, mode)))
-        .collect();
     let mut table = new_table("engine", steps.iter().map(|step| step.name()));
-    let share = |engine, mode, step: Step| {
-        report.find("kv", engine, mode, 1, step.name()).and_then(|result| result.ceiling_share)
-    };
-    for (engine, mode) in rows {
-        if steps.iter().any(|&step| share(engine, mode, step).is_some()) {
-            let mut cells = vec![Cell::new(format!("{engine} ({mode})"))];
-            cells.extend(steps.iter().map(|&step| {
-                right(share(engine, mode, step).map(|share| format!("{:.0} %", share * 100.0)))
-            }));
+    for engine in report.engines("kv") {
+        let share = |step: Step| {
+            report.find("kv", engine, Mode::Sync, 1, step.name()).and_then(|r| r.ceiling_share)
+        };
+        if steps.iter().any(|&step| share(step).is_some()) {
+            let mut cells = vec![Cell::new(engine)];
+            cells.extend(
+                steps
+                    .iter()
+                    .map(|&step| right(share(step).map(|share| format!("{:.0} %", share * 100.0)))),
+            );
             table.add_row(cells);
         }
     }
@@ -193,7 +194,7 @@ mod tests {
             "330,000 ± 42,426",
             "×0.33",
             "90 %",
-            "not supported: redb",
+            "redb, wns/1: no such <class>",
         ] {
             assert!(text.contains(expected), "{expected} is not in\n{text}");
         }

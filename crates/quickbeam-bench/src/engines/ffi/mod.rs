@@ -5,7 +5,6 @@
 //! and the adapters themselves contain none.
 
 pub mod bdb;
-pub mod bdb_layout;
 pub mod lmdb;
 pub mod rocksdb;
 pub mod sqlite;
@@ -90,3 +89,20 @@ macro_rules! functions {
     };
 }
 use functions;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_library_names_its_package() {
+        let source = Source {
+            variable: "QUICKBEAM_BENCH_NONE",
+            files: &["libthere-is-none.so.1"],
+            package: "libthere1",
+        };
+        let message = source.load().unwrap_err().to_string();
+        assert!(message.contains("libthere-is-none.so.1"), "{message}");
+        assert!(message.contains("Debian package libthere1"), "{message}");
+    }
+}

@@ -40,6 +40,7 @@ functions! {
         rocksdb_options_set_max_write_buffer_number: fn(Handle, c_int);
         rocksdb_options_set_max_background_jobs: fn(Handle, c_int);
         rocksdb_options_set_compression: fn(Handle, c_int);
+        rocksdb_options_set_allow_concurrent_memtable_write: fn(Handle, c_uchar);
         rocksdb_options_set_manual_wal_flush: fn(Handle, c_uchar);
         rocksdb_options_set_block_based_table_factory: fn(Handle, Handle);
         rocksdb_block_based_options_create: fn() -> Handle;
@@ -127,6 +128,8 @@ impl Library {
 pub struct Configuration {
     pub cache_bytes: usize,
     pub memtable_bytes: usize,
+    /// Several threads write at the same time.
+    pub concurrent_writers: bool,
     /// Keep the log in the process until its buffer fills.
     pub manual_log_flush: bool,
     /// Write no log at all.
@@ -176,6 +179,10 @@ impl Database {
             (f.rocksdb_options_set_max_write_buffer_number)(options, 4);
             (f.rocksdb_options_set_max_background_jobs)(options, 2);
             (f.rocksdb_options_set_compression)(options, NO_COMPRESSION);
+            (f.rocksdb_options_set_allow_concurrent_memtable_write)(
+                options,
+                c_uchar::from(configuration.concurrent_writers),
+            );
             (f.rocksdb_options_set_manual_wal_flush)(
                 options,
                 c_uchar::from(configuration.manual_log_flush),

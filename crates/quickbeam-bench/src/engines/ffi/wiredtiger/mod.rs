@@ -4,17 +4,19 @@
 //! and of the session differ between the two releases, and every other release is refused.
 #![allow(unsafe_code)]
 
+mod layout;
+
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::marker::PhantomData;
 use std::path::Path;
 use std::ptr;
-use std::slice;
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
 
 use super::{Source, functions};
 use crate::engine::{OpError, OpResult};
+use layout::{Item, LAYOUT_3_2, LAYOUT_11_3, Layout};
 
 const SOURCE: Source = Source {
     variable: "QUICKBEAM_BENCH_WIREDTIGER",
@@ -30,100 +32,6 @@ type Method = unsafe extern "C" fn(Handle) -> c_int;
 type MethodText = unsafe extern "C" fn(Handle, *const c_char) -> c_int;
 type Set = unsafe extern "C" fn(Handle, ...);
 type Get = unsafe extern "C" fn(Handle, ...) -> c_int;
-
-/// Offsets of the methods that are used.
-struct Layout {
-    connection_close: usize,
-    open_session: usize,
-    session_close: usize,
-    open_cursor: usize,
-    create: usize,
-    begin: usize,
-    commit: usize,
-    rollback: usize,
-    checkpoint: usize,
-    get_key: usize,
-    get_value: usize,
-    set_key: usize,
-    set_value: usize,
-    next: usize,
-    reset: usize,
-    search: usize,
-    insert: usize,
-    remove: usize,
-}
-
-/// Release 3.2.1, from its `wiredtiger.h`, on a 64-bit system.
-const LAYOUT_3_2: Layout = Layout {
-    connection_close: 16,
-    open_session: 64,
-    session_close: 16,
-    open_cursor: 40,
-    create: 56,
-    begin: 168,
-    commit: 176,
-    rollback: 192,
-    checkpoint: 216,
-    get_key: 32,
-    get_value: 40,
-    set_key: 48,
-    set_value: 56,
-    next: 80,
-    reset: 96,
-    search: 104,
-    insert: 120,
-    remove: 144,
-};
-
-/// Release 11.3.1, likewise.
-const LAYOUT_11_3: Layout = Layout {
-    connection_close: 0,
-    open_session: 56,
-    session_close: 16,
-    open_cursor: 40,
-    create: 64,
-    begin: 152,
-    commit: 160,
-    rollback: 176,
-    checkpoint: 208,
-    get_key: 32,
-    get_value: 40,
-    set_key: 56,
-    set_value: 64,
-    next: 88,
-    reset: 104,
-    search: 112,
-    insert: 128,
-    remove: 152,
-};
-
-/// `WT_ITEM`: a key or a value. The three members after `size` belong to WiredTiger.
-#[repr(C)]
-struct Item {
-    data: *const c_void,
-    size: usize,
-    internal: [usize; 3],
-}
-
-impl Item {
-    fn input(bytes: &[u8]) -> Item {
-        Item { data: bytes.as_ptr().cast(), size: bytes.len(), internal: [0; 3] }
-    }
-
-    fn empty() -> Item {
-        Item { data: ptr::null(), size: 0, internal: [0; 3] }
-    }
-
-    /// # Safety
-    /// The item must have been filled in by a cursor that has not moved since.
-    unsafe fn bytes(&self) -> &[u8] {
-        if self.size == 0 {
-            return &[];
-        }
-        // SAFETY: by the contract above.
-        unsafe { slice::from_raw_parts(self.data.cast(), self.size) }
-    }
-}
 
 functions! {
     struct Functions {

@@ -6,6 +6,9 @@
 //! two of the offsets against each other before it uses any other.
 #![allow(unsafe_code)]
 
+mod database;
+pub mod layout;
+
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::path::Path;
 use std::ptr;
@@ -13,9 +16,10 @@ use std::sync::Arc;
 
 use anyhow::{Result, bail, ensure};
 
-use super::bdb_layout::*;
 use super::{Source, functions};
 use crate::engine::{OpError, OpResult};
+pub use database::{Database, Transaction};
+use layout::*;
 
 const SOURCE: Source =
     Source { variable: "QUICKBEAM_BENCH_BDB", files: &["libdb-5.3.so"], package: "libdb5.3" };
@@ -278,158 +282,5 @@ impl Environment {
 impl Drop for Environment {
     fn drop(&mut self) {
         self.close_raw();
-    }
-}
-
-/// `DB`.
-pub struct Database {
-    environment: Arc<Environment>,
-    raw: Handle,
-}
-
-// SAFETY: opened with DB_THREAD whenever more than one thread uses it.
-unsafe impl Send for Database {}
-// SAFETY: as above.
-unsafe impl Sync for Database {}
-
-type Access = unsafe extern "C" fn(Handle, Handle, *mut Dbt, *mut Dbt, u32) -> c_int;
-
-impl Database {
-    /// Copies the value of `key` into `value`.
-    pub fn get(
-        &self,
-        txn: Option<&Transaction<'_>>,
-        key: &[u8],
-        value: &mut Vec<u8>,
-    ) -> OpResult<bool> {
-        let (mut key, txn) = (Dbt::input(key), raw_of(txn));
-        value.clear();
-        loop {
-            let mut data = Dbt::output(value);
-            // SAFETY: get of this release; both structures live through the call, and at most
-            // `ulen` bytes, the capacity of `value`, are written.
-            let code = unsafe {
-                method::<Access>(self.raw, db::GET)(self.raw, txn, &mut key, &mut data, 0)
-            };
-            match code {
-                // SAFETY: `size` bytes were written and size <= ulen.
-                0 => unsafe { value.set_len(data.size as usize) },
-                BUFFER_SMALL => {
-                    value.reserve(data.size as usize);
-                    continue;
-                }
-                NOTFOUND => return Ok(false),
-                other => self.environment.library.op(other, "get")?,
-            }
-            return Ok(true);
-        }
-    }
-
-    /// Inserts or replaces.
-    pub fn put(&self, txn: Option<&Transaction<'_>>, key: &[u8], value: &[u8]) -> OpResult {
-        let (mut key, mut value) = (Dbt::input(key), Dbt::input(value));
-        // SAFETY: put of this release; Berkeley DB only reads through both structures.
-        let code = unsafe {
-            method::<Access>(self.raw, db::PUT)(self.raw, raw_of(txn), &mut key, &mut value, 0)
-        };
-        self.environment.library.op(code, "put")
-    }
-
-    /// Deletes; an error when there is no such record.
-    pub fn delete(&self, txn: Option<&Transaction<'_>>, key: &[u8]) -> OpResult {
-        type Delete = unsafe extern "C" fn(Handle, Handle, *mut Dbt, u32) -> c_int;
-        let mut key = Dbt::input(key);
-        // SAFETY: del of this release; Berkeley DB only reads through the structure.
-        let code =
-            unsafe { method::<Delete>(self.raw, db::DEL)(self.raw, raw_of(txn), &mut key, 0) };
-        self.environment.library.op(code, "del")
-    }
-
-    /// Visits every record in key order.
-    pub fn scan(
-        &self,
-        txn: Option<&Transaction<'_>>,
-        visit: &mut dyn FnMut(&[u8], &[u8]),
-    ) -> Result<()> {
-        type Open = unsafe extern "C" fn(Handle, Handle, *mut Handle, u32) -> c_int;
-        type Get = unsafe extern "C" fn(Handle, *mut Dbt, *mut Dbt, u32) -> c_int;
-        type Close = unsafe extern "C" fn(Handle) -> c_int;
-        let library = &self.environment.library;
-        // Without this flag the locks of all pages would be held to the end of the transaction.
-        let flags = if txn.is_some() { READ_COMMITTED } else { 0 };
-        let mut raw = ptr::null_mut();
-        // SAFETY: cursor of this release, a valid out pointer.
-        let code =
-            unsafe { method::<Open>(self.raw, db::CURSOR)(self.raw, raw_of(txn), &mut raw, flags) };
-        library.check(code, "cursor")?;
-        let (mut key, mut value) = (Vec::with_capacity(4096), Vec::with_capacity(1 << 20));
-        let mut direction = FIRST;
-        let outcome = loop {
-            let (mut k, mut v) = (Dbt::output(&mut key), Dbt::output(&mut value));
-            // SAFETY: get of DBC; both buffers have the room that they declare, and exactly
-            // `size` bytes of each are read afterwards.
-            let code = unsafe { method::<Get>(raw, cursor::GET)(raw, &mut k, &mut v, direction) };
-            match code {
-                0 => {
-                    // SAFETY: as above.
-                    unsafe {
-                        key.set_len(k.size as usize);
-                        value.set_len(v.size as usize);
-                    }
-                    visit(&key, &value);
-                }
-                NOTFOUND => break Ok(()),
-                other => break library.check(other, "cursor get"),
-            }
-            direction = NEXT;
-        };
-        // SAFETY: the cursor is not used again.
-        let closed = unsafe { method::<Close>(raw, cursor::CLOSE)(raw) };
-        outcome.and_then(|()| library.check(closed, "cursor close"))
-    }
-
-    /// Writes every changed page of this database to its file.
-    pub fn sync(&self) -> Result<()> {
-        // SAFETY: sync of this release.
-        let code = unsafe { method::<EnvU32>(self.raw, db::SYNC)(self.raw, 0) };
-        self.environment.library.check(code, "sync")
-    }
-}
-
-impl Drop for Database {
-    fn drop(&mut self) {
-        // Changed pages stay in the cache of the environment: a checkpoint or `sync` writes them.
-        // SAFETY: close of this release; the handle is not used again.
-        unsafe { method::<EnvU32>(self.raw, db::CLOSE)(self.raw, NOSYNC) };
-    }
-}
-
-/// `DB_TXN`; dropping it aborts it.
-pub struct Transaction<'e> {
-    environment: &'e Environment,
-    raw: Handle,
-}
-
-fn raw_of(txn: Option<&Transaction<'_>>) -> Handle {
-    txn.map_or(ptr::null_mut(), |txn| txn.raw)
-}
-
-impl Transaction<'_> {
-    /// Commits with the durability of the environment.
-    pub fn commit(mut self) -> OpResult {
-        let raw = std::mem::replace(&mut self.raw, ptr::null_mut());
-        // SAFETY: commit of this release; the handle is not used again, whatever it returns.
-        let code = unsafe { method::<EnvU32>(raw, txn::COMMIT)(raw, 0) };
-        self.environment.library.op(code, "commit")
-    }
-}
-
-impl Drop for Transaction<'_> {
-    fn drop(&mut self) {
-        if !self.raw.is_null() {
-            type Abort = unsafe extern "C" fn(Handle) -> c_int;
-            // SAFETY: abort of this release; the handle is not used again.
-            unsafe { method::<Abort>(self.raw, txn::ABORT)(self.raw) };
-        }
     }
 }
