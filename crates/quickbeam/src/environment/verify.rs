@@ -1,6 +1,7 @@
 //! Looking at everything that is stored.
 
 use std::collections::HashSet;
+use std::sync::atomic::Ordering;
 
 use serde::Serialize;
 
@@ -28,6 +29,8 @@ pub struct VerifyReport {
     pub leaf_fill: f64,
     /// Page images of the last checkpoint that were read back.
     pub images: u64,
+    /// Log records behind that checkpoint that were read back.
+    pub log_records: u64,
     /// What is wrong. Empty when all is well.
     pub complaints: Vec<String>,
 }
@@ -104,13 +107,21 @@ impl Inner {
         self.do_ready_work(0, usize::MAX)?;
         // The checkpointer's lock first: it is also the right to close the gate.
         let report = self.checkpointer.inspect(|locations| {
-            self.pool.close_for(|| {
+            let mut report = self.pool.close_for(|| {
                 let mut dead = self.registry.dead_chains(true);
                 dead.sort_unstable();
                 dead.dedup();
                 let trees: Vec<Tree> = self.trees.read().values().copied().collect();
                 verify_pages(&self.pool, locations, &trees, &dead)
-            })
+            });
+            if let Some(log) = &self.log {
+                let from = self.checkpointer.counters.log_position.load(Ordering::Relaxed);
+                match log.read_back(from) {
+                    Ok(records) => report.log_records = records,
+                    Err(error) => report.complaints.push(error.to_string()),
+                }
+            }
+            report
         });
         Ok(report)
     }
