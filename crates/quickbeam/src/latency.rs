@@ -13,7 +13,7 @@ pub struct Latencies {
     longest: AtomicU64,
 }
 
-/// What [`Latencies`] say. Each figure but the longest is an upper bound, less than twice the real one.
+/// How long things took. Each figure but the longest is an upper bound, less than twice the real one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct LatencySummary {

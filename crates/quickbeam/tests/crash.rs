@@ -58,7 +58,7 @@ fn changes(number: u64) -> Vec<(String, Vec<u8>, Option<Vec<u8>>)> {
 /// The database that transaction `number` makes, and the one that it drops.
 fn databases(number: u64) -> (Option<String>, Option<String>) {
     let name = |number: u64| format!("made by {number}");
-    if number % 20 != 0 {
+    if !number.is_multiple_of(20) {
         return (None, None);
     }
     (Some(name(number)), (number > 60).then(|| name(number - 60)))

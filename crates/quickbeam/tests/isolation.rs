@@ -219,7 +219,8 @@ fn what_was_not_there_is_protected_under_serializable() {
         assert!(!database.delete(t, b"i").unwrap());
     };
     type Look<'a> = &'a dyn Fn(&Database, &Transaction);
-    let cases: [(&str, Look<'_>, &[&[u8]], &[&[u8]]); 6] = [
+    type Case<'a> = (&'a str, Look<'a>, &'a [&'a [u8]], &'a [&'a [u8]]);
+    let cases: [Case<'_>; 6] = [
         ("seek", &seek, &[b"e", b"g", b"jj"], &[b"c", b"dd", b"l"]),
         ("seek_le", &seek_le, &[b"dd", b"g", b"j"], &[b"c", b"jj", b"l"]),
         ("forwards", &forwards, &[b"a", b"g", b"q", b"zzzz"], &[]),
@@ -457,7 +458,7 @@ fn read_only_transactions_never_fail_and_see_whole_commits() {
             let (left, right) = pair(random.below(40));
             let value = vec![random.next() as u8; 1 + random.below(2000)];
             let result = environment.transact(|transaction| {
-                if value.len() % 5 == 0 {
+                if value.len().is_multiple_of(5) {
                     database.delete(transaction, &left)?;
                     database.delete(transaction, &right)?;
                 } else {

@@ -17,11 +17,11 @@ use super::{larger, recovery};
 /// What a child does.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Task {
-    /// See [`larger`].
+    /// One engine's run of the larger-than-cache preset.
     Larger(Trial),
-    /// See [`recovery::write_tail`].
+    /// Writes a log tail of that many bytes and ends without closing.
     WriteTail(Trial, u64),
-    /// See [`recovery::open_timed`].
+    /// Opens the database, timed.
     OpenTimed(Trial, recovery::Passes),
 }
 

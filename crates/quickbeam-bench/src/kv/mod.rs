@@ -78,6 +78,7 @@ fn blank(benchmark: &str, trial: &Trial, step: &str, unit: &str) -> Result<Measu
         mode: trial.mode.name().to_owned(),
         threads: trial.threads,
         ops_per_txn: trial.workload.ops_per_txn,
+        records: trial.workload.records,
         step: step.to_owned(),
         unit: unit.to_owned(),
         // Content that was wrong would have made the run a failure, not a result.

@@ -12,7 +12,7 @@ use crate::engine::{Engine, Mode};
 use crate::progress::Progress;
 use crate::report::Report;
 use crate::statistics::Latencies;
-use crate::workload::{Step, Workload};
+use crate::workload::{SET_SIZE, Step, Workload};
 
 /// Runs the tables asked for.
 pub fn run(
@@ -29,10 +29,23 @@ pub fn run(
     let runs: usize = plan.iter().map(|(_, _, engines)| engines.len()).sum();
     let progress = Progress::new(runs as u64 * u64::from(args.repetitions()));
     for (mode, threads, engines) in plan {
-        Configuration { args, workload, mode, threads }.run(&engines, &progress, report)?;
+        let workload = fitting(args, workload, mode, report.machine.flushes_per_second);
+        let configuration = Configuration { args, workload: &workload, mode, threads };
+        configuration.run(&engines, &progress, report)?;
     }
     progress.finish();
     Ok(())
+}
+
+/// The workload, with fewer records where a quick run would wait minutes for a slow device.
+fn fitting(args: &KvArgs, workload: &Workload, mode: Mode, flushes_per_second: f64) -> Workload {
+    let mut workload = workload.clone();
+    if mode == Mode::Sync && !args.full && args.records.is_none() {
+        let second = (flushes_per_second * workload.ops_per_txn as f64) as u64;
+        let least = 100 * SET_SIZE;
+        workload.records = second.clamp(least, workload.records).next_multiple_of(SET_SIZE);
+    }
+    workload
 }
 
 /// One row of a table: a durability class and a number of threads.

@@ -2,7 +2,7 @@
 
 use super::{Measurement, Report};
 
-const HEADER: &str = "benchmark,engine,engine_version,mode,threads,ops_per_txn,step,unit,mean,stddev,\
+const HEADER: &str = "benchmark,engine,engine_version,mode,threads,ops_per_txn,records,step,unit,mean,stddev,\
 median,p50_us,p95_us,p99_us,p999_us,max_us,verified,retries,ceiling_share,runs,settings\n";
 
 /// The whole report.
@@ -25,6 +25,7 @@ fn line(r: &Measurement) -> String {
         quote(&r.mode),
         r.threads.to_string(),
         r.ops_per_txn.to_string(),
+        r.records.to_string(),
         quote(&r.step),
         quote(&r.unit),
         r.mean.to_string(),

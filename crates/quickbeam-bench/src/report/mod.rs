@@ -75,6 +75,8 @@ pub struct Measurement {
     pub threads: usize,
     /// Operations in a transaction.
     pub ops_per_txn: usize,
+    /// Records in the database.
+    pub records: u64,
     /// What was timed.
     pub step: String,
     /// Unit of the numbers below.

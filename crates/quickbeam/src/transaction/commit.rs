@@ -14,7 +14,7 @@ const WORK_PER_COMMIT: usize = 4;
 
 impl Transaction {
     /// Makes every change visible at once and durable as the transaction's durability says. On an error before that
-    /// nothing of the transaction remains; [`Error::Failed`] and [`Error::Io`] leave open whether the commit survives.
+    /// nothing of the transaction remains; [`Error::Failed`](crate::Error::Failed) and [`Error::Io`](crate::Error::Io) leave open whether the commit survives.
     pub fn commit(self) -> Result<()> {
         let state = &mut *self.state.borrow_mut();
         let inner = self.inner();

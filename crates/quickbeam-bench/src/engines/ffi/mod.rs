@@ -10,7 +10,7 @@ pub mod rocksdb;
 pub mod sqlite;
 pub mod wiredtiger;
 
-use anyhow::{Result, anyhow};
+use anyhow::{Context, Result, anyhow};
 use libloading::Library;
 
 /// Where a library is looked for and what brings it.
@@ -27,7 +27,7 @@ impl Source {
     /// Loads the library, or says what to install.
     pub fn load(&self) -> Result<Library> {
         if let Ok(file) = std::env::var(self.variable) {
-            return open(&file).map_err(|e| anyhow!("{}={file}: {e}", self.variable));
+            return open(&file).with_context(|| format!("{}={file}", self.variable));
         }
         for file in self.files {
             if let Ok(library) = open(file) {
