@@ -30,8 +30,12 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Describes this machine, with the file system of `directory`.
-    pub fn describe(directory: &Path) -> Result<Machine> {
+    /// Flushes enough for a steady rate.
+    pub const FLUSHES: u64 = 1000;
+
+    /// Describes this machine, with the file system of `directory` and its speed in three times so
+    /// many flushes.
+    pub fn describe(directory: &Path, flushes: u64) -> Result<Machine> {
         Ok(Machine {
             cpu: field("/proc/cpuinfo", "model name").unwrap_or_else(|| "unknown".to_owned()),
             cores: std::thread::available_parallelism()?.get(),
@@ -40,7 +44,7 @@ impl Machine {
                 .map_or_else(|| "unknown".to_owned(), |name| name.trim_matches('"').to_owned()),
             kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
             file_system: file_system(directory)?,
-            flushes_per_second: flush_rate(directory)?,
+            flushes_per_second: flush_rate(directory, flushes)?,
         })
     }
 }
@@ -70,10 +74,11 @@ fn memory_bytes() -> u64 {
     kibibytes("/proc/meminfo", "MemTotal")
 }
 
-fn flush_rate(directory: &Path) -> Result<f64> {
+fn flush_rate(directory: &Path, flushes: u64) -> Result<f64> {
     let variant = Variant { growth: Growth::Preallocated, flush: Flush::Fdatasync };
-    let rates: Result<Vec<f64>> =
-        (0..3).map(|_| Ok(logwrite::run(directory, variant, 256, 1000)?.ops_per_second)).collect();
+    let rates: Result<Vec<f64>> = (0..3)
+        .map(|_| Ok(logwrite::run(directory, variant, 256, flushes)?.ops_per_second))
+        .collect();
     Ok(Summary::of(&rates?).median)
 }
 
@@ -130,7 +135,7 @@ mod tests {
 
     #[test]
     fn the_machine_has_a_description() {
-        let machine = Machine::describe(&std::env::temp_dir()).unwrap();
+        let machine = Machine::describe(&std::env::temp_dir(), 10).unwrap();
         assert!(machine.cores > 0 && machine.memory_bytes > 0);
         assert!(machine.flushes_per_second > 0.0);
         assert_ne!(machine.file_system, "unknown");

@@ -1,220 +1,17 @@
-//! Mistakes of the caller and places that are no environment: each a clear error of its own kind, nothing changed.
-//! Devices that are full or fail are in `devices.rs`.
+//! Mistakes in calls: each a clear error of its own kind, nothing changed. Places that are no environment, or are in use,
+//! are in `places.rs`; devices that are full or fail in `devices.rs` and `failures.rs`.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
 
 mod common;
 
-use std::path::Path;
-use std::process::Command;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
-use common::faulty::{Call, FaultyWorld};
-use common::{assert_same, contents, records, small_options};
-use quickbeam::world::{OpenMode, RealWorld};
-use quickbeam::{
-    DATA_FILE, DataStore, Database, Durability, Environment, Error, LOCK_FILE, LOG_DIRECTORY,
-    Options, Result, TransactionOptions,
+use common::faulty::FaultyWorld;
+use common::{
+    assert_misuse, assert_same, contents, memory_environment, records, refused, small_options,
 };
-
-/// Set in a process that was started to open the directory it names.
-const OPENER: &str = "QUICKBEAM_TEST_OPENER";
-
-fn memory() -> (Environment, Database) {
-    let environment = Environment::memory(small_options()).unwrap();
-    let database = environment.create_database("data").unwrap();
-    (environment, database)
-}
-
-fn refused<T>(result: Result<T>) -> Error {
-    match result {
-        Ok(_) => panic!("it was accepted"),
-        Err(error) => {
-            let text = error.to_string();
-            assert!(text.len() > 10 && !error.is_retryable(), "{text}");
-            error
-        }
-    }
-}
-
-#[track_caller]
-fn assert_misuse<T>(result: Result<T>, word: &str) {
-    let error = refused(result);
-    let text = error.to_string();
-    assert!(matches!(error, Error::Misuse { .. }), "{error:?}");
-    assert!(text.contains(word), "{text:?} does not say {word:?}");
-}
-
-#[test]
-fn a_second_opener_is_told() {
-    let directory = tempfile::tempdir().unwrap();
-    let environment = Environment::open(directory.path(), small_options()).unwrap();
-    let database = environment.create_database("data").unwrap();
-    environment.transact(|t| database.put(t, b"key", b"value")).unwrap();
-    for _ in 0..2 {
-        let error = refused(Environment::open(directory.path(), small_options()));
-        assert!(matches!(&error, Error::Locked { path } if path == directory.path()), "{error}");
-    }
-    assert_eq!(open_in_another_process(directory.path()), "locked");
-    // Refusing changed nothing; once it is closed the next one may come.
-    environment.transact(|t| database.put(t, b"key", b"again")).unwrap();
-    let handle = environment.clone();
-    environment.close().unwrap();
-    assert_eq!(open_in_another_process(directory.path()), "opened");
-    let again = Environment::open(directory.path(), small_options()).unwrap();
-    assert_eq!(contents(&again).unwrap()["data"][&b"key"[..]], b"again");
-    drop(handle);
-    assert_eq!(open_in_another_process(directory.path()), "locked", "the old handle holds no lock");
-}
-
-fn open_in_another_process(directory: &Path) -> String {
-    let output = Command::new(std::env::current_exe().unwrap())
-        .args(["another_process_opens", "--exact", "--nocapture", "--test-threads=1"])
-        .env(OPENER, directory)
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let said = text.lines().find_map(|line| line.split_once("the opener says: "));
-    said.unwrap_or_else(|| panic!("{text}")).1.to_owned()
-}
-
-/// Not a test by itself: what the process does that `open_in_another_process` starts.
-#[test]
-fn another_process_opens() {
-    let Some(directory) = std::env::var_os(OPENER) else { return };
-    match Environment::open(directory, small_options()) {
-        Ok(_) => println!("the opener says: opened"),
-        Err(Error::Locked { .. }) => println!("the opener says: locked"),
-        Err(error) => println!("the opener says: {error}"),
-    }
-}
-
-/// Another opener makes the environment, and goes, after this one has seen an empty directory and before it has the lock.
-#[test]
-fn two_openers_of_an_empty_directory_do_not_overwrite_each_other() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().to_owned();
-    let world = FaultyWorld::new(Arc::new(RealWorld::new()));
-    let mut first = true;
-    let other = path.clone();
-    world.set_rule(move |call, path| {
-        if call == Call::Open(OpenMode::Create) && path.ends_with(LOCK_FILE) && first {
-            first = false;
-            let environment = Environment::open(&other, small_options()).unwrap();
-            let database = environment.create_database("data").unwrap();
-            environment.transact(|t| database.put(t, b"key", b"value")).unwrap();
-            environment.close().unwrap();
-        }
-        None
-    });
-    let environment = Environment::open_in(world, Some(&path), small_options()).unwrap();
-    let all = contents(&environment).unwrap();
-    assert_eq!(
-        all.get("data").map(|records| records.len()),
-        Some(1),
-        "what the other made is gone"
-    );
-}
-
-#[test]
-fn places_that_are_no_environment_are_left_alone() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path();
-    let no_create = Options { create: false, ..small_options() };
-    let not = |result: Result<Environment>, path: &Path| {
-        let error = refused(result);
-        let told = matches!(&error, Error::NotAnEnvironment { path: told, .. } if told == path);
-        assert!(told, "{error:?}");
-    };
-    not(Environment::open(path, no_create.clone()), path);
-    let absent = path.join("absent");
-    not(Environment::open(&absent, no_create), &absent);
-    assert!(!absent.exists());
-    std::fs::write(path.join("letter.txt"), b"dear").unwrap();
-    not(Environment::open(path, small_options()), path);
-    let names: Vec<_> = std::fs::read_dir(path).unwrap().map(|e| e.unwrap().file_name()).collect();
-    assert_eq!(names, ["letter.txt"], "nothing was made beside other files");
-
-    // A file where the directory should be, and one on the way to it.
-    let file = path.join("letter.txt");
-    for place in [file.clone(), file.join("below")] {
-        let error = refused(Environment::open(&place, small_options()));
-        assert!(matches!(error, Error::NotAnEnvironment { .. } | Error::Io { .. }), "{error:?}");
-        assert!(error.to_string().contains("letter.txt"), "{error}");
-    }
-    assert_eq!(std::fs::read(&file).unwrap(), b"dear");
-
-    // A log without its data file is not made into an empty environment.
-    let lost = path.join("lost");
-    Environment::open(&lost, small_options()).unwrap().create_database("data").unwrap();
-    std::fs::remove_file(lost.join(DATA_FILE)).unwrap();
-    not(Environment::open(&lost, small_options()), &lost);
-    assert!(std::fs::read_dir(lost.join(LOG_DIRECTORY)).unwrap().count() > 0);
-}
-
-#[test]
-fn a_data_file_that_is_none_is_refused() {
-    for bytes in [vec![], b"short".to_vec(), vec![0; 100_000], vec![0xff; 100_000]] {
-        let directory = tempfile::tempdir().unwrap();
-        let file = directory.path().join(DATA_FILE);
-        std::fs::write(&file, &bytes).unwrap();
-        let error = refused(Environment::open(directory.path(), small_options()));
-        assert!(
-            matches!(error, Error::Corruption { .. } | Error::NotAnEnvironment { .. }),
-            "{error:?}"
-        );
-        assert!(error.to_string().contains(DATA_FILE), "{error}");
-        assert!(std::fs::read(&file).unwrap() == bytes, "it was changed");
-        refused(DataStore::open(directory.path(), small_options()));
-    }
-}
-
-/// The checksum of the file format, bit by bit.
-fn crc32c(bytes: &[u8]) -> u32 {
-    !bytes.iter().fold(!0, |crc, &byte| {
-        (0..8).fold(crc ^ u32::from(byte), |crc, _| {
-            (crc >> 1) ^ (0x82f6_3b78 & (crc & 1).wrapping_neg())
-        })
-    })
-}
-
-#[test]
-fn another_version_of_the_format_is_refused_by_name() {
-    let directory = tempfile::tempdir().unwrap();
-    let environment = Environment::open(directory.path(), small_options()).unwrap();
-    environment.create_database("data").unwrap();
-    environment.close().unwrap();
-    let path = directory.path().join(DATA_FILE);
-    let good = std::fs::read(&path).unwrap();
-    let mut bytes = good.clone();
-    for slot in [0, 8192] {
-        bytes[slot + 8..slot + 12].copy_from_slice(&77u32.to_le_bytes());
-        let checksum = crc32c(&bytes[slot..slot + 124]);
-        bytes[slot + 124..slot + 128].copy_from_slice(&checksum.to_le_bytes());
-    }
-    std::fs::write(&path, &bytes).unwrap();
-    let error = refused(Environment::open(directory.path(), small_options()));
-    assert!(matches!(error, Error::FormatVersion { found: 77, supported: 1, .. }), "{error:?}");
-    assert!(std::fs::read(&path).unwrap() == bytes, "it was changed");
-    std::fs::write(&path, &good).unwrap();
-    let environment = Environment::open(directory.path(), small_options()).unwrap();
-    assert_eq!(environment.databases().unwrap(), ["data"]);
-}
-
-#[test]
-fn the_two_products_do_not_open_each_other() {
-    let directory = tempfile::tempdir().unwrap();
-    let (one, other) = (directory.path().join("one"), directory.path().join("other"));
-    Environment::open(&one, small_options()).unwrap().create_database("data").unwrap();
-    let mut store = DataStore::open(&other, small_options()).unwrap();
-    store.create_database("data").unwrap();
-    assert!(matches!(refused(DataStore::open(&other, small_options())), Error::Locked { .. }));
-    store.close().unwrap();
-    assert_misuse(DataStore::open(&one, small_options()), "Environment");
-    assert_misuse(Environment::open(&other, small_options()), "DataStore");
-    assert_eq!(Environment::open(&one, small_options()).unwrap().databases().unwrap(), ["data"]);
-    assert_eq!(DataStore::open(&other, small_options()).unwrap().databases().unwrap(), ["data"]);
-}
+use quickbeam::{DataStore, Durability, Environment, Error, Options, Result, TransactionOptions};
 
 #[test]
 fn options_that_cannot_work_are_refused() {
@@ -244,7 +41,7 @@ fn options_that_cannot_work_are_refused() {
 fn a_durability_that_the_environment_cannot_give_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let logged = Environment::open(directory.path(), small_options()).unwrap();
-    let (unlogged, _) = memory();
+    let (unlogged, _) = memory_environment();
     let with =
         |durability| TransactionOptions { durability: Some(durability), ..Default::default() };
     assert_misuse(logged.begin_with(with(Durability::InMemory)), "durability");
@@ -255,7 +52,7 @@ fn a_durability_that_the_environment_cannot_give_is_refused() {
 
 #[test]
 fn keys_and_values_beyond_the_limits_change_nothing() {
-    let (environment, database) = memory();
+    let (environment, database) = memory_environment();
     let mut store = DataStore::memory(small_options()).unwrap();
     let in_store = store.create_database("data").unwrap();
     let longest = vec![7; 1024];
@@ -322,8 +119,8 @@ fn a_closed_environment_says_so() {
 
 #[test]
 fn handles_of_another_environment_are_refused() {
-    let (one, database) = memory();
-    let (other, _) = memory();
+    let (one, database) = memory_environment();
+    let (other, _) = memory_environment();
     let transaction = other.begin().unwrap();
     assert_misuse(database.get(&transaction, b"key"), "another environment");
     assert_misuse(database.put(&transaction, b"key", b""), "another environment");
@@ -343,7 +140,7 @@ fn handles_of_another_environment_are_refused() {
 
 #[test]
 fn a_read_only_transaction_does_not_write() {
-    let (environment, database) = memory();
+    let (environment, database) = memory_environment();
     environment.transact(|t| database.put(t, b"key", b"value")).unwrap();
     let reader = environment.begin_read().unwrap();
     assert_misuse(database.put(&reader, b"key", b""), "read-only");
@@ -368,7 +165,7 @@ fn a_read_only_transaction_does_not_write() {
 
 #[test]
 fn names_that_are_none_are_refused() {
-    let (environment, _) = memory();
+    let (environment, _) = memory_environment();
     let mut store = DataStore::memory(small_options()).unwrap();
     store.create_database("data").unwrap();
     for name in [String::new(), "n".repeat(256)] {
@@ -384,7 +181,7 @@ fn names_that_are_none_are_refused() {
 
 #[test]
 fn a_bulk_load_out_of_order_is_refused_with_what_came_before_in_place() {
-    let (environment, database) = memory();
+    let (environment, database) = memory_environment();
     for wrong in [b"b", b"a"] {
         let transaction = environment.begin().unwrap();
         let pairs: [(&[u8], &[u8]); 4] = [(b"a", b"1"), (b"b", b"2"), (wrong, b"3"), (b"c", b"4")];
@@ -402,7 +199,7 @@ fn a_bulk_load_out_of_order_is_refused_with_what_came_before_in_place() {
 
 #[test]
 fn cursors_that_stand_nowhere_change_nothing() {
-    let (environment, database) = memory();
+    let (environment, database) = memory_environment();
     let transaction = environment.begin().unwrap();
     let mut cursor = database.cursor(&transaction).unwrap();
     for _ in 0..2 {
@@ -448,6 +245,17 @@ fn savepoints_that_do_not_hold_are_refused() {
     }
     assert_misuse(later.rollback_to(savepoint), "savepoint");
     later.commit().unwrap();
+    // Of another environment, whose count of savepoints may be the same.
+    let elsewhere = memory_environment().0;
+    let there = elsewhere.begin().unwrap();
+    let here = environment.begin().unwrap();
+    put(&here, b"here");
+    for _ in 0..5 {
+        let savepoint = there.savepoint().unwrap();
+        let _ = here.savepoint().unwrap();
+        assert_misuse(here.rollback_to(savepoint), "savepoint");
+    }
+    here.abort().unwrap();
     // Undone by going back to an earlier one; as many changes later it does not come to life again.
     let transaction = environment.begin().unwrap();
     put(&transaction, b"a");
@@ -477,7 +285,7 @@ fn savepoints_that_do_not_hold_are_refused() {
 
 #[test]
 fn too_many_transactions_are_a_limit() {
-    let (environment, database) = memory();
+    let (environment, database) = memory_environment();
     let mut open = Vec::new();
     let error = loop {
         match environment.begin() {
@@ -495,7 +303,7 @@ fn too_many_transactions_are_a_limit() {
 
 #[test]
 fn an_error_in_transact_aborts_and_only_retryable_ones_try_again() {
-    let (environment, database) = memory();
+    let (environment, database) = memory_environment();
     let tries = Mutex::new(0);
     let result: Result<()> = environment.transact(|transaction| {
         *tries.lock().unwrap() += 1;

@@ -1,4 +1,5 @@
-//! What each isolation level promises, one small scene after the other. `histories.rs` looks for what these miss.
+//! What each isolation level promises, one small scene after the other. `serializable.rs` has what only that level
+//! promises; `histories.rs` looks for what both miss.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
 
@@ -8,32 +9,11 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use common::Random;
-use quickbeam::{
-    Database, Environment, Error, Isolation, Options, Result, Transaction, TransactionOptions,
-};
+use common::{Random, begin, memory_environment, put};
+use quickbeam::{Database, Environment, Error, Isolation, Result, TransactionOptions};
 
 const LEVELS: [Isolation; 3] =
     [Isolation::Serializable, Isolation::Snapshot, Isolation::ReadCommitted];
-
-fn environment() -> (Environment, Database) {
-    let options = Options { page_size: 4096, cache_size: 64 * 4096, ..Options::default() };
-    let environment = Environment::memory(options).unwrap();
-    let database = environment.create_database("data").unwrap();
-    (environment, database)
-}
-
-fn begin(environment: &Environment, isolation: Isolation) -> Transaction {
-    let lock_timeout = Some(Duration::from_secs(60));
-    let isolation = Some(isolation);
-    environment
-        .begin_with(TransactionOptions { isolation, lock_timeout, ..Default::default() })
-        .unwrap()
-}
-
-fn put(environment: &Environment, database: &Database, key: &[u8], value: &[u8]) {
-    environment.transact(|transaction| database.put(transaction, key, value)).unwrap();
-}
 
 fn number(value: Option<Vec<u8>>) -> u64 {
     value.map_or(0, |value| u64::from_le_bytes(value.try_into().unwrap()))
@@ -42,7 +22,7 @@ fn number(value: Option<Vec<u8>>) -> u64 {
 #[test]
 fn no_update_is_lost() {
     for isolation in [Isolation::Serializable, Isolation::Snapshot] {
-        let (environment, database) = environment();
+        let (environment, database) = memory_environment();
         let (threads, each) = (4, 300);
         let add = || -> Result<()> {
             let transaction = begin(&environment, isolation);
@@ -71,7 +51,7 @@ fn no_update_is_lost() {
 #[test]
 fn nothing_uncommitted_is_seen() {
     for isolation in LEVELS {
-        let (environment, database) = environment();
+        let (environment, database) = memory_environment();
         put(&environment, &database, b"changed", b"old");
         put(&environment, &database, b"deleted", b"old");
         let writer = begin(&environment, isolation);
@@ -95,7 +75,7 @@ fn nothing_uncommitted_is_seen() {
 #[test]
 fn a_snapshot_stays_and_read_committed_moves() {
     for isolation in LEVELS {
-        let (environment, database) = environment();
+        let (environment, database) = memory_environment();
         put(&environment, &database, b"changed", b"old");
         put(&environment, &database, b"deleted", b"old");
         let reader = begin(&environment, isolation);
@@ -127,225 +107,16 @@ fn skew(environment: &Environment, database: &Database, isolation: Isolation) ->
 
 #[test]
 fn write_skew_happens_under_snapshot_only() {
-    let (environment, database) = environment();
+    let (environment, database) = memory_environment();
     assert!(matches!(skew(&environment, &database, Isolation::Snapshot), [Ok(()), Ok(())]));
     let serializable = skew(&environment, &database, Isolation::Serializable);
     assert!(matches!(serializable, [Ok(()), Err(Error::SerializationFailure)]));
 }
 
-/// Each of two threads takes itself off duty if it sees the other on duty: under serializable one stays.
-#[test]
-fn write_skew_never_happens_under_serializable_on_threads() {
-    let seed = common::first_seed();
-    println!("seed {seed}");
-    let (environment, database) = environment();
-    let barrier = Barrier::new(2);
-    let leave = |me: &[u8], other: &[u8], wait: bool| -> Result<()> {
-        let transaction = begin(&environment, Isolation::Serializable);
-        let on_duty = database.exists(&transaction, other)?;
-        if wait {
-            std::thread::yield_now();
-        }
-        if on_duty {
-            database.delete(&transaction, me)?;
-        }
-        transaction.commit()
-    };
-    let work = |me: &[u8], other: &[u8], seed: u64| {
-        let mut random = Random::new(seed);
-        for round in 0..500 {
-            if me == b"a" {
-                put(&environment, &database, b"a", b"");
-                put(&environment, &database, b"b", b"");
-            }
-            barrier.wait();
-            match leave(me, other, random.chance(50)) {
-                Ok(()) => {}
-                Err(error) => assert!(error.is_retryable(), "{error}"),
-            }
-            barrier.wait();
-            let reader = environment.begin_read().unwrap();
-            let left = common::records(&database, &reader).unwrap();
-            assert!(!left.is_empty(), "round {round}: nobody is on duty");
-            barrier.wait();
-        }
-    };
-    std::thread::scope(|scope| {
-        scope.spawn(|| work(b"a", b"b", seed));
-        scope.spawn(|| work(b"b", b"a", seed + 1));
-    });
-}
-
-/// Makes `look` in a serializable transaction, then lets another one put `key`; whether the first then fails.
-fn phantom(records: &[&[u8]], look: impl Fn(&Database, &Transaction), key: &[u8]) -> bool {
-    let (environment, database) = environment();
-    for record in records {
-        put(&environment, &database, record, b"");
-    }
-    let transaction = begin(&environment, Isolation::Serializable);
-    look(&database, &transaction);
-    // Something to commit: only then order matters.
-    database.put(&transaction, b"zz result", b"").unwrap();
-    put(&environment, &database, key, b"phantom");
-    match transaction.commit() {
-        Ok(()) => false,
-        Err(Error::SerializationFailure) => true,
-        Err(error) => panic!("{error}"),
-    }
-}
-
-#[test]
-fn what_was_not_there_is_protected_under_serializable() {
-    let records: [&[u8]; 3] = [b"d", b"k", b"p"];
-    let seek = |database: &Database, t: &Transaction| {
-        assert!(database.cursor(t).unwrap().seek(b"e").unwrap());
-    };
-    let seek_le = |database: &Database, t: &Transaction| {
-        assert!(database.cursor(t).unwrap().seek_le(b"j").unwrap());
-    };
-    let forwards = |database: &Database, t: &Transaction| {
-        assert_eq!(common::records(database, t).unwrap().len(), 3);
-    };
-    let backwards = |database: &Database, t: &Transaction| {
-        let mut cursor = database.cursor(t).unwrap();
-        while cursor.prev().unwrap() {}
-    };
-    let past_the_end = |database: &Database, t: &Transaction| {
-        assert!(!database.cursor(t).unwrap().seek(b"q").unwrap());
-    };
-    let absent = |database: &Database, t: &Transaction| {
-        assert!(database.get(t, b"g").unwrap().is_none());
-        assert!(!database.exists(t, b"h").unwrap());
-        assert!(!database.delete(t, b"i").unwrap());
-    };
-    type Look<'a> = &'a dyn Fn(&Database, &Transaction);
-    type Case<'a> = (&'a str, Look<'a>, &'a [&'a [u8]], &'a [&'a [u8]]);
-    let cases: [Case<'_>; 6] = [
-        ("seek", &seek, &[b"e", b"g", b"jj"], &[b"c", b"dd", b"l"]),
-        ("seek_le", &seek_le, &[b"dd", b"g", b"j"], &[b"c", b"jj", b"l"]),
-        ("forwards", &forwards, &[b"a", b"g", b"q", b"zzzz"], &[]),
-        ("backwards", &backwards, &[b"", b"g", b"q", b"zz"], &[]),
-        ("past the end", &past_the_end, &[b"q", b"zzzz"], &[b"o", b"d"]),
-        ("absent keys", &absent, &[b"g", b"h", b"i"], &[b"f", b"gg", b"j"]),
-    ];
-    for (name, look, inside, outside) in cases {
-        for key in inside {
-            assert!(phantom(&records, look, key), "{name}: {key:?} was not noticed");
-        }
-        for key in outside {
-            assert!(!phantom(&records, look, key), "{name}: {key:?} has nothing to do with it");
-        }
-    }
-}
-
-/// A scan over many leaves, with the phantom in any of them, while the tree splits and merges under it.
-#[test]
-fn phantoms_in_any_leaf_are_noticed() {
-    let seed = common::first_seed();
-    println!("seed {seed}");
-    let mut random = Random::new(seed);
-    for _ in 0..60 {
-        let (environment, database) = environment();
-        let key = |n: usize| format!("{n:06}").into_bytes();
-        let fill = |from: usize, step: usize| {
-            let fill = |transaction: &Transaction| {
-                let keys = (from..2000).step_by(step);
-                keys.into_iter().try_for_each(|n| database.put(transaction, &key(n), &[7; 60]))
-            };
-            environment.transact(fill).unwrap();
-        };
-        fill(0, 10);
-        let (low, high) = (random.below(1000), 1000 + random.below(1000));
-        let transaction = begin(&environment, Isolation::Serializable);
-        let mut cursor = database.cursor(&transaction).unwrap();
-        let mut found = 0;
-        let mut more = cursor.seek(&key(low)).unwrap();
-        while more && cursor.key() <= &key(high)[..] {
-            found += 1;
-            more = cursor.next().unwrap();
-        }
-        assert_eq!(found, high / 10 + 1 - low.div_ceil(10));
-        database.put(&transaction, b"result", b"").unwrap();
-        let inside = random.chance(70);
-        let at = if inside { low + random.below(high - low) } else { random.below(low.max(1)) };
-        let at = at / 10 * 10 + 1;
-        if random.chance(50) {
-            // Far from what was read, so that pages split but nothing read changes.
-            for n in 0..400 {
-                put(&environment, &database, format!("other {n}").as_bytes(), &[1; 60]);
-            }
-        }
-        put(&environment, &database, &key(at), b"phantom");
-        let failed = matches!(transaction.commit(), Err(Error::SerializationFailure));
-        assert_eq!(failed, low <= at && at <= high, "{low}..={high}, phantom at {at}");
-    }
-}
-
-#[test]
-fn a_range_wider_than_the_one_before_is_protected_whole() {
-    for backwards in [false, true] {
-        let (environment, database) = environment();
-        for key in [b"n", b"z"] {
-            put(&environment, &database, key, b"");
-        }
-        let transaction = begin(&environment, Isolation::Serializable);
-        let mut cursor = database.cursor(&transaction).unwrap();
-        assert!(if backwards { cursor.seek_le(b"o") } else { cursor.seek(b"m") }.unwrap());
-        assert_eq!(cursor.key(), b"n");
-        cursor.delete().unwrap();
-        assert!(if backwards { cursor.last() } else { cursor.seek(b"a") }.unwrap());
-        if backwards {
-            assert!(!cursor.prev().unwrap());
-        }
-        put(&environment, &database, if backwards { b"b" } else { b"y" }, b"phantom");
-        assert!(matches!(transaction.commit(), Err(Error::SerializationFailure)));
-    }
-}
-
-#[test]
-fn what_an_undone_call_told_stays_a_read() {
-    for delete in [false, true] {
-        let (environment, database) = environment();
-        put(&environment, &database, b"there", b"");
-        let transaction = begin(&environment, Isolation::Serializable);
-        let savepoint = transaction.savepoint().unwrap();
-        let told = if delete {
-            database.delete(&transaction, b"there")
-        } else {
-            database.put_if_absent(&transaction, b"absent", b"")
-        };
-        assert!(told.unwrap());
-        transaction.rollback_to(savepoint).unwrap();
-        database.put(&transaction, b"result", b"").unwrap();
-        let other = |other: &Transaction| {
-            database.put(other, if delete { b"there" } else { b"absent" }, b"changed")
-        };
-        environment.transact(other).unwrap();
-        assert!(
-            matches!(transaction.commit(), Err(Error::SerializationFailure)),
-            "delete {delete}"
-        );
-    }
-}
-
-#[test]
-fn a_changed_read_is_noticed_below_an_unfinished_change() {
-    let (environment, database) = environment();
-    put(&environment, &database, b"read", b"old");
-    let reader = begin(&environment, Isolation::Serializable);
-    database.get(&reader, b"read").unwrap();
-    database.put(&reader, b"result", b"").unwrap();
-    put(&environment, &database, b"read", b"new");
-    let unfinished = begin(&environment, Isolation::Serializable);
-    database.put(&unfinished, b"read", b"newer").unwrap();
-    assert!(matches!(reader.commit(), Err(Error::SerializationFailure)));
-    unfinished.commit().unwrap();
-}
-
 #[test]
 fn the_first_to_change_a_record_wins_and_the_other_may_go_on() {
     for isolation in [Isolation::Serializable, Isolation::Snapshot] {
-        let (environment, database) = environment();
+        let (environment, database) = memory_environment();
         let late = begin(&environment, isolation);
         database.put(&late, b"mine", b"1").unwrap();
         put(&environment, &database, b"contested", b"first");
@@ -368,7 +139,7 @@ fn the_first_to_change_a_record_wins_and_the_other_may_go_on() {
 
 #[test]
 fn read_committed_waits_and_then_changes_what_was_committed() {
-    let (environment, database) = environment();
+    let (environment, database) = memory_environment();
     put(&environment, &database, b"sum", &0u64.to_le_bytes());
     let first = begin(&environment, Isolation::ReadCommitted);
     database.put(&first, b"sum", &5u64.to_le_bytes()).unwrap();
@@ -391,7 +162,7 @@ fn read_committed_waits_and_then_changes_what_was_committed() {
 #[test]
 fn opposite_orders_end_in_a_deadlock_at_once() {
     for isolation in LEVELS {
-        let (environment, database) = environment();
+        let (environment, database) = memory_environment();
         let barrier = Barrier::new(2);
         let work = |first: &[u8], second: &[u8]| -> Result<()> {
             let transaction = begin(&environment, isolation);
@@ -415,7 +186,7 @@ fn opposite_orders_end_in_a_deadlock_at_once() {
 #[test]
 fn the_lock_timeout_is_honoured_and_the_transaction_goes_on() {
     for isolation in LEVELS {
-        let (environment, database) = environment();
+        let (environment, database) = memory_environment();
         let holder = begin(&environment, isolation);
         database.put(&holder, b"held", b"1").unwrap();
         let timeout = Duration::from_millis(250);
@@ -445,7 +216,7 @@ fn the_lock_timeout_is_honoured_and_the_transaction_goes_on() {
 /// Readers beside writers that change pairs of records together: each pair is always alike, and no reader ever fails.
 #[test]
 fn read_only_transactions_never_fail_and_see_whole_commits() {
-    let (environment, database) = environment();
+    let (environment, database) = memory_environment();
     let pair =
         |n: usize| (format!("left {n:03}").into_bytes(), format!("right {n:03}").into_bytes());
     let stop = AtomicBool::new(false);

@@ -2,7 +2,8 @@
 //!
 //! Each writer has keys of its own, spread among the others' so that they share leaves, and keeps a sum of what it has
 //! in a record of the same transaction. Whoever scans finds the sums right at any moment; at the end each writer's
-//! records are what it thinks, in the environment and in a copy of its files opened anew. Seeds are printed.
+//! records are what it thinks, in the environment and in a copy of its files opened anew. Seeds are printed;
+//! `QUICKBEAM_LATCH` makes that many times as many transactions.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
 
@@ -137,7 +138,7 @@ impl Stage {
         let mut random = Random::new(seed);
         let mut own = Records::new();
         let mut round = 0;
-        while round < mix.transactions {
+        while round < mix.transactions * common::rounds("QUICKBEAM_LATCH", 1) {
             let mut state = own.clone();
             let clear = mix.clear > 0 && round % mix.clear == mix.clear - 1;
             let transaction = self.environment.begin().unwrap();
@@ -303,7 +304,7 @@ fn many_threads_on_few_records() {
     };
     let work = |thread: u64| {
         let mut random = Random::new(seed + thread);
-        for _ in 0..300 {
+        for _ in 0..500 * common::rounds("QUICKBEAM_LATCH", 1) {
             let added = environment.transact(|transaction| {
                 let mut added = 0;
                 for _ in 0..1 + random.below(4) {

@@ -16,9 +16,13 @@ use quickbeam::{Durability, Environment, Error, LOG_DIRECTORY, Options, Result};
 
 /// Bytes before a segment's first record, and in a record's header; `docs/format.md`.
 const SEGMENT_HEADER: usize = 4096;
+
 const HEADER: usize = 48;
+
 const COMMIT: u8 = 1;
+
 const PIECE: u8 = 2;
+
 const SKIP: u8 = 3;
 
 fn number(bytes: &[u8], at: usize) -> u64 {
@@ -329,159 +333,5 @@ fn an_empty_log_is_an_end() {
         let again = Environment::open_in(world.clone(), Some(place()), small_options()).unwrap();
         assert!(contents(&again).unwrap().is_empty());
         files = world.files(place());
-    }
-}
-
-/// Recoveries that are never followed by a clean close: each finds what the one before found.
-#[test]
-fn recovering_again_and_again_changes_nothing() {
-    for durability in [Durability::Sync, Durability::NoSync] {
-        let scene = Scene::new(20, durability, 8);
-        let mut files = scene.files.clone();
-        let mut state = scene.states.last().unwrap().clone();
-        for round in 0..8u8 {
-            let world = world_with(&files, place());
-            let open = || Environment::open_in(world.clone(), Some(place()), scene.options.clone());
-            let environment = open().unwrap();
-            let all = contents(&environment).unwrap();
-            common::assert_same(&all["data"], &state, &format!("round {round}"));
-            common::assert_sound(&environment);
-            if round % 3 == 2 {
-                let database = environment.open_database("data").unwrap();
-                environment.transact(|t| database.put(t, &[round], b"more")).unwrap();
-                environment.checkpoint().unwrap();
-                environment.transact(|t| database.put(t, b"round", &[round])).unwrap();
-                state.insert(vec![round], b"more".to_vec());
-                state.insert(b"round".to_vec(), vec![round]);
-                std::thread::sleep(std::time::Duration::from_millis(250));
-            }
-            files = world.files(place());
-        }
-        // Opened twice in a row, with a clean close in between.
-        for _ in 0..2 {
-            let environment = open_files(&files, &scene.options).unwrap();
-            environment.close().unwrap();
-        }
-    }
-}
-
-/// A crash at any of recovery's own writes, flushes and renamings.
-#[test]
-fn a_crash_at_any_step_of_recovery_loses_nothing() {
-    let (files, options, last) = long_scene();
-    let mut steps = 0;
-    loop {
-        let inner = world_with(&files, place());
-        let world = FaultyWorld::new(inner.clone());
-        world.stop_after(steps);
-        let opened = Environment::open_in(world, Some(place()), options.clone());
-        let done = opened.is_ok();
-        drop(opened);
-        let again = open_files(&inner.files(place()), &options);
-        let again = again.unwrap_or_else(|error| panic!("after {steps} steps: {error}"));
-        let all = contents(&again).unwrap();
-        common::assert_same(&all["data"], &last, &format!("after {steps} steps"));
-        common::assert_sound(&again);
-        if done {
-            break;
-        }
-        steps += 1;
-    }
-    assert!(steps > 5, "recovery took {steps} steps");
-}
-
-/// A crash at any step of a life: opening, making a database, commits, a checkpoint, closing.
-#[test]
-fn a_crash_at_any_step_of_a_life_keeps_what_was_acknowledged() {
-    let options = small_options();
-    for steps in 0.. {
-        let inner = FaultyWorld::in_memory();
-        let world = FaultyWorld::new(inner.clone());
-        world.stop_after(steps);
-        let acknowledged = std::cell::RefCell::new(Records::new());
-        let live = || -> Result<()> {
-            let environment = Environment::open_in(world.clone(), Some(place()), options.clone())?;
-            let database = environment.create_database("data")?;
-            for round in 0..6u8 {
-                let key = vec![round % 4];
-                let value = vec![round; 100 + 3000 * usize::from(round % 2)];
-                environment.transact(|t| database.put(t, &key, &value))?;
-                acknowledged.borrow_mut().insert(key, value);
-                if round % 2 == 1 {
-                    environment.checkpoint()?;
-                }
-            }
-            environment.close()
-        };
-        let lived = live();
-        let environment = open_files(&inner.files(place()), &options)
-            .unwrap_or_else(|error| panic!("after {steps} steps: {error}"));
-        let found = contents(&environment).unwrap().remove("data").unwrap_or_default();
-        for (key, value) in acknowledged.borrow().iter() {
-            // The commit under way, which was not acknowledged, may have replaced it.
-            let newer = found.get(key).is_some_and(|found| found[0] > value[0]);
-            assert!(newer || found.get(key) == Some(value), "after {steps} steps: {key:?}");
-        }
-        common::assert_sound(&environment);
-        if lived.is_ok() {
-            assert!(steps > 30, "a life took {steps} steps");
-            return;
-        }
-    }
-}
-
-/// Durability may be another one at each opening: the log's positions and what it holds stay in order.
-#[test]
-fn changing_the_durability_between_openings_loses_nothing() {
-    let first = common::first_seed();
-    println!("first seed {first}");
-    let levels =
-        [Durability::Sync, Durability::InMemory, Durability::WriteNoSync, Durability::NoSync];
-    for seed in first..first + 60 {
-        let mut random = Random::new(seed);
-        let mut files = Files::new();
-        let mut durable = Records::new();
-        for round in 0..10 {
-            let durability = levels[random.below(4)];
-            let options = Options { durability, ..small_options() };
-            let world = world_with(&files, place());
-            let open = Environment::open_in(world.clone(), Some(place()), options);
-            let environment = open.unwrap_or_else(|e| panic!("seed {seed}, round {round}: {e}"));
-            let database = environment.open_or_create_database("data").unwrap();
-            let found = contents(&environment).unwrap().remove("data").unwrap();
-            common::assert_same(
-                &found,
-                &durable,
-                &format!("seed {seed}, round {round}, {durability}"),
-            );
-            let mut state = durable.clone();
-            let mut at_checkpoint = durable.clone();
-            for _ in 0..random.below(6) {
-                let (key, value) = (vec![random.below(5) as u8], vec![round; random.below(200)]);
-                environment.transact(|t| database.put(t, &key, &value)).unwrap();
-                state.insert(key, value);
-                if random.chance(20) {
-                    environment.checkpoint().unwrap();
-                    at_checkpoint = state.clone();
-                }
-            }
-            let survives = [Durability::Sync, Durability::WriteNoSync].contains(&durability);
-            if random.chance(50) {
-                environment.close().unwrap();
-                durable = state;
-                files = world.files(place());
-            } else if survives {
-                durable = state;
-                files = world.files(place());
-            } else {
-                // The crash may come before the last commits are written: take the checkpoint's state as sure.
-                if durability == Durability::NoSync {
-                    environment.checkpoint().unwrap();
-                    at_checkpoint = state;
-                }
-                durable = at_checkpoint;
-                files = world.files(place());
-            }
-        }
     }
 }

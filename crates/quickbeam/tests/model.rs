@@ -1,6 +1,8 @@
 //! The engine against a plain ordered map: random operations, sizes, page sizes, cache sizes, durability levels and
 //! re-openings must leave both with the same records.
 
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
+
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;

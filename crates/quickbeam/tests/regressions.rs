@@ -1,5 +1,7 @@
 //! Faults that were found once. Each test says what went wrong.
 
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
+
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use quickbeam::{Durability, Environment, Error, Options};

@@ -29,7 +29,7 @@ pub fn run(args: &KvArgs) -> Result<()> {
     let workload = args.workload()?;
     fs::create_dir_all(&args.places.dir)
         .with_context(|| format!("directory {}", args.places.dir.display()))?;
-    let machine = Machine::describe(&args.places.dir)?;
+    let machine = Machine::describe(&args.places.dir, Machine::FLUSHES)?;
     let run = Run::now(args.seed, describe(args, &workload));
     let mut report = Report::new(machine, run);
     let engines = engines_of(args, &mut report)?;

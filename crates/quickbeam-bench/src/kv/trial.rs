@@ -206,7 +206,7 @@ mod tests {
 
     fn tiny(engine: &str, mode: Mode, threads: usize, directory: PathBuf) -> Trial {
         let workload = Workload {
-            records: 300,
+            records: 100,
             key_size: 64,
             value_size: 64,
             ops_per_txn: 10,

@@ -20,7 +20,8 @@ pub fn run(args: &LogwriteArgs) -> Result<()> {
         "{} times {} bytes, each flushed, {} repetitions",
         args.operations, args.bytes, args.reps
     );
-    let mut report = Report::new(Machine::describe(directory)?, Run::now(0, workload));
+    let mut report =
+        Report::new(Machine::describe(directory, Machine::FLUSHES)?, Run::now(0, workload));
     measure(args, &mut report)?;
     finish(&report, &args.outputs, "logwrite")
 }

@@ -82,6 +82,7 @@ fn draw_scaling(
     let mut chart = ChartBuilder::on(&root)
         .caption(format!("{step}: operations a second by threads"), (FONT, 16))
         .margin(8)
+        .margin_right(20)
         .x_label_area_size(32)
         .y_label_area_size(72)
         .build_cartesian_2d(0.0..most, 0.0..top)?;
@@ -89,8 +90,9 @@ fn draw_scaling(
         .configure_mesh()
         .x_desc("threads")
         .x_labels(9)
+        .x_label_formatter(&|x| format!("{x:.0}"))
         .y_label_formatter(&|y| super::terminal::group(*y))
-        .light_line_style(WHITE)
+        .max_light_lines(0)
         .draw()?;
     for (position, engine, points) in series {
         let style = color(*position).stroke_width(2);
@@ -117,6 +119,14 @@ fn draw_scaling(
     Ok(())
 }
 
+/// What a bar chart shows.
+struct Bars<'r> {
+    /// Colour and name of each engine that has a bar at all.
+    engines: Vec<(RGBColor, &'r str)>,
+    /// Each step with one rate for each engine.
+    groups: Vec<(Step, Vec<Option<f64>>)>,
+}
+
 /// One table as groups of bars: a group for each step, a bar for each engine.
 pub fn bars(
     report: &Report,
@@ -124,39 +134,33 @@ pub fn bars(
     mode: Mode,
     threads: usize,
 ) -> Result<Option<String>> {
-    let engines = report.engines(benchmark);
-    let mut bars = Vec::new();
-    let mut groups = Vec::new();
-    for step in STEPS {
-        let found: Vec<(usize, f64)> = engines
-            .iter()
-            .enumerate()
-            .filter_map(|(position, engine)| {
-                let result = report.find(benchmark, engine, mode, threads, step.name())?;
-                Some((position, result.mean))
-            })
-            .collect();
-        if !found.is_empty() {
-            bars.push(found);
-            groups.push(step);
-        }
-    }
-    if bars.is_empty() {
+    let rate = |engine: &str, step: Step| {
+        report.find(benchmark, engine, mode, threads, step.name()).map(|result| result.mean)
+    };
+    let engines: Vec<(RGBColor, &str)> = report
+        .engines(benchmark)
+        .into_iter()
+        .enumerate()
+        .map(|(position, engine)| (color(position), engine))
+        .filter(|(_, engine)| STEPS.iter().any(|&step| rate(engine, step).is_some()))
+        .collect();
+    let groups: Vec<(Step, Vec<Option<f64>>)> = STEPS
+        .into_iter()
+        .map(|step| (step, engines.iter().map(|(_, engine)| rate(engine, step)).collect()))
+        .filter(|(_, rates): &(Step, Vec<Option<f64>>)| rates.iter().any(Option::is_some))
+        .collect();
+    if groups.is_empty() {
         return Ok(None);
     }
     let mut text = String::new();
-    draw_bars(&mut text, &engines, &groups, &bars)
+    draw_bars(&mut text, &Bars { engines, groups })
         .map_err(|error| anyhow!("bars of {mode}: {error}"))?;
     Ok(Some(text))
 }
 
-fn draw_bars(
-    text: &mut String,
-    engines: &[&str],
-    groups: &[Step],
-    bars: &[Vec<(usize, f64)>],
-) -> Result<(), Box<dyn std::error::Error>> {
-    let top = bars.iter().flatten().map(|bar| bar.1).fold(1.0, f64::max) * 1.05;
+fn draw_bars(text: &mut String, bars: &Bars<'_>) -> Result<(), Box<dyn std::error::Error>> {
+    let rates = bars.groups.iter().flat_map(|(_, rates)| rates.iter().flatten().copied());
+    let top = rates.fold(1.0, f64::max) * 1.05;
     let root = SVGBackend::with_string(text, (SIZE.0 + 160, SIZE.1)).into_drawing_area();
     root.fill(&WHITE)?;
     let mut chart = ChartBuilder::on(&root)
@@ -164,39 +168,32 @@ fn draw_bars(
         .margin_right(130)
         .x_label_area_size(24)
         .y_label_area_size(72)
-        .build_cartesian_2d(0.0..groups.len() as f64, 0.0..top)?;
+        .build_cartesian_2d(0.0..bars.groups.len() as f64, 0.0..top)?;
     chart
         .configure_mesh()
         .disable_x_mesh()
         .disable_x_axis()
         .y_label_formatter(&|y| super::terminal::group(*y))
-        .light_line_style(WHITE)
+        .max_light_lines(0)
         .draw()?;
-    let width = 0.84 / engines.len() as f64;
-    for (position, engine) in engines.iter().enumerate() {
-        let rectangles = bars.iter().enumerate().flat_map(|(group, found)| {
-            found.iter().filter(|bar| bar.0 == position).map(move |bar| {
-                let left = group as f64 + 0.08 + position as f64 * width;
-                Rectangle::new([(left, 0.0), (left + width, bar.1)], color(position).filled())
-            })
-        });
-        chart.draw_series(rectangles)?.label(*engine).legend(move |(x, y)| {
-            Rectangle::new([(x, y - 5), (x + 12, y + 5)], color(position).filled())
-        });
+    let width = 0.84 / bars.engines.len() as f64;
+    for (group, (_, rates)) in bars.groups.iter().enumerate() {
+        chart.draw_series(rates.iter().enumerate().filter_map(|(position, rate)| {
+            let left = group as f64 + 0.08 + position as f64 * width;
+            let color = bars.engines[position].0;
+            Some(Rectangle::new([(left, 0.0), (left + width, (*rate)?)], color.filled()))
+        }))?;
     }
-    let area = chart.plotting_area().get_pixel_range();
-    let group_width = (area.0.end - area.0.start) / groups.len() as i32;
-    for (group, step) in groups.iter().enumerate() {
-        let x = area.0.start + group_width * group as i32 + group_width / 2 - 20;
-        root.draw(&Text::new(step.name(), (x, area.1.end + 6), (FONT, 14)))?;
+    let (across, down) = chart.plotting_area().get_pixel_range();
+    let group_width = (across.end - across.start) / bars.groups.len() as i32;
+    for (left, (step, _)) in (across.start..).step_by(group_width as usize).zip(&bars.groups) {
+        let place = (left + group_width / 2 - 20, down.end + 6);
+        root.draw(&Text::new(step.name(), place, (FONT, 14)))?;
     }
-    let legend_y = |position: usize| 24 + 20 * position as i32;
-    let legend_x = area.0.end + 14;
-    for (position, engine) in engines.iter().enumerate() {
-        let y = legend_y(position);
-        let mark = [(legend_x, y), (legend_x + 12, y + 10)];
-        root.draw(&Rectangle::new(mark, color(position).filled()))?;
-        root.draw(&Text::new(*engine, (legend_x + 18, y - 2), (FONT, 13)))?;
+    for (y, (color, engine)) in (24..).step_by(20).zip(&bars.engines) {
+        let x = across.end + 14;
+        root.draw(&Rectangle::new([(x, y), (x + 12, y + 10)], color.filled()))?;
+        root.draw(&Text::new(*engine, (x + 18, y - 2), (FONT, 13)))?;
     }
     root.present()?;
     Ok(())

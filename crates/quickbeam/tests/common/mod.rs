@@ -3,18 +3,22 @@
 
 #![allow(dead_code, clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
 
+pub mod actor;
 pub mod faulty;
-
-use faulty::FaultyWorld;
+pub mod history;
+pub mod scene;
 
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
+use faulty::FaultyWorld;
 use quickbeam::world::{OpenMode, World};
 use quickbeam::{
-    Database, Durability, Environment, LOCK_FILE, LOG_DIRECTORY, Options, Transaction,
+    Database, Durability, Environment, Error, Isolation, LOCK_FILE, LOG_DIRECTORY, Options, Result,
+    Transaction, TransactionOptions,
 };
 
 /// Records of one database.
@@ -75,6 +79,28 @@ pub fn small_options() -> Options {
     }
 }
 
+/// An environment in memory with a small cache, and a database in it.
+pub fn memory_environment() -> (Environment, Database) {
+    let options = Options { cache_size: 64 * 4096, ..small_options() };
+    let environment = Environment::memory(options).unwrap();
+    let database = environment.create_database("data").unwrap();
+    (environment, database)
+}
+
+/// A transaction that waits a minute for a record: who fails sooner has another reason.
+pub fn begin(environment: &Environment, isolation: Isolation) -> Transaction {
+    let isolation = Some(isolation);
+    let lock_timeout = Some(Duration::from_secs(60));
+    environment
+        .begin_with(TransactionOptions { isolation, lock_timeout, ..Default::default() })
+        .unwrap()
+}
+
+/// Puts one record, in a transaction of its own.
+pub fn put(environment: &Environment, database: &Database, key: &[u8], value: &[u8]) {
+    environment.transact(|transaction| database.put(transaction, key, value)).unwrap();
+}
+
 /// All records of a database, by a forward scan.
 pub fn records(database: &Database, transaction: &Transaction) -> quickbeam::Result<Records> {
     let mut records = Records::new();
@@ -119,6 +145,27 @@ pub fn assert_same(found: &Records, expected: &Records, what: &str) {
         show(found),
         show(expected)
     );
+}
+
+/// The error of a call that must fail, and not invite to try again.
+pub fn refused<T>(result: Result<T>) -> Error {
+    match result {
+        Ok(_) => panic!("it was accepted"),
+        Err(error) => {
+            let text = error.to_string();
+            assert!(text.len() > 10 && !error.is_retryable(), "{text}");
+            error
+        }
+    }
+}
+
+/// It must fail as a mistake of the caller, and say that word.
+#[track_caller]
+pub fn assert_misuse<T>(result: Result<T>, word: &str) {
+    let error = refused(result);
+    let text = error.to_string();
+    assert!(matches!(error, Error::Misuse { .. }), "{error:?}");
+    assert!(text.contains(word), "{text:?} does not say {word:?}");
 }
 
 /// The environment must have nothing to complain about.
@@ -166,6 +213,23 @@ pub fn place() -> &'static Path {
 /// Opens the environment that these files are.
 pub fn open_files(files: &Files, options: &Options) -> quickbeam::Result<Environment> {
     Environment::open_in(world_with(files, place()), Some(place()), options.clone())
+}
+
+/// An environment in a world in memory, with nothing in it.
+pub fn environment_in_world() -> (Arc<FaultyWorld>, Environment) {
+    let world = FaultyWorld::in_memory();
+    let opened = Environment::open_in(world.clone(), Some(place()), small_options());
+    (world, opened.unwrap())
+}
+
+/// Puts that many records of that length, in one transaction.
+pub fn fill(environment: &Environment, database: &Database, records: usize, length: usize) {
+    let fill = |transaction: &Transaction| {
+        (0..records).try_for_each(|n| {
+            database.put(transaction, format!("{n:06}").as_bytes(), &vec![n as u8; length])
+        })
+    };
+    environment.transact(fill).unwrap();
 }
 
 /// Copies a directory of real files, without the lock file.

@@ -1,0 +1,190 @@
+//! Named databases changed beside transactions that use them, at every isolation level: nobody reads or writes what a
+//! name no longer means, and what was dropped is never touched again.
+
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
+
+mod common;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use common::{
+    Records, begin, contents, environment_in_world, fill, open_files, place, small_options,
+};
+use quickbeam::{Error, Isolation, Result, Transaction};
+
+#[test]
+fn of_two_transactions_that_change_one_name_the_second_fails() {
+    let (_, environment) = environment_in_world();
+    environment.create_database("a").unwrap();
+    type Change = fn(&Transaction) -> Result<()>;
+    let changes: [Change; 3] = [
+        |transaction| transaction.drop_database("a"),
+        |transaction| transaction.rename_database("a", "b"),
+        |transaction| transaction.empty_database("a"),
+    ];
+    for change in changes {
+        let late = environment.begin().unwrap();
+        environment.empty_database("a").unwrap();
+        let refused = change(&late);
+        assert!(matches!(refused, Err(Error::WriteConflict)), "{refused:?}");
+    }
+    let one = environment.begin().unwrap();
+    environment.create_database("new").unwrap();
+    assert!(matches!(one.create_database("new"), Err(Error::WriteConflict)));
+}
+
+#[test]
+fn a_writer_fails_when_its_database_is_dropped_or_emptied_meanwhile() {
+    for isolation in [Isolation::Serializable, Isolation::Snapshot, Isolation::ReadCommitted] {
+        for drop_it in [true, false] {
+            let (world, environment) = environment_in_world();
+            let database = environment.create_database("a").unwrap();
+            fill(&environment, &database, 3, 10);
+            let writer = begin(&environment, isolation);
+            database.put(&writer, b"late", &[3; 9000]).unwrap();
+            if drop_it { environment.drop_database("a") } else { environment.empty_database("a") }
+                .unwrap();
+            let refused = writer.commit();
+            let clear = match isolation {
+                Isolation::ReadCommitted => matches!(refused, Err(Error::NoSuchDatabase { .. })),
+                _ => matches!(refused, Err(Error::SerializationFailure)),
+            };
+            assert!(clear, "{isolation:?}: {refused:?}");
+            let all = contents(&environment).unwrap();
+            assert_eq!(all.get("a").cloned(), (!drop_it).then(Records::new));
+            common::assert_sound(&environment);
+            let copy = open_files(&world.files(place()), &small_options()).unwrap();
+            assert_eq!(contents(&copy).unwrap(), all);
+        }
+    }
+}
+
+/// A transaction that read a database through a handle has read that the name means it.
+#[test]
+fn dropping_and_renaming_are_serializable_with_use() {
+    for rename in [true, false] {
+        let (_, environment) = environment_in_world();
+        let a = environment.create_database("a").unwrap();
+        let b = environment.create_database("b").unwrap();
+        fill(&environment, &a, 3, 10);
+        let user = begin(&environment, Isolation::Serializable);
+        assert!(a.exists(&user, b"000001").unwrap());
+        b.put(&user, b"result", b"a is there").unwrap();
+        let changer = begin(&environment, Isolation::Serializable);
+        assert!(!b.exists(&changer, b"result").unwrap());
+        if rename { changer.rename_database("a", "c") } else { changer.drop_database("a") }
+            .unwrap();
+        let results = [changer.commit(), user.commit()];
+        // Neither saw what the other did: they did not run one after the other.
+        let [Ok(()), Err(Error::SerializationFailure)] = results else {
+            panic!("rename {rename}: {results:?}");
+        };
+    }
+}
+
+#[test]
+fn a_snapshot_goes_on_reading_what_was_dropped() {
+    let (_, environment) = environment_in_world();
+    let database = environment.create_database("a").unwrap();
+    fill(&environment, &database, 300, 300);
+    let reader = environment.begin_read().unwrap();
+    let before = common::records(&database, &reader).unwrap();
+    let mut cursor = database.cursor(&reader).unwrap();
+    assert!(cursor.first().unwrap());
+    environment.drop_database("a").unwrap();
+    let other = environment.create_database("a").unwrap();
+    fill(&environment, &other, 100, 1000);
+    environment.checkpoint().unwrap();
+    let mut count = 1;
+    while cursor.next().unwrap() {
+        count += 1;
+    }
+    assert_eq!(count, 300);
+    assert_eq!(common::records(&database, &reader).unwrap(), before);
+    assert_eq!(reader.databases().unwrap(), ["a"]);
+    drop(cursor);
+    drop(reader);
+    common::assert_sound(&environment);
+}
+
+/// Each call of a read committed transaction sees the names as they are then; nothing freed is ever touched.
+#[test]
+fn read_committed_does_not_use_what_was_dropped_and_freed() {
+    for write in [true, false] {
+        let (_, environment) = environment_in_world();
+        let old = environment.create_database("old").unwrap();
+        fill(&environment, &old, 3, 10);
+        let transaction = begin(&environment, Isolation::ReadCommitted);
+        assert!(old.exists(&transaction, b"000001").unwrap());
+        let mut cursor = old.cursor(&transaction).unwrap();
+        assert!(cursor.first().unwrap());
+        environment.drop_database("old").unwrap();
+        // One more call, and the transaction's snapshot no longer holds the tree.
+        let _ = old.exists(&transaction, b"000001");
+        environment.checkpoint().unwrap();
+        let new = environment.create_database("new").unwrap();
+        fill(&environment, &new, 3, 20);
+        let expected = contents(&environment).unwrap();
+        let found = old.get(&transaction, b"000001");
+        assert!(matches!(found, Err(Error::NoSuchDatabase { .. })), "{found:?}");
+        let moved = cursor.next();
+        assert!(!matches!(moved, Ok(true) | Err(Error::Corruption { .. })), "{moved:?}");
+        if write {
+            let refused = old.put(&transaction, b"wrong", b"");
+            assert!(matches!(refused, Err(Error::NoSuchDatabase { .. })), "{refused:?}");
+        }
+        drop(cursor);
+        drop(transaction);
+        assert_eq!(contents(&environment).unwrap(), expected);
+        common::assert_sound(&environment);
+    }
+}
+
+/// One transaction after the other empties the database and puts one record in it: every snapshot has exactly one.
+#[test]
+fn handles_and_snapshots_agree_while_a_database_is_emptied() {
+    let (_, environment) = environment_in_world();
+    let database = environment.create_database("a").unwrap();
+    fill(&environment, &database, 1, 8);
+    let stop = AtomicBool::new(false);
+    let renew = || {
+        for round in 0..1500u64 {
+            let renew = |transaction: &Transaction| {
+                transaction.empty_database("a")?;
+                database.put(transaction, &round.to_le_bytes(), b"only")
+            };
+            environment.transact(renew).unwrap();
+        }
+        stop.store(true, Ordering::SeqCst);
+    };
+    let read = || {
+        while !stop.load(Ordering::SeqCst) {
+            let reader = environment.begin_read().unwrap();
+            let found = common::records(&database, &reader).unwrap();
+            assert_eq!(found.len(), 1, "{found:?}");
+            let fresh = reader.open_database("a").unwrap();
+            assert_eq!(common::records(&fresh, &reader).unwrap(), found);
+        }
+    };
+    // A write that was acknowledged is there, or was removed by an emptying that came after it.
+    let write = || {
+        while !stop.load(Ordering::SeqCst) {
+            let write = |transaction: &Transaction| {
+                let only = common::records(&database, transaction)?;
+                let (key, _) = only.first_key_value().unwrap();
+                database.put(transaction, key, b"changed")
+            };
+            match environment.transact(write) {
+                Ok(()) => {}
+                Err(error) => assert!(error.is_retryable(), "{error}"),
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(renew);
+        scope.spawn(read);
+        scope.spawn(read);
+        scope.spawn(write);
+    });
+    common::assert_sound(&environment);
+}

@@ -1,0 +1,205 @@
+//! Devices that fail and places that nobody may write to. After a failed flush or write nothing is acknowledged until the
+//! environment is opened again, and reading goes on; a failed read is one reader's error.
+
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
+
+mod common;
+
+use std::io;
+use std::path::Path;
+
+use common::faulty::{Call, FaultyWorld};
+use common::scene::{Mounted, Scene, options};
+use common::{Random, assert_same, contents, place};
+use quickbeam::world::OpenMode;
+use quickbeam::{DATA_FILE, Durability, Environment, Error, Options};
+
+/// The first call of some kind fails, once: from then on nothing is acknowledged, everything is still read, and what had
+/// been acknowledged is there after opening again.
+fn fails_for_good(
+    durability: Durability,
+    through: bool,
+    which: impl Fn(Call, &Path) -> bool + Send + Clone + 'static,
+) {
+    let options = Options { durability, ..options() };
+    for quiet in [0, 1, 7] {
+        let mut random = Random::new(quiet as u64);
+        let scene = Scene::new(&options);
+        for _ in 0..20 {
+            scene.change(&mut random).unwrap();
+        }
+        let (mut left, which) = (quiet, which.clone());
+        let mut happened = false;
+        scene.world.set_rule(move |call, path| {
+            if !through && call == Call::Open(OpenMode::WriteThrough) {
+                return Some(io::ErrorKind::Unsupported.into());
+            }
+            if happened || !which(call, path) {
+                return None;
+            }
+            happened = left == 0;
+            left -= usize::from(!happened);
+            happened.then(|| io::Error::other("the device is broken"))
+        });
+        let mut error = None;
+        for round in 0..200 {
+            let mut result = scene.change(&mut random);
+            if result.is_ok() && round % 10 == 9 {
+                result = scene.environment.checkpoint();
+            }
+            if let Err(first) = result {
+                error = Some(first);
+                break;
+            }
+        }
+        let error = error.expect("nothing failed");
+        assert!(matches!(error, Error::Io { .. } | Error::Failed { .. }), "{error}");
+        // The failed commit may have come to the log or not; what follows is refused.
+        for _ in 0..5 {
+            let refused = scene.environment.transact(|t| scene.database.put(t, b"later", b""));
+            assert!(matches!(refused, Err(Error::Failed { .. })), "{refused:?}");
+            let refused = scene.environment.checkpoint();
+            assert!(matches!(refused, Err(Error::Failed { .. })), "{refused:?}");
+            let told = refused.unwrap_err().to_string();
+            assert!(told.contains("broken") && told.contains("open it again"), "{told}");
+        }
+        let reader = scene.environment.begin_read().unwrap();
+        let seen = common::records(&scene.database, &reader).unwrap();
+        drop(reader);
+        scene.environment.close().unwrap();
+        let again =
+            Environment::open_in(scene.world.clone(), Some(place()), options.clone()).unwrap();
+        let found = contents(&again).unwrap().remove("data").unwrap();
+        let acknowledged = scene.model.borrow();
+        assert!(found == *acknowledged || found == seen, "{} records, quiet {quiet}", found.len());
+        common::assert_sound(&again);
+        let database = again.open_database("data").unwrap();
+        again.transact(|t| database.put(t, b"later", b"")).unwrap();
+    }
+}
+
+/// A log segment in use, not one that is being made ready.
+fn is_segment(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "log")
+}
+
+#[test]
+fn a_failed_flush_of_the_log_stops_commits() {
+    fails_for_good(Durability::Sync, false, |call, path| call == Call::Sync && is_segment(path));
+}
+
+#[test]
+fn a_failed_write_through_to_the_log_stops_commits() {
+    fails_for_good(Durability::Sync, true, |call, path| {
+        matches!(call, Call::Write { .. }) && is_segment(path)
+    });
+}
+
+#[test]
+fn a_failed_write_to_the_log_stops_commits() {
+    fails_for_good(Durability::WriteNoSync, false, |call, path| {
+        matches!(call, Call::Write { .. }) && is_segment(path)
+    });
+}
+
+#[test]
+fn a_failed_flush_of_the_data_file_stops_commits() {
+    fails_for_good(Durability::Sync, true, |call, path| {
+        call == Call::Sync && path.ends_with(DATA_FILE)
+    });
+}
+
+#[test]
+fn a_failed_write_of_a_root_stops_commits() {
+    fails_for_good(Durability::Sync, true, |call, path| {
+        matches!(call, Call::Write { offset: 0 | 8192, .. }) && path.ends_with(DATA_FILE)
+    });
+}
+
+/// A read that fails is that reader's error and nobody else's.
+#[test]
+fn a_failed_read_is_told_and_forgotten() {
+    let mut random = Random::new(11);
+    let scene = Scene::new(&options());
+    for _ in 0..150 {
+        scene.change(&mut random).unwrap();
+    }
+    scene.environment.checkpoint().unwrap();
+    let mut count = 0;
+    scene.world.set_rule(move |call, path| {
+        count += usize::from(call == Call::Read && path.ends_with(DATA_FILE));
+        (call == Call::Read && count % 5 == 0).then(|| io::Error::other("unreadable"))
+    });
+    let mut failed = 0;
+    for _ in 0..30 {
+        let reader = scene.environment.begin_read().unwrap();
+        match common::records(&scene.database, &reader) {
+            Ok(found) => assert_same(&found, &scene.model.borrow(), "read"),
+            Err(Error::Io { action, .. }) => {
+                assert!(action.contains("page"), "{action}");
+                failed += 1;
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+    assert!(failed > 0);
+    scene.world.clear_rule();
+    scene.check_reads("afterwards");
+    scene.change(&mut random).unwrap();
+    scene.check_reads("afterwards");
+    common::assert_sound(&scene.environment);
+}
+
+/// Nothing can be changed: opening says so and changes nothing.
+#[test]
+fn a_place_that_cannot_be_written_is_refused() {
+    let scene = Scene::new(&options());
+    scene.environment.transact(|t| scene.database.put(t, b"key", b"value")).unwrap();
+    let files = scene.memory.files(place());
+    let memory = common::world_with(&files, place());
+    let world = FaultyWorld::new(memory.clone());
+    world.set_rule(|call, _| {
+        let changes = call.changes() || call == Call::Open(OpenMode::Write);
+        changes.then(|| io::ErrorKind::PermissionDenied.into())
+    });
+    for path in [place(), Path::new("elsewhere")] {
+        match Environment::open_in(world.clone(), Some(path), options()) {
+            Err(Error::Io { source, .. }) => {
+                assert_eq!(source.kind(), io::ErrorKind::PermissionDenied)
+            }
+            Err(error) => panic!("{error}"),
+            Ok(_) => panic!("it was opened"),
+        }
+    }
+    assert!(memory.files(place()) == files, "something was changed");
+}
+
+#[test]
+fn a_read_only_file_system_and_directory_of_the_operating_system() {
+    let refused = |path: &Path| match Environment::open(path, options()) {
+        Err(Error::Io { action, .. }) => {
+            assert!(action.contains(path.to_str().unwrap()), "{action}")
+        }
+        Err(error) => panic!("{error}"),
+        Ok(_) => panic!("{} was opened", path.display()),
+    };
+    if let Some(mounted) = Mounted::new("size=20m") {
+        let path = mounted.path().join("environment");
+        Environment::open(&path, options()).unwrap().create_database("data").unwrap();
+        mounted.remount("remount,ro");
+        refused(&path);
+        refused(&mounted.path().join("new"));
+        mounted.remount("remount,rw");
+        assert_eq!(Environment::open(&path, options()).unwrap().databases().unwrap(), ["data"]);
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let mut permissions = std::fs::metadata(directory.path()).unwrap().permissions();
+    permissions.set_readonly(true);
+    std::fs::set_permissions(directory.path(), permissions).unwrap();
+    if std::fs::write(directory.path().join("try"), b"").is_ok() {
+        println!("skipped: this user may write everywhere");
+        return;
+    }
+    refused(directory.path());
+    refused(&directory.path().join("new"));
+}

@@ -1,0 +1,171 @@
+//! The Data Store: what was synced last is there after a crash at any moment, whole; what came after it is not, or is
+//! whole too. Its own life beside a plain map is in `model.rs`, damage in `damage.rs`.
+
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
+
+mod common;
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use common::faulty::FaultyWorld;
+use common::{Random, Records, assert_same, place, small_options, world_with};
+use quickbeam::world::World;
+use quickbeam::{DataStore, Error, Result};
+
+type All = BTreeMap<String, Records>;
+
+fn open(world: Arc<dyn World>) -> Result<DataStore> {
+    DataStore::open_in(world, Some(place()), small_options())
+}
+
+fn contents(store: &mut DataStore) -> All {
+    let mut all = All::new();
+    for name in store.databases().unwrap() {
+        let database = store.open_database(&name).unwrap();
+        let mut cursor = store.cursor(database).unwrap();
+        let mut records = Records::new();
+        while cursor.next().unwrap() {
+            records.insert(cursor.key().to_vec(), cursor.value().to_vec());
+        }
+        all.insert(name, records);
+    }
+    all
+}
+
+/// One random change, made in the model as well.
+fn change(random: &mut Random, store: &mut DataStore, all: &mut All) -> Result<()> {
+    let name = format!("database {}", random.below(3));
+    if random.chance(4) && all.contains_key(&name) {
+        store.drop_database(&name)?;
+        all.remove(&name);
+        return Ok(());
+    }
+    let database = store.open_or_create_database(&name)?;
+    let records = all.entry(name).or_default();
+    let key = format!("{:03}", random.below(80)).into_bytes();
+    if random.chance(25) {
+        let deleted = store.delete(database, &key)?;
+        assert_eq!(deleted, records.remove(&key).is_some());
+    } else {
+        let longest = [40, 700, 12_000][random.below(3)];
+        let value = vec![random.next() as u8; random.below(longest)];
+        store.put(database, &key, &value)?;
+        records.insert(key, value);
+    }
+    Ok(())
+}
+
+fn assert_all(found: &All, expected: &All, what: &str) {
+    assert!(found.keys().eq(expected.keys()), "{what}: {:?}", found.keys());
+    for (name, records) in found {
+        assert_same(records, &expected[name], &format!("{what}, {name}"));
+    }
+}
+
+#[test]
+fn a_crash_between_syncs_leaves_the_last_one() {
+    let first = common::first_seed();
+    println!("first seed {first}");
+    for seed in first..first + 20 {
+        let mut random = Random::new(seed);
+        let mut world = FaultyWorld::in_memory();
+        let mut store = open(world.clone()).unwrap();
+        let mut synced = All::new();
+        for round in 0..12 {
+            let mut state = synced.clone();
+            for _ in 0..random.below(120) {
+                change(&mut random, &mut store, &mut state).unwrap();
+            }
+            let what = format!("seed {seed}, round {round}");
+            match random.below(4) {
+                0 => {
+                    // Without a sync: what was put out to the file meanwhile is of no account.
+                    world = world_with(&world.files(place()), place());
+                    std::mem::forget(store);
+                }
+                1 => {
+                    store.sync().unwrap();
+                    world = world_with(&world.files(place()), place());
+                    std::mem::forget(store);
+                    synced = state;
+                }
+                2 => {
+                    store.close().unwrap();
+                    synced = state;
+                }
+                _ => {
+                    drop(store);
+                    synced = state;
+                }
+            }
+            store = open(world.clone()).unwrap();
+            assert_all(&contents(&mut store), &synced, &what);
+            assert_eq!(store.verify().unwrap().complaints, Vec::<String>::new(), "{what}");
+        }
+    }
+}
+
+/// The world stops at each of its changes in turn: opening and what is there are right every time.
+#[test]
+fn a_crash_at_any_step_leaves_the_last_sync_or_the_one_under_way() {
+    for steps in 0.. {
+        let inner = FaultyWorld::in_memory();
+        let world = FaultyWorld::new(inner.clone());
+        world.stop_after(steps);
+        // What was synced, and what the sync under way, if any, would make of it.
+        let states = RefCell::new((All::new(), All::new()));
+        let mut random = Random::new(77);
+        let mut live = || -> Result<()> {
+            let mut store = open(world.clone())?;
+            for _ in 0..4 {
+                let mut state = states.borrow().0.clone();
+                for _ in 0..25 {
+                    change(&mut random, &mut store, &mut state)?;
+                }
+                states.borrow_mut().1 = state.clone();
+                store.sync()?;
+                states.borrow_mut().0 = state;
+            }
+            store.close()
+        };
+        let lived = live();
+        if let Err(error) = &lived {
+            assert!(matches!(error, Error::Io { .. }), "after {steps} steps: {error}");
+        }
+        let mut store = open(world_with(&inner.files(place()), place())).unwrap();
+        let found = contents(&mut store);
+        let (synced, under_way) = states.into_inner();
+        let expected = if found == under_way { &under_way } else { &synced };
+        assert_all(&found, expected, &format!("after {steps} steps"));
+        assert_eq!(store.verify().unwrap().complaints, Vec::<String>::new());
+        if lived.is_ok() {
+            assert!(steps > 20, "a life took {steps} steps");
+            return;
+        }
+    }
+}
+
+/// After a failed sync nothing more is taken; the last synced state is there when the store is opened again.
+#[test]
+fn a_failed_sync_stops_changes() {
+    let world = FaultyWorld::in_memory();
+    let mut store = open(world.clone()).unwrap();
+    let database = store.create_database("data").unwrap();
+    store.put(database, b"key", b"synced").unwrap();
+    store.sync().unwrap();
+    store.put(database, b"key", b"lost").unwrap();
+    world.set_rule(|call, _| {
+        (call == common::faulty::Call::Sync).then(|| std::io::Error::other("the device is broken"))
+    });
+    assert!(matches!(store.sync(), Err(Error::Io { .. })));
+    world.clear_rule();
+    assert!(matches!(store.put(database, b"key", b"later"), Err(Error::Failed { .. })));
+    assert!(matches!(store.sync(), Err(Error::Failed { .. })));
+    assert_eq!(store.get(database, b"key").unwrap().unwrap(), b"lost");
+    drop(store);
+    let mut store = open(world).unwrap();
+    let found = contents(&mut store).remove("data").unwrap();
+    assert!([&b"synced"[..], b"lost"].contains(&&found[&b"key"[..]][..]));
+}
