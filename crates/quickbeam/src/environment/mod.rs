@@ -72,7 +72,6 @@ pub struct Inner {
     /// Trees being freed: nothing is purged in them any more. Held for reading while something is purged.
     freeing_trees: RwLock<HashSet<u32>>,
     next_tree: AtomicU32,
-    next_savepoint: AtomicU64,
     /// Milliseconds of the world's clock, as of the last look of the thread that makes room.
     recent_ms: AtomicU64,
     buffers: Mutex<Vec<Vec<u8>>>,
@@ -337,9 +336,10 @@ impl Inner {
         self.recent_ms.store(self.world.now().as_millis() as u64, Ordering::Relaxed);
     }
 
-    /// A number that no other savepoint has.
+    /// A number that no other savepoint has, not even one of another environment.
     pub fn next_savepoint(&self) -> u64 {
-        self.next_savepoint.fetch_add(1, Ordering::Relaxed)
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        NEXT.fetch_add(1, Ordering::Relaxed)
     }
 
     /// A new tree that no name leads to yet.

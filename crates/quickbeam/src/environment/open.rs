@@ -211,7 +211,6 @@ pub fn open(world: Arc<dyn World>, path: Option<&Path>, options: Options) -> Res
         trees: parking_lot::RwLock::new(map),
         freeing_trees: parking_lot::RwLock::default(),
         next_tree: AtomicU32::new(next_tree),
-        next_savepoint: AtomicU64::new(1),
         recent_ms: AtomicU64::new(world.now().as_millis() as u64),
         buffers: parking_lot::Mutex::default(),
         failure: parking_lot::Mutex::default(),

@@ -42,7 +42,7 @@ pub use write::{check_limits, fits_inline, purge_leaf};
 /// A point that a transaction can roll back to, in the order of nesting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Savepoint {
-    /// Differs between any two savepoints of an environment.
+    /// Differs between any two savepoints of the process.
     id: u64,
     /// Undo entries at that point.
     entries: usize,
@@ -176,7 +176,7 @@ impl Transaction {
     /// Undoes every change made since the savepoint, which stays valid; later savepoints do not.
     pub fn rollback_to(&self, savepoint: Savepoint) -> Result<()> {
         let state = &mut *self.state.borrow_mut();
-        let Some(at) = state.savepoints.iter().position(|&id| id == savepoint.id) else {
+        let Some(at) = state.savepoints.iter().rposition(|&id| id == savepoint.id) else {
             return Err(Error::misuse(
                 "the savepoint is of another transaction, or was undone by rolling back to an earlier one",
             ));
