@@ -99,11 +99,74 @@ fn reading_goes_on_while_the_device_is_full() {
     assert!(scene.environment.statistics().evictions > 100);
 }
 
+/// Rolling back to a savepoint may need pages that have been put out, and find no room for others. Then the transaction
+/// can be rolled back again, or aborted; what it commits in the end is what it holds.
+#[test]
+fn rolling_back_to_a_savepoint_on_a_full_device_keeps_memory_and_log_alike() {
+    let first = common::first_seed();
+    println!("first seed {first}");
+    let mut failures = 0;
+    for seed in first..first + 20 {
+        let mut random = Random::new(seed);
+        let mut scene = Scene::new(&options());
+        for _ in 0..60 {
+            scene.change(&mut random).unwrap();
+        }
+        let what = format!("seed {seed}");
+        let database = scene.database.clone();
+        let transaction = scene.environment.begin().unwrap();
+        let put = |random: &mut Random, byte: u8| {
+            for _ in 0..150 {
+                let key = format!("{:04}", random.below(300)).into_bytes();
+                let value = vec![byte; 100 + random.below(800)];
+                if database.put(&transaction, &key, &value).is_err() {
+                    return;
+                }
+            }
+        };
+        put(&mut random, 1);
+        let savepoint = transaction.savepoint().unwrap();
+        let before = common::records(&database, &transaction).unwrap();
+        put(&mut random, 2);
+        scene.world.set_limit(scene.world.used());
+        put(&mut random, 3);
+        let mut rolled_back = transaction.rollback_to(savepoint);
+        if rolled_back.is_err() {
+            failures += 1;
+            let refused = database.put(&transaction, b"key", b"value");
+            assert!(refused.is_err(), "{what}: a change was taken between two states");
+            if random.chance(70) {
+                scene.world.set_limit(u64::MAX);
+                rolled_back = transaction.rollback_to(savepoint);
+                assert!(rolled_back.is_ok(), "{what}: {rolled_back:?}");
+            }
+        }
+        scene.world.set_limit(u64::MAX);
+        if rolled_back.is_ok() {
+            let found = common::records(&database, &transaction).unwrap();
+            assert_same(&found, &before, &what);
+        }
+        match transaction.commit() {
+            Ok(()) => {
+                assert!(rolled_back.is_ok(), "{what}: half a transaction was committed");
+                *scene.model.borrow_mut() = before;
+            }
+            Err(error) => assert!(rolled_back.is_err(), "{what}: {error}"),
+        }
+        if matches!(scene.environment.checkpoint(), Err(Error::Failed { .. })) {
+            scene.open_again(&options());
+        }
+        scene.check_reads(&what);
+        scene.check_crash(&what);
+    }
+    println!("{failures} times rolling back failed");
+}
+
 #[test]
 fn threads_beside_each_other_survive_a_full_device() {
     let seed = common::first_seed();
     println!("seed {seed}");
-    let scene = Scene::new(&options());
+    let scene = Scene::new(&Options { cache_size: 4096 * 2000, ..options() });
     let (environment, database) = (&scene.environment, &scene.database);
     scene.world.set_limit(scene.world.used() + 500_000);
     let work = |thread: u8| {

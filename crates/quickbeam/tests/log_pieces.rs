@@ -90,14 +90,14 @@ fn checkpoints_and_other_commits_beside_it_change_nothing_of_that() {
             _ => std::mem::forget(transaction),
         }
         let expected = if ends == "commits" { expected } else { small };
-        assert_same(&data_in(&scene.files()), &expected, &ends.to_string());
+        assert_same(&data_in(&scene.files()), &expected, ends);
         if ends != "crashes" {
             // The next one takes another writer's number or the same: old pieces are not its own.
             let again = scene.environment.begin().unwrap();
             let mut more = scene.put_much(&again, "third", 3);
             again.commit().unwrap();
             more.extend(expected);
-            assert_same(&data_in(&scene.files()), &more, &ends.to_string());
+            assert_same(&data_in(&scene.files()), &more, ends);
         }
     }
 }
