@@ -99,6 +99,56 @@ fn reading_goes_on_while_the_device_is_full() {
     assert!(scene.environment.statistics().evictions > 100);
 }
 
+/// A call that is refused has changed nothing, and the transaction goes on; also one so large that it leaves for the log.
+#[test]
+fn a_refused_change_leaves_nothing_of_itself() {
+    let first = common::first_seed();
+    println!("first seed {first}");
+    let mut refused = 0;
+    for seed in first..first + 20 {
+        let mut random = Random::new(seed);
+        let options = Options { cache_size: 4096 * 600, log_buffer: 64 << 10, ..options() };
+        let scene = Scene::new(&options);
+        for _ in 0..40 {
+            scene.change(&mut random).unwrap();
+        }
+        let database = &scene.database;
+        let mut model = scene.model.borrow().clone();
+        let transaction = scene.environment.begin().unwrap();
+        scene.world.set_limit(scene.world.used() + random.below(300_000) as u64);
+        for step in 0..400 {
+            let what = format!("seed {seed}, step {step}");
+            let key = format!("{:04}", random.below(300)).into_bytes();
+            let longest = [50, 800, 20_000][random.below(3)];
+            let value = vec![random.next() as u8; random.below(longest)];
+            let delete = random.chance(10);
+            let done = if delete {
+                database.delete(&transaction, &key).map(|_| ())
+            } else {
+                database.put(&transaction, &key, &value)
+            };
+            match done {
+                Ok(()) if delete => drop(model.remove(&key)),
+                Ok(()) => drop(model.insert(key.clone(), value)),
+                Err(Error::DiskFull { .. }) => refused += 1,
+                Err(error) => panic!("{what}: {error}"),
+            }
+            if let Ok(found) = database.get(&transaction, &key) {
+                assert!(found.as_ref() == model.get(&key), "{what}: not what it was");
+            }
+        }
+        scene.world.set_limit(u64::MAX);
+        let found = common::records(database, &transaction).unwrap();
+        assert_same(&found, &model, &format!("seed {seed}"));
+        transaction.commit().unwrap();
+        *scene.model.borrow_mut() = model;
+        scene.check_reads(&format!("seed {seed}, committed"));
+        scene.check_crash(&format!("seed {seed}, crash"));
+        common::assert_sound(&scene.environment);
+    }
+    assert!(refused > 50, "{refused}");
+}
+
 /// Rolling back to a savepoint may need pages that have been put out, and find no room for others. Then the transaction
 /// can be rolled back again, or aborted; what it commits in the end is what it holds.
 #[test]

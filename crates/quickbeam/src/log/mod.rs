@@ -105,6 +105,8 @@ pub struct Log {
     spare: Mutex<Taken>,
     failure: Mutex<Option<String>>,
     failed: AtomicBool,
+    /// Something was written since the last discarding, and the segment is half full.
+    next_wanted: AtomicBool,
     /// Woken when a segment should be prepared or the buffer written in the background.
     pub background: Arc<dyn Event>,
     /// Numbers for statistics.
@@ -200,6 +202,7 @@ impl Log {
             spare: Mutex::default(),
             failure: Mutex::default(),
             failed: AtomicBool::new(false),
+            next_wanted: AtomicBool::new(false),
             background: world.event(),
             counters: LogCounters::default(),
             settings,
@@ -338,7 +341,8 @@ impl Log {
                     self.counters.flush_latency.add(took);
                     self.durable.store(end, Ordering::Release);
                 }
-                if writer.wants_next() {
+                if wrote > 0 && writer.wants_next() {
+                    self.next_wanted.store(true, Ordering::Release);
                     self.background.notify();
                 }
                 Ok(())
@@ -376,6 +380,9 @@ impl Log {
 
     /// Prepares the next segment if the current one is half full; for the background thread.
     pub fn prepare_next(&self) -> Result<()> {
+        if !self.next_wanted.swap(false, Ordering::AcqRel) {
+            return Ok(());
+        }
         let (wanted, preparing) = {
             let mut writer = self.writer.lock();
             (writer.take_next_to_prepare(), writer.preparing.clone())

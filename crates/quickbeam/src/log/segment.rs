@@ -335,6 +335,22 @@ impl SegmentWriter {
         result.map_err(|error| Error::io("flushing the log", error))
     }
 
+    /// Removes segments made ready ahead: a log that rests needs none. One that is wanted after all is made again.
+    fn discard_prepared(&mut self) -> Result<()> {
+        let preparing = self.preparing.clone();
+        let _held = preparing.lock();
+        let current = self.end / self.settings.segment_size;
+        for number in current + 1..=self.last {
+            let path = path_of(&self.settings.directory, number);
+            if self.world.exists(&path) {
+                self.world.remove(&path).map_err(|e| Error::on_file("removing", &path, e))?;
+            }
+        }
+        self.last = current;
+        self.prepared_end.store((current + 1) * self.settings.segment_size, Ordering::Release);
+        Ok(())
+    }
+
     /// Lets go of segments that end before `keep`, but for `spare` of them.
     pub fn discard_before(&mut self, keep: Lsn, spare: usize) -> Result<()> {
         let keep = keep / self.settings.segment_size;
@@ -345,6 +361,9 @@ impl SegmentWriter {
             }
         }
         self.first = self.first.max(keep);
+        if spare == 0 {
+            self.discard_prepared()?;
+        }
         while self.unneeded.len() > spare {
             if let Some(path) = self.unneeded.pop() {
                 self.world.remove(&path).map_err(|e| Error::on_file("removing", &path, e))?;

@@ -17,6 +17,7 @@ impl Transaction {
     /// nothing of the transaction remains; [`Error::Failed`](crate::Error::Failed) and [`Error::Io`](crate::Error::Io) leave open whether the commit survives.
     pub fn commit(self) -> Result<()> {
         let state = &mut *self.state.borrow_mut();
+        Self::check_whole(state)?;
         let inner = self.inner();
         let Some(writer) = state.writer.clone().filter(|writer| writer.entries() > 0) else {
             inner.counters.commits.fetch_add(1, Ordering::Relaxed);

@@ -82,6 +82,8 @@ struct State {
     reads: ReadSet,
     /// Undo entries before this one belong to an older savepoint: a record changed before it needs a new entry.
     newest_savepoint: usize,
+    /// Rolling back to a savepoint came to an end half-way: the transaction is between two states.
+    torn: bool,
     /// Savepoints that can be rolled back to.
     savepoints: Vec<u64>,
     /// Databases resolved by name, with the tree each is.
@@ -133,6 +135,7 @@ impl Transaction {
             pieces: 0,
             reads: ReadSet::default(),
             newest_savepoint: 0,
+            torn: false,
             savepoints: Vec::new(),
             resolved: Vec::new(),
             used: Vec::new(),
@@ -196,7 +199,9 @@ impl Transaction {
                 }
             }
         }
+        state.torn = true;
         self.undo_to(state, &writer, savepoint.entries, compensate)?;
+        state.torn = false;
         // What was deferred is not to happen; what was made is to go, when the transaction commits or when it aborts.
         let mut deferred = writer.deferred.lock();
         deferred.truncate(savepoint.deferred);
@@ -207,6 +212,16 @@ impl Transaction {
         deferred.extend(trees.map(|tree| Deferred::FreeTree(tree.id)));
         state.newest_savepoint = savepoint.entries;
         state.resolved.clear();
+        Ok(())
+    }
+
+    /// An error when the transaction is between two states.
+    fn check_whole(state: &State) -> Result<()> {
+        if state.torn {
+            return Err(Error::misuse(
+                "rolling back to a savepoint failed half-way; roll back again, or abort the transaction",
+            ));
+        }
         Ok(())
     }
 

@@ -11,7 +11,7 @@ use crate::versions::{UndoEntry, Writer};
 
 impl Transaction {
     /// Undoes the entries from `mark` on, the newest first. `compensate`: the log already has some of the operations,
-    /// so it is told their reverse.
+    /// so it is told their reverse. On an error what is undone by then is, and the rest can be undone later.
     pub(super) fn undo_to(
         &self,
         state: &mut State,
@@ -22,10 +22,18 @@ impl Transaction {
         for number in (mark..writer.entries()).rev() {
             let Some((entry, key, value)) = writer.entry(number) else { break };
             let Some(tree) = self.inner().tree(entry.tree) else { continue };
-            self.put_back(state, tree, &entry, &key, &value)?;
+            let redo = state.redo.len();
+            let reversed =
+                if compensate { self.log_reverse(state, &entry, &key, &value) } else { Ok(()) };
+            let undone = reversed.and_then(|()| self.put_back(state, tree, &entry, &key, &value));
+            if let Err(error) = undone {
+                state.redo.truncate(redo);
+                writer.truncate(number + 1);
+                return Err(error);
+            }
             if compensate {
-                self.log_reverse(state, &entry, &key, value)?;
-                self.spill(state, writer)?;
+                // What the log has no room for now stays here; the commit tries again.
+                let _ = self.spill(state, writer);
             }
         }
         writer.truncate(mark);
@@ -68,16 +76,16 @@ impl Transaction {
         state: &mut State,
         entry: &UndoEntry,
         key: &[u8],
-        value: Vec<u8>,
+        value: &[u8],
     ) -> Result<()> {
         if !entry.before.present || entry.before.flags & TOMBSTONE != 0 {
             encode_delete(&mut state.redo, entry.tree, key);
         } else if entry.before.flags & OVERFLOW != 0 {
             let mut long = Vec::new();
-            crate::access::overflow::read_chain(&self.inner().pool, &value, &mut long)?;
+            crate::access::overflow::read_chain(&self.inner().pool, value, &mut long)?;
             encode_put(&mut state.redo, entry.tree, key, &long);
         } else {
-            encode_put(&mut state.redo, entry.tree, key, &value);
+            encode_put(&mut state.redo, entry.tree, key, value);
         }
         Ok(())
     }

@@ -71,6 +71,7 @@ impl Transaction {
         check_limits(inner.pool.page_size, key, change.value())?;
         inner.check_failed()?;
         let state = &mut *self.state.borrow_mut();
+        Self::check_whole(state)?;
         // Taken out for the time of the call, which is cheaper than another reference to it.
         let writer = state.writer.take().unwrap_or_else(|| inner.registry.begin_writer());
         let changed = self.change_as(state, &writer, tree, key, change);
@@ -87,11 +88,21 @@ impl Transaction {
         change: Change<'_>,
     ) -> Result<bool> {
         let inner = self.inner();
+        // First what can be refused: afterwards the change would be made (TXN-5).
+        self.spill(state, writer)?;
         let value = change.value();
         let changed = match value {
             Some(long) if !fits_inline(inner.pool.page_size, key, long) => {
-                let announce = |page| writer.new_chains.lock().push(page);
-                let first = write_chain(&inner.pool, self.slot, tree.id, long, announce)?;
+                let mut begun = None;
+                let announce = |page| {
+                    begun = Some(page);
+                    writer.new_chains.lock().push(page);
+                };
+                let written = write_chain(&inner.pool, self.slot, tree.id, long, announce);
+                if let (Err(_), Some(part)) = (&written, begun) {
+                    writer.deferred.lock().push(Deferred::FreeChain(part));
+                }
+                let first = written?;
                 let pointer = encode_pointer(first, long.len());
                 let applied = self.apply(state, writer, tree, key, change, &pointer, OVERFLOW);
                 if !matches!(applied, Ok(true)) {
@@ -107,7 +118,6 @@ impl Transaction {
                 Some(value) => encode_put(&mut state.redo, tree.id, key, value),
                 None => encode_delete(&mut state.redo, tree.id, key),
             }
-            self.spill(state, writer)?;
         }
         Ok(changed)
     }
