@@ -188,3 +188,90 @@ fn handles_and_snapshots_agree_while_a_database_is_emptied() {
     });
     common::assert_sound(&environment);
 }
+
+/// Databases made, filled, emptied record by record and dropped on all sides: the work that deletions and drops leave
+/// for later is done beside each other.
+#[test]
+fn dropping_beside_deleting_touches_nothing_twice() {
+    let (world, environment) = environment_in_world();
+    let kept = environment.create_database("kept").unwrap();
+    fill(&environment, &kept, 200, 100);
+    let work = |thread: usize| {
+        for round in 0..60 {
+            let name = format!("{thread} {round}");
+            let database = environment.create_database(&name).unwrap();
+            fill(&environment, &database, 150, 120);
+            let delete = |from: usize| {
+                let delete = |transaction: &Transaction| {
+                    (from..from + 50).try_for_each(|n| {
+                        database.delete(transaction, format!("{n:06}").as_bytes()).map(|_| ())
+                    })
+                };
+                environment.transact(delete).unwrap();
+            };
+            // While the reader is there nothing can be done; then all of it can, at once.
+            let reader = environment.begin_read().unwrap();
+            for from in [0, 50, 100] {
+                delete(from);
+            }
+            environment.drop_database(&name).unwrap();
+            drop(reader);
+            if round % 3 == thread {
+                environment.checkpoint().unwrap();
+            }
+        }
+    };
+    let work = &work;
+    std::thread::scope(|scope| {
+        for thread in 0..3 {
+            scope.spawn(move || work(thread));
+        }
+    });
+    fill(&environment, &kept, 200, 100);
+    common::assert_sound(&environment);
+    assert_eq!(environment.databases().unwrap(), ["kept"]);
+    let copy = open_files(&world.files(place()), &small_options()).unwrap();
+    assert!(contents(&copy).unwrap() == contents(&environment).unwrap());
+    common::assert_sound(&copy);
+}
+
+#[test]
+fn other_changes_of_the_catalog_do_not_disturb_ones_own() {
+    let levels = [Isolation::Serializable, Isolation::Snapshot, Isolation::ReadCommitted];
+    for (isolation, used_before) in levels.iter().flat_map(|&level| [(level, true), (level, false)])
+    {
+        let (_, environment) = environment_in_world();
+        let database = environment.create_database("a").unwrap();
+        fill(&environment, &database, 3, 10);
+        let transaction = begin(&environment, isolation);
+        if used_before {
+            assert!(database.exists(&transaction, b"000001").unwrap());
+        }
+        transaction.rename_database("a", "b").unwrap();
+        let renamed = transaction.open_database("b").unwrap();
+        renamed.put(&transaction, b"new", b"").unwrap();
+        let again = transaction.create_database("a").unwrap();
+        again.put(&transaction, b"only", b"").unwrap();
+        environment.create_database("unrelated").unwrap();
+        let committed = transaction.commit();
+        assert!(committed.is_ok(), "{isolation:?}, used before {used_before}: {committed:?}");
+        let all = contents(&environment).unwrap();
+        assert_eq!((all["a"].len(), all["b"].len()), (1, 4), "{isolation:?}");
+    }
+}
+
+/// Below serializable, having read a database is no reason to fail when it is dropped; having written to it is.
+#[test]
+fn only_serializable_transactions_fail_for_what_they_read_in_a_dropped_database() {
+    for isolation in [Isolation::Snapshot, Isolation::ReadCommitted] {
+        let (_, environment) = environment_in_world();
+        let dropped = environment.create_database("dropped").unwrap();
+        let kept = environment.create_database("kept").unwrap();
+        let transaction = begin(&environment, isolation);
+        assert!(!dropped.exists(&transaction, b"key").unwrap());
+        kept.put(&transaction, b"key", b"value").unwrap();
+        environment.drop_database("dropped").unwrap();
+        let committed = transaction.commit();
+        assert!(committed.is_ok(), "{isolation:?}: {committed:?}");
+    }
+}

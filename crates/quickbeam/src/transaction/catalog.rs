@@ -73,10 +73,11 @@ impl Transaction {
         Ok((tree, state.catalog_version.filter(|_| !state.changed_catalog)))
     }
 
-    /// Notes that a database was used: if its name means something else at commit, the commit fails.
+    /// Notes that a database was used: if its name means something else at commit, the commit fails. Below serializable
+    /// only writing counts as use.
     #[inline]
-    pub(super) fn note_used(&self, name: &Arc<str>, tree: Tree) {
-        if self.read_only {
+    pub(super) fn note_used(&self, name: &Arc<str>, tree: Tree, writes: bool) {
+        if !writes && !self.tracks_reads() {
             return;
         }
         let state = &mut *self.state.borrow_mut();
@@ -98,7 +99,11 @@ impl Transaction {
             if state.created.contains(tree) {
                 continue;
             }
-            let now = self.read_newest_committed(self.catalog(), name.as_bytes())?;
+            let Some(now) = self.read_newest_committed(state, self.catalog(), name.as_bytes())?
+            else {
+                // The name was changed here: nobody else has changed it since (TXN-2, TXN-3).
+                continue;
+            };
             if now.as_deref().and_then(decode_catalog_record) != Some(tree.id) {
                 return Err(match self.isolation {
                     Isolation::ReadCommitted => Error::NoSuchDatabase { name: name.to_string() },

@@ -126,7 +126,7 @@ impl<'t> Cursor<'t> {
             return Ok(());
         };
         if self.transaction.is_read_committed() {
-            let tree = database.tree(self.transaction)?;
+            let tree = database.tree(self.transaction, false)?;
             if tree != self.tree {
                 self.tree = tree;
                 self.place = None;

@@ -30,9 +30,9 @@ impl Database {
         &self.name
     }
 
-    /// The tree that the name means in this transaction.
+    /// The tree that the name means in this transaction, which reads or writes it now.
     #[inline]
-    pub(super) fn tree(&self, transaction: &Transaction) -> Result<Tree> {
+    pub(super) fn tree(&self, transaction: &Transaction, writes: bool) -> Result<Tree> {
         if transaction.environment_id() != self.environment {
             return Err(Error::misuse(format!(
                 "database {:?} belongs to another environment than the transaction",
@@ -42,11 +42,11 @@ impl Database {
         transaction.begin_call();
         let known_at = self.known_at.load(Ordering::Relaxed);
         if transaction.knows_catalog(known_at) {
-            transaction.note_used(&self.name, self.tree);
+            transaction.note_used(&self.name, self.tree, writes);
             return Ok(self.tree);
         }
         let (tree, version) = transaction.resolve_database(&self.name)?;
-        transaction.note_used(&self.name, tree);
+        transaction.note_used(&self.name, tree, writes);
         if let Some(version) = version.filter(|_| tree == self.tree) {
             self.known_at.fetch_max(version, Ordering::Relaxed);
         }
@@ -55,7 +55,7 @@ impl Database {
 
     #[inline]
     fn change(&self, transaction: &Transaction, key: &[u8], change: Change<'_>) -> Result<bool> {
-        let tree = self.tree(transaction)?;
+        let tree = self.tree(transaction, true)?;
         transaction.change(tree, key, change)
     }
 
@@ -74,7 +74,7 @@ impl Database {
         key: &[u8],
         value: &mut Vec<u8>,
     ) -> Result<bool> {
-        let tree = self.tree(transaction)?;
+        let tree = self.tree(transaction, false)?;
         transaction.read(tree, key, value)
     }
 
@@ -107,7 +107,7 @@ impl Database {
 
     /// A cursor, standing nowhere yet. Several may be open in one transaction.
     pub fn cursor<'t>(&self, transaction: &'t Transaction) -> Result<Cursor<'t>> {
-        Ok(Cursor::new(transaction, self.clone(), self.tree(transaction)?))
+        Ok(Cursor::new(transaction, self.clone(), self.tree(transaction, false)?))
     }
 
     pub(super) fn change_at(

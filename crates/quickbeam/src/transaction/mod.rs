@@ -227,7 +227,7 @@ impl Transaction {
 
     /// Undoes everything and ends the transaction.
     pub fn abort(self) -> Result<()> {
-        self.end_aborted()
+        self.end_aborted().inspect_err(|error| self.inner().fail(error))
     }
 
     fn inner(&self) -> &crate::environment::Inner {
