@@ -12,7 +12,7 @@ const ENGINE: &str = "crates/quickbeam/";
 const WORLD: [&str; 2] = ["crates/quickbeam/src/world/", "crates/quickbeam/src/world.rs"];
 
 /// A path that starts like one of these does not belong outside `world`.
-const BANNED: [&str; 19] = [
+const BANNED: [&str; 21] = [
     "std::fs",
     "std::os::unix::fs",
     "rustix::fs",
@@ -27,7 +27,9 @@ const BANNED: [&str; 19] = [
     "std::thread::yield_now",
     "std::sync::Barrier",
     "std::sync::Condvar",
-    "parking_lot::Condvar",
+    "std::sync::Mutex",
+    "std::sync::RwLock",
+    "parking_lot",
     "std::hash::RandomState",
     "fastrand",
     "getrandom",

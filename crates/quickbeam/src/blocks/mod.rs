@@ -8,7 +8,7 @@
 //!
 //! The free set is not stored: after opening it is whatever the mapping does not refer to.
 
-use parking_lot::Mutex;
+use crate::world::locks::Mutex;
 
 /// Name of the data file in an environment's directory.
 pub const DATA_FILE: &str = "data.quickbeam";

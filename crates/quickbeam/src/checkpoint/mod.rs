@@ -20,7 +20,7 @@ mod root;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use parking_lot::Mutex;
+use crate::world::locks::Mutex;
 
 use crate::access::btree::Tree;
 use crate::blocks::Location;

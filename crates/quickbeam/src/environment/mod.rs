@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-use parking_lot::{Mutex, RwLock};
+use crate::world::locks::{Mutex, RwLock};
 
 use crate::access::btree::Tree;
 use crate::checkpoint::{Checkpointer, FlipState};

@@ -24,8 +24,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use crate::world::locks::{Mutex, MutexGuard};
 use crossbeam_utils::CachePadded;
-use parking_lot::{Mutex, MutexGuard};
 
 use crate::error::{Error, Result};
 use crate::latency::Latencies;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{LogSettings, Lsn};
-use parking_lot::Mutex;
+use crate::world::locks::Mutex;
 
 use crate::error::{Error, Result};
 use crate::world::{DIRECT_ALIGNMENT, File, OpenMode, World};

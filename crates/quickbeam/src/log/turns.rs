@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use parking_lot::Mutex;
+use crate::world::locks::Mutex;
 
 use crate::world::{Event, World};
 

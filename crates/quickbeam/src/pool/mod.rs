@@ -22,8 +22,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
+use crate::world::locks::{Mutex, RwLock};
 use crossbeam_utils::CachePadded;
-use parking_lot::{Mutex, RwLock};
 
 use crate::blocks::{BlockAllocator, Location};
 use crate::error::{Error, Result};

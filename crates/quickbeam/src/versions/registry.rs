@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use crate::world::locks::{Mutex, RwLock};
 use crossbeam_utils::CachePadded;
-use parking_lot::{Mutex, RwLock};
 
 use super::writer::{Before, Deferred, Undo, Writer, WriterState};
 use super::{ENTRIES_PER_ID, Snapshots, Timestamp, WaitGraph, WriterId, entry_of, writer_of};

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use parking_lot::Mutex;
+use crate::world::locks::Mutex;
 
 use super::WriterId;
 use crate::error::{Error, Result};

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use parking_lot::Mutex;
+use crate::world::locks::Mutex;
 
 use super::{ENTRIES_PER_ID, Timestamp, WriterId, version_word};
 use crate::page::PageId;

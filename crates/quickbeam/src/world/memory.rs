@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::{Mutex, RwLock};
+use super::locks::{Mutex, RwLock};
 
 use super::{Event, File, OpenMode, RealWorld, Task, World};
 

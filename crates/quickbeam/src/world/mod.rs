@@ -9,6 +9,7 @@
 //! 2. Growth of a file needs `sync_all`; a new or renamed name needs `sync_directory` of its folder.
 //! 3. After a failed sync the state of the data written before it is unknown: it is never retried.
 
+pub mod locks;
 mod memory;
 mod real;
 
