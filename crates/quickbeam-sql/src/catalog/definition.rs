@@ -1,0 +1,120 @@
+//! What a statement says of an object to be made, before it has a number.
+
+use std::sync::Arc;
+
+use smol_str::SmolStr;
+
+use super::{ForeignKeyAction, Method};
+use crate::types::DataType;
+
+/// CREATE TABLE.
+#[derive(Clone, Debug, Default)]
+pub struct NewTable {
+    /// The name.
+    pub name: SmolStr,
+    /// The columns, in order.
+    pub columns: Vec<NewColumn>,
+    /// PRIMARY KEY.
+    pub primary_key: Option<NewKey>,
+    /// UNIQUE constraints.
+    pub uniques: Vec<NewKey>,
+    /// CHECK constraints.
+    pub checks: Vec<NewCheck>,
+    /// FOREIGN KEY constraints.
+    pub foreign_keys: Vec<NewForeignKey>,
+}
+
+/// A column of CREATE TABLE or ALTER TABLE … ADD COLUMN.
+#[derive(Clone, Debug)]
+pub struct NewColumn {
+    /// The name.
+    pub name: SmolStr,
+    /// The type.
+    pub data_type: DataType,
+    /// NOT NULL.
+    pub not_null: bool,
+    /// The text of DEFAULT.
+    pub default: Option<Arc<str>>,
+    /// GENERATED … AS IDENTITY.
+    pub identity: Option<NewIdentity>,
+}
+
+/// GENERATED … AS IDENTITY.
+#[derive(Clone, Debug)]
+pub struct NewIdentity {
+    /// ALWAYS, not BY DEFAULT.
+    pub always: bool,
+    /// What the sequence is to be like.
+    pub options: SequenceOptions,
+}
+
+/// PRIMARY KEY or UNIQUE.
+#[derive(Clone, Debug, Default)]
+pub struct NewKey {
+    /// The constraint's name; one is made up if there is none.
+    pub name: Option<SmolStr>,
+    /// Names of the columns.
+    pub columns: Vec<SmolStr>,
+    /// USING HASH.
+    pub method: Method,
+}
+
+/// CHECK.
+#[derive(Clone, Debug)]
+pub struct NewCheck {
+    /// The constraint's name; one is made up if there is none.
+    pub name: Option<SmolStr>,
+    /// The text of the expression, already known to be one over the table's columns.
+    pub expression: Arc<str>,
+    /// The column it was written at, for the name made up.
+    pub column: Option<SmolStr>,
+}
+
+/// FOREIGN KEY … REFERENCES.
+#[derive(Clone, Debug)]
+pub struct NewForeignKey {
+    /// The constraint's name; one is made up if there is none.
+    pub name: Option<SmolStr>,
+    /// Names of the referencing columns.
+    pub columns: Vec<SmolStr>,
+    /// The table referred to; the table itself may be named.
+    pub parent: SmolStr,
+    /// Names of the columns referred to; none: the primary key.
+    pub parent_columns: Vec<SmolStr>,
+    /// ON DELETE.
+    pub on_delete: ForeignKeyAction,
+    /// ON UPDATE.
+    pub on_update: ForeignKeyAction,
+}
+
+/// CREATE INDEX.
+#[derive(Clone, Debug, Default)]
+pub struct NewIndex {
+    /// The name; one is made up if there is none.
+    pub name: Option<SmolStr>,
+    /// The table.
+    pub table: SmolStr,
+    /// Name, DESC and NULLS FIRST of each column. `None` for the latter: first exactly if DESC.
+    pub columns: Vec<(SmolStr, bool, Option<bool>)>,
+    /// UNIQUE.
+    pub unique: bool,
+    /// USING HASH.
+    pub method: Method,
+}
+
+/// What CREATE SEQUENCE or an identity column says; `None` is the default.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SequenceOptions {
+    /// AS: SMALLINT, INTEGER or BIGINT.
+    pub data_type: Option<DataType>,
+    /// START WITH.
+    pub start: Option<i64>,
+    /// INCREMENT BY.
+    pub increment: Option<i64>,
+    /// MINVALUE.
+    pub minimum: Option<i64>,
+    /// MAXVALUE.
+    pub maximum: Option<i64>,
+    /// CYCLE.
+    pub cycle: bool,
+}

@@ -1,0 +1,243 @@
+//! The objects of the catalog as they are in memory: shared, never changed; a change makes new ones.
+//!
+//! - SCHEMA-1: columns are named by their position in [`Table::columns`] everywhere in memory, and by [`Column::id`], which never
+//!   changes and is never used again, everywhere on disk.
+//! - SCHEMA-2: tables, views, sequences and indexes share one space of names. Names are as the parser folded them.
+
+use std::sync::Arc;
+
+use smol_str::SmolStr;
+
+use crate::types::{DataType, Value};
+
+/// The number of an object: of a table, index, view or sequence. Never used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ObjectId(pub u32);
+
+/// How the records of a table or index are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum Method {
+    /// In the order of their keys.
+    #[default]
+    Range,
+    /// By equality of the whole key only (`USING HASH`).
+    Hash,
+}
+
+/// What a name means.
+#[derive(Clone, Debug)]
+pub enum Relation {
+    /// A table.
+    Table(Arc<Table>),
+    /// A view.
+    View(Arc<View>),
+    /// A sequence.
+    Sequence(Arc<Sequence>),
+    /// An index, and the table it belongs to.
+    Index(Arc<Table>, Arc<Index>),
+}
+
+/// A table.
+#[derive(Clone, Debug)]
+pub struct Table {
+    /// Its number.
+    pub id: ObjectId,
+    /// Its name.
+    pub name: SmolStr,
+    /// Its columns, in order.
+    pub columns: Vec<Column>,
+    /// Its primary key. A table without one keeps its rows by a hidden row id.
+    pub primary_key: Option<PrimaryKey>,
+    /// Its secondary indexes, those of UNIQUE constraints among them.
+    pub indexes: Vec<Arc<Index>>,
+    /// Its CHECK constraints.
+    pub checks: Vec<Check>,
+    /// Its FOREIGN KEY constraints.
+    pub foreign_keys: Vec<ForeignKey>,
+    /// Foreign keys, of any table, that point here.
+    pub referenced_by: Vec<Reference>,
+    /// Counts the changes of the definition; part of the names of the table's trees.
+    pub generation: u32,
+    /// The form in which rows are written now, and those in which there may be rows.
+    pub(crate) layouts: crate::storage::Layouts,
+    /// The number of the next column made.
+    pub(crate) next_column: u16,
+    /// A database of the engine seen as a table: its name.
+    pub(crate) database: Option<SmolStr>,
+}
+
+/// A column.
+#[derive(Clone, Debug)]
+pub struct Column {
+    /// Its number within the table (SCHEMA-1).
+    pub id: u16,
+    /// Its name.
+    pub name: SmolStr,
+    /// Its type.
+    pub data_type: DataType,
+    /// Whether NULL is refused.
+    pub not_null: bool,
+    /// The text of its DEFAULT expression.
+    pub default: Option<Arc<str>>,
+    /// Whether, and from what, values are generated.
+    pub identity: Option<Identity>,
+    /// Its value in rows that are older than the column.
+    pub missing: Value,
+}
+
+/// GENERATED … AS IDENTITY.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// ALWAYS, not BY DEFAULT.
+    pub always: bool,
+    /// Where the values come from.
+    pub sequence: ObjectId,
+}
+
+/// A primary key: its columns are the key of the table's tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PrimaryKey {
+    /// The constraint's name.
+    pub name: SmolStr,
+    /// Positions of its columns.
+    pub columns: Vec<usize>,
+    /// How rows are found.
+    pub method: Method,
+}
+
+/// A secondary index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Index {
+    /// Its number.
+    pub id: ObjectId,
+    /// Its name.
+    pub name: SmolStr,
+    /// What it is sorted by.
+    pub columns: Vec<KeyColumn>,
+    /// Whether two rows may not have the same values, none of them NULL.
+    pub unique: bool,
+    /// How entries are found.
+    pub method: Method,
+    /// Whether it is a UNIQUE constraint: then it goes with DROP CONSTRAINT, not with DROP INDEX.
+    pub is_constraint: bool,
+}
+
+/// A column of an index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyColumn {
+    /// Its position in the table.
+    pub position: usize,
+    /// Whether larger values come first.
+    pub descending: bool,
+    /// Whether NULLs come first.
+    pub nulls_first: bool,
+}
+
+/// A CHECK constraint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Check {
+    /// Its name.
+    pub name: SmolStr,
+    /// The text of its expression.
+    pub expression: Arc<str>,
+}
+
+/// A FOREIGN KEY constraint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForeignKey {
+    /// Its name.
+    pub name: SmolStr,
+    /// Positions of the referencing columns.
+    pub columns: Vec<usize>,
+    /// The table referred to.
+    pub parent: ObjectId,
+    /// Numbers ([`Column::id`]) of the columns referred to, in the order of `columns`.
+    pub parent_columns: Vec<u16>,
+    /// What happens to referencing rows when the row referred to goes.
+    pub on_delete: ForeignKeyAction,
+    /// What happens to referencing rows when its key changes.
+    pub on_update: ForeignKeyAction,
+}
+
+/// What happens to referencing rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum ForeignKeyAction {
+    /// An error when there are any at the end of the statement.
+    #[default]
+    NoAction,
+    /// An error when there are any, at once.
+    Restrict,
+    /// They go, or change, too.
+    Cascade,
+    /// Their columns become NULL.
+    SetNull,
+    /// Their columns get their DEFAULT values.
+    SetDefault,
+}
+
+/// A foreign key that points to a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reference {
+    /// The referencing table.
+    pub child: ObjectId,
+    /// Which of its foreign keys.
+    pub foreign_key: usize,
+}
+
+/// A view.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct View {
+    /// Its number.
+    pub id: ObjectId,
+    /// Its name.
+    pub name: SmolStr,
+    /// Names of its columns, as given or as the query had them.
+    pub columns: Vec<SmolStr>,
+    /// The text of its query.
+    pub query: Arc<str>,
+    /// Tables and views that it reads.
+    pub depends_on: Vec<ObjectId>,
+}
+
+/// A sequence's definition; its values are counted in storage.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sequence {
+    /// Its number.
+    pub id: ObjectId,
+    /// Its name.
+    pub name: SmolStr,
+    /// SMALLINT, INTEGER or BIGINT.
+    pub data_type: DataType,
+    /// The first value.
+    pub start: i64,
+    /// From one value to the next.
+    pub increment: i64,
+    /// The smallest value.
+    pub minimum: i64,
+    /// The largest value.
+    pub maximum: i64,
+    /// Whether it begins again after the last value.
+    pub cycle: bool,
+    /// The column that it goes with when that is dropped.
+    pub owned_by: Option<(ObjectId, u16)>,
+}
+
+impl Table {
+    /// The position of the column of that name.
+    #[must_use]
+    pub fn column(&self, name: &str) -> Option<usize> {
+        self.columns.iter().position(|column| column.name == name)
+    }
+
+    /// The position of the column of that number.
+    #[must_use]
+    pub fn position_of(&self, id: u16) -> Option<usize> {
+        self.columns.iter().position(|column| column.id == id)
+    }
+
+    /// Whether it is a key/value database of the engine, seen as a table with the columns `key` and `value`.
+    #[must_use]
+    pub fn is_database(&self) -> bool {
+        self.database.is_some()
+    }
+}

@@ -1,0 +1,392 @@
+//! Errors of SQL: a SQLSTATE code that programs act on, a message for people, and where in the statement.
+//!
+//! Above: every public function of the crate. Below: [`quickbeam::Error`], whose kinds map to codes in one place.
+//! An error is one pointer wide, so that a `Result` of a small value stays small on the hot path.
+
+use std::fmt;
+
+/// The result of every fallible call.
+pub type Result<T> = std::result::Result<T, SqlError>;
+
+macro_rules! sql_states {
+    ($($(#[$note:meta])* $name:ident = $code:literal),* $(,)?) => {
+        /// The class of an error: PostgreSQL's five-character codes.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum SqlState {
+            $($(#[$note])* $name,)*
+        }
+
+        impl SqlState {
+            /// The five characters.
+            #[must_use]
+            pub const fn code(self) -> &'static str {
+                match self {
+                    $(SqlState::$name => $code,)*
+                }
+            }
+        }
+    };
+}
+
+sql_states! {
+    /// A feature of the language that is not there.
+    FeatureNotSupported = "0A000",
+    /// A subquery used as an expression gave more than one row.
+    CardinalityViolation = "21000",
+    /// A text longer than its type allows.
+    StringDataRightTruncation = "22001",
+    /// A number outside its type's range.
+    NumericValueOutOfRange = "22003",
+    /// A date or time outside what can be stored.
+    DatetimeFieldOverflow = "22008",
+    /// Division by zero.
+    DivisionByZero = "22012",
+    /// A logarithm of a number that has none.
+    InvalidArgumentForLogarithm = "2201E",
+    /// A power that is not defined.
+    InvalidArgumentForPower = "2201F",
+    /// A negative LIMIT.
+    InvalidRowCountInLimit = "2201W",
+    /// A negative OFFSET.
+    InvalidRowCountInOffset = "2201X",
+    /// A function's argument has no meaning.
+    InvalidParameterValue = "22023",
+    /// A negative length of a part of a text.
+    SubstringError = "22011",
+    /// Bytes that are not UTF-8, or a zero character in a text.
+    CharacterNotInRepertoire = "22021",
+    /// A sequence has given out all its values.
+    SequenceGeneratorLimitExceeded = "2200H",
+    /// A text that does not spell a value of the type wanted.
+    InvalidTextRepresentation = "22P02",
+    /// A date or time that does not read as one.
+    InvalidDatetimeFormat = "22007",
+    /// A line of COPY that does not fit the table.
+    BadCopyFileFormat = "22P04",
+    /// A rule about the data, of no more special kind.
+    IntegrityConstraintViolation = "23000",
+    /// RESTRICT of a foreign key.
+    RestrictViolation = "23001",
+    /// A NULL where none may be.
+    NotNullViolation = "23502",
+    /// A foreign key that points nowhere, or a key that is still pointed at.
+    ForeignKeyViolation = "23503",
+    /// A second row with the same key.
+    UniqueViolation = "23505",
+    /// A CHECK that is false.
+    CheckViolation = "23514",
+    /// BEGIN inside a transaction.
+    ActiveSqlTransaction = "25001",
+    /// A change in a read-only transaction.
+    ReadOnlySqlTransaction = "25006",
+    /// COMMIT or SAVEPOINT outside a transaction.
+    NoActiveSqlTransaction = "25P01",
+    /// A statement after an error in the same transaction.
+    InFailedSqlTransaction = "25P02",
+    /// No prepared statement of that name.
+    InvalidSqlStatementName = "26000",
+    /// Something else depends on what was to be dropped.
+    DependentObjectsStillExist = "2BP01",
+    /// No savepoint of that name.
+    InvalidSavepointSpecification = "3B001",
+    /// No schema of that name.
+    InvalidSchemaName = "3F000",
+    /// Others committed a conflicting change: begin again.
+    SerializationFailure = "40001",
+    /// Transactions waited for each other: begin again.
+    DeadlockDetected = "40P01",
+    /// What kind of mistake is not said more precisely.
+    SyntaxErrorOrAccessRuleViolation = "42000",
+    /// The statement does not read as SQL.
+    SyntaxError = "42601",
+    /// A name that may mean two columns.
+    AmbiguousColumn = "42702",
+    /// A column named twice.
+    DuplicateColumn = "42701",
+    /// A name that is no column.
+    UndefinedColumn = "42703",
+    /// A name that is no constraint, type or other object.
+    UndefinedObject = "42704",
+    /// An object that exists already.
+    DuplicateObject = "42710",
+    /// A table alias given twice.
+    DuplicateAlias = "42712",
+    /// A function call that fits several functions.
+    AmbiguousFunction = "42725",
+    /// A column that is neither grouped nor aggregated, or an aggregate where none may be.
+    GroupingError = "42803",
+    /// A value of the wrong type.
+    DatatypeMismatch = "42804",
+    /// An object of the wrong kind: a view where a table is needed.
+    WrongObjectType = "42809",
+    /// A foreign key that cannot be.
+    InvalidForeignKey = "42830",
+    /// A cast that does not exist.
+    CannotCoerce = "42846",
+    /// A function or operator that does not exist for these types.
+    UndefinedFunction = "42883",
+    /// A name that is too long or otherwise impossible.
+    InvalidName = "42602",
+    /// A name that the system keeps for itself.
+    ReservedName = "42939",
+    /// A table that does not exist.
+    UndefinedTable = "42P01",
+    /// A parameter that the statement does not have, or that has no value.
+    UndefinedParameter = "42P02",
+    /// A table or view that exists already.
+    DuplicateTable = "42P07",
+    /// A column reference that does not hold here.
+    InvalidColumnReference = "42P10",
+    /// A column definition that cannot be.
+    InvalidColumnDefinition = "42611",
+    /// A table definition that cannot be.
+    InvalidTableDefinition = "42P16",
+    /// A parameter whose type cannot be told.
+    IndeterminateDatatype = "42P18",
+    /// A value given for a column that is always generated.
+    GeneratedAlways = "428C9",
+    /// The WITH CHECK OPTION of a view.
+    WithCheckOptionViolation = "44000",
+    /// No resources left, of no more special kind.
+    InsufficientResources = "53000",
+    /// No room on the device.
+    DiskFull = "53100",
+    /// The statement's memory budget is used up.
+    OutOfMemory = "53200",
+    /// A limit of the engine: open transactions, for example.
+    ConfigurationLimitExceeded = "53400",
+    /// A statement beyond what the program takes.
+    ProgramLimitExceeded = "54000",
+    /// Nested too deep.
+    StatementTooComplex = "54001",
+    /// Too many columns.
+    TooManyColumns = "54011",
+    /// The object is not in the state needed, for example still in use.
+    ObjectNotInPrerequisiteState = "55000",
+    /// Another transaction kept a record for longer than the lock timeout.
+    LockNotAvailable = "55P03",
+    /// The statement was cancelled.
+    QueryCanceled = "57014",
+    /// The environment no longer takes work.
+    CannotConnectNow = "57P03",
+    /// The operating system reported an error.
+    IoError = "58030",
+    /// Something that cannot be: a fault in Quickbeam.
+    InternalError = "XX000",
+    /// Stored bytes are not what was written.
+    DataCorrupted = "XX001",
+}
+
+impl fmt::Display for SqlState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.code())
+    }
+}
+
+/// What went wrong.
+#[derive(Debug)]
+pub struct SqlError {
+    content: Box<Content>,
+}
+
+#[derive(Debug)]
+struct Content {
+    state: SqlState,
+    message: String,
+    detail: Option<String>,
+    hint: Option<String>,
+    position: Option<usize>,
+    constraint: Option<String>,
+    cause: Option<quickbeam::Error>,
+}
+
+impl SqlError {
+    /// An error with its code and message.
+    #[cold]
+    pub fn new(state: SqlState, message: impl Into<String>) -> SqlError {
+        let message = message.into();
+        let content = Content {
+            state,
+            message,
+            detail: None,
+            hint: None,
+            position: None,
+            constraint: None,
+            cause: None,
+        };
+        SqlError { content: Box::new(content) }
+    }
+
+    /// A state of things that cannot be.
+    #[cold]
+    pub fn internal(message: impl Into<String>) -> SqlError {
+        SqlError::new(SqlState::InternalError, message)
+    }
+
+    /// Something of the language that is not there.
+    #[cold]
+    pub fn unsupported(what: impl fmt::Display) -> SqlError {
+        SqlError::new(SqlState::FeatureNotSupported, format!("{what} is not supported"))
+    }
+
+    /// Stored bytes that do not make sense.
+    #[cold]
+    pub fn corrupted(message: impl Into<String>) -> SqlError {
+        SqlError::new(SqlState::DataCorrupted, message)
+    }
+
+    /// With more about the data at hand.
+    #[must_use]
+    pub fn with_detail(mut self, detail: impl Into<String>) -> SqlError {
+        self.content.detail = Some(detail.into());
+        self
+    }
+
+    /// With what to do about it.
+    #[must_use]
+    pub fn with_hint(mut self, hint: impl Into<String>) -> SqlError {
+        self.content.hint = Some(hint.into());
+        self
+    }
+
+    /// With the place in the statement, in bytes from its start, unless a place is known already.
+    #[must_use]
+    pub fn at(mut self, position: usize) -> SqlError {
+        self.content.position.get_or_insert(position);
+        self
+    }
+
+    /// With the name of the constraint that was violated.
+    #[must_use]
+    pub fn of_constraint(mut self, name: impl Into<String>) -> SqlError {
+        self.content.constraint = Some(name.into());
+        self
+    }
+
+    /// The class of the error.
+    #[must_use]
+    pub fn state(&self) -> SqlState {
+        self.content.state
+    }
+
+    /// The five characters of its class.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        self.content.state.code()
+    }
+
+    /// What went wrong, in a sentence without a full stop.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.content.message
+    }
+
+    /// More about the data at hand.
+    #[must_use]
+    pub fn detail(&self) -> Option<&str> {
+        self.content.detail.as_deref()
+    }
+
+    /// What to do about it.
+    #[must_use]
+    pub fn hint(&self) -> Option<&str> {
+        self.content.hint.as_deref()
+    }
+
+    /// Bytes from the start of the statement to the place of the error.
+    #[must_use]
+    pub fn position(&self) -> Option<usize> {
+        self.content.position
+    }
+
+    /// The constraint that was violated.
+    #[must_use]
+    pub fn constraint(&self) -> Option<&str> {
+        self.content.constraint.as_deref()
+    }
+
+    /// True when the same transaction, begun again, may succeed.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        let states = [
+            SqlState::SerializationFailure,
+            SqlState::DeadlockDetected,
+            SqlState::LockNotAvailable,
+        ];
+        states.contains(&self.content.state)
+    }
+}
+
+impl fmt::Display for SqlError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.content.message, self.code())
+    }
+}
+
+impl std::error::Error for SqlError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.content.cause.as_ref().map(|cause| cause as _)
+    }
+}
+
+impl From<quickbeam::Error> for SqlError {
+    #[cold]
+    fn from(error: quickbeam::Error) -> SqlError {
+        use quickbeam::Error as E;
+        let state = match &error {
+            E::WriteConflict | E::SerializationFailure => SqlState::SerializationFailure,
+            // A table's tree is named anew when its definition changes: who still knew the old one begins again.
+            E::NoSuchDatabase { name } if name.starts_with(crate::catalog::TREE_PREFIX) => {
+                SqlState::SerializationFailure
+            }
+            E::Deadlock => SqlState::DeadlockDetected,
+            E::LockTimeout { .. } => SqlState::LockNotAvailable,
+            E::Corruption { .. } | E::FormatVersion { .. } => SqlState::DataCorrupted,
+            E::DiskFull { .. } => SqlState::DiskFull,
+            E::Io { .. } => SqlState::IoError,
+            E::Failed { .. } | E::Locked { .. } | E::NotAnEnvironment { .. } => {
+                SqlState::CannotConnectNow
+            }
+            E::KeyTooLong { .. } | E::ValueTooLong { .. } => SqlState::ProgramLimitExceeded,
+            E::NoSuchDatabase { .. } => SqlState::UndefinedTable,
+            E::DatabaseExists { .. } => SqlState::DuplicateTable,
+            E::Limit { .. } => SqlState::ConfigurationLimitExceeded,
+            E::Misuse { .. } => SqlState::ObjectNotInPrerequisiteState,
+            _ => SqlState::InternalError,
+        };
+        let mut converted = SqlError::new(state, error.to_string());
+        converted.content.cause = Some(error);
+        converted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn engine_errors_keep_what_the_caller_can_do() {
+        let cases = [
+            (quickbeam::Error::WriteConflict, "40001", true),
+            (quickbeam::Error::Deadlock, "40P01", true),
+            (quickbeam::Error::LockTimeout { waited_ms: 5 }, "55P03", true),
+            (quickbeam::Error::DiskFull { action: "writing".into() }, "53100", false),
+            (quickbeam::Error::NoSuchDatabase { name: "fruit".into() }, "42P01", false),
+            (quickbeam::Error::NoSuchDatabase { name: "sql.7.1".into() }, "40001", true),
+            (quickbeam::Error::KeyTooLong { length: 9, limit: 8 }, "54000", false),
+        ];
+        for (error, code, retryable) in cases {
+            let converted = SqlError::from(error);
+            assert_eq!((converted.code(), converted.is_retryable()), (code, retryable));
+            assert!(std::error::Error::source(&converted).is_some());
+        }
+    }
+
+    #[test]
+    fn the_first_position_stays() {
+        let error = SqlError::new(SqlState::SyntaxError, "no").at(7).at(9);
+        assert_eq!(error.position(), Some(7));
+        assert_eq!(size_of::<SqlError>(), size_of::<usize>());
+    }
+}

@@ -1,0 +1,15 @@
+//! SQL on Quickbeam: tables, indexes and constraints as trees of the engine, in the same transactions as its databases.
+//!
+//! The lower half, bottom first: [`error`], [`types`] (data types and values), [`catalog`] (what tables, indexes,
+//! constraints, views and sequences there are), `storage` (rows and keys as bytes, access to tables). The upper half
+//! parses, binds, plans and executes statements on it.
+
+#![allow(dead_code)]
+
+pub mod catalog;
+pub mod error;
+pub mod storage;
+pub mod types;
+
+pub use error::{Result, SqlError, SqlState};
+pub use types::{DataType, Numeric, Value, ValueRef};

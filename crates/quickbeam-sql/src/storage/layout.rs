@@ -1,0 +1,376 @@
+//! Rows as bytes.
+//!
+//! ```text
+//! ┌────────────┬──────────────┬─────────────────────────┬──────────────────────────────┬───────────────┐
+//! │ layout u16 │ NULL bits    │ columns of fixed length │ ends of the others, u32 each │ their content │
+//! └────────────┴──────────────┴─────────────────────────┴──────────────────────────────┴───────────────┘
+//! ```
+//!
+//! All numbers are little-endian. A column of fixed length stands at the same place in every row of a layout, so reading it is a load and
+//! writing it is a store. An end counts from the start of the row; where a column begins is where the one before it
+//! ends. A NULL takes its place too, filled with zeros, or with nothing.
+//!
+//! - ROW-1: a table's layouts are numbered; a row names the one it was written in, so that adding and dropping columns rewrites
+//!   nothing. A column that a row's layout lacks has the value [`Column::missing`](crate::catalog::Column::missing).
+//! - ROW-2: no content of a row makes reading it panic: what does not fit is an error of the class `DataCorrupted`.
+
+use std::sync::Arc;
+
+use crate::catalog::{Column, Table};
+use crate::error::{Result, SqlError};
+use crate::types::{DataType, Numeric, Value, ValueRef};
+
+/// Bytes of the layout's number.
+const HEADER: usize = 2;
+
+/// How a column's bytes are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Boolean,
+    SmallInt,
+    Integer,
+    BigInt,
+    Real,
+    Double,
+    Numeric,
+    Date,
+    Time,
+    Timestamp,
+    TimestampTz,
+    Uuid,
+    Text,
+    Bytea,
+}
+
+impl Kind {
+    fn of(data_type: DataType) -> Kind {
+        match data_type {
+            DataType::Boolean => Kind::Boolean,
+            DataType::SmallInt => Kind::SmallInt,
+            DataType::Integer => Kind::Integer,
+            DataType::BigInt => Kind::BigInt,
+            DataType::Real => Kind::Real,
+            DataType::Double => Kind::Double,
+            DataType::Numeric(_) => Kind::Numeric,
+            DataType::Text | DataType::Varchar(_) | DataType::Char(_) => Kind::Text,
+            DataType::Bytea => Kind::Bytea,
+            DataType::Date => Kind::Date,
+            DataType::Time => Kind::Time,
+            DataType::Timestamp => Kind::Timestamp,
+            DataType::TimestampTz => Kind::TimestampTz,
+            DataType::Uuid => Kind::Uuid,
+        }
+    }
+}
+
+/// Where a column is in the rows of a layout.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    kind: Kind,
+    /// The bit that says NULL.
+    null_at: u16,
+    null_mask: u8,
+    is_fixed: bool,
+    is_first_variable: bool,
+    /// Fixed: where the value is. Otherwise: where its end is written.
+    at: u32,
+}
+
+/// One form of a table's rows.
+#[derive(Clone, Debug)]
+pub(crate) struct Layout {
+    pub number: u16,
+    /// Number and type of each column, in the order of the table when the layout was made.
+    pub columns: Vec<(u16, DataType)>,
+    /// By the column's position in the table as it is now; `None`: the layout lacks it.
+    places: Vec<Option<Place>>,
+    /// Where the content of columns of variable length begins; the shortest length of a row.
+    fixed_end: u32,
+}
+
+/// The forms in which a table's rows may be.
+#[derive(Clone, Debug)]
+pub(crate) struct Layouts {
+    pub current: Arc<Layout>,
+    pub older: Vec<Arc<Layout>>,
+}
+
+impl Layout {
+    /// The layout of these columns, to be read as the table's columns with these numbers.
+    pub fn new(number: u16, columns: Vec<(u16, DataType)>, table: &[Column]) -> Layout {
+        let mut fixed = HEADER + columns.len().div_ceil(8);
+        let mut placed: Vec<Place> = Vec::with_capacity(columns.len());
+        for (index, &(_, data_type)) in columns.iter().enumerate() {
+            let width = data_type.fixed_width();
+            placed.push(Place {
+                kind: Kind::of(data_type),
+                null_at: (HEADER + index / 8) as u16,
+                null_mask: 1 << (index % 8),
+                is_fixed: width.is_some(),
+                is_first_variable: false,
+                at: fixed as u32,
+            });
+            fixed += width.unwrap_or(0);
+        }
+        let mut first = true;
+        for place in placed.iter_mut().filter(|place| !place.is_fixed) {
+            place.is_first_variable = std::mem::take(&mut first);
+            place.at = fixed as u32;
+            fixed += 4;
+        }
+        let place_of = |id| columns.iter().position(|column| column.0 == id);
+        let places = table.iter().map(|column| Some(placed[place_of(column.id)?])).collect();
+        Layout { number, columns, places, fixed_end: fixed as u32 }
+    }
+
+    /// The same, for the table with other columns.
+    pub fn seen_by(&self, table: &[Column]) -> Layout {
+        Layout::new(self.number, self.columns.clone(), table)
+    }
+}
+
+impl Layouts {
+    /// Rows of one form only, with all the table's columns.
+    pub fn first(columns: &[Column]) -> Layouts {
+        let all = columns.iter().map(|column| (column.id, column.data_type)).collect();
+        Layouts { current: Arc::new(Layout::new(1, all, columns)), older: Vec::new() }
+    }
+
+    fn of_row(&self, bytes: &[u8]) -> Result<&Layout> {
+        let number = bytes.first_chunk().map_or(0, |bytes| u16::from_le_bytes(*bytes));
+        let layout = if number == self.current.number {
+            &self.current
+        } else {
+            let older = self.older.iter().find(|layout| layout.number == number);
+            older.ok_or_else(|| damaged("it is of a layout that the table never had"))?
+        };
+        if bytes.len() < layout.fixed_end as usize {
+            return Err(damaged("it is too short"));
+        }
+        Ok(layout)
+    }
+}
+
+#[cold]
+fn damaged(what: &str) -> SqlError {
+    SqlError::corrupted(format!("a row cannot be read: {what}"))
+}
+
+/// A row's bytes, read column by column.
+#[derive(Clone, Copy, Debug)]
+pub struct Row<'a> {
+    bytes: &'a [u8],
+    layout: &'a Layout,
+    columns: &'a [Column],
+}
+
+fn load<const N: usize>(bytes: &[u8], at: u32) -> Result<[u8; N]> {
+    let found = bytes.get(at as usize..).and_then(<[u8]>::first_chunk);
+    found.copied().ok_or_else(|| damaged("it is too short"))
+}
+
+impl<'a> Row<'a> {
+    /// The row of the table with these bytes.
+    #[inline]
+    pub fn new(table: &'a Table, bytes: &'a [u8]) -> Result<Row<'a>> {
+        let layout = table.layouts.of_row(bytes)?;
+        Ok(Row { bytes, layout, columns: &table.columns })
+    }
+
+    /// The row's bytes.
+    #[must_use]
+    pub fn bytes(self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// How many columns the table has.
+    #[must_use]
+    pub fn width(self) -> usize {
+        self.columns.len()
+    }
+
+    /// The value of the column at that position.
+    #[inline]
+    pub fn get(self, position: usize) -> Result<ValueRef<'a>> {
+        let Some(Some(place)) = self.layout.places.get(position) else {
+            return self.missing(position);
+        };
+        let bytes = self.bytes;
+        if bytes.get(usize::from(place.null_at)).is_none_or(|bits| bits & place.null_mask != 0) {
+            return Ok(ValueRef::Null);
+        }
+        let at = place.at;
+        Ok(match place.kind {
+            Kind::Integer => ValueRef::Integer(i32::from_le_bytes(load(bytes, at)?)),
+            Kind::BigInt => ValueRef::BigInt(i64::from_le_bytes(load(bytes, at)?)),
+            Kind::SmallInt => ValueRef::SmallInt(i16::from_le_bytes(load(bytes, at)?)),
+            Kind::Boolean => ValueRef::Boolean(load::<1>(bytes, at)? != [0]),
+            Kind::Real => ValueRef::Real(f32::from_le_bytes(load(bytes, at)?)),
+            Kind::Double => ValueRef::Double(f64::from_le_bytes(load(bytes, at)?)),
+            Kind::Date => ValueRef::Date(i32::from_le_bytes(load(bytes, at)?)),
+            Kind::Time => ValueRef::Time(i64::from_le_bytes(load(bytes, at)?)),
+            Kind::Timestamp => ValueRef::Timestamp(i64::from_le_bytes(load(bytes, at)?)),
+            Kind::TimestampTz => ValueRef::TimestampTz(i64::from_le_bytes(load(bytes, at)?)),
+            Kind::Uuid => ValueRef::Uuid(load(bytes, at)?),
+            Kind::Numeric => {
+                let mantissa = i128::from_le_bytes(load(bytes, at)?);
+                let [scale] = load(bytes, at + 16)?;
+                let number = Numeric::new(mantissa, scale);
+                ValueRef::Numeric(number.map_err(|_| damaged("a NUMERIC is out of range"))?)
+            }
+            Kind::Text => {
+                let text = std::str::from_utf8(self.content(place)?);
+                ValueRef::Text(text.map_err(|_| damaged("a text is not UTF-8"))?)
+            }
+            Kind::Bytea => ValueRef::Bytea(self.content(place)?),
+        })
+    }
+
+    fn content(self, place: &Place) -> Result<&'a [u8]> {
+        let end = u32::from_le_bytes(load(self.bytes, place.at)?) as usize;
+        let start = if place.is_first_variable {
+            self.layout.fixed_end as usize
+        } else {
+            u32::from_le_bytes(load(self.bytes, place.at - 4)?) as usize
+        };
+        self.bytes.get(start..end).ok_or_else(|| damaged("a column lies outside it"))
+    }
+
+    #[cold]
+    fn missing(self, position: usize) -> Result<ValueRef<'a>> {
+        let column = self.columns.get(position);
+        column.map(|column| column.missing.as_ref()).ok_or_else(|| {
+            SqlError::internal(format!("a row has no column at position {position}"))
+        })
+    }
+
+    /// All values, owned.
+    pub fn to_values(self) -> Result<Vec<Value>> {
+        (0..self.width()).map(|position| Ok(self.get(position)?.to_value())).collect()
+    }
+}
+
+#[cold]
+fn mismatch(position: usize, value: ValueRef<'_>) -> SqlError {
+    SqlError::internal(format!(
+        "a value of type {:?} for the column at {position}",
+        value.data_type()
+    ))
+}
+
+/// Writes a value of fixed length to its place; false when it is of another type.
+fn store(row: &mut [u8], place: &Place, value: ValueRef<'_>) -> bool {
+    let mut put = |bytes: &[u8]| {
+        let at = place.at as usize;
+        if let Some(to) = row.get_mut(at..at + bytes.len()) {
+            to.copy_from_slice(bytes);
+        }
+    };
+    match (place.kind, value) {
+        (Kind::Integer, ValueRef::Integer(v)) | (Kind::Date, ValueRef::Date(v)) => {
+            put(&v.to_le_bytes());
+        }
+        (Kind::BigInt, ValueRef::BigInt(v))
+        | (Kind::Time, ValueRef::Time(v))
+        | (Kind::Timestamp, ValueRef::Timestamp(v))
+        | (Kind::TimestampTz, ValueRef::TimestampTz(v)) => put(&v.to_le_bytes()),
+        (Kind::SmallInt, ValueRef::SmallInt(v)) => put(&v.to_le_bytes()),
+        (Kind::Boolean, ValueRef::Boolean(v)) => put(&[u8::from(v)]),
+        (Kind::Real, ValueRef::Real(v)) => put(&v.to_le_bytes()),
+        (Kind::Double, ValueRef::Double(v)) => put(&v.to_le_bytes()),
+        (Kind::Uuid, ValueRef::Uuid(v)) => put(&v),
+        (Kind::Numeric, ValueRef::Numeric(v)) => {
+            let mut bytes = [0; 17];
+            bytes[..16].copy_from_slice(&v.mantissa().to_le_bytes());
+            bytes[16] = v.scale();
+            put(&bytes);
+        }
+        _ => return false,
+    }
+    true
+}
+
+impl Table {
+    /// Appends a row to `out`. `value` gives the value for each position: of exactly the column's type, or NULL.
+    pub fn encode_row<'v>(
+        &self,
+        out: &mut Vec<u8>,
+        mut value: impl FnMut(usize) -> ValueRef<'v>,
+    ) -> Result<()> {
+        let layout = &*self.layouts.current;
+        let start = out.len();
+        out.resize(start + layout.fixed_end as usize, 0);
+        if let Some(number) = out[start..].first_chunk_mut() {
+            *number = layout.number.to_le_bytes();
+        }
+        for (position, place) in layout.places.iter().enumerate() {
+            let Some(place) = place else {
+                return Err(SqlError::internal("a column is not in the table's layout"));
+            };
+            let value = value(position);
+            if value.is_null() {
+                out[start + usize::from(place.null_at)] |= place.null_mask;
+            } else if place.is_fixed && !store(&mut out[start..], place, value) {
+                return Err(mismatch(position, value));
+            }
+            if !place.is_fixed {
+                match (place.kind, value) {
+                    (_, ValueRef::Null) => {}
+                    (Kind::Text, ValueRef::Text(text)) => out.extend_from_slice(text.as_bytes()),
+                    (Kind::Bytea, ValueRef::Bytea(bytes)) => out.extend_from_slice(bytes),
+                    _ => return Err(mismatch(position, value)),
+                }
+                let end = u32::try_from(out.len() - start).map_err(|_| too_long())?;
+                let at = start + place.at as usize;
+                out[at..at + 4].copy_from_slice(&end.to_le_bytes());
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends a row with these values, one for each column.
+    pub fn encode_values(&self, out: &mut Vec<u8>, values: &[Value]) -> Result<()> {
+        if values.len() != self.columns.len() {
+            return Err(SqlError::internal("a row with the wrong number of values"));
+        }
+        self.encode_row(out, |position| values[position].as_ref())
+    }
+
+    /// Changes one column of an encoded row where it stands. False, and nothing changed, when that cannot be done: the row is of an
+    /// older layout, or the column's length varies. Then the row has to be encoded again.
+    #[inline]
+    pub fn set_in_place(
+        &self,
+        row: &mut [u8],
+        position: usize,
+        value: ValueRef<'_>,
+    ) -> Result<bool> {
+        let layout = &*self.layouts.current;
+        let is_current = row.first_chunk() == Some(&layout.number.to_le_bytes())
+            && row.len() >= layout.fixed_end as usize;
+        let Some(Some(place)) = layout.places.get(position).filter(|_| is_current) else {
+            return Ok(false);
+        };
+        if !place.is_fixed {
+            return Ok(false);
+        }
+        let null_at = usize::from(place.null_at);
+        if value.is_null() {
+            row[null_at] |= place.null_mask;
+            let at = place.at as usize;
+            let width = layout.columns.get(position).and_then(|column| column.1.fixed_width());
+            row[at..at + width.unwrap_or(0)].fill(0);
+            return Ok(true);
+        }
+        if !store(row, place, value) {
+            return Err(mismatch(position, value));
+        }
+        row[null_at] &= !place.null_mask;
+        Ok(true)
+    }
+}
+
+#[cold]
+fn too_long() -> SqlError {
+    SqlError::new(crate::error::SqlState::ProgramLimitExceeded, "a row is longer than 4 GiB")
+}

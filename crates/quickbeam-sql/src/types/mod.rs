@@ -1,0 +1,138 @@
+//! Data types and values.
+//!
+//! Above: catalog, storage and everything that evaluates. Below: errors. A [`Value`] owns what it holds, a [`ValueRef`]
+//! borrows it, from a row's bytes for example; all comparisons are defined on [`ValueRef`].
+
+mod numeric;
+mod value;
+
+use std::fmt;
+
+pub use numeric::{MAX_PRECISION, Numeric};
+pub use value::{Value, ValueRef};
+
+/// A type of columns, parameters and expressions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DataType {
+    /// True or false.
+    Boolean,
+    /// Two bytes, signed.
+    SmallInt,
+    /// Four bytes, signed.
+    Integer,
+    /// Eight bytes, signed.
+    BigInt,
+    /// Single precision floating point.
+    Real,
+    /// Double precision floating point.
+    Double,
+    /// Exact decimal; `None`: as many digits before and behind the point as a value has.
+    Numeric(Option<(u8, u8)>),
+    /// Text of any length.
+    Text,
+    /// Text of at most so many characters; `None`: any length.
+    Varchar(Option<u32>),
+    /// Text of exactly so many characters, filled up with blanks, which do not count in comparisons.
+    Char(u32),
+    /// Bytes of any length.
+    Bytea,
+    /// A day.
+    Date,
+    /// A time of day, in microseconds.
+    Time,
+    /// Day and time of day, of no time zone.
+    Timestamp,
+    /// A moment; shown in the session's time zone.
+    TimestampTz,
+    /// A universally unique identifier.
+    Uuid,
+}
+
+impl DataType {
+    /// Whether it is one of the three integer types.
+    #[must_use]
+    pub fn is_integer(self) -> bool {
+        matches!(self, DataType::SmallInt | DataType::Integer | DataType::BigInt)
+    }
+
+    /// Whether it is a number.
+    #[must_use]
+    pub fn is_numeric(self) -> bool {
+        self.is_integer()
+            || matches!(self, DataType::Real | DataType::Double | DataType::Numeric(_))
+    }
+
+    /// Whether it is TEXT, VARCHAR or CHAR.
+    #[must_use]
+    pub fn is_text(self) -> bool {
+        matches!(self, DataType::Text | DataType::Varchar(_) | DataType::Char(_))
+    }
+
+    /// Bytes that a value takes in a row when all take the same; `None` for TEXT, VARCHAR, CHAR, BYTEA.
+    #[must_use]
+    pub fn fixed_width(self) -> Option<usize> {
+        Some(match self {
+            DataType::Boolean => 1,
+            DataType::SmallInt => 2,
+            DataType::Integer | DataType::Real | DataType::Date => 4,
+            DataType::BigInt
+            | DataType::Double
+            | DataType::Time
+            | DataType::Timestamp
+            | DataType::TimestampTz => 8,
+            DataType::Uuid => 16,
+            DataType::Numeric(_) => 17,
+            DataType::Text | DataType::Varchar(_) | DataType::Char(_) | DataType::Bytea => {
+                return None;
+            }
+        })
+    }
+
+    /// The type without length, precision and scale.
+    #[must_use]
+    pub fn unconstrained(self) -> DataType {
+        match self {
+            DataType::Numeric(_) => DataType::Numeric(None),
+            DataType::Varchar(_) => DataType::Varchar(None),
+            other => other,
+        }
+    }
+
+    /// Whether values of both are stored and compared in the same way.
+    #[must_use]
+    pub fn is_same_kind(self, other: DataType) -> bool {
+        let plain = |data_type: DataType| match data_type {
+            DataType::Varchar(_) => DataType::Text,
+            DataType::Char(_) => DataType::Char(1),
+            other => other.unconstrained(),
+        };
+        plain(self) == plain(other)
+    }
+}
+
+impl fmt::Display for DataType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DataType::Boolean => f.write_str("boolean"),
+            DataType::SmallInt => f.write_str("smallint"),
+            DataType::Integer => f.write_str("integer"),
+            DataType::BigInt => f.write_str("bigint"),
+            DataType::Real => f.write_str("real"),
+            DataType::Double => f.write_str("double precision"),
+            DataType::Numeric(None) => f.write_str("numeric"),
+            DataType::Numeric(Some((precision, scale))) => {
+                write!(f, "numeric({precision},{scale})")
+            }
+            DataType::Text => f.write_str("text"),
+            DataType::Varchar(None) => f.write_str("character varying"),
+            DataType::Varchar(Some(length)) => write!(f, "character varying({length})"),
+            DataType::Char(length) => write!(f, "character({length})"),
+            DataType::Bytea => f.write_str("bytea"),
+            DataType::Date => f.write_str("date"),
+            DataType::Time => f.write_str("time without time zone"),
+            DataType::Timestamp => f.write_str("timestamp without time zone"),
+            DataType::TimestampTz => f.write_str("timestamp with time zone"),
+            DataType::Uuid => f.write_str("uuid"),
+        }
+    }
+}

@@ -1,0 +1,444 @@
+//! NUMERIC: exact decimal numbers of up to 38 digits.
+//!
+//! A number is an integer of 128 bits and a scale: how many of its decimal digits stand behind the point. What does not
+//! fit 38 digits is an error, after as many digits behind the point were given up as the operation allows (products
+//! and quotients only). `docs/adr/0003-numeric.md` says why it is not a number of any length.
+//!
+//! - NUM-1: the absolute value of the integer is below 10^38, the scale is at most 38.
+//! - NUM-2: numbers that differ only in their scale are equal, hash alike and encode alike.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+
+use ethnum::I256;
+
+use crate::error::{Result, SqlError, SqlState};
+
+/// Most digits that a number has.
+pub const MAX_PRECISION: u8 = 38;
+
+const POWERS: [i128; 39] = {
+    let mut powers = [1_i128; 39];
+    let mut at = 1;
+    while at < powers.len() {
+        powers[at] = powers[at - 1] * 10;
+        at += 1;
+    }
+    powers
+};
+
+/// Fewest digits of a quotient that count.
+const QUOTIENT_DIGITS: i32 = 16;
+
+/// An exact decimal number. Two halves instead of an `i128` keep it aligned to eight bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Numeric {
+    high: i64,
+    low: u64,
+    scale: u8,
+}
+
+#[cold]
+fn overflow() -> SqlError {
+    SqlError::new(SqlState::NumericValueOutOfRange, "value overflows numeric format")
+        .with_detail("A number has at most 38 digits.")
+}
+
+fn power(exponent: u8) -> i128 {
+    POWERS.get(usize::from(exponent)).copied().unwrap_or(i128::MAX)
+}
+
+/// The quotient by 10^`digits`, rounded half away from zero.
+fn divide_by_power(value: I256, digits: u32) -> I256 {
+    if digits > 76 {
+        return I256::ZERO;
+    }
+    let divisor = I256::new(10).pow(digits);
+    let (quotient, rest) = (value / divisor, value % divisor);
+    if rest.abs() >= divisor - rest.abs() { quotient + value.signum() } else { quotient }
+}
+
+impl Numeric {
+    /// Zero.
+    pub const ZERO: Numeric = Numeric { high: 0, low: 0, scale: 0 };
+
+    fn raw(mantissa: i128, scale: u8) -> Numeric {
+        Numeric { high: (mantissa >> 64) as i64, low: mantissa as u64, scale }
+    }
+
+    /// The number `mantissa` / 10^`scale`; an error when it has more than 38 digits.
+    pub fn new(mantissa: i128, scale: u8) -> Result<Numeric> {
+        if scale > MAX_PRECISION || mantissa.unsigned_abs() >= power(MAX_PRECISION) as u128 {
+            return Err(overflow());
+        }
+        Ok(Numeric::raw(mantissa, scale))
+    }
+
+    /// The integer that the digits spell.
+    #[must_use]
+    pub fn mantissa(self) -> i128 {
+        (i128::from(self.high) << 64) | i128::from(self.low)
+    }
+
+    /// Digits behind the point.
+    #[must_use]
+    pub fn scale(self) -> u8 {
+        self.scale
+    }
+
+    /// Whether it is zero.
+    #[must_use]
+    pub fn is_zero(self) -> bool {
+        self.high == 0 && self.low == 0
+    }
+
+    /// -1, 0 or 1.
+    #[must_use]
+    pub fn signum(self) -> i32 {
+        self.mantissa().signum() as i32
+    }
+
+    /// From what does not fit 38 digits, with digits behind the point given up as far as there are any.
+    fn from_wide(mut mantissa: I256, mut scale: u32) -> Result<Numeric> {
+        let limit = I256::new(power(MAX_PRECISION));
+        let mut drop = scale.saturating_sub(u32::from(MAX_PRECISION));
+        let mut kept = divide_by_power(mantissa, drop);
+        while kept.abs() >= limit {
+            if drop >= scale {
+                return Err(overflow());
+            }
+            drop += 1;
+            kept = divide_by_power(mantissa, drop);
+        }
+        mantissa = kept;
+        scale -= drop;
+        Numeric::new(mantissa.as_i128(), scale as u8)
+    }
+
+    fn aligned(self, other: Numeric) -> (I256, I256, u8) {
+        let scale = self.scale.max(other.scale);
+        let widen = |n: Numeric| I256::new(n.mantissa()) * I256::new(power(scale - n.scale));
+        (widen(self), widen(other), scale)
+    }
+
+    /// The sum; its scale is the larger of the two.
+    pub fn checked_add(self, other: Numeric) -> Result<Numeric> {
+        let (a, b, scale) = self.aligned(other);
+        Numeric::from_wide(a + b, u32::from(scale))
+    }
+
+    /// The difference; its scale is the larger of the two.
+    pub fn checked_sub(self, other: Numeric) -> Result<Numeric> {
+        self.checked_add(other.negate())
+    }
+
+    /// The product; its scale is the sum of the two.
+    pub fn checked_mul(self, other: Numeric) -> Result<Numeric> {
+        let product = I256::new(self.mantissa()) * I256::new(other.mantissa());
+        Numeric::from_wide(product, u32::from(self.scale) + u32::from(other.scale))
+    }
+
+    /// The quotient, with at least 16 digits that count, as PostgreSQL chooses its scale.
+    pub fn checked_div(self, other: Numeric) -> Result<Numeric> {
+        if other.is_zero() {
+            return Err(SqlError::new(SqlState::DivisionByZero, "division by zero"));
+        }
+        if self.is_zero() {
+            let scale = self.scale.max(other.scale).max(QUOTIENT_DIGITS as u8);
+            return Numeric::new(0, scale);
+        }
+        let (weight, first) = self.leading_group();
+        let (other_weight, other_first) = other.leading_group();
+        let weight = weight - other_weight - i32::from(first <= other_first);
+        let wanted = (QUOTIENT_DIGITS - weight * 4)
+            .max(i32::from(self.scale))
+            .max(i32::from(other.scale))
+            .max(0);
+        // One digit more than the quotient can have is kept free.
+        let digits = self.exponent() - other.exponent() + 1;
+        let scale = wanted.min(i32::from(MAX_PRECISION) - digits.max(0)).clamp(0, 38);
+        let shift = scale + i32::from(other.scale) - i32::from(self.scale);
+        let (mut a, mut b) = (I256::new(self.mantissa()), I256::new(other.mantissa()));
+        let factor = I256::new(10).pow(shift.unsigned_abs());
+        if shift >= 0 {
+            a = a.checked_mul(factor).ok_or_else(overflow)?;
+        } else {
+            b = b.checked_mul(factor).ok_or_else(overflow)?;
+        }
+        let (quotient, rest) = (a / b, a % b);
+        let rounded = if rest.abs() >= b.abs() - rest.abs() {
+            quotient + a.signum() * b.signum()
+        } else {
+            quotient
+        };
+        Numeric::from_wide(rounded, scale as u32)
+    }
+
+    /// The rest of the division whose quotient is cut at the point; it has the sign of `self`.
+    pub fn checked_rem(self, other: Numeric) -> Result<Numeric> {
+        if other.is_zero() {
+            return Err(SqlError::new(SqlState::DivisionByZero, "division by zero"));
+        }
+        let (a, b, scale) = self.aligned(other);
+        Numeric::from_wide(a % b, u32::from(scale))
+    }
+
+    /// The number with the other sign.
+    #[must_use]
+    pub fn negate(self) -> Numeric {
+        Numeric::raw(-self.mantissa(), self.scale)
+    }
+
+    /// The number without its sign.
+    #[must_use]
+    pub fn absolute(self) -> Numeric {
+        Numeric::raw(self.mantissa().abs(), self.scale)
+    }
+
+    /// Rounded, half away from zero, or padded to that many digits behind the point; fewer than none rounds before it.
+    pub fn round(self, scale: i32) -> Result<Numeric> {
+        if scale > i32::from(MAX_PRECISION) {
+            return Err(overflow());
+        }
+        if scale >= i32::from(self.scale) {
+            let wide = I256::new(self.mantissa()) * I256::new(power(scale as u8 - self.scale));
+            if wide.abs() >= I256::new(power(MAX_PRECISION)) {
+                return Err(overflow());
+            }
+            return Numeric::new(wide.as_i128(), scale as u8);
+        }
+        let dropped = (i32::from(self.scale) - scale) as u32;
+        let rounded = divide_by_power(I256::new(self.mantissa()), dropped);
+        if scale >= 0 {
+            return Numeric::new(rounded.as_i128(), scale as u8);
+        }
+        if rounded == I256::ZERO {
+            return Ok(Numeric::ZERO);
+        }
+        let wide = rounded.checked_mul(I256::new(power(scale.unsigned_abs().min(38) as u8)));
+        Numeric::from_wide(wide.ok_or_else(overflow)?, 0)
+    }
+
+    /// Cut off behind that many digits after the point.
+    #[must_use]
+    pub fn truncate(self, scale: u8) -> Numeric {
+        if scale >= self.scale {
+            return self;
+        }
+        Numeric::raw(self.mantissa() / power(self.scale - scale), scale)
+    }
+
+    /// The largest integer that is not greater.
+    pub fn floor(self) -> Result<Numeric> {
+        let unit = power(self.scale);
+        Numeric::new(self.mantissa().div_euclid(unit), 0)
+    }
+
+    /// The smallest integer that is not less.
+    pub fn ceil(self) -> Result<Numeric> {
+        self.negate().floor().map(Numeric::negate)
+    }
+
+    /// As NUMERIC(`precision`, `scale`) stores it: rounded to the scale; an error when more digits stand before the point
+    /// than the precision leaves.
+    pub fn fit(self, precision: u8, scale: u8) -> Result<Numeric> {
+        let fitted = self.round(i32::from(scale)).ok();
+        fitted.filter(|n| n.mantissa().abs() < power(precision)).ok_or_else(|| {
+            let digits = precision.saturating_sub(scale);
+            SqlError::new(SqlState::NumericValueOutOfRange, "numeric field overflow").with_detail(
+                format!(
+                    "A field with precision {precision}, scale {scale} must round to an absolute value less than 10^{digits}."
+                ),
+            )
+        })
+    }
+
+    /// The nearest integer, half away from zero; none when it does not fit.
+    #[must_use]
+    pub fn to_i64(self) -> Option<i64> {
+        self.round(0).ok().and_then(|n| i64::try_from(n.mantissa()).ok())
+    }
+
+    /// The nearest double precision number.
+    #[must_use]
+    pub fn to_f64(self) -> f64 {
+        // Through text: the only way that rounds once. Numbers of up to 15 digits need no such care.
+        let mantissa = self.mantissa();
+        if mantissa.abs() < (1 << 53) && self.scale <= 22 {
+            return mantissa as f64 / power(self.scale) as f64;
+        }
+        format!("{mantissa}e-{}", self.scale).parse().unwrap_or(f64::NAN)
+    }
+
+    /// The decimal number that a double precision number is written as with 15 digits, as PostgreSQL converts it.
+    pub fn from_f64(value: f64) -> Result<Numeric> {
+        Numeric::from_digits(value, 14)
+    }
+
+    /// As [`from_f64`](Self::from_f64), with the 6 digits of a real.
+    pub fn from_f32(value: f32) -> Result<Numeric> {
+        Numeric::from_digits(f64::from(value), 5)
+    }
+
+    fn from_digits(value: f64, behind: usize) -> Result<Numeric> {
+        if !value.is_finite() {
+            let state = SqlState::NumericValueOutOfRange;
+            return Err(SqlError::new(state, format!("cannot convert {value} to numeric")));
+        }
+        let number = Numeric::parse(&format!("{value:.behind$e}")).ok_or_else(overflow)?;
+        let stripped = number.stripped();
+        if stripped.scale == 0 { Ok(number.truncate(0)) } else { Ok(stripped) }
+    }
+
+    /// Without zeros at the end of what is behind the point.
+    #[must_use]
+    pub fn stripped(self) -> Numeric {
+        let (mut mantissa, mut scale) = (self.mantissa(), self.scale);
+        while scale > 0 && mantissa % 10 == 0 {
+            mantissa /= 10;
+            scale -= 1;
+        }
+        Numeric::raw(mantissa, scale)
+    }
+
+    /// Reads digits with a point and an exponent, no blanks around; none when it is no number or has too many digits.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Numeric> {
+        let (negative, digits) = match text.as_bytes() {
+            [b'-', rest @ ..] => (true, rest),
+            [b'+', rest @ ..] => (false, rest),
+            all => (false, all),
+        };
+        let end = digits.iter().position(|b| matches!(b, b'e' | b'E')).unwrap_or(digits.len());
+        let (number, exponent) = (digits.get(..end)?, digits.get(end..)?);
+        let exponent: i64 = match exponent {
+            [] => 0,
+            [_, rest @ ..] => std::str::from_utf8(rest).ok()?.parse().ok()?,
+        };
+        let (mut mantissa, mut behind, mut count, mut point) = (0_i128, 0_i64, 0, false);
+        let mut dropped = None;
+        for &byte in number {
+            match byte {
+                b'.' if !point => point = true,
+                b'0'..=b'9' => {
+                    count += 1;
+                    let next = mantissa * 10 + i128::from(byte - b'0');
+                    if next < power(MAX_PRECISION) && dropped.is_none() {
+                        mantissa = next;
+                        behind += i64::from(point);
+                    } else if point {
+                        // More digits than fit: rounded at the first of them.
+                        dropped.get_or_insert(byte >= b'5');
+                    } else {
+                        return None;
+                    }
+                }
+                _ => return None,
+            }
+        }
+        if count == 0 {
+            return None;
+        }
+        if dropped == Some(true) {
+            mantissa += 1;
+        }
+        let scale = behind.checked_sub(exponent)?;
+        let signed = if negative { -mantissa } else { mantissa };
+        Numeric::scaled(signed, scale)
+    }
+
+    /// `mantissa` / 10^`scale`, whatever the scale.
+    fn scaled(mantissa: i128, scale: i64) -> Option<Numeric> {
+        if mantissa == 0 {
+            return Some(Numeric::raw(0, scale.clamp(0, 38) as u8));
+        }
+        if scale < 0 {
+            let factor = *POWERS.get(usize::try_from(-scale).ok()?)?;
+            return Numeric::new(mantissa.checked_mul(factor)?, 0).ok();
+        }
+        let excess = u32::try_from(scale.saturating_sub(38).max(0)).unwrap_or(u32::MAX);
+        let kept = divide_by_power(I256::new(mantissa), excess);
+        Numeric::new(kept.as_i128(), scale.min(38) as u8).ok()
+    }
+
+    /// The power of ten of the first digit; of zero: 0.
+    fn exponent(self) -> i32 {
+        let magnitude = self.mantissa().unsigned_abs();
+        magnitude.checked_ilog10().map_or(0, |log| log as i32 - i32::from(self.scale))
+    }
+
+    /// Which group of four digits is the first, counted from the point, and what it holds.
+    fn leading_group(self) -> (i32, i128) {
+        let weight = self.exponent().div_euclid(4);
+        let shift = weight * 4 + i32::from(self.scale);
+        let magnitude = self.mantissa().abs();
+        let first = if shift >= 0 {
+            magnitude / power(shift.min(38) as u8)
+        } else {
+            magnitude * power(shift.unsigned_abs() as u8)
+        };
+        (weight, first)
+    }
+
+    /// Sign, power of ten of the first digit, and the digits without zeros at the end: what keys are made of.
+    pub(crate) fn digits(self) -> (i32, i32, u128) {
+        let exponent = self.exponent();
+        let mut magnitude = self.mantissa().unsigned_abs();
+        while magnitude != 0 && magnitude.is_multiple_of(10) {
+            magnitude /= 10;
+        }
+        (self.signum(), exponent, magnitude)
+    }
+}
+
+impl From<i64> for Numeric {
+    fn from(value: i64) -> Numeric {
+        Numeric::raw(i128::from(value), 0)
+    }
+}
+
+impl PartialEq for Numeric {
+    fn eq(&self, other: &Numeric) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Numeric {}
+
+impl PartialOrd for Numeric {
+    fn partial_cmp(&self, other: &Numeric) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Numeric {
+    fn cmp(&self, other: &Numeric) -> Ordering {
+        if self.scale == other.scale {
+            return self.mantissa().cmp(&other.mantissa());
+        }
+        let (a, b, _) = self.aligned(*other);
+        a.cmp(&b)
+    }
+}
+
+impl Hash for Numeric {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let plain = self.stripped();
+        plain.mantissa().hash(state);
+        plain.scale.hash(state);
+    }
+}
+
+impl fmt::Display for Numeric {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mantissa = self.mantissa();
+        let sign = if mantissa < 0 { "-" } else { "" };
+        let (unit, width) = (power(self.scale).unsigned_abs(), usize::from(self.scale));
+        let magnitude = mantissa.unsigned_abs();
+        if width == 0 {
+            return write!(f, "{sign}{magnitude}");
+        }
+        write!(f, "{sign}{}.{:0width$}", magnitude / unit, magnitude % unit)
+    }
+}

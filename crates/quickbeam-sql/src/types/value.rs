@@ -1,0 +1,380 @@
+//! Values: owned ([`Value`], 32 bytes) and borrowed ([`ValueRef`]).
+//!
+//! - VALUE-1: two notions of equality. SQL's, where NULL is equal to nothing, is [`ValueRef::compare`]. That of keys, groups
+//!   and sorting is `Eq`, `Ord` and `Hash`: NULL equals NULL and comes last, NaN equals NaN and is the greatest number,
+//!   -0 equals 0, and decimals that differ only in scale are equal.
+//! - VALUE-2: the integer types compare with each other, and so do all numbers; other types only with themselves.
+
+use std::cmp::Ordering;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use smol_str::SmolStr;
+
+use super::{DataType, Numeric};
+
+/// A value of SQL. Texts of up to 23 bytes and everything of fixed length are inline; cloning never copies a long text.
+#[derive(Clone, Debug, Default)]
+pub enum Value {
+    /// No value.
+    #[default]
+    Null,
+    /// BOOLEAN.
+    Boolean(bool),
+    /// SMALLINT.
+    SmallInt(i16),
+    /// INTEGER.
+    Integer(i32),
+    /// BIGINT.
+    BigInt(i64),
+    /// REAL.
+    Real(f32),
+    /// DOUBLE PRECISION.
+    Double(f64),
+    /// NUMERIC.
+    Numeric(Numeric),
+    /// TEXT, VARCHAR and CHAR (filled up with blanks).
+    Text(SmolStr),
+    /// BYTEA.
+    Bytea(Arc<[u8]>),
+    /// DATE: days since 1970-01-01.
+    Date(i32),
+    /// TIME: microseconds since midnight.
+    Time(i64),
+    /// TIMESTAMP: microseconds since 1970-01-01 00:00:00.
+    Timestamp(i64),
+    /// TIMESTAMP WITH TIME ZONE: microseconds since 1970-01-01 00:00:00 UTC.
+    TimestampTz(i64),
+    /// UUID.
+    Uuid([u8; 16]),
+}
+
+/// As [`Value`], with texts and bytes borrowed.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum ValueRef<'a> {
+    /// No value.
+    #[default]
+    Null,
+    /// BOOLEAN.
+    Boolean(bool),
+    /// SMALLINT.
+    SmallInt(i16),
+    /// INTEGER.
+    Integer(i32),
+    /// BIGINT.
+    BigInt(i64),
+    /// REAL.
+    Real(f32),
+    /// DOUBLE PRECISION.
+    Double(f64),
+    /// NUMERIC.
+    Numeric(Numeric),
+    /// TEXT, VARCHAR and CHAR (filled up with blanks).
+    Text(&'a str),
+    /// BYTEA.
+    Bytea(&'a [u8]),
+    /// DATE: days since 1970-01-01.
+    Date(i32),
+    /// TIME: microseconds since midnight.
+    Time(i64),
+    /// TIMESTAMP: microseconds since 1970-01-01 00:00:00.
+    Timestamp(i64),
+    /// TIMESTAMP WITH TIME ZONE: microseconds since 1970-01-01 00:00:00 UTC.
+    TimestampTz(i64),
+    /// UUID.
+    Uuid([u8; 16]),
+}
+
+impl Value {
+    /// A text value.
+    pub fn text(text: impl AsRef<str>) -> Value {
+        Value::Text(SmolStr::new(text))
+    }
+
+    /// A bytes value.
+    pub fn bytea(bytes: impl AsRef<[u8]>) -> Value {
+        Value::Bytea(bytes.as_ref().into())
+    }
+
+    /// Whether it is NULL.
+    #[must_use]
+    pub fn is_null(&self) -> bool {
+        matches!(self, Value::Null)
+    }
+
+    /// The same value, borrowed.
+    #[inline]
+    #[must_use]
+    pub fn as_ref(&self) -> ValueRef<'_> {
+        match self {
+            Value::Null => ValueRef::Null,
+            Value::Boolean(v) => ValueRef::Boolean(*v),
+            Value::SmallInt(v) => ValueRef::SmallInt(*v),
+            Value::Integer(v) => ValueRef::Integer(*v),
+            Value::BigInt(v) => ValueRef::BigInt(*v),
+            Value::Real(v) => ValueRef::Real(*v),
+            Value::Double(v) => ValueRef::Double(*v),
+            Value::Numeric(v) => ValueRef::Numeric(*v),
+            Value::Text(v) => ValueRef::Text(v),
+            Value::Bytea(v) => ValueRef::Bytea(v),
+            Value::Date(v) => ValueRef::Date(*v),
+            Value::Time(v) => ValueRef::Time(*v),
+            Value::Timestamp(v) => ValueRef::Timestamp(*v),
+            Value::TimestampTz(v) => ValueRef::TimestampTz(*v),
+            Value::Uuid(v) => ValueRef::Uuid(*v),
+        }
+    }
+
+    /// The type, without length or precision; none for NULL.
+    #[must_use]
+    pub fn data_type(&self) -> Option<DataType> {
+        self.as_ref().data_type()
+    }
+
+    /// SQL's comparison: none when either is NULL.
+    #[must_use]
+    pub fn compare(&self, other: &Value) -> Option<Ordering> {
+        self.as_ref().compare(other.as_ref())
+    }
+}
+
+impl<'a> ValueRef<'a> {
+    /// Whether it is NULL.
+    #[must_use]
+    pub fn is_null(self) -> bool {
+        matches!(self, ValueRef::Null)
+    }
+
+    /// The same value, owned.
+    #[inline]
+    #[must_use]
+    pub fn to_value(self) -> Value {
+        match self {
+            ValueRef::Null => Value::Null,
+            ValueRef::Boolean(v) => Value::Boolean(v),
+            ValueRef::SmallInt(v) => Value::SmallInt(v),
+            ValueRef::Integer(v) => Value::Integer(v),
+            ValueRef::BigInt(v) => Value::BigInt(v),
+            ValueRef::Real(v) => Value::Real(v),
+            ValueRef::Double(v) => Value::Double(v),
+            ValueRef::Numeric(v) => Value::Numeric(v),
+            ValueRef::Text(v) => Value::Text(SmolStr::new(v)),
+            ValueRef::Bytea(v) => Value::Bytea(v.into()),
+            ValueRef::Date(v) => Value::Date(v),
+            ValueRef::Time(v) => Value::Time(v),
+            ValueRef::Timestamp(v) => Value::Timestamp(v),
+            ValueRef::TimestampTz(v) => Value::TimestampTz(v),
+            ValueRef::Uuid(v) => Value::Uuid(v),
+        }
+    }
+
+    /// The type, without length or precision; none for NULL.
+    #[must_use]
+    pub fn data_type(self) -> Option<DataType> {
+        Some(match self {
+            ValueRef::Null => return None,
+            ValueRef::Boolean(_) => DataType::Boolean,
+            ValueRef::SmallInt(_) => DataType::SmallInt,
+            ValueRef::Integer(_) => DataType::Integer,
+            ValueRef::BigInt(_) => DataType::BigInt,
+            ValueRef::Real(_) => DataType::Real,
+            ValueRef::Double(_) => DataType::Double,
+            ValueRef::Numeric(_) => DataType::Numeric(None),
+            ValueRef::Text(_) => DataType::Text,
+            ValueRef::Bytea(_) => DataType::Bytea,
+            ValueRef::Date(_) => DataType::Date,
+            ValueRef::Time(_) => DataType::Time,
+            ValueRef::Timestamp(_) => DataType::Timestamp,
+            ValueRef::TimestampTz(_) => DataType::TimestampTz,
+            ValueRef::Uuid(_) => DataType::Uuid,
+        })
+    }
+
+    /// The value of an integer of any width.
+    #[inline]
+    #[must_use]
+    pub fn as_i64(self) -> Option<i64> {
+        match self {
+            ValueRef::SmallInt(v) => Some(v.into()),
+            ValueRef::Integer(v) => Some(v.into()),
+            ValueRef::BigInt(v) => Some(v),
+            _ => None,
+        }
+    }
+
+    /// The value of a number as double precision.
+    #[must_use]
+    pub fn as_f64(self) -> Option<f64> {
+        match self {
+            ValueRef::Real(v) => Some(v.into()),
+            ValueRef::Double(v) => Some(v),
+            ValueRef::Numeric(v) => Some(v.to_f64()),
+            other => other.as_i64().map(|v| v as f64),
+        }
+    }
+
+    /// The value of an exact number.
+    #[must_use]
+    pub fn as_numeric(self) -> Option<Numeric> {
+        match self {
+            ValueRef::Numeric(v) => Some(v),
+            other => other.as_i64().map(Numeric::from),
+        }
+    }
+
+    /// SQL's comparison: none when either is NULL, or when values of these types do not compare (VALUE-2).
+    #[inline]
+    #[must_use]
+    pub fn compare(self, other: ValueRef<'_>) -> Option<Ordering> {
+        use ValueRef as V;
+        Some(match (self, other) {
+            (V::Integer(a), V::Integer(b)) => a.cmp(&b),
+            (V::BigInt(a), V::BigInt(b)) => a.cmp(&b),
+            (V::Text(a), V::Text(b)) => a.cmp(b),
+            (V::Boolean(a), V::Boolean(b)) => a.cmp(&b),
+            (V::Bytea(a), V::Bytea(b)) => a.cmp(b),
+            (V::Date(a), V::Date(b)) => a.cmp(&b),
+            (V::Time(a), V::Time(b))
+            | (V::Timestamp(a), V::Timestamp(b))
+            | (V::TimestampTz(a), V::TimestampTz(b)) => a.cmp(&b),
+            (V::Uuid(a), V::Uuid(b)) => a.cmp(&b),
+            (V::Real(a), V::Real(b)) => compare_floats(a.into(), b.into()),
+            (V::Double(a), V::Double(b)) => compare_floats(a, b),
+            (a, b) => return compare_numbers(a, b),
+        })
+    }
+
+    /// The order of sorting and of keys: NULL last, and between values of types that do not compare, by type (VALUE-1).
+    #[must_use]
+    pub fn order(self, other: ValueRef<'_>) -> Ordering {
+        match (self.is_null(), other.is_null()) {
+            (true, true) => Ordering::Equal,
+            (true, false) => Ordering::Greater,
+            (false, true) => Ordering::Less,
+            (false, false) => self.compare(other).unwrap_or_else(|| self.rank().cmp(&other.rank())),
+        }
+    }
+
+    fn rank(self) -> u8 {
+        match self {
+            ValueRef::Null => 9,
+            ValueRef::Boolean(_) => 0,
+            ValueRef::SmallInt(_)
+            | ValueRef::Integer(_)
+            | ValueRef::BigInt(_)
+            | ValueRef::Real(_)
+            | ValueRef::Double(_)
+            | ValueRef::Numeric(_) => 1,
+            ValueRef::Text(_) => 2,
+            ValueRef::Bytea(_) => 3,
+            ValueRef::Date(_) => 4,
+            ValueRef::Time(_) => 5,
+            ValueRef::Timestamp(_) => 6,
+            ValueRef::TimestampTz(_) => 7,
+            ValueRef::Uuid(_) => 8,
+        }
+    }
+}
+
+fn compare_floats(a: f64, b: f64) -> Ordering {
+    a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
+}
+
+/// Numbers of different types: exact ones exactly, others as double precision.
+fn compare_numbers(a: ValueRef<'_>, b: ValueRef<'_>) -> Option<Ordering> {
+    if let (Some(a), Some(b)) = (a.as_i64(), b.as_i64()) {
+        return Some(a.cmp(&b));
+    }
+    if let (Some(a), Some(b)) = (a.as_numeric(), b.as_numeric()) {
+        return Some(a.cmp(&b));
+    }
+    Some(compare_floats(a.as_f64()?, b.as_f64()?))
+}
+
+impl PartialEq for ValueRef<'_> {
+    fn eq(&self, other: &ValueRef<'_>) -> bool {
+        self.order(*other) == Ordering::Equal
+    }
+}
+
+impl Eq for ValueRef<'_> {}
+
+impl PartialOrd for ValueRef<'_> {
+    fn partial_cmp(&self, other: &ValueRef<'_>) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for ValueRef<'_> {
+    fn cmp(&self, other: &ValueRef<'_>) -> Ordering {
+        self.order(*other)
+    }
+}
+
+impl Hash for ValueRef<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.rank().hash(state);
+        match *self {
+            ValueRef::Null => {}
+            ValueRef::Boolean(v) => v.hash(state),
+            // Numbers that are equal hash alike whatever their types: as double precision, which loses nothing that matters.
+            ValueRef::SmallInt(_)
+            | ValueRef::Integer(_)
+            | ValueRef::BigInt(_)
+            | ValueRef::Real(_)
+            | ValueRef::Double(_)
+            | ValueRef::Numeric(_) => {
+                let number = self.as_f64().unwrap_or_default();
+                let plain = if number == 0.0 { 0.0 } else { number };
+                if plain.is_nan() { f64::NAN } else { plain }.to_bits().hash(state);
+            }
+            ValueRef::Text(v) => v.hash(state),
+            ValueRef::Bytea(v) => v.hash(state),
+            ValueRef::Date(v) => v.hash(state),
+            ValueRef::Time(v) | ValueRef::Timestamp(v) | ValueRef::TimestampTz(v) => v.hash(state),
+            ValueRef::Uuid(v) => v.hash(state),
+        }
+    }
+}
+
+impl PartialEq for Value {
+    fn eq(&self, other: &Value) -> bool {
+        self.as_ref() == other.as_ref()
+    }
+}
+
+impl Eq for Value {}
+
+impl PartialOrd for Value {
+    fn partial_cmp(&self, other: &Value) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Value {
+    fn cmp(&self, other: &Value) -> Ordering {
+        self.as_ref().order(other.as_ref())
+    }
+}
+
+impl Hash for Value {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.as_ref().hash(state);
+    }
+}
+
+impl<'a> From<&'a Value> for ValueRef<'a> {
+    fn from(value: &'a Value) -> ValueRef<'a> {
+        value.as_ref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_small() {
+        assert_eq!((size_of::<Value>(), size_of::<ValueRef<'_>>()), (32, 32));
+    }
+}
