@@ -27,4 +27,4 @@ pub use error::{Error, Result};
 pub use latency::LatencySummary;
 pub use options::{Durability, Isolation, Options, TransactionOptions};
 pub use store::{DataStore, StoreCursor, StoreDatabase};
-pub use transaction::{Cursor, Database, Savepoint, Transaction};
+pub use transaction::{Batch, Cursor, Database, Savepoint, Scan, Transaction};

@@ -78,6 +78,20 @@ impl Database {
         transaction.read(tree, key, value)
     }
 
+    /// As [`get_into`](Self::get_into), and the record stays as it is for everybody else until this transaction ends. Under
+    /// read committed the value is the newest committed one, after waiting for who is about to change it; otherwise
+    /// a record that was changed since the transaction's snapshot is a write conflict.
+    pub fn get_for_update(
+        &self,
+        transaction: &Transaction,
+        key: &[u8],
+        value: &mut Vec<u8>,
+    ) -> Result<bool> {
+        value.clear();
+        let tree = self.tree(transaction, true)?;
+        Ok(transaction.change(tree, key, Change::Claim)? && transaction.read(tree, key, value)?)
+    }
+
     /// Whether there is a record.
     pub fn exists(&self, transaction: &Transaction, key: &[u8]) -> Result<bool> {
         self.get_into(transaction, key, &mut Vec::new())

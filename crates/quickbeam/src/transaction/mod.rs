@@ -19,6 +19,7 @@ mod cursor;
 mod database;
 mod read;
 mod rollback;
+mod scan;
 mod validate;
 mod write;
 
@@ -36,6 +37,7 @@ use crate::versions::{Deferred, Timestamp, Writer, WriterId};
 pub use catalog::{check_name, decode_catalog_record, encode_catalog_record};
 pub use cursor::Cursor;
 pub use database::Database;
+pub use scan::{Batch, Scan};
 use validate::ReadSet;
 pub use write::{check_limits, fits_inline, purge_leaf};
 
@@ -94,6 +96,8 @@ struct State {
     created: Vec<Tree>,
     /// The catalog was changed here.
     changed_catalog: bool,
+    /// Several calls are one statement: they read one snapshot, even under read committed.
+    in_statement: bool,
     /// Tree and leaf of the newest purge to be done after commit.
     last_purge: (u32, u64),
     finished: bool,
@@ -141,6 +145,7 @@ impl Transaction {
             used: Vec::new(),
             created: Vec::new(),
             changed_catalog: false,
+            in_statement: false,
             last_purge: (0, 0),
             finished: false,
         };
@@ -215,6 +220,20 @@ impl Transaction {
         Ok(())
     }
 
+    /// Forgets a savepoint that is not needed any more, and those made after it; what was changed since stays changed.
+    pub fn release(&self, savepoint: Savepoint) {
+        let state = &mut *self.state.borrow_mut();
+        if let Some(at) = state.savepoints.iter().rposition(|&id| id == savepoint.id) {
+            state.savepoints.truncate(at);
+        }
+    }
+
+    /// The isolation of this transaction.
+    #[must_use]
+    pub fn isolation(&self) -> Isolation {
+        self.isolation
+    }
+
     /// An error when the transaction is between two states.
     fn check_whole(state: &State) -> Result<()> {
         if state.torn {
@@ -243,11 +262,33 @@ impl Transaction {
         self.isolation == Isolation::ReadCommitted && !self.read_only
     }
 
+    /// From here to [`end_statement`](Self::end_statement) all calls together are one: under read committed they read one
+    /// snapshot, that of now. Under the other isolations nothing changes.
+    #[inline]
+    pub fn begin_statement(&self) {
+        if self.is_read_committed() {
+            self.state.borrow_mut().in_statement = false;
+            self.begin_call();
+            self.state.borrow_mut().in_statement = true;
+        }
+    }
+
+    /// Each call is for itself again.
+    #[inline]
+    pub fn end_statement(&self) {
+        if self.is_read_committed() {
+            self.state.borrow_mut().in_statement = false;
+        }
+    }
+
     /// Moves a read committed transaction's snapshot up, at the start of each call (TXN-1), before names are resolved.
     #[inline]
     pub(crate) fn begin_call(&self) {
         if self.is_read_committed() {
             let state = &mut *self.state.borrow_mut();
+            if state.in_statement {
+                return;
+            }
             let registry = &self.inner().registry;
             state.snapshot = registry.snapshots.refresh(self.slot, &registry.newest_commit);
             let version = self.inner().catalog_version_for(state.snapshot);

@@ -104,6 +104,19 @@ impl Transaction {
         position: usize,
         value: &mut Vec<u8>,
     ) -> Sight {
+        self.see_start(state, page, position, usize::MAX, value)
+    }
+
+    /// As [`see`](Self::see), but of a value no more than `limit` bytes are needed.
+    #[inline]
+    pub(super) fn see_start(
+        &self,
+        state: &mut State,
+        page: Page<'_>,
+        position: usize,
+        limit: usize,
+        value: &mut Vec<u8>,
+    ) -> Sight {
         let registry = &self.inner().registry;
         let record = page.record(position);
         let resolved = if registry.is_plain(record.version) {
@@ -115,7 +128,10 @@ impl Transaction {
         };
         let flags = match resolved {
             Resolved::InPage => {
-                page.append_to(record.value_offset, record.value_length, value);
+                // A pointer to pages of its own is needed whole.
+                let long = record.flags & OVERFLOW != 0;
+                let wanted = if long { usize::MAX } else { limit };
+                page.append_to(record.value_offset, record.value_length.min(wanted), value);
                 record.flags
             }
             Resolved::Older { flags } => flags,

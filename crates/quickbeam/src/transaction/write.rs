@@ -23,13 +23,15 @@ pub enum Change<'a> {
     PutIfAbsent(&'a [u8]),
     /// Remove, if there is a record.
     Delete,
+    /// Nothing, if there is a record, but that it is now this transaction's to change.
+    Claim,
 }
 
 impl<'a> Change<'a> {
     fn value(self) -> Option<&'a [u8]> {
         match self {
             Change::Put(value) | Change::PutIfAbsent(value) => Some(value),
-            Change::Delete => None,
+            Change::Delete | Change::Claim => None,
         }
     }
 }
@@ -114,9 +116,10 @@ impl Transaction {
             value => self.apply(state, writer, tree, key, change, value.unwrap_or_default(), 0)?,
         };
         if changed && inner.log.is_some() {
-            match value {
-                Some(value) => encode_put(&mut state.redo, tree.id, key, value),
-                None => encode_delete(&mut state.redo, tree.id, key),
+            match (change, value) {
+                (Change::Claim, _) => {}
+                (_, Some(value)) => encode_put(&mut state.redo, tree.id, key, value),
+                (_, None) => encode_delete(&mut state.redo, tree.id, key),
             }
         }
         Ok(changed)
@@ -157,7 +160,7 @@ impl Transaction {
             let wanted = match change {
                 Change::Put(_) => true,
                 Change::PutIfAbsent(_) => !exists,
-                Change::Delete => exists,
+                Change::Delete | Change::Claim => exists,
             };
             if !wanted {
                 if self.tracks_reads() {
@@ -165,7 +168,15 @@ impl Transaction {
                 }
                 return Ok(false);
             }
-            let new = (change != Change::Delete).then_some((stored, flags));
+            let mut kept = Vec::new();
+            let new = match (change, record) {
+                (Change::Delete, _) => None,
+                (Change::Claim, Some(record)) => {
+                    latched.page().append_to(record.value_offset, record.value_length, &mut kept);
+                    Some((&kept[..], record.flags))
+                }
+                _ => Some((stored, flags)),
+            };
             if self.store(state, writer, tree, key, &latched, &pass, found, new)? {
                 return Ok(true);
             }
@@ -230,7 +241,7 @@ impl Transaction {
             }
         }
         let record = found.ok().map(|position| page.record(position));
-        let version = self.remember(state, writer, tree, key, page, record);
+        let version = self.remember(state, writer, tree, key, page, record, new);
         match (found, new) {
             (Ok(position), Some((value, flags))) => {
                 page.replace_record(position, version, flags, value);
@@ -250,6 +261,7 @@ impl Transaction {
 
     /// Keeps what the record was; the version word for what it becomes.
     #[inline]
+    #[allow(clippy::too_many_arguments)]
     fn remember(
         &self,
         state: &State,
@@ -258,6 +270,7 @@ impl Transaction {
         key: &[u8],
         page: Page<'_>,
         record: Option<RecordRef>,
+        new: Option<(&[u8], u8)>,
     ) -> u64 {
         let registry = &self.inner().registry;
         let before = match record {
@@ -267,12 +280,12 @@ impl Transaction {
                 if writer_of(record.version) == writer.id()
                     && entry_of(record.version) >= state.newest_savepoint
                 {
-                    self.defer_chain(writer, page, record);
+                    self.defer_chain(writer, page, record, new);
                     return record.version;
                 }
                 let plain = registry.is_plain(record.version);
                 let version = if plain { 0 } else { record.version };
-                self.defer_chain(writer, page, record);
+                self.defer_chain(writer, page, record, new);
                 Before { present: true, flags: record.flags, version }
             }
         };
@@ -289,13 +302,22 @@ impl Transaction {
         }
     }
 
-    /// The chain that a replaced record points to is freed once nobody can see it.
-    fn defer_chain(&self, writer: &Writer, page: Page<'_>, record: RecordRef) {
+    /// The chain that a replaced record points to is freed once nobody can see it, unless the new record points to it too.
+    fn defer_chain(
+        &self,
+        writer: &Writer,
+        page: Page<'_>,
+        record: RecordRef,
+        new: Option<(&[u8], u8)>,
+    ) {
         if record.flags & OVERFLOW == 0 || record.is_tombstone() {
             return;
         }
         let mut pointer = Vec::new();
         page.append_to(record.value_offset, record.value_length, &mut pointer);
+        if new.is_some_and(|(bytes, flags)| flags & OVERFLOW != 0 && bytes == &pointer[..]) {
+            return;
+        }
         if let Some((first, _)) = decode_pointer(&pointer) {
             writer.deferred.lock().push(Deferred::FreeChain(first));
         }

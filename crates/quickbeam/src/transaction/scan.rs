@@ -1,0 +1,359 @@
+//! Scans: the records of a range, a leaf at a time.
+//!
+//! Above: whoever reads many records and wants no call, no latch word and no copy of a key for each. Below: the same
+//! leaves and versions as a [`Cursor`](super::Cursor). A [`Scan`] borrows nothing: between two calls it is a range of
+//! keys that is still to be read, so it may live as long as it likes beside the transaction.
+//!
+//! - SCAN-1: a batch holds what the transaction sees of one leaf, in the scan's direction; it counts only once the leaf was
+//!   validated, as every optimistic read does (PAGE-2).
+//! - SCAN-2: what is left to read begins exactly where the batch ended, whatever happens to the leaves in between.
+
+use std::ops::Bound;
+
+use super::read::Sight;
+use super::{Database, State, Transaction};
+use crate::access::btree::Tree;
+use crate::error::Result;
+use crate::page::{OVERFLOW, Page};
+
+/// The keys of a range that are still to be read, and how they are to be delivered.
+#[derive(Clone, Debug)]
+pub struct Scan {
+    low: Bound<Vec<u8>>,
+    high: Bound<Vec<u8>>,
+    backward: bool,
+    keys: bool,
+    value_limit: usize,
+    record_limit: usize,
+    finished: bool,
+}
+
+impl Scan {
+    /// All records from `low` to `high`, in ascending order.
+    #[must_use]
+    pub fn new(low: Bound<&[u8]>, high: Bound<&[u8]>) -> Scan {
+        Scan {
+            low: low.map(<[u8]>::to_vec),
+            high: high.map(<[u8]>::to_vec),
+            backward: false,
+            keys: true,
+            value_limit: usize::MAX,
+            record_limit: usize::MAX,
+            finished: false,
+        }
+    }
+
+    /// In descending order.
+    #[must_use]
+    pub fn backward(mut self) -> Scan {
+        self.backward = true;
+        self
+    }
+
+    /// Without the records' keys.
+    #[must_use]
+    pub fn without_keys(mut self) -> Scan {
+        self.keys = false;
+        self
+    }
+
+    /// Only the first `bytes` of each value, at least: a value may come whole.
+    #[must_use]
+    pub fn value_limit(mut self, bytes: usize) -> Scan {
+        self.value_limit = bytes;
+        self
+    }
+
+    /// At most that many records in a batch.
+    #[must_use]
+    pub fn record_limit(mut self, records: usize) -> Scan {
+        self.record_limit = records.max(1);
+        self
+    }
+
+    /// Begins again with another range; memory and settings are kept.
+    pub fn restart(&mut self, low: Bound<&[u8]>, high: Bound<&[u8]>) {
+        assign(&mut self.low, low);
+        assign(&mut self.high, high);
+        self.finished = false;
+    }
+}
+
+/// Makes `to` the bound `from`, in the memory it has.
+fn assign(to: &mut Bound<Vec<u8>>, from: Bound<&[u8]>) {
+    let mut bytes = match std::mem::replace(to, Bound::Unbounded) {
+        Bound::Included(bytes) | Bound::Excluded(bytes) => bytes,
+        Bound::Unbounded => Vec::new(),
+    };
+    bytes.clear();
+    *to = from.map(|from| {
+        bytes.extend_from_slice(from);
+        bytes
+    });
+}
+
+/// Where a record lies in a batch.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    key: u32,
+    value: u32,
+    end: u32,
+}
+
+/// Records read by one step of a scan. Keep it: its memory is used again.
+#[derive(Clone, Debug, Default)]
+pub struct Batch {
+    bytes: Vec<u8>,
+    places: Vec<Place>,
+}
+
+impl Batch {
+    /// Number of records.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    /// The key of a record; empty when the scan is one without keys.
+    #[must_use]
+    #[inline]
+    pub fn key(&self, record: usize) -> &[u8] {
+        let place = self.places.get(record);
+        place.map_or(&[], |at| &self.bytes[at.key as usize..at.value as usize])
+    }
+
+    /// The value of a record.
+    #[must_use]
+    #[inline]
+    pub fn value(&self, record: usize) -> &[u8] {
+        let place = self.places.get(record);
+        place.map_or(&[], |at| &self.bytes[at.value as usize..at.end as usize])
+    }
+
+    /// Removes every record.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.places.clear();
+    }
+}
+
+/// What a step found in one leaf.
+struct Step {
+    /// The scan ends within this leaf.
+    finished: bool,
+    /// The batch has as many records as it may have, and this one was the last.
+    stopped_at: Option<usize>,
+    /// Records whose value lies on pages of its own.
+    long: Vec<usize>,
+}
+
+impl Database {
+    /// Reads on: the batch is replaced by the next records of the scan's range. False when there were no more.
+    pub fn scan(
+        &self,
+        transaction: &Transaction,
+        scan: &mut Scan,
+        batch: &mut Batch,
+    ) -> Result<bool> {
+        let tree = self.tree(transaction, false)?;
+        loop {
+            batch.clear();
+            if scan.finished {
+                return Ok(false);
+            }
+            if scan.backward {
+                transaction.scan_back(tree, scan, batch)?;
+            } else {
+                transaction.scan_on(tree, scan, batch)?;
+            }
+            if !batch.is_empty() {
+                return Ok(true);
+            }
+        }
+    }
+}
+
+impl Transaction {
+    /// The next leaf of an ascending scan.
+    fn scan_on(&self, tree: Tree, scan: &mut Scan, batch: &mut Batch) -> Result<()> {
+        let state = &mut *self.state.borrow_mut();
+        let pool = &self.inner().pool;
+        loop {
+            let low: &[u8] = match &scan.low {
+                Bound::Included(key) | Bound::Excluded(key) => key,
+                Bound::Unbounded => &[],
+            };
+            let guard = tree.leaf(pool, low)?;
+            let page = guard.page;
+            let first = match (page.search(low), &scan.low) {
+                (Ok(at), Bound::Excluded(_)) => at + 1,
+                (Ok(at) | Err(at), _) => at,
+            };
+            let end = match &scan.high {
+                Bound::Included(key) if page.covers(key) => {
+                    page.search(key).map_or_else(|at| at, |at| at + 1)
+                }
+                Bound::Excluded(key) if page.covers(key) => {
+                    page.search(key).unwrap_or_else(|at| at)
+                }
+                Bound::Included(key) | Bound::Excluded(key) if is_below(page, key) => 0,
+                _ => usize::MAX,
+            };
+            let positions = first..end.min(page.count());
+            let fence = page.upper_fence_bytes();
+            let bounded = end != usize::MAX || fence.is_none();
+            let Some(step) = self.collect(state, page, positions, bounded, scan, batch) else {
+                continue;
+            };
+            let last = step.stopped_at.map(|position| page.key(position));
+            if !guard.validate() {
+                continue;
+            }
+            if self.tracks_reads() {
+                let high = match (&last, &scan.high) {
+                    (Some(key), _) => Some(&key[..]),
+                    (None, Bound::Included(key) | Bound::Excluded(key)) if step.finished => {
+                        Some(&key[..])
+                    }
+                    _ => fence.as_deref(),
+                };
+                state.reads.range(tree, low, high, guard.id, guard.version());
+            }
+            scan.finished = step.finished && last.is_none();
+            match (last, fence) {
+                (Some(key), _) => scan.low = Bound::Excluded(key),
+                (None, Some(fence)) => scan.low = Bound::Included(fence),
+                (None, None) => {}
+            }
+            return self.fetch_all_long(batch, &step.long);
+        }
+    }
+
+    /// The next leaf of a descending scan.
+    fn scan_back(&self, tree: Tree, scan: &mut Scan, batch: &mut Batch) -> Result<()> {
+        let state = &mut *self.state.borrow_mut();
+        let pool = &self.inner().pool;
+        loop {
+            let guard = match &scan.high {
+                Bound::Included(key) => tree.leaf(pool, key)?,
+                Bound::Excluded(key) => tree.leaf_before(pool, Some(key))?,
+                Bound::Unbounded => tree.leaf_before(pool, None)?,
+            };
+            let page = guard.page;
+            let end = match &scan.high {
+                Bound::Included(key) | Bound::Excluded(key) if !page.covers(key) => page.count(),
+                Bound::Included(key) => page.search(key).map_or_else(|at| at, |at| at + 1),
+                Bound::Excluded(key) => page.search(key).unwrap_or_else(|at| at),
+                Bound::Unbounded => page.count(),
+            };
+            let fence = page.lower_fence_bytes();
+            let (first, bounded) = match &scan.low {
+                Bound::Included(key) | Bound::Excluded(key) if key[..] < fence[..] => {
+                    (0, fence.is_empty())
+                }
+                // The range is empty: it begins beyond the leaf in which it ends.
+                Bound::Included(key) | Bound::Excluded(key) if !page.covers(key) => (end, true),
+                Bound::Included(key) => (page.search(key).unwrap_or_else(|at| at), true),
+                Bound::Excluded(key) => (page.search(key).map_or_else(|at| at, |at| at + 1), true),
+                Bound::Unbounded => (0, fence.is_empty()),
+            };
+            let positions = (first..end.min(page.count())).rev();
+            let Some(step) = self.collect(state, page, positions, bounded, scan, batch) else {
+                continue;
+            };
+            let last = step.stopped_at.map(|position| page.key(position));
+            if !guard.validate() {
+                continue;
+            }
+            if self.tracks_reads() {
+                let low: &[u8] = match (&last, &scan.low) {
+                    (Some(key), _) => key,
+                    (None, Bound::Included(key) | Bound::Excluded(key)) if step.finished => key,
+                    _ => &fence,
+                };
+                let high = match &scan.high {
+                    Bound::Included(key) | Bound::Excluded(key) => Some(&key[..]),
+                    Bound::Unbounded => None,
+                };
+                state.reads.range(tree, low, high, guard.id, guard.version());
+            }
+            scan.finished = step.finished && last.is_none();
+            match last {
+                Some(key) => scan.high = Bound::Excluded(key),
+                None if !scan.finished => scan.high = Bound::Excluded(fence),
+                None => {}
+            }
+            return self.fetch_all_long(batch, &step.long);
+        }
+    }
+
+    /// Copies what is to be seen at those positions into the batch; `None` when the leaf has to be looked at again.
+    fn collect(
+        &self,
+        state: &mut State,
+        page: Page<'_>,
+        positions: impl Iterator<Item = usize>,
+        bounded: bool,
+        scan: &Scan,
+        batch: &mut Batch,
+    ) -> Option<Step> {
+        batch.clear();
+        let mut step = Step { finished: bounded, stopped_at: None, long: Vec::new() };
+        for position in positions {
+            let key = batch.bytes.len();
+            if scan.keys {
+                page.append_key(position, &mut batch.bytes);
+            }
+            let value = batch.bytes.len();
+            match self.see_start(state, page, position, scan.value_limit, &mut batch.bytes) {
+                Sight::Again => return None,
+                Sight::Nothing => batch.bytes.truncate(key),
+                Sight::Record(flags) => {
+                    if flags & OVERFLOW != 0 {
+                        step.long.push(batch.places.len());
+                    }
+                    let end = batch.bytes.len();
+                    batch.places.push(Place {
+                        key: key as u32,
+                        value: value as u32,
+                        end: end as u32,
+                    });
+                    if batch.places.len() >= scan.record_limit {
+                        step.stopped_at = Some(position);
+                        break;
+                    }
+                }
+            }
+        }
+        Some(step)
+    }
+
+    /// Replaces pointers to pages of long values by the values.
+    fn fetch_all_long(&self, batch: &mut Batch, long: &[usize]) -> Result<()> {
+        for &record in long {
+            let mut value = batch.value(record).to_vec();
+            self.fetch_long(&mut value)?;
+            let key = batch.key(record).to_vec();
+            let start = batch.bytes.len();
+            batch.bytes.extend_from_slice(&key);
+            let middle = batch.bytes.len();
+            batch.bytes.extend_from_slice(&value);
+            let end = batch.bytes.len();
+            if let Some(place) = batch.places.get_mut(record) {
+                *place = Place { key: start as u32, value: middle as u32, end: end as u32 };
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether every key of the leaf is greater than `key`.
+fn is_below(page: Page<'_>, key: &[u8]) -> bool {
+    key < &page.lower_fence_bytes()[..]
+}

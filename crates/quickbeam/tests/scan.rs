@@ -1,0 +1,219 @@
+//! Scans by leaf: the same records as a map holds, in both directions, whatever happens between two batches.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use proptest::prelude::*;
+use quickbeam::{
+    Batch, Database, Environment, Isolation, Options, Scan, Transaction, TransactionOptions,
+};
+
+type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+
+fn environment() -> Environment {
+    let options = Options {
+        durability: quickbeam::Durability::InMemory,
+        page_size: 4096,
+        ..Options::default()
+    };
+    Environment::memory(options).unwrap()
+}
+
+fn read_all(
+    database: &Database,
+    transaction: &Transaction,
+    scan: &mut Scan,
+) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let mut batch = Batch::default();
+    let mut found = Vec::new();
+    while database.scan(transaction, scan, &mut batch).unwrap() {
+        assert!(!batch.is_empty());
+        found.extend((0..batch.len()).map(|i| (batch.key(i).to_vec(), batch.value(i).to_vec())));
+    }
+    assert!(
+        !database.scan(transaction, scan, &mut batch).unwrap(),
+        "a finished scan stays finished"
+    );
+    found
+}
+
+fn bound() -> impl Strategy<Value = Bound<Vec<u8>>> {
+    let key = prop_oneof![
+        (0u32..1200).prop_map(|n| format!("{n:04}").into_bytes()),
+        prop::collection::vec(any::<u8>(), 0..3),
+    ];
+    prop_oneof![
+        Just(Bound::Unbounded),
+        key.clone().prop_map(Bound::Included),
+        key.prop_map(Bound::Excluded),
+    ]
+}
+
+fn as_slice(bound: &Bound<Vec<u8>>) -> Bound<&[u8]> {
+    bound.as_ref().map(|bytes| &bytes[..])
+}
+
+fn in_range(key: &[u8], low: &Bound<Vec<u8>>, high: &Bound<Vec<u8>>) -> bool {
+    let above = match low {
+        Bound::Included(low) => key >= &low[..],
+        Bound::Excluded(low) => key > &low[..],
+        Bound::Unbounded => true,
+    };
+    above
+        && match high {
+            Bound::Included(high) => key <= &high[..],
+            Bound::Excluded(high) => key < &high[..],
+            Bound::Unbounded => true,
+        }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn a_scan_delivers_what_a_map_holds(
+        count in 0u32..900, gone in prop::collection::vec(0u32..900, 0..60), long in prop::collection::vec(0u32..900, 0..6),
+        ranges in prop::collection::vec((bound(), bound(), any::<bool>(), prop_oneof![Just(usize::MAX), 1usize..50]), 1..12),
+        serializable in any::<bool>(),
+    ) {
+        let environment = environment();
+        let database = environment.create_database("d").unwrap();
+        let mut model = Model::new();
+        let transaction = environment.begin().unwrap();
+        for n in 0..count {
+            let key = format!("{n:04}").into_bytes();
+            let value = vec![n as u8; if long.contains(&n) { 9000 } else { 20 + (n % 50) as usize }];
+            database.put(&transaction, &key, &value).unwrap();
+            model.insert(key, value);
+        }
+        transaction.commit().unwrap();
+        // Some records are gone, or are changed in the transaction that scans.
+        let isolation = Some(if serializable { Isolation::Serializable } else { Isolation::ReadCommitted });
+        let transaction = environment.begin_with(TransactionOptions { isolation, ..Default::default() }).unwrap();
+        for n in &gone {
+            let key = format!("{n:04}").into_bytes();
+            if n % 2 == 0 {
+                database.delete(&transaction, &key).unwrap();
+                model.remove(&key);
+            } else {
+                database.put(&transaction, &key, b"changed").unwrap();
+                model.insert(key, b"changed".to_vec());
+            }
+        }
+        for (low, high, backward, limit) in &ranges {
+            let mut expected: Vec<_> = model.iter().filter(|(key, _)| in_range(key, low, high))
+                .map(|(key, value)| (key.clone(), value.clone())).collect();
+            let mut scan = Scan::new(as_slice(low), as_slice(high)).record_limit(*limit);
+            if *backward {
+                scan = scan.backward();
+                expected.reverse();
+            }
+            prop_assert_eq!(read_all(&database, &transaction, &mut scan), expected);
+        }
+        transaction.commit().unwrap();
+    }
+}
+
+#[test]
+fn a_value_limit_shortens_values_and_leaves_long_ones_whole() {
+    let environment = environment();
+    let database = environment.create_database("d").unwrap();
+    let transaction = environment.begin().unwrap();
+    database.put(&transaction, b"a", &[1; 100]).unwrap();
+    database.put(&transaction, b"b", &[2; 20_000]).unwrap();
+    let mut scan = Scan::new(Bound::Unbounded, Bound::Unbounded).value_limit(10).without_keys();
+    let mut batch = Batch::default();
+    assert!(database.scan(&transaction, &mut scan, &mut batch).unwrap());
+    assert_eq!((batch.value(0), batch.value(1)), (&[1u8; 10][..], &[2u8; 20_000][..]));
+    assert!(batch.key(0).is_empty());
+}
+
+#[test]
+fn a_scan_that_another_transaction_contradicts_makes_the_commit_fail() {
+    let environment = environment();
+    let database = environment.create_database("d").unwrap();
+    environment.transact(|t| database.put(t, b"k3", b"x")).unwrap();
+    for (key, fails) in [(&b"k2"[..], true), (b"k9", false)] {
+        let transaction = environment.begin().unwrap();
+        let mut scan = Scan::new(Bound::Included(b"k1"), Bound::Excluded(b"k5"));
+        read_all(&database, &transaction, &mut scan);
+        database.put(&transaction, b"mine", key).unwrap();
+        environment.transact(|t| database.put(t, key, b"y")).unwrap();
+        assert_eq!(transaction.commit().is_err(), fails);
+    }
+}
+
+#[test]
+fn a_statement_reads_one_snapshot_under_read_committed() {
+    let environment = environment();
+    let database = environment.create_database("d").unwrap();
+    environment.transact(|t| database.put(t, b"k", b"old")).unwrap();
+    let options =
+        TransactionOptions { isolation: Some(Isolation::ReadCommitted), ..Default::default() };
+    let transaction = environment.begin_with(options).unwrap();
+    transaction.begin_statement();
+    assert_eq!(database.get(&transaction, b"k").unwrap().unwrap(), b"old");
+    environment.transact(|t| database.put(t, b"k", b"new")).unwrap();
+    assert_eq!(database.get(&transaction, b"k").unwrap().unwrap(), b"old");
+    let mut value = Vec::new();
+    assert!(database.get_for_update(&transaction, b"k", &mut value).unwrap());
+    assert_eq!(value, b"new", "who is about to change a record is shown its newest version");
+    transaction.end_statement();
+    assert_eq!(database.get(&transaction, b"k").unwrap().unwrap(), b"new");
+}
+
+#[test]
+fn a_claimed_record_is_kept_from_others_and_comes_back_unchanged() {
+    let environment = environment();
+    let database = environment.create_database("d").unwrap();
+    let long = vec![7u8; 30_000];
+    environment
+        .transact(|t| database.put(t, b"long", &long).and_then(|()| database.put(t, b"k", b"v")))
+        .unwrap();
+    for commit in [true, false, true] {
+        let transaction = environment.begin().unwrap();
+        let mut value = Vec::new();
+        assert!(database.get_for_update(&transaction, b"long", &mut value).unwrap());
+        assert_eq!(value, long);
+        assert!(database.get_for_update(&transaction, b"k", &mut value).unwrap());
+        assert!(!database.get_for_update(&transaction, b"none", &mut value).unwrap());
+        let timeout = Some(std::time::Duration::from_millis(20));
+        let other = environment
+            .begin_with(TransactionOptions { lock_timeout: timeout, ..Default::default() })
+            .unwrap();
+        assert!(matches!(
+            database.put(&other, b"k", b"w"),
+            Err(quickbeam::Error::LockTimeout { .. })
+        ));
+        other.abort().unwrap();
+        if commit {
+            transaction.commit().unwrap();
+        } else {
+            transaction.abort().unwrap();
+        }
+        let reader = environment.begin_read().unwrap();
+        assert_eq!(database.get(&reader, b"long").unwrap().unwrap(), long);
+    }
+    let transaction = environment.begin().unwrap();
+    database.get_for_update(&transaction, b"long", &mut Vec::new()).unwrap();
+    database.put(&transaction, b"long", b"short").unwrap();
+    transaction.commit().unwrap();
+    environment.checkpoint().unwrap();
+    assert!(environment.verify().is_ok());
+}
+
+#[test]
+fn a_released_savepoint_cannot_be_rolled_back_to() {
+    let environment = environment();
+    let database = environment.create_database("d").unwrap();
+    let transaction = environment.begin().unwrap();
+    let outer = transaction.savepoint().unwrap();
+    database.put(&transaction, b"a", b"1").unwrap();
+    let inner = transaction.savepoint().unwrap();
+    database.put(&transaction, b"a", b"2").unwrap();
+    transaction.release(inner);
+    assert!(transaction.rollback_to(inner).is_err());
+    assert_eq!(database.get(&transaction, b"a").unwrap().unwrap(), b"2");
+    transaction.rollback_to(outer).unwrap();
+    assert!(database.get(&transaction, b"a").unwrap().is_none());
+}
