@@ -153,7 +153,7 @@ impl Page<'_> {
     pub fn has_prefix_of(self, key: &[u8]) -> bool {
         let prefix = self.prefix_length();
         match key.get(..prefix) {
-            Some(start) => self.compare(self.lower_fence().0, prefix, start) == Ordering::Equal,
+            Some(start) => self.holds(self.lower_fence().0, start),
             None => false,
         }
     }

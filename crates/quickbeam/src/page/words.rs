@@ -60,21 +60,38 @@ impl<'a> Page<'a> {
         }
     }
 
+    /// The words from the one that holds `offset` on; none past the end (PAGE-1).
+    #[inline]
+    fn words_from(self, offset: usize) -> &'a [AtomicU64] {
+        self.words.get(offset >> 3..).unwrap_or_default()
+    }
+
     /// Appends `length` bytes from `offset` to `out`.
     #[inline]
     pub fn append_to(self, offset: usize, length: usize, out: &mut Vec<u8>) {
         let length = length.min(self.size());
         let start = out.len();
         out.resize(start + length, 0);
-        let mut at = offset;
-        let mut chunks = out[start..].chunks_exact_mut(8);
-        for chunk in &mut chunks {
-            chunk.copy_from_slice(&self.load8(at).to_le_bytes());
-            at += 8;
+        let (chunks, rest) = out[start..].as_chunks_mut::<8>();
+        let words = self.words_from(offset);
+        let shift = (offset & 7) * 8;
+        // Slices side by side: one bound to look at for a word, not one for each access.
+        if shift == 0 {
+            for (chunk, word) in chunks.iter_mut().zip(words) {
+                *chunk = word.load(Relaxed).to_le_bytes();
+            }
+        } else if let Some((first, others)) = words.split_first() {
+            let mut low = first.load(Relaxed);
+            for (chunk, word) in chunks.iter_mut().zip(others) {
+                let high = word.load(Relaxed);
+                *chunk = (low >> shift | high << (64 - shift)).to_le_bytes();
+                low = high;
+            }
         }
-        let rest = chunks.into_remainder();
-        let last = self.load8(at).to_le_bytes();
-        rest.copy_from_slice(&last[..rest.len()]);
+        if !rest.is_empty() {
+            let last = self.load8(offset + length / 8 * 8).to_le_bytes();
+            rest.copy_from_slice(&last[..rest.len()]);
+        }
     }
 
     /// Writes `bytes` at `offset`.
@@ -118,24 +135,53 @@ impl<'a> Page<'a> {
     #[inline]
     pub fn compare(self, offset: usize, length: usize, key: &[u8]) -> Ordering {
         let common = length.min(key.len());
-        let mut at = 0;
-        while at + 8 <= common {
-            let ours = self.load8(offset + at).swap_bytes();
-            let theirs = big_endian(&key[at..at + 8]);
-            if ours != theirs {
-                return ours.cmp(&theirs);
+        let (chunks, rest) = key[..common].as_chunks::<8>();
+        let words = self.words_from(offset);
+        let shift = (offset & 7) * 8;
+        if shift == 0 {
+            for (chunk, word) in chunks.iter().zip(words) {
+                let (ours, theirs) = (word.load(Relaxed), u64::from_le_bytes(*chunk));
+                if ours != theirs {
+                    return ours.swap_bytes().cmp(&theirs.swap_bytes());
+                }
             }
-            at += 8;
+        } else if let Some((first, others)) = words.split_first() {
+            let mut low = first.load(Relaxed);
+            for (chunk, word) in chunks.iter().zip(others) {
+                let high = word.load(Relaxed);
+                let (ours, theirs) =
+                    (low >> shift | high << (64 - shift), u64::from_le_bytes(*chunk));
+                if ours != theirs {
+                    return ours.swap_bytes().cmp(&theirs.swap_bytes());
+                }
+                low = high;
+            }
         }
-        if at < common {
-            let drop = 64 - (common - at) * 8;
-            let ours = self.load8(offset + at).swap_bytes() >> drop;
-            let theirs = big_endian(&key[at..common]) >> drop;
+        if !rest.is_empty() {
+            let drop = 64 - rest.len() * 8;
+            let ours = self.load8(offset + common - rest.len()).swap_bytes() >> drop;
+            let theirs = big_endian(rest) >> drop;
             if ours != theirs {
                 return ours.cmp(&theirs);
             }
         }
         length.cmp(&key.len())
+    }
+
+    /// Whether the bytes at `offset`, a multiple of eight, are those of `bytes`.
+    #[inline]
+    pub fn holds(self, offset: usize, bytes: &[u8]) -> bool {
+        let (chunks, rest) = bytes.as_chunks::<8>();
+        let words = self.words_from(offset);
+        let mut differing = 0;
+        for (chunk, word) in chunks.iter().zip(words) {
+            differing |= word.load(Relaxed) ^ u64::from_le_bytes(*chunk);
+        }
+        if !rest.is_empty() {
+            let last = self.word((offset >> 3) + chunks.len()).swap_bytes();
+            differing |= (last ^ big_endian(rest)) >> (64 - rest.len() * 8);
+        }
+        differing == 0
     }
 
     /// Copies every word of `source`, a page of the same size.
@@ -166,14 +212,20 @@ impl<'a> Page<'a> {
 /// The first eight bytes of `bytes` as a big-endian number, zeros where there are fewer.
 #[inline]
 pub fn big_endian(bytes: &[u8]) -> u64 {
-    match bytes.first_chunk::<8>() {
-        Some(chunk) => u64::from_be_bytes(*chunk),
-        None => {
-            let mut chunk = [0; 8];
-            chunk[..bytes.len()].copy_from_slice(bytes);
-            u64::from_be_bytes(chunk)
-        }
+    if let Some(chunk) = bytes.first_chunk::<8>() {
+        return u64::from_be_bytes(*chunk);
     }
+    // Fewer bytes: the first and the last few of them, which may overlap, without a call to copy.
+    let short = (8 - bytes.len()) * 8;
+    if let (Some(first), Some(last)) = (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
+        let (first, last) = (u32::from_be_bytes(*first), u32::from_be_bytes(*last));
+        return u64::from(first) << 32 | u64::from(last) << short;
+    }
+    if let (Some(first), Some(last)) = (bytes.first_chunk::<2>(), bytes.last_chunk::<2>()) {
+        let (first, last) = (u16::from_be_bytes(*first), u16::from_be_bytes(*last));
+        return u64::from(first) << 48 | u64::from(last) << short;
+    }
+    bytes.first().map_or(0, |&byte| u64::from(byte) << 56)
 }
 
 /// Memory for a page that belongs to nobody else: work space for splits, images and tests.
@@ -196,6 +248,17 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    #[test]
+    fn short_keys_are_numbers_with_zeros_behind() {
+        for length in 0..=9u8 {
+            let bytes: Vec<u8> = (1..=length).collect();
+            let mut padded = bytes.clone();
+            padded.resize(9, 0);
+            let expected = u64::from_be_bytes(*padded.first_chunk().unwrap());
+            assert_eq!(big_endian(&bytes), expected, "{length} bytes");
+        }
+    }
+
     proptest! {
         #[test]
         fn bytes_behave_as_a_byte_array(
@@ -213,6 +276,13 @@ mod tests {
             page.append_to(at, length, &mut out);
             prop_assert_eq!(&out[1..], &model[at..at + length]);
             prop_assert_eq!(page.compare(at, length, &probe), model[at..at + length].cmp(&probe[..]));
+            let (aligned, bytes) = (at / 8 * 8, &model[at / 8 * 8..at / 8 * 8 + length]);
+            prop_assert!(page.holds(aligned, bytes));
+            if length > 0 {
+                let mut other = bytes.to_vec();
+                other[at % length] ^= 1;
+                prop_assert!(!page.holds(aligned, &other));
+            }
             prop_assert_eq!(page.load2(at), usize::from(u16::from_le_bytes([model[at], model[at + 1]])));
         }
     }

@@ -202,19 +202,41 @@ impl Pool {
     /// A page to read without a latch; loads it when it is not in memory.
     #[inline]
     pub fn read(&self, page: PageId) -> Result<ReadGuard<'_>> {
+        match self.read_resident(page) {
+            Some(guard) => Ok(guard),
+            None => self.read_when_free(page),
+        }
+    }
+
+    /// A page to read without a latch, if it is in memory and nobody holds its latch.
+    #[inline(always)]
+    pub fn read_resident(&self, page: PageId) -> Option<ReadGuard<'_>> {
+        let entry = self.table.get(page)?;
+        let version = entry.version()?;
+        let frame = entry.frame.load(Ordering::Relaxed);
+        if frame == NO_FRAME {
+            return None;
+        }
+        entry.touch();
+        Some(ReadGuard::new(self, entry, version, self.arena.page(frame), page))
+    }
+
+    /// As [`read`](Self::read), waiting for the latch and loading the page.
+    #[cold]
+    fn read_when_free(&self, page: PageId) -> Result<ReadGuard<'_>> {
         let entry = self.entry(page)?;
         loop {
-            let Some(version) = entry.version() else {
-                self.wait_for_latch(entry);
-                continue;
-            };
-            let frame = entry.frame.load(Ordering::Relaxed);
-            if frame == NO_FRAME {
-                self.load(page, entry, version)?;
-                continue;
+            match entry.version() {
+                None => self.wait_for_latch(entry),
+                Some(version) if entry.frame.load(Ordering::Relaxed) == NO_FRAME => {
+                    self.load(page, entry, version)?;
+                }
+                Some(_) => {
+                    if let Some(guard) = self.read_resident(page) {
+                        return Ok(guard);
+                    }
+                }
             }
-            entry.touch();
-            return Ok(ReadGuard::new(self, entry, version, self.arena.page(frame), page));
         }
     }
 

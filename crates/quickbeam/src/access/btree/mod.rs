@@ -117,7 +117,7 @@ impl Tree {
         finger: &mut Finger,
     ) -> Result<(ReadGuard<'p>, std::result::Result<usize, usize>)> {
         if finger.tree == self.id
-            && let Ok(guard) = pool.read(finger.leaf)
+            && let Some(guard) = pool.read_resident(finger.leaf)
             && let Some(found) = self.near(&guard, key, finger.hint)
         {
             finger.hint = found.unwrap_or_else(|at| at) + 1;
