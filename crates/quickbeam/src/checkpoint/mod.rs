@@ -278,7 +278,13 @@ impl State {
             directory::write_directory(pool, &chunks, &fixed.trees, &fixed.dead_chains, written)?;
         root.directory = pages.first().copied().unwrap_or(Location::NONE);
         if let Some(log) = log {
-            log.flush_to(fixed.log_position)?;
+            if fixed.log_start < fixed.log_position {
+                // Pieces of transactions that are still open: recovery reads them with what comes after the flip.
+                log.flush_to(fixed.log_position)?;
+            } else {
+                // What came before the flip is in the images. Only the segment that recovery begins in must be there.
+                log.write_to(fixed.log_position)?;
+            }
         }
         let synced = if pool.grown.swap(false, Ordering::AcqRel) {
             pool.file.sync_all()

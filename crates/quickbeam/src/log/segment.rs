@@ -120,8 +120,8 @@ pub struct SegmentWriter {
     settings: LogSettings,
     /// The segment being written, once there is one.
     current: Option<(u64, Arc<dyn File>)>,
-    /// Segments written to and left since the last flush.
-    unflushed: Vec<Arc<dyn File>>,
+    /// Segments written to and left since the last flush, with their numbers.
+    unflushed: Vec<(u64, Arc<dyn File>)>,
     write_through: bool,
     /// Staging memory for writes through to the device, aligned as they ask, with the start of the current block.
     staging: Vec<u8>,
@@ -258,9 +258,7 @@ impl SegmentWriter {
             prepare(&*self.world, &self.settings, number, old)?;
         }
         self.prepared(number);
-        if let Some((_, left)) = self.current.take() {
-            self.unflushed.push(left);
-        }
+        self.unflushed.extend(self.current.take());
         let file = self.open_segment(&path)?;
         self.current = Some((number, file.clone()));
         Ok(file)
@@ -326,7 +324,7 @@ impl SegmentWriter {
 
     /// Makes everything written durable.
     pub fn flush(&mut self) -> Result<()> {
-        let flushed = self.unflushed.iter().try_for_each(|file| file.sync_data());
+        let flushed = self.unflushed.iter().try_for_each(|(_, file)| file.sync_data());
         let result = flushed.and_then(|()| match &self.current {
             Some((_, file)) if !self.write_through => file.sync_data(),
             _ => Ok(()),
@@ -361,6 +359,8 @@ impl SegmentWriter {
             }
         }
         self.first = self.first.max(keep);
+        // Nobody will read them: a later flush need not wait for them.
+        self.unflushed.retain(|(number, _)| *number >= keep);
         if spare == 0 {
             self.discard_prepared()?;
         }
