@@ -4,7 +4,7 @@
 //! version, read, and check that it is unchanged (optimistic lock coupling, Leis et al. 2016). Whoever changes a page,
 //! or its place in memory, holds the latch and leaves with a new version.
 
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
+use crate::world::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
 
 use crate::blocks::Location;
 

@@ -3,8 +3,8 @@
 //! Every operation that changes pages holds a [`Pass`] for its time, never while it waits for another transaction or
 //! for the log. Passes are counted on separate cache lines, so that writers on different threads share none.
 
+use crate::world::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use crossbeam_utils::CachePadded;
 

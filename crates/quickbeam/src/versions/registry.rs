@@ -1,9 +1,9 @@
 //! All writers that still matter: the running ones, and the committed ones that some snapshot may not yet include.
 
+use crate::world::atomic::{AtomicU64, Ordering};
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::world::locks::{Mutex, RwLock};
@@ -82,10 +82,15 @@ struct Order {
 
 impl Registry {
     pub fn new(world: &dyn World) -> Registry {
+        Registry::with_snapshots(world, Snapshots::new())
+    }
+
+    /// As [`new`](Self::new), with these slots for snapshots.
+    pub fn with_snapshots(world: &dyn World, snapshots: Snapshots) -> Registry {
         Registry {
             horizon: CachePadded::new(AtomicU64::new(1)),
             newest_commit: CachePadded::new(AtomicU64::new(0)),
-            snapshots: Snapshots::new(),
+            snapshots,
             waits: WaitGraph::default(),
             shards: Default::default(),
             order: Mutex::new(Order { next: 1, queue: VecDeque::new(), spare: Vec::new() }),

@@ -5,13 +5,14 @@
 //! publishes its snapshot and then looks at the retired mark; the retirer publishes the mark and then looks at the
 //! slots. At least one of them sees the other.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use crate::world::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crossbeam_utils::CachePadded;
 
 use super::Timestamp;
 use crate::error::{Error, Result};
+use crate::world::place;
 
 /// Transactions that may be open at once.
 const SLOTS: usize = 4096;
@@ -33,19 +34,18 @@ pub struct Snapshots {
     retired: AtomicU64,
 }
 
-thread_local! {
-    static HINT: std::cell::Cell<usize> = const { std::cell::Cell::new(usize::MAX) };
-}
-
-static NEXT_HINT: AtomicUsize = AtomicUsize::new(0);
-
 impl Snapshots {
     pub fn new() -> Snapshots {
+        Snapshots::with_slots(SLOTS)
+    }
+
+    /// As [`new`](Self::new), for that many transactions at once.
+    pub fn with_slots(slots: usize) -> Snapshots {
         let slot = |_| {
             CachePadded::new(Slot { snapshot: AtomicU64::new(FREE), since_ms: AtomicU64::new(0) })
         };
         Snapshots {
-            slots: (0..SLOTS).map(slot).collect(),
+            slots: (0..slots).map(slot).collect(),
             used: AtomicUsize::new(0),
             retired: AtomicU64::new(0),
         }
@@ -72,19 +72,17 @@ impl Snapshots {
 
     fn claim(&self, snapshot: Timestamp) -> Result<usize> {
         // Threads start at different slots and then keep to their own.
-        let mut hint = HINT.get();
-        if hint == usize::MAX {
-            hint = NEXT_HINT.fetch_add(1, Ordering::Relaxed) % 64;
-        }
-        for i in 0..SLOTS {
-            let slot = (hint + i) % SLOTS;
+        let hint = place::of_thread();
+        let slots = self.slots.len();
+        for i in 0..slots {
+            let slot = (hint + i) % slots;
             let free = &self.slots[slot].snapshot;
             if free.load(Ordering::Relaxed) == FREE
                 && free
                     .compare_exchange(FREE, snapshot + 1, Ordering::SeqCst, Ordering::Relaxed)
                     .is_ok()
             {
-                HINT.set(slot);
+                place::set(slot);
                 if self.used.load(Ordering::Relaxed) <= slot {
                     self.used.fetch_max(slot + 1, Ordering::SeqCst);
                 }
@@ -92,7 +90,7 @@ impl Snapshots {
             }
         }
         Err(Error::Limit {
-            what: format!("{SLOTS} transactions are open; commit or abort some of them"),
+            what: format!("{slots} transactions are open; commit or abort some of them"),
         })
     }
 

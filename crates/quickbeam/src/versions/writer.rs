@@ -1,6 +1,6 @@
 //! A transaction that changed something: its state and its undo entries.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::world::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::world::locks::Mutex;
 

@@ -9,8 +9,12 @@
 //! 2. Growth of a file needs `sync_all`; a new or renamed name needs `sync_directory` of its folder.
 //! 3. After a failed sync the state of the data written before it is unknown: it is never retried.
 
+pub(crate) mod atomic;
+mod event;
 pub mod locks;
 mod memory;
+mod parking;
+pub(crate) mod place;
 mod real;
 
 use std::io;

@@ -9,12 +9,9 @@ use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread::Thread;
 use std::time::{Duration, Instant};
 
-use super::locks::Mutex;
-
+use super::event::ParkingEvent;
 use super::{Event, File, OpenMode, Task, World};
 
 /// The world that a user's program runs in.
@@ -81,55 +78,6 @@ impl File for RealFile {
             Ok(()) => Ok(true),
             Err(rustix::io::Errno::WOULDBLOCK) => Ok(false),
             Err(errno) => Err(errno.into()),
-        }
-    }
-}
-
-/// A counter and the threads that wait for it to grow. Each is woken on its own, so that many who are woken at once
-/// do not queue for a lock before they can run.
-#[derive(Default)]
-struct RealEvent {
-    generation: AtomicU64,
-    waiters: Mutex<Vec<Thread>>,
-}
-
-impl Event for RealEvent {
-    fn generation(&self) -> u64 {
-        self.generation.load(Ordering::SeqCst)
-    }
-
-    fn wait(&self, seen: u64, timeout: Option<Duration>) {
-        let me = std::thread::current();
-        {
-            let mut waiters = self.waiters.lock();
-            if self.generation() > seen {
-                return;
-            }
-            waiters.push(me.clone());
-        }
-        // A timeout too far for the clock to express is a wait without one.
-        let deadline = timeout.and_then(|t| Instant::now().checked_add(t));
-        while self.generation() <= seen {
-            match deadline.map(|at| at.saturating_duration_since(Instant::now())) {
-                None => std::thread::park(),
-                Some(left) if left.is_zero() => {
-                    self.waiters.lock().retain(|waiter| waiter.id() != me.id());
-                    return;
-                }
-                Some(left) => std::thread::park_timeout(left),
-            }
-        }
-    }
-
-    fn notify(&self) {
-        // Under the lock: who sees the new generation has been taken off the list, and will be on it once, not twice.
-        let woken = {
-            let mut waiters = self.waiters.lock();
-            self.generation.fetch_add(1, Ordering::SeqCst);
-            std::mem::take(&mut *waiters)
-        };
-        for thread in woken {
-            thread.unpark();
         }
     }
 }
@@ -206,7 +154,7 @@ impl World for RealWorld {
     }
 
     fn event(&self) -> Arc<dyn Event> {
-        Arc::new(RealEvent::default())
+        Arc::new(ParkingEvent::default())
     }
 
     fn spawn(&self, name: &str, body: Box<dyn FnOnce() + Send>) -> io::Result<Box<dyn Task>> {

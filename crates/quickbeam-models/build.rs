@@ -1,0 +1,192 @@
+//! Brings source files of the engine here, as they are and with one mistake planted in each.
+//!
+//! A file's child modules are put in its place, its tests and inner attributes are left out. A mistake is one piece of
+//! text replaced by another; where the piece is not found exactly once, the tests of this crate do not compile, so
+//! that the list below follows the engine.
+
+use std::env;
+use std::error::Error;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+type Result<T> = std::result::Result<T, Box<dyn Error>>;
+
+/// The engine's folder of sources, from this crate.
+const ENGINE: &str = "../quickbeam/src";
+
+/// Modules as they are: name here, file there.
+const MODULES: [(&str, &str); 7] = [
+    ("blocks", "blocks/mod.rs"),
+    ("error", "error.rs"),
+    ("entry", "pool/entry.rs"),
+    ("gate", "pool/gate.rs"),
+    ("turns", "log/turns.rs"),
+    ("versions", "versions/mod.rs"),
+    ("event", "world/event.rs"),
+];
+
+/// A module with a mistake: name here, module, file that has it, what is replaced, by what.
+type Mistake = (&'static str, &'static str, &'static str, &'static str, &'static str);
+
+const MISTAKES: [Mistake; 15] = [
+    (
+        "entry_change_before_held",
+        "entry",
+        "pool/entry.rs",
+        "        fence(Ordering::Release);\n        taken",
+        "        taken",
+    ),
+    (
+        "entry_check_before_read",
+        "entry",
+        "pool/entry.rs",
+        "        fence(Ordering::Acquire);\n",
+        "",
+    ),
+    (
+        "entry_version_without_content",
+        "entry",
+        "pool/entry.rs",
+        "let word = self.latch.load(Ordering::Acquire);",
+        "let word = self.latch.load(Ordering::Relaxed);",
+    ),
+    (
+        "entry_released_before_change",
+        "entry",
+        "pool/entry.rs",
+        "(self.latch.load(Ordering::Relaxed) | HELD) + 1;\n        self.latch.store(version, Ordering::Release);",
+        "(self.latch.load(Ordering::Relaxed) | HELD) + 1;\n        self.latch.store(version, Ordering::Relaxed);",
+    ),
+    (
+        "entry_taken_twice",
+        "entry",
+        "pool/entry.rs",
+        "            .compare_exchange(version, version | HELD, Ordering::Acquire, Ordering::Relaxed)\n            .is_ok();",
+        "            .fetch_or(HELD, Ordering::Acquire) & !HELD == version;",
+    ),
+    (
+        "gate_not_looked_at_again",
+        "gate",
+        "pool/gate.rs",
+        "count.fetch_add(1, Ordering::SeqCst);\n            if !self.closed.load(Ordering::SeqCst) {",
+        "count.fetch_add(1, Ordering::AcqRel);\n            if !self.closed.load(Ordering::Acquire) {",
+    ),
+    (
+        "gate_left_before_change",
+        "gate",
+        "pool/gate.rs",
+        "count.fetch_sub(1, Ordering::Release);",
+        "count.fetch_sub(1, Ordering::Relaxed);",
+    ),
+    (
+        "turns_generation_too_late",
+        "turns",
+        "log/turns.rs",
+        "            let seen = self.for_heir.generation();\n            drop(state);",
+        "            drop(state);\n            let seen = self.for_heir.generation();",
+    ),
+    ("turns_end_not_told", "turns", "log/turns.rs", "        ended.notify();\n", ""),
+    (
+        "turns_flush_forgotten",
+        "turns",
+        "log/turns.rs",
+        "        state.flush_wanted |= flush;\n",
+        "",
+    ),
+    (
+        "versions_snapshot_of_the_claim",
+        "versions",
+        "versions/snapshots.rs",
+        "Ok((slot, self.refresh(slot, newest)))",
+        "Ok((slot, self.slots[slot].snapshot.load(Ordering::SeqCst) - 1))",
+    ),
+    (
+        "versions_newest_after_slots",
+        "versions",
+        "versions/snapshots.rs",
+        "        let newest = newest.load(Ordering::SeqCst);\n        let mark = self.oldest().unwrap_or(newest).min(newest);\n",
+        "        let oldest = self.oldest();\n        let newest = newest.load(Ordering::SeqCst);\n        let mark = oldest.unwrap_or(newest).min(newest);\n        if mark <= newest {\n            return mark;\n        }\n",
+    ),
+    (
+        "versions_state_before_waiting",
+        "versions",
+        "versions/registry.rs",
+        "other.waited_for.store(true, Ordering::SeqCst);\n            if other.state() != WriterState::Active {\n                return Ok(());\n            }",
+        "if other.state() != WriterState::Active {\n                return Ok(());\n            }\n            other.waited_for.store(true, Ordering::SeqCst);",
+    ),
+    (
+        "event_counted_too_late",
+        "event",
+        "world/event.rs",
+        "            let mut waiters = self.waiters.lock();\n            self.generation.fetch_add(1, Ordering::SeqCst);\n            std::mem::take(&mut *waiters)",
+        "            let taken = std::mem::take(&mut *self.waiters.lock());\n            self.generation.fetch_add(1, Ordering::SeqCst);\n            taken",
+    ),
+    (
+        "event_nobody_woken",
+        "event",
+        "world/event.rs",
+        "            thread.unpark();\n",
+        "            let _ = thread;\n",
+    ),
+];
+
+fn main() -> Result<()> {
+    let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("cargo sets OUT_DIR")?);
+    println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-changed={ENGINE}");
+    let mut code = String::new();
+    let mut all: Vec<(&str, &str, Option<Mistake>)> =
+        MODULES.iter().map(|&(name, file)| (name, file, None)).collect();
+    for mistake in MISTAKES {
+        let file =
+            MODULES.iter().find(|(name, _)| *name == mistake.1).ok_or("an unknown module")?;
+        all.push((mistake.0, file.1, Some(mistake)));
+    }
+    for (name, file, mistake) in all {
+        let mut found = 0;
+        let body = source(Path::new(file), mistake, &mut found)?;
+        writeln!(
+            code,
+            "#[allow(dead_code, unused_imports, unused_variables, clippy::all)]\npub mod {name} {{\n{body}}}"
+        )?;
+        if mistake.is_some() && found != 1 {
+            writeln!(
+                code,
+                "compile_error!(\"{name}: what is to be replaced is there {found} times\");"
+            )?;
+        }
+    }
+    fs::write(out.join("engine.rs"), code)?;
+    Ok(())
+}
+
+/// The text of a module's file with its child modules in it.
+fn source(file: &Path, mistake: Option<Mistake>, found: &mut usize) -> Result<String> {
+    let mut text = fs::read_to_string(Path::new(ENGINE).join(file))?;
+    if let Some((_, _, place, from, to)) = mistake
+        && Path::new(place) == file
+    {
+        *found = text.matches(from).count();
+        text = text.replace(from, to);
+    }
+    if let Some(tests) = text.find("#[cfg(test)]\nmod tests {") {
+        text.truncate(tests);
+    }
+    let mut body = String::new();
+    for line in text.lines() {
+        let trimmed = line.trim_start();
+        if trimmed.starts_with("//") || trimmed.starts_with("#![") {
+            continue;
+        }
+        match line.strip_prefix("mod ").and_then(|rest| rest.strip_suffix(';')) {
+            Some(child) => {
+                let folder = file.parent().unwrap_or(Path::new(""));
+                let child_body = source(&folder.join(format!("{child}.rs")), mistake, found)?;
+                writeln!(body, "mod {child} {{\n{child_body}}}")?;
+            }
+            None => writeln!(body, "{line}")?,
+        }
+    }
+    Ok(body)
+}

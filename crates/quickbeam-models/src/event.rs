@@ -1,0 +1,73 @@
+//! Events: a notification that comes after the generation was taken is never missed.
+
+use std::sync::Arc;
+
+use crate::world::Event;
+use crate::world::atomic::{AtomicU64, Ordering};
+use crate::{start, try_within};
+
+/// The model, over one version of `world/event.rs`.
+macro_rules! models {
+    ($name:ident, $source:ident) => {
+        #[allow(dead_code)] // Each mistake has the models that find it.
+        mod $name {
+            use super::*;
+            use crate::engine::$source::ParkingEvent;
+
+            /// Waits until `condition` has reached `value`.
+            fn wait_until(event: &ParkingEvent, condition: &AtomicU64, value: u64) {
+                loop {
+                    let seen = event.generation();
+                    if condition.load(Ordering::Acquire) >= value {
+                        return;
+                    }
+                    event.wait(seen, None);
+                }
+            }
+
+            /// A condition comes true in two steps, each told; some threads wait for the first, some for the second.
+            pub fn notifications(waiters: u64, interruptions: usize) {
+                try_within(interruptions, move || {
+                    let event = Arc::new(ParkingEvent::default());
+                    let condition = Arc::new(AtomicU64::new(0));
+                    let threads: Vec<_> = (0..waiters)
+                        .map(|waiter| {
+                            let (event, condition) = (event.clone(), condition.clone());
+                            start(move || wait_until(&event, &condition, 2 - waiter % 2))
+                        })
+                        .collect();
+                    let notifier = start(move || {
+                        for value in 1..=2 {
+                            condition.store(value, Ordering::Release);
+                            event.notify();
+                        }
+                    });
+                    notifier.join().unwrap();
+                    threads.into_iter().for_each(|thread| thread.join().unwrap());
+                });
+            }
+        }
+    };
+}
+
+models!(right, event);
+models!(counted_too_late, event_counted_too_late);
+models!(nobody_woken, event_nobody_woken);
+
+#[test]
+fn a_notification_is_never_missed() {
+    right::notifications(1, 6);
+    right::notifications(2, 3);
+}
+
+#[test]
+#[should_panic = "deadlock"]
+fn found_a_notification_that_counts_after_it_has_taken_the_list() {
+    counted_too_late::notifications(1, 6);
+}
+
+#[test]
+#[should_panic = "deadlock"]
+fn found_a_notification_that_wakes_nobody() {
+    nobody_woken::notifications(1, 6);
+}

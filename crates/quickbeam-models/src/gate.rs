@@ -1,0 +1,99 @@
+//! The checkpoint gate: while it is closed no change is under way, and all that went before is seen.
+
+use std::sync::Arc;
+
+use loom::sync::atomic::AtomicU64;
+use loom::sync::atomic::Ordering::Relaxed;
+
+use crate::world::ModelWorld;
+use crate::{start, try_within};
+
+/// The model, over one version of `pool/gate.rs`.
+macro_rules! models {
+    ($name:ident, $source:ident) => {
+        #[allow(dead_code)] // Each mistake has the models that find it.
+        mod $name {
+            use super::*;
+            use crate::engine::$source::Gate;
+
+            /// Threads change two words, each in a pass of its own lane; a checkpoint looks at them with the gate closed.
+            pub fn changes(writers: usize, interruptions: usize) {
+                try_within(interruptions, move || {
+                    let gate = Arc::new(Gate::new(Arc::new(ModelWorld)));
+                    let words: Arc<Vec<[AtomicU64; 2]>> =
+                        Arc::new((0..writers).map(|_| Default::default()).collect());
+                    let threads: Vec<_> = (0..writers)
+                        .map(|lane| {
+                            let (gate, words) = (gate.clone(), words.clone());
+                            start(move || {
+                                let pass = gate.enter(lane);
+                                words[lane][0].store(1, Relaxed);
+                                words[lane][1].store(1, Relaxed);
+                                drop(pass);
+                            })
+                        })
+                        .collect();
+                    let checkpoint = start(move || {
+                        gate.close_for(|| {
+                            for [one, other] in words.iter() {
+                                // The second word first: what a change under way would show.
+                                let other = other.load(Relaxed);
+                                assert_eq!(one.load(Relaxed), other, "a change is under way");
+                            }
+                        });
+                    });
+                    checkpoint.join().unwrap();
+                    threads.into_iter().for_each(|thread| thread.join().unwrap());
+                });
+            }
+
+            /// A checkpoint writes behind the closed gate; who comes through afterwards sees it.
+            pub fn flips() {
+                try_within(3, || {
+                    let gate = Arc::new(Gate::new(Arc::new(ModelWorld)));
+                    let word = Arc::new(AtomicU64::new(0));
+                    let writer = {
+                        let (gate, word) = (gate.clone(), word.clone());
+                        start(move || {
+                            let pass = gate.enter(0);
+                            let first = word.load(Relaxed);
+                            let second = word.load(Relaxed);
+                            drop(pass);
+                            assert_eq!(first, second, "a flip came within a pass");
+                        })
+                    };
+                    let checkpoint = start(move || gate.close_for(|| word.store(1, Relaxed)));
+                    checkpoint.join().unwrap();
+                    writer.join().unwrap();
+                });
+            }
+        }
+    };
+}
+
+models!(right, gate);
+models!(not_looked_at_again, gate_not_looked_at_again);
+models!(left_before_change, gate_left_before_change);
+
+#[test]
+fn behind_the_closed_gate_nothing_is_half_done() {
+    right::changes(1, 5);
+    right::changes(2, 1);
+}
+
+#[test]
+fn no_flip_comes_within_a_pass() {
+    right::flips();
+}
+
+#[test]
+#[should_panic = "a change is under way"]
+fn found_a_gate_that_is_not_looked_at_after_the_pass_was_counted() {
+    not_looked_at_again::changes(1, 3);
+}
+
+#[test]
+#[should_panic = "a change is under way"]
+fn found_a_pass_that_ends_before_its_change() {
+    left_before_change::changes(1, 3);
+}

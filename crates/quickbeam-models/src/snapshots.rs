@@ -1,0 +1,106 @@
+//! Snapshot slots: what is retired is retired for every snapshot, those included that are being taken just now.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::world::atomic::{AtomicU64, Ordering};
+use crate::{start, try_within};
+
+/// The model, over one version of `versions/mod.rs`.
+macro_rules! models {
+    ($name:ident, $source:ident) => {
+        #[allow(dead_code)] // Each mistake has the models that find it.
+        mod $name {
+            use super::*;
+            use crate::engine::$source::Snapshots;
+
+            /// Commits come, versions are retired, and meanwhile readers begin, read and end.
+            pub fn begin_beside_retiring(readers: usize, interruptions: usize) {
+                try_within(interruptions, move || {
+                    let snapshots = Arc::new(Snapshots::with_slots(2));
+                    let newest = Arc::new(AtomicU64::new(1));
+                    // What was replaced up to this commit is gone.
+                    let gone = Arc::new(AtomicU64::new(0));
+                    let threads: Vec<_> = (0..readers)
+                        .map(|_| {
+                            let (snapshots, newest) = (snapshots.clone(), newest.clone());
+                            let gone = gone.clone();
+                            start(move || {
+                                let (slot, snapshot) =
+                                    snapshots.acquire(&newest, Duration::ZERO).unwrap();
+                                let gone = gone.load(Ordering::SeqCst);
+                                assert!(gone <= snapshot, "what the snapshot sees is gone");
+                                snapshots.release(slot);
+                            })
+                        })
+                        .collect();
+                    let commits = {
+                        let newest = newest.clone();
+                        start(move || {
+                            newest.fetch_add(1, Ordering::SeqCst);
+                        })
+                    };
+                    let retirer = start(move || {
+                        let mark = snapshots.retire_up_to(&newest);
+                        gone.fetch_max(mark, Ordering::SeqCst);
+                    });
+                    commits.join().unwrap();
+                    retirer.join().unwrap();
+                    threads.into_iter().for_each(|thread| thread.join().unwrap());
+                });
+            }
+
+            /// A transaction of read committed moves its snapshot up beside one who retires.
+            pub fn move_beside_retiring() {
+                try_within(3, || {
+                    let snapshots = Arc::new(Snapshots::with_slots(2));
+                    let newest = Arc::new(AtomicU64::new(1));
+                    let gone = Arc::new(AtomicU64::new(0));
+                    let (slot, _) = snapshots.acquire(&newest, Duration::ZERO).unwrap();
+                    let reader = {
+                        let (snapshots, newest) = (snapshots.clone(), newest.clone());
+                        let gone = gone.clone();
+                        start(move || {
+                            let snapshot = snapshots.refresh(slot, &newest);
+                            let gone = gone.load(Ordering::SeqCst);
+                            assert!(gone <= snapshot, "what the snapshot sees is gone");
+                        })
+                    };
+                    let retirer = start(move || {
+                        newest.fetch_add(1, Ordering::SeqCst);
+                        gone.fetch_max(snapshots.retire_up_to(&newest), Ordering::SeqCst);
+                    });
+                    retirer.join().unwrap();
+                    reader.join().unwrap();
+                });
+            }
+        }
+    };
+}
+
+models!(right, versions);
+models!(snapshot_of_the_claim, versions_snapshot_of_the_claim);
+models!(newest_after_slots, versions_newest_after_slots);
+
+#[test]
+fn nothing_is_retired_that_a_beginning_reader_sees() {
+    right::begin_beside_retiring(1, 6);
+    right::begin_beside_retiring(2, 2);
+}
+
+#[test]
+fn nothing_is_retired_that_a_moving_reader_sees() {
+    right::move_beside_retiring();
+}
+
+#[test]
+#[should_panic = "what the snapshot sees is gone"]
+fn found_a_reader_that_keeps_the_snapshot_it_claimed_a_slot_with() {
+    snapshot_of_the_claim::begin_beside_retiring(1, 3);
+}
+
+#[test]
+#[should_panic = "what the snapshot sees is gone"]
+fn found_a_retirer_that_looks_for_the_newest_commit_last() {
+    newest_after_slots::begin_beside_retiring(1, 6);
+}

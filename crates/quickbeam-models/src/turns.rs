@@ -1,0 +1,112 @@
+//! Turns at writing the log: whoever appends and waits is served by a turn that began after that, and is woken.
+
+use std::sync::Arc;
+
+use crate::world::ModelWorld;
+use crate::world::atomic::{AtomicU64, Ordering};
+use crate::world::locks::Mutex;
+use crate::{start, try_within};
+
+/// The models, over one version of `log/turns.rs`.
+macro_rules! models {
+    ($name:ident, $source:ident) => {
+        #[allow(dead_code)] // Each mistake has the models that find it.
+        mod $name {
+            use super::*;
+            use crate::engine::$source::Turns;
+
+            /// A log that is only its positions; served as `Log::serve` in `log/mod.rs` serves.
+            struct Log {
+                turns: Turns,
+                end: Mutex<u64>,
+                written: AtomicU64,
+                durable: AtomicU64,
+            }
+
+            impl Log {
+                fn new() -> Arc<Log> {
+                    let (written, durable) = (AtomicU64::new(0), AtomicU64::new(0));
+                    let end = Mutex::new(0);
+                    Arc::new(Log { turns: Turns::new(&ModelWorld), end, written, durable })
+                }
+
+                /// A commit: appends, and waits as it needs.
+                fn commit(&self, flush: bool) {
+                    let lsn = {
+                        let mut end = self.end.lock();
+                        *end += 1;
+                        *end
+                    };
+                    let reached = if flush { &self.durable } else { &self.written };
+                    let served = || reached.load(Ordering::Acquire) >= lsn;
+                    let mut rounds = 0;
+                    while !served() {
+                        // Whoever comes is served by the turn it has or waits for, at once (TURN-1).
+                        rounds += 1;
+                        assert!(rounds <= 1, "a turn that was waited for did not serve");
+                        if let Some(flush) = self.turns.enter(flush, served) {
+                            let end = *self.end.lock();
+                            self.written.store(end, Ordering::Release);
+                            if flush {
+                                self.durable.store(end, Ordering::Release);
+                            }
+                            self.turns.leave();
+                        }
+                    }
+                }
+            }
+
+            /// One thread for each commit, which says whether it needs a flush. Loom tells when nobody goes on.
+            pub fn commits(flushes: &'static [bool], interruptions: usize) {
+                try_within(interruptions, move || {
+                    let log = Log::new();
+                    let threads: Vec<_> = flushes
+                        .iter()
+                        .map(|&flush| {
+                            let log = log.clone();
+                            start(move || log.commit(flush))
+                        })
+                        .collect();
+                    threads.into_iter().for_each(|thread| thread.join().unwrap());
+                    assert_eq!(log.written.load(Ordering::Acquire), flushes.len() as u64);
+                });
+            }
+        }
+    };
+}
+
+models!(right, turns);
+models!(generation_too_late, turns_generation_too_late);
+models!(end_not_told, turns_end_not_told);
+models!(flush_forgotten, turns_flush_forgotten);
+
+#[test]
+fn two_commits_are_served_and_woken() {
+    right::commits(&[true, true], 3);
+    right::commits(&[true, false], 3);
+    right::commits(&[false, false], 3);
+}
+
+#[test]
+fn three_commits_are_served_and_woken() {
+    right::commits(&[true, true, true], 2);
+    right::commits(&[false, true, false], 2);
+}
+
+#[test]
+#[should_panic = "deadlock"]
+fn found_a_heir_who_is_not_woken() {
+    generation_too_late::commits(&[true, true], 2);
+}
+
+#[test]
+#[should_panic = "deadlock"]
+fn found_an_end_that_nobody_is_told() {
+    end_not_told::commits(&[true, true, true], 2);
+}
+
+#[test]
+#[should_panic = "did not serve"]
+fn found_a_flush_that_is_forgotten() {
+    flush_forgotten::commits(&[false, false, true], 2);
+}

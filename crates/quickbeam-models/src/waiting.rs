@@ -1,0 +1,60 @@
+//! Waiting for another transaction to end: nobody sleeps past that end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::world::ModelWorld;
+use crate::world::atomic::Ordering;
+use crate::{start, try_within};
+
+/// The model, over one version of `versions/mod.rs`.
+macro_rules! models {
+    ($name:ident, $source:ident) => {
+        #[allow(dead_code)] // Each mistake has the models that find it.
+        mod $name {
+            use super::*;
+            use crate::engine::$source::{Registry, Snapshots, WriterState};
+
+            /// A writer ends, one way or the other, while another transaction comes to wait for it.
+            pub fn wait_for_the_end(committed: bool) {
+                try_within(2, move || {
+                    let registry =
+                        Arc::new(Registry::with_snapshots(&ModelWorld, Snapshots::with_slots(2)));
+                    let writer = registry.begin_writer();
+                    let waiter = {
+                        let (registry, writer) = (registry.clone(), writer.clone());
+                        start(move || {
+                            let day = Duration::from_secs(86_400);
+                            registry.wait_for(&ModelWorld, None, &writer, day).unwrap();
+                            assert!(writer.state() != WriterState::Active);
+                        })
+                    };
+                    let ending = start(move || {
+                        if committed {
+                            registry.newest_commit.store(1, Ordering::SeqCst);
+                            writer.set_committed(1);
+                        }
+                        registry.finish(writer, committed);
+                    });
+                    ending.join().unwrap();
+                    waiter.join().unwrap();
+                });
+            }
+        }
+    };
+}
+
+models!(right, versions);
+models!(state_before_waiting, versions_state_before_waiting);
+
+#[test]
+fn who_waits_for_a_transaction_is_woken_at_its_end() {
+    right::wait_for_the_end(true);
+    right::wait_for_the_end(false);
+}
+
+#[test]
+#[should_panic = "deadlock"]
+fn found_a_waiter_who_looks_before_it_says_that_it_waits() {
+    state_before_waiting::wait_for_the_end(true);
+}

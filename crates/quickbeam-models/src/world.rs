@@ -1,0 +1,186 @@
+//! What the modelled parts know of the world, made of loom's atomics, locks and threads.
+// Not every kind of word is used in every way.
+#![allow(dead_code)]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Atomic words. Loom takes a sequentially consistent access for an acquiring or releasing one, and knows such
+/// fences alone; so each of these accesses has its fence here: before a load, behind a store.
+pub mod atomic {
+    pub use loom::sync::atomic::{Ordering, fence};
+
+    fn before(order: Ordering) {
+        if order == Ordering::SeqCst {
+            fence(Ordering::SeqCst);
+        }
+    }
+
+    fn behind(order: Ordering) {
+        before(order);
+    }
+
+    macro_rules! atomic {
+        ($name:ident, $value:ty, $($arithmetic:ident),*) => {
+            /// A word.
+            #[derive(Debug, Default)]
+            pub struct $name(loom::sync::atomic::$name);
+
+            impl $name {
+                pub fn new(value: $value) -> Self {
+                    Self(loom::sync::atomic::$name::new(value))
+                }
+
+                #[track_caller]
+                pub fn load(&self, order: Ordering) -> $value {
+                    before(order);
+                    self.0.load(order)
+                }
+
+                #[track_caller]
+                pub fn store(&self, value: $value, order: Ordering) {
+                    self.0.store(value, order);
+                    behind(order);
+                }
+
+                #[track_caller]
+                pub fn compare_exchange(
+                    &self,
+                    old: $value,
+                    new: $value,
+                    success: Ordering,
+                    failure: Ordering,
+                ) -> Result<$value, $value> {
+                    before(success);
+                    let result = self.0.compare_exchange(old, new, success, failure);
+                    behind(success);
+                    result
+                }
+
+                $(
+                    #[track_caller]
+                    pub fn $arithmetic(&self, value: $value, order: Ordering) -> $value {
+                        before(order);
+                        let old = self.0.$arithmetic(value, order);
+                        behind(order);
+                        old
+                    }
+                )*
+            }
+        };
+    }
+
+    atomic!(AtomicBool, bool, swap);
+    atomic!(AtomicU8, u8, fetch_or);
+    atomic!(AtomicU32, u32, fetch_add, fetch_sub);
+    atomic!(AtomicU64, u64, fetch_add, fetch_sub, fetch_or, fetch_max, fetch_min);
+    atomic!(AtomicUsize, usize, fetch_add, fetch_max);
+}
+
+/// Locks that are never poisoned.
+pub mod locks {
+    pub use loom::sync::{MutexGuard, RwLockReadGuard, RwLockWriteGuard};
+
+    /// One holder at a time.
+    pub struct Mutex<T>(loom::sync::Mutex<T>);
+
+    impl<T> Mutex<T> {
+        pub fn new(value: T) -> Self {
+            Mutex(loom::sync::Mutex::new(value))
+        }
+
+        pub fn lock(&self) -> MutexGuard<'_, T> {
+            self.0.lock().unwrap()
+        }
+
+        pub fn into_inner(self) -> T {
+            self.0.into_inner().unwrap()
+        }
+    }
+
+    impl<T: Default> Default for Mutex<T> {
+        fn default() -> Self {
+            Mutex::new(T::default())
+        }
+    }
+
+    /// One writer or many readers.
+    pub struct RwLock<T>(loom::sync::RwLock<T>);
+
+    impl<T> RwLock<T> {
+        pub fn read(&self) -> RwLockReadGuard<'_, T> {
+            self.0.read().unwrap()
+        }
+
+        pub fn write(&self) -> RwLockWriteGuard<'_, T> {
+            self.0.write().unwrap()
+        }
+    }
+
+    impl<T: Default> Default for RwLock<T> {
+        fn default() -> Self {
+            RwLock(loom::sync::RwLock::new(T::default()))
+        }
+    }
+}
+
+/// Parking. Nobody's time runs out.
+pub mod parking {
+    use std::time::Duration;
+
+    pub use loom::thread::{Thread, current, park};
+
+    #[derive(Clone, Copy)]
+    pub struct Deadline;
+
+    impl Deadline {
+        pub fn after(_: Duration) -> Option<Deadline> {
+            Some(Deadline)
+        }
+
+        pub fn park(self) -> bool {
+            park();
+            true
+        }
+    }
+}
+
+/// Every thread begins at the same place: that is where they meet.
+pub mod place {
+    pub fn of_thread() -> usize {
+        0
+    }
+
+    pub fn set(_: usize) {}
+}
+
+/// See the engine's trait of that name.
+pub trait Event: Send + Sync {
+    fn generation(&self) -> u64;
+    fn wait(&self, seen: u64, timeout: Option<Duration>);
+    fn notify(&self);
+}
+
+/// As much of the engine's trait as the modelled parts use.
+pub trait World: Send + Sync + 'static {
+    fn now(&self) -> Duration;
+    fn yield_now(&self);
+    fn event(&self) -> Arc<dyn Event>;
+}
+
+/// The world of the models.
+pub struct ModelWorld;
+
+impl World for ModelWorld {
+    fn now(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn yield_now(&self) {
+        loom::thread::yield_now();
+    }
+
+    fn event(&self) -> Arc<dyn Event> {
+        Arc::new(crate::engine::event::ParkingEvent::default())
+    }
+}
