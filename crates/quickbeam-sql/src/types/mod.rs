@@ -3,12 +3,20 @@
 //! Above: catalog, storage and everything that evaluates. Below: errors. A [`Value`] owns what it holds, a [`ValueRef`]
 //! borrows it, from a row's bytes for example; all comparisons are defined on [`ValueRef`].
 
+mod cast;
+mod datetime;
 mod numeric;
+mod text;
 mod value;
 
 use std::fmt;
 
+pub use cast::{CastContext, cast, cast_context, compare_as};
+pub use datetime::{
+    DATE_INFINITY, DAY, SECOND, TIMESTAMP_INFINITY, date_of, days_of, parse_timestamptz,
+};
 pub use numeric::{MAX_PRECISION, Numeric};
+pub use text::{checked_text, format_value, parse_value};
 pub use value::{Value, ValueRef};
 
 /// A type of columns, parameters and expressions.

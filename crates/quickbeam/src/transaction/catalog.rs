@@ -42,6 +42,23 @@ impl Transaction {
         state.catalog_version == Some(version) && !state.changed_catalog
     }
 
+    /// A number that changes with every committed change of the names of databases, and with every commit after
+    /// [`touch_catalog`](Self::touch_catalog): what was learnt under the same number holds. It is that of the
+    /// transaction's snapshot; for a transaction of read committed, that of a call made now. `None` when the transaction has
+    /// made such a change itself, or when one was being committed as its snapshot was taken.
+    #[inline]
+    pub fn catalog_version(&self) -> Option<u64> {
+        self.begin_call();
+        let state = self.state.borrow();
+        state.catalog_version.filter(|_| !state.changed_catalog)
+    }
+
+    /// Makes this transaction count as one that changes the names of databases, see [`catalog_version`](Self::catalog_version): for
+    /// whoever keeps definitions of their own next to the names. It counts only if the transaction changes a record, too.
+    pub fn touch_catalog(&self) {
+        self.state.borrow_mut().changed_catalog = true;
+    }
+
     fn look_up(&self, name: &str) -> Result<Option<Tree>> {
         let mut record = Vec::new();
         if !self.read(self.catalog(), name.as_bytes(), &mut record)? {

@@ -48,7 +48,9 @@ impl Database {
         let (tree, version) = transaction.resolve_database(&self.name)?;
         transaction.note_used(&self.name, tree, writes);
         if let Some(version) = version.filter(|_| tree == self.tree) {
-            self.known_at.fetch_max(version, Ordering::Relaxed);
+            // `u64::MAX` says that it was known in the transaction that made the handle only.
+            let known = if known_at == u64::MAX { version } else { known_at.max(version) };
+            self.known_at.store(known, Ordering::Relaxed);
         }
         Ok(tree)
     }

@@ -23,7 +23,7 @@ mod scan;
 mod validate;
 mod write;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -67,6 +67,8 @@ pub struct Transaction {
     isolation: Isolation,
     durability: Durability,
     lock_timeout: Duration,
+    /// Reads are remembered although the isolation does not ask for it.
+    tracking: Cell<bool>,
     state: RefCell<State>,
 }
 
@@ -82,6 +84,8 @@ struct State {
     /// Pieces given to the log.
     pieces: usize,
     reads: ReadSet,
+    /// Below serializable: the snapshot of the first call whose reads are remembered.
+    tracked_since: Option<Timestamp>,
     /// Undo entries before this one belong to an older savepoint: a record changed before it needs a new entry.
     newest_savepoint: usize,
     /// Rolling back to a savepoint came to an end half-way: the transaction is between two states.
@@ -138,6 +142,7 @@ impl Transaction {
             redo: inner.spare_buffer(),
             pieces: 0,
             reads: ReadSet::default(),
+            tracked_since: None,
             newest_savepoint: 0,
             torn: false,
             savepoints: Vec::new(),
@@ -155,6 +160,7 @@ impl Transaction {
             isolation: options.isolation.unwrap_or(inner.options.isolation),
             durability,
             lock_timeout: options.lock_timeout.unwrap_or(inner.options.lock_timeout),
+            tracking: Cell::new(false),
             state: RefCell::new(state),
             shared,
         })
@@ -290,7 +296,11 @@ impl Transaction {
                 return;
             }
             let registry = &self.inner().registry;
-            state.snapshot = registry.snapshots.refresh(self.slot, &registry.newest_commit);
+            state.snapshot = match state.tracked_since {
+                None => registry.snapshots.refresh(self.slot, &registry.newest_commit),
+                // What is to be validated has to stay distinguishable from what came after it: the slot stays behind.
+                Some(_) => registry.newest_commit.load(Ordering::SeqCst),
+            };
             let version = self.inner().catalog_version_for(state.snapshot);
             if version.is_none() || version != state.catalog_version {
                 state.catalog_version = version;
@@ -302,7 +312,20 @@ impl Transaction {
     /// Whether reads have to be remembered for validation.
     #[inline]
     fn tracks_reads(&self) -> bool {
-        self.isolation == Isolation::Serializable && !self.read_only
+        !self.read_only && (self.isolation == Isolation::Serializable || self.tracking.get())
+    }
+
+    /// From now on (`true`) what is read has to be so still when the transaction commits, or the commit fails, although its
+    /// isolation does not ask for that; or no longer (`false`), for what is read from then on. Says what was so before.
+    /// For the few reads on which a rule about the data rests, for example that a record referred to exists.
+    pub fn track_reads(&self, track: bool) -> bool {
+        let before = self.tracking.replace(track);
+        if track && !before && self.isolation != Isolation::Serializable {
+            self.begin_call();
+            let state = &mut *self.state.borrow_mut();
+            state.tracked_since.get_or_insert(state.snapshot);
+        }
+        before
     }
 
     fn end_aborted(&self) -> Result<()> {

@@ -45,6 +45,11 @@ pub struct Validated {
 }
 
 impl ReadSet {
+    /// Whether nothing was read.
+    pub fn is_empty(&self) -> bool {
+        self.points.is_empty() && self.ranges.is_empty()
+    }
+
     /// Notes that `key` was looked up in that leaf.
     #[inline]
     pub fn point(&mut self, tree: Tree, key: &[u8], leaf: PageId, version: u64) {
@@ -117,7 +122,7 @@ impl Transaction {
     /// Looks at what was read; an error when something of it has changed since the snapshot (TXN-4).
     pub(super) fn validate(&self, state: &mut State, attempts: usize) -> Result<Validated> {
         let mut validated = Validated::default();
-        if !self.tracks_reads() {
+        if !self.tracks_reads() && state.reads.is_empty() {
             return Ok(validated);
         }
         let pool = &self.inner().pool;
@@ -151,6 +156,8 @@ impl Transaction {
         validated: &mut Validated,
     ) -> Result<()> {
         let registry = &self.inner().registry;
+        // Read committed moves its snapshot: what was read is as old as the first read remembered, at most.
+        let since = state.tracked_since.unwrap_or(state.snapshot);
         let mut version = page.record(position).version;
         let mut value = Vec::new();
         while !registry.is_plain(version) {
@@ -159,7 +166,7 @@ impl Transaction {
                 break;
             }
             match writer.state() {
-                WriterState::Committed(timestamp) if timestamp > state.snapshot => {
+                WriterState::Committed(timestamp) if timestamp > since => {
                     return Err(Error::SerializationFailure);
                 }
                 WriterState::Committed(_) => break,

@@ -1,0 +1,349 @@
+//! Casts from one type to another.
+//!
+//! Which casts there are, and whether they happen by themselves, is PostgreSQL's table of casts ([`cast_context`]); what they do with what
+//! does not fit is here too: numbers are rounded or refused, texts are refused or, if the cast was asked for, cut off.
+
+use std::cmp::Ordering;
+
+use smol_str::{SmolStr, SmolStrBuilder};
+
+use super::datetime::{DATE_INFINITY, DAY, TIMESTAMP_INFINITY};
+use super::text::{checked_text, format_value, parse_value};
+use super::{DataType, Numeric, Value, ValueRef};
+use crate::error::{Result, SqlError, SqlState};
+
+/// When a cast happens by itself, weakest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CastContext {
+    /// Anywhere in an expression.
+    Implicit,
+    /// When a value is stored into a column.
+    Assignment,
+    /// Only where it is asked for.
+    Explicit,
+}
+
+/// When values of type `from` become values of type `to`; none when there is no such cast. A literal in quotes is no value of
+/// TEXT: it is read as whatever type is wanted, with [`parse_value`] and then a cast from that type to itself.
+#[must_use]
+pub fn cast_context(from: DataType, to: DataType) -> Option<CastContext> {
+    use CastContext::{Assignment, Explicit, Implicit};
+    use DataType as T;
+    if from.is_same_kind(to) {
+        return Some(Implicit);
+    }
+    let size = |data_type| match data_type {
+        T::SmallInt => 0,
+        T::Integer => 1,
+        T::BigInt => 2,
+        T::Numeric(_) => 3,
+        T::Real => 4,
+        _ => 5,
+    };
+    Some(match (from, to) {
+        (a, b) if a.is_numeric() && b.is_numeric() => {
+            if size(a) < size(b) {
+                Implicit
+            } else {
+                Assignment
+            }
+        }
+        (a, b) if a.is_text() && b.is_text() => Implicit,
+        (_, b) if b.is_text() => Assignment,
+        (a, _) if a.is_text() => Explicit,
+        (T::Boolean, T::Integer) | (T::Integer, T::Boolean) => Explicit,
+        (T::Date, T::Timestamp | T::TimestampTz) | (T::Timestamp, T::TimestampTz) => Implicit,
+        (T::Timestamp | T::TimestampTz, T::Date | T::Time) | (T::TimestampTz, T::Timestamp) => {
+            Assignment
+        }
+        (T::Bytea, T::Uuid) | (T::Uuid, T::Bytea) => Explicit,
+        (T::SmallInt | T::Integer | T::BigInt, T::Bytea) => Explicit,
+        _ => return None,
+    })
+}
+
+#[cold]
+fn out_of_range(to: DataType) -> SqlError {
+    SqlError::new(SqlState::NumericValueOutOfRange, format!("{} out of range", to.unconstrained()))
+}
+
+#[cold]
+fn no_cast(value: ValueRef<'_>, to: DataType) -> SqlError {
+    let from = value.data_type().map_or_else(|| "unknown".to_owned(), |from| from.to_string());
+    SqlError::new(SqlState::CannotCoerce, format!("cannot cast type {from} to {to}"))
+}
+
+/// The value as one of type `to`. `from` is its type as far as CHAR is concerned; `explicit`: the cast was asked for, so that a text may be
+/// cut off.
+pub fn cast(value: Value, from: DataType, to: DataType, explicit: bool) -> Result<Value> {
+    Ok(match (&value, to) {
+        (Value::Null, _)
+        | (Value::Boolean(_), DataType::Boolean)
+        | (Value::SmallInt(_), DataType::SmallInt)
+        | (Value::Integer(_), DataType::Integer)
+        | (Value::BigInt(_), DataType::BigInt)
+        | (Value::Real(_), DataType::Real)
+        | (Value::Double(_), DataType::Double)
+        | (Value::Numeric(_), DataType::Numeric(None))
+        | (Value::Bytea(_), DataType::Bytea)
+        | (Value::Date(_), DataType::Date)
+        | (Value::Time(_), DataType::Time)
+        | (Value::Timestamp(_), DataType::Timestamp)
+        | (Value::TimestampTz(_), DataType::TimestampTz)
+        | (Value::Uuid(_), DataType::Uuid) => value,
+        (Value::Numeric(number), DataType::Numeric(Some((precision, scale)))) => {
+            Value::Numeric(number.fit(precision, scale)?)
+        }
+        (Value::Text(_), to) if to.is_text() => return text_to_text(value, from, to, explicit),
+        (Value::Text(text), to) => {
+            let text =
+                if matches!(from, DataType::Char(_)) { text.trim_end_matches(' ') } else { text };
+            return cast(parse_value(text, to)?, to, to, explicit);
+        }
+        (value, to) if to.is_text() => {
+            let text = match value {
+                // A cast says the whole word.
+                Value::Boolean(v) => SmolStr::new_static(if *v { "true" } else { "false" }),
+                value => {
+                    let mut text = String::new();
+                    format_value(&mut text, value.as_ref(), 0);
+                    SmolStr::from(text)
+                }
+            };
+            return text_to_text(Value::Text(text), DataType::Text, to, explicit);
+        }
+        (value, to) if to.is_numeric() => number(value.as_ref(), to)?,
+        (value, to) => other(value.as_ref(), to)?,
+    })
+}
+
+fn text_to_text(value: Value, from: DataType, to: DataType, explicit: bool) -> Result<Value> {
+    let Value::Text(text) = &value else { return Ok(value) };
+    // The blanks at the end of a CHAR do not count, and go when it becomes something else.
+    let trimmed = match (from, to) {
+        (DataType::Char(_), DataType::Char(_)) | (DataType::Text | DataType::Varchar(_), _) => text,
+        (DataType::Char(_), _) => text.trim_end_matches(' '),
+        _ => text,
+    };
+    let limit = match to {
+        DataType::Char(length) | DataType::Varchar(Some(length)) => length as usize,
+        _ => usize::MAX,
+    };
+    // Most texts are shorter in bytes already.
+    let end = if trimmed.len() <= limit { None } else { trimmed.char_indices().nth(limit) };
+    let fitted = match end {
+        None => trimmed,
+        Some((end, _)) => {
+            let (kept, rest) = trimmed.split_at(end);
+            if !explicit && rest.bytes().any(|byte| byte != b' ') {
+                return Err(SqlError::new(
+                    SqlState::StringDataRightTruncation,
+                    format!("value too long for type {to}"),
+                ));
+            }
+            kept
+        }
+    };
+    checked_text(fitted)?;
+    if let DataType::Char(length) = to {
+        let present = fitted.chars().count();
+        if present < length as usize {
+            let mut padded = SmolStrBuilder::new();
+            padded.push_str(fitted);
+            (present..length as usize).for_each(|_| padded.push(' '));
+            return Ok(Value::Text(padded.finish()));
+        }
+    }
+    if fitted.len() == text.len() { Ok(value) } else { Ok(Value::text(fitted)) }
+}
+
+/// The nearest integer, halves to the even one, if it is in range.
+fn integer_of(value: f64, to: DataType) -> Result<i64> {
+    let rounded = value.round_ties_even();
+    // 2^63 is the first that does not fit; the comparison is false for NaN.
+    if rounded >= -9_223_372_036_854_775_808.0 && rounded < 9_223_372_036_854_775_808.0 {
+        Ok(rounded as i64)
+    } else {
+        Err(out_of_range(to))
+    }
+}
+
+fn number(value: ValueRef<'_>, to: DataType) -> Result<Value> {
+    match to {
+        DataType::Real | DataType::Double => {
+            let wide = value.as_f64().ok_or_else(|| no_cast(value, to))?;
+            if to == DataType::Double {
+                return Ok(Value::Double(wide));
+            }
+            let narrow = wide as f32;
+            let lost = narrow.is_infinite() && !wide.is_infinite() || narrow == 0.0 && wide != 0.0;
+            if lost { Err(out_of_range(to)) } else { Ok(Value::Real(narrow)) }
+        }
+        DataType::Numeric(limits) => {
+            let exact = match value {
+                ValueRef::Real(v) => Numeric::from_f32(v)?,
+                ValueRef::Double(v) => Numeric::from_f64(v)?,
+                value => value.as_numeric().ok_or_else(|| no_cast(value, to))?,
+            };
+            Ok(Value::Numeric(match limits {
+                Some((precision, scale)) => exact.fit(precision, scale)?,
+                None => exact,
+            }))
+        }
+        _ => {
+            let wide = match value {
+                ValueRef::Boolean(v) if to == DataType::Integer => v.into(),
+                ValueRef::Real(v) => integer_of(v.into(), to)?,
+                ValueRef::Double(v) => integer_of(v, to)?,
+                ValueRef::Numeric(v) => v.to_i64().ok_or_else(|| out_of_range(to))?,
+                value => value.as_i64().ok_or_else(|| no_cast(value, to))?,
+            };
+            let narrow = match to {
+                DataType::SmallInt => i16::try_from(wide).map(Value::SmallInt),
+                DataType::Integer => i32::try_from(wide).map(Value::Integer),
+                _ => Ok(Value::BigInt(wide)),
+            };
+            narrow.map_err(|_| out_of_range(to))
+        }
+    }
+}
+
+fn other(value: ValueRef<'_>, to: DataType) -> Result<Value> {
+    let is_finite = |moment| moment != TIMESTAMP_INFINITY && moment != i64::MIN;
+    let overflow = || SqlError::new(SqlState::DatetimeFieldOverflow, format!("{to} out of range"));
+    Ok(match (value, to) {
+        (ValueRef::Integer(v), DataType::Boolean) => Value::Boolean(v != 0),
+        (ValueRef::Date(days), DataType::Timestamp | DataType::TimestampTz) => {
+            let moment = match days {
+                DATE_INFINITY => TIMESTAMP_INFINITY,
+                i32::MIN => i64::MIN,
+                days => i64::from(days).checked_mul(DAY).ok_or_else(overflow)?,
+            };
+            if to == DataType::Timestamp {
+                Value::Timestamp(moment)
+            } else {
+                Value::TimestampTz(moment)
+            }
+        }
+        (ValueRef::Timestamp(moment), DataType::TimestampTz) => Value::TimestampTz(moment),
+        (ValueRef::TimestampTz(moment), DataType::Timestamp) => Value::Timestamp(moment),
+        (ValueRef::Timestamp(moment) | ValueRef::TimestampTz(moment), DataType::Date) => {
+            Value::Date(match moment {
+                TIMESTAMP_INFINITY => DATE_INFINITY,
+                i64::MIN => i32::MIN,
+                moment => i32::try_from(moment.div_euclid(DAY)).map_err(|_| overflow())?,
+            })
+        }
+        (ValueRef::Timestamp(moment) | ValueRef::TimestampTz(moment), DataType::Time) => {
+            if is_finite(moment) {
+                Value::Time(moment.rem_euclid(DAY))
+            } else {
+                Value::Null
+            }
+        }
+        (ValueRef::Uuid(v), DataType::Bytea) => Value::bytea(v),
+        (ValueRef::Bytea(v), DataType::Uuid) => match v.try_into() {
+            Ok(bytes) => Value::Uuid(bytes),
+            Err(_) => {
+                let state = SqlState::InvalidTextRepresentation;
+                return Err(SqlError::new(state, "invalid input length for type uuid"));
+            }
+        },
+        (ValueRef::SmallInt(v), DataType::Bytea) => Value::bytea(v.to_be_bytes()),
+        (ValueRef::Integer(v), DataType::Bytea) => Value::bytea(v.to_be_bytes()),
+        (ValueRef::BigInt(v), DataType::Bytea) => Value::bytea(v.to_be_bytes()),
+        _ => return Err(no_cast(value, to)),
+    })
+}
+
+/// Compares as values of that type: for CHAR the blanks at the end do not count. None when either is NULL.
+#[must_use]
+pub fn compare_as(data_type: DataType, a: ValueRef<'_>, b: ValueRef<'_>) -> Option<Ordering> {
+    match (data_type, a, b) {
+        (DataType::Char(_), ValueRef::Text(a), ValueRef::Text(b)) => {
+            Some(a.trim_end_matches(' ').cmp(b.trim_end_matches(' ')))
+        }
+        _ => a.compare(b),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use DataType as T;
+
+    fn run(
+        value: Value,
+        to: DataType,
+        explicit: bool,
+    ) -> std::result::Result<String, &'static str> {
+        let from = value.data_type().unwrap();
+        cast(value, from, to, explicit).map(|v| v.to_string()).map_err(|error| error.code())
+    }
+
+    #[test]
+    fn numbers_are_rounded_or_refused() {
+        let numeric = |text: &str| Value::Numeric(Numeric::parse(text).unwrap());
+        let cases = [
+            (Value::Integer(70_000), T::SmallInt, Err("22003")),
+            (Value::BigInt(1 << 31), T::Integer, Err("22003")),
+            (Value::Double(2.5), T::Integer, Ok("2")),
+            (Value::Double(3.5), T::Integer, Ok("4")),
+            (Value::Double(f64::NAN), T::Integer, Err("22003")),
+            (Value::Double(9.3e18), T::BigInt, Err("22003")),
+            (Value::Double(1e39), T::Real, Err("22003")),
+            (Value::Double(1e-60), T::Real, Err("22003")),
+            (Value::Double(0.1), T::Numeric(None), Ok("0.1")),
+            (Value::Double(1e20), T::Numeric(None), Ok("100000000000000000000")),
+            (Value::Double(f64::INFINITY), T::Numeric(None), Err("22003")),
+            (numeric("2.5"), T::Integer, Ok("3")),
+            (numeric("-2.5"), T::Integer, Ok("-3")),
+            (numeric("123.456"), T::Numeric(Some((5, 1))), Ok("123.5")),
+            (numeric("99.95"), T::Numeric(Some((3, 1))), Err("22003")),
+            (numeric("1"), T::Numeric(Some((38, 38))), Err("22003")),
+            (Value::Boolean(true), T::Integer, Ok("1")),
+            (Value::Boolean(true), T::BigInt, Err("42846")),
+            (Value::Boolean(true), T::Text, Ok("true")),
+            (Value::text("12"), T::Integer, Ok("12")),
+            (Value::text("x"), T::Integer, Err("22P02")),
+            (Value::text("1.25"), T::Numeric(Some((3, 1))), Ok("1.3")),
+            (Value::Date(1), T::Timestamp, Ok("1970-01-02 00:00:00")),
+            (Value::Timestamp(-1), T::Date, Ok("1969-12-31")),
+            (Value::Timestamp(-1), T::Time, Ok("23:59:59.999999")),
+            (Value::Date(1), T::Integer, Err("42846")),
+        ];
+        for (value, to, expected) in cases {
+            let shown = value.to_string();
+            assert_eq!(run(value, to, true), expected.map(str::to_owned), "{shown} as {to}");
+        }
+    }
+
+    #[test]
+    fn texts_are_cut_off_only_on_request() {
+        let text = || Value::text("åäö  x");
+        assert_eq!(run(text(), T::Varchar(Some(3)), false), Err("22001"));
+        assert_eq!(run(text(), T::Varchar(Some(3)), true).unwrap(), "åäö");
+        assert_eq!(run(Value::text("åäö  "), T::Varchar(Some(4)), false).unwrap(), "åäö ");
+        assert_eq!(run(Value::text("ab"), T::Char(4), false).unwrap(), "ab  ");
+        let char_value = cast(Value::text("ab"), T::Text, T::Char(4), false).unwrap();
+        let back = cast(char_value.clone(), T::Char(4), T::Text, false).unwrap();
+        assert_eq!(back, Value::text("ab"));
+        let same = compare_as(T::Char(4), char_value.as_ref(), back.as_ref());
+        assert_eq!(same, Some(Ordering::Equal));
+        assert_eq!(
+            compare_as(T::Text, char_value.as_ref(), back.as_ref()),
+            Some(Ordering::Greater)
+        );
+    }
+
+    #[test]
+    fn casts_happen_where_postgresql_lets_them() {
+        assert_eq!(cast_context(T::Integer, T::BigInt), Some(CastContext::Implicit));
+        assert_eq!(cast_context(T::BigInt, T::Integer), Some(CastContext::Assignment));
+        assert_eq!(cast_context(T::Numeric(None), T::Double), Some(CastContext::Implicit));
+        assert_eq!(cast_context(T::Text, T::Integer), Some(CastContext::Explicit));
+        assert_eq!(cast_context(T::Integer, T::Text), Some(CastContext::Assignment));
+        assert_eq!(cast_context(T::Date, T::Integer), None);
+        assert_eq!(cast_context(T::Varchar(Some(3)), T::Text), Some(CastContext::Implicit));
+    }
+}

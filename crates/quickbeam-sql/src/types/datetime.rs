@@ -1,0 +1,461 @@
+//! Days, times of day and moments as text, in ISO style. The calendar is the Gregorian one, for all time.
+//!
+//! Below everything else that knows dates: conversions between a count of days and a date, after Howard Hinnant's
+//! "chrono-compatible low-level date algorithms".
+
+use std::fmt::Write;
+
+use crate::error::{Result, SqlError, SqlState};
+
+/// Microseconds in a second.
+pub const SECOND: i64 = 1_000_000;
+/// Microseconds in a day.
+pub const DAY: i64 = 86_400 * SECOND;
+/// The day after all others.
+pub const DATE_INFINITY: i32 = i32::MAX;
+/// The moment after all others.
+pub const TIMESTAMP_INFINITY: i64 = i64::MAX;
+
+/// First and last year of dates, and the last one of timestamps; the year before 1 is 0.
+const FIRST_YEAR: i64 = -4712;
+const LAST_YEAR: i64 = 5_874_897;
+const LAST_TIMESTAMP_YEAR: i64 = 294_276;
+
+/// The number of days from 1970-01-01 to a date.
+#[must_use]
+pub fn days_of(year: i64, month: u32, day: u32) -> i64 {
+    let year = if month <= 2 { year - 1 } else { year };
+    let era = year.div_euclid(400);
+    let year_of_era = year.rem_euclid(400);
+    let from_march = i64::from((month + 9) % 12);
+    let day_of_year = (153 * from_march + 2) / 5 + i64::from(day) - 1;
+    era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
+}
+
+/// Year, month and day of a number of days from 1970-01-01.
+#[must_use]
+pub fn date_of(days: i64) -> (i64, u32, u32) {
+    let days = days + 719_468;
+    let era = days.div_euclid(146_097);
+    let day_of_era = days.rem_euclid(146_097);
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let from_march = (5 * day_of_year + 2) / 153;
+    let day = (day_of_year - (153 * from_march + 2) / 5 + 1) as u32;
+    let month = if from_march < 10 { from_march + 3 } else { from_march - 9 } as u32;
+    (year_of_era + era * 400 + i64::from(month <= 2), month, day)
+}
+
+fn days_in_month(year: i64, month: u32) -> u32 {
+    match month {
+        4 | 6 | 9 | 11 => 30,
+        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
+        2 => 28,
+        _ => 31,
+    }
+}
+
+/// What a text may be wrong with.
+enum Fault {
+    Syntax,
+    Range,
+}
+
+type Parsed<T> = std::result::Result<T, Fault>;
+
+fn explain<T>(parsed: Parsed<T>, kind: &str, text: &str) -> Result<T> {
+    parsed.map_err(|fault| match fault {
+        Fault::Syntax => SqlError::new(
+            SqlState::InvalidDatetimeFormat,
+            format!("invalid input syntax for type {kind}: \"{text}\""),
+        ),
+        Fault::Range => SqlError::new(
+            SqlState::DatetimeFieldOverflow,
+            format!("date/time field value out of range: \"{text}\""),
+        ),
+    })
+}
+
+/// A text being read from its start.
+struct Reader<'a> {
+    rest: &'a str,
+}
+
+impl<'a> Reader<'a> {
+    fn new(text: &'a str) -> Reader<'a> {
+        Reader { rest: text.trim() }
+    }
+
+    fn is_done(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    fn skip_blanks(&mut self) {
+        self.rest = self.rest.trim_start();
+    }
+
+    fn accept(&mut self, wanted: char) -> bool {
+        let found = self.rest.strip_prefix(wanted);
+        self.rest = found.unwrap_or(self.rest);
+        found.is_some()
+    }
+
+    fn accept_word(&mut self, wanted: &str) -> bool {
+        let length = self.rest.chars().take_while(char::is_ascii_alphabetic).count();
+        let (word, after) = self.rest.split_at(length);
+        let found = word.eq_ignore_ascii_case(wanted);
+        if found {
+            self.rest = after;
+        }
+        found
+    }
+
+    /// Digits, how many, and the number they spell.
+    fn number(&mut self) -> Parsed<(usize, i64)> {
+        let length = self.rest.bytes().take_while(u8::is_ascii_digit).count();
+        let (digits, after) = self.rest.split_at(length);
+        if digits.is_empty() {
+            return Err(Fault::Syntax);
+        }
+        self.rest = after;
+        Ok((length, digits.parse().map_err(|_| Fault::Range)?))
+    }
+
+    fn date(&mut self) -> Parsed<(i64, u32, u32)> {
+        let (length, first) = self.number()?;
+        if length == 8 && !self.rest.starts_with(['-', '/']) {
+            return Ok((first / 10_000, (first / 100 % 100) as u32, (first % 100) as u32));
+        }
+        let separator = if self.accept('-') { '-' } else { '/' };
+        if separator == '/' && !self.accept('/') || length < 3 {
+            return Err(Fault::Syntax);
+        }
+        let (_, month) = self.number()?;
+        if !self.accept(separator) {
+            return Err(Fault::Syntax);
+        }
+        let (_, day) = self.number()?;
+        let small = |n: i64| u32::try_from(n).map_err(|_| Fault::Range);
+        Ok((first, small(month)?, small(day)?))
+    }
+
+    /// Hours, minutes, seconds and parts of a second, in microseconds.
+    fn time(&mut self) -> Parsed<i64> {
+        let (_, mut hours) = self.number()?;
+        if !self.accept(':') {
+            return Err(Fault::Syntax);
+        }
+        let (_, minutes) = self.number()?;
+        let mut micros = 0;
+        let mut seconds = 0;
+        if self.accept(':') {
+            seconds = self.number()?.1;
+            if self.accept('.') {
+                micros = self.fraction()?;
+            }
+        }
+        self.skip_blanks();
+        let afternoon = self.accept_word("pm");
+        if afternoon || self.accept_word("am") {
+            if !(1..=12).contains(&hours) {
+                return Err(Fault::Range);
+            }
+            hours = hours % 12 + if afternoon { 12 } else { 0 };
+        }
+        // A second 60 counts as the first one of the next minute.
+        let total = ((hours * 60 + minutes) * 60 + seconds) * SECOND + micros;
+        if hours > 24 || minutes > 59 || seconds > 60 || total > DAY {
+            return Err(Fault::Range);
+        }
+        Ok(total)
+    }
+
+    /// Digits behind a point as microseconds, rounded.
+    fn fraction(&mut self) -> Parsed<i64> {
+        let length = self.rest.bytes().take_while(u8::is_ascii_digit).count();
+        let (digits, after) = self.rest.split_at(length);
+        self.rest = after;
+        let mut padded = digits.get(..6).unwrap_or(digits).to_owned();
+        while padded.len() < 6 {
+            padded.push('0');
+        }
+        let micros: i64 = padded.parse().map_err(|_| Fault::Syntax)?;
+        Ok(micros + i64::from(digits.as_bytes().get(6).is_some_and(|digit| *digit >= b'5')))
+    }
+
+    /// A time zone: seconds east of Greenwich; none if none is named.
+    fn zone(&mut self) -> Parsed<Option<i64>> {
+        self.skip_blanks();
+        if self.accept_word("z") || self.accept_word("utc") || self.accept_word("gmt") {
+            return Ok(Some(0));
+        }
+        let west = self.accept('-');
+        if !west && !self.accept('+') {
+            return Ok(None);
+        }
+        let (length, mut hours) = self.number()?;
+        let (mut minutes, mut seconds) = (0, 0);
+        if length > 2 {
+            (hours, minutes) = (hours / 100, hours % 100);
+        } else if self.accept(':') {
+            minutes = self.number()?.1;
+            if self.accept(':') {
+                seconds = self.number()?.1;
+            }
+        }
+        if hours > 15 || minutes > 59 || seconds > 59 {
+            return Err(Fault::Range);
+        }
+        let east = (hours * 60 + minutes) * 60 + seconds;
+        Ok(Some(if west { -east } else { east }))
+    }
+
+    /// `BC`, and that nothing comes after it.
+    fn end(&mut self) -> Parsed<bool> {
+        self.skip_blanks();
+        let before_christ = self.accept_word("bc");
+        if !before_christ {
+            self.accept_word("ad");
+        }
+        if self.is_done() { Ok(before_christ) } else { Err(Fault::Syntax) }
+    }
+}
+
+fn checked_days(date: (i64, u32, u32), before_christ: bool, last: i64) -> Parsed<i64> {
+    let (year, month, day) = date;
+    let year = if before_christ { 1 - year } else { year };
+    let is_date = (1..=12).contains(&month) && (1..=days_in_month(year, month)).contains(&day);
+    if !is_date || date.0 == 0 || !(FIRST_YEAR..=last).contains(&year) {
+        return Err(Fault::Range);
+    }
+    Ok(days_of(year, month, day))
+}
+
+fn special(text: &str) -> Option<i64> {
+    let text = text.trim();
+    if text.eq_ignore_ascii_case("infinity") {
+        Some(TIMESTAMP_INFINITY)
+    } else if text.eq_ignore_ascii_case("-infinity") {
+        Some(i64::MIN)
+    } else if text.eq_ignore_ascii_case("epoch") {
+        Some(0)
+    } else {
+        None
+    }
+}
+
+/// Reads a DATE: days since 1970-01-01.
+pub fn parse_date(text: &str) -> Result<i32> {
+    match special(text) {
+        Some(TIMESTAMP_INFINITY) => return Ok(DATE_INFINITY),
+        Some(i64::MIN) => return Ok(i32::MIN),
+        Some(_) => return Ok(0),
+        None => {}
+    }
+    let parse = || {
+        let mut reader = Reader::new(text);
+        let date = reader.date()?;
+        // A time of day is read and left out.
+        if reader.accept('T') || reader.rest.starts_with(' ') {
+            reader.skip_blanks();
+            if reader.rest.starts_with(|c: char| c.is_ascii_digit()) {
+                reader.time()?;
+                reader.zone()?;
+            }
+        }
+        let before_christ = reader.end()?;
+        Ok(checked_days(date, before_christ, LAST_YEAR)? as i32)
+    };
+    explain(parse(), "date", text)
+}
+
+/// Reads a TIME: microseconds since midnight.
+pub fn parse_time(text: &str) -> Result<i64> {
+    let parse = || {
+        let mut reader = Reader::new(text);
+        let time = reader.time()?;
+        reader.zone()?;
+        if reader.is_done() { Ok(time) } else { Err(Fault::Syntax) }
+    };
+    explain(parse(), "time", text)
+}
+
+fn parse_moment(text: &str) -> Parsed<(i64, Option<i64>)> {
+    let mut reader = Reader::new(text);
+    let date = reader.date()?;
+    let mut time = 0;
+    let mut zone = None;
+    let has_t = reader.accept('T') || reader.accept('t');
+    reader.skip_blanks();
+    if has_t || reader.rest.starts_with(|c: char| c.is_ascii_digit()) {
+        time = reader.time()?;
+        zone = reader.zone()?;
+    }
+    let before_christ = reader.end()?;
+    let days = checked_days(date, before_christ, LAST_TIMESTAMP_YEAR)?;
+    Ok((days * DAY + time, zone))
+}
+
+/// Reads a TIMESTAMP: microseconds since 1970-01-01. A time zone is read and left out.
+pub fn parse_timestamp(text: &str) -> Result<i64> {
+    if let Some(moment) = special(text) {
+        return Ok(moment);
+    }
+    explain(parse_moment(text).map(|(moment, _)| moment), "timestamp", text)
+}
+
+/// Reads a TIMESTAMP WITH TIME ZONE: microseconds since 1970-01-01 UTC. Without a time zone it is of the one that is `east`
+/// seconds from Greenwich.
+pub fn parse_timestamptz(text: &str, east: i64) -> Result<i64> {
+    if let Some(moment) = special(text) {
+        return Ok(moment);
+    }
+    let parsed = parse_moment(text).map(|(moment, zone)| moment - zone.unwrap_or(east) * SECOND);
+    explain(parsed, "timestamp with time zone", text)
+}
+
+fn write_date(out: &mut String, days: i64) -> bool {
+    let (year, month, day) = date_of(days);
+    let shown = if year > 0 { year } else { 1 - year };
+    // Writing to a String does not fail.
+    let _ = write!(out, "{shown:04}-{month:02}-{day:02}");
+    year <= 0
+}
+
+/// Appends a DATE as text.
+pub fn format_date(out: &mut String, days: i32) {
+    match days {
+        DATE_INFINITY => out.push_str("infinity"),
+        i32::MIN => out.push_str("-infinity"),
+        _ => {
+            if write_date(out, days.into()) {
+                out.push_str(" BC");
+            }
+        }
+    }
+}
+
+/// Appends a TIME as text.
+pub fn format_time(out: &mut String, micros: i64) {
+    let seconds = micros / SECOND;
+    let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
+    let _ = write!(out, "{hours:02}:{minutes:02}:{:02}", seconds % 60);
+    let fraction = micros % SECOND;
+    if fraction != 0 {
+        let digits = format!("{fraction:06}");
+        out.push('.');
+        out.push_str(digits.trim_end_matches('0'));
+    }
+}
+
+fn format_moment(out: &mut String, moment: i64, zone: &str) {
+    match moment {
+        TIMESTAMP_INFINITY => return out.push_str("infinity"),
+        i64::MIN => return out.push_str("-infinity"),
+        _ => {}
+    }
+    let before_christ = write_date(out, moment.div_euclid(DAY));
+    out.push(' ');
+    format_time(out, moment.rem_euclid(DAY));
+    out.push_str(zone);
+    if before_christ {
+        out.push_str(" BC");
+    }
+}
+
+/// Appends a TIMESTAMP as text.
+pub fn format_timestamp(out: &mut String, moment: i64) {
+    format_moment(out, moment, "");
+}
+
+/// Appends a TIMESTAMP WITH TIME ZONE as text, as it is shown `east` seconds from Greenwich.
+pub fn format_timestamptz(out: &mut String, moment: i64, east: i64) {
+    let shown = match moment {
+        TIMESTAMP_INFINITY | i64::MIN => moment,
+        _ => moment.saturating_add(east * SECOND),
+    };
+    let (sign, east) = (if east < 0 { '-' } else { '+' }, east.abs());
+    let mut zone = format!("{sign}{:02}", east / 3600);
+    if east % 3600 != 0 {
+        let _ = write!(zone, ":{:02}", east / 60 % 60);
+    }
+    format_moment(out, shown, &zone);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(format: impl Fn(&mut String)) -> String {
+        let mut out = String::new();
+        format(&mut out);
+        out
+    }
+
+    #[test]
+    fn every_day_of_four_centuries_and_the_ends_are_found_again() {
+        let days = (days_of(1800, 1, 1)..days_of(2200, 1, 1)).chain([
+            days_of(-4712, 1, 1),
+            days_of(5_874_897, 12, 31),
+            0,
+        ]);
+        let mut before = None;
+        for day in days {
+            let date = date_of(day);
+            assert_eq!(days_of(date.0, date.1, date.2), day);
+            let text = shown(|out| format_date(out, day as i32));
+            assert_eq!(parse_date(&text).unwrap(), day as i32, "{text}");
+            assert_ne!(before.replace(date), Some(date));
+        }
+        assert_eq!((date_of(0), date_of(11_016)), ((1970, 1, 1), (2000, 2, 29)));
+    }
+
+    #[test]
+    fn texts_are_read_as_postgresql_reads_them() {
+        assert_eq!(parse_date("20240229").unwrap(), parse_date("2024-02-29").unwrap());
+        assert_eq!(
+            shown(|out| format_date(out, parse_date("0044-03-15 BC").unwrap())),
+            "0044-03-15 BC"
+        );
+        for (text, expected) in [
+            ("12:34", "12:34:00"),
+            ("04:05:06.789", "04:05:06.789"),
+            ("04:05 PM", "16:05:00"),
+            ("24:00:00", "24:00:00"),
+            ("23:59:60", "24:00:00"),
+            ("00:00:00.0000005", "00:00:00.000001"),
+        ] {
+            assert_eq!(shown(|out| format_time(out, parse_time(text).unwrap())), expected);
+        }
+        let moment = parse_timestamptz("2004-10-19 10:23:54+02", 0).unwrap();
+        assert_eq!(shown(|out| format_timestamptz(out, moment, 0)), "2004-10-19 08:23:54+00");
+        assert_eq!(
+            shown(|out| format_timestamptz(out, moment, 19_800)),
+            "2004-10-19 13:53:54+05:30"
+        );
+        let local = parse_timestamp("1969-12-31T23:59:59.5").unwrap();
+        assert_eq!(
+            (local, shown(|out| format_timestamp(out, local))),
+            (-500_000, "1969-12-31 23:59:59.5".into())
+        );
+        assert_eq!(
+            shown(|out| format_timestamp(out, parse_timestamp("infinity").unwrap())),
+            "infinity"
+        );
+    }
+
+    #[test]
+    fn mistakes_are_told_apart() {
+        let code = |result: Result<i32>| result.unwrap_err().code();
+        for text in ["2023-02-29", "2023-13-01", "0000-01-01", "99999999-01-01", "2023-00-10"] {
+            assert_eq!(code(parse_date(text)), "22008", "{text}");
+        }
+        for text in ["", "x", "2023", "2023-01", "2023-01-01x", "12-01-01", "٢٠٢٣-01-01"] {
+            assert_eq!(code(parse_date(text)), "22007", "{text}");
+        }
+        assert_eq!(parse_time("25:00").unwrap_err().code(), "22008");
+        assert_eq!(parse_time("10").unwrap_err().code(), "22007");
+        assert_eq!(parse_timestamp("300000-01-01").unwrap_err().code(), "22008");
+    }
+}

@@ -1,0 +1,356 @@
+//! Values as text and back, as PostgreSQL writes and reads them.
+
+use std::fmt::Write;
+
+use super::datetime::{
+    format_date, format_time, format_timestamp, format_timestamptz, parse_date, parse_time,
+    parse_timestamp, parse_timestamptz,
+};
+use super::{DataType, Numeric, Value, ValueRef};
+use crate::error::{Result, SqlError, SqlState};
+
+#[cold]
+fn invalid(data_type: DataType, text: &str) -> SqlError {
+    let name = data_type.unconstrained();
+    SqlError::new(
+        SqlState::InvalidTextRepresentation,
+        format!("invalid input syntax for type {name}: \"{text}\""),
+    )
+}
+
+#[cold]
+fn out_of_range(data_type: DataType, text: &str) -> SqlError {
+    let name = data_type.unconstrained();
+    SqlError::new(
+        SqlState::NumericValueOutOfRange,
+        format!("value \"{text}\" is out of range for type {name}"),
+    )
+}
+
+/// Reads a value of that type; its length, precision and scale are not looked at (a cast does that).
+pub fn parse_value(text: &str, data_type: DataType) -> Result<Value> {
+    let integer = || parse_integer(text, data_type);
+    let narrow = || out_of_range(data_type, text);
+    Ok(match data_type {
+        DataType::Boolean => {
+            Value::Boolean(parse_boolean(text).ok_or_else(|| invalid(data_type, text))?)
+        }
+        DataType::SmallInt => Value::SmallInt(integer()?.try_into().map_err(|_| narrow())?),
+        DataType::Integer => Value::Integer(integer()?.try_into().map_err(|_| narrow())?),
+        DataType::BigInt => Value::BigInt(integer()?.try_into().map_err(|_| narrow())?),
+        DataType::Real => Value::Real(parse_real(text)?),
+        DataType::Double => Value::Double(parse_double(text)?),
+        DataType::Numeric(_) => Value::Numeric(parse_numeric(text)?),
+        DataType::Text | DataType::Varchar(_) | DataType::Char(_) => {
+            Value::text(checked_text(text)?)
+        }
+        DataType::Bytea => Value::bytea(parse_bytea(text)?),
+        DataType::Date => Value::Date(parse_date(text)?),
+        DataType::Time => Value::Time(parse_time(text)?),
+        DataType::Timestamp => Value::Timestamp(parse_timestamp(text)?),
+        DataType::TimestampTz => Value::TimestampTz(parse_timestamptz(text, 0)?),
+        DataType::Uuid => Value::Uuid(parse_uuid(text).ok_or_else(|| invalid(data_type, text))?),
+    })
+}
+
+/// A text that can be stored: the character of the number zero cannot.
+pub fn checked_text(text: &str) -> Result<&str> {
+    if text.as_bytes().contains(&0) {
+        return Err(SqlError::new(
+            SqlState::CharacterNotInRepertoire,
+            "invalid byte sequence for encoding \"UTF8\": 0x00",
+        ));
+    }
+    Ok(text)
+}
+
+fn parse_boolean(text: &str) -> Option<bool> {
+    let word = text.trim().to_ascii_lowercase();
+    let starts = |whole: &str| !word.is_empty() && whole.starts_with(&word);
+    match word.as_str() {
+        "on" | "1" => Some(true),
+        "of" | "off" | "0" => Some(false),
+        _ if starts("true") || starts("yes") => Some(true),
+        _ if starts("false") || starts("no") => Some(false),
+        _ => None,
+    }
+}
+
+fn parse_integer(text: &str, data_type: DataType) -> Result<i128> {
+    let trimmed = text.trim();
+    let digits = trimmed.strip_prefix(['-', '+']).unwrap_or(trimmed);
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(invalid(data_type, text));
+    }
+    trimmed.parse().map_err(|_| out_of_range(data_type, text))
+}
+
+/// Whether a text is what Rust reads as a number that is not finite, though PostgreSQL does not write it so.
+fn spells_number(text: &str) -> bool {
+    text.bytes().any(|byte| byte.is_ascii_digit())
+}
+
+fn parse_double(text: &str) -> Result<f64> {
+    let trimmed = text.trim();
+    let value: f64 = trimmed.parse().map_err(|_| invalid(DataType::Double, text))?;
+    let vanished = value == 0.0
+        && trimmed
+            .bytes()
+            .take_while(|b| !matches!(b, b'e' | b'E'))
+            .any(|b| matches!(b, b'1'..=b'9'));
+    if value.is_infinite() && spells_number(trimmed) || vanished {
+        return Err(out_of_range(DataType::Double, text));
+    }
+    Ok(value)
+}
+
+fn parse_real(text: &str) -> Result<f32> {
+    let trimmed = text.trim();
+    let value: f32 = trimmed.parse().map_err(|_| invalid(DataType::Real, text))?;
+    let vanished = value == 0.0
+        && trimmed
+            .bytes()
+            .take_while(|b| !matches!(b, b'e' | b'E'))
+            .any(|b| matches!(b, b'1'..=b'9'));
+    if value.is_infinite() && spells_number(trimmed) || vanished {
+        return Err(out_of_range(DataType::Real, text));
+    }
+    Ok(value)
+}
+
+fn parse_numeric(text: &str) -> Result<Numeric> {
+    let trimmed = text.trim();
+    if let Some(number) = Numeric::parse(trimmed) {
+        return Ok(number);
+    }
+    let word = trimmed.trim_start_matches(['-', '+']);
+    if ["nan", "inf", "infinity"].iter().any(|name| word.eq_ignore_ascii_case(name)) {
+        return Err(SqlError::unsupported(format_args!("the numeric value {trimmed}")));
+    }
+    // A number in form, but of too many digits.
+    let is_number = trimmed.parse::<f64>().is_ok() && spells_number(trimmed);
+    Err(if is_number {
+        out_of_range(DataType::Numeric(None), text)
+    } else {
+        invalid(DataType::Numeric(None), text)
+    })
+}
+
+fn hex_digit(byte: u8) -> Option<u8> {
+    char::from(byte).to_digit(16).map(|digit| digit as u8)
+}
+
+fn parse_bytea(text: &str) -> Result<Vec<u8>> {
+    let fault = || invalid(DataType::Bytea, text);
+    if let Some(digits) = text.strip_prefix("\\x") {
+        let digits: Vec<u8> = digits.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
+        let pair = |pair: &[u8]| match pair {
+            [high, low] => Some(hex_digit(*high)? << 4 | hex_digit(*low)?),
+            _ => None,
+        };
+        return digits.chunks(2).map(pair).collect::<Option<_>>().ok_or_else(|| {
+            SqlError::new(SqlState::InvalidTextRepresentation, "invalid hexadecimal data")
+        });
+    }
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, after @ ..] = rest {
+        (rest, _) = match (first, after) {
+            (b'\\', [b'\\', more @ ..]) => (more, out.push(b'\\')),
+            (b'\\', [a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7', more @ ..]) => {
+                (more, out.push((a - b'0') << 6 | (b - b'0') << 3 | (c - b'0')))
+            }
+            (b'\\', _) => return Err(fault()),
+            (byte, more) => (more, out.push(*byte)),
+        };
+    }
+    Ok(out)
+}
+
+fn parse_uuid(text: &str) -> Option<[u8; 16]> {
+    let text = text.trim();
+    let inner = match text.strip_prefix('{') {
+        Some(inner) => inner.strip_suffix('}')?,
+        None => text,
+    };
+    let (mut uuid, mut count) = ([0_u8; 16], 0);
+    let mut may_hyphen = false;
+    for byte in inner.bytes() {
+        if byte == b'-' {
+            if !std::mem::take(&mut may_hyphen) {
+                return None;
+            }
+            continue;
+        }
+        let digit = hex_digit(byte)?;
+        let place = uuid.get_mut(count / 2)?;
+        *place = *place << 4 | digit;
+        count += 1;
+        may_hyphen = count % 4 == 0 && count < 32;
+    }
+    (count == 32).then_some(uuid)
+}
+
+/// Appends a floating point number: the shortest text that reads back as it, with an exponent from `behind` digits before the point on.
+fn format_float(out: &mut String, digits: &str, is_nan: bool, infinite: Option<bool>, behind: i32) {
+    if is_nan {
+        return out.push_str("NaN");
+    }
+    if let Some(negative) = infinite {
+        return out.push_str(if negative { "-Infinity" } else { "Infinity" });
+    }
+    // `digits` is like -1.2345e-6.
+    let (mantissa, exponent) = digits.split_once('e').unwrap_or((digits, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    let (sign, mantissa) = mantissa.strip_prefix('-').map_or(("", mantissa), |rest| ("-", rest));
+    out.push_str(sign);
+    if exponent < -4 || exponent >= behind {
+        let sign = if exponent < 0 { '-' } else { '+' };
+        let _ = write!(out, "{mantissa}e{sign}{:02}", exponent.abs());
+        return;
+    }
+    let plain: String = mantissa.chars().filter(char::is_ascii_digit).collect();
+    if exponent < 0 {
+        out.push_str("0.");
+        (1..-exponent).for_each(|_| out.push('0'));
+        out.push_str(&plain);
+        return;
+    }
+    let whole = exponent as usize + 1;
+    for index in 0..whole.max(plain.len()) {
+        if index == whole {
+            out.push('.');
+        }
+        out.push(plain.as_bytes().get(index).map_or('0', |byte| char::from(*byte)));
+    }
+}
+
+/// Appends a value as text; nothing for NULL. Moments are shown `east` seconds from Greenwich.
+pub fn format_value(out: &mut String, value: ValueRef<'_>, east: i64) {
+    // Writing to a String does not fail.
+    let _ = match value {
+        ValueRef::Null => Ok(()),
+        ValueRef::Boolean(v) => write!(out, "{}", if v { 't' } else { 'f' }),
+        ValueRef::SmallInt(v) => write!(out, "{v}"),
+        ValueRef::Integer(v) => write!(out, "{v}"),
+        ValueRef::BigInt(v) => write!(out, "{v}"),
+        ValueRef::Real(v) => {
+            let infinite = v.is_infinite().then_some(v < 0.0);
+            format_float(out, &format!("{v:e}"), v.is_nan(), infinite, 6);
+            Ok(())
+        }
+        ValueRef::Double(v) => {
+            let infinite = v.is_infinite().then_some(v < 0.0);
+            format_float(out, &format!("{v:e}"), v.is_nan(), infinite, 15);
+            Ok(())
+        }
+        ValueRef::Numeric(v) => write!(out, "{v}"),
+        ValueRef::Text(v) => out.write_str(v),
+        ValueRef::Bytea(v) => {
+            out.push_str("\\x");
+            v.iter().try_for_each(|byte| write!(out, "{byte:02x}"))
+        }
+        ValueRef::Date(v) => {
+            format_date(out, v);
+            Ok(())
+        }
+        ValueRef::Time(v) => {
+            format_time(out, v);
+            Ok(())
+        }
+        ValueRef::Timestamp(v) => {
+            format_timestamp(out, v);
+            Ok(())
+        }
+        ValueRef::TimestampTz(v) => {
+            format_timestamptz(out, v, east);
+            Ok(())
+        }
+        ValueRef::Uuid(v) => v.iter().enumerate().try_for_each(|(index, byte)| {
+            let hyphen = if matches!(index, 4 | 6 | 8 | 10) { "-" } else { "" };
+            write!(out, "{hyphen}{byte:02x}")
+        }),
+    };
+}
+
+impl std::fmt::Display for ValueRef<'_> {
+    /// As text, moments as in Greenwich; NULL as `NULL`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.is_null() {
+            return f.write_str("NULL");
+        }
+        let mut text = String::new();
+        format_value(&mut text, *self, 0);
+        f.write_str(&text)
+    }
+}
+
+impl std::fmt::Display for Value {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.as_ref().fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn round(text: &str, data_type: DataType) -> std::result::Result<String, &'static str> {
+        parse_value(text, data_type).map(|value| value.to_string()).map_err(|error| error.code())
+    }
+
+    #[test]
+    fn texts_are_read_and_written_as_postgresql_does() {
+        use DataType as T;
+        let cases: &[(T, &str, std::result::Result<&str, &str>)] = &[
+            (T::Boolean, " TRU ", Ok("t")),
+            (T::Boolean, "off", Ok("f")),
+            (T::Boolean, "o", Err("22P02")),
+            (T::Boolean, "", Err("22P02")),
+            (T::SmallInt, " -32768 ", Ok("-32768")),
+            (T::SmallInt, "32768", Err("22003")),
+            (T::Integer, "12x", Err("22P02")),
+            (T::Integer, "+7", Ok("7")),
+            (T::Integer, "--7", Err("22P02")),
+            (T::BigInt, "9223372036854775808", Err("22003")),
+            (T::BigInt, &"9".repeat(200), Err("22003")),
+            (T::Double, "1e15", Ok("1e+15")),
+            (T::Double, "123456789012345", Ok("123456789012345")),
+            (T::Double, "0.0001", Ok("0.0001")),
+            (T::Double, "0.00001", Ok("1e-05")),
+            (T::Double, "-0", Ok("-0")),
+            (T::Double, "1.5", Ok("1.5")),
+            (T::Double, "100", Ok("100")),
+            (T::Double, "1e400", Err("22003")),
+            (T::Double, "1e-400", Err("22003")),
+            (T::Double, "-inf", Ok("-Infinity")),
+            (T::Double, "nan", Ok("NaN")),
+            (T::Double, "1.2.3", Err("22P02")),
+            (T::Real, "16777216", Ok("1.6777216e+07")),
+            (T::Real, "0.1", Ok("0.1")),
+            (T::Numeric(None), "1.500", Ok("1.500")),
+            (T::Numeric(None), "-.5e-2", Ok("-0.005")),
+            (T::Numeric(None), "1e5", Ok("100000")),
+            (T::Numeric(None), "1e99", Err("22003")),
+            (T::Numeric(None), "NaN", Err("0A000")),
+            (T::Numeric(None), "one", Err("22P02")),
+            (T::Text, "a\0b", Err("22021")),
+            (T::Bytea, "\\xDE ad", Ok("\\xdead")),
+            (T::Bytea, "a\\\\\\001", Ok("\\x615c01")),
+            (T::Bytea, "\\xabc", Err("22P02")),
+            (T::Bytea, "\\9", Err("22P02")),
+            (
+                T::Uuid,
+                "{A0EEBC99-9c0b4ef8bb6d6bb9bd380a11}",
+                Ok("a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"),
+            ),
+            (T::Uuid, "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a1", Err("22P02")),
+            (T::Uuid, "a0eebc99--9c0b-4ef8-bb6d-6bb9bd380a11", Err("22P02")),
+            (T::Timestamp, "2024-02-29 12:00", Ok("2024-02-29 12:00:00")),
+        ];
+        for (data_type, text, expected) in cases {
+            let expected = expected.map(str::to_owned);
+            assert_eq!(round(text, *data_type), expected, "{data_type} {text:?}");
+        }
+    }
+}
