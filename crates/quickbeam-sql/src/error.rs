@@ -56,6 +56,8 @@ sql_states! {
     SubstringError = "22011",
     /// Bytes that are not UTF-8, or a zero character in a text.
     CharacterNotInRepertoire = "22021",
+    /// An ESCAPE that is no single character, or escapes nothing.
+    InvalidEscapeSequence = "22025",
     /// A sequence has given out all its values.
     SequenceGeneratorLimitExceeded = "2200H",
     /// A text that does not spell a value of the type wanted.

@@ -2,7 +2,9 @@
 //!
 //! Above: the executor. Below: catalog, types, the engine.
 
+mod key;
 mod layout;
 
-pub(crate) use layout::Layouts;
+pub use key::{KeyBound, KeyPart, KeyRange, KeySpec, prefix_end};
 pub use layout::Row;
+pub(crate) use layout::{Layout, Layouts};

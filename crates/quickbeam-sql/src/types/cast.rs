@@ -73,9 +73,19 @@ fn no_cast(value: ValueRef<'_>, to: DataType) -> SqlError {
     SqlError::new(SqlState::CannotCoerce, format!("cannot cast type {from} to {to}"))
 }
 
+/// The value as one of type `to`, on request: a text that is too long is cut off.
+pub fn cast(value: ValueRef<'_>, to: DataType) -> Result<Value> {
+    convert(value.to_value(), value.data_type().unwrap_or(to), to, true)
+}
+
+/// The value as one to be stored in a column of type `to`: a text that is too long is an error.
+pub fn assign(value: ValueRef<'_>, to: DataType) -> Result<Value> {
+    convert(value.to_value(), value.data_type().unwrap_or(to), to, false)
+}
+
 /// The value as one of type `to`. `from` is its type as far as CHAR is concerned; `explicit`: the cast was asked for, so that a text may be
 /// cut off.
-pub fn cast(value: Value, from: DataType, to: DataType, explicit: bool) -> Result<Value> {
+pub fn convert(value: Value, from: DataType, to: DataType, explicit: bool) -> Result<Value> {
     Ok(match (&value, to) {
         (Value::Null, _)
         | (Value::Boolean(_), DataType::Boolean)
@@ -98,7 +108,7 @@ pub fn cast(value: Value, from: DataType, to: DataType, explicit: bool) -> Resul
         (Value::Text(text), to) => {
             let text =
                 if matches!(from, DataType::Char(_)) { text.trim_end_matches(' ') } else { text };
-            return cast(parse_value(text, to)?, to, to, explicit);
+            return convert(parse_value(text, to)?, to, to, explicit);
         }
         (value, to) if to.is_text() => {
             let text = match value {
@@ -160,12 +170,9 @@ fn text_to_text(value: Value, from: DataType, to: DataType, explicit: bool) -> R
 /// The nearest integer, halves to the even one, if it is in range.
 fn integer_of(value: f64, to: DataType) -> Result<i64> {
     let rounded = value.round_ties_even();
-    // 2^63 is the first that does not fit; the comparison is false for NaN.
-    if rounded >= -9_223_372_036_854_775_808.0 && rounded < 9_223_372_036_854_775_808.0 {
-        Ok(rounded as i64)
-    } else {
-        Err(out_of_range(to))
-    }
+    // 2^63 is the first that does not fit; NaN is in no range.
+    let limit = 9_223_372_036_854_775_808.0;
+    if (-limit..limit).contains(&rounded) { Ok(rounded as i64) } else { Err(out_of_range(to)) }
 }
 
 fn number(value: ValueRef<'_>, to: DataType) -> Result<Value> {
@@ -278,7 +285,7 @@ mod tests {
         explicit: bool,
     ) -> std::result::Result<String, &'static str> {
         let from = value.data_type().unwrap();
-        cast(value, from, to, explicit).map(|v| v.to_string()).map_err(|error| error.code())
+        convert(value, from, to, explicit).map(|v| v.to_string()).map_err(|error| error.code())
     }
 
     #[test]
@@ -325,8 +332,8 @@ mod tests {
         assert_eq!(run(text(), T::Varchar(Some(3)), true).unwrap(), "åäö");
         assert_eq!(run(Value::text("åäö  "), T::Varchar(Some(4)), false).unwrap(), "åäö ");
         assert_eq!(run(Value::text("ab"), T::Char(4), false).unwrap(), "ab  ");
-        let char_value = cast(Value::text("ab"), T::Text, T::Char(4), false).unwrap();
-        let back = cast(char_value.clone(), T::Char(4), T::Text, false).unwrap();
+        let char_value = convert(Value::text("ab"), T::Text, T::Char(4), false).unwrap();
+        let back = convert(char_value.clone(), T::Char(4), T::Text, false).unwrap();
         assert_eq!(back, Value::text("ab"));
         let same = compare_as(T::Char(4), char_value.as_ref(), back.as_ref());
         assert_eq!(same, Some(Ordering::Equal));

@@ -11,7 +11,7 @@ mod value;
 
 use std::fmt;
 
-pub use cast::{CastContext, cast, cast_context, compare_as};
+pub use cast::{CastContext, assign, cast, cast_context, compare_as, convert};
 pub use datetime::{
     DATE_INFINITY, DAY, SECOND, TIMESTAMP_INFINITY, date_of, days_of, parse_timestamptz,
 };
