@@ -4,8 +4,6 @@
 //! constraints, views and sequences there are), `storage` (rows and keys as bytes, access to tables). The upper half
 //! parses, binds, plans and executes statements on it.
 
-#![allow(dead_code)]
-
 pub mod catalog;
 pub mod error;
 pub mod storage;

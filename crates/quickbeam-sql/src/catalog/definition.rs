@@ -66,8 +66,8 @@ pub struct NewCheck {
     pub name: Option<SmolStr>,
     /// The text of the expression, already known to be one over the table's columns.
     pub expression: Arc<str>,
-    /// The column it was written at, for the name made up.
-    pub column: Option<SmolStr>,
+    /// Names of the columns that it reads.
+    pub columns: Vec<SmolStr>,
 }
 
 /// FOREIGN KEY … REFERENCES.

@@ -1,10 +1,40 @@
 //! The catalog: what tables, indexes, constraints, views and sequences there are.
 //!
-//! Above: storage and the planner. Below: types.
+//! Above: the planner, and storage where it needs to know of other tables. Below: types; storage for rows. Objects are records of the tree
+//! `sql.catalog`, changed in the transaction of the statement that changes them, and kept in memory by version.
+//!
+//! - CATALOG-1: every change of the catalog first writes the record of its version, with a number never used before. So changes of the
+//!   catalog exclude each other, and what is in memory under a version is what every transaction that reads this version sees.
+//! - CATALOG-2: a transaction sees the catalog of its snapshot, and its own changes. While the engine's catalog version is the one for which the
+//!   version is known, that costs one comparison.
+//! - CATALOG-3: what changes how a table's records are written, or which indexes and foreign keys go with them, gives the table's tree
+//!   another name (`Table::generation`). A transaction that wrote to the tree by its old name cannot commit afterwards. What the change
+//!   read of the table must still hold when it commits. So neither misses what the other did.
 
+mod change;
+mod columns;
+mod constraints;
 mod definition;
+mod indexes;
+mod records;
 mod schema;
+mod sequences;
+mod snapshot;
+mod tables;
+mod views;
 
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::{Mutex, RwLock};
+use quickbeam::{Database, Environment, Transaction};
+use smol_str::SmolStr;
+
+use crate::error::{Result, SqlError};
+use crate::storage::{Layouts, RowIds, TableHandle};
+use crate::types::{DataType, Value};
+pub use columns::Added;
 pub use definition::{
     NewCheck, NewColumn, NewForeignKey, NewIdentity, NewIndex, NewKey, NewTable, SequenceOptions,
 };
@@ -12,6 +42,210 @@ pub use schema::{
     Check, Column, ForeignKey, ForeignKeyAction, Identity, Index, KeyColumn, Method, ObjectId,
     PrimaryKey, Reference, Relation, Sequence, Table, View,
 };
+use sequences::Reserved;
+pub use snapshot::{CatalogSnapshot, undefined};
 
 /// Trees of the engine whose names start like this belong to SQL; everything else is a key/value database.
 pub const TREE_PREFIX: &str = "sql.";
+
+const CATALOG: &str = "sql.catalog";
+const SEQUENCES: &str = "sql.sequences";
+
+/// First byte of the keys of objects' records; the object's number follows.
+const OBJECT: u8 = b'o';
+/// Key of the version's record.
+const VERSION: &[u8] = b"version";
+/// Key of the record of the next number for an object.
+const NEXT_OBJECT: &[u8] = b"next object";
+
+/// Snapshots kept in memory: the newest, and those of transactions that see older ones or changes of their own.
+const KEPT: usize = 8;
+
+/// The catalog of an environment; shared by all connections to it.
+pub struct Catalog {
+    environment: Environment,
+    objects: Database,
+    sequences: Database,
+    /// The newest version known, and the engine's catalog version for which it is known.
+    known: AtomicPair,
+    snapshots: RwLock<Vec<Arc<CatalogSnapshot>>>,
+    next_version: AtomicU64,
+    next_object: AtomicU64,
+    reserved: Mutex<HashMap<(ObjectId, u32), Reserved>>,
+    row_ids: Arc<RowIds>,
+}
+
+/// Two numbers that belong together, read without a lock.
+#[derive(Default)]
+struct AtomicPair {
+    sequence: AtomicU64,
+    first: AtomicU64,
+    second: AtomicU64,
+    writing: Mutex<()>,
+}
+
+impl AtomicPair {
+    /// The second number, if the first is `first`.
+    #[inline]
+    fn get(&self, first: u64) -> Option<u64> {
+        let before = self.sequence.load(Ordering::Acquire);
+        if before % 2 == 1 || self.first.load(Ordering::Relaxed) != first {
+            return None;
+        }
+        let second = self.second.load(Ordering::Relaxed);
+        std::sync::atomic::fence(Ordering::Acquire);
+        (self.sequence.load(Ordering::Relaxed) == before).then_some(second)
+    }
+
+    fn set(&self, first: u64, second: u64) {
+        let _writing = self.writing.lock();
+        self.sequence.fetch_add(1, Ordering::Relaxed);
+        std::sync::atomic::fence(Ordering::Release);
+        self.first.store(first, Ordering::Relaxed);
+        self.second.store(second, Ordering::Relaxed);
+        self.sequence.fetch_add(1, Ordering::Release);
+    }
+}
+
+impl Catalog {
+    /// The catalog of an environment; makes it if there is none. Open it once for each environment: what it counts in memory
+    /// (row ids, sequences) is counted in one place only.
+    pub fn open(environment: &Environment) -> Result<Arc<Catalog>> {
+        let objects = environment.open_or_create_database(CATALOG)?;
+        let sequences = environment.open_or_create_database(SEQUENCES)?;
+        let reader = environment.begin_read()?;
+        let number = |key| -> Result<u64> {
+            let mut value = Vec::new();
+            objects.get_into(&reader, key, &mut value)?;
+            Ok(value.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes)))
+        };
+        let (version, next_object) = (number(VERSION)?, number(NEXT_OBJECT)?);
+        let known = AtomicPair::default();
+        known.set(u64::MAX, 0);
+        let catalog = Arc::new(Catalog {
+            environment: environment.clone(),
+            known,
+            snapshots: RwLock::default(),
+            next_version: AtomicU64::new(version + 1),
+            next_object: AtomicU64::new(next_object.max(1)),
+            reserved: Mutex::default(),
+            row_ids: Arc::default(),
+            objects,
+            sequences,
+        });
+        catalog.sweep_sequences()?;
+        Ok(catalog)
+    }
+
+    /// The environment.
+    #[must_use]
+    pub fn environment(&self) -> &Environment {
+        &self.environment
+    }
+
+    /// The version of the catalog that the transaction sees.
+    #[inline]
+    pub fn version(&self, transaction: &Transaction) -> Result<u64> {
+        let engine = transaction.catalog_version();
+        match engine.and_then(|engine| self.known.get(engine)) {
+            Some(version) => Ok(version),
+            None => self.read_version(transaction, engine),
+        }
+    }
+
+    #[cold]
+    fn read_version(&self, transaction: &Transaction, engine: Option<u64>) -> Result<u64> {
+        let mut value = Vec::new();
+        self.objects.get_into(transaction, VERSION, &mut value)?;
+        let version = value.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+        // Under read committed the two may have been read from different snapshots.
+        if let Some(engine) = engine.filter(|known| transaction.catalog_version() == Some(*known)) {
+            self.known.set(engine, version);
+        }
+        Ok(version)
+    }
+
+    /// What the transaction sees of the catalog.
+    pub fn snapshot(&self, transaction: &Transaction) -> Result<Arc<CatalogSnapshot>> {
+        loop {
+            let version = self.version(transaction)?;
+            let is_private = transaction.catalog_version().is_none();
+            let usable = |snapshot: &&Arc<CatalogSnapshot>| {
+                snapshot.version == version && (is_private || !snapshot.is_private)
+            };
+            if let Some(found) = self.snapshots.read().iter().find(usable) {
+                return Ok(found.clone());
+            }
+            let snapshot = CatalogSnapshot::load(&self.objects, transaction, version, is_private)?;
+            // Under read committed something may have been committed while it was read.
+            if self.version(transaction)? != version {
+                continue;
+            }
+            let mut snapshots = self.snapshots.write();
+            snapshots.retain(|other| other.version != version);
+            if snapshots.len() >= KEPT {
+                snapshots.remove(0);
+            }
+            let snapshot = Arc::new(snapshot);
+            snapshots.push(snapshot.clone());
+            return Ok(snapshot);
+        }
+    }
+
+    /// A key/value database of the environment as a table of two columns, `key` and `value`; none if there is no such database.
+    pub fn database_as_table(
+        &self,
+        transaction: &Transaction,
+        name: &str,
+    ) -> Result<Option<Arc<TableHandle>>> {
+        if name.starts_with(TREE_PREFIX) {
+            return Ok(None);
+        }
+        let database = match transaction.open_database(name) {
+            Ok(database) => database,
+            Err(quickbeam::Error::NoSuchDatabase { .. }) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let column = |id: u16, name: &'static str| Column {
+            id,
+            name: SmolStr::new_static(name),
+            data_type: DataType::Bytea,
+            not_null: true,
+            default: None,
+            identity: None,
+            missing: Value::Null,
+        };
+        let columns = vec![column(1, "key"), column(2, "value")];
+        let table = Table {
+            id: ObjectId(0),
+            name: name.into(),
+            primary_key: Some(PrimaryKey {
+                name: smol_str::format_smolstr!("{name}_pkey"),
+                columns: vec![0],
+                method: Method::Range,
+            }),
+            indexes: Vec::new(),
+            checks: Vec::new(),
+            foreign_keys: Vec::new(),
+            referenced_by: Vec::new(),
+            generation: 0,
+            layouts: Layouts::first(&columns),
+            next_column: 3,
+            database: Some(name.into()),
+            columns,
+        };
+        Ok(Some(Arc::new(TableHandle::of_database(Arc::new(table), database))))
+    }
+
+    /// Where hidden row ids come from.
+    pub(crate) fn row_ids(&self) -> &Arc<RowIds> {
+        &self.row_ids
+    }
+
+    fn new_object(&self, transaction: &Transaction) -> Result<ObjectId> {
+        let number = self.next_object.fetch_add(1, Ordering::Relaxed);
+        let id = u32::try_from(number).map_err(|_| SqlError::internal("no object numbers left"))?;
+        self.objects.put(transaction, NEXT_OBJECT, &(number + 1).to_le_bytes())?;
+        Ok(ObjectId(id))
+    }
+}

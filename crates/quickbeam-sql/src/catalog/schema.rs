@@ -6,16 +6,17 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 use crate::types::{DataType, Value};
 
 /// The number of an object: of a table, index, view or sequence. Never used again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ObjectId(pub u32);
 
 /// How the records of a table or index are found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub enum Method {
     /// In the order of their keys.
     #[default]
@@ -86,7 +87,7 @@ pub struct Column {
 }
 
 /// GENERATED … AS IDENTITY.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
     /// ALWAYS, not BY DEFAULT.
     pub always: bool,
@@ -134,12 +135,14 @@ pub struct KeyColumn {
 }
 
 /// A CHECK constraint.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Check {
     /// Its name.
     pub name: SmolStr,
     /// The text of its expression.
     pub expression: Arc<str>,
+    /// Numbers ([`Column::id`]) of the columns that it reads.
+    pub columns: Vec<u16>,
 }
 
 /// A FOREIGN KEY constraint.
@@ -160,7 +163,7 @@ pub struct ForeignKey {
 }
 
 /// What happens to referencing rows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub enum ForeignKeyAction {
     /// An error when there are any at the end of the statement.
     #[default]
@@ -185,7 +188,7 @@ pub struct Reference {
 }
 
 /// A view.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct View {
     /// Its number.
     pub id: ObjectId,
@@ -200,7 +203,7 @@ pub struct View {
 }
 
 /// A sequence's definition; its values are counted in storage.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sequence {
     /// Its number.
     pub id: ObjectId,
@@ -220,6 +223,8 @@ pub struct Sequence {
     pub cycle: bool,
     /// The column that it goes with when that is dropped.
     pub owned_by: Option<(ObjectId, u16)>,
+    /// How often it was begun again: what it has given out is counted anew each time.
+    pub epoch: u32,
 }
 
 impl Table {

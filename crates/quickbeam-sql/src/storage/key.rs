@@ -251,7 +251,7 @@ impl KeyPart {
             }
         }
         Ok(match self.data_type {
-            DataType::Boolean => Value::Boolean(source.take() == Ok([1])),
+            DataType::Boolean => Value::Boolean(source.take::<1>()? == [1]),
             DataType::SmallInt => Value::SmallInt(i16::from_be_bytes(source.take()?) ^ i16::MIN),
             DataType::Integer => Value::Integer(i32::from_be_bytes(source.take()?) ^ i32::MIN),
             DataType::Date => Value::Date(i32::from_be_bytes(source.take()?) ^ i32::MIN),

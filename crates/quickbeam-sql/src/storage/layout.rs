@@ -226,6 +226,19 @@ impl<'a> Row<'a> {
         })
     }
 
+    /// Whether the column at that position is NULL.
+    #[inline]
+    #[must_use]
+    pub fn is_null(self, position: usize) -> bool {
+        match self.layout.places.get(position) {
+            Some(Some(place)) => {
+                let bits = self.bytes.get(usize::from(place.null_at));
+                bits.is_none_or(|bits| bits & place.null_mask != 0)
+            }
+            _ => self.columns.get(position).is_none_or(|column| column.missing.is_null()),
+        }
+    }
+
     fn content(self, place: &Place) -> Result<&'a [u8]> {
         let end = u32::from_le_bytes(load(self.bytes, place.at)?) as usize;
         let start = if place.is_first_variable {

@@ -1,10 +1,16 @@
 //! Rows and keys as bytes, and access to tables.
 //!
-//! Above: the executor. Below: catalog, types, the engine.
+//! Above: the executor. Below: the catalog's definitions, types, the engine.
 
+mod foreign;
 mod key;
 mod layout;
+mod statement;
+mod table;
 
 pub use key::{KeyBound, KeyPart, KeyRange, KeySpec, prefix_end};
 pub use layout::Row;
 pub(crate) use layout::{Layout, Layouts};
+pub use statement::{Conflict, Expressions, Statement};
+pub use table::{IndexHandle, TableHandle};
+pub(crate) use table::{RowIds, index_tree, rows_tree};

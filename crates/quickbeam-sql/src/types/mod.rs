@@ -11,6 +11,8 @@ mod value;
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 pub use cast::{CastContext, assign, cast, cast_context, compare_as, convert};
 pub use datetime::{
     DATE_INFINITY, DAY, SECOND, TIMESTAMP_INFINITY, date_of, days_of, parse_timestamptz,
@@ -20,7 +22,7 @@ pub use text::{checked_text, format_value, parse_value};
 pub use value::{Value, ValueRef};
 
 /// A type of columns, parameters and expressions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum DataType {
     /// True or false.
     Boolean,

@@ -1,0 +1,271 @@
+//! The catalog's objects as records: JSON, so that fields can be added without another version of the format.
+//!
+//! Columns are named by their numbers here, by their positions in memory (SCHEMA-1); the two are converted nowhere else.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use smol_str::SmolStr;
+
+use super::schema::{
+    Check, Column, ForeignKey, ForeignKeyAction, Identity, Index, KeyColumn, Method, ObjectId,
+    PrimaryKey, Sequence, Table, View,
+};
+use crate::error::{Result, SqlError};
+use crate::storage::{Layout, Layouts};
+use crate::types::{DataType, Value, format_value, parse_value};
+
+/// An object's record.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Record {
+    Table(TableRecord),
+    View(View),
+    Sequence(Sequence),
+}
+
+#[derive(Serialize, Deserialize)]
+pub struct TableRecord {
+    id: ObjectId,
+    name: SmolStr,
+    columns: Vec<ColumnRecord>,
+    primary_key: Option<KeyRecord>,
+    indexes: Vec<IndexRecord>,
+    checks: Vec<Check>,
+    foreign_keys: Vec<ForeignKeyRecord>,
+    generation: u32,
+    /// The newest first.
+    layouts: Vec<LayoutRecord>,
+    next_column: u16,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ColumnRecord {
+    id: u16,
+    name: SmolStr,
+    data_type: DataType,
+    not_null: bool,
+    default: Option<Arc<str>>,
+    identity: Option<Identity>,
+    /// As text.
+    missing: Option<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct KeyRecord {
+    name: SmolStr,
+    columns: Vec<u16>,
+    method: Method,
+}
+
+#[derive(Serialize, Deserialize)]
+struct IndexRecord {
+    id: ObjectId,
+    name: SmolStr,
+    columns: Vec<KeyColumnRecord>,
+    unique: bool,
+    method: Method,
+    is_constraint: bool,
+}
+
+#[derive(Serialize, Deserialize)]
+struct KeyColumnRecord {
+    column: u16,
+    descending: bool,
+    nulls_first: bool,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ForeignKeyRecord {
+    name: SmolStr,
+    columns: Vec<u16>,
+    parent: ObjectId,
+    parent_columns: Vec<u16>,
+    on_delete: ForeignKeyAction,
+    on_update: ForeignKeyAction,
+}
+
+#[derive(Serialize, Deserialize)]
+struct LayoutRecord {
+    number: u16,
+    columns: Vec<(u16, DataType)>,
+}
+
+#[cold]
+fn damaged(what: impl std::fmt::Display) -> SqlError {
+    SqlError::corrupted(format!("a record of the catalog cannot be read: {what}"))
+}
+
+impl Record {
+    /// The record's bytes.
+    pub fn encode(&self) -> Result<Vec<u8>> {
+        serde_json::to_vec(self).map_err(|error| SqlError::internal(error.to_string()))
+    }
+
+    /// The object in these bytes.
+    pub fn decode(bytes: &[u8]) -> Result<Record> {
+        serde_json::from_slice(bytes).map_err(damaged)
+    }
+}
+
+impl TableRecord {
+    /// The record of a table.
+    pub fn of(table: &Table) -> TableRecord {
+        let number = |position: &usize| table.columns.get(*position).map(|column| column.id);
+        let numbers = |positions: &[usize]| positions.iter().filter_map(number).collect();
+        let layouts = std::iter::once(&table.layouts.current).chain(&table.layouts.older);
+        TableRecord {
+            id: table.id,
+            name: table.name.clone(),
+            columns: table.columns.iter().map(ColumnRecord::of).collect(),
+            primary_key: table.primary_key.as_ref().map(|key| KeyRecord {
+                name: key.name.clone(),
+                columns: numbers(&key.columns),
+                method: key.method,
+            }),
+            indexes: table.indexes.iter().map(|index| IndexRecord::of(index, table)).collect(),
+            checks: table.checks.clone(),
+            foreign_keys: table
+                .foreign_keys
+                .iter()
+                .map(|key| ForeignKeyRecord {
+                    name: key.name.clone(),
+                    columns: numbers(&key.columns),
+                    parent: key.parent,
+                    parent_columns: key.parent_columns.clone(),
+                    on_delete: key.on_delete,
+                    on_update: key.on_update,
+                })
+                .collect(),
+            generation: table.generation,
+            layouts: layouts
+                .map(|layout| LayoutRecord {
+                    number: layout.number,
+                    columns: layout.columns.clone(),
+                })
+                .collect(),
+            next_column: table.next_column,
+        }
+    }
+
+    /// The table, without the foreign keys that point to it.
+    pub fn into_table(self) -> Result<Table> {
+        let columns: Vec<Column> =
+            self.columns.into_iter().map(ColumnRecord::into_column).collect::<Result<_>>()?;
+        let position = |id: u16| {
+            let found = columns.iter().position(|column| column.id == id);
+            found.ok_or_else(|| damaged(format_args!("table {} has no column {id}", self.name)))
+        };
+        let positions = |ids: Vec<u16>| ids.into_iter().map(position).collect::<Result<Vec<_>>>();
+        let primary_key = match self.primary_key {
+            None => None,
+            Some(key) => Some(PrimaryKey {
+                name: key.name,
+                columns: positions(key.columns)?,
+                method: key.method,
+            }),
+        };
+        let index = |index: IndexRecord| {
+            let column = |column: KeyColumnRecord| {
+                Ok(KeyColumn {
+                    position: position(column.column)?,
+                    descending: column.descending,
+                    nulls_first: column.nulls_first,
+                })
+            };
+            Ok(Arc::new(Index {
+                id: index.id,
+                name: index.name,
+                columns: index.columns.into_iter().map(column).collect::<Result<_>>()?,
+                unique: index.unique,
+                method: index.method,
+                is_constraint: index.is_constraint,
+            }))
+        };
+        let foreign_key = |key: ForeignKeyRecord| {
+            Ok(ForeignKey {
+                name: key.name,
+                columns: positions(key.columns)?,
+                parent: key.parent,
+                parent_columns: key.parent_columns,
+                on_delete: key.on_delete,
+                on_update: key.on_update,
+            })
+        };
+        let mut layouts = self
+            .layouts
+            .into_iter()
+            .map(|layout| Arc::new(Layout::new(layout.number, layout.columns, &columns)));
+        let current = layouts.next().ok_or_else(|| damaged("a table without a layout"))?;
+        let layouts = Layouts { current, older: layouts.collect() };
+        Ok(Table {
+            id: self.id,
+            indexes: self.indexes.into_iter().map(index).collect::<Result<_>>()?,
+            foreign_keys: self.foreign_keys.into_iter().map(foreign_key).collect::<Result<_>>()?,
+            name: self.name,
+            primary_key,
+            checks: self.checks,
+            referenced_by: Vec::new(),
+            generation: self.generation,
+            layouts,
+            next_column: self.next_column,
+            database: None,
+            columns,
+        })
+    }
+}
+
+impl ColumnRecord {
+    fn of(column: &Column) -> ColumnRecord {
+        let missing = (!column.missing.is_null()).then(|| {
+            let mut text = String::new();
+            format_value(&mut text, column.missing.as_ref(), 0);
+            text
+        });
+        ColumnRecord {
+            id: column.id,
+            name: column.name.clone(),
+            data_type: column.data_type,
+            not_null: column.not_null,
+            default: column.default.clone(),
+            identity: column.identity,
+            missing,
+        }
+    }
+
+    fn into_column(self) -> Result<Column> {
+        let missing = match &self.missing {
+            None => Value::Null,
+            Some(text) => parse_value(text, self.data_type)?,
+        };
+        Ok(Column {
+            id: self.id,
+            name: self.name,
+            data_type: self.data_type,
+            not_null: self.not_null,
+            default: self.default,
+            identity: self.identity,
+            missing,
+        })
+    }
+}
+
+impl IndexRecord {
+    fn of(index: &Index, table: &Table) -> IndexRecord {
+        let column = |column: &KeyColumn| {
+            Some(KeyColumnRecord {
+                column: table.columns.get(column.position)?.id,
+                descending: column.descending,
+                nulls_first: column.nulls_first,
+            })
+        };
+        IndexRecord {
+            id: index.id,
+            name: index.name.clone(),
+            columns: index.columns.iter().filter_map(column).collect(),
+            unique: index.unique,
+            method: index.method,
+            is_constraint: index.is_constraint,
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! What a transaction sees of the catalog: all objects, by name and by number, at one version.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, OnceLock};
+
+use quickbeam::{Database, Transaction};
+use smol_str::SmolStr;
+
+use super::OBJECT;
+use super::records::Record;
+use super::schema::{Index, ObjectId, Reference, Relation, Sequence, Table, View};
+use crate::error::{Result, SqlError, SqlState};
+use crate::storage::TableHandle;
+
+/// The catalog at one version. Two snapshots of the same version hold the same.
+#[derive(Debug, Default)]
+pub struct CatalogSnapshot {
+    pub(super) version: u64,
+    /// Holds changes that are not committed.
+    pub(super) is_private: bool,
+    pub(super) tables: BTreeMap<ObjectId, Arc<Table>>,
+    pub(super) views: BTreeMap<ObjectId, Arc<View>>,
+    pub(super) sequences: BTreeMap<ObjectId, Arc<Sequence>>,
+    names: HashMap<SmolStr, ObjectId>,
+    /// The table of each index.
+    indexes: HashMap<ObjectId, ObjectId>,
+    handles: HashMap<ObjectId, OnceLock<Arc<TableHandle>>>,
+}
+
+impl CatalogSnapshot {
+    /// Reads every object.
+    pub(super) fn load(
+        objects: &Database,
+        transaction: &Transaction,
+        version: u64,
+        is_private: bool,
+    ) -> Result<CatalogSnapshot> {
+        let mut tables = BTreeMap::new();
+        let mut snapshot = CatalogSnapshot { version, is_private, ..CatalogSnapshot::default() };
+        let mut cursor = objects.cursor(transaction)?;
+        let mut more = cursor.seek(&[OBJECT])?;
+        while more && cursor.key().first() == Some(&OBJECT) {
+            match Record::decode(cursor.value())? {
+                Record::Table(record) => {
+                    let table = record.into_table()?;
+                    tables.insert(table.id, table);
+                }
+                Record::View(view) => {
+                    snapshot.names.insert(view.name.clone(), view.id);
+                    snapshot.views.insert(view.id, Arc::new(view));
+                }
+                Record::Sequence(sequence) => {
+                    snapshot.names.insert(sequence.name.clone(), sequence.id);
+                    snapshot.sequences.insert(sequence.id, Arc::new(sequence));
+                }
+            }
+            more = cursor.next()?;
+        }
+        snapshot.add_tables(tables);
+        Ok(snapshot)
+    }
+
+    fn add_tables(&mut self, mut tables: BTreeMap<ObjectId, Table>) {
+        let references: Vec<(ObjectId, Reference)> = tables
+            .values()
+            .flat_map(|table| {
+                let keys = table.foreign_keys.iter().enumerate();
+                keys.map(|(at, key)| (key.parent, Reference { child: table.id, foreign_key: at }))
+            })
+            .collect();
+        for (parent, reference) in references {
+            if let Some(table) = tables.get_mut(&parent) {
+                table.referenced_by.push(reference);
+            }
+        }
+        for (id, table) in tables {
+            self.names.insert(table.name.clone(), id);
+            for index in &table.indexes {
+                self.names.insert(index.name.clone(), index.id);
+                self.indexes.insert(index.id, id);
+            }
+            self.handles.insert(id, OnceLock::new());
+            self.tables.insert(id, Arc::new(table));
+        }
+    }
+
+    /// The number of what the catalog holds here; never used for anything else. A plan made at this version is good for as long as
+    /// [`Catalog::version`](super::Catalog::version) says the same.
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// What a name means.
+    #[must_use]
+    pub fn relation(&self, name: &str) -> Option<Relation> {
+        self.by_id(*self.names.get(name)?)
+    }
+
+    fn by_id(&self, id: ObjectId) -> Option<Relation> {
+        if let Some(table) = self.tables.get(&id) {
+            return Some(Relation::Table(table.clone()));
+        }
+        if let Some(view) = self.views.get(&id) {
+            return Some(Relation::View(view.clone()));
+        }
+        if let Some(sequence) = self.sequences.get(&id) {
+            return Some(Relation::Sequence(sequence.clone()));
+        }
+        let table = self.tables.get(self.indexes.get(&id)?)?;
+        let index = table.indexes.iter().find(|index| index.id == id)?;
+        Some(Relation::Index(table.clone(), index.clone()))
+    }
+
+    /// All tables, views, sequences and indexes, by name.
+    #[must_use]
+    pub fn relations(&self) -> Vec<(SmolStr, Relation)> {
+        let named = |(name, id): (&SmolStr, &ObjectId)| Some((name.clone(), self.by_id(*id)?));
+        let mut all: Vec<_> = self.names.iter().filter_map(named).collect();
+        all.sort_by(|a, b| a.0.cmp(&b.0));
+        all
+    }
+
+    /// All tables, in the order in which they were made.
+    pub fn tables(&self) -> impl Iterator<Item = &Arc<Table>> {
+        self.tables.values()
+    }
+
+    /// The table of that number.
+    #[must_use]
+    pub fn table(&self, id: ObjectId) -> Option<&Arc<Table>> {
+        self.tables.get(&id)
+    }
+
+    /// The sequence of that number.
+    #[must_use]
+    pub fn sequence(&self, id: ObjectId) -> Option<&Arc<Sequence>> {
+        self.sequences.get(&id)
+    }
+
+    /// The table of that number, which is known to be there.
+    pub(crate) fn known_table(&self, id: ObjectId) -> Result<&Arc<Table>> {
+        self.tables
+            .get(&id)
+            .ok_or_else(|| SqlError::internal(format!("there is no table of number {}", id.0)))
+    }
+
+    /// The table of that name, or an error that says what is wrong.
+    pub fn table_named(&self, name: &str) -> Result<Arc<Table>> {
+        match self.relation(name) {
+            Some(Relation::Table(table)) => Ok(table),
+            None => Err(undefined(name)),
+            Some(_) => {
+                Err(SqlError::new(SqlState::WrongObjectType, format!("\"{name}\" is not a table")))
+            }
+        }
+    }
+
+    /// The index of that name, and its table.
+    pub fn index_named(&self, name: &str) -> Result<(Arc<Table>, Arc<Index>)> {
+        match self.relation(name) {
+            Some(Relation::Index(table, index)) => Ok((table, index)),
+            Some(_) => {
+                let message = format!("\"{name}\" is not an index");
+                Err(SqlError::new(SqlState::WrongObjectType, message))
+            }
+            None => {
+                let message = format!("index \"{name}\" does not exist");
+                Err(SqlError::new(SqlState::UndefinedObject, message))
+            }
+        }
+    }
+
+    /// What is needed to read and change a table: kept with the snapshot, so that it is made once.
+    pub fn handle(&self, transaction: &Transaction, id: ObjectId) -> Result<Arc<TableHandle>> {
+        let place = self.handles.get(&id);
+        if let Some(handle) = place.and_then(OnceLock::get) {
+            return Ok(handle.clone());
+        }
+        let handle = Arc::new(TableHandle::open(transaction, self.known_table(id)?)?);
+        Ok(match place {
+            Some(place) => place.get_or_init(|| handle).clone(),
+            None => handle,
+        })
+    }
+}
+
+/// There is no table of that name.
+#[cold]
+pub fn undefined(name: &str) -> SqlError {
+    SqlError::new(SqlState::UndefinedTable, format!("relation \"{name}\" does not exist"))
+}

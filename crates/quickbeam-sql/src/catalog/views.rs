@@ -1,0 +1,73 @@
+//! CREATE and DROP VIEW.
+
+use std::sync::Arc;
+
+use quickbeam::Transaction;
+use smol_str::SmolStr;
+
+use super::Catalog;
+use super::change::{Change, check_columns};
+use super::schema::{ObjectId, Relation, View};
+use crate::error::{Result, SqlError, SqlState};
+
+impl Catalog {
+    /// CREATE VIEW. `replace`: the view of that name, if there is one, gets the new query; its columns must be the first of the new ones.
+    pub fn create_view(
+        &self,
+        transaction: &Transaction,
+        name: &str,
+        columns: Vec<SmolStr>,
+        query: Arc<str>,
+        depends_on: Vec<ObjectId>,
+        replace: bool,
+    ) -> Result<()> {
+        let change = Change::begin(self, transaction)?;
+        let names: Vec<&str> = columns.iter().map(SmolStr::as_str).collect();
+        check_columns(&names)?;
+        let id = match change.before.relation(name) {
+            Some(Relation::View(old)) if replace => {
+                if !columns.starts_with(&old.columns) {
+                    let message = "cannot drop or rename columns of a view";
+                    return Err(SqlError::new(SqlState::InvalidTableDefinition, message));
+                }
+                old.id
+            }
+            _ => {
+                change.check_free(name)?;
+                change.new_id()?
+            }
+        };
+        if depends_on.contains(&id) {
+            let message = format!("view \"{name}\" would read itself");
+            return Err(SqlError::new(SqlState::InvalidTableDefinition, message));
+        }
+        change.put_view(View { id, name: name.into(), columns, query, depends_on })
+    }
+
+    /// DROP VIEW of all of these. `cascade`: views that read them go, too.
+    pub fn drop_views(
+        &self,
+        transaction: &Transaction,
+        names: &[SmolStr],
+        cascade: bool,
+    ) -> Result<()> {
+        let change = Change::begin(self, transaction)?;
+        for name in names {
+            match change.before.relation(name) {
+                Some(Relation::View(view)) => {
+                    change.drop_dependents(view.id, &format!("view {name}"), cascade)?;
+                    change.remove(view.id)?;
+                }
+                None => {
+                    let message = format!("view \"{name}\" does not exist");
+                    return Err(SqlError::new(SqlState::UndefinedTable, message));
+                }
+                Some(_) => {
+                    let message = format!("\"{name}\" is not a view");
+                    return Err(SqlError::new(SqlState::WrongObjectType, message));
+                }
+            }
+        }
+        Ok(())
+    }
+}
