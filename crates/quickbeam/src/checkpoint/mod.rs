@@ -286,11 +286,8 @@ impl State {
                 log.write_to(fixed.log_position)?;
             }
         }
-        let synced = if pool.grown.swap(false, Ordering::AcqRel) {
-            pool.file.sync_all()
-        } else {
-            pool.file.sync_data()
-        };
+        let synced =
+            if pool.room.take_grown() { pool.file.sync_all() } else { pool.file.sync_data() };
         synced.map_err(|error| flush_failed(log, "flushing the data file", error))?;
         self.slots
             .write(&*pool.file, &self.identity, root)

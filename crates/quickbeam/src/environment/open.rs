@@ -224,6 +224,7 @@ pub fn open(world: Arc<dyn World>, path: Option<&Path>, options: Options) -> Res
     if path.is_some() || created {
         // The new incarnation becomes durable before its first log record; what was replayed need not be again.
         inner.log_free_checkpoint(end)?;
+        inner.pool.set_reserve_aside()?;
     }
     Ok(inner)
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use super::entry::{Entry, NO_FRAME, status};
 use super::{Pool, with_buffer};
-use crate::blocks::Location;
+use crate::blocks::{Block, Location};
 use crate::error::{Error, Result};
 use crate::page::{Page, PageId, Scratch, write_image};
 use crate::versions::writer_of;
@@ -126,7 +126,14 @@ impl Pool {
                     }
                 }
             }
-            self.write_block(copy).map(|location| (location, swapped))
+            let old = entry.location();
+            let written = if old != Location::NONE && !entry.has(status::OWNED) {
+                // No checkpoint knows of the block that the page was put out to before (POOL-5).
+                self.write_block_at(copy, old.block())
+            } else {
+                self.write_block(copy)
+            };
+            written.map(|location| (location, swapped))
         })?;
         entry.set_location(location);
         entry.clear(status::DIRTY | status::OWNED | status::SWAPPED);
@@ -138,42 +145,24 @@ impl Pool {
 
     /// Writes a page's image to a free block.
     pub fn write_block(&self, page: Page<'_>) -> Result<Location> {
-        page.set_sequence(self.sequence.fetch_add(1, Ordering::Relaxed));
         let block = self.blocks.allocate();
-        let written = with_buffer(self.page_size, |image| {
-            let checksum = write_image(page, image);
-            self.write_bytes(block * self.page_size as u64, image)?;
-            Ok(Location::new(block, checksum))
-        });
+        let written = self.write_block_at(page, block);
         if written.is_err() {
             self.blocks.release(block);
         }
-        self.counters.writes.fetch_add(1, Ordering::Relaxed);
         written
     }
 
-    fn write_bytes(&self, offset: u64, bytes: &[u8]) -> Result<()> {
-        let end = offset + bytes.len() as u64;
-        if end > self.file_end.load(Ordering::Relaxed) {
-            self.grown.store(true, Ordering::Release);
-            self.file_end.fetch_max(end, Ordering::Relaxed);
-        }
-        self.file.write_at(bytes, offset).map_err(|e| Error::io("writing to the data file", e))
-    }
-
-    /// Cuts free blocks off the file's end.
-    pub fn shrink_file(&self) -> Result<()> {
-        self.blocks.at_used_end(|end| {
-            let end = end * self.page_size as u64;
-            // Cutting and growing again costs more than a little room at the end.
-            let keep = end + (end / 8).max(1 << 20);
-            if self.file_end.load(Ordering::Relaxed) <= keep {
-                return Ok(());
-            }
-            self.grown.store(true, Ordering::Release);
-            self.file.set_length(keep).map_err(|e| Error::io("cutting the data file", e))?;
-            self.file_end.store(keep, Ordering::Relaxed);
-            Ok(())
+    fn write_block_at(&self, page: Page<'_>, block: Block) -> Result<Location> {
+        page.set_sequence(self.sequence.fetch_add(1, Ordering::Relaxed));
+        let offset = block * self.page_size as u64;
+        self.make_room_for(offset + self.page_size as u64)?;
+        self.counters.writes.fetch_add(1, Ordering::Relaxed);
+        with_buffer(self.page_size, |image| {
+            let checksum = write_image(page, image);
+            let written = self.file.write_at(image, offset);
+            written.map_err(|error| Error::io("writing to the data file", error))?;
+            Ok(Location::new(block, checksum))
         })
     }
 }

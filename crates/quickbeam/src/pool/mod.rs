@@ -8,6 +8,9 @@
 //!   ([`Pool::prepare`]); so the checkpoint needs no other copy, and structure changes need no care.
 //! - POOL-3: no block that a checkpoint refers to is written again (BLOCK-1).
 //! - POOL-4: a page's image is taken for the page's whole content only if every version word in it is plain.
+//! - POOL-5: a page that was put out of memory with changes keeps the block it was written to until a checkpoint has
+//!   it elsewhere, and is written there again; the file has room for some blocks more than are in use. So on a full
+//!   device there is always a page that can make room, and what was changed can be put back ([`room`]).
 
 mod arena;
 mod entry;
@@ -15,12 +18,13 @@ mod evict;
 mod gate;
 mod guard;
 mod image;
+mod room;
 mod table;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use crate::world::locks::{Mutex, RwLock};
 use crossbeam_utils::CachePadded;
@@ -36,6 +40,7 @@ pub use entry::{Entry, NO_FRAME, status};
 use gate::Gate;
 pub use gate::Pass;
 pub use guard::{ReadGuard, WriteGuard};
+use room::Room;
 use table::PageTable;
 
 /// The state that a running checkpoint keeps, fixed at its flip.
@@ -79,8 +84,8 @@ pub struct Pool {
     pub counters: PoolCounters,
     /// Woken when free frames run low.
     pub frames_wanted: Arc<dyn Event>,
-    /// The file grew since it was last flushed with its length.
-    pub grown: AtomicBool,
+    /// How far the data file reaches.
+    pub room: Room,
     /// False for a store with one owner: latches then cost nothing.
     shared: bool,
     table: PageTable,
@@ -95,7 +100,6 @@ pub struct Pool {
     flip: RwLock<Option<Arc<Flip>>>,
     next_page: AtomicU64,
     free_pages: Mutex<Vec<PageId>>,
-    file_end: AtomicU64,
     sequence: AtomicU64,
 }
 
@@ -130,7 +134,7 @@ impl Pool {
             registry,
             counters: PoolCounters::default(),
             frames_wanted: world.event(),
-            grown: AtomicBool::new(false),
+            room: Room::new(file_end, page_size),
             shared,
             table: PageTable::new(),
             arena: Arena::new(frames, page_size)?,
@@ -144,7 +148,6 @@ impl Pool {
             flip: RwLock::new(None),
             next_page: AtomicU64::new(1),
             free_pages: Mutex::default(),
-            file_end: AtomicU64::new(file_end),
             sequence: AtomicU64::new(1),
             world,
             file,
@@ -395,12 +398,15 @@ impl Pool {
     }
 
     /// Frees a page; what it held is gone.
-    pub fn free_page(&self, pass: &Pass, guard: WriteGuard<'_>) -> Result<()> {
-        guard.write(pass)?;
+    pub fn free_page(&self, _pass: &Pass, guard: WriteGuard<'_>) -> Result<()> {
         let (page, entry) = (guard.id, guard.entry);
+        let epoch = self.epoch.load(Ordering::Relaxed);
+        self.prepare_slow(page, entry, Some(guard.page()), epoch)?;
+        guard.changed.set(true);
         let frame = entry.frame.load(Ordering::Relaxed);
         self.frame_pages[frame as usize].store(0, Ordering::Relaxed);
         entry.frame.store(NO_FRAME, Ordering::Relaxed);
+        self.forget_location(entry);
         entry.clear(status::ALLOCATED | status::DIRTY);
         drop(guard);
         self.free_frames.lock().push(frame);
@@ -424,6 +430,7 @@ impl Pool {
             entry.release_unchanged();
             return Err(error);
         }
+        self.forget_location(entry);
         entry.clear(status::ALLOCATED | status::DIRTY);
         if frame != NO_FRAME {
             self.frame_pages[frame as usize].store(0, Ordering::Relaxed);
@@ -446,9 +453,15 @@ impl Pool {
         {
             return Ok(());
         }
+        if !entry.has(status::DIRTY)
+            && (entry.location() == Location::NONE || entry.has(status::OWNED))
+        {
+            self.check_room()?;
+        }
         self.prepare_slow(page, entry, Some(content), epoch)
     }
 
+    /// As [`prepare`](Self::prepare), for a page that will need no block because it is freed.
     #[cold]
     fn prepare_slow(
         &self,
@@ -464,7 +477,10 @@ impl Pool {
             self.register_changed(page, entry, epoch);
         }
         if !entry.has(status::DIRTY) {
-            self.forget_location(entry);
+            if entry.has(status::OWNED) {
+                entry.set_location(Location::NONE);
+            }
+            entry.clear(status::OWNED | status::SWAPPED);
             entry.set(status::DIRTY);
         }
         Ok(())
@@ -476,7 +492,7 @@ impl Pool {
         self.changed.lock().push(page);
     }
 
-    /// The image at the entry's location is no longer the page; its block is free unless a checkpoint owns it.
+    /// The page has no image, or another one; the block at its location is free unless a checkpoint owns it.
     fn forget_location(&self, entry: &Entry) {
         let old = entry.location();
         if old != Location::NONE && !entry.has(status::OWNED) {
@@ -513,6 +529,6 @@ impl Pool {
 
     /// The data file's length as written so far.
     pub fn file_bytes(&self) -> u64 {
-        self.file_end.load(Ordering::Relaxed)
+        self.room.file_end()
     }
 }
