@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// Nothing but a full device may be told, ever.
 fn fill_the_device(seed: u64, options: &Options) -> usize {
     let mut random = Random::new(seed);
-    let mut scene = Scene::new(options);
+    let scene = Scene::new(options);
     for _ in 0..random.below(60) {
         scene.change(&mut random).unwrap();
     }
@@ -148,7 +148,7 @@ fn rolling_back_to_a_savepoint_succeeds_on_a_full_device() {
     println!("first seed {first}");
     for seed in first..first + 20 {
         let mut random = Random::new(seed);
-        let mut scene = Scene::new(&options());
+        let scene = Scene::new(&options());
         for _ in 0..60 {
             scene.change(&mut random).unwrap();
         }
