@@ -120,9 +120,7 @@ impl Page<'_> {
             return false;
         }
         let at = self.heap_start() - bytes;
-        for word in 0..bytes / 8 {
-            self.set_word(at / 8 + word, source.word(slot.offset() / 8 + word));
-        }
+        self.copy_words(at / 8, source, slot.offset() / 8, bytes / 8);
         self.set_heap_start(at);
         self.set_live_bytes(self.live_bytes() + bytes);
         self.set_slot(count, Slot((slot.0 & !0xffff) | at as u64));

@@ -155,9 +155,7 @@ impl Page<'_> {
                 let bytes = old.record_bytes(position);
                 let Some(to) = at.checked_sub(bytes) else { break };
                 at = to;
-                for word in 0..bytes / 8 {
-                    self.set_word(at / 8 + word, old.word(slot.offset() / 8 + word));
-                }
+                self.copy_words(at / 8, old, slot.offset() / 8, bytes / 8);
                 self.set_slot(position, Slot((slot.0 & !0xffff) | at as u64));
             }
             self.set_heap_start(at);

@@ -105,16 +105,12 @@ impl<'a> Page<'a> {
             at += take;
             left = &left[take..];
         }
-        let mut chunks = left.chunks_exact(8);
-        for chunk in &mut chunks {
-            let mut word = [0; 8];
-            word.copy_from_slice(chunk);
-            self.set_word(at >> 3, u64::from_le_bytes(word));
-            at += 8;
+        let (chunks, rest) = left.as_chunks::<8>();
+        for (word, chunk) in self.words_from(at).iter().zip(chunks) {
+            word.store(u64::from_le_bytes(*chunk), Relaxed);
         }
-        let rest = chunks.remainder();
         if !rest.is_empty() {
-            self.store_part(at, rest);
+            self.store_part(at + chunks.len() * 8, rest);
         }
     }
 
@@ -191,19 +187,29 @@ impl<'a> Page<'a> {
         }
     }
 
+    /// Copies `count` words of `source` from index `from` on to index `to` on.
+    #[inline]
+    pub fn copy_words(self, to: usize, source: Page<'_>, from: usize, count: usize) {
+        let targets = self.words.get(to..to + count).unwrap_or_default();
+        for (target, word) in targets.iter().zip(source.words.get(from..).unwrap_or_default()) {
+            target.store(word.load(Relaxed), Relaxed);
+        }
+    }
+
     /// Moves words `from..from + count` to `to..`; the ranges may overlap.
     #[inline]
     pub fn move_words(self, from: usize, to: usize, count: usize) {
-        if from.max(to) + count > self.words.len() {
-            return;
-        }
+        let (low, distance) = (from.min(to), from.abs_diff(to));
+        let Some(region) = self.words.get(low..low + distance + count) else { return };
+        // Side by side, in the order that reads a word before it is overwritten.
+        let (lower, upper) = (&region[..count], &region[distance..]);
         if to > from {
-            for i in (0..count).rev() {
-                self.set_word(to + i, self.word(from + i));
+            for (target, source) in upper.iter().rev().zip(lower.iter().rev()) {
+                target.store(source.load(Relaxed), Relaxed);
             }
         } else {
-            for i in 0..count {
-                self.set_word(to + i, self.word(from + i));
+            for (target, source) in lower.iter().zip(upper) {
+                target.store(source.load(Relaxed), Relaxed);
             }
         }
     }
