@@ -14,7 +14,12 @@ use crate::{expect_none, tree};
 /// A name that ends like this is the name of a file of this repository.
 const FILE_ENDINGS: [&str; 5] = [".rs", ".md", ".toml", ".sh", ".txt"];
 /// Where the path of a file may start, besides the root and the document's own folder.
-const STARTS: [&str; 2] = ["crates/quickbeam", "crates/quickbeam/src"];
+const STARTS: [&str; 4] = [
+    "crates/quickbeam",
+    "crates/quickbeam/src",
+    "crates/quickbeam-sql",
+    "crates/quickbeam-sql/src",
+];
 
 /// The functions of the product, each with the names it may be qualified by: its type, its trait,
 /// the modules and the crate it is in.
