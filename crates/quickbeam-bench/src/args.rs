@@ -1,4 +1,4 @@
-//! The command line: `bench kv` and `bench logwrite`.
+//! The command line: the benchmarks, and the options of `bench kv` and `bench logwrite`.
 
 use std::path::PathBuf;
 
@@ -7,6 +7,9 @@ use clap::{Args, Subcommand};
 
 use crate::engine::Mode;
 use crate::report::Outputs;
+use crate::tpcb::TpcbArgs;
+use crate::tptbm::TptbmArgs;
+use crate::wisconsin::WisconsinArgs;
 use crate::workload::{Distribution, Workload};
 
 /// The benchmarks.
@@ -16,6 +19,12 @@ pub enum BenchCommand {
     Kv(Box<KvArgs>),
     /// Write a few bytes and flush them, over and over: the ceiling for durable commits
     Logwrite(LogwriteArgs),
+    /// Bank transactions: Table 6 and Figure 2 of the white paper, on SQL engines
+    Tpcb(Box<TpcbArgs>),
+    /// The 32 queries of the Wisconsin benchmark: Table 7 of the white paper, on SQL engines
+    Wisconsin(Box<WisconsinArgs>),
+    /// The TimesTen report's program and its experiments, on SQL engines
+    Tptbm(Box<TptbmArgs>),
     /// One run in a process of its own, started by `kv` itself
     #[command(hide = true)]
     Child {
@@ -205,13 +214,15 @@ pub struct Places {
     pub ramdisk: PathBuf,
 }
 
-fn parse_threads(text: &str) -> Result<usize> {
+/// A number of threads.
+pub fn parse_threads(text: &str) -> Result<usize> {
     let threads = parse_positive(text)?;
     ensure!(threads <= 1024, "at most 1024 threads");
     Ok(threads)
 }
 
-fn parse_positive(text: &str) -> Result<usize> {
+/// A number above zero.
+pub fn parse_positive(text: &str) -> Result<usize> {
     let number = text.parse()?;
     ensure!(number > 0, "must be above zero");
     Ok(number)

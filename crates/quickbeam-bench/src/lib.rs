@@ -16,7 +16,11 @@ pub mod machine;
 mod progress;
 pub mod published;
 pub mod report;
+pub mod sql;
 pub mod statistics;
+pub mod tpcb;
+pub mod tptbm;
+pub mod wisconsin;
 pub mod workload;
 
 pub use args::BenchCommand;
@@ -26,6 +30,9 @@ pub fn run(command: BenchCommand) -> anyhow::Result<()> {
     match command {
         BenchCommand::Kv(args) => kv::run(&args),
         BenchCommand::Logwrite(args) => logwrite::command::run(&args),
+        BenchCommand::Tpcb(args) => tpcb::run(&args),
+        BenchCommand::Wisconsin(args) => wisconsin::run(&args),
+        BenchCommand::Tptbm(args) => tptbm::run(&args),
         BenchCommand::Child { task } => kv::child::run(&task),
     }
 }

@@ -1,7 +1,7 @@
 //! The engines that can be measured: one adapter in each file.
 
 pub mod bdb;
-mod ffi;
+pub(crate) mod ffi;
 #[cfg(feature = "fjall")]
 pub mod fjall;
 pub mod lmdb;
@@ -45,7 +45,7 @@ pub fn find(name: &str) -> Result<&'static dyn Engine> {
 
 /// The library in `cell`, loaded on first use and then kept for good: some libraries cannot be
 /// unloaded and loaded again.
-fn library<T: Clone>(
+pub(crate) fn library<T: Clone>(
     cell: &OnceLock<Result<T, String>>,
     load: impl FnOnce() -> Result<T>,
 ) -> Result<T> {

@@ -3,7 +3,7 @@
 use super::{Measurement, Report};
 
 const HEADER: &str = "benchmark,engine,engine_version,mode,threads,ops_per_txn,records,step,unit,mean,stddev,\
-median,p50_us,p95_us,p99_us,p999_us,max_us,verified,retries,ceiling_share,runs,settings\n";
+median,p50_us,p90_us,p95_us,p99_us,p999_us,max_us,verified,retries,ceiling_share,runs,settings\n";
 
 /// The whole report.
 pub fn render(report: &Report) -> String {
@@ -32,6 +32,7 @@ fn line(r: &Measurement) -> String {
         r.stddev.to_string(),
         r.median.to_string(),
         number(r.p50_us),
+        number(r.p90_us),
         number(r.p95_us),
         number(r.p99_us),
         number(r.p999_us),

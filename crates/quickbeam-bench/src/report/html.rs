@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 
-use super::terminal::{LEGEND, STEPS, group, heading, number};
-use super::{Measurement, Report, plot};
+use super::terminal::{LEGEND, STEPS, group, heading, is_in_a_table, number};
+use super::{Measurement, Report, plot, sql};
 use crate::engine::Mode;
 use crate::published;
 use crate::workload::Step;
@@ -37,6 +37,7 @@ pub fn render(report: &Report) -> Result<String> {
         }
     }
     page.push_str(&figures(report)?);
+    page.push_str(&sql_section(report)?);
     page.push_str(&others(report));
     page.push_str(&settings(report));
     page.push_str("</html>\n");
@@ -130,11 +131,45 @@ fn figures(report: &Report) -> Result<String> {
     Ok(html)
 }
 
+/// The tables of the SQL benchmarks, and Figure 2 with residence times, once for every class.
+fn sql_section(report: &Report) -> Result<String> {
+    let mut html = String::new();
+    for mode in sql::modes(report, "tpcb") {
+        let title = if mode == Mode::Sync { "Figure 2: " } else { "" };
+        let panels: Vec<String> = [plot::figure_2(report, mode)?, plot::residence(report, mode)?]
+            .into_iter()
+            .flatten()
+            .map(|svg| format!("<div>{svg}</div>"))
+            .collect();
+        html.push_str(&format!(
+            "<h2>{title}TPC-B, {mode}</h2><div class=\"panels\">{}</div>",
+            panels.concat()
+        ));
+    }
+    for grid in sql::grids(report) {
+        html.push_str(&format!("<h2>{}</h2><table><tr><th>{}", escape(&grid.title), grid.corner));
+        for column in &grid.columns {
+            html.push_str(&format!("<th>{}", escape(column).replace('\n', "<br>")));
+        }
+        html.push_str("</tr>");
+        for row in &grid.rows {
+            let class = if row.published { " class=\"paper\"" } else { "" };
+            html.push_str(&format!("<tr{class}><td>{}", escape(&row.head)));
+            for cell in &row.cells {
+                html.push_str(&format!("<td>{}", escape(cell)));
+            }
+            html.push_str("</tr>");
+        }
+        html.push_str("</table>");
+    }
+    Ok(html)
+}
+
 fn others(report: &Report) -> String {
     let rows: String = report
         .results
         .iter()
-        .filter(|r| !(matches!(r.benchmark.as_str(), "kv" | "kv-larger") && r.unit == "ops/s"))
+        .filter(|r| !is_in_a_table(r))
         .map(|r| {
             let latency = match (r.p50_us, r.p99_us, r.p999_us) {
                 (Some(p50), Some(p99), Some(p999)) => {
@@ -195,6 +230,15 @@ fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sql_benchmarks_have_their_tables_and_figure_2() {
+        let page = render(&super::sql::tests::sql_sample()).unwrap();
+        for expected in ["Figure 2", "Table 6", "Table 7", "Tptbm", "16,879", "residence"] {
+            assert!(page.contains(expected), "{expected} is not there");
+        }
+        assert_eq!(page.matches("<svg").count(), 2);
+    }
 
     #[test]
     fn the_page_stands_alone_and_is_escaped() {

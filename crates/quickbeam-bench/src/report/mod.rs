@@ -4,6 +4,7 @@
 pub mod csv;
 pub mod html;
 pub mod plot;
+pub mod sql;
 pub mod terminal;
 
 use std::fs;
@@ -16,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::engine::Mode;
 use crate::engines;
 use crate::machine::Machine;
+use crate::sql::engines as sql_engines;
 use crate::statistics::{Latencies, Summary};
 
 /// Version of the JSON schema.
@@ -63,7 +65,8 @@ impl Run {
 /// One number with its repetitions.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq)]
 pub struct Measurement {
-    /// `kv`, `kv-space`, `kv-recovery`, `kv-interference`, `kv-larger` or `logwrite`.
+    /// `kv`, `kv-space`, `kv-recovery`, `kv-interference`, `kv-larger`, `logwrite`, `tpcb`,
+    /// `wisconsin` or `tptbm`.
     pub benchmark: String,
     /// Engine, or `device`.
     pub engine: String,
@@ -92,6 +95,9 @@ pub struct Measurement {
     /// Latency percentiles of a transaction over all repetitions, in microseconds.
     pub p50_us: Option<f64>,
     /// See `p50_us`.
+    #[serde(default)]
+    pub p90_us: Option<f64>,
+    /// See `p50_us`.
     pub p95_us: Option<f64>,
     /// See `p50_us`.
     pub p99_us: Option<f64>,
@@ -99,6 +105,9 @@ pub struct Measurement {
     pub p999_us: Option<f64>,
     /// See `p50_us`.
     pub max_us: Option<f64>,
+    /// The distribution of latencies where it was asked for: percentile and microseconds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub distribution: Vec<(f64, f64)>,
     /// Whether the content of the database was checked after every repetition.
     pub verified: bool,
     /// Settings of the engine.
@@ -120,10 +129,19 @@ impl Measurement {
     /// Fills in the latencies.
     pub fn with_latencies(mut self, latencies: &Latencies) -> Self {
         self.p50_us = Some(latencies.percentile_us(50.0));
+        self.p90_us = Some(latencies.percentile_us(90.0));
         self.p95_us = Some(latencies.percentile_us(95.0));
         self.p99_us = Some(latencies.percentile_us(99.0));
         self.p999_us = Some(latencies.percentile_us(99.9));
         self.max_us = Some(latencies.max_us());
+        self
+    }
+
+    /// Fills in the distribution of latencies.
+    pub fn with_distribution(mut self, latencies: &Latencies) -> Self {
+        const PERCENTILES: [f64; 14] =
+            [1.0, 5.0, 10.0, 25.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 98.0, 99.0, 99.9, 99.99];
+        self.distribution = PERCENTILES.iter().map(|&p| (p, latencies.percentile_us(p))).collect();
         self
     }
 }
@@ -194,8 +212,13 @@ impl Report {
                 list.push(&result.engine);
             }
         }
-        let usual = engines::all();
-        list.sort_by_key(|name| usual.iter().position(|engine| engine.name() == *name));
+        let usual = engines::all().into_iter().map(|engine| engine.name());
+        let sql = sql_engines::all().into_iter().map(|engine| engine.name());
+        let usual: Vec<&str> = match benchmark {
+            "tpcb" | "wisconsin" | "tptbm" => sql.collect(),
+            _ => usual.collect(),
+        };
+        list.sort_by_key(|name| usual.iter().position(|engine| engine == name));
         list
     }
 

@@ -1,10 +1,10 @@
-//! Plots as SVG: Figure 1 of the paper and a bar chart for each table.
+//! Plots as SVG: Figures 1 and 2 of the paper, residence times, and a bar chart for each table.
 
 use anyhow::{Result, anyhow};
 use plotters::prelude::*;
 
-use super::Report;
 use super::terminal::STEPS;
+use super::{Measurement, Report};
 use crate::engine::Mode;
 use crate::published;
 use crate::workload::Step;
@@ -64,15 +64,113 @@ pub fn scaling(report: &Report, mode: Mode, step: Step) -> Result<Option<String>
         .collect();
     let most = threads.iter().copied().max().unwrap_or(1) as f64;
     let top = series.iter().flat_map(|(.., points)| points).map(|p| p.1).fold(1.0, f64::max);
+    let caption = format!("{step}: operations a second by threads");
     let mut text = String::new();
-    draw_scaling(&mut text, step, (most, top * 1.05), &series, &published)
+    draw_scaling(&mut text, &caption, (most, top * 1.05), &series, &published)
         .map_err(|error| anyhow!("plot of {step}: {error}"))?;
     Ok(Some(text))
 }
 
+/// A line for each engine of TPC-B: its points are drawn from each of its results in one class.
+fn tpcb_series<'r>(
+    report: &'r Report,
+    mode: Mode,
+    points: impl Fn(&Measurement) -> Vec<(f64, f64)>,
+) -> Vec<Series<'r>> {
+    let engines = report.engines("tpcb").into_iter().enumerate();
+    engines
+        .map(|(position, engine)| {
+            let results = report
+                .of("tpcb")
+                .filter(|result| result.engine == engine && result.mode == mode.name());
+            (position, engine, results.flat_map(&points).collect())
+        })
+        .filter(|(.., points): &(_, _, Vec<_>)| !points.is_empty())
+        .collect()
+}
+
+/// Figure 2 of the paper: transactions a second by threads, a line for each engine.
+pub fn figure_2(report: &Report, mode: Mode) -> Result<Option<String>> {
+    let threads = super::sql::threads(report, "tpcb", mode);
+    let series = tpcb_series(report, mode, |result| vec![(result.threads as f64, result.mean)]);
+    let most = threads.last().copied().unwrap_or(1) as f64;
+    if threads.len() < 2 || series.is_empty() {
+        return Ok(None);
+    }
+    let published: Vec<(f64, f64)> = threads
+        .iter()
+        .filter_map(|&threads| Some((threads as f64, published::sql::tpcb(mode, threads)?)))
+        .collect();
+    let top = series.iter().flat_map(|(.., points)| points).map(|p| p.1).fold(1.0, f64::max);
+    let mut text = String::new();
+    let caption = "transactions a second by threads";
+    draw_scaling(&mut text, caption, (most, top * 1.05), &series, &published)
+        .map_err(|error| anyhow!("Figure 2: {error}"))?;
+    Ok(Some(text))
+}
+
+/// The distribution of residence times at the largest number of threads.
+pub fn residence(report: &Report, mode: Mode) -> Result<Option<String>> {
+    let Some(threads) = super::sql::threads(report, "tpcb", mode).last().copied() else {
+        return Ok(None);
+    };
+    let series = tpcb_series(report, mode, |result| {
+        if result.threads == threads { result.distribution.clone() } else { Vec::new() }
+    });
+    if series.is_empty() {
+        return Ok(None);
+    }
+    let mut text = String::new();
+    draw_residence(&mut text, threads, &series)
+        .map_err(|error| anyhow!("plot of residence times: {error}"))?;
+    Ok(Some(text))
+}
+
+fn draw_residence(
+    text: &mut String,
+    threads: usize,
+    series: &[Series<'_>],
+) -> Result<(), Box<dyn std::error::Error>> {
+    let times = || series.iter().flat_map(|(.., points)| points).map(|point| point.1.max(0.1));
+    let (least, longest) = (times().fold(1e9, f64::min), times().fold(1.0, f64::max));
+    let root = SVGBackend::with_string(text, SIZE).into_drawing_area();
+    root.fill(&WHITE)?;
+    let mut chart = ChartBuilder::on(&root)
+        .caption(format!("residence time in µs, {threads} thread(s)"), (FONT, 16))
+        .margin(8)
+        .margin_right(20)
+        .x_label_area_size(32)
+        .y_label_area_size(72)
+        .build_cartesian_2d(0.0..100.0, (least * 0.8..longest * 1.2).log_scale())?;
+    chart
+        .configure_mesh()
+        .x_desc("percentile")
+        .x_label_formatter(&|x| format!("{x:.0}"))
+        .y_label_formatter(&|y| super::terminal::group(*y))
+        .max_light_lines(0)
+        .draw()?;
+    for (position, engine, points) in series {
+        let style = color(*position).stroke_width(2);
+        let points = points.iter().map(|&(percentile, time)| (percentile, time.max(0.1)));
+        chart
+            .draw_series(LineSeries::new(points, style))?
+            .label(*engine)
+            .legend(move |(x, y)| PathElement::new([(x, y), (x + 16, y)], style));
+    }
+    chart
+        .configure_series_labels()
+        .position(SeriesLabelPosition::UpperLeft)
+        .background_style(WHITE.mix(0.8))
+        .border_style(BLACK.mix(0.2))
+        .label_font((FONT, 11))
+        .draw()?;
+    root.present()?;
+    Ok(())
+}
+
 fn draw_scaling(
     text: &mut String,
-    step: Step,
+    caption: &str,
     (most, top): (f64, f64),
     series: &[Series<'_>],
     published: &[(f64, f64)],
@@ -80,7 +178,7 @@ fn draw_scaling(
     let root = SVGBackend::with_string(text, SIZE).into_drawing_area();
     root.fill(&WHITE)?;
     let mut chart = ChartBuilder::on(&root)
-        .caption(format!("{step}: operations a second by threads"), (FONT, 16))
+        .caption(caption, (FONT, 16))
         .margin(8)
         .margin_right(20)
         .x_label_area_size(32)

@@ -2,7 +2,7 @@
 
 use comfy_table::{Cell, CellAlignment, Table, presets};
 
-use super::{Measurement, Report};
+use super::{Measurement, Report, sql};
 use crate::engine::Mode;
 use crate::published;
 use crate::workload::Step;
@@ -29,6 +29,9 @@ pub fn render(report: &Report) -> String {
     if let Some(table) = shares(report) {
         text.push_str("\nSYNC, 1 thread: commits a second as a share of what logwrite reached just before (fdatasync)\n");
         text.push_str(&format!("{table}\n"));
+    }
+    for grid in sql::grids(report) {
+        text.push_str(&format!("\n{}\n{}\n", grid.title, drawn(&grid)));
     }
     if let Some(table) = others(report) {
         text.push_str(&format!("\n{table}\n"));
@@ -129,7 +132,7 @@ fn others(report: &Report) -> Option<Table> {
     let mut table =
         new_table("measurement", ["engine", "mode", "mean ± sd", "median", "p50", "p99", "p99.9"]);
     for r in &report.results {
-        if matches!(r.benchmark.as_str(), "kv" | "kv-larger") && r.unit == "ops/s" {
+        if is_in_a_table(r) {
             continue;
         }
         let micros = |value: Option<f64>| right(value.map(|us| format!("{us:.1} µs")));
@@ -145,6 +148,23 @@ fn others(report: &Report) -> Option<Table> {
         ]);
     }
     (!table.is_empty()).then_some(table)
+}
+
+/// Whether a result has its place in one of the tables before.
+pub fn is_in_a_table(result: &Measurement) -> bool {
+    let benchmark = result.benchmark.as_str();
+    sql::BENCHMARKS.contains(&benchmark)
+        || (matches!(benchmark, "kv" | "kv-larger") && result.unit == "ops/s")
+}
+
+fn drawn(grid: &sql::Grid) -> Table {
+    let mut table = new_table(grid.corner, grid.columns.iter().map(String::as_str));
+    for row in &grid.rows {
+        let mut cells = vec![Cell::new(&row.head)];
+        cells.extend(row.cells.iter().map(|cell| right(Some(cell.clone()))));
+        table.add_row(cells);
+    }
+    table
 }
 
 fn new_table<'t>(first: &str, columns: impl IntoIterator<Item = &'t str>) -> Table {

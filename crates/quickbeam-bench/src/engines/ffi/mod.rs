@@ -5,6 +5,8 @@
 //! and the adapters themselves contain none.
 
 pub mod bdb;
+pub mod duckdb;
+pub mod libpq;
 pub mod lmdb;
 pub mod rocksdb;
 pub mod sqlite;
@@ -64,6 +66,7 @@ fn open(file: &str) -> Result<Library, libloading::Error> {
 macro_rules! functions {
     ($(#[$meta:meta])* struct $name:ident { $($function:ident: fn($($argument:ty),* $(,)?) $(-> $result:ty)?;)* }) => {
         $(#[$meta])*
+        #[allow(non_snake_case)]
         struct $name {
             $($function: unsafe extern "C" fn($($argument),*) $(-> $result)?,)*
             // Kept to the last field: the functions live as long as the library stays loaded.

@@ -1,4 +1,4 @@
-//! SQLite 3.
+//! SQLite 3, and Berkeley DB SQL, which has the same interface.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -10,6 +10,7 @@ use anyhow::{Result, bail};
 
 use super::{Source, functions};
 use crate::engine::{OpError, OpResult};
+use crate::sql::{SqlRow, Value, Visit};
 
 const SOURCE: Source = Source {
     variable: "QUICKBEAM_BENCH_SQLITE",
@@ -17,13 +18,22 @@ const SOURCE: Source = Source {
     package: "libsqlite3-0",
 };
 
+const BERKELEY_DB: Source = Source {
+    variable: "QUICKBEAM_BENCH_BDB_SQL",
+    files: &["libdb_sql-5.3.so"],
+    package: "libdb5.3-sql",
+};
+
 const OK: c_int = 0;
 const BUSY: c_int = 5;
+const LOCKED: c_int = 6;
 const ROW: c_int = 100;
 const DONE: c_int = 101;
 const OPEN_READWRITE: c_int = 0x2;
 const OPEN_CREATE: c_int = 0x4;
+const OPEN_URI: c_int = 0x40;
 const OPEN_NOMUTEX: c_int = 0x8000;
+const NULL: c_int = 5;
 const PREPARE_PERSISTENT: u32 = 1;
 
 type Handle = *mut c_void;
@@ -35,31 +45,55 @@ functions! {
         sqlite3_open_v2: fn(*const c_char, *mut Handle, c_int, *const c_char) -> c_int;
         sqlite3_close: fn(Handle) -> c_int;
         sqlite3_errmsg: fn(Handle) -> *const c_char;
-        sqlite3_prepare_v3: fn(Handle, *const c_char, c_int, u32, *mut Handle, *mut *const c_char) -> c_int;
+        sqlite3_prepare_v2: fn(Handle, *const c_char, c_int, *mut Handle, *mut *const c_char) -> c_int;
         sqlite3_bind_blob: fn(Handle, c_int, *const c_void, c_int, Destructor) -> c_int;
+        sqlite3_bind_int64: fn(Handle, c_int, i64) -> c_int;
+        sqlite3_bind_text: fn(Handle, c_int, *const c_char, c_int, Destructor) -> c_int;
         sqlite3_step: fn(Handle) -> c_int;
         sqlite3_reset: fn(Handle) -> c_int;
         sqlite3_finalize: fn(Handle) -> c_int;
         sqlite3_column_blob: fn(Handle, c_int) -> *const c_void;
         sqlite3_column_bytes: fn(Handle, c_int) -> c_int;
+        sqlite3_column_int64: fn(Handle, c_int) -> i64;
+        sqlite3_column_text: fn(Handle, c_int) -> *const u8;
+        sqlite3_column_type: fn(Handle, c_int) -> c_int;
         sqlite3_changes: fn(Handle) -> c_int;
+    }
+}
+
+functions! {
+    /// What SQLite has learned since Berkeley DB took its interface over.
+    struct Newer {
+        sqlite3_prepare_v3: fn(Handle, *const c_char, c_int, u32, *mut Handle, *mut *const c_char) -> c_int;
     }
 }
 
 /// The loaded library.
 pub struct Library {
     functions: Functions,
+    newer: Option<Newer>,
     version: String,
 }
 
 impl Library {
     /// Loads SQLite 3.
     pub fn load() -> Result<Arc<Library>> {
-        let functions = Functions::load(SOURCE.load()?)?;
+        Library::load_from(&SOURCE)
+    }
+
+    /// Loads Berkeley DB SQL.
+    pub fn load_berkeley_db() -> Result<Arc<Library>> {
+        Library::load_from(&BERKELEY_DB)
+    }
+
+    fn load_from(source: &Source) -> Result<Arc<Library>> {
+        let functions = Functions::load(source.load()?)?;
+        // A second handle of the same library: an old one lacks the function, which is no error.
+        let newer = Newer::load(source.load()?).ok();
         // SAFETY: returns a static C string.
         let version = unsafe { CStr::from_ptr((functions.sqlite3_libversion)()) };
         let version = version.to_string_lossy().into_owned();
-        Ok(Arc::new(Library { functions, version }))
+        Ok(Arc::new(Library { functions, newer, version }))
     }
 
     /// The release, as in `3.40.1`.
@@ -90,11 +124,12 @@ pub struct Row<'c> {
 }
 
 impl Connection {
-    /// Opens or creates the database `name`, a path or `:memory:`.
+    /// Opens or creates the database `name`: a path, `:memory:`, or a URI that starts with `file:`.
     pub fn open(library: &Arc<Library>, name: &str) -> Result<Connection> {
         let mut raw = ptr::null_mut();
         let path = CString::new(name)?;
-        let flags = OPEN_READWRITE | OPEN_CREATE | OPEN_NOMUTEX;
+        let uri = if name.starts_with("file:") { OPEN_URI } else { 0 };
+        let flags = OPEN_READWRITE | OPEN_CREATE | OPEN_NOMUTEX | uri;
         // SAFETY: a C string that outlives the call, a valid out pointer, the default VFS.
         let code = unsafe {
             (library.functions.sqlite3_open_v2)(path.as_ptr(), &mut raw, flags, ptr::null())
@@ -109,16 +144,16 @@ impl Connection {
     pub fn prepare(&mut self, sql: &str) -> Result<Statement> {
         let mut raw = ptr::null_mut();
         let text = CString::new(sql)?;
+        let f = &self.library.functions;
         // SAFETY: a live connection, a C string that outlives the call, valid out pointers.
         let code = unsafe {
-            (self.library.functions.sqlite3_prepare_v3)(
-                self.raw,
-                text.as_ptr(),
-                -1,
-                PREPARE_PERSISTENT,
-                &mut raw,
-                ptr::null_mut(),
-            )
+            let (from, to, rest) = (text.as_ptr(), &mut raw, ptr::null_mut());
+            match &self.library.newer {
+                Some(newer) => {
+                    (newer.sqlite3_prepare_v3)(self.raw, from, -1, PREPARE_PERSISTENT, to, rest)
+                }
+                None => (f.sqlite3_prepare_v2)(self.raw, from, -1, to, rest),
+            }
         };
         self.check(code, sql)?;
         self.statements.push(raw);
@@ -149,7 +184,7 @@ impl Connection {
         &self,
         statement: Statement,
         parameters: &[&[u8]],
-        mut visit: impl FnMut(Row<'_>),
+        visit: impl FnMut(Row<'_>),
     ) -> OpResult {
         let f = &self.library.functions;
         let statement = self.statements[statement.0];
@@ -163,13 +198,47 @@ impl Connection {
             };
             self.check(code, "bind")?;
         }
+        self.step(statement, visit)
+    }
+
+    /// Binds values to the parameters, runs the statement and hands each row to `visit`.
+    pub fn query(
+        &self,
+        statement: Statement,
+        parameters: &[Value<'_>],
+        visit: &mut Visit<'_>,
+    ) -> OpResult {
+        let f = &self.library.functions;
+        let statement = self.statements[statement.0];
+        for (place, value) in (1..).zip(parameters) {
+            // SAFETY: as in `rows`: texts outlive the run of the statement.
+            let code = unsafe {
+                match *value {
+                    Value::Integer(number) => {
+                        (f.sqlite3_bind_int64)(statement, place, number.into())
+                    }
+                    Value::Bigint(number) => (f.sqlite3_bind_int64)(statement, place, number),
+                    Value::Text(text) => {
+                        let (data, size) = (text.as_ptr().cast(), text.len() as c_int);
+                        (f.sqlite3_bind_text)(statement, place, data, size, ptr::null())
+                    }
+                }
+            };
+            self.check(code, "bind")?;
+        }
+        self.step(statement, |row| visit(&row))
+    }
+
+    /// Runs a statement whose parameters are bound.
+    fn step(&self, statement: Handle, mut visit: impl FnMut(Row<'_>)) -> OpResult {
+        let f = &self.library.functions;
         let outcome = loop {
             // SAFETY: a live statement of this connection.
             match unsafe { (f.sqlite3_step)(statement) } {
                 ROW => visit(Row { connection: self, statement }),
                 DONE => break Ok(()),
-                BUSY => break Err(OpError::Retry),
-                code => break Ok(self.check(code, "step")?),
+                BUSY | LOCKED => break Err(OpError::Retry),
+                code => break self.check(code, "step").map_err(OpError::Failed),
             }
         };
         // SAFETY: a live statement. The code repeats the error of `step`.
@@ -218,6 +287,30 @@ impl Row<'_> {
                 return &[];
             }
             slice::from_raw_parts(data.cast(), size as usize)
+        }
+    }
+}
+
+impl SqlRow for Row<'_> {
+    fn integer(&self, column: usize) -> Option<i64> {
+        let f = &self.connection.library.functions;
+        let column = column as c_int;
+        // SAFETY: the statement stands on a row; another column is NULL.
+        unsafe {
+            let null = (f.sqlite3_column_type)(self.statement, column) == NULL;
+            (!null).then(|| (f.sqlite3_column_int64)(self.statement, column))
+        }
+    }
+
+    fn text(&self, column: usize) -> Option<&[u8]> {
+        let f = &self.connection.library.functions;
+        let column = column as c_int;
+        // SAFETY: as in `blob`; null means NULL. The text is asked for before its size, as the
+        // manual says.
+        unsafe {
+            let data = (f.sqlite3_column_text)(self.statement, column);
+            let size = (f.sqlite3_column_bytes)(self.statement, column);
+            (!data.is_null()).then(|| slice::from_raw_parts(data, size as usize))
         }
     }
 }

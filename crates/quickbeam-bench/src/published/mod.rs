@@ -2,6 +2,8 @@
 //! 2010), shown beside measured ones and never mixed with them: its machine had an Intel Core 2 Duo
 //! E8400 at 3 GHz, 4 GB of memory and a SATA disk of 7200 revolutions a minute.
 
+pub mod sql;
+
 use crate::engine::Mode;
 use crate::workload::Step;
 
