@@ -5,12 +5,25 @@ use std::path::PathBuf;
 use anyhow::{Result, anyhow, ensure};
 use clap::{Args, Subcommand};
 
+use crate::all::AllArgs;
 use crate::engine::Mode;
 use crate::report::Outputs;
 use crate::tpcb::TpcbArgs;
 use crate::tptbm::TptbmArgs;
 use crate::wisconsin::WisconsinArgs;
 use crate::workload::{Distribution, Workload};
+
+/// `bench` and what comes after it.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct BenchArguments {
+    /// One benchmark; with none, all of them
+    #[command(subcommand)]
+    pub command: Option<BenchCommand>,
+    /// Options where there is no subcommand
+    #[command(flatten)]
+    pub all: AllArgs,
+}
 
 /// The benchmarks.
 #[derive(Debug, Subcommand)]

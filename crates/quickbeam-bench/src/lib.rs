@@ -1,12 +1,13 @@
-//! The benchmark suite of Quickbeam: the key/value tables of the Berkeley DB white paper and the
-//! log-write test of its reference manual, on Quickbeam and on the engines a user would take
-//! instead, in one run on one machine.
+//! The benchmark suite of Quickbeam: the key/value and SQL tables of the Berkeley DB white paper, the
+//! log-write test of its reference manual and the experiments of the TimesTen report, on Quickbeam and
+//! on the engines a user would take instead, in one run on one machine.
 //!
-//! [`run`] executes a [`BenchCommand`], the command-line arguments of `quickbeam bench`. The layers,
-//! from the work to its report: [`workload`] defines keys, values and orders; [`engine`] is what an
-//! engine must offer and [`engines`] holds the adapters; [`kv`] and [`logwrite`] measure;
-//! [`report`] renders.
+//! [`run`] executes [`BenchArguments`], the command-line arguments of `quickbeam bench`. The layers,
+//! from the work to its report: [`workload`] defines keys, values and orders; [`engine`] is what a
+//! key/value engine must offer and [`engines`] holds the adapters, [`sql`] both for SQL engines; [`kv`],
+//! [`logwrite`], [`tpcb`], [`wisconsin`] and [`tptbm`] measure, [`all`] runs them; [`report`] renders.
 
+pub mod all;
 pub mod args;
 pub mod engine;
 pub mod engines;
@@ -23,10 +24,11 @@ pub mod tptbm;
 pub mod wisconsin;
 pub mod workload;
 
-pub use args::BenchCommand;
+pub use args::{BenchArguments, BenchCommand};
 
-/// Runs a benchmark and writes its report.
-pub fn run(command: BenchCommand) -> anyhow::Result<()> {
+/// Runs a benchmark, or all of them, and writes its report.
+pub fn run(arguments: BenchArguments) -> anyhow::Result<()> {
+    let Some(command) = arguments.command else { return all::run(&arguments.all) };
     match command {
         BenchCommand::Kv(args) => kv::run(&args),
         BenchCommand::Logwrite(args) => logwrite::command::run(&args),

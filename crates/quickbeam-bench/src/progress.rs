@@ -5,6 +5,11 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
+/// Says on standard error what begins.
+pub fn say(text: &str) {
+    eprintln!("== {text}");
+}
+
 /// How far a benchmark has come.
 pub struct Progress(ProgressBar);
 

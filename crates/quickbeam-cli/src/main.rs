@@ -50,8 +50,7 @@ enum Command {
     /// Read databases from text, in the format of Berkeley DB's db_dump
     Load(load::Arguments),
     /// Run the benchmarks, on Quickbeam and on other engines
-    #[command(subcommand)]
-    Bench(quickbeam_bench::BenchCommand),
+    Bench(quickbeam_bench::BenchArguments),
 }
 
 /// How a command that did not fail ended.
@@ -81,6 +80,6 @@ fn run(command: Command) -> anyhow::Result<Outcome> {
         Command::Verify(arguments) => verify::run(&arguments),
         Command::Dump(arguments) => dump::run(&arguments),
         Command::Load(arguments) => load::run(&arguments),
-        Command::Bench(command) => quickbeam_bench::run(command).map(|()| Outcome::Done),
+        Command::Bench(arguments) => quickbeam_bench::run(arguments).map(|()| Outcome::Done),
     }
 }

@@ -32,19 +32,25 @@ pub fn run(args: &KvArgs) -> Result<()> {
     let machine = Machine::describe(&args.places.dir, Machine::FLUSHES)?;
     let run = Run::now(args.seed, describe(args, &workload));
     let mut report = Report::new(machine, run);
-    let engines = engines_of(args, &mut report)?;
-    if args.larger_than_cache {
-        larger::run(args, &workload, &engines, &mut report)?;
-    } else if args.space {
-        space::run(args, &workload, &engines, &mut report)?;
-    } else if args.recovery {
-        recovery::run(args, &workload, &engines, &mut report)?;
-    } else if args.checkpoint_interference {
-        interference::run(args, &workload, &engines, &mut report)?;
-    } else {
-        tables::run(args, &workload, &engines, &mut report)?;
-    }
+    measure(args, &mut report)?;
     finish(&report, &args.outputs, "kv")
+}
+
+/// Runs what the options ask for and adds the results to the report.
+pub fn measure(args: &KvArgs, report: &mut Report) -> Result<()> {
+    let workload = args.workload()?;
+    let engines = engines_of(args, report)?;
+    if args.larger_than_cache {
+        larger::run(args, &workload, &engines, report)
+    } else if args.space {
+        space::run(args, &workload, &engines, report)
+    } else if args.recovery {
+        recovery::run(args, &workload, &engines, report)
+    } else if args.checkpoint_interference {
+        interference::run(args, &workload, &engines, report)
+    } else {
+        tables::run(args, &workload, &engines, report)
+    }
 }
 
 /// A trial with everything but its engine, directory and repetition.
@@ -144,7 +150,8 @@ pub fn finish(report: &Report, outputs: &Outputs, name: &str) -> Result<()> {
     Ok(())
 }
 
-fn describe(args: &KvArgs, workload: &Workload) -> String {
+/// The workload in words.
+pub fn describe(args: &KvArgs, workload: &Workload) -> String {
     let mixed = workload.read_ratio.map(|r| format!(", mixed with {r} reads")).unwrap_or_default();
     format!(
         "{} records of {}+{} bytes, {} operations a transaction, {} distribution{mixed}, {} MiB \

@@ -81,7 +81,8 @@ impl TpcbArgs {
         }
     }
 
-    fn describe(&self) -> String {
+    /// The workload in words.
+    pub fn describe(&self) -> String {
         let bank = self.bank();
         let limit = match self.limit() {
             Limit::Time(time) => format!("{} s", time.as_secs_f64()),
@@ -185,8 +186,9 @@ impl Samples {
         result.records = args.bank().all_accounts().into();
         result.retries = self.retries;
         result.settings = self.settings;
-        let median = |shares: &[f64]| (!shares.is_empty()).then(|| Summary::of(shares).median);
-        result.ceiling_share = median(&self.shares);
+        if !self.shares.is_empty() {
+            result.ceiling_share = Some(Summary::of(&self.shares).median);
+        }
         Ok(result)
     }
 }

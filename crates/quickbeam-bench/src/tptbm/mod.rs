@@ -140,7 +140,8 @@ impl TptbmArgs {
         Ok(vec![Experiment { name, key, threads, mix }])
     }
 
-    fn describe(&self) -> String {
+    /// The workload in words.
+    pub fn describe(&self) -> String {
         let index = if self.range { "range" } else { "hash (range where an engine has none)" };
         format!(
             "Tptbm: {} transactions a thread, {index} index, {} MiB cache, {} repetitions",

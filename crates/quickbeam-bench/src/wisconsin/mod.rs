@@ -39,6 +39,16 @@ impl WisconsinArgs {
         self.options.reps.unwrap_or(10)
     }
 
+    /// The workload in words.
+    pub fn describe(&self) -> String {
+        format!(
+            "Wisconsin: {} tuples, {} MiB cache, {} repetitions",
+            self.tuples,
+            self.options.cache >> 20,
+            self.repetitions()
+        )
+    }
+
     fn wants(&self, query: &Query) -> bool {
         self.queries.is_empty() || self.queries.contains(&query.number)
     }
@@ -46,13 +56,7 @@ impl WisconsinArgs {
 
 /// Runs the command and writes its report.
 pub fn run(args: &WisconsinArgs) -> Result<()> {
-    let workload = format!(
-        "Wisconsin: {} tuples, {} MiB cache, {} repetitions",
-        args.tuples,
-        args.options.cache >> 20,
-        args.repetitions()
-    );
-    let mut report = args.options.report(workload)?;
+    let mut report = args.options.report(args.describe())?;
     measure(args, &mut report)?;
     finish(&report, &args.options.outputs, "wisconsin")
 }
