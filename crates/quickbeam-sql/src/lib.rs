@@ -4,10 +4,17 @@
 //! constraints, views and sequences there are), `storage` (rows and keys as bytes, access to tables). The upper half
 //! parses, binds, plans and executes statements on it.
 
+pub mod bind;
 pub mod catalog;
 pub mod error;
+mod execute;
+pub mod expression;
+mod parse;
+pub mod plan;
+pub mod session;
 pub mod storage;
 pub mod types;
 
 pub use error::{Result, SqlError, SqlState};
+pub use session::{Cancel, ColumnValue, Connection, Database, Row, Rows, Statement};
 pub use types::{DataType, Numeric, Value, ValueRef};

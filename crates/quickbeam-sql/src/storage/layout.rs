@@ -341,6 +341,43 @@ impl Table {
         Ok(())
     }
 
+    /// Whether rows of both tables, as they are written now, are the same bytes for the same values.
+    #[must_use]
+    pub fn has_rows_like(&self, other: &Table) -> bool {
+        let (ours, theirs) = (&self.layouts.current, &other.layouts.current);
+        let types = |layout: &Layout| layout.columns.iter().map(|c| c.1).collect::<Vec<_>>();
+        let straight = |table: &Table, layout: &Layout| {
+            table.columns.iter().map(|c| c.id).eq(layout.columns.iter().map(|c| c.0))
+        };
+        ours.number == theirs.number
+            && types(ours) == types(theirs)
+            && straight(self, ours)
+            && straight(other, theirs)
+            && !self.is_database()
+            && !other.is_database()
+    }
+
+    /// Whether a row is of the form in which rows are written now.
+    #[inline]
+    #[must_use]
+    pub fn is_current(&self, row: &[u8]) -> bool {
+        row.first_chunk() == Some(&self.layouts.current.number.to_le_bytes())
+    }
+
+    /// How many bytes at the start of a row suffice to read these columns; none if the whole row is needed.
+    #[must_use]
+    pub fn prefix_for(&self, columns: &[usize]) -> Option<usize> {
+        let fixed = |column: &usize| {
+            let known = self.columns.get(*column);
+            known.is_some_and(|column| column.data_type.fixed_width().is_some())
+        };
+        if self.is_database() || !columns.iter().all(fixed) {
+            return None;
+        }
+        let layouts = self.layouts.older.iter().chain([&self.layouts.current]);
+        layouts.map(|layout| layout.fixed_end as usize).max()
+    }
+
     /// Appends a row with these values, one for each column.
     pub fn encode_values(&self, out: &mut Vec<u8>, values: &[Value]) -> Result<()> {
         if values.len() != self.columns.len() {

@@ -121,6 +121,17 @@ impl Database {
         self.change(transaction, key, Change::Delete)
     }
 
+    /// About how many records there are, from a look at a few leaves. For planning, not for counting.
+    pub fn estimate(&self, transaction: &Transaction) -> Result<f64> {
+        let tree = self.tree(transaction, false)?;
+        let ways = [0.1, 0.5, 0.9];
+        let mut sum = 0.0;
+        for way in ways {
+            sum += transaction.estimate(tree, way)?;
+        }
+        Ok(sum / ways.len() as f64)
+    }
+
     /// A cursor, standing nowhere yet. Several may be open in one transaction.
     pub fn cursor<'t>(&self, transaction: &'t Transaction) -> Result<Cursor<'t>> {
         Ok(Cursor::new(transaction, self.clone(), self.tree(transaction, false)?))

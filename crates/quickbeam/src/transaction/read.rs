@@ -24,6 +24,11 @@ impl Transaction {
         self.read_in(state, tree, key, value)
     }
 
+    /// About how many records a tree has.
+    pub(super) fn estimate(&self, tree: Tree, way: f64) -> Result<f64> {
+        tree.estimate(&self.inner().pool, way)
+    }
+
     pub(super) fn read_in(
         &self,
         state: &mut State,

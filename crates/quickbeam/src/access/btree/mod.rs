@@ -108,6 +108,21 @@ impl Tree {
         Ok((depth, leaf.page.used_bytes()))
     }
 
+    /// About how many records there are, judged by the way down to the leaf that lies at `way` (0 to 1) between the first and the last.
+    pub fn estimate(&self, pool: &Pool, way: f64) -> Result<f64> {
+        let way_left = std::cell::Cell::new(way);
+        let leaves = std::cell::Cell::new(1.0);
+        let child_of = |node: &ReadGuard<'_>| {
+            let children = node.page.count() + 1;
+            let at = way_left.get() * children as f64;
+            way_left.set(at.fract());
+            leaves.set(leaves.get() * children as f64);
+            node.page.child_at((at as usize).min(children - 1))
+        };
+        let (_, leaf) = self.walk(pool, 0, child_of)?;
+        Ok(leaves.get() * leaf.page.count() as f64)
+    }
+
     /// The leaf for `key` and where in it the key is, or would be. Looks first where the finger points.
     #[inline]
     pub fn locate<'p>(

@@ -1,0 +1,355 @@
+//! Statements whose names and types are known.
+
+use std::sync::Arc;
+
+use smol_str::SmolStr;
+
+use crate::catalog::Table;
+use crate::expression::{ColumnRef, Comparison, Expr};
+use crate::types::DataType;
+
+/// A place for one row, as the binder knows it.
+#[derive(Clone, Debug)]
+pub struct SlotShape {
+    /// Its name, for EXPLAIN.
+    pub name: SmolStr,
+    /// What its rows come from.
+    pub source: Source,
+}
+
+/// What the rows of a slot come from.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// A table's stored rows.
+    Table(Arc<Table>),
+    /// A query in FROM.
+    Query(Arc<Query>),
+    /// An operator computes them: a group, a sorted row, the answer of a subquery.
+    Computed,
+}
+
+/// A query.
+#[derive(Clone, Debug)]
+pub struct Query {
+    /// What it is made of.
+    pub body: Body,
+    /// Names and types of the columns of its answer.
+    pub columns: Vec<OutputColumn>,
+    /// ORDER BY, in terms of what the body reads.
+    pub order: Vec<OrderKey>,
+    /// LIMIT.
+    pub limit: Option<Expr>,
+    /// OFFSET.
+    pub offset: Option<Expr>,
+}
+
+/// A column of an answer.
+#[derive(Clone, Debug)]
+pub struct OutputColumn {
+    /// Its name.
+    pub name: SmolStr,
+    /// Its type.
+    pub data_type: DataType,
+}
+
+/// What a query is made of.
+#[derive(Clone, Debug)]
+pub enum Body {
+    /// SELECT.
+    Select(Box<Select>),
+    /// VALUES: rows of expressions.
+    Values(Vec<Vec<Expr>>),
+    /// UNION, INTERSECT, EXCEPT; ORDER BY reads the slot.
+    Combine(Box<Combine>),
+}
+
+/// A set operation.
+#[derive(Clone, Debug)]
+pub struct Combine {
+    /// Which.
+    pub kind: CombineKind,
+    /// Whether equal rows all count.
+    pub all: bool,
+    /// Its sides.
+    pub sides: [Query; 2],
+    /// Where a row of the answer stands.
+    pub slot: usize,
+}
+
+/// Which set operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CombineKind {
+    /// Rows of both.
+    Union,
+    /// Rows that are in both.
+    Intersect,
+    /// Rows of the first that are not in the second.
+    Except,
+}
+
+/// SELECT.
+#[derive(Clone, Debug)]
+pub struct Select {
+    /// FROM; none: one row without columns.
+    pub from: Option<From>,
+    /// WHERE, taken apart at AND.
+    pub filter: Vec<Expr>,
+    /// Subqueries of WHERE and of what is computed from FROM, innermost first.
+    pub subqueries: Vec<Subquery>,
+    /// GROUP BY and aggregates.
+    pub group: Option<Group>,
+    /// What is selected.
+    pub outputs: Vec<Expr>,
+    /// DISTINCT.
+    pub distinct: bool,
+    /// FOR UPDATE.
+    pub for_update: bool,
+}
+
+/// A subquery in an expression: its answer stands in a slot.
+#[derive(Clone, Debug)]
+pub struct Subquery {
+    /// Where its answer stands: one column.
+    pub slot: usize,
+    /// The query.
+    pub query: Arc<Query>,
+    /// What its answer is.
+    pub kind: SubqueryKind,
+    /// The rows around it that it reads, as bits.
+    pub reads: u64,
+}
+
+/// What a subquery's answer is.
+#[derive(Clone, Debug)]
+pub enum SubqueryKind {
+    /// Its only row's only column; NULL if there is none.
+    Scalar,
+    /// Whether there is a row.
+    Exists,
+    /// Whether a row compares so with the value, as ANY; the comparison of the value with its column.
+    Any(Expr, Comparison),
+    /// Whether all rows do.
+    All(Expr, Comparison),
+}
+
+/// What stands in FROM.
+#[derive(Clone, Debug)]
+pub enum From {
+    /// A table or a query.
+    Slot(usize),
+    /// A join.
+    Join {
+        /// Which kind.
+        kind: JoinKind,
+        /// The left side.
+        left: Box<From>,
+        /// The right side.
+        right: Box<From>,
+        /// ON, taken apart at AND.
+        on: Vec<Expr>,
+    },
+}
+
+/// Kinds of joins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JoinKind {
+    /// Rows that fit each other.
+    Inner,
+    /// And the left rows that nothing fits.
+    Left,
+    /// And the unfit ones of both sides.
+    Full,
+}
+
+impl From {
+    /// The slots in it, as bits.
+    pub fn slots(&self) -> u64 {
+        match self {
+            From::Slot(slot) => crate::expression::slot_bit(*slot),
+            From::Join { left, right, .. } => left.slots() | right.slots(),
+        }
+    }
+}
+
+/// GROUP BY and aggregates.
+#[derive(Clone, Debug)]
+pub struct Group {
+    /// Where a group stands: the keys' values, then the aggregates'.
+    pub slot: usize,
+    /// What rows of one group have in common.
+    pub keys: Vec<Expr>,
+    /// What is computed of each group.
+    pub aggregates: Vec<Aggregate>,
+    /// HAVING, taken apart at AND.
+    pub having: Vec<Expr>,
+}
+
+/// An aggregate.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Aggregate {
+    /// Which.
+    pub kind: AggregateKind,
+    /// Of what; none: of rows.
+    pub argument: Option<Expr>,
+    /// Of values that differ.
+    pub distinct: bool,
+    /// FILTER: of rows that fulfil this.
+    pub filter: Option<Expr>,
+    /// The type of its value.
+    pub data_type: DataType,
+}
+
+/// Which aggregate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AggregateKind {
+    /// COUNT
+    Count,
+    /// SUM
+    Sum,
+    /// AVG
+    Average,
+    /// MIN
+    Minimum,
+    /// MAX
+    Maximum,
+    /// BOOL_AND, EVERY
+    All,
+    /// BOOL_OR
+    Any,
+}
+
+/// A key of ORDER BY.
+#[derive(Clone, Debug)]
+pub struct OrderKey {
+    /// What to order by.
+    pub expr: Expr,
+    /// The number of the output that it is, if it is one.
+    pub output: Option<usize>,
+    /// Greatest first.
+    pub descending: bool,
+    /// NULLs first.
+    pub nulls_first: bool,
+}
+
+/// INSERT.
+#[derive(Clone, Debug)]
+pub struct Insert {
+    /// Into what.
+    pub table: Arc<Table>,
+    /// Where the row to be inserted stands (`excluded`).
+    pub new_slot: usize,
+    /// Where the row in the way stands.
+    pub old_slot: usize,
+    /// Rows.
+    pub source: InsertSource,
+    /// ON CONFLICT.
+    pub conflict: Option<Conflict>,
+    /// RETURNING, of the new row.
+    pub returning: Option<Returning>,
+    /// Values for identity columns may be given.
+    pub overriding: bool,
+}
+
+/// Rows to be inserted.
+#[derive(Clone, Debug)]
+pub enum InsertSource {
+    /// VALUES: for each row a value for each column of the table.
+    Rows(Vec<Vec<Expr>>),
+    /// The rows of a query, which stand in the slot; from them a value for each column of the table.
+    Query {
+        /// The query.
+        query: Arc<Query>,
+        /// Where its rows stand.
+        slot: usize,
+        /// A value for each column.
+        values: Vec<Expr>,
+    },
+}
+
+/// ON CONFLICT.
+#[derive(Clone, Debug)]
+pub struct Conflict {
+    /// The columns whose uniqueness is meant; none: any.
+    pub target: Option<Vec<usize>>,
+    /// DO UPDATE SET: column and value; none: DO NOTHING.
+    pub assignments: Option<Vec<(usize, Expr)>>,
+    /// Its WHERE.
+    pub filter: Option<Expr>,
+}
+
+/// RETURNING.
+#[derive(Clone, Debug)]
+pub struct Returning {
+    /// The values.
+    pub outputs: Vec<Expr>,
+    /// Their names and types.
+    pub columns: Vec<OutputColumn>,
+}
+
+/// UPDATE or DELETE.
+#[derive(Clone, Debug)]
+pub struct Change {
+    /// Of what.
+    pub table: Arc<Table>,
+    /// Where a row of it stands.
+    pub slot: usize,
+    /// The table and what stands in FROM or USING.
+    pub from: From,
+    /// WHERE, taken apart at AND.
+    pub filter: Vec<Expr>,
+    /// Subqueries of it and of the values.
+    pub subqueries: Vec<Subquery>,
+    /// SET: column and value; none: DELETE.
+    pub assignments: Option<Vec<(usize, Expr)>>,
+    /// RETURNING: of the new row in an update, of the old one in a delete.
+    pub returning: Option<Returning>,
+}
+
+impl Query {
+    /// Calls `visit` with every expression of the query and of those within it.
+    pub fn each_expression(&self, visit: &mut dyn FnMut(&Expr)) {
+        match &self.body {
+            Body::Values(rows) => rows.iter().flatten().for_each(&mut *visit),
+            Body::Combine(combine) => {
+                combine.sides.iter().for_each(|side| side.each_expression(visit))
+            }
+            Body::Select(select) => {
+                if let Some(from) = &select.from {
+                    from.each_expression(visit);
+                }
+                select.filter.iter().chain(&select.outputs).for_each(&mut *visit);
+                if let Some(group) = &select.group {
+                    group.keys.iter().chain(&group.having).for_each(&mut *visit);
+                    let parts =
+                        group.aggregates.iter().flat_map(|a| a.argument.iter().chain(&a.filter));
+                    parts.for_each(&mut *visit);
+                }
+                for subquery in &select.subqueries {
+                    subquery.query.each_expression(visit);
+                    if let SubqueryKind::Any(value, _) | SubqueryKind::All(value, _) =
+                        &subquery.kind
+                    {
+                        visit(value);
+                    }
+                }
+            }
+        }
+        self.order.iter().for_each(|key| visit(&key.expr));
+        self.limit.iter().chain(&self.offset).for_each(visit);
+    }
+
+    /// Calls `visit` with every column that the query reads.
+    pub fn each_column(&self, visit: &mut dyn FnMut(ColumnRef)) {
+        self.each_expression(&mut |expr| expr.each_column(visit));
+    }
+}
+
+impl From {
+    fn each_expression(&self, visit: &mut dyn FnMut(&Expr)) {
+        if let From::Join { left, right, on, .. } = self {
+            left.each_expression(visit);
+            right.each_expression(visit);
+            on.iter().for_each(visit);
+        }
+    }
+}

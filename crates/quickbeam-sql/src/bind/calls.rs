@@ -1,0 +1,387 @@
+//! Functions and aggregates: which there are, for which arguments.
+
+use sqlparser::ast::{
+    self, CeilFloorKind, DuplicateTreatment, Expr as Ast, FunctionArg, FunctionArgExpr,
+    FunctionArguments, TrimWhereField,
+};
+
+use super::{Aggregate, AggregateKind, Binder, Scope, Typed, object_name};
+use crate::catalog::Relation;
+use crate::error::{Result, SqlError, SqlState};
+use crate::expression::{Expr, Function, Place};
+use crate::types::{DataType, Value};
+
+/// Columns of a group from here on are aggregates that have no place yet.
+pub(super) const AGGREGATES: usize = 1 << 20;
+
+fn aggregate_of(name: &str) -> Option<AggregateKind> {
+    Some(match name {
+        "count" => AggregateKind::Count,
+        "sum" => AggregateKind::Sum,
+        "avg" => AggregateKind::Average,
+        "min" => AggregateKind::Minimum,
+        "max" => AggregateKind::Maximum,
+        "bool_and" | "every" => AggregateKind::All,
+        "bool_or" => AggregateKind::Any,
+        _ => return None,
+    })
+}
+
+/// How a function takes its arguments.
+enum Signature {
+    /// Numbers; the result is of the first one's type. The second, if there is one, is an integer.
+    SameNumber,
+    /// A number as decimal or double precision; the second, if there is one, is an integer.
+    Fraction,
+    /// Double precision.
+    Double,
+    /// These types and this result.
+    Fixed(&'static [DataType], usize, DataType),
+    /// Values of one type, which is the result's.
+    Common,
+    /// Values of any types, as text.
+    Texts,
+}
+
+fn signature(name: &str) -> Option<(Function, Signature)> {
+    use DataType::{Date, Double, Integer, Text, TimestampTz};
+    use Signature::Fixed;
+    Some(match name {
+        "abs" => (Function::Abs, Signature::SameNumber),
+        "ceil" | "ceiling" => (Function::Ceil, Signature::Fraction),
+        "floor" => (Function::Floor, Signature::Fraction),
+        "round" => (Function::Round, Signature::Fraction),
+        "trunc" => (Function::Trunc, Signature::Fraction),
+        "sign" => (Function::Sign, Signature::Fraction),
+        "sqrt" => (Function::Sqrt, Signature::Double),
+        "power" | "pow" => (Function::Power, Signature::Double),
+        "random" => (Function::Random, Fixed(&[], 0, Double)),
+        "length" | "char_length" | "character_length" => {
+            (Function::Length, Fixed(&[Text], 1, Integer))
+        }
+        "octet_length" => (Function::OctetLength, Fixed(&[Text], 1, Integer)),
+        "lower" => (Function::Lower, Fixed(&[Text], 1, Text)),
+        "upper" => (Function::Upper, Fixed(&[Text], 1, Text)),
+        "substr" | "substring" => (Function::Substring, Fixed(&[Text, Integer, Integer], 2, Text)),
+        "strpos" => (Function::Position, Fixed(&[Text, Text], 2, Integer)),
+        "btrim" | "trim" => (Function::Trim, Fixed(&[Text, Text], 1, Text)),
+        "ltrim" => (Function::TrimStart, Fixed(&[Text, Text], 1, Text)),
+        "rtrim" => (Function::TrimEnd, Fixed(&[Text, Text], 1, Text)),
+        "replace" => (Function::Replace, Fixed(&[Text, Text, Text], 3, Text)),
+        "left" => (Function::Left, Fixed(&[Text, Integer], 2, Text)),
+        "right" => (Function::Right, Fixed(&[Text, Integer], 2, Text)),
+        "repeat" => (Function::Repeat, Fixed(&[Text, Integer], 2, Text)),
+        "reverse" => (Function::Reverse, Fixed(&[Text], 1, Text)),
+        "concat" => (Function::ConcatAll, Signature::Texts),
+        "coalesce" => (Function::Coalesce, Signature::Common),
+        "nullif" => (Function::NullIf, Signature::Common),
+        "greatest" => (Function::Greatest, Signature::Common),
+        "least" => (Function::Least, Signature::Common),
+        "now" | "current_timestamp" | "transaction_timestamp" => {
+            (Function::Now, Fixed(&[], 0, TimestampTz))
+        }
+        "current_date" => (Function::CurrentDate, Fixed(&[], 0, Date)),
+        _ => return None,
+    })
+}
+
+impl Binder<'_> {
+    /// A call of a function or an aggregate.
+    pub(super) fn call(&mut self, call: &ast::Function, scope: &Scope) -> Result<Typed> {
+        let position = self.position(call);
+        let name = object_name(&call.name).map_err(|error| error.at(position as usize))?;
+        let refuse = |what: &str| Err(SqlError::unsupported(what).at(position as usize));
+        if call.over.is_some() {
+            return refuse("a window function");
+        }
+        if !call.within_group.is_empty() || call.null_treatment.is_some() {
+            return refuse("this form of a function call");
+        }
+        let (list, distinct) = match &call.args {
+            FunctionArguments::None => (&[][..], false),
+            FunctionArguments::Subquery(_) => return refuse("a subquery as argument"),
+            FunctionArguments::List(list) => {
+                if !list.clauses.is_empty() {
+                    return refuse("this form of a function call");
+                }
+                (&list.args[..], list.duplicate_treatment == Some(DuplicateTreatment::Distinct))
+            }
+        };
+        if let Some(kind) = aggregate_of(&name) {
+            return self.aggregate(kind, list, distinct, call.filter.as_deref(), position, scope);
+        }
+        if distinct || call.filter.is_some() {
+            let message = format!("{name} is not an aggregate function");
+            return Err(SqlError::new(SqlState::WrongObjectType, message).at(position as usize));
+        }
+        let mut arguments = Vec::with_capacity(list.len());
+        for argument in list {
+            match argument {
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => {
+                    arguments.push(self.expression(expr, scope)?);
+                }
+                _ => return refuse("this form of an argument"),
+            }
+        }
+        self.function(&name, arguments, position)
+    }
+
+    /// A function by name, of arguments that are bound.
+    pub(super) fn function(
+        &mut self,
+        name: &str,
+        arguments: Vec<Typed>,
+        position: u32,
+    ) -> Result<Typed> {
+        if let ("nextval", [argument]) = (name, &arguments[..])
+            && let Expr::Constant(Value::Text(sequence)) = &argument.expr
+        {
+            return self.next_value(&sequence.to_lowercase(), position);
+        }
+        let types: Vec<String> = arguments
+            .iter()
+            .map(|a| a.data_type.map_or_else(|| "unknown".to_owned(), |known| known.to_string()))
+            .collect();
+        let missing = || {
+            let message = format!("function {name}({}) does not exist", types.join(", "));
+            SqlError::new(SqlState::UndefinedFunction, message).at(position as usize)
+        };
+        let (function, signature) = signature(name).ok_or_else(missing)?;
+        let count = arguments.len();
+        let numbers =
+            |list: &[Typed]| list.iter().all(|a| a.data_type.is_none_or(DataType::is_numeric));
+        let (exprs, result) = match signature {
+            Signature::Fixed(types, least, result) => {
+                if count < least || count > types.len() {
+                    return Err(missing());
+                }
+                let mut exprs = Vec::with_capacity(count);
+                for (argument, &wanted) in arguments.into_iter().zip(types) {
+                    let fits = argument.data_type.is_none_or(|given| match wanted {
+                        DataType::Text => {
+                            given.is_text()
+                                || (given == DataType::Bytea && result == DataType::Integer)
+                        }
+                        _ => given.is_integer(),
+                    });
+                    if !fits {
+                        return Err(missing());
+                    }
+                    let expr = match argument.data_type {
+                        Some(DataType::Bytea) => argument.expr,
+                        Some(DataType::Char(_)) if function != Function::OctetLength => {
+                            Expr::Trimmed(Box::new(argument.expr))
+                        }
+                        _ => self.coerce(argument, wanted)?,
+                    };
+                    exprs.push(expr);
+                }
+                (exprs, result)
+            }
+            Signature::SameNumber if count == 1 && numbers(&arguments) => {
+                let data_type = arguments[0].data_type.unwrap_or(DataType::Double).unconstrained();
+                let exprs = self.coerce_all(arguments, &[data_type])?;
+                (exprs, data_type)
+            }
+            Signature::Fraction if (1..=2).contains(&count) && numbers(&arguments) => {
+                let exact =
+                    matches!(arguments[0].data_type, Some(DataType::Numeric(_))) || count == 2;
+                let data_type = if exact { DataType::Numeric(None) } else { DataType::Double };
+                if count == 2 && !matches!(function, Function::Round | Function::Trunc) {
+                    return Err(missing());
+                }
+                let exprs = self.coerce_all(arguments, &[data_type, DataType::Integer])?;
+                (exprs, data_type)
+            }
+            Signature::Double
+                if numbers(&arguments)
+                    && count == if function == Function::Power { 2 } else { 1 } =>
+            {
+                let exprs = self.coerce_all(arguments, &[DataType::Double, DataType::Double])?;
+                (exprs, DataType::Double)
+            }
+            Signature::Common if count > 0 && (function != Function::NullIf || count == 2) => {
+                self.unify(arguments, name)?
+            }
+            Signature::Texts => {
+                let exprs: Result<Vec<Expr>> =
+                    arguments.into_iter().map(|a| self.as_text(a)).collect();
+                (exprs?, DataType::Text)
+            }
+            _ => return Err(missing()),
+        };
+        let call = Expr::Call(function, exprs, Place(position));
+        Ok(self.folded(Typed::new(call, result, position)))
+    }
+
+    fn next_value(&self, name: &str, position: u32) -> Result<Typed> {
+        match self.names.relation(name.trim_matches('"'))? {
+            Some(Relation::Sequence(sequence)) => Ok(Typed::new(
+                Expr::NextValue(sequence.id.0, DataType::BigInt),
+                DataType::BigInt,
+                position,
+            )),
+            _ => Err(super::no_relation(name).at(position as usize)),
+        }
+    }
+
+    fn coerce_all(&mut self, arguments: Vec<Typed>, types: &[DataType]) -> Result<Vec<Expr>> {
+        let pairs = arguments.into_iter().zip(types);
+        pairs.map(|(argument, &data_type)| self.coerce(argument, data_type)).collect()
+    }
+
+    /// Syntax that is a function by another name.
+    pub(super) fn named_syntax(&mut self, ast: &Ast, scope: &Scope) -> Result<Typed> {
+        let position = self.position(ast);
+        let (name, parts): (&str, Vec<&Ast>) = match ast {
+            Ast::Substring { expr, substring_from, substring_for, .. } => {
+                let mut parts = vec![&**expr];
+                let one = &Ast::Value(ast::Value::Number("1".into(), false).into());
+                let bound = match (substring_from, substring_for) {
+                    (None, Some(count)) => {
+                        let typed = [&**expr, one, count].map(|part| self.expression(part, scope));
+                        let typed: Result<Vec<Typed>> = typed.into_iter().collect();
+                        return self.function("substring", typed?, position);
+                    }
+                    (from, count) => from.iter().chain(count),
+                };
+                parts.extend(bound.map(|part| &**part));
+                ("substring", parts)
+            }
+            Ast::Position { expr, r#in } => ("strpos", vec![r#in, expr]),
+            Ast::Trim { expr, trim_where, trim_what, trim_characters: None } => {
+                let name = match trim_where {
+                    Some(TrimWhereField::Leading) => "ltrim",
+                    Some(TrimWhereField::Trailing) => "rtrim",
+                    Some(TrimWhereField::Both) | None => "btrim",
+                };
+                let mut parts = vec![&**expr];
+                parts.extend(trim_what.as_deref());
+                (name, parts)
+            }
+            Ast::Ceil {
+                expr,
+                field: CeilFloorKind::DateTimeField(ast::DateTimeField::NoDateTime),
+            } => ("ceil", vec![expr]),
+            Ast::Floor {
+                expr,
+                field: CeilFloorKind::DateTimeField(ast::DateTimeField::NoDateTime),
+            } => ("floor", vec![expr]),
+            other => {
+                return Err(
+                    SqlError::unsupported(format!("the expression {other}")).at(position as usize)
+                );
+            }
+        };
+        let arguments: Result<Vec<Typed>> =
+            parts.into_iter().map(|part| self.expression(part, scope)).collect();
+        self.function(name, arguments?, position)
+    }
+
+    fn aggregate(
+        &mut self,
+        kind: AggregateKind,
+        list: &[FunctionArg],
+        distinct: bool,
+        filter: Option<&Ast>,
+        position: u32,
+        scope: &Scope,
+    ) -> Result<Typed> {
+        let refuse = |message: &str| {
+            Err(SqlError::new(SqlState::GroupingError, message).at(position as usize))
+        };
+        match self.levels.last() {
+            Some(level) if level.in_aggregate => {
+                return refuse("aggregate function calls cannot be nested");
+            }
+            Some(level) if level.allows_aggregates => {}
+            _ => return refuse("aggregate functions are not allowed here"),
+        }
+        self.set_in_aggregate(true);
+        let bound = self.aggregate_argument(kind, list, position, scope).and_then(|argument| {
+            let filter = filter.map(|filter| self.condition(filter, scope)).transpose()?;
+            Ok((argument, filter))
+        });
+        self.set_in_aggregate(false);
+        let ((argument, data_type), filter) = bound?;
+        // Of no more than one value of a kind the least is the least of all.
+        let distinct = distinct && !matches!(kind, AggregateKind::Minimum | AggregateKind::Maximum);
+        let aggregate = Aggregate { kind, argument, distinct, filter, data_type };
+        let slot = self.group_slot();
+        let Some(level) = self.levels.last_mut() else {
+            return Err(SqlError::internal("an aggregate outside a query"));
+        };
+        let known = level.aggregates.iter().position(|other| *other == aggregate);
+        let number = known.unwrap_or_else(|| {
+            level.aggregates.push(aggregate);
+            level.aggregates.len() - 1
+        });
+        Ok(Typed::new(Expr::column(slot, AGGREGATES + number), data_type, position))
+    }
+
+    fn set_in_aggregate(&mut self, inside: bool) {
+        if let Some(level) = self.levels.last_mut() {
+            level.in_aggregate = inside;
+        }
+    }
+
+    fn aggregate_argument(
+        &mut self,
+        kind: AggregateKind,
+        list: &[FunctionArg],
+        position: u32,
+        scope: &Scope,
+    ) -> Result<(Option<Expr>, DataType)> {
+        let argument = match list {
+            [FunctionArg::Unnamed(FunctionArgExpr::Wildcard)] if kind == AggregateKind::Count => {
+                return Ok((None, DataType::BigInt));
+            }
+            [FunctionArg::Unnamed(FunctionArgExpr::Expr(expr))] => self.expression(expr, scope)?,
+            _ => {
+                let message = "an aggregate function takes one argument";
+                return Err(
+                    SqlError::new(SqlState::UndefinedFunction, message).at(position as usize)
+                );
+            }
+        };
+        let argument = match (kind, argument.data_type) {
+            (AggregateKind::All | AggregateKind::Any, None) => {
+                Typed::new(self.coerce(argument, DataType::Boolean)?, DataType::Boolean, position)
+            }
+            _ => self.settle(argument)?,
+        };
+        let given = argument.data_type.unwrap_or(DataType::Text);
+        let result = match (kind, given) {
+            (AggregateKind::Count, _) => {
+                if let Expr::Constant(value) = &argument.expr
+                    && *value != Value::Null
+                {
+                    return Ok((None, DataType::BigInt));
+                }
+                DataType::BigInt
+            }
+            (AggregateKind::Sum, DataType::SmallInt | DataType::Integer) => DataType::BigInt,
+            (AggregateKind::Sum, DataType::BigInt | DataType::Numeric(_)) => {
+                DataType::Numeric(None)
+            }
+            (AggregateKind::Sum, DataType::Real) => DataType::Real,
+            (AggregateKind::Sum | AggregateKind::Average, DataType::Double) => DataType::Double,
+            (AggregateKind::Average, DataType::Real) => DataType::Double,
+            (AggregateKind::Average, given) if given.is_numeric() => DataType::Numeric(None),
+            (AggregateKind::Minimum | AggregateKind::Maximum, given)
+                if given != DataType::Boolean =>
+            {
+                given
+            }
+            (AggregateKind::All | AggregateKind::Any, DataType::Boolean) => DataType::Boolean,
+            (kind, given) => {
+                let name = format!("{kind:?}").to_lowercase();
+                let message = format!("there is no aggregate function {name} of type {given}");
+                return Err(
+                    SqlError::new(SqlState::UndefinedFunction, message).at(position as usize)
+                );
+            }
+        };
+        Ok((Some(argument.expr), result))
+    }
+}

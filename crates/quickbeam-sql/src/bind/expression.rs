@@ -1,0 +1,457 @@
+//! Expressions: names, literals, parameters, casts.
+
+use std::sync::Arc;
+
+use smol_str::SmolStr;
+use sqlparser::ast::{
+    self, BinaryOperator, CastKind, Expr as Ast, UnaryOperator, Value as Literal,
+};
+
+use super::{Binder, PARAMETERS, Scope, Typed, fold, types};
+use crate::error::{Result, SqlError, SqlState};
+use crate::expression::{Comparison, Expr, Pattern, Place, Truth};
+use crate::types::{self as values, DataType, Numeric, Value};
+
+impl Typed {
+    pub(super) fn new(expr: Expr, data_type: DataType, position: u32) -> Typed {
+        Typed { expr, data_type: Some(data_type), position }
+    }
+
+    pub(super) fn condition(expr: Expr, position: u32) -> Typed {
+        Typed::new(expr, DataType::Boolean, position)
+    }
+}
+
+/// A literal in quotes as PostgreSQL's `E'…'` writes it is unescaped by the parser.
+fn quoted(literal: &Literal) -> Option<&str> {
+    match literal {
+        Literal::SingleQuotedString(text)
+        | Literal::EscapedStringLiteral(text)
+        | Literal::UnicodeStringLiteral(text)
+        | Literal::NationalStringLiteral(text) => Some(text),
+        Literal::DollarQuotedString(text) => Some(&text.value),
+        _ => None,
+    }
+}
+
+impl Binder<'_> {
+    /// Binds an expression.
+    pub(super) fn expression(&mut self, ast: &Ast, scope: &Scope) -> Result<Typed> {
+        self.nested(|binder| binder.step(ast, scope))
+    }
+
+    fn step(&mut self, ast: &Ast, scope: &Scope) -> Result<Typed> {
+        match ast {
+            Ast::Nested(inner) => self.expression(inner, scope),
+            Ast::Value(value) => self.literal(&value.value, self.position(value)),
+            Ast::Identifier(_) | Ast::CompoundIdentifier(_) => self.column(ast, scope),
+            Ast::BinaryOp { left, op: op @ (BinaryOperator::And | BinaryOperator::Or), right } => {
+                self.connective(left, op, right, scope)
+            }
+            Ast::BinaryOp { left, op, right } => {
+                let position = self.position(&**left);
+                let left = self.expression(left, scope)?;
+                let right = self.expression(right, scope)?;
+                self.binary(left, op, right, position)
+            }
+            Ast::UnaryOp { op, expr } => self.unary(*op, expr, scope),
+            Ast::IsNull(inner) => self.is_null(inner, false, scope),
+            Ast::IsNotNull(inner) => self.is_null(inner, true, scope),
+            Ast::IsTrue(inner) => self.is_truth(inner, Truth::True, false, scope),
+            Ast::IsNotTrue(inner) => self.is_truth(inner, Truth::True, true, scope),
+            Ast::IsFalse(inner) => self.is_truth(inner, Truth::False, false, scope),
+            Ast::IsNotFalse(inner) => self.is_truth(inner, Truth::False, true, scope),
+            Ast::IsUnknown(inner) => self.is_truth(inner, Truth::Unknown, false, scope),
+            Ast::IsNotUnknown(inner) => self.is_truth(inner, Truth::Unknown, true, scope),
+            Ast::IsDistinctFrom(a, b) => self.distinct(a, b, false, scope),
+            Ast::IsNotDistinctFrom(a, b) => self.distinct(a, b, true, scope),
+            Ast::Between { expr, negated, low, high } => {
+                self.between(expr, low, high, *negated, scope)
+            }
+            Ast::InList { expr, list, negated } => self.in_list(expr, list, *negated, scope),
+            Ast::Like { negated, expr, pattern, escape_char, any: false } => {
+                self.like(expr, pattern, escape_char.as_deref(), *negated, false, scope)
+            }
+            Ast::ILike { negated, expr, pattern, escape_char, any: false } => {
+                self.like(expr, pattern, escape_char.as_deref(), *negated, true, scope)
+            }
+            Ast::Cast {
+                expr,
+                data_type,
+                kind: CastKind::Cast | CastKind::DoubleColon,
+                format: None,
+            } => {
+                let target = self.data_type(data_type, ast)?;
+                let inner = self.expression(expr, scope)?;
+                self.cast(inner, target)
+            }
+            Ast::TypedString(typed) => {
+                let target = self.data_type(&typed.data_type, ast)?;
+                let inner = self.literal(&typed.value.value, self.position(&typed.value))?;
+                self.cast(inner, target)
+            }
+            Ast::Case { operand, conditions, else_result, .. } => {
+                self.case(operand.as_deref(), conditions, else_result.as_deref(), scope)
+            }
+            Ast::Function(call) => self.call(call, scope),
+            Ast::Exists { subquery, negated } => self.exists(subquery, *negated, scope),
+            Ast::Subquery(query) => self.scalar_subquery(query, scope),
+            Ast::InSubquery { expr, subquery, negated } => {
+                self.in_subquery(expr, subquery, *negated, scope)
+            }
+            Ast::AnyOp { left, compare_op, right, .. } => {
+                self.quantified(left, compare_op, right, true, scope)
+            }
+            Ast::AllOp { left, compare_op, right } => {
+                self.quantified(left, compare_op, right, false, scope)
+            }
+            other => self.named_syntax(other, scope),
+        }
+    }
+
+    pub(super) fn data_type(&self, written: &ast::DataType, place: &Ast) -> Result<DataType> {
+        types::data_type(written).map_err(|error| error.at(self.position(place) as usize))
+    }
+
+    /// A literal, or a parameter.
+    fn literal(&mut self, literal: &Literal, position: u32) -> Result<Typed> {
+        let known = |value, data_type| Ok(Typed::new(Expr::Constant(value), data_type, position));
+        if let Some(text) = quoted(literal) {
+            let expr = Expr::Constant(Value::text(text));
+            return Ok(Typed { expr, data_type: None, position });
+        }
+        match literal {
+            Literal::Null => {
+                Ok(Typed { expr: Expr::Constant(Value::Null), data_type: None, position })
+            }
+            Literal::Boolean(value) => known(Value::Boolean(*value), DataType::Boolean),
+            Literal::Number(digits, _) => {
+                if let Ok(value) = digits.parse::<i32>() {
+                    return known(Value::Integer(value), DataType::Integer);
+                }
+                if let Ok(value) = digits.parse::<i64>() {
+                    return known(Value::BigInt(value), DataType::BigInt);
+                }
+                match Numeric::parse(digits) {
+                    Some(value) => known(Value::Numeric(value), DataType::Numeric(None)),
+                    None => {
+                        let message = "a number has too many digits";
+                        Err(SqlError::new(SqlState::NumericValueOutOfRange, message)
+                            .at(position as usize))
+                    }
+                }
+            }
+            Literal::HexStringLiteral(digits) => {
+                let value = values::parse_value(&format!("\\x{digits}"), DataType::Bytea);
+                known(value.map_err(|error| error.at(position as usize))?, DataType::Bytea)
+            }
+            Literal::Placeholder(name) => self.parameter(name, position),
+            other => {
+                Err(SqlError::unsupported(format!("the literal {other}")).at(position as usize))
+            }
+        }
+    }
+
+    fn parameter(&mut self, name: &str, position: u32) -> Result<Typed> {
+        let number = if name == "?" {
+            Some(self.parameters.len() + 1)
+        } else {
+            name.strip_prefix('$').and_then(|digits| digits.parse::<usize>().ok())
+        };
+        let Some(number) = number.filter(|number| (1..=PARAMETERS).contains(number)) else {
+            let message = format!("there is no parameter {name}");
+            return Err(SqlError::new(SqlState::UndefinedParameter, message).at(position as usize));
+        };
+        if self.parameters.len() < number {
+            self.parameters.resize(number, None);
+        }
+        let data_type = self.parameters[number - 1];
+        Ok(Typed { expr: Expr::Parameter(number - 1), data_type, position })
+    }
+
+    fn column(&mut self, ast: &Ast, scope: &Scope) -> Result<Typed> {
+        let position = self.position(ast);
+        let names: Vec<SmolStr> = match ast {
+            Ast::Identifier(ident) => vec![fold(ident)],
+            Ast::CompoundIdentifier(idents) => idents.iter().map(fold).collect(),
+            _ => Vec::new(),
+        };
+        let found = match &names[..] {
+            [name] => scope.resolve(None, name),
+            [relation, name] => scope.resolve(Some(relation), name),
+            [schema, relation, name] if schema == "public" => scope.resolve(Some(relation), name),
+            _ => Err(SqlError::unsupported(format!("the name {ast}"))),
+        };
+        let column = found.map_err(|error| error.at(position as usize))?;
+        Ok(Typed::new(Expr::Column(column.at), column.data_type, position))
+    }
+
+    /// AND and OR: a chain of them is one node, bound in a loop.
+    fn connective(
+        &mut self,
+        left: &Ast,
+        op: &BinaryOperator,
+        right: &Ast,
+        scope: &Scope,
+    ) -> Result<Typed> {
+        let mut parts = vec![right];
+        let mut rest = left;
+        loop {
+            match rest {
+                Ast::BinaryOp { left, op: inner, right } if inner == op => {
+                    parts.push(right);
+                    rest = left;
+                }
+                other => {
+                    parts.push(other);
+                    break;
+                }
+            }
+        }
+        let position = self.position(rest);
+        let mut bound = Vec::with_capacity(parts.len());
+        for part in parts.into_iter().rev() {
+            bound.push(self.condition(part, scope)?);
+        }
+        let whole = if *op == BinaryOperator::And { Expr::And(bound) } else { Expr::Or(bound) };
+        Ok(Typed::condition(whole, position))
+    }
+
+    /// An expression that is true, false or NULL.
+    pub(super) fn condition(&mut self, ast: &Ast, scope: &Scope) -> Result<Expr> {
+        let bound = self.expression(ast, scope)?;
+        let (data_type, position) = (bound.data_type, bound.position as usize);
+        match data_type {
+            None | Some(DataType::Boolean) => self.coerce(bound, DataType::Boolean),
+            Some(other) => {
+                let message =
+                    format!("argument of a condition must be type boolean, not type {other}");
+                Err(SqlError::new(SqlState::DatatypeMismatch, message).at(position))
+            }
+        }
+    }
+
+    fn unary(&mut self, op: UnaryOperator, inner: &Ast, scope: &Scope) -> Result<Typed> {
+        if op == UnaryOperator::Not {
+            let position = self.position(inner);
+            let condition = self.condition(inner, scope)?;
+            return Ok(Typed::condition(Expr::Not(Box::new(condition)), position));
+        }
+        // The least number of a type has no positive counterpart to negate.
+        if let (UnaryOperator::Minus, Ast::Value(value)) = (op, inner)
+            && let Literal::Number(digits, _) = &value.value
+        {
+            let negative = Literal::Number(format!("-{digits}"), false);
+            return self.literal(&negative, self.position(value));
+        }
+        let bound = self.expression(inner, scope)?;
+        let position = bound.position;
+        let bound = match bound.data_type {
+            None => {
+                let expr = self.coerce(bound, DataType::Double)?;
+                Typed::new(expr, DataType::Double, position)
+            }
+            Some(_) => bound,
+        };
+        match (op, bound.data_type) {
+            (UnaryOperator::Plus, Some(data_type)) if data_type.is_numeric() => Ok(bound),
+            (UnaryOperator::Minus, Some(data_type)) if data_type.is_numeric() => {
+                let expr = Expr::Negate(Box::new(bound.expr), Place(position));
+                Ok(self.folded(Typed::new(expr, data_type.unconstrained(), position)))
+            }
+            (op, data_type) => {
+                let of = data_type.map_or_else(|| "unknown".to_owned(), |known| known.to_string());
+                let message = format!("operator does not exist: {op} {of}");
+                Err(SqlError::new(SqlState::UndefinedFunction, message).at(position as usize))
+            }
+        }
+    }
+
+    fn is_null(&mut self, inner: &Ast, negated: bool, scope: &Scope) -> Result<Typed> {
+        let bound = self.expression(inner, scope)?;
+        let position = bound.position;
+        let inner = self.settle(bound)?;
+        Ok(Typed::condition(Expr::IsNull(Box::new(inner.expr), negated), position))
+    }
+
+    fn is_truth(
+        &mut self,
+        inner: &Ast,
+        truth: Truth,
+        negated: bool,
+        scope: &Scope,
+    ) -> Result<Typed> {
+        let position = self.position(inner);
+        let condition = self.condition(inner, scope)?;
+        Ok(Typed::condition(Expr::IsTruth(Box::new(condition), truth, negated), position))
+    }
+
+    fn distinct(&mut self, a: &Ast, b: &Ast, negated: bool, scope: &Scope) -> Result<Typed> {
+        let (a, b) = (self.expression(a, scope)?, self.expression(b, scope)?);
+        let position = a.position;
+        let pair = self.comparable(a, b, "IS DISTINCT FROM", position)?;
+        Ok(Typed::condition(Expr::Distinct(Box::new(pair), negated), position))
+    }
+
+    fn between(
+        &mut self,
+        inner: &Ast,
+        low: &Ast,
+        high: &Ast,
+        negated: bool,
+        scope: &Scope,
+    ) -> Result<Typed> {
+        let value = self.expression(inner, scope)?;
+        let (low, high) = (self.expression(low, scope)?, self.expression(high, scope)?);
+        let position = value.position;
+        let above = self.compare(Comparison::GreaterOrEqual, value.clone(), low, position)?;
+        let below = self.compare(Comparison::LessOrEqual, value, high, position)?;
+        let both = Expr::And(vec![above.expr, below.expr]);
+        let expr = if negated { Expr::Not(Box::new(both)) } else { both };
+        Ok(Typed::condition(expr, position))
+    }
+
+    fn in_list(
+        &mut self,
+        inner: &Ast,
+        list: &[Ast],
+        negated: bool,
+        scope: &Scope,
+    ) -> Result<Typed> {
+        let value = self.expression(inner, scope)?;
+        let position = value.position;
+        let mut members = Vec::with_capacity(list.len());
+        for member in list {
+            members.push(self.expression(member, scope)?);
+        }
+        // The type that all of them meet in.
+        let mut common = value.data_type;
+        for member in &members {
+            common = match (common, member.data_type) {
+                (Some(a), Some(b)) if a.is_numeric() && b.is_numeric() => Some(a),
+                (Some(a), Some(b)) => Some(types::common(a, b).ok_or_else(|| {
+                    let message = format!("operator does not exist: {a} = {b}");
+                    SqlError::new(SqlState::UndefinedFunction, message).at(member.position as usize)
+                })?),
+                (known, None) | (None, known) => known,
+            };
+        }
+        let mut left = None;
+        let mut right = Vec::with_capacity(members.len());
+        for member in members {
+            let typed = Typed { data_type: value.data_type.or(common), ..value.clone() };
+            let [first, second] = self.comparable(typed, member, "=", position)?;
+            left = Some(first);
+            right.push(second);
+        }
+        let Some(left) = left else {
+            return Ok(Typed::condition(Expr::Constant(Value::Boolean(negated)), position));
+        };
+        let constants: Option<Vec<Value>> = right
+            .iter()
+            .map(|member| member.as_constant().filter(|value| !value.is_null()).cloned())
+            .collect();
+        let expr = match constants {
+            Some(mut constants) if constants.len() > 4 => {
+                constants.sort();
+                constants.dedup();
+                Expr::InSet(Box::new(left), Arc::new(constants), negated)
+            }
+            _ => Expr::InList(Box::new(left), right, negated),
+        };
+        Ok(Typed::condition(expr, position))
+    }
+
+    fn like(
+        &mut self,
+        text: &Ast,
+        pattern: &Ast,
+        escape: Option<&Ast>,
+        negated: bool,
+        insensitive: bool,
+        scope: &Scope,
+    ) -> Result<Typed> {
+        let escape = match escape {
+            None => Some('\\'),
+            Some(Ast::Value(value)) => {
+                let text = quoted(&value.value).unwrap_or_default();
+                let mut characters = text.chars();
+                match (characters.next(), characters.next()) {
+                    (first, None) => first,
+                    _ => {
+                        let message = "invalid escape string: it must be empty or one character";
+                        return Err(SqlError::new(SqlState::InvalidEscapeSequence, message));
+                    }
+                }
+            }
+            Some(other) => return Err(SqlError::unsupported(format!("ESCAPE {other}"))),
+        };
+        let text = self.text_operand(text, scope)?;
+        let position = text.position;
+        let pattern = self.text_operand(pattern, scope)?;
+        let expr = match &pattern.expr {
+            Expr::Constant(Value::Text(pattern)) => {
+                let pattern = Pattern::new(pattern, escape, insensitive);
+                let pattern = pattern.map_err(|error| error.at(position as usize))?;
+                Expr::Like(Box::new(text.expr), Arc::new(pattern), negated)
+            }
+            _ => Expr::LikeAny(Box::new([text.expr, pattern.expr]), escape, insensitive, negated),
+        };
+        Ok(Typed::condition(expr, position))
+    }
+
+    /// An operand that must be text.
+    pub(super) fn text_operand(&mut self, ast: &Ast, scope: &Scope) -> Result<Typed> {
+        let bound = self.expression(ast, scope)?;
+        let position = bound.position;
+        match bound.data_type {
+            None => Ok(Typed::new(self.coerce(bound, DataType::Text)?, DataType::Text, position)),
+            Some(DataType::Char(_)) => {
+                let expr = Expr::Trimmed(Box::new(bound.expr));
+                Ok(Typed::new(expr, DataType::Text, position))
+            }
+            Some(data_type) if data_type.is_text() => Ok(bound),
+            Some(other) => {
+                let message = format!("a text is needed here, not a value of type {other}");
+                Err(SqlError::new(SqlState::UndefinedFunction, message).at(position as usize))
+            }
+        }
+    }
+
+    fn case(
+        &mut self,
+        operand: Option<&Ast>,
+        conditions: &[ast::CaseWhen],
+        otherwise: Option<&Ast>,
+        scope: &Scope,
+    ) -> Result<Typed> {
+        let operand = operand.map(|operand| self.expression(operand, scope)).transpose()?;
+        let (mut tests, mut results) = (Vec::new(), Vec::new());
+        for branch in conditions {
+            tests.push(match &operand {
+                None => self.condition(&branch.condition, scope)?,
+                Some(operand) => {
+                    let value = self.expression(&branch.condition, scope)?;
+                    let position = value.position;
+                    self.compare(Comparison::Equal, operand.clone(), value, position)?.expr
+                }
+            });
+            results.push(self.expression(&branch.result, scope)?);
+        }
+        match otherwise {
+            Some(otherwise) => results.push(self.expression(otherwise, scope)?),
+            None => {
+                results.push(Typed {
+                    expr: Expr::Constant(Value::Null),
+                    data_type: None,
+                    position: 0,
+                });
+            }
+        }
+        let position = results.first().map_or(0, |first| first.position);
+        let (mut results, data_type) = self.unify(results, "CASE")?;
+        let otherwise = results.pop().unwrap_or(Expr::Constant(Value::Null));
+        let branches = tests.into_iter().zip(results).collect();
+        Ok(Typed::new(Expr::Case(branches, Box::new(otherwise)), data_type, position))
+    }
+}

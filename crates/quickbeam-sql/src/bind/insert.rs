@@ -1,0 +1,268 @@
+//! INSERT.
+
+use std::sync::Arc;
+
+use smol_str::SmolStr;
+use sqlparser::ast::{self, ConflictTarget, OnConflictAction, OnInsert, SetExpr, TableObject};
+
+use super::{
+    Binder, Conflict, Insert, InsertSource, OutputColumn, Query, Scope, ScopeColumn, ScopeRelation,
+    Source, Typed, column_default, fold, object_name,
+};
+use crate::catalog::Table;
+use crate::error::{Result, SqlError, SqlState};
+use crate::expression::{ColumnRef, Expr};
+use crate::types::Value;
+
+impl Binder<'_> {
+    /// INSERT.
+    pub fn insert(&mut self, insert: &ast::Insert) -> Result<Insert> {
+        let plain = insert.or.is_none()
+            && !insert.ignore
+            && !insert.overwrite
+            && !insert.replace_into
+            && insert.assignments.is_empty()
+            && insert.partitioned.is_none();
+        if !plain {
+            return Err(SqlError::unsupported("this form of INSERT"));
+        }
+        let TableObject::TableName(name) = &insert.table else {
+            return Err(SqlError::unsupported("INSERT into what is no table"));
+        };
+        let table = self.table(name)?;
+        let targets = self.targets(&table, &insert.columns)?;
+        let alias = insert
+            .table_alias
+            .as_ref()
+            .map_or_else(|| table.name.clone(), |alias| fold(&alias.alias));
+        let new_slot = self.add_slot("excluded".into(), Source::Table(table.clone()));
+        let old_slot = self.add_slot(alias.clone(), Source::Table(table.clone()));
+        let source = self.insert_source(&table, &targets, insert.source.as_deref())?;
+        let old = relation_of(&table, old_slot, alias.clone());
+        let conflict = match &insert.on {
+            None => None,
+            Some(OnInsert::OnConflict(conflict)) => Some(self.conflict(
+                &table,
+                conflict,
+                old,
+                relation_of(&table, new_slot, "excluded".into()),
+            )?),
+            Some(_) => return Err(SqlError::unsupported("ON DUPLICATE KEY UPDATE")),
+        };
+        let returning = match &insert.returning {
+            None => None,
+            Some(items) => {
+                let relations = vec![relation_of(&table, new_slot, alias)];
+                Some(self.returning(items, &Scope { relations, ..Scope::default() })?)
+            }
+        };
+        let overriding = false;
+        Ok(Insert { table, new_slot, old_slot, source, conflict, returning, overriding })
+    }
+
+    /// Positions of the columns that values are given for.
+    fn targets(&self, table: &Table, columns: &[ast::ObjectName]) -> Result<Vec<usize>> {
+        if columns.is_empty() {
+            return Ok((0..table.columns.len()).collect());
+        }
+        let mut targets = Vec::with_capacity(columns.len());
+        for name in columns {
+            let position = self.position(name) as usize;
+            let folded = object_name(name)?;
+            let target =
+                table.column(&folded).ok_or_else(|| no_column(table, &folded).at(position))?;
+            if targets.contains(&target) {
+                let message = format!("column \"{folded}\" specified more than once");
+                return Err(SqlError::new(SqlState::DuplicateColumn, message).at(position));
+            }
+            targets.push(target);
+        }
+        Ok(targets)
+    }
+
+    /// What a column gets when no value is given for it.
+    pub(super) fn default_of(&mut self, table: &Table, column: usize) -> Result<Expr> {
+        let text = std::mem::take(&mut self.text);
+        let bound = column_default(self.names, table, column);
+        self.text = text;
+        Ok(bound?.unwrap_or(Expr::Constant(Value::Null)))
+    }
+
+    fn insert_source(
+        &mut self,
+        table: &Arc<Table>,
+        targets: &[usize],
+        source: Option<&ast::Query>,
+    ) -> Result<InsertSource> {
+        let mut defaults = Vec::with_capacity(table.columns.len());
+        for column in 0..table.columns.len() {
+            defaults.push(self.default_of(table, column)?);
+        }
+        let Some(query) = source else {
+            return Ok(InsertSource::Rows(vec![defaults]));
+        };
+        let simple =
+            query.with.is_none() && query.order_by.is_none() && query.limit_clause.is_none();
+        if let (SetExpr::Values(values), true) = (&*query.body, simple) {
+            let mut rows = Vec::with_capacity(values.rows.len());
+            for row in &values.rows {
+                rows.push(self.insert_row(table, targets, &defaults, &row.content)?);
+            }
+            return Ok(InsertSource::Rows(rows));
+        }
+        let query = self.query(query, None)?;
+        self.check_count(query.columns.len(), targets)?;
+        let slot = self.add_slot("source".into(), Source::Computed);
+        let mut values = defaults;
+        for (number, (target, column)) in targets.iter().zip(&query.columns).enumerate() {
+            let typed = Typed::new(Expr::column(slot, number), column.data_type, 0);
+            let to = &table.columns[*target];
+            values[*target] = self.assign(typed, to.data_type, &to.name)?;
+        }
+        Ok(InsertSource::Query { query: Arc::new(query), slot, values })
+    }
+
+    fn check_count(&self, given: usize, targets: &[usize]) -> Result<()> {
+        if given > targets.len() {
+            let message = "INSERT has more expressions than target columns";
+            return Err(SqlError::new(SqlState::SyntaxError, message));
+        }
+        Ok(())
+    }
+
+    fn insert_row(
+        &mut self,
+        table: &Table,
+        targets: &[usize],
+        defaults: &[Expr],
+        row: &[ast::Expr],
+    ) -> Result<Vec<Expr>> {
+        self.check_count(row.len(), targets)?;
+        let scope = Scope::default();
+        let mut values = defaults.to_vec();
+        for (target, value) in targets.iter().zip(row) {
+            let column = &table.columns[*target];
+            if is_default(value) {
+                continue;
+            }
+            if column.identity.is_some_and(|identity| identity.always) {
+                let message =
+                    format!("cannot insert a non-DEFAULT value into column \"{}\"", column.name);
+                return Err(SqlError::new(SqlState::GeneratedAlways, message));
+            }
+            let bound = self.expression(value, &scope)?;
+            values[*target] = self.assign(bound, column.data_type, &column.name)?;
+        }
+        Ok(values)
+    }
+
+    fn conflict(
+        &mut self,
+        table: &Table,
+        conflict: &ast::OnConflict,
+        old: ScopeRelation,
+        new: ScopeRelation,
+    ) -> Result<Conflict> {
+        let target = match &conflict.conflict_target {
+            None => None,
+            Some(ConflictTarget::Columns(names)) => {
+                let mut columns = Vec::with_capacity(names.len());
+                for name in names {
+                    let folded = fold(name);
+                    columns.push(table.column(&folded).ok_or_else(|| no_column(table, &folded))?);
+                }
+                columns.sort_unstable();
+                Some(columns)
+            }
+            Some(ConflictTarget::OnConstraint(name)) => {
+                Some(columns_of_constraint(table, &object_name(name)?)?)
+            }
+        };
+        if let Some(columns) = &target
+            && !has_unique(table, columns)
+        {
+            let message =
+                "there is no unique or exclusion constraint matching the ON CONFLICT specification";
+            return Err(SqlError::new(SqlState::InvalidColumnReference, message));
+        }
+        let OnConflictAction::DoUpdate(update) = &conflict.action else {
+            return Ok(Conflict { target, assignments: None, filter: None });
+        };
+        if target.is_none() {
+            let message =
+                "ON CONFLICT DO UPDATE requires inference specification or constraint name";
+            return Err(SqlError::new(SqlState::SyntaxError, message));
+        }
+        let scope = Scope { relations: vec![old, new], ..Scope::default() };
+        let (bound, level) = self.level(|binder| {
+            let assignments = binder.assignments(table, &update.assignments, &scope)?;
+            let filter = update
+                .selection
+                .as_ref()
+                .map(|filter| binder.condition(filter, &scope))
+                .transpose()?;
+            Ok((assignments, filter))
+        })?;
+        if !level.subqueries.is_empty() {
+            return Err(SqlError::unsupported("a subquery in ON CONFLICT"));
+        }
+        let (assignments, filter) = bound;
+        Ok(Conflict { target, assignments: Some(assignments), filter })
+    }
+
+    /// CREATE TABLE … AS, SELECT … INTO: the columns that the answer needs.
+    pub fn columns_for(&self, query: &Query, names: &[SmolStr]) -> Vec<OutputColumn> {
+        let columns = query.columns.iter().enumerate();
+        let named = columns.map(|(number, column)| OutputColumn {
+            name: names.get(number).unwrap_or(&column.name).clone(),
+            data_type: column.data_type,
+        });
+        named.collect()
+    }
+}
+
+/// Whether a value is the word DEFAULT.
+pub(super) fn is_default(value: &ast::Expr) -> bool {
+    matches!(value, ast::Expr::Identifier(ident) if ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("default"))
+}
+
+/// A table under a name.
+pub(super) fn relation_of(table: &Table, slot: usize, name: SmolStr) -> ScopeRelation {
+    let columns = table.columns.iter().enumerate().map(|(column, it)| ScopeColumn {
+        name: it.name.clone(),
+        data_type: it.data_type,
+        at: ColumnRef { slot, column },
+    });
+    ScopeRelation { name, columns: columns.collect() }
+}
+
+#[cold]
+pub(super) fn no_column(table: &Table, name: &str) -> SqlError {
+    let message = format!("column \"{name}\" of relation \"{}\" does not exist", table.name);
+    SqlError::new(SqlState::UndefinedColumn, message)
+}
+
+fn sorted(mut columns: Vec<usize>) -> Vec<usize> {
+    columns.sort_unstable();
+    columns
+}
+
+fn has_unique(table: &Table, columns: &[usize]) -> bool {
+    let primary = table.primary_key.iter().map(|key| sorted(key.columns.clone()));
+    let indexes = table.indexes.iter().filter(|index| index.unique);
+    let unique =
+        indexes.map(|index| sorted(index.columns.iter().map(|column| column.position).collect()));
+    primary.chain(unique).any(|known| known == columns)
+}
+
+fn columns_of_constraint(table: &Table, name: &str) -> Result<Vec<usize>> {
+    if let Some(key) = table.primary_key.as_ref().filter(|key| key.name == name) {
+        return Ok(sorted(key.columns.clone()));
+    }
+    let index = table.indexes.iter().find(|index| index.unique && index.name == name);
+    let index = index.ok_or_else(|| {
+        let message = format!("constraint \"{name}\" for table \"{}\" does not exist", table.name);
+        SqlError::new(SqlState::UndefinedObject, message)
+    })?;
+    Ok(sorted(index.columns.iter().map(|column| column.position).collect()))
+}

@@ -1,0 +1,177 @@
+//! The binder: from a syntax tree to a statement whose names and types are known.
+//!
+//! Above: statements. Below: the parser's tree, the catalog, expressions.
+//!
+//! - BIND-1: what leaves the binder has a type everywhere, and casts wherever PostgreSQL would put them.
+//! - BIND-2: an error says where in the text: the place of the name, operator or literal that it is about.
+//! - BIND-3: the binder recurses no deeper than [`MAX_DEPTH`](crate::expression::MAX_DEPTH); long chains of AND and OR count once.
+
+mod bound;
+mod calls;
+mod change;
+mod definition;
+mod expression;
+mod insert;
+mod operators;
+mod query;
+mod relations;
+mod scope;
+mod types;
+
+use std::sync::Arc;
+
+use smol_str::SmolStr;
+use sqlparser::ast::{Ident, ObjectName, ObjectNamePart, Spanned};
+
+pub use bound::*;
+pub use definition::{CatalogChange, ObjectKind, TableChange, check_of, column_default, table_for};
+pub use scope::{Scope, ScopeColumn, ScopeRelation};
+pub use types::data_type;
+
+use crate::catalog::Relation;
+use crate::error::{Result, SqlError, SqlState};
+use crate::expression::Expr;
+use crate::types::DataType;
+
+/// Where the binder finds what names mean.
+pub trait Names {
+    /// The table, view, sequence or index of that name.
+    fn relation(&self, name: &str) -> Result<Option<Relation>>;
+}
+
+/// An expression and its type; no type: NULL, a literal in quotes or a parameter, which take the type that is needed.
+#[derive(Clone, Debug)]
+pub struct Typed {
+    /// The expression.
+    pub expr: Expr,
+    /// Its type.
+    pub data_type: Option<DataType>,
+    /// Where it stands.
+    pub position: u32,
+}
+
+/// What is found out while a query is bound that is not known before.
+#[derive(Default)]
+struct Level {
+    /// The group's slot, once an aggregate was seen or GROUP BY.
+    group_slot: Option<usize>,
+    aggregates: Vec<Aggregate>,
+    subqueries: Vec<Subquery>,
+    /// Aggregates are allowed here.
+    allows_aggregates: bool,
+    /// Inside the argument of an aggregate.
+    in_aggregate: bool,
+}
+
+/// Binds one statement.
+pub struct Binder<'a> {
+    names: &'a dyn Names,
+    text: &'a str,
+    /// The rows that the statement stands on.
+    pub slots: Vec<SlotShape>,
+    /// Types of the parameters, as far as they are known.
+    pub parameters: Vec<Option<DataType>>,
+    levels: Vec<Level>,
+    depth: usize,
+    view_depth: usize,
+    ctes: Vec<(SmolStr, Arc<Query>)>,
+}
+
+/// Parameters that a statement may have.
+const PARAMETERS: usize = 65_535;
+
+/// Views within views.
+const VIEW_DEPTH: usize = 20;
+
+/// A name as it is looked up: in small letters, unless it is quoted.
+pub fn fold(ident: &Ident) -> SmolStr {
+    match ident.quote_style {
+        Some(_) => SmolStr::new(&ident.value),
+        None => SmolStr::new(ident.value.to_lowercase()),
+    }
+}
+
+/// The name of a table, view, sequence or index. There is one schema, `public`.
+pub fn object_name(name: &ObjectName) -> Result<SmolStr> {
+    let mut parts = Vec::new();
+    for part in &name.0 {
+        match part {
+            ObjectNamePart::Identifier(ident) => parts.push(fold(ident)),
+            ObjectNamePart::Function(_) => {
+                return Err(SqlError::unsupported("a function as a name"));
+            }
+        }
+    }
+    match &parts[..] {
+        [name] => Ok(name.clone()),
+        [schema, name] if schema == "public" => Ok(name.clone()),
+        _ => {
+            let message = format!("schema of \"{name}\" does not exist: the only one is public");
+            Err(SqlError::new(SqlState::UndefinedTable, message))
+        }
+    }
+}
+
+impl<'a> Binder<'a> {
+    /// A binder of that text.
+    pub fn new(names: &'a dyn Names, text: &'a str) -> Binder<'a> {
+        Binder {
+            names,
+            text,
+            slots: Vec::new(),
+            parameters: Vec::new(),
+            levels: Vec::new(),
+            depth: 0,
+            view_depth: 0,
+            ctes: Vec::new(),
+        }
+    }
+
+    /// Where a part of the tree stands in the text.
+    fn position(&self, part: &impl Spanned) -> u32 {
+        crate::parse::position_of(self.text, part.span())
+    }
+
+    /// A place for rows.
+    fn add_slot(&mut self, name: SmolStr, source: Source) -> usize {
+        self.slots.push(SlotShape { name, source });
+        self.slots.len() - 1
+    }
+
+    /// Runs one step of a recursion (BIND-3).
+    fn nested<T>(&mut self, step: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        self.depth += 1;
+        let result = if self.depth > crate::expression::MAX_DEPTH {
+            Err(SqlError::new(SqlState::StatementTooComplex, "the statement is nested too deep"))
+        } else {
+            step(self)
+        };
+        self.depth -= 1;
+        result
+    }
+
+    /// The table of that name, to be changed.
+    fn table(&mut self, name: &ObjectName) -> Result<Arc<crate::catalog::Table>> {
+        let position = self.position(name) as usize;
+        let folded = object_name(name).map_err(|error| error.at(position))?;
+        match self.names.relation(&folded)? {
+            Some(Relation::Table(table)) => Ok(table),
+            Some(_) => {
+                let message = format!("\"{folded}\" is not a table");
+                Err(SqlError::new(SqlState::WrongObjectType, message).at(position))
+            }
+            None => Err(no_relation(&folded).at(position)),
+        }
+    }
+
+    /// The types of all parameters; what nothing was said about is text.
+    pub fn parameter_types(&self) -> Vec<DataType> {
+        self.parameters.iter().map(|known| known.unwrap_or(DataType::Text)).collect()
+    }
+}
+
+/// There is nothing of that name.
+#[cold]
+pub fn no_relation(name: &str) -> SqlError {
+    SqlError::new(SqlState::UndefinedTable, format!("relation \"{name}\" does not exist"))
+}

@@ -1,0 +1,339 @@
+//! Operators: which there are for which types, and the casts that make operands fit.
+
+use sqlparser::ast::BinaryOperator;
+
+use super::{Binder, Typed, types};
+use crate::error::{Result, SqlError, SqlState};
+use crate::expression::{Arithmetic, Comparison, Expr, Frame, Function, NumberKind, Place};
+use crate::types::{DataType, Value};
+
+/// The comparison that an operator is.
+pub(super) fn comparison(op: &BinaryOperator) -> Option<Comparison> {
+    Some(match op {
+        BinaryOperator::Eq => Comparison::Equal,
+        BinaryOperator::NotEq => Comparison::NotEqual,
+        BinaryOperator::Lt => Comparison::Less,
+        BinaryOperator::LtEq => Comparison::LessOrEqual,
+        BinaryOperator::Gt => Comparison::Greater,
+        BinaryOperator::GtEq => Comparison::GreaterOrEqual,
+        _ => return None,
+    })
+}
+
+fn arithmetic(op: &BinaryOperator) -> Option<Arithmetic> {
+    Some(match op {
+        BinaryOperator::Plus => Arithmetic::Add,
+        BinaryOperator::Minus => Arithmetic::Subtract,
+        BinaryOperator::Multiply => Arithmetic::Multiply,
+        BinaryOperator::Divide => Arithmetic::Divide,
+        BinaryOperator::Modulo => Arithmetic::Remainder,
+        _ => return None,
+    })
+}
+
+fn name_of(data_type: Option<DataType>) -> String {
+    data_type.map_or_else(|| "unknown".to_owned(), |known| known.to_string())
+}
+
+/// The blanks at the end of a CHAR go when it becomes something else.
+fn trimmed(expr: Expr, from: Option<DataType>, to: DataType) -> Expr {
+    match from {
+        Some(DataType::Char(_)) if !matches!(to, DataType::Char(_)) => {
+            Expr::Trimmed(Box::new(expr))
+        }
+        _ => expr,
+    }
+}
+
+impl Binder<'_> {
+    /// An operator with two operands.
+    pub(super) fn binary(
+        &mut self,
+        left: Typed,
+        op: &BinaryOperator,
+        right: Typed,
+        position: u32,
+    ) -> Result<Typed> {
+        if let Some(comparison) = comparison(op) {
+            return self.compare(comparison, left, right, position);
+        }
+        if let Some(operator) = arithmetic(op) {
+            return self.calculate(operator, left, right, position);
+        }
+        if *op == BinaryOperator::StringConcat {
+            let sides = [self.as_text(left)?, self.as_text(right)?];
+            let call = Expr::Call(Function::Concat, sides.into(), Place(position));
+            return Ok(self.folded(Typed::new(call, DataType::Text, position)));
+        }
+        let message = format!("the operator {op}");
+        Err(SqlError::unsupported(message).at(position as usize))
+    }
+
+    /// A value as text, whatever it is.
+    pub(super) fn as_text(&mut self, value: Typed) -> Result<Expr> {
+        match value.data_type {
+            Some(DataType::Char(_)) => Ok(Expr::Trimmed(Box::new(value.expr))),
+            Some(data_type) if data_type.is_text() => Ok(value.expr),
+            None => self.coerce(value, DataType::Text),
+            Some(_) => Ok(Expr::Cast(Box::new(value.expr), DataType::Text, Place(value.position))),
+        }
+    }
+
+    /// A comparison.
+    pub(super) fn compare(
+        &mut self,
+        comparison: Comparison,
+        left: Typed,
+        right: Typed,
+        position: u32,
+    ) -> Result<Typed> {
+        let pair = self.comparable(left, right, comparison.symbol(), position)?;
+        let compare = Expr::Compare(comparison, Box::new(pair));
+        Ok(self.folded(Typed::condition(compare, position)))
+    }
+
+    /// Two values made such that they compare.
+    pub(super) fn comparable(
+        &mut self,
+        left: Typed,
+        right: Typed,
+        operator: &str,
+        position: u32,
+    ) -> Result<[Expr; 2]> {
+        let (a, b) = match (left.data_type, right.data_type) {
+            (None, None) => (DataType::Text, DataType::Text),
+            // What is compared with a column of limited length has not that length.
+            (Some(known), None) | (None, Some(known)) => {
+                (known.unconstrained(), known.unconstrained())
+            }
+            (Some(a), Some(b)) => (a, b),
+        };
+        let blanks = |a: DataType| matches!(a, DataType::Char(_));
+        let of_literals = left.data_type.is_none() || right.data_type.is_none();
+        let unlike = SqlError::new(
+            SqlState::UndefinedFunction,
+            format!(
+                "operator does not exist: {} {operator} {}",
+                name_of(left.data_type),
+                name_of(right.data_type)
+            ),
+        )
+        .at(position as usize);
+        if blanks(a) || blanks(b) {
+            if !(a.is_text() && b.is_text()) {
+                return Err(unlike);
+            }
+            // Blanks at the end of a CHAR do not count. Those of a literal compared with one do not either.
+            let mut side = |side: Typed| -> Result<Expr> {
+                let trimmed = of_literals || side.data_type.is_some_and(blanks);
+                let expr = self.coerce(side, DataType::Text)?;
+                Ok(match expr {
+                    Expr::Constant(Value::Text(text)) if trimmed => {
+                        Expr::Constant(Value::text(text.trim_end_matches(' ')))
+                    }
+                    expr if trimmed => Expr::Trimmed(Box::new(expr)),
+                    expr => expr,
+                })
+            };
+            return Ok([side(left)?, side(right)?]);
+        }
+        if (a.is_numeric() && b.is_numeric()) || (a.is_text() && b.is_text()) {
+            let plain = |data_type: DataType| {
+                if data_type.is_text() { DataType::Text } else { data_type.unconstrained() }
+            };
+            return Ok([
+                self.coerce_unknown(left, plain(a))?,
+                self.coerce_unknown(right, plain(b))?,
+            ]);
+        }
+        match types::common(a, b) {
+            Some(common) => Ok([self.coerce(left, common)?, self.coerce(right, common)?]),
+            None => Err(unlike),
+        }
+    }
+
+    /// `+ - * / %`
+    pub(super) fn calculate(
+        &mut self,
+        operator: Arithmetic,
+        left: Typed,
+        right: Typed,
+        position: u32,
+    ) -> Result<Typed> {
+        let (a, b) = (left.data_type, right.data_type);
+        let additive = matches!(operator, Arithmetic::Add | Arithmetic::Subtract);
+        let kind = match (a, b) {
+            (Some(DataType::Date), Some(DataType::Date)) if operator == Arithmetic::Subtract => {
+                Some(NumberKind::DaysBetween)
+            }
+            (Some(DataType::Date), Some(days)) if additive && days.is_integer() => {
+                Some(NumberKind::Days)
+            }
+            (Some(days), Some(DataType::Date))
+                if operator == Arithmetic::Add && days.is_integer() =>
+            {
+                return self.calculate(operator, right, left, position);
+            }
+            (None, None) => Some(NumberKind::Integer),
+            (Some(known), None) | (None, Some(known)) => NumberKind::of(known),
+            (Some(a), Some(b)) => types::common_number(a, b).and_then(NumberKind::of),
+        };
+        let Some(kind) = kind else {
+            let message = format!(
+                "operator does not exist: {} {} {}",
+                name_of(a),
+                operator.symbol(),
+                name_of(b)
+            );
+            return Err(SqlError::new(SqlState::UndefinedFunction, message).at(position as usize));
+        };
+        let result = kind.data_type();
+        let pair = match kind {
+            NumberKind::Days | NumberKind::DaysBetween => [left.expr, right.expr],
+            _ => [self.coerce_unknown(left, result)?, self.coerce_unknown(right, result)?],
+        };
+        let expr = Expr::Arithmetic(operator, kind, Box::new(pair), Place(position));
+        Ok(self.folded(Typed::new(expr, result, position)))
+    }
+
+    /// The value as one of that type, if its own type is not known; otherwise as it is.
+    fn coerce_unknown(&mut self, value: Typed, data_type: DataType) -> Result<Expr> {
+        match value.data_type {
+            None => self.coerce(value, data_type),
+            Some(_) => Ok(value.expr),
+        }
+    }
+
+    /// The value as one of that type.
+    pub(super) fn coerce(&mut self, value: Typed, data_type: DataType) -> Result<Expr> {
+        let position = Place(value.position);
+        match (value.data_type, value.expr) {
+            (None, Expr::Parameter(number)) => {
+                let known = &mut self.parameters[number];
+                let taken = *known.get_or_insert(data_type.unconstrained());
+                Ok(if taken.unconstrained() == data_type.unconstrained() {
+                    Expr::Parameter(number)
+                } else {
+                    Expr::Cast(Box::new(Expr::Parameter(number)), data_type, position)
+                })
+            }
+            (None, Expr::Constant(Value::Null)) => Ok(Expr::Constant(Value::Null)),
+            (None, expr @ Expr::Constant(_)) => {
+                let cast = Expr::Cast(Box::new(expr), data_type, position);
+                let value = cast.evaluate(&Frame::of_parameters(&[]))?.into_value();
+                Ok(Expr::Constant(value))
+            }
+            (Some(from), expr) if from.is_same_kind(data_type) => Ok(expr),
+            (from, expr) => {
+                let expr = trimmed(expr, from, data_type);
+                let typed = Typed::new(
+                    Expr::Cast(Box::new(expr), data_type, position),
+                    data_type,
+                    position.0,
+                );
+                Ok(self.folded(typed).expr)
+            }
+        }
+    }
+
+    /// The value with a type: text, if nothing says otherwise.
+    pub(super) fn settle(&mut self, value: Typed) -> Result<Typed> {
+        match value.data_type {
+            Some(_) => Ok(value),
+            None => {
+                let position = value.position;
+                Ok(Typed::new(self.coerce(value, DataType::Text)?, DataType::Text, position))
+            }
+        }
+    }
+
+    /// The values as ones of one type, that they meet in.
+    pub(super) fn unify(&mut self, list: Vec<Typed>, what: &str) -> Result<(Vec<Expr>, DataType)> {
+        let mut common: Option<DataType> = None;
+        for value in &list {
+            common = match (common, value.data_type) {
+                (Some(a), Some(b)) => Some(types::common(a, b).ok_or_else(|| {
+                    let message = format!("{what} types {a} and {b} cannot be matched");
+                    SqlError::new(SqlState::DatatypeMismatch, message).at(value.position as usize)
+                })?),
+                (known, None) | (None, known) => known,
+            };
+        }
+        let common = common.unwrap_or(DataType::Text);
+        let exprs: Result<Vec<Expr>> =
+            list.into_iter().map(|value| self.coerce(value, common)).collect();
+        Ok((exprs?, common))
+    }
+
+    /// CAST.
+    pub(super) fn cast(&mut self, value: Typed, data_type: DataType) -> Result<Typed> {
+        let position = value.position;
+        if let Some(from) = value.data_type
+            && !types::is_castable(from, data_type)
+        {
+            let message = format!("cannot cast type {from} to {data_type}");
+            return Err(SqlError::new(SqlState::CannotCoerce, message).at(position as usize));
+        }
+        if value.data_type == Some(data_type) {
+            return Ok(value);
+        }
+        if let (None, Expr::Parameter(_)) = (value.data_type, &value.expr) {
+            let expr = self.coerce(value, data_type)?;
+            return Ok(Typed::new(expr, data_type, position));
+        }
+        let expr = trimmed(value.expr, value.data_type, data_type);
+        let expr = Expr::Cast(Box::new(expr), data_type, Place(position));
+        Ok(self.folded(Typed::new(expr, data_type, position)))
+    }
+
+    /// The value as it is stored in a column of that type.
+    pub(super) fn assign(
+        &mut self,
+        value: Typed,
+        data_type: DataType,
+        column: &str,
+    ) -> Result<Expr> {
+        let position = Place(value.position);
+        if let Some(from) = value.data_type
+            && !types::is_assignable(from, data_type)
+        {
+            let message = format!(
+                "column \"{column}\" is of type {data_type} but expression is of type {from}"
+            );
+            return Err(SqlError::new(SqlState::DatatypeMismatch, message)
+                .with_hint("you will need to rewrite or cast the expression")
+                .at(value.position as usize));
+        }
+        let unlimited =
+            data_type.unconstrained() == data_type && !matches!(data_type, DataType::Char(_));
+        let exact = value.data_type == Some(data_type);
+        let expr = match (value.data_type, &value.expr) {
+            (None, Expr::Parameter(_)) => self.coerce(value, data_type)?,
+            // A literal is taken as text and made fit, with the errors of assignment.
+            _ => trimmed(value.expr, value.data_type, data_type),
+        };
+        if exact
+            || (unlimited
+                && matches!(expr, Expr::Parameter(number) if self.parameters.get(number) == Some(&Some(data_type))))
+        {
+            return Ok(expr);
+        }
+        let typed =
+            Typed::new(Expr::Assign(Box::new(expr), data_type, position), data_type, position.0);
+        Ok(self.folded(typed).expr)
+    }
+
+    /// The value instead of what computes it, if that can be known now. What fails now might never be evaluated: it is left for then.
+    pub(super) fn folded(&self, typed: Typed) -> Typed {
+        let mut constants = true;
+        typed.expr.each_child(&mut |child| constants &= matches!(child, Expr::Constant(_)));
+        if !constants || !typed.expr.is_constant() {
+            return typed;
+        }
+        let value = typed.expr.evaluate(&Frame::of_parameters(&[])).map(|datum| datum.into_value());
+        match value {
+            Ok(value) => Typed { expr: Expr::Constant(value), ..typed },
+            Err(_) => typed,
+        }
+    }
+}

@@ -1,0 +1,759 @@
+//! Queries: SELECT, VALUES, set operations, and subqueries in expressions.
+
+use std::sync::Arc;
+
+use smol_str::SmolStr;
+use sqlparser::ast::{
+    self, BinaryOperator, Distinct, Expr as Ast, GroupByExpr, LimitClause, LockType, OrderByKind,
+    SelectItem, SelectItemQualifiedWildcardKind, SetExpr, SetOperator, SetQuantifier,
+};
+
+use super::calls::AGGREGATES;
+use super::operators::comparison;
+use super::{
+    Binder, Body, Combine, CombineKind, Group, Level, OrderKey, OutputColumn, Query, Scope, Select,
+    Source, Subquery, SubqueryKind, Typed, fold, object_name,
+};
+use crate::error::{Result, SqlError, SqlState};
+use crate::expression::{Comparison, Expr};
+use crate::types::{DataType, Value};
+
+/// What is selected, before groups are taken into account.
+struct Selected {
+    name: SmolStr,
+    value: Typed,
+}
+
+impl Binder<'_> {
+    /// A query that is a statement.
+    pub fn query_statement(&mut self, query: &ast::Query) -> Result<Query> {
+        self.query(query, None)
+    }
+
+    /// A query; `outer` is what the query around it can name.
+    pub(super) fn query(&mut self, query: &ast::Query, outer: Option<Arc<Scope>>) -> Result<Query> {
+        if query.fetch.is_some() && query.limit_clause.is_some() || query.for_clause.is_some() {
+            return Err(SqlError::unsupported("this form of a query"));
+        }
+        let known = self.ctes.len();
+        if let Some(with) = &query.with {
+            if with.recursive {
+                return Err(SqlError::unsupported("WITH RECURSIVE"));
+            }
+            for common in &with.cte_tables {
+                let mut bound = self.nested(|binder| binder.query(&common.query, outer.clone()))?;
+                for (column, name) in bound.columns.iter_mut().zip(&common.alias.columns) {
+                    column.name = fold(&name.name);
+                }
+                self.ctes.push((fold(&common.alias.name), Arc::new(bound)));
+            }
+        }
+        let bound = self.query_body(query, outer);
+        self.ctes.truncate(known);
+        bound
+    }
+
+    fn query_body(&mut self, query: &ast::Query, outer: Option<Arc<Scope>>) -> Result<Query> {
+        let order: &[ast::OrderByExpr] = match &query.order_by {
+            None => &[],
+            Some(order) => match &order.kind {
+                OrderByKind::Expressions(list) => list,
+                OrderByKind::All(_) => return Err(SqlError::unsupported("ORDER BY ALL")),
+            },
+        };
+        let for_update = match &query.locks[..] {
+            [] => false,
+            [lock]
+                if lock.lock_type == LockType::Update
+                    && lock.of.is_none()
+                    && lock.nonblock.is_none() =>
+            {
+                true
+            }
+            _ => return Err(SqlError::unsupported("this form of a row lock")),
+        };
+        let mut bound = match &*query.body {
+            SetExpr::Select(select) => self.select(select, order, for_update, outer)?,
+            SetExpr::Query(inner) => {
+                let mut inner = self.nested(|binder| binder.query(inner, outer))?;
+                if !order.is_empty() || inner.limit.is_some() || inner.offset.is_some() {
+                    return Err(SqlError::unsupported(
+                        "ORDER BY or LIMIT around a query in parentheses",
+                    ));
+                }
+                inner.limit = None;
+                inner
+            }
+            SetExpr::Values(values) => self.values(&values.rows, order, outer)?,
+            SetExpr::SetOperation { left, op, set_quantifier, right } => {
+                self.combination(left, *op, *set_quantifier, right, order, outer)?
+            }
+            other => return Err(SqlError::unsupported(format!("{other} as a query"))),
+        };
+        let scope = Scope::default();
+        let (limit, offset) = match &query.limit_clause {
+            None => (None, None),
+            Some(LimitClause::LimitOffset { limit, offset, limit_by }) if limit_by.is_empty() => {
+                (limit.as_ref(), offset.as_ref().map(|offset| &offset.value))
+            }
+            Some(LimitClause::OffsetCommaLimit { offset, limit }) => (Some(limit), Some(offset)),
+            Some(_) => return Err(SqlError::unsupported("LIMIT BY")),
+        };
+        let limit = match (&query.fetch, limit) {
+            (Some(fetch), _) if fetch.percent || fetch.with_ties => {
+                return Err(SqlError::unsupported("FETCH with PERCENT or TIES"));
+            }
+            (Some(fetch), _) => fetch.quantity.as_ref(),
+            (None, limit) => limit,
+        };
+        if let Some(limit) = limit {
+            let limit = self.expression(limit, &scope)?;
+            bound.limit = Some(self.coerce(limit, DataType::BigInt)?);
+        } else if query.fetch.is_some() {
+            bound.limit = Some(Expr::Constant(Value::BigInt(1)));
+        }
+        if let Some(offset) = offset {
+            let offset = self.expression(offset, &scope)?;
+            bound.offset = Some(self.coerce(offset, DataType::BigInt)?);
+        }
+        Ok(bound)
+    }
+
+    /// Runs `work` at a new level: a query with aggregates and subqueries of its own.
+    pub(super) fn level<T>(
+        &mut self,
+        work: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<(T, super::Level)> {
+        self.levels.push(Level::default());
+        let result = work(self);
+        let level = self.levels.pop().unwrap_or_default();
+        Ok((result?, level))
+    }
+
+    /// The slot of this level's groups.
+    pub(super) fn group_slot(&mut self) -> usize {
+        if let Some(slot) = self.levels.last().and_then(|level| level.group_slot) {
+            return slot;
+        }
+        let slot = self.add_slot("group".into(), Source::Computed);
+        if let Some(level) = self.levels.last_mut() {
+            level.group_slot = Some(slot);
+        }
+        slot
+    }
+
+    fn allow_aggregates(&mut self, allowed: bool) {
+        if let Some(level) = self.levels.last_mut() {
+            level.allows_aggregates = allowed;
+        }
+    }
+
+    fn select(
+        &mut self,
+        select: &ast::Select,
+        order: &[ast::OrderByExpr],
+        for_update: bool,
+        outer: Option<Arc<Scope>>,
+    ) -> Result<Query> {
+        check_form(select)?;
+        let first_slot = self.slots.len();
+        let (parts, level) = self.level(|binder| {
+            let mut scope = Scope { outer, ..Scope::default() };
+            let from = binder.from(&select.from, &mut scope)?;
+            let filter = match &select.selection {
+                Some(condition) => binder.conjuncts(condition, &scope)?,
+                None => Vec::new(),
+            };
+            let of_rows = binder.levels.last().map_or(0, |level| level.subqueries.len());
+            binder.allow_aggregates(true);
+            let selected = binder.projection(&select.projection, &scope)?;
+            binder.allow_aggregates(false);
+            let keys = binder.group_keys(&select.group_by, &selected, &scope)?;
+            binder.allow_aggregates(true);
+            let having = match &select.having {
+                Some(condition) => binder.conjuncts(condition, &scope)?,
+                None => Vec::new(),
+            };
+            let order = binder.order(order, &selected, Some(&scope))?;
+            if keys.is_some() || select.having.is_some() {
+                binder.group_slot();
+            }
+            Ok((from, filter, selected, keys.unwrap_or_default(), having, order, of_rows))
+        })?;
+        let (from, filter, selected, keys, mut having, mut order, of_rows) = parts;
+        let (outputs, columns): (Vec<Expr>, Vec<OutputColumn>) = selected
+            .into_iter()
+            .map(|selected| {
+                let data_type = selected.value.data_type.unwrap_or(DataType::Text);
+                (selected.value.expr, OutputColumn { name: selected.name, data_type })
+            })
+            .unzip();
+        let mut outputs = outputs;
+        let subqueries = level.subqueries;
+        let group = match level.group_slot {
+            None => None,
+            Some(slot) => {
+                let regroup = Regroup { slot, keys: &keys, own: first_slot..self.slots.len() };
+                for expr in outputs
+                    .iter_mut()
+                    .chain(&mut having)
+                    .chain(order.iter_mut().map(|key| &mut key.expr))
+                {
+                    regroup.apply(expr, self)?;
+                }
+                // Answers of these would be wanted for each group, but are found for each row.
+                let own: u64 = (first_slot..self.slots.len())
+                    .map(crate::expression::slot_bit)
+                    .fold(0, |all, bit| all | bit);
+                if subqueries.iter().skip(of_rows).any(|subquery| subquery.reads & own != 0) {
+                    let what = "a subquery that reads rows of a query with groups";
+                    return Err(SqlError::unsupported(what));
+                }
+                Some(Group { slot, keys, aggregates: level.aggregates, having })
+            }
+        };
+        let distinct = match &select.distinct {
+            None | Some(Distinct::All) => false,
+            Some(Distinct::Distinct) => true,
+            Some(Distinct::On(_)) => return Err(SqlError::unsupported("DISTINCT ON")),
+        };
+        if distinct && order.iter().any(|key| key.output.is_none() && !key.expr.is_constant()) {
+            let message = "for SELECT DISTINCT, ORDER BY expressions must appear in select list";
+            return Err(SqlError::new(SqlState::InvalidColumnReference, message));
+        }
+        if for_update && (group.is_some() || distinct) {
+            return Err(SqlError::unsupported("FOR UPDATE with DISTINCT, GROUP BY or aggregates"));
+        }
+        let select = Select { from, filter, subqueries, group, outputs, distinct, for_update };
+        Ok(Query {
+            body: Body::Select(Box::new(select)),
+            columns,
+            order,
+            limit: None,
+            offset: None,
+        })
+    }
+
+    /// What is selected, with `*` written out.
+    fn projection(&mut self, items: &[SelectItem], scope: &Scope) -> Result<Vec<Selected>> {
+        let mut selected = Vec::new();
+        for item in items {
+            match item {
+                SelectItem::UnnamedExpr(expr) => {
+                    let value = self.expression(expr, scope)?;
+                    selected
+                        .push(Selected { name: implied_name(expr), value: self.settle(value)? });
+                }
+                SelectItem::ExprWithAlias { expr, alias } => {
+                    let value = self.expression(expr, scope)?;
+                    selected.push(Selected { name: fold(alias), value: self.settle(value)? });
+                }
+                SelectItem::Wildcard(_) => {
+                    let columns = scope.all_columns();
+                    if columns.is_empty() {
+                        let message = "SELECT * with no tables specified is not valid";
+                        return Err(SqlError::new(SqlState::SyntaxError, message));
+                    }
+                    selected.extend(columns.into_iter().map(all_of));
+                }
+                SelectItem::QualifiedWildcard(
+                    SelectItemQualifiedWildcardKind::ObjectName(name),
+                    _,
+                ) => {
+                    let position = self.position(name) as usize;
+                    let folded = object_name(name)?;
+                    let relation = scope.relation(&folded).ok_or_else(|| {
+                        let message = format!("missing FROM-clause entry for table \"{folded}\"");
+                        SqlError::new(SqlState::UndefinedTable, message).at(position)
+                    })?;
+                    selected.extend(relation.columns.iter().map(all_of));
+                }
+                other => return Err(SqlError::unsupported(format!("{other} in SELECT"))),
+            }
+        }
+        Ok(selected)
+    }
+
+    /// RETURNING.
+    pub(super) fn returning(
+        &mut self,
+        items: &[SelectItem],
+        scope: &Scope,
+    ) -> Result<super::Returning> {
+        let (selected, level) = self.level(|binder| binder.projection(items, scope))?;
+        if !level.subqueries.is_empty() {
+            return Err(SqlError::unsupported("a subquery in RETURNING"));
+        }
+        let columns = selected.iter().map(|selected| OutputColumn {
+            name: selected.name.clone(),
+            data_type: selected.value.data_type.unwrap_or(DataType::Text),
+        });
+        let columns = columns.collect();
+        Ok(super::Returning {
+            outputs: selected.into_iter().map(|one| one.value.expr).collect(),
+            columns,
+        })
+    }
+
+    fn group_keys(
+        &mut self,
+        group_by: &GroupByExpr,
+        selected: &[Selected],
+        scope: &Scope,
+    ) -> Result<Option<Vec<Expr>>> {
+        let GroupByExpr::Expressions(list, modifiers) = group_by else {
+            return Err(SqlError::unsupported("GROUP BY ALL"));
+        };
+        if !modifiers.is_empty() {
+            return Err(SqlError::unsupported("this form of GROUP BY"));
+        }
+        if list.is_empty() {
+            return Ok(None);
+        }
+        let mut keys: Vec<Expr> = Vec::new();
+        for item in list {
+            let position = self.position(item) as usize;
+            let key = match self.output_named(item, selected, scope)? {
+                Some(output) => selected[output].value.expr.clone(),
+                None => {
+                    let value = self.expression(item, scope)?;
+                    self.settle(value)?.expr
+                }
+            };
+            let mut aggregate = false;
+            key.each_column(&mut |column| aggregate |= column.column >= AGGREGATES);
+            if aggregate {
+                let message = "aggregate functions are not allowed in GROUP BY";
+                return Err(SqlError::new(SqlState::GroupingError, message).at(position));
+            }
+            keys.push(key);
+        }
+        Ok(Some(keys))
+    }
+
+    /// The output that a key of ORDER BY or GROUP BY is: by its number, or by a name that is no column's.
+    fn output_named(
+        &self,
+        item: &Ast,
+        selected: &[Selected],
+        scope: &Scope,
+    ) -> Result<Option<usize>> {
+        match item {
+            Ast::Value(value) => match &value.value {
+                ast::Value::Number(digits, _) => {
+                    let number =
+                        digits.parse::<usize>().ok().filter(|n| (1..=selected.len()).contains(n));
+                    let position = self.position(item) as usize;
+                    number.map(|number| Some(number - 1)).ok_or_else(|| {
+                        let message = format!("position {digits} is not in select list");
+                        SqlError::new(SqlState::InvalidColumnReference, message).at(position)
+                    })
+                }
+                _ => Ok(None),
+            },
+            Ast::Identifier(ident) => {
+                let name = fold(ident);
+                if scope.resolve(None, &name).is_ok() {
+                    return Ok(None);
+                }
+                Ok(selected.iter().position(|one| one.name == name))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn order(
+        &mut self,
+        order: &[ast::OrderByExpr],
+        selected: &[Selected],
+        scope: Option<&Scope>,
+    ) -> Result<Vec<OrderKey>> {
+        let nowhere = Scope::default();
+        let mut keys = Vec::with_capacity(order.len());
+        for item in order {
+            let descending = match &item.options.sort {
+                None | Some(ast::OrderBySort::Asc) => false,
+                Some(ast::OrderBySort::Desc) => true,
+                Some(_) => return Err(SqlError::unsupported("ORDER BY USING")),
+            };
+            let nulls_first = item.options.nulls_first.unwrap_or(descending);
+            // Other than in GROUP BY, the name of an output counts before that of a column.
+            let output = match &item.expr {
+                Ast::Identifier(ident) => {
+                    let name = fold(ident);
+                    selected.iter().position(|one| one.name == name)
+                }
+                other => self.output_named(other, selected, scope.unwrap_or(&nowhere))?,
+            };
+            let expr = match (output, scope) {
+                (Some(output), _) => selected[output].value.expr.clone(),
+                (None, Some(scope)) => {
+                    let value = self.expression(&item.expr, scope)?;
+                    self.settle(value)?.expr
+                }
+                (None, None) => {
+                    let message =
+                        "ORDER BY of a set operation or VALUES must name an output column";
+                    return Err(SqlError::new(SqlState::InvalidColumnReference, message));
+                }
+            };
+            let output = output.or_else(|| selected.iter().position(|one| one.value.expr == expr));
+            keys.push(OrderKey { expr, output, descending, nulls_first });
+        }
+        Ok(keys)
+    }
+
+    fn values(
+        &mut self,
+        rows: &[ast::Parens<Vec<Ast>>],
+        order: &[ast::OrderByExpr],
+        outer: Option<Arc<Scope>>,
+    ) -> Result<Query> {
+        let scope = Scope { outer, ..Scope::default() };
+        let width = rows.first().map_or(0, |row| row.content.len());
+        let (columns, level) = self.level(|binder| {
+            let mut columns: Vec<Vec<Typed>> = (0..width).map(|_| Vec::new()).collect();
+            for row in rows {
+                if row.content.len() != width {
+                    let message = "VALUES lists must all be the same length";
+                    return Err(SqlError::new(SqlState::SyntaxError, message));
+                }
+                for (column, value) in columns.iter_mut().zip(&row.content) {
+                    column.push(binder.expression(value, &scope)?);
+                }
+            }
+            Ok(columns)
+        })?;
+        if !level.subqueries.is_empty() {
+            return Err(SqlError::unsupported("a subquery in VALUES"));
+        }
+        let mut table: Vec<Vec<Expr>> = rows.iter().map(|_| Vec::with_capacity(width)).collect();
+        let mut outputs = Vec::with_capacity(width);
+        for (number, column) in columns.into_iter().enumerate() {
+            let (exprs, data_type) = self.unify(column, "VALUES")?;
+            for (row, expr) in table.iter_mut().zip(exprs) {
+                row.push(expr);
+            }
+            outputs.push(OutputColumn {
+                name: SmolStr::new(format!("column{}", number + 1)),
+                data_type,
+            });
+        }
+        let order = self.order_of_outputs(order, &outputs, usize::MAX)?;
+        Ok(Query { body: Body::Values(table), columns: outputs, order, limit: None, offset: None })
+    }
+
+    /// ORDER BY of what has no rows of its own to read, but only an answer, which stands in that slot.
+    fn order_of_outputs(
+        &mut self,
+        order: &[ast::OrderByExpr],
+        columns: &[OutputColumn],
+        slot: usize,
+    ) -> Result<Vec<OrderKey>> {
+        let selected: Vec<Selected> = columns
+            .iter()
+            .enumerate()
+            .map(|(column, output)| Selected {
+                name: output.name.clone(),
+                value: Typed::new(Expr::column(slot, column), output.data_type, 0),
+            })
+            .collect();
+        self.order(order, &selected, None)
+    }
+
+    fn combination(
+        &mut self,
+        left: &SetExpr,
+        op: SetOperator,
+        quantifier: SetQuantifier,
+        right: &SetExpr,
+        order: &[ast::OrderByExpr],
+        outer: Option<Arc<Scope>>,
+    ) -> Result<Query> {
+        let kind = match op {
+            SetOperator::Union => CombineKind::Union,
+            SetOperator::Intersect => CombineKind::Intersect,
+            SetOperator::Except | SetOperator::Minus => CombineKind::Except,
+        };
+        let all = match quantifier {
+            SetQuantifier::All => true,
+            SetQuantifier::None | SetQuantifier::Distinct => false,
+            _ => return Err(SqlError::unsupported("set operations by name")),
+        };
+        let [left, right] = [left, right].map(|side| {
+            self.nested(|binder| match side {
+                SetExpr::Query(query) => binder.query(query, outer.clone()),
+                side => binder.query_body(&bare(side.clone()), outer.clone()),
+            })
+        });
+        let (left, right) = (left?, right?);
+        if left.columns.len() != right.columns.len() {
+            let message = "each side of a set operation must have the same number of columns";
+            return Err(SqlError::new(SqlState::SyntaxError, message));
+        }
+        let mut columns = Vec::with_capacity(left.columns.len());
+        for (a, b) in left.columns.iter().zip(&right.columns) {
+            let data_type = super::types::common(a.data_type, b.data_type).ok_or_else(|| {
+                let message = format!(
+                    "types {} and {} of a set operation cannot be matched",
+                    a.data_type, b.data_type
+                );
+                SqlError::new(SqlState::DatatypeMismatch, message)
+            })?;
+            columns.push(OutputColumn { name: a.name.clone(), data_type });
+        }
+        let sides = [left, right].map(|side| converted(side, &columns));
+        let slot = self.add_slot("combined".into(), Source::Computed);
+        let order = self.order_of_outputs(order, &columns, slot)?;
+        let combine = Combine { kind, all, sides, slot };
+        Ok(Query {
+            body: Body::Combine(Box::new(combine)),
+            columns,
+            order,
+            limit: None,
+            offset: None,
+        })
+    }
+
+    fn subquery(
+        &mut self,
+        query: &ast::Query,
+        scope: &Scope,
+        kind: SubqueryKind,
+    ) -> Result<(usize, Arc<Query>)> {
+        let first_inner = self.slots.len();
+        let query = self.nested(|binder| binder.query(query, Some(Arc::new(scope.clone()))))?;
+        let query = Arc::new(query);
+        let slot = self.add_slot("subquery".into(), Source::Computed);
+        let mut reads = 0;
+        query.each_column(&mut |column| {
+            if column.slot < first_inner {
+                reads |= crate::expression::slot_bit(column.slot);
+            }
+        });
+        if let SubqueryKind::Any(value, _) | SubqueryKind::All(value, _) = &kind {
+            reads |= value.slots();
+        }
+        let subquery = Subquery { slot, query: query.clone(), kind, reads };
+        match self.levels.last_mut() {
+            Some(level) if !level.in_aggregate => level.subqueries.push(subquery),
+            _ => return Err(SqlError::unsupported("a subquery here")),
+        }
+        Ok((slot, query))
+    }
+
+    pub(super) fn exists(
+        &mut self,
+        query: &ast::Query,
+        negated: bool,
+        scope: &Scope,
+    ) -> Result<Typed> {
+        let position = self.position(query);
+        let (slot, _) = self.subquery(query, scope, SubqueryKind::Exists)?;
+        let is = Expr::column(slot, 0);
+        Ok(Typed::condition(if negated { Expr::Not(Box::new(is)) } else { is }, position))
+    }
+
+    pub(super) fn scalar_subquery(&mut self, query: &ast::Query, scope: &Scope) -> Result<Typed> {
+        let position = self.position(query);
+        let (slot, query) = self.subquery(query, scope, SubqueryKind::Scalar)?;
+        let data_type = one_column(&query, position)?;
+        Ok(Typed::new(Expr::column(slot, 0), data_type, position))
+    }
+
+    pub(super) fn in_subquery(
+        &mut self,
+        value: &Ast,
+        query: &ast::Query,
+        negated: bool,
+        scope: &Scope,
+    ) -> Result<Typed> {
+        let is = self.any_of(value, Comparison::Equal, query, true, scope)?;
+        let position = is.position;
+        Ok(Typed::condition(if negated { Expr::Not(Box::new(is.expr)) } else { is.expr }, position))
+    }
+
+    pub(super) fn quantified(
+        &mut self,
+        value: &Ast,
+        op: &BinaryOperator,
+        right: &Ast,
+        any: bool,
+        scope: &Scope,
+    ) -> Result<Typed> {
+        match (comparison(op), right) {
+            (Some(comparison), Ast::Subquery(query)) => {
+                self.any_of(value, comparison, query, any, scope)
+            }
+            _ => Err(SqlError::unsupported("ANY or ALL of what is no subquery")),
+        }
+    }
+
+    fn any_of(
+        &mut self,
+        value: &Ast,
+        comparison: Comparison,
+        query: &ast::Query,
+        any: bool,
+        scope: &Scope,
+    ) -> Result<Typed> {
+        let position = self.position(value);
+        let value = self.expression(value, scope)?;
+        let value = self.settle(value)?;
+        let kind = |expr| {
+            if any {
+                SubqueryKind::Any(expr, comparison)
+            } else {
+                SubqueryKind::All(expr, comparison)
+            }
+        };
+        let (slot, query) = self.subquery(query, scope, kind(value.expr.clone()))?;
+        let data_type = one_column(&query, position)?;
+        let column = Typed::new(Expr::column(slot, 0), data_type, position);
+        // The types must compare; values of a CHAR are compared as texts without blanks at the end.
+        self.comparable(value, column, comparison.symbol(), position)?;
+        Ok(Typed::condition(Expr::column(slot, 0), position))
+    }
+}
+
+/// The type of a subquery's only column.
+fn one_column(query: &Query, position: u32) -> Result<DataType> {
+    match &query.columns[..] {
+        [column] => Ok(column.data_type),
+        _ => {
+            let error =
+                SqlError::new(SqlState::SyntaxError, "subquery must return only one column");
+            Err(error.at(position as usize))
+        }
+    }
+}
+
+fn all_of(column: &super::ScopeColumn) -> Selected {
+    let value = Typed::new(Expr::Column(column.at), column.data_type, 0);
+    Selected { name: column.name.clone(), value }
+}
+
+/// The name of an output that was given none.
+fn implied_name(expr: &Ast) -> SmolStr {
+    match expr {
+        Ast::Identifier(ident) => fold(ident),
+        Ast::CompoundIdentifier(idents) => idents.last().map(fold).unwrap_or_default(),
+        Ast::Function(call) => object_name(&call.name).unwrap_or_else(|_| "?column?".into()),
+        Ast::Nested(inner) | Ast::Cast { expr: inner, .. } => implied_name(inner),
+        Ast::Case { .. } => "case".into(),
+        Ast::Exists { .. } => "exists".into(),
+        Ast::Substring { .. } => "substring".into(),
+        _ => "?column?".into(),
+    }
+}
+
+/// A side of a set operation as a query of its own.
+fn bare(body: SetExpr) -> ast::Query {
+    ast::Query {
+        with: None,
+        body: Box::new(body),
+        order_by: None,
+        limit_clause: None,
+        fetch: None,
+        locks: Vec::new(),
+        for_clause: None,
+        settings: None,
+        format_clause: None,
+        pipe_operators: Vec::new(),
+    }
+}
+
+/// The query with its outputs as those types.
+fn converted(mut query: Query, columns: &[OutputColumn]) -> Query {
+    let cast = |expr: &mut Expr, from: DataType, to: DataType| {
+        if !from.is_same_kind(to) {
+            let inner = std::mem::replace(expr, Expr::Constant(Value::Null));
+            *expr = Expr::Cast(Box::new(inner), to, crate::expression::Place(0));
+        }
+    };
+    match &mut query.body {
+        Body::Select(select) => {
+            for ((expr, from), to) in select.outputs.iter_mut().zip(&query.columns).zip(columns) {
+                cast(expr, from.data_type, to.data_type);
+            }
+        }
+        Body::Values(rows) => {
+            for row in rows {
+                for ((expr, from), to) in row.iter_mut().zip(&query.columns).zip(columns) {
+                    cast(expr, from.data_type, to.data_type);
+                }
+            }
+        }
+        Body::Combine(combine) => {
+            let [left, right] = &mut combine.sides;
+            for side in [left, right] {
+                let taken = std::mem::replace(side, empty());
+                *side = converted(taken, columns);
+            }
+        }
+    }
+    query.columns.iter_mut().zip(columns).for_each(|(from, to)| from.data_type = to.data_type);
+    query
+}
+
+fn empty() -> Query {
+    let body = Body::Values(Vec::new());
+    Query { body, columns: Vec::new(), order: Vec::new(), limit: None, offset: None }
+}
+
+fn check_form(select: &ast::Select) -> Result<()> {
+    let plain = select.top.is_none()
+        && select.lateral_views.is_empty()
+        && select.prewhere.is_none()
+        && select.connect_by.is_empty()
+        && select.cluster_by.is_empty()
+        && select.distribute_by.is_empty()
+        && select.sort_by.is_empty()
+        && select.named_window.is_empty()
+        && select.qualify.is_none()
+        && select.exclude.is_none();
+    if plain { Ok(()) } else { Err(SqlError::unsupported("this form of SELECT")) }
+}
+
+/// Turns expressions over rows into expressions over groups.
+struct Regroup<'k> {
+    slot: usize,
+    keys: &'k [Expr],
+    /// Slots of this query.
+    own: std::ops::Range<usize>,
+}
+
+impl Regroup<'_> {
+    fn apply(&self, expr: &mut Expr, binder: &Binder<'_>) -> Result<()> {
+        if let Some(key) = self.keys.iter().position(|key| key == expr) {
+            *expr = Expr::column(self.slot, key);
+            return Ok(());
+        }
+        if let Expr::Column(column) = expr {
+            if column.slot == self.slot && column.column >= AGGREGATES {
+                column.column = column.column - AGGREGATES + self.keys.len();
+                return Ok(());
+            }
+            // Answers of subqueries do not depend on the row within a group unless they read it, which is found by the plan.
+            let computed = binder
+                .slots
+                .get(column.slot)
+                .is_some_and(|shape| matches!(shape.source, Source::Computed));
+            if self.own.contains(&column.slot) && !computed {
+                let name = binder.slots.get(column.slot).map_or("", |shape| &shape.name);
+                let message = format!(
+                    "a column of \"{name}\" must appear in the GROUP BY clause or be used in an aggregate function"
+                );
+                return Err(SqlError::new(SqlState::GroupingError, message));
+            }
+            return Ok(());
+        }
+        let mut result = Ok(());
+        expr.each_child_mut(&mut |child| {
+            if result.is_ok() {
+                result = self.apply(child, binder);
+            }
+        });
+        result
+    }
+}

@@ -1,0 +1,243 @@
+//! FROM: tables, views, subqueries, joins.
+
+use std::sync::Arc;
+
+use smol_str::SmolStr;
+use sqlparser::ast::{
+    Expr as Ast, JoinConstraint, JoinOperator, ObjectName, TableAlias, TableFactor, TableWithJoins,
+};
+
+use super::{
+    Binder, From, JoinKind, Query, Scope, ScopeColumn, ScopeRelation, Source, Typed, VIEW_DEPTH,
+    fold, no_relation, object_name,
+};
+use crate::catalog::{Relation, Table, View};
+use crate::error::{Result, SqlError, SqlState};
+use crate::expression::{ColumnRef, Comparison, Expr};
+use crate::types::DataType;
+
+impl Binder<'_> {
+    /// All of FROM; what it names is added to the scope.
+    pub(super) fn from(
+        &mut self,
+        list: &[TableWithJoins],
+        scope: &mut Scope,
+    ) -> Result<Option<From>> {
+        let mut whole: Option<From> = None;
+        for item in list {
+            let from = self.joined(item, scope)?;
+            whole = Some(match whole {
+                None => from,
+                Some(left) => From::Join {
+                    kind: JoinKind::Inner,
+                    left: Box::new(left),
+                    right: Box::new(from),
+                    on: Vec::new(),
+                },
+            });
+        }
+        Ok(whole)
+    }
+
+    pub(super) fn joined(&mut self, item: &TableWithJoins, scope: &mut Scope) -> Result<From> {
+        // Conditions of a join see the relations of the join only.
+        let mut inside = Scope { outer: scope.outer.clone(), ..Scope::default() };
+        let mut left = self.factor(&item.relation, &mut inside)?;
+        for join in &item.joins {
+            let first_right = inside.relations.len();
+            let right = self.factor(&join.relation, &mut inside)?;
+            let (kind, constraint, flipped) = match &join.join_operator {
+                JoinOperator::Join(c) | JoinOperator::Inner(c) => (JoinKind::Inner, c, false),
+                JoinOperator::CrossJoin(c) => (JoinKind::Inner, c, false),
+                JoinOperator::Left(c) | JoinOperator::LeftOuter(c) => (JoinKind::Left, c, false),
+                JoinOperator::Right(c) | JoinOperator::RightOuter(c) => (JoinKind::Left, c, true),
+                JoinOperator::FullOuter(c) => (JoinKind::Full, c, false),
+                _ => return Err(SqlError::unsupported("this kind of join")),
+            };
+            let on = self.constraint(constraint, kind, flipped, first_right, &mut inside)?;
+            let (a, b) = if flipped { (right, left) } else { (left, right) };
+            left = From::Join { kind, left: Box::new(a), right: Box::new(b), on };
+        }
+        for relation in inside.relations {
+            let position = self.position(&item.relation) as usize;
+            scope.add(relation).map_err(|error| error.at(position))?;
+        }
+        scope.merged.extend(inside.merged);
+        Ok(left)
+    }
+
+    fn constraint(
+        &mut self,
+        constraint: &JoinConstraint,
+        kind: JoinKind,
+        flipped: bool,
+        first_right: usize,
+        inside: &mut Scope,
+    ) -> Result<Vec<Expr>> {
+        let names: Vec<SmolStr> = match constraint {
+            JoinConstraint::None => return Ok(Vec::new()),
+            JoinConstraint::On(condition) => return self.conjuncts(condition, inside),
+            JoinConstraint::Using(names) => names.iter().map(object_name).collect::<Result<_>>()?,
+            JoinConstraint::Natural => {
+                let (left, right) = inside.relations.split_at(first_right);
+                let right = || right.iter().flat_map(|relation| &relation.columns);
+                let left = left.iter().flat_map(|relation| &relation.columns);
+                left.map(|column| column.name.clone())
+                    .filter(|name| right().any(|column| column.name == *name))
+                    .collect()
+            }
+        };
+        if kind == JoinKind::Full && !names.is_empty() {
+            return Err(SqlError::unsupported("FULL JOIN with USING"));
+        }
+        let mut on = Vec::new();
+        for name in names {
+            let side = |relations: &[ScopeRelation], merged: &[(SmolStr, ColumnRef, ColumnRef)]| {
+                let here =
+                    Scope { relations: relations.to_vec(), merged: merged.to_vec(), outer: None };
+                here.resolve(None, &name).cloned()
+            };
+            let left = side(&inside.relations[..first_right], &inside.merged)?;
+            let right = side(&inside.relations[first_right..], &[])?;
+            let [a, b] = [&left, &right]
+                .map(|column| Typed::new(Expr::Column(column.at), column.data_type, 0));
+            on.push(self.compare(Comparison::Equal, a, b, 0)?.expr);
+            // The name stands for the side whose rows are all there.
+            let (first, second) = if flipped { (right.at, left.at) } else { (left.at, right.at) };
+            inside.merged.push((name, first, second));
+        }
+        Ok(on)
+    }
+
+    /// A condition, taken apart at AND.
+    pub(super) fn conjuncts(&mut self, condition: &Ast, scope: &Scope) -> Result<Vec<Expr>> {
+        let mut conjuncts = Vec::new();
+        self.condition(condition, scope)?.into_conjuncts(&mut conjuncts);
+        conjuncts.retain(|part| part.as_constant() != Some(&crate::types::Value::Boolean(true)));
+        Ok(conjuncts)
+    }
+
+    fn factor(&mut self, factor: &TableFactor, scope: &mut Scope) -> Result<From> {
+        match factor {
+            TableFactor::Table { name, alias, args: None, .. } => {
+                let slot = self.named(name, alias.as_ref(), scope)?;
+                Ok(From::Slot(slot))
+            }
+            TableFactor::Derived { lateral, subquery, alias, .. } => {
+                // LATERAL sees what stands to its left; otherwise a subquery sees only what is around the whole query.
+                let outer =
+                    if *lateral { Some(Arc::new(scope.clone())) } else { scope.outer.clone() };
+                if *lateral {
+                    return Err(SqlError::unsupported("LATERAL"));
+                }
+                let query = self.nested(|binder| binder.query(subquery, outer))?;
+                let slot = self.derived(Arc::new(query), alias.as_ref(), None, scope)?;
+                Ok(From::Slot(slot))
+            }
+            TableFactor::NestedJoin { table_with_joins, alias: None } => {
+                self.nested(|binder| binder.joined(table_with_joins, scope))
+            }
+            other => Err(SqlError::unsupported(format!("{other} in FROM"))),
+        }
+    }
+
+    fn named(
+        &mut self,
+        name: &ObjectName,
+        alias: Option<&TableAlias>,
+        scope: &mut Scope,
+    ) -> Result<usize> {
+        let position = self.position(name) as usize;
+        let folded = object_name(name).map_err(|error| error.at(position))?;
+        let common =
+            self.ctes.iter().rev().find(|(known, _)| *known == folded && name.0.len() == 1);
+        if let Some((name, query)) = common.cloned() {
+            return self.derived(query, alias, Some(name), scope);
+        }
+        match self.names.relation(&folded)? {
+            Some(Relation::Table(table)) => {
+                self.stored(table, alias, scope).map_err(|error| error.at(position))
+            }
+            Some(Relation::View(view)) => {
+                let query = self.view(&view).map_err(|error| error.at(position))?;
+                self.derived(Arc::new(query), alias, Some(folded), scope)
+            }
+            Some(_) => {
+                let message =
+                    format!("cannot read from \"{folded}\": it is neither table nor view");
+                Err(SqlError::new(SqlState::WrongObjectType, message).at(position))
+            }
+            None => Err(no_relation(&folded).at(position)),
+        }
+    }
+
+    /// A table in FROM.
+    pub(super) fn stored(
+        &mut self,
+        table: Arc<Table>,
+        alias: Option<&TableAlias>,
+        scope: &mut Scope,
+    ) -> Result<usize> {
+        let name = alias.map_or_else(|| table.name.clone(), |alias| fold(&alias.name));
+        let slot = self.add_slot(name.clone(), Source::Table(table.clone()));
+        let columns = table.columns.iter().map(|column| (column.name.clone(), column.data_type));
+        let columns = named_columns(slot, columns, alias)?;
+        scope.add(ScopeRelation { name, columns })?;
+        Ok(slot)
+    }
+
+    fn derived(
+        &mut self,
+        query: Arc<Query>,
+        alias: Option<&TableAlias>,
+        name: Option<SmolStr>,
+        scope: &mut Scope,
+    ) -> Result<usize> {
+        let name = alias.map(|alias| fold(&alias.name)).or(name).unwrap_or_default();
+        let slot = self.add_slot(name.clone(), Source::Query(query.clone()));
+        let columns = query.columns.iter().map(|column| (column.name.clone(), column.data_type));
+        let columns = named_columns(slot, columns, alias)?;
+        scope.add(ScopeRelation { name, columns })?;
+        Ok(slot)
+    }
+
+    /// A view is the query that it was made with; its text has places of its own, which mean nothing here.
+    fn view(&mut self, view: &View) -> Result<Query> {
+        if self.view_depth >= VIEW_DEPTH {
+            let message = format!("view \"{}\" is nested too deep", view.name);
+            return Err(SqlError::new(SqlState::StatementTooComplex, message));
+        }
+        let parsed = crate::parse::query(&view.query)?;
+        let text = std::mem::take(&mut self.text);
+        let ctes = std::mem::take(&mut self.ctes);
+        self.view_depth += 1;
+        let bound = self.nested(|binder| binder.query(&parsed, None));
+        self.view_depth -= 1;
+        self.ctes = ctes;
+        self.text = text;
+        let mut query = bound?;
+        for (column, name) in query.columns.iter_mut().zip(&view.columns) {
+            column.name = name.clone();
+        }
+        Ok(query)
+    }
+}
+
+fn named_columns(
+    slot: usize,
+    columns: impl ExactSizeIterator<Item = (SmolStr, DataType)>,
+    alias: Option<&TableAlias>,
+) -> Result<Vec<ScopeColumn>> {
+    let given = alias.map_or(&[][..], |alias| &alias.columns);
+    if given.len() > columns.len() {
+        let message =
+            format!("{} columns are named, but there are only {}", given.len(), columns.len());
+        return Err(SqlError::new(SqlState::InvalidColumnReference, message));
+    }
+    let named = columns.enumerate().map(|(column, (name, data_type))| ScopeColumn {
+        name: given.get(column).map_or(name, |given| fold(&given.name)),
+        data_type,
+        at: ColumnRef { slot, column },
+    });
+    Ok(named.collect())
+}

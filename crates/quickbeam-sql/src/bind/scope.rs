@@ -1,0 +1,125 @@
+//! Names: which columns can be meant, and by what.
+
+use std::sync::Arc;
+
+use smol_str::SmolStr;
+
+use crate::error::{Result, SqlError, SqlState};
+use crate::expression::ColumnRef;
+use crate::types::DataType;
+
+/// A column that can be named.
+#[derive(Clone, Debug)]
+pub struct ScopeColumn {
+    /// Its name.
+    pub name: SmolStr,
+    /// Its type; unknown for NULL in a subquery's output.
+    pub data_type: DataType,
+    /// Where it is.
+    pub at: ColumnRef,
+}
+
+/// What stands in FROM under one name.
+#[derive(Clone, Debug)]
+pub struct ScopeRelation {
+    /// The alias, or the table's name.
+    pub name: SmolStr,
+    /// Its columns.
+    pub columns: Vec<ScopeColumn>,
+}
+
+/// All that can be named at a place.
+#[derive(Clone, Debug, Default)]
+pub struct Scope {
+    /// What stands in FROM, in order.
+    pub relations: Vec<ScopeRelation>,
+    /// Columns joined by USING: their name stands for the first of both.
+    pub merged: Vec<(SmolStr, ColumnRef, ColumnRef)>,
+    /// The query around a subquery.
+    pub outer: Option<Arc<Scope>>,
+}
+
+impl Scope {
+    /// The names of this scope, before those around it.
+    fn matches<'s>(
+        &'s self,
+        relation: Option<&str>,
+        name: &str,
+    ) -> Result<Option<&'s ScopeColumn>> {
+        let mut found: Option<&ScopeColumn> = None;
+        let relations = self.relations.iter();
+        for candidate in
+            relations.filter(|candidate| relation.is_none_or(|named| named == candidate.name))
+        {
+            for column in candidate.columns.iter().filter(|column| column.name == name) {
+                let hidden = relation.is_none()
+                    && self.merged.iter().any(|(_, _, second)| *second == column.at);
+                if hidden {
+                    continue;
+                }
+                if found.is_some() {
+                    let message = format!("column reference \"{name}\" is ambiguous");
+                    return Err(SqlError::new(SqlState::AmbiguousColumn, message));
+                }
+                found = Some(column);
+            }
+        }
+        Ok(found)
+    }
+
+    /// The column meant by `name`, or by `relation.name`.
+    pub fn resolve(&self, relation: Option<&str>, name: &str) -> Result<&ScopeColumn> {
+        let mut scope = Some(self);
+        while let Some(here) = scope {
+            if let Some(column) = here.matches(relation, name)? {
+                return Ok(column);
+            }
+            scope = here.outer.as_deref();
+        }
+        Err(self.missing(relation, name))
+    }
+
+    #[cold]
+    fn missing(&self, relation: Option<&str>, name: &str) -> SqlError {
+        match relation {
+            Some(relation) if self.relation(relation).is_none() => {
+                let message = format!("missing FROM-clause entry for table \"{relation}\"");
+                SqlError::new(SqlState::UndefinedTable, message)
+            }
+            Some(relation) => {
+                let message = format!("column {relation}.{name} does not exist");
+                SqlError::new(SqlState::UndefinedColumn, message)
+            }
+            None => {
+                let message = format!("column \"{name}\" does not exist");
+                SqlError::new(SqlState::UndefinedColumn, message)
+            }
+        }
+    }
+
+    /// What stands in FROM under that name.
+    pub fn relation(&self, name: &str) -> Option<&ScopeRelation> {
+        self.relations.iter().find(|relation| relation.name == name)
+    }
+
+    /// Adds what stands in FROM; its name must not be there yet.
+    pub fn add(&mut self, relation: ScopeRelation) -> Result<()> {
+        if !relation.name.is_empty() && self.relation(&relation.name).is_some() {
+            let message = format!("table name \"{}\" specified more than once", relation.name);
+            return Err(SqlError::new(SqlState::DuplicateAlias, message));
+        }
+        self.relations.push(relation);
+        Ok(())
+    }
+
+    /// All columns, as `*` stands for them: those joined by USING once, and first.
+    pub fn all_columns(&self) -> Vec<&ScopeColumn> {
+        let is_merged = |at: ColumnRef| {
+            self.merged.iter().any(|(_, first, second)| *first == at || *second == at)
+        };
+        let columns = || self.relations.iter().flat_map(|relation| &relation.columns);
+        let seconds = |at| self.merged.iter().any(|(_, _, second)| *second == at);
+        let merged = columns().filter(|column| is_merged(column.at) && !seconds(column.at));
+        merged.chain(columns().filter(|column| !is_merged(column.at))).collect()
+    }
+}

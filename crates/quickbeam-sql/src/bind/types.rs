@@ -1,0 +1,176 @@
+//! Types as they are written, and as operators see them.
+
+use sqlparser::ast::{CharacterLength, DataType as Written, ExactNumberInfo, TimezoneInfo};
+
+use crate::error::{Result, SqlError, SqlState};
+use crate::expression::NumberKind;
+use crate::types::{CastContext, DataType, MAX_PRECISION, cast_context};
+
+fn invalid(message: String) -> SqlError {
+    SqlError::new(SqlState::InvalidParameterValue, message)
+}
+
+fn length(written: Option<CharacterLength>) -> Result<Option<u32>> {
+    match written {
+        None | Some(CharacterLength::Max) => Ok(None),
+        Some(CharacterLength::IntegerLength { length, .. }) => match u32::try_from(length) {
+            Ok(length @ 1..=10_485_760) => Ok(Some(length)),
+            _ => Err(invalid(format!("length {length} is not between 1 and 10485760"))),
+        },
+    }
+}
+
+fn precision(info: ExactNumberInfo) -> Result<Option<(u8, u8)>> {
+    let (precision, scale) = match info {
+        ExactNumberInfo::None => return Ok(None),
+        ExactNumberInfo::Precision(precision) => (precision, 0),
+        ExactNumberInfo::PrecisionAndScale(precision, scale) => (precision, scale),
+    };
+    let most = u64::from(MAX_PRECISION);
+    if precision == 0 || precision > most {
+        return Err(invalid(format!("NUMERIC precision {precision} must be between 1 and {most}")));
+    }
+    match u8::try_from(scale) {
+        Ok(scale) if u64::from(scale) <= precision => Ok(Some((precision as u8, scale))),
+        _ => Err(invalid(format!(
+            "NUMERIC scale {scale} must be between 0 and precision {precision}"
+        ))),
+    }
+}
+
+/// The type that is written so.
+pub fn data_type(written: &Written) -> Result<DataType> {
+    Ok(match written.clone() {
+        Written::Boolean | Written::Bool => DataType::Boolean,
+        Written::SmallInt(_) | Written::Int2(_) => DataType::SmallInt,
+        Written::Int(_) | Written::Integer(_) | Written::Int4(_) => DataType::Integer,
+        Written::BigInt(_) | Written::Int8(_) => DataType::BigInt,
+        Written::Real | Written::Float4 => DataType::Real,
+        Written::Double(_) | Written::DoublePrecision | Written::Float8 => DataType::Double,
+        Written::Float(info) => match info {
+            ExactNumberInfo::Precision(1..=24) => DataType::Real,
+            ExactNumberInfo::None | ExactNumberInfo::Precision(25..=53) => DataType::Double,
+            _ => return Err(invalid("precision for type float must be between 1 and 53".into())),
+        },
+        Written::Numeric(info) | Written::Decimal(info) | Written::Dec(info) => {
+            DataType::Numeric(precision(info)?)
+        }
+        Written::Text => DataType::Text,
+        Written::Varchar(written)
+        | Written::CharacterVarying(written)
+        | Written::CharVarying(written) => DataType::Varchar(length(written)?),
+        Written::Char(written) | Written::Character(written) => {
+            DataType::Char(length(written)?.unwrap_or(1))
+        }
+        Written::Bytea => DataType::Bytea,
+        Written::Date => DataType::Date,
+        Written::Time(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => DataType::Time,
+        Written::Timestamp(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => {
+            DataType::Timestamp
+        }
+        Written::Timestamp(_, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => {
+            DataType::TimestampTz
+        }
+        Written::Uuid => DataType::Uuid,
+        Written::Custom(name, arguments) if arguments.is_empty() => {
+            let name = name.to_string().to_lowercase();
+            return match &name[..] {
+                "serial" | "serial4" => Ok(DataType::Integer),
+                "bigserial" | "serial8" => Ok(DataType::BigInt),
+                "smallserial" | "serial2" => Ok(DataType::SmallInt),
+                "bpchar" => Ok(DataType::Text),
+                _ => Err(SqlError::new(
+                    SqlState::UndefinedObject,
+                    format!("type \"{name}\" does not exist"),
+                )),
+            };
+        }
+        other => return Err(SqlError::unsupported(format!("the type {other}"))),
+    })
+}
+
+/// Whether the type is written as one that makes its column count by itself.
+pub fn is_serial(written: &Written) -> bool {
+    let name = match written {
+        Written::Custom(name, _) => name.to_string().to_lowercase(),
+        _ => return false,
+    };
+    matches!(&name[..], "serial" | "bigserial" | "smallserial" | "serial4" | "serial8" | "serial2")
+}
+
+/// The type in which two numbers are calculated with.
+pub fn common_number(left: DataType, right: DataType) -> Option<DataType> {
+    let (left_kind, right_kind) = (NumberKind::of(left)?, NumberKind::of(right)?);
+    let rank = |kind| match kind {
+        NumberKind::Small => 0,
+        NumberKind::Integer => 1,
+        NumberKind::Big => 2,
+        NumberKind::Numeric => 3,
+        NumberKind::Real => 4,
+        _ => 5,
+    };
+    let higher = if rank(left_kind) >= rank(right_kind) { left_kind } else { right_kind };
+    // A real and any other number are calculated with in double precision.
+    if higher == NumberKind::Real && left_kind != right_kind {
+        return Some(DataType::Double);
+    }
+    Some(higher.data_type())
+}
+
+/// The type of a value that is one of several: of CASE, COALESCE, VALUES, set operations.
+pub fn common(left: DataType, right: DataType) -> Option<DataType> {
+    if left == right {
+        return Some(left);
+    }
+    if left.is_text() && right.is_text() {
+        return Some(DataType::Text);
+    }
+    if left.is_numeric() && right.is_numeric() {
+        return match (left, right) {
+            (DataType::Real, other) | (other, DataType::Real) if other != DataType::Double => {
+                Some(DataType::Real)
+            }
+            _ => common_number(left, right),
+        };
+    }
+    match (left, right) {
+        (DataType::Timestamp, DataType::TimestampTz)
+        | (DataType::TimestampTz, DataType::Timestamp) => Some(DataType::TimestampTz),
+        (DataType::Date, other @ (DataType::Timestamp | DataType::TimestampTz))
+        | (other @ (DataType::Timestamp | DataType::TimestampTz), DataType::Date) => Some(other),
+        _ => None,
+    }
+}
+
+/// Whether a value of that type becomes one of the other by itself when it is assigned to a column.
+pub fn is_assignable(from: DataType, to: DataType) -> bool {
+    cast_context(from, to).is_some_and(|context| context <= CastContext::Assignment)
+}
+
+/// Whether a value of that type can be cast to the other.
+pub fn is_castable(from: DataType, to: DataType) -> bool {
+    cast_context(from, to).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use DataType as D;
+
+    #[test]
+    fn numbers_meet_as_in_postgresql() {
+        for (a, b, expected) in [
+            (D::SmallInt, D::Integer, D::Integer),
+            (D::BigInt, D::Numeric(Some((5, 2))), D::Numeric(None)),
+            (D::Real, D::Real, D::Real),
+            (D::Real, D::Integer, D::Double),
+            (D::Numeric(None), D::Double, D::Double),
+        ] {
+            assert_eq!(common_number(a, b), Some(expected));
+            assert_eq!(common_number(b, a), Some(expected));
+        }
+        assert_eq!(common_number(D::Text, D::Integer), None);
+        assert_eq!(common(D::Char(3), D::Varchar(None)), Some(D::Text));
+        assert!(!is_assignable(D::Text, D::Integer) && is_castable(D::Text, D::Integer));
+    }
+}

@@ -1,0 +1,398 @@
+//! INSERT.
+
+use std::sync::Arc;
+
+use super::lock::claim;
+use super::{Builder, Context, Operator};
+use crate::bind::{Conflict, Returning};
+use crate::error::{Result, SqlError, SqlState};
+use crate::expression::{Current, Datum, Expr};
+use crate::plan::{InsertPlan, Node, QueryPlan};
+use crate::storage::{self, Row, Statement, TableHandle};
+use crate::types::{Value, ValueRef};
+
+/// Rows of RETURNING.
+pub type Returned = Vec<Vec<Value>>;
+
+/// An INSERT at work.
+#[derive(Debug)]
+pub struct Insert {
+    handle: Arc<TableHandle>,
+    new_slot: usize,
+    old_slot: usize,
+    rows: Vec<Vec<Expr>>,
+    source: Option<Source>,
+    checks: Vec<(usize, Expr)>,
+    conflict: Option<Conflict>,
+    returning: Option<Returning>,
+    /// The new row in DO UPDATE.
+    changed: Vec<u8>,
+}
+
+/// Rows of a query.
+#[derive(Debug)]
+struct Source {
+    root: Operator,
+    /// A value for each column of the table, over the rows that the query stands on.
+    values: Vec<Expr>,
+    /// The slot whose rows are the new rows, byte for byte.
+    same: Option<usize>,
+    /// The query reads what is inserted: its rows are found before the first is inserted.
+    reads_target: bool,
+}
+
+impl Insert {
+    pub fn new(plan: &InsertPlan, builder: &Builder<'_>) -> Result<Insert> {
+        let handle = builder.handles.of(&plan.table)?;
+        let source = match &plan.query {
+            None => None,
+            Some((query, slot, values)) => Some(Source::new(plan, query, *slot, values, builder)?),
+        };
+        Ok(Insert {
+            handle,
+            new_slot: plan.new_slot,
+            old_slot: plan.old_slot,
+            rows: plan.rows.clone(),
+            source,
+            checks: plan.checks.clone(),
+            conflict: plan.conflict.clone(),
+            returning: plan.returning.clone(),
+            changed: Vec::new(),
+        })
+    }
+
+    /// Whether no more than one row is inserted.
+    pub fn single(&self) -> Option<&TableHandle> {
+        (self.source.is_none() && self.rows.len() == 1).then_some(&self.handle)
+    }
+
+    /// The rows that the query delivered, for EXPLAIN ANALYZE.
+    pub fn counts(&self, counts: &mut Vec<u64>) {
+        if let Some(source) = &self.source {
+            source.root.counts(counts);
+        }
+    }
+
+    /// Inserts all rows; how many.
+    pub fn run(
+        &mut self,
+        context: &mut Context<'_>,
+        statement: &mut Statement<'_>,
+        returned: &mut Returned,
+    ) -> Result<u64> {
+        let mut count = 0;
+        for number in 0..self.rows.len() {
+            let Some(values) = self.rows.get(number) else { break };
+            encode(&self.handle, values, context, self.new_slot)?;
+            count += u64::from(self.insert(context, statement, returned)?);
+        }
+        let Some(mut source) = self.source.take() else { return Ok(count) };
+        let inserted = self.insert_all(&mut source, context, statement, returned);
+        self.source = Some(source);
+        Ok(count + inserted?)
+    }
+
+    fn insert_all(
+        &mut self,
+        source: &mut Source,
+        context: &mut Context<'_>,
+        statement: &mut Statement<'_>,
+        returned: &mut Returned,
+    ) -> Result<u64> {
+        let mut count = 0;
+        source.root.rewind();
+        if !source.reads_target {
+            while source.root.next(context)? {
+                source.encode(&self.handle, context, self.new_slot)?;
+                count += u64::from(self.insert(context, statement, returned)?);
+            }
+            return Ok(count);
+        }
+        let (mut bytes, mut ends) = (Vec::new(), Vec::new());
+        while source.root.next(context)? {
+            source.encode(&self.handle, context, self.new_slot)?;
+            let row = context.slot(self.new_slot)?.row();
+            bytes.extend_from_slice(row);
+            let size = row.len();
+            ends.push(bytes.len());
+            context.keep(size + 8)?;
+        }
+        let mut start = 0;
+        for end in ends {
+            let slot = context.slot(self.new_slot)?;
+            slot.bytes.clear();
+            slot.bytes.extend_from_slice(bytes.get(start..end).unwrap_or_default());
+            slot.current = Current::Bytes(0, slot.bytes.len());
+            start = end;
+            count += u64::from(self.insert(context, statement, returned)?);
+        }
+        Ok(count)
+    }
+
+    /// Inserts the row in the new row's slot, or does what is to be done if it conflicts; whether a row was inserted or changed.
+    fn insert(
+        &mut self,
+        context: &mut Context<'_>,
+        statement: &mut Statement<'_>,
+        returned: &mut Returned,
+    ) -> Result<bool> {
+        check(&self.handle, &self.checks, context)?;
+        let row = context.slots.get(self.new_slot).map_or(&[][..], |slot| slot.row());
+        let Some(conflict) = &self.conflict else {
+            statement.insert(&self.handle, row)?;
+            self.give_back(context, returned)?;
+            return Ok(true);
+        };
+        let Some(found) = statement.insert_unless_conflict(&self.handle, row)? else {
+            self.give_back(context, returned)?;
+            return Ok(true);
+        };
+        if let Some(target) = &conflict.target
+            && *target != columns_of(&self.handle, found.index)
+        {
+            // A key that was not meant is in the way: insert again, for the error that says which.
+            statement.insert(&self.handle, row)?;
+            return Ok(true);
+        }
+        let Some(assignments) = conflict.assignments.clone() else { return Ok(false) };
+        let filter = conflict.filter.clone();
+        self.update(&found, &assignments, filter.as_ref(), context, statement, returned)
+    }
+
+    /// DO UPDATE.
+    fn update(
+        &mut self,
+        found: &storage::Conflict,
+        assignments: &[(usize, Expr)],
+        filter: Option<&Expr>,
+        context: &mut Context<'_>,
+        statement: &mut Statement<'_>,
+        returned: &mut Returned,
+    ) -> Result<bool> {
+        let mut old = std::mem::take(&mut context.slot(self.old_slot)?.bytes);
+        let there = claim(&self.handle, context.transaction, &found.row_key, &mut old)?;
+        let slot = context.slot(self.old_slot)?;
+        slot.current = Current::Bytes(0, old.len());
+        slot.bytes = old;
+        if !there {
+            // Who was in the way is gone, but this transaction may not see that yet.
+            let message = "a conflicting row was removed by another transaction; begin again";
+            return Err(SqlError::new(SqlState::SerializationFailure, message));
+        }
+        if !context.holds(filter)? {
+            return Ok(false);
+        }
+        super::change::new_row(
+            &self.handle,
+            assignments,
+            self.old_slot,
+            context,
+            &mut self.changed,
+        )?;
+        let slot = context.slot(self.new_slot)?;
+        slot.bytes.clear();
+        slot.bytes.extend_from_slice(&self.changed);
+        slot.current = Current::Bytes(0, slot.bytes.len());
+        check(&self.handle, &self.checks, context)?;
+        let changed: Vec<usize> = assignments.iter().map(|(column, _)| *column).collect();
+        let old = context.slots.get(self.old_slot).map_or(&[][..], |slot| slot.row());
+        statement.update(&self.handle, &found.row_key, old, &self.changed, &changed)?;
+        self.give_back(context, returned)?;
+        Ok(true)
+    }
+
+    fn give_back(&self, context: &Context<'_>, returned: &mut Returned) -> Result<()> {
+        if let Some(returning) = &self.returning {
+            give_back(returning, context, returned)?;
+        }
+        Ok(())
+    }
+}
+
+/// Computes a row of RETURNING.
+pub(super) fn give_back(
+    returning: &Returning,
+    context: &Context<'_>,
+    returned: &mut Returned,
+) -> Result<()> {
+    let row: Result<Vec<Value>> =
+        returning.outputs.iter().map(|output| context.value(output)).collect();
+    let row = row?;
+    context.keep(row.len() * size_of::<Value>())?;
+    returned.push(row);
+    Ok(())
+}
+
+/// CHECK constraints of the row stood on; NULL keeps to them.
+pub(super) fn check(
+    handle: &TableHandle,
+    checks: &[(usize, Expr)],
+    context: &Context<'_>,
+) -> Result<()> {
+    for (number, condition) in checks {
+        if condition.truth(&context.frame())? == Some(false) {
+            return Err(violated(handle, *number));
+        }
+    }
+    Ok(())
+}
+
+#[cold]
+fn violated(handle: &TableHandle, number: usize) -> SqlError {
+    let table = handle.table();
+    let name = table.checks.get(number).map_or("", |check| &check.name);
+    let message =
+        format!("new row for relation \"{}\" violates check constraint \"{name}\"", table.name);
+    SqlError::new(SqlState::CheckViolation, message).of_constraint(name)
+}
+
+fn columns_of(handle: &TableHandle, index: Option<usize>) -> Vec<usize> {
+    let table = handle.table();
+    let mut columns: Vec<usize> = match index {
+        None => table.primary_key.as_ref().map_or(Vec::new(), |key| key.columns.clone()),
+        Some(index) => {
+            let index = table.indexes.get(index);
+            index.map_or(Vec::new(), |index| index.columns.iter().map(|c| c.position).collect())
+        }
+    };
+    columns.sort_unstable();
+    columns
+}
+
+/// Encodes a row of values into the slot.
+fn encode(
+    handle: &TableHandle,
+    values: &[Expr],
+    context: &mut Context<'_>,
+    slot: usize,
+) -> Result<()> {
+    let mut bytes = std::mem::take(&mut context.slot(slot)?.bytes);
+    bytes.clear();
+    let frame = context.frame();
+    let mut datums: Vec<Datum<'_>> = Vec::with_capacity(values.len());
+    for value in values {
+        datums.push(value.evaluate(&frame)?);
+    }
+    handle.table().encode_row(&mut bytes, |position| {
+        datums.get(position).map_or(ValueRef::Null, Datum::as_ref)
+    })?;
+    drop(datums);
+    let slot = context.slot(slot)?;
+    slot.current = Current::Bytes(0, bytes.len());
+    slot.bytes = bytes;
+    Ok(())
+}
+
+impl Source {
+    fn new(
+        plan: &InsertPlan,
+        query: &QueryPlan,
+        slot: usize,
+        values: &[Expr],
+        builder: &Builder<'_>,
+    ) -> Result<Source> {
+        let mut values = values.to_vec();
+        // What the query delivers is read where the query found it.
+        values.iter_mut().for_each(|value| replace(value, slot, &query.outputs));
+        let same = match values.first().and_then(Expr::as_column) {
+            Some(first) if first.column == 0 => Some(first.slot),
+            _ => None,
+        };
+        let same = same.filter(|slot| {
+            let in_order = values
+                .iter()
+                .enumerate()
+                .all(|(column, value)| *value == Expr::column(*slot, column));
+            in_order
+                && source_table(&query.root, *slot)
+                    .is_some_and(|table| plan.table.has_rows_like(table))
+        });
+        let reads_target = reads(&query.root, plan);
+        Ok(Source { root: builder.operator(&query.root)?, values, same, reads_target })
+    }
+
+    fn encode(&self, handle: &TableHandle, context: &mut Context<'_>, slot: usize) -> Result<()> {
+        if let Some(same) = self.same
+            && let Some(from) = context.slots.get(same)
+            && handle.table().is_current(from.row())
+        {
+            let mut bytes = std::mem::take(&mut context.slot(slot)?.bytes);
+            bytes.clear();
+            bytes.extend_from_slice(context.slots.get(same).map_or(&[][..], |slot| slot.row()));
+            let slot = context.slot(slot)?;
+            slot.current = Current::Bytes(0, bytes.len());
+            slot.bytes = bytes;
+            return Ok(());
+        }
+        encode(handle, &self.values, context, slot)
+    }
+}
+
+/// Puts the query's own expressions in place of the columns of its answer.
+fn replace(expr: &mut Expr, slot: usize, outputs: &[Expr]) {
+    if let Some(column) = expr.as_column().filter(|column| column.slot == slot) {
+        if let Some(output) = outputs.get(column.column) {
+            *expr = output.clone();
+        }
+        return;
+    }
+    expr.each_child_mut(&mut |child| replace(child, slot, outputs));
+}
+
+/// Calls `visit` with each access to a table.
+fn each_access<'n>(node: &'n Node, visit: &mut dyn FnMut(&'n crate::plan::Access)) {
+    match node {
+        Node::One | Node::Values { .. } => {}
+        Node::Table(access) => visit(access),
+        Node::Filter { input, .. }
+        | Node::Group { input, .. }
+        | Node::Distinct { input, .. }
+        | Node::Sort { input, .. }
+        | Node::Limit { input, .. }
+        | Node::Lock { input, .. } => each_access(input, visit),
+        Node::Apply { input, query, .. } => {
+            each_access(input, visit);
+            each_access(&query.root, visit);
+        }
+        Node::NestedLoop { outer, inner, .. } => {
+            each_access(outer, visit);
+            each_access(inner, visit);
+        }
+        Node::HashJoin(join) => {
+            each_access(&join.outer, visit);
+            each_access(&join.inner, visit);
+        }
+        Node::Derived { query, .. } => each_access(&query.root, visit),
+        Node::Combine { sides, .. } => sides.iter().for_each(|side| each_access(&side.root, visit)),
+    }
+}
+
+fn source_table(node: &Node, slot: usize) -> Option<&Arc<crate::catalog::Table>> {
+    let mut found = None;
+    each_access(node, &mut |access| {
+        if access.slot == slot {
+            found = Some(&access.table);
+        }
+    });
+    found
+}
+
+/// Whether the query may come to see what is inserted.
+fn reads(node: &Node, plan: &InsertPlan) -> bool {
+    // Cascades do not insert; a trigger-like effect on other tables there is none.
+    let mut reads = false;
+    each_access(node, &mut |access| {
+        reads |= access.table.id == plan.table.id && access.table.name == plan.table.name;
+    });
+    reads
+}
+
+/// The row stood on, to be read column by column.
+pub(super) fn row_in<'c>(
+    handle: &'c TableHandle,
+    context: &'c Context<'_>,
+    slot: usize,
+) -> Result<Row<'c>> {
+    let row = context.slots.get(slot).map_or(&[][..], |slot| slot.row());
+    Row::new(handle.table(), row)
+}

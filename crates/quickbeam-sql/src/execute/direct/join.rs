@@ -1,0 +1,372 @@
+//! Joins.
+
+use super::hash::{KeyTable, append};
+use super::{Context, Operator};
+use crate::error::Result;
+use crate::expression::{Current, Expr};
+use crate::plan::{self, Join};
+use crate::types::Value;
+
+/// For each outer row the inner rows, found anew: with a lookup by key or index on the inner side that is an index nested-loop join.
+#[derive(Debug)]
+pub struct NestedLoop {
+    outer: Operator,
+    inner: Operator,
+    inner_slots: Vec<usize>,
+    join: Join,
+    condition: Option<Expr>,
+    /// An outer row is stood on.
+    standing: bool,
+    /// Something fitted it.
+    fitted: bool,
+}
+
+impl NestedLoop {
+    pub fn new(
+        outer: Operator,
+        inner: Operator,
+        inner_slots: Vec<usize>,
+        join: Join,
+        condition: Option<Expr>,
+    ) -> NestedLoop {
+        NestedLoop { outer, inner, inner_slots, join, condition, standing: false, fitted: false }
+    }
+
+    pub fn next(&mut self, context: &mut Context<'_>) -> Result<bool> {
+        loop {
+            if !self.standing {
+                if !self.outer.next(context)? {
+                    return Ok(false);
+                }
+                context.check_cancelled()?;
+                self.inner.rewind();
+                self.standing = true;
+                self.fitted = false;
+            }
+            while self.inner.next(context)? {
+                if context.holds(self.condition.as_ref())? {
+                    self.fitted = true;
+                    return Ok(true);
+                }
+            }
+            self.standing = false;
+            if self.join == Join::Left && !self.fitted {
+                set_nothing(context, &self.inner_slots)?;
+                return Ok(true);
+            }
+        }
+    }
+
+    pub fn rewind(&mut self) {
+        self.outer.rewind();
+        self.standing = false;
+    }
+
+    pub fn row_key<'o>(&'o self, slot: usize, context: &'o Context<'_>) -> Option<&'o [u8]> {
+        self.outer.row_key(slot, context).or_else(|| self.inner.row_key(slot, context))
+    }
+
+    pub fn counts(&self, counts: &mut Vec<u64>) {
+        self.outer.counts(counts);
+        self.inner.counts(counts);
+    }
+}
+
+/// No row fits: every column of these is NULL.
+fn set_nothing(context: &mut Context<'_>, slots: &[usize]) -> Result<()> {
+    for &slot in slots {
+        context.slot(slot)?.current = Current::Nothing;
+    }
+    Ok(())
+}
+
+/// Where a kept row of one slot is.
+#[derive(Clone, Copy, Debug)]
+enum Kept {
+    Nothing,
+    Bytes(usize, usize),
+    Values(usize),
+}
+
+/// Rows of several slots, kept in memory.
+#[derive(Debug, Default)]
+struct Rows {
+    slots: Vec<usize>,
+    /// Encoded rows of each slot, one behind the other.
+    bytes: Vec<Vec<u8>>,
+    values: Vec<Vec<Value>>,
+    /// For each row as many as there are slots.
+    kept: Vec<Kept>,
+    /// Keys of rows that will be changed, if they were asked for.
+    keys: Vec<Vec<(usize, usize)>>,
+}
+
+impl Rows {
+    fn new(slots: Vec<usize>) -> Rows {
+        let bytes = slots.iter().map(|_| Vec::new()).collect();
+        let keys = slots.iter().map(|_| Vec::new()).collect();
+        Rows { slots, bytes, values: Vec::new(), kept: Vec::new(), keys }
+    }
+
+    fn clear(&mut self) {
+        self.bytes.iter_mut().for_each(Vec::clear);
+        self.keys.iter_mut().for_each(Vec::clear);
+        self.values.clear();
+        self.kept.clear();
+    }
+
+    /// Keeps the rows stood on.
+    fn push(&mut self, context: &Context<'_>, input: &Operator) -> Result<()> {
+        for (nth, number) in self.slots.iter().enumerate() {
+            let Some(slot) = context.slots.get(*number) else { continue };
+            let kept = match slot.current {
+                Current::Nothing => Kept::Nothing,
+                Current::Values => {
+                    self.values.push(slot.values.clone());
+                    context.keep(slot.values.len() * size_of::<Value>())?;
+                    Kept::Values(self.values.len() - 1)
+                }
+                Current::Record(_) | Current::Bytes(..) => {
+                    let row = slot.row();
+                    context.keep(row.len() + size_of::<Kept>())?;
+                    let start = self.bytes[nth].len();
+                    self.bytes[nth].extend_from_slice(row);
+                    Kept::Bytes(start, self.bytes[nth].len())
+                }
+            };
+            self.kept.push(kept);
+            if let Some(key) = input.row_key(*number, context) {
+                let start = self.bytes[nth].len();
+                self.bytes[nth].extend_from_slice(key);
+                self.keys[nth].push((start, start + key.len()));
+            }
+        }
+        Ok(())
+    }
+
+    /// All rows are there: their bytes move into the slots.
+    fn settle(&mut self, context: &mut Context<'_>) -> Result<()> {
+        for (nth, number) in self.slots.iter().enumerate() {
+            std::mem::swap(&mut context.slot(*number)?.bytes, &mut self.bytes[nth]);
+        }
+        Ok(())
+    }
+
+    /// Makes the slots stand on a kept row.
+    #[inline]
+    fn stand(&self, row: usize, context: &mut Context<'_>) -> Result<()> {
+        let width = self.slots.len();
+        for (nth, number) in self.slots.iter().enumerate() {
+            let slot = context.slot(*number)?;
+            slot.current = match self.kept.get(row * width + nth) {
+                Some(Kept::Bytes(start, end)) => Current::Bytes(*start, *end),
+                Some(Kept::Values(at)) => {
+                    slot.values.clone_from(&self.values[*at]);
+                    Current::Values
+                }
+                Some(Kept::Nothing) | None => Current::Nothing,
+            };
+        }
+        Ok(())
+    }
+
+    fn row_key<'o>(
+        &'o self,
+        slot: usize,
+        row: usize,
+        context: &'o Context<'_>,
+    ) -> Option<&'o [u8]> {
+        let nth = self.slots.iter().position(|number| *number == slot)?;
+        let (start, end) = *self.keys[nth].get(row)?;
+        context.slots.get(slot)?.bytes.get(start..end)
+    }
+}
+
+const NONE: u32 = u32::MAX;
+
+/// Keeps the inner rows by their keys, then looks for each outer row which of them fit.
+#[derive(Debug)]
+pub struct HashJoin {
+    outer: Operator,
+    inner: Operator,
+    inner_slots: Vec<usize>,
+    outer_slots: Vec<usize>,
+    outer_keys: Vec<Expr>,
+    inner_keys: Vec<Expr>,
+    join: Join,
+    full: bool,
+    condition: Option<Expr>,
+    table: KeyTable,
+    rows: Rows,
+    count: usize,
+    /// First and last row of each key; the next row of the same key.
+    ends: Vec<(u32, u32)>,
+    next_same: Vec<u32>,
+    fitted_rows: Vec<bool>,
+    key: Vec<u8>,
+    built: bool,
+    /// The inner row to be tried next.
+    candidate: u32,
+    current: usize,
+    standing: bool,
+    fitted: bool,
+    /// The next inner row that nothing fitted is from here on.
+    unfitted: Option<usize>,
+}
+
+impl HashJoin {
+    pub fn new(outer: Operator, inner: Operator, plan: &plan::HashJoin) -> HashJoin {
+        HashJoin {
+            outer,
+            inner,
+            rows: Rows::new(plan.inner_slots.clone()),
+            inner_slots: plan.inner_slots.clone(),
+            outer_slots: plan.outer_slots.clone(),
+            outer_keys: plan.outer_keys.clone(),
+            inner_keys: plan.inner_keys.clone(),
+            join: plan.join,
+            full: plan.full,
+            condition: plan.condition.clone(),
+            table: KeyTable::default(),
+            count: 0,
+            ends: Vec::new(),
+            next_same: Vec::new(),
+            fitted_rows: Vec::new(),
+            key: Vec::new(),
+            built: false,
+            candidate: NONE,
+            current: 0,
+            standing: false,
+            fitted: false,
+            unfitted: None,
+        }
+    }
+
+    /// Makes the key of the rows stood on; false when a part of it is NULL, which equals nothing.
+    #[inline]
+    fn make_key(keys: &[Expr], context: &Context<'_>, key: &mut Vec<u8>) -> Result<bool> {
+        key.clear();
+        let frame = context.frame();
+        for part in keys {
+            let value = part.evaluate(&frame)?;
+            if value.is_null() {
+                return Ok(false);
+            }
+            append(value.as_ref(), key);
+        }
+        Ok(true)
+    }
+
+    fn build(&mut self, context: &mut Context<'_>) -> Result<()> {
+        self.built = true;
+        self.table.clear();
+        self.rows.clear();
+        self.ends.clear();
+        self.next_same.clear();
+        self.count = 0;
+        while self.inner.next(context)? {
+            let has_key = Self::make_key(&self.inner_keys, context, &mut self.key)?;
+            if !has_key && !self.full {
+                continue;
+            }
+            self.rows.push(context, &self.inner)?;
+            let row = self.count as u32;
+            self.count += 1;
+            self.next_same.push(NONE);
+            if !has_key {
+                continue;
+            }
+            context.keep(self.key.len() + 48)?;
+            let (number, new) = self.table.insert(&self.key);
+            if new {
+                self.ends.push((row, row));
+            } else if let Some((_, last)) = self.ends.get_mut(number) {
+                if let Some(next) = self.next_same.get_mut(*last as usize) {
+                    *next = row;
+                }
+                *last = row;
+            }
+        }
+        self.rows.settle(context)?;
+        self.fitted_rows.clear();
+        if self.full {
+            self.fitted_rows.resize(self.count, false);
+        }
+        Ok(())
+    }
+
+    pub fn next(&mut self, context: &mut Context<'_>) -> Result<bool> {
+        if !self.built {
+            self.build(context)?;
+        }
+        if let Some(from) = self.unfitted {
+            return self.next_unfitted(from, context);
+        }
+        loop {
+            if !self.standing {
+                if !self.outer.next(context)? {
+                    if self.full {
+                        return self.next_unfitted(0, context);
+                    }
+                    return Ok(false);
+                }
+                self.standing = true;
+                self.fitted = false;
+                self.candidate = NONE;
+                if Self::make_key(&self.outer_keys, context, &mut self.key)?
+                    && let Some(number) = self.table.find(&self.key)
+                {
+                    self.candidate = self.ends.get(number).map_or(NONE, |(first, _)| *first);
+                }
+            }
+            while let Some(next) = self.next_same.get(self.candidate as usize) {
+                self.current = self.candidate as usize;
+                self.candidate = *next;
+                self.rows.stand(self.current, context)?;
+                if context.holds(self.condition.as_ref())? {
+                    self.fitted = true;
+                    if let Some(fitted) = self.fitted_rows.get_mut(self.current) {
+                        *fitted = true;
+                    }
+                    return Ok(true);
+                }
+            }
+            self.standing = false;
+            if self.join == Join::Left && !self.fitted {
+                set_nothing(context, &self.inner_slots)?;
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Inner rows that nothing fitted, from that one on.
+    fn next_unfitted(&mut self, from: usize, context: &mut Context<'_>) -> Result<bool> {
+        let next = (from..self.count).find(|row| self.fitted_rows.get(*row) == Some(&false));
+        self.unfitted = Some(next.map_or(self.count, |row| row + 1));
+        let Some(row) = next else { return Ok(false) };
+        set_nothing(context, &self.outer_slots)?;
+        self.current = row;
+        self.rows.stand(row, context)?;
+        Ok(true)
+    }
+
+    pub fn rewind(&mut self) {
+        self.outer.rewind();
+        self.inner.rewind();
+        self.built = false;
+        self.standing = false;
+        self.unfitted = None;
+    }
+
+    pub fn row_key<'o>(&'o self, slot: usize, context: &'o Context<'_>) -> Option<&'o [u8]> {
+        if self.inner_slots.contains(&slot) {
+            return self.rows.row_key(slot, self.current, context);
+        }
+        self.outer.row_key(slot, context)
+    }
+
+    pub fn counts(&self, counts: &mut Vec<u64>) {
+        self.outer.counts(counts);
+        self.inner.counts(counts);
+    }
+}

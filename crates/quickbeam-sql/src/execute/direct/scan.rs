@@ -1,0 +1,378 @@
+//! Rows of one table: by key, by a range of the key, through an index, or all of them.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use quickbeam::{Batch, Scan};
+
+use super::Context;
+use crate::error::{Result, SqlError};
+use crate::expression::{Current, Datum, Expr};
+use crate::plan::{Access, Path, RangeOf};
+use crate::storage::{KeyBound, KeyRange, KeySpec, TableHandle};
+use crate::types::{DataType, Value, ValueRef};
+
+/// A scan at work.
+#[derive(Debug)]
+pub struct TableScan {
+    slot: usize,
+    handle: Arc<TableHandle>,
+    filter: Option<Expr>,
+    way: Way,
+    scan: Scan,
+    state: State,
+    /// The next record of the batch.
+    next: usize,
+    /// Index entries.
+    entries: Batch,
+    /// The key of the row looked up last.
+    key: Vec<u8>,
+    entry: Vec<u8>,
+    range: KeyRange,
+    keys: bool,
+    is_database: bool,
+}
+
+#[derive(Debug)]
+enum Way {
+    Rows(Option<RangeOf>),
+    Key(Vec<Expr>),
+    Entries(usize, RangeOf),
+    /// One entry of a unique index.
+    Entry(usize, Vec<Expr>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Fresh,
+    Running,
+    Done,
+}
+
+/// A value compared with a column, as one of the column's type.
+enum Fit {
+    Value(Value),
+    /// Less than every value of the type.
+    Below,
+    /// Greater than every value of the type.
+    Above,
+    Null,
+}
+
+fn fit(value: Datum<'_>, data_type: DataType) -> Result<Fit> {
+    let wanted = match (value.as_ref(), data_type) {
+        (ValueRef::Null, _) => return Ok(Fit::Null),
+        (ValueRef::Integer(_), DataType::Integer) | (ValueRef::BigInt(_), DataType::BigInt) => {
+            return Ok(Fit::Value(value.into_value()));
+        }
+        (found, wanted) => match (found.as_i64(), wanted) {
+            (Some(number), DataType::SmallInt) => {
+                i16::try_from(number).map(Value::SmallInt).map_err(|_| number)
+            }
+            (Some(number), DataType::Integer) => {
+                i32::try_from(number).map(Value::Integer).map_err(|_| number)
+            }
+            (Some(number), DataType::BigInt) => Ok(Value::BigInt(number)),
+            _ => return Ok(Fit::Value(value.into_value())),
+        },
+    };
+    Ok(match wanted {
+        Ok(value) => Fit::Value(value),
+        Err(number) if number < 0 => Fit::Below,
+        Err(_) => Fit::Above,
+    })
+}
+
+/// A bound on a column, as the key takes it.
+enum Side {
+    Open,
+    Bound(Value, bool),
+    Empty,
+}
+
+impl TableScan {
+    pub fn new(access: &Access, handle: Arc<TableHandle>) -> TableScan {
+        let way = match &access.path {
+            Path::All => Way::Rows(None),
+            Path::Key(values) => Way::Key(values.clone()),
+            Path::KeyRange(range) => Way::Rows(Some(range.clone())),
+            Path::Index(number, range) => {
+                let index = access.table.indexes.get(*number);
+                let whole = index.is_some_and(|i| i.unique && i.columns.len() == range.equal.len());
+                if whole {
+                    Way::Entry(*number, range.equal.clone())
+                } else {
+                    Way::Entries(*number, range.clone())
+                }
+            }
+        };
+        let is_database = handle.table().is_database();
+        let mut scan = Scan::new(Bound::Unbounded, Bound::Unbounded);
+        if access.backward {
+            scan = scan.backward();
+        }
+        let entries = matches!(way, Way::Entries(..));
+        if !access.keys && !is_database && !entries {
+            scan = scan.without_keys();
+        }
+        if let (Some(prefix), false) = (access.prefix, entries || is_database) {
+            scan = scan.value_limit(prefix);
+        }
+        TableScan {
+            slot: access.slot,
+            handle,
+            filter: access.filter.clone(),
+            way,
+            scan,
+            state: State::Fresh,
+            next: 0,
+            entries: Batch::default(),
+            key: Vec::new(),
+            entry: Vec::new(),
+            range: KeyRange::default(),
+            keys: access.keys,
+            is_database,
+        }
+    }
+
+    pub fn rewind(&mut self) {
+        self.state = State::Fresh;
+    }
+
+    pub fn next(&mut self, context: &mut Context<'_>) -> Result<bool> {
+        if self.state == State::Fresh {
+            self.state = State::Running;
+            if !self.start(context)? {
+                self.state = State::Done;
+            }
+            if let Way::Key(_) | Way::Entry(..) = self.way {
+                let found = self.state == State::Running && self.look_up(context)?;
+                self.state = State::Done;
+                return Ok(found);
+            }
+        }
+        if self.state == State::Done {
+            return Ok(false);
+        }
+        let found = match self.way {
+            Way::Rows(_) => self.next_row(context)?,
+            _ => self.next_entry(context)?,
+        };
+        if !found {
+            self.state = State::Done;
+        }
+        Ok(found)
+    }
+
+    /// Finds out what is to be read; false when it is nothing.
+    fn start(&mut self, context: &Context<'_>) -> Result<bool> {
+        match &self.way {
+            Way::Key(values) => {
+                self.key.clear();
+                encode_point(self.handle.key(), values, context, &mut self.key)
+            }
+            Way::Entry(number, values) => {
+                let index = index_of(&self.handle, *number)?;
+                self.entry.clear();
+                encode_point(&index.key, values, context, &mut self.entry)
+            }
+            Way::Rows(None) => {
+                self.scan.restart(Bound::Unbounded, Bound::Unbounded);
+                self.next = 0;
+                if let Some(slot) = context.slots.get(self.slot) {
+                    self.next = slot.batch.len();
+                }
+                Ok(true)
+            }
+            Way::Rows(Some(range)) => {
+                let some = encode_range(self.handle.key(), range, context, &mut self.range)?;
+                self.restart();
+                self.next = context.slots.get(self.slot).map_or(0, |slot| slot.batch.len());
+                Ok(some)
+            }
+            Way::Entries(number, range) => {
+                let index = index_of(&self.handle, *number)?;
+                let some = encode_range(&index.key, range, context, &mut self.range)?;
+                self.restart();
+                self.entries.clear();
+                self.next = 0;
+                Ok(some)
+            }
+        }
+    }
+
+    fn restart(&mut self) {
+        let high = self.range.high.as_deref();
+        self.scan.restart(
+            Bound::Included(&self.range.low),
+            high.map_or(Bound::Unbounded, Bound::Excluded),
+        );
+    }
+
+    /// The one row with the key.
+    fn look_up(&mut self, context: &mut Context<'_>) -> Result<bool> {
+        if let Way::Entry(number, _) = self.way {
+            let index = index_of(&self.handle, number)?;
+            let mut value = std::mem::take(&mut self.key);
+            let found = index.entries.get_into(context.transaction, &self.entry, &mut value)?;
+            if found {
+                let start = value.len() - index.row_key(&self.entry, &value)?.len();
+                value.drain(..start);
+            }
+            self.key = value;
+            if !found {
+                return Ok(false);
+            }
+        }
+        self.fetch(context)
+    }
+
+    /// The row with the key in `self.key`, if it fulfils the filter.
+    fn fetch(&self, context: &mut Context<'_>) -> Result<bool> {
+        let transaction = context.transaction;
+        let slot = context.slot(self.slot)?;
+        if !self.handle.get(transaction, &self.key, &mut slot.bytes)? {
+            return Ok(false);
+        }
+        slot.current = Current::Bytes(0, slot.bytes.len());
+        context.holds(self.filter.as_ref())
+    }
+
+    fn next_row(&mut self, context: &mut Context<'_>) -> Result<bool> {
+        let transaction = context.transaction;
+        loop {
+            let slot = context.slot(self.slot)?;
+            if self.next >= slot.batch.len() {
+                if !self.handle.database().scan(transaction, &mut self.scan, &mut slot.batch)? {
+                    return Ok(false);
+                }
+                self.next = 0;
+                context.check_cancelled()?;
+            }
+            let slot = context.slot(self.slot)?;
+            if self.is_database {
+                slot.bytes.clear();
+                let columns =
+                    [slot.batch.key(self.next), slot.batch.value(self.next)].map(ValueRef::Bytea);
+                let value = |position: usize| columns.get(position).copied().unwrap_or_default();
+                self.handle.table().encode_row(&mut slot.bytes, value)?;
+                slot.current = Current::Bytes(0, slot.bytes.len());
+            } else {
+                slot.current = Current::Record(self.next);
+            }
+            self.next += 1;
+            if context.holds(self.filter.as_ref())? {
+                return Ok(true);
+            }
+        }
+    }
+
+    fn next_entry(&mut self, context: &mut Context<'_>) -> Result<bool> {
+        let Way::Entries(number, _) = self.way else { return Ok(false) };
+        let transaction = context.transaction;
+        loop {
+            let index = index_of(&self.handle, number)?;
+            if self.next >= self.entries.len() {
+                if !index.entries.scan(transaction, &mut self.scan, &mut self.entries)? {
+                    return Ok(false);
+                }
+                self.next = 0;
+                context.check_cancelled()?;
+            }
+            let (key, value) = (self.entries.key(self.next), self.entries.value(self.next));
+            self.next += 1;
+            let row_key = index.row_key(key, value)?;
+            self.key.clear();
+            self.key.extend_from_slice(row_key);
+            if self.fetch(context)? {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// The key of the row stood on.
+    pub fn row_key<'o>(&'o self, slot: usize, context: &'o Context<'_>) -> Option<&'o [u8]> {
+        if slot != self.slot || !self.keys {
+            return None;
+        }
+        match self.way {
+            Way::Rows(_) => {
+                let slot = context.slots.get(slot)?;
+                Some(slot.batch.key(self.next.checked_sub(1)?))
+            }
+            _ => Some(&self.key),
+        }
+    }
+}
+
+fn index_of(handle: &TableHandle, number: usize) -> Result<&crate::storage::IndexHandle> {
+    handle.indexes().get(number).ok_or_else(|| SqlError::internal("there is no such index"))
+}
+
+/// Appends a whole key; false when no row can have it.
+fn encode_point(
+    spec: &KeySpec,
+    values: &[Expr],
+    context: &Context<'_>,
+    out: &mut Vec<u8>,
+) -> Result<bool> {
+    let frame = context.frame();
+    for (part, value) in spec.parts.iter().zip(values) {
+        match fit(value.evaluate(&frame)?, part.data_type)? {
+            Fit::Value(value) => part.encode(out, value.as_ref())?,
+            Fit::Below | Fit::Above | Fit::Null => return Ok(false),
+        }
+    }
+    Ok(true)
+}
+
+fn side_of(
+    bound: Option<&(Expr, bool)>,
+    is_lower: bool,
+    data_type: DataType,
+    context: &Context<'_>,
+) -> Result<Side> {
+    let Some((value, inclusive)) = bound else { return Ok(Side::Open) };
+    Ok(match fit(value.evaluate(&context.frame())?, data_type)? {
+        Fit::Value(value) => Side::Bound(value, *inclusive),
+        Fit::Null => Side::Empty,
+        // Beyond what the column can hold: everything is on one side of it.
+        Fit::Below if is_lower => Side::Open,
+        Fit::Above if !is_lower => Side::Open,
+        Fit::Below | Fit::Above => Side::Empty,
+    })
+}
+
+/// Makes `out` the range of keys; false when it is empty.
+fn encode_range(
+    spec: &KeySpec,
+    range: &RangeOf,
+    context: &Context<'_>,
+    out: &mut KeyRange,
+) -> Result<bool> {
+    let frame = context.frame();
+    let mut equal = Vec::with_capacity(range.equal.len());
+    for (part, value) in spec.parts.iter().zip(&range.equal) {
+        match fit(value.evaluate(&frame)?, part.data_type)? {
+            Fit::Value(value) => equal.push(value),
+            Fit::Below | Fit::Above | Fit::Null => return Ok(false),
+        }
+    }
+    let data_type = spec.parts.get(range.equal.len()).map_or(DataType::Text, |part| part.data_type);
+    let lower = side_of(range.lower.as_ref(), true, data_type, context)?;
+    let upper = side_of(range.upper.as_ref(), false, data_type, context)?;
+    if matches!(lower, Side::Empty) || matches!(upper, Side::Empty) {
+        return Ok(false);
+    }
+    fn bound(side: &Side) -> Option<KeyBound<'_>> {
+        match side {
+            Side::Bound(value, inclusive) => {
+                Some(KeyBound { value: value.as_ref(), inclusive: *inclusive })
+            }
+            Side::Open | Side::Empty => None,
+        }
+    }
+    let equal: Vec<ValueRef<'_>> = equal.iter().map(Value::as_ref).collect();
+    spec.range(out, &equal, bound(&lower), bound(&upper))?;
+    Ok(true)
+}

@@ -1,0 +1,268 @@
+//! Arithmetic: overflow and division by zero are errors, decimals are exact.
+
+use crate::error::{Result, SqlError, SqlState};
+use crate::types::{DataType, ValueRef};
+
+/// An operator of numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arithmetic {
+    /// `+`
+    Add,
+    /// `-`
+    Subtract,
+    /// `*`
+    Multiply,
+    /// `/`
+    Divide,
+    /// `%`
+    Remainder,
+}
+
+impl Arithmetic {
+    /// As it is written.
+    pub fn symbol(self) -> &'static str {
+        match self {
+            Arithmetic::Add => "+",
+            Arithmetic::Subtract => "-",
+            Arithmetic::Multiply => "*",
+            Arithmetic::Divide => "/",
+            Arithmetic::Remainder => "%",
+        }
+    }
+}
+
+/// The type in which numbers are calculated with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NumberKind {
+    /// SMALLINT.
+    Small,
+    /// INTEGER.
+    Integer,
+    /// BIGINT.
+    Big,
+    /// NUMERIC.
+    Numeric,
+    /// REAL.
+    Real,
+    /// DOUBLE PRECISION.
+    Double,
+    /// A day and a number of days.
+    Days,
+    /// Two days.
+    DaysBetween,
+}
+
+impl NumberKind {
+    /// The kind of a type of numbers.
+    pub fn of(data_type: DataType) -> Option<NumberKind> {
+        Some(match data_type {
+            DataType::SmallInt => NumberKind::Small,
+            DataType::Integer => NumberKind::Integer,
+            DataType::BigInt => NumberKind::Big,
+            DataType::Numeric(_) => NumberKind::Numeric,
+            DataType::Real => NumberKind::Real,
+            DataType::Double => NumberKind::Double,
+            _ => return None,
+        })
+    }
+
+    /// The type of the result.
+    pub fn data_type(self) -> DataType {
+        match self {
+            NumberKind::Small => DataType::SmallInt,
+            NumberKind::Integer | NumberKind::DaysBetween => DataType::Integer,
+            NumberKind::Big => DataType::BigInt,
+            NumberKind::Numeric => DataType::Numeric(None),
+            NumberKind::Real => DataType::Real,
+            NumberKind::Double => DataType::Double,
+            NumberKind::Days => DataType::Date,
+        }
+    }
+}
+
+#[cold]
+fn out_of_range(kind: NumberKind) -> SqlError {
+    SqlError::new(SqlState::NumericValueOutOfRange, format!("{} out of range", kind.data_type()))
+}
+
+#[cold]
+fn division_by_zero() -> SqlError {
+    SqlError::new(SqlState::DivisionByZero, "division by zero")
+}
+
+#[cold]
+fn mismatch() -> SqlError {
+    SqlError::internal("an operand has another type than its operator expects")
+}
+
+/// The result of an operator; NULL when an operand is.
+#[inline]
+pub fn calculate<'a>(
+    operator: Arithmetic,
+    kind: NumberKind,
+    left: ValueRef<'a>,
+    right: ValueRef<'a>,
+) -> Result<ValueRef<'a>> {
+    if left.is_null() || right.is_null() {
+        return Ok(ValueRef::Null);
+    }
+    match kind {
+        NumberKind::Small | NumberKind::Integer | NumberKind::Big => {
+            let (Some(a), Some(b)) = (left.as_i64(), right.as_i64()) else {
+                return Err(mismatch());
+            };
+            let result = integers(operator, kind, a, b)?;
+            Ok(match kind {
+                NumberKind::Small => {
+                    ValueRef::SmallInt(i16::try_from(result).map_err(|_| out_of_range(kind))?)
+                }
+                NumberKind::Integer => {
+                    ValueRef::Integer(i32::try_from(result).map_err(|_| out_of_range(kind))?)
+                }
+                _ => ValueRef::BigInt(result),
+            })
+        }
+        NumberKind::Real | NumberKind::Double => {
+            let (Some(a), Some(b)) = (left.as_f64(), right.as_f64()) else {
+                return Err(mismatch());
+            };
+            floats(operator, kind, a, b)
+        }
+        NumberKind::Numeric => {
+            let (Some(a), Some(b)) = (left.as_numeric(), right.as_numeric()) else {
+                return Err(mismatch());
+            };
+            if b.is_zero() && matches!(operator, Arithmetic::Divide | Arithmetic::Remainder) {
+                return Err(division_by_zero());
+            }
+            Ok(ValueRef::Numeric(match operator {
+                Arithmetic::Add => a.checked_add(b)?,
+                Arithmetic::Subtract => a.checked_sub(b)?,
+                Arithmetic::Multiply => a.checked_mul(b)?,
+                Arithmetic::Divide => a.checked_div(b)?,
+                Arithmetic::Remainder => a.checked_rem(b)?,
+            }))
+        }
+        NumberKind::Days => days(operator, left, right),
+        NumberKind::DaysBetween => match (left, right) {
+            (ValueRef::Date(a), ValueRef::Date(b)) => {
+                Ok(ValueRef::Integer(a.checked_sub(b).ok_or_else(|| out_of_range(kind))?))
+            }
+            _ => Err(mismatch()),
+        },
+    }
+}
+
+fn days<'a>(operator: Arithmetic, left: ValueRef<'a>, right: ValueRef<'a>) -> Result<ValueRef<'a>> {
+    let (ValueRef::Date(day), Some(count)) = (left, right.as_i64()) else {
+        return Err(mismatch());
+    };
+    let count = if operator == Arithmetic::Subtract { count.checked_neg() } else { Some(count) };
+    let moved = count.and_then(|count| i64::from(day).checked_add(count));
+    let out = || SqlError::new(SqlState::DatetimeFieldOverflow, "date out of range");
+    let moved = moved.and_then(|day| i32::try_from(day).ok()).ok_or_else(out)?;
+    Ok(ValueRef::Date(moved))
+}
+
+#[inline]
+fn integers(operator: Arithmetic, kind: NumberKind, a: i64, b: i64) -> Result<i64> {
+    let result = match operator {
+        Arithmetic::Add => a.checked_add(b),
+        Arithmetic::Subtract => a.checked_sub(b),
+        Arithmetic::Multiply => a.checked_mul(b),
+        Arithmetic::Divide if b == 0 => return Err(division_by_zero()),
+        Arithmetic::Divide => a.checked_div(b),
+        Arithmetic::Remainder if b == 0 => return Err(division_by_zero()),
+        // What is left over from dividing the least number by -1 is 0, although the quotient does not fit.
+        Arithmetic::Remainder => Some(a.checked_rem(b).unwrap_or(0)),
+    };
+    result.ok_or_else(|| out_of_range(kind))
+}
+
+fn floats<'a>(operator: Arithmetic, kind: NumberKind, a: f64, b: f64) -> Result<ValueRef<'a>> {
+    let result = match operator {
+        Arithmetic::Add => a + b,
+        Arithmetic::Subtract => a - b,
+        Arithmetic::Multiply => a * b,
+        Arithmetic::Divide if b == 0.0 => return Err(division_by_zero()),
+        Arithmetic::Divide => a / b,
+        Arithmetic::Remainder if b == 0.0 => return Err(division_by_zero()),
+        Arithmetic::Remainder => a % b,
+    };
+    let finite_before = a.is_finite() && b.is_finite();
+    if kind == NumberKind::Real {
+        let result = result as f32;
+        if result.is_infinite() && finite_before {
+            return Err(out_of_range(kind));
+        }
+        return Ok(ValueRef::Real(result));
+    }
+    if result.is_infinite() && finite_before {
+        return Err(out_of_range(kind));
+    }
+    Ok(ValueRef::Double(result))
+}
+
+/// The number with the other sign.
+#[inline]
+pub fn negate(value: ValueRef<'_>) -> Result<ValueRef<'_>> {
+    Ok(match value {
+        ValueRef::Null => ValueRef::Null,
+        ValueRef::SmallInt(v) => {
+            ValueRef::SmallInt(v.checked_neg().ok_or_else(|| out_of_range(NumberKind::Small))?)
+        }
+        ValueRef::Integer(v) => {
+            ValueRef::Integer(v.checked_neg().ok_or_else(|| out_of_range(NumberKind::Integer))?)
+        }
+        ValueRef::BigInt(v) => {
+            ValueRef::BigInt(v.checked_neg().ok_or_else(|| out_of_range(NumberKind::Big))?)
+        }
+        ValueRef::Real(v) => ValueRef::Real(-v),
+        ValueRef::Double(v) => ValueRef::Double(-v),
+        ValueRef::Numeric(v) => ValueRef::Numeric(v.negate()),
+        _ => return Err(mismatch()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn code(result: Result<ValueRef<'_>>) -> &'static str {
+        result.unwrap_err().code()
+    }
+
+    #[test]
+    fn what_does_not_fit_is_an_error() {
+        use Arithmetic::*;
+        use ValueRef as V;
+        let most = V::Integer(i32::MAX);
+        assert_eq!(code(calculate(Add, NumberKind::Integer, most, V::Integer(1))), "22003");
+        assert_eq!(
+            calculate(Add, NumberKind::Big, most, V::Integer(1)).unwrap(),
+            V::BigInt(1 << 31)
+        );
+        let least = V::BigInt(i64::MIN);
+        assert_eq!(code(calculate(Divide, NumberKind::Big, least, V::BigInt(-1))), "22003");
+        assert_eq!(
+            calculate(Remainder, NumberKind::Big, least, V::BigInt(-1)).unwrap(),
+            V::BigInt(0)
+        );
+        assert_eq!(code(calculate(Divide, NumberKind::Integer, most, V::Integer(0))), "22012");
+        assert_eq!(
+            code(calculate(Divide, NumberKind::Double, V::Double(1.0), V::Double(0.0))),
+            "22012"
+        );
+        assert_eq!(
+            code(calculate(Multiply, NumberKind::Double, V::Double(1e300), V::Double(1e300))),
+            "22003"
+        );
+        assert_eq!(code(negate(V::SmallInt(i16::MIN))), "22003");
+        assert_eq!(
+            calculate(Divide, NumberKind::Integer, V::Integer(-7), V::Integer(2)).unwrap(),
+            V::Integer(-3)
+        );
+        assert!(calculate(Add, NumberKind::Integer, V::Null, most).unwrap().is_null());
+        assert_eq!(code(calculate(Add, NumberKind::Integer, V::Text("1"), most)), "XX000");
+    }
+}

@@ -1,0 +1,342 @@
+//! Evaluation of expressions.
+
+use std::cmp::Ordering;
+
+use super::arithmetic::{calculate, negate};
+use super::{Expr, Frame, Truth, functions};
+use crate::error::{Result, SqlError, SqlState};
+use crate::types::{self, DataType, Value, ValueRef};
+
+/// The value of an expression: borrowed from a row, a parameter or a constant where it can be (EXPR-3).
+#[derive(Clone, Debug)]
+pub enum Datum<'a> {
+    /// Borrowed.
+    Ref(ValueRef<'a>),
+    /// Made by the evaluation.
+    Own(Value),
+}
+
+impl<'a> Datum<'a> {
+    /// NULL.
+    pub const NULL: Datum<'static> = Datum::Ref(ValueRef::Null);
+
+    /// The value.
+    #[inline]
+    pub fn as_ref(&self) -> ValueRef<'_> {
+        match self {
+            Datum::Ref(value) => *value,
+            Datum::Own(value) => value.as_ref(),
+        }
+    }
+
+    /// The value, owned.
+    #[inline]
+    pub fn into_value(self) -> Value {
+        match self {
+            Datum::Ref(value) => value.to_value(),
+            Datum::Own(value) => value,
+        }
+    }
+
+    /// Whether it is NULL.
+    pub fn is_null(&self) -> bool {
+        self.as_ref().is_null()
+    }
+
+    pub(super) fn boolean(truth: Option<bool>) -> Datum<'a> {
+        Datum::Ref(truth.map_or(ValueRef::Null, ValueRef::Boolean))
+    }
+}
+
+#[cold]
+fn no_parameter(number: usize) -> SqlError {
+    let message = format!("there is no value for parameter ${}", number + 1);
+    SqlError::new(SqlState::UndefinedParameter, message)
+}
+
+impl Expr {
+    /// The value of the expression.
+    pub fn evaluate<'a>(&'a self, frame: &Frame<'a>) -> Result<Datum<'a>> {
+        Ok(match self {
+            Expr::Constant(value) => Datum::Ref(value.as_ref()),
+            Expr::Column(at) => match frame.slots.get(at.slot) {
+                Some(slot) => Datum::Ref(slot.column(at.column)?),
+                None => {
+                    return Err(SqlError::internal("an expression reads a row that is not there"));
+                }
+            },
+            Expr::Parameter(number) => {
+                let value = frame.parameters.get(*number);
+                Datum::Ref(value.ok_or_else(|| no_parameter(*number))?.as_ref())
+            }
+            Expr::Arithmetic(operator, kind, pair, position) => {
+                let [left, right] = &**pair;
+                let (left, right) = (left.evaluate(frame)?, right.evaluate(frame)?);
+                let result = calculate(*operator, *kind, left.as_ref(), right.as_ref());
+                match result.map_err(|error| error.at(position.0 as usize))? {
+                    ValueRef::Text(_) | ValueRef::Bytea(_) => Datum::NULL,
+                    number => Datum::Own(number.to_value()),
+                }
+            }
+            Expr::Negate(inner, position) => {
+                let value = inner.evaluate(frame)?;
+                let negated =
+                    negate(value.as_ref()).map_err(|error| error.at(position.0 as usize))?;
+                Datum::Own(negated.to_value())
+            }
+            Expr::Cast(inner, data_type, position) => {
+                let value = inner.evaluate(frame)?;
+                cast(value, *data_type, true).map_err(|error| error.at(position.0 as usize))?
+            }
+            Expr::Assign(inner, data_type, position) => {
+                let value = inner.evaluate(frame)?;
+                cast(value, *data_type, false).map_err(|error| error.at(position.0 as usize))?
+            }
+            Expr::Trimmed(inner) => match inner.evaluate(frame)? {
+                Datum::Ref(ValueRef::Text(text)) => {
+                    Datum::Ref(ValueRef::Text(text.trim_end_matches(' ')))
+                }
+                Datum::Own(Value::Text(text)) => {
+                    Datum::Own(Value::text(text.trim_end_matches(' ')))
+                }
+                other => other,
+            },
+            Expr::Case(branches, otherwise) => {
+                for (condition, result) in branches {
+                    if condition.truth(frame)? == Some(true) {
+                        return result.evaluate(frame);
+                    }
+                }
+                otherwise.evaluate(frame)?
+            }
+            Expr::NextValue(sequence, data_type) => {
+                let sequences =
+                    frame.sequences.ok_or_else(|| SqlError::unsupported("a sequence here"))?;
+                let value = Datum::Ref(ValueRef::BigInt(sequences.next_value(*sequence)?));
+                cast(value, *data_type, false)?
+            }
+            Expr::Call(function, arguments, position) => {
+                functions::call(*function, arguments, frame)
+                    .map_err(|error| error.at(position.0 as usize))?
+            }
+            Expr::Compare(..)
+            | Expr::Distinct(..)
+            | Expr::And(_)
+            | Expr::Or(_)
+            | Expr::Not(_)
+            | Expr::IsNull(..)
+            | Expr::IsTruth(..)
+            | Expr::InList(..)
+            | Expr::InSet(..)
+            | Expr::Like(..)
+            | Expr::LikeAny(..) => Datum::boolean(self.truth(frame)?),
+        })
+    }
+
+    /// The truth value of a condition: none is NULL (EXPR-2).
+    pub fn truth<'a>(&'a self, frame: &Frame<'a>) -> Result<Option<bool>> {
+        Ok(match self {
+            Expr::Compare(comparison, pair) => {
+                let [left, right] = &**pair;
+                let (left, right) = (left.evaluate(frame)?, right.evaluate(frame)?);
+                compare(left.as_ref(), right.as_ref())?.map(|order| comparison.holds(order))
+            }
+            Expr::And(list) => {
+                let mut result = Some(true);
+                for part in list {
+                    match part.truth(frame)? {
+                        Some(true) => {}
+                        Some(false) => return Ok(Some(false)),
+                        None => result = None,
+                    }
+                }
+                result
+            }
+            Expr::Or(list) => {
+                let mut result = Some(false);
+                for part in list {
+                    match part.truth(frame)? {
+                        Some(false) => {}
+                        Some(true) => return Ok(Some(true)),
+                        None => result = None,
+                    }
+                }
+                result
+            }
+            Expr::Not(inner) => inner.truth(frame)?.map(|truth| !truth),
+            Expr::IsNull(inner, negated) => Some(inner.evaluate(frame)?.is_null() != *negated),
+            Expr::IsTruth(inner, truth, negated) => {
+                let is = match (inner.truth(frame)?, truth) {
+                    (Some(value), Truth::True) => value,
+                    (Some(value), Truth::False) => !value,
+                    (value, Truth::Unknown) => value.is_none(),
+                    (None, _) => false,
+                };
+                Some(is != *negated)
+            }
+            Expr::Distinct(pair, negated) => {
+                let [left, right] = &**pair;
+                let (left, right) = (left.evaluate(frame)?, right.evaluate(frame)?);
+                let (left, right) = (left.as_ref(), right.as_ref());
+                let distinct = match (left.is_null(), right.is_null()) {
+                    (false, false) => compare(left, right)? != Some(Ordering::Equal),
+                    (left, right) => left != right,
+                };
+                Some(distinct != *negated)
+            }
+            Expr::InList(inner, list, negated) => {
+                in_list(inner, list, frame)?.map(|is| is != *negated)
+            }
+            Expr::InSet(inner, set, negated) => {
+                let value = inner.evaluate(frame)?;
+                let value = value.as_ref();
+                if value.is_null() {
+                    return Ok(None);
+                }
+                let found = set.binary_search_by(|member| member.as_ref().order(value)).is_ok();
+                Some(found != *negated)
+            }
+            Expr::Like(inner, pattern, negated) => match inner.evaluate(frame)?.as_ref() {
+                ValueRef::Text(text) => Some(pattern.matches(text) != *negated),
+                _ => None,
+            },
+            Expr::LikeAny(pair, escape, insensitive, negated) => {
+                let [text, pattern] = &**pair;
+                let (text, pattern) = (text.evaluate(frame)?, pattern.evaluate(frame)?);
+                match (text.as_ref(), pattern.as_ref()) {
+                    (ValueRef::Text(text), ValueRef::Text(pattern)) => {
+                        let pattern = super::Pattern::new(pattern, *escape, *insensitive)?;
+                        Some(pattern.matches(text) != *negated)
+                    }
+                    _ => None,
+                }
+            }
+            other => match other.evaluate(frame)?.as_ref() {
+                ValueRef::Boolean(value) => Some(value),
+                ValueRef::Null => None,
+                _ => return Err(SqlError::internal("a condition is not a truth value")),
+            },
+        })
+    }
+
+    /// Whether the condition is true, not false or NULL.
+    #[inline]
+    pub fn is_true<'a>(&'a self, frame: &Frame<'a>) -> Result<bool> {
+        // What filters are mostly made of, without the detour over a tree of results.
+        if let Expr::Compare(comparison, pair) = self
+            && let [Expr::Column(at), Expr::Constant(Value::Integer(right))] = &**pair
+            && let Some(slot) = frame.slots.get(at.slot)
+            && let ValueRef::Integer(left) = slot.column(at.column)?
+        {
+            return Ok(comparison.holds(left.cmp(right)));
+        }
+        Ok(self.truth(frame)? == Some(true))
+    }
+}
+
+fn in_list<'a>(inner: &'a Expr, list: &'a [Expr], frame: &Frame<'a>) -> Result<Option<bool>> {
+    let value = inner.evaluate(frame)?;
+    let value = value.as_ref();
+    if value.is_null() && !list.is_empty() {
+        return Ok(None);
+    }
+    let mut result = Some(false);
+    for member in list {
+        match compare(value, member.evaluate(frame)?.as_ref())? {
+            Some(Ordering::Equal) => return Ok(Some(true)),
+            Some(_) => {}
+            None => result = None,
+        }
+    }
+    Ok(result)
+}
+
+/// The order of two values, none if either is NULL.
+#[inline]
+pub(super) fn compare(left: ValueRef<'_>, right: ValueRef<'_>) -> Result<Option<Ordering>> {
+    match left.compare(right) {
+        None if !left.is_null() && !right.is_null() => Err(cannot_compare(left, right)),
+        order => Ok(order),
+    }
+}
+
+#[cold]
+fn cannot_compare(left: ValueRef<'_>, right: ValueRef<'_>) -> SqlError {
+    SqlError::internal(format!("{:?} is compared with {:?}", left.data_type(), right.data_type()))
+}
+
+/// The value as one of that type: by an explicit cast, or as it would be assigned to a column.
+pub fn cast(value: Datum<'_>, data_type: DataType, explicit: bool) -> Result<Datum<'_>> {
+    let fits = match (value.as_ref(), data_type) {
+        (ValueRef::Null, _) => true,
+        (ValueRef::Integer(_), DataType::Integer)
+        | (ValueRef::BigInt(_), DataType::BigInt)
+        | (ValueRef::SmallInt(_), DataType::SmallInt)
+        | (ValueRef::Double(_), DataType::Double)
+        | (ValueRef::Boolean(_), DataType::Boolean)
+        | (ValueRef::Text(_), DataType::Text | DataType::Varchar(None)) => true,
+        (ValueRef::Text(text), DataType::Varchar(Some(most))) => text.len() <= most as usize,
+        (ValueRef::Text(text), DataType::Char(length)) => {
+            text.len() == length as usize && text.is_ascii()
+        }
+        _ => false,
+    };
+    if fits {
+        return Ok(value);
+    }
+    // The binder took the blanks of a CHAR away where they do not count.
+    let cast = if explicit {
+        types::cast(value.as_ref(), data_type)
+    } else {
+        types::assign(value.as_ref(), data_type)
+    };
+    cast.map(Datum::Own)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn truth_of(expression: &Expr) -> Option<bool> {
+        expression.truth(&Frame::of_parameters(&[])).unwrap()
+    }
+
+    fn constant(truth: Option<bool>) -> Expr {
+        Expr::Constant(truth.map_or(Value::Null, Value::Boolean))
+    }
+
+    #[test]
+    fn truth_has_three_values() {
+        let (t, f, n) = (Some(true), Some(false), None);
+        let table =
+            [(t, t, t, t), (t, f, f, t), (t, n, n, t), (f, f, f, f), (f, n, f, n), (n, n, n, n)];
+        for (a, b, and, or) in table {
+            for (a, b) in [(a, b), (b, a)] {
+                assert_eq!(
+                    truth_of(&Expr::And(vec![constant(a), constant(b)])),
+                    and,
+                    "{a:?} AND {b:?}"
+                );
+                assert_eq!(
+                    truth_of(&Expr::Or(vec![constant(a), constant(b)])),
+                    or,
+                    "{a:?} OR {b:?}"
+                );
+            }
+        }
+        assert_eq!(truth_of(&Expr::Not(Box::new(constant(n)))), n);
+        assert_eq!(truth_of(&Expr::IsTruth(Box::new(constant(n)), Truth::False, true)), t);
+    }
+
+    #[test]
+    fn null_in_a_list_is_unknown_unless_the_value_is_found() {
+        let integer = |value: i32| Expr::Constant(Value::Integer(value));
+        let list = vec![integer(1), Expr::Constant(Value::Null)];
+        assert_eq!(truth_of(&Expr::InList(Box::new(integer(1)), list.clone(), false)), Some(true));
+        assert_eq!(truth_of(&Expr::InList(Box::new(integer(2)), list.clone(), true)), None);
+        assert_eq!(
+            truth_of(&Expr::InList(Box::new(Expr::Constant(Value::Null)), list, false)),
+            None
+        );
+    }
+}

@@ -1,0 +1,384 @@
+//! Functions of single values.
+
+use super::evaluate::{Datum, compare};
+use super::{Expr, Frame};
+use crate::error::{Result, SqlError, SqlState};
+use crate::types::{DataType, Numeric, Value, ValueRef};
+
+/// A function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Function {
+    /// The number without its sign.
+    Abs,
+    /// The smallest integer not less.
+    Ceil,
+    /// The largest integer not greater.
+    Floor,
+    /// Rounded, to so many digits.
+    Round,
+    /// Cut off, behind so many digits.
+    Trunc,
+    /// -1, 0 or 1.
+    Sign,
+    /// The square root.
+    Sqrt,
+    /// A power.
+    Power,
+    /// A number from 0 to 1, another one each time.
+    Random,
+    /// Characters of a text.
+    Length,
+    /// Bytes of a text or of bytes.
+    OctetLength,
+    /// In small letters.
+    Lower,
+    /// In capital letters.
+    Upper,
+    /// Part of a text: from a character on, so many.
+    Substring,
+    /// Where a text stands in another one, from 1; 0: nowhere.
+    Position,
+    /// Texts with characters removed: from both ends, from the start, from the end.
+    Trim,
+    /// From the start.
+    TrimStart,
+    /// From the end.
+    TrimEnd,
+    /// With each occurrence of a text replaced.
+    Replace,
+    /// The first characters.
+    Left,
+    /// The last characters.
+    Right,
+    /// So many times.
+    Repeat,
+    /// From the end to the start.
+    Reverse,
+    /// Texts one after the other; NULL if one is.
+    Concat,
+    /// Texts one after the other; NULLs are left out.
+    ConcatAll,
+    /// The first that is not NULL.
+    Coalesce,
+    /// NULL if both are equal, else the first.
+    NullIf,
+    /// The greatest that is not NULL.
+    Greatest,
+    /// The least that is not NULL.
+    Least,
+    /// The time at which the transaction began.
+    Now,
+    /// The day on which the transaction began, in UTC.
+    CurrentDate,
+}
+
+impl Function {
+    /// Whether it gives another value each time.
+    pub fn is_volatile(self) -> bool {
+        self == Function::Random
+    }
+
+    /// Whether it depends on the transaction.
+    pub fn is_of_session(self) -> bool {
+        matches!(self, Function::Now | Function::CurrentDate)
+    }
+}
+
+#[cold]
+fn mismatch() -> SqlError {
+    SqlError::internal("an argument has another type than its function expects")
+}
+
+fn out_of_range(what: &str) -> SqlError {
+    SqlError::new(SqlState::NumericValueOutOfRange, format!("{what} out of range"))
+}
+
+/// The value of a function of those arguments.
+pub fn call<'a>(function: Function, arguments: &'a [Expr], frame: &Frame<'a>) -> Result<Datum<'a>> {
+    match function {
+        Function::Coalesce => {
+            for argument in arguments {
+                let value = argument.evaluate(frame)?;
+                if !value.is_null() {
+                    return Ok(value);
+                }
+            }
+            return Ok(Datum::NULL);
+        }
+        Function::Greatest | Function::Least => return extreme(function, arguments, frame),
+        Function::ConcatAll => {
+            let mut text = String::new();
+            for argument in arguments {
+                append(&mut text, argument.evaluate(frame)?.as_ref())?;
+            }
+            return Ok(Datum::Own(Value::text(text)));
+        }
+        Function::Now => return Ok(Datum::Own(Value::TimestampTz(frame.now()))),
+        Function::CurrentDate => {
+            let day = frame.now().div_euclid(86_400_000_000);
+            let day = i32::try_from(day).map_err(|_| out_of_range("date"))?;
+            return Ok(Datum::Own(Value::Date(day)));
+        }
+        Function::Random => return Ok(Datum::Own(Value::Double(random()))),
+        _ => {}
+    }
+    let mut values: [Datum<'a>; 3] = [Datum::NULL, Datum::NULL, Datum::NULL];
+    for (value, argument) in values.iter_mut().zip(arguments) {
+        *value = argument.evaluate(frame)?;
+        if value.is_null() && function != Function::NullIf {
+            return Ok(Datum::NULL);
+        }
+    }
+    if function == Function::NullIf {
+        let equal = compare(values[0].as_ref(), values[1].as_ref())?.is_some_and(|o| o.is_eq());
+        let [first, ..] = values;
+        return Ok(if equal { Datum::NULL } else { first });
+    }
+    let [first, second, third] = &values;
+    let arguments = [first.as_ref(), second.as_ref(), third.as_ref()];
+    let result = match first.as_ref() {
+        ValueRef::Text(_) | ValueRef::Bytea(_) => of_text(function, arguments)?,
+        _ => of_number(function, arguments)?,
+    };
+    Ok(Datum::Own(result))
+}
+
+fn extreme<'a>(function: Function, arguments: &'a [Expr], frame: &Frame<'a>) -> Result<Datum<'a>> {
+    let mut best = Datum::NULL;
+    for argument in arguments {
+        let value = argument.evaluate(frame)?;
+        let order = compare(value.as_ref(), best.as_ref())?;
+        let better = match order {
+            Some(order) if function == Function::Greatest => order.is_gt(),
+            Some(order) => order.is_lt(),
+            None => best.is_null(),
+        };
+        if better {
+            best = value;
+        }
+    }
+    Ok(best)
+}
+
+/// The text of a value, as concatenation shows it.
+fn append(text: &mut String, value: ValueRef<'_>) -> Result<()> {
+    match value {
+        ValueRef::Null => {}
+        ValueRef::Text(part) => text.push_str(part),
+        other => match super::evaluate::cast(Datum::Ref(other), DataType::Text, true)?.as_ref() {
+            ValueRef::Text(part) => text.push_str(part),
+            _ => return Err(mismatch()),
+        },
+    }
+    Ok(())
+}
+
+fn random() -> f64 {
+    use std::hash::{BuildHasher, RandomState};
+    let bits = RandomState::new().hash_one(0);
+    (bits >> 11) as f64 / (1u64 << 53) as f64
+}
+
+fn of_number(function: Function, arguments: [ValueRef<'_>; 3]) -> Result<Value> {
+    let [value, second, _] = arguments;
+    Ok(match (function, value) {
+        (Function::Abs, ValueRef::SmallInt(v)) => {
+            Value::SmallInt(v.checked_abs().ok_or_else(|| out_of_range("smallint"))?)
+        }
+        (Function::Abs, ValueRef::Integer(v)) => {
+            Value::Integer(v.checked_abs().ok_or_else(|| out_of_range("integer"))?)
+        }
+        (Function::Abs, ValueRef::BigInt(v)) => {
+            Value::BigInt(v.checked_abs().ok_or_else(|| out_of_range("bigint"))?)
+        }
+        (_, ValueRef::Numeric(v)) => return of_decimal(function, v, second),
+        (Function::Abs, ValueRef::Real(v)) => Value::Real(v.abs()),
+        (_, ValueRef::Double(v)) => Value::Double(of_double(function, v, second)?),
+        _ => return Err(mismatch()),
+    })
+}
+
+fn of_decimal(function: Function, value: Numeric, second: ValueRef<'_>) -> Result<Value> {
+    let digits = second.as_i64().unwrap_or(0).clamp(-100, 100) as i32;
+    Ok(Value::Numeric(match function {
+        Function::Abs => value.absolute(),
+        Function::Ceil => value.ceil()?,
+        Function::Floor => value.floor()?,
+        Function::Round => value.round(digits)?,
+        Function::Trunc => value.truncate(digits.clamp(0, 100) as u8),
+        Function::Sign => Numeric::from(i64::from(value.signum())),
+        _ => return Err(mismatch()),
+    }))
+}
+
+fn of_double(function: Function, value: f64, second: ValueRef<'_>) -> Result<f64> {
+    let result = match function {
+        Function::Abs => value.abs(),
+        Function::Ceil => value.ceil(),
+        Function::Floor => value.floor(),
+        Function::Round => value.round_ties_even(),
+        Function::Trunc => value.trunc(),
+        Function::Sign if value == 0.0 => 0.0,
+        Function::Sign => value.signum(),
+        Function::Sqrt if value < 0.0 => {
+            let message = "cannot take square root of a negative number";
+            return Err(SqlError::new(SqlState::InvalidArgumentForPower, message));
+        }
+        Function::Sqrt => value.sqrt(),
+        Function::Power => value.powf(second.as_f64().ok_or_else(mismatch)?),
+        _ => return Err(mismatch()),
+    };
+    if result.is_infinite() && value.is_finite() {
+        return Err(out_of_range("double precision"));
+    }
+    Ok(result)
+}
+
+/// Text that a function makes may have at most so many bytes.
+const TEXT_LIMIT: usize = 256 << 20;
+
+fn of_text(function: Function, arguments: [ValueRef<'_>; 3]) -> Result<Value> {
+    let [value, second, third] = arguments;
+    let text = match value {
+        ValueRef::Text(text) => text,
+        ValueRef::Bytea(bytes) if matches!(function, Function::Length | Function::OctetLength) => {
+            return integer(bytes.len());
+        }
+        ValueRef::Bytea(_) | ValueRef::Null => return Err(mismatch()),
+        _ => return Err(mismatch()),
+    };
+    let as_text = |value: ValueRef<'_>| match value {
+        ValueRef::Text(text) => Ok(text.to_owned()),
+        ValueRef::Null => Ok(" ".to_owned()),
+        _ => Err(mismatch()),
+    };
+    let number = second.as_i64();
+    Ok(match function {
+        Function::Length => return integer(text.chars().count()),
+        Function::OctetLength => return integer(text.len()),
+        Function::Lower => Value::text(text.to_lowercase()),
+        Function::Upper => Value::text(text.to_uppercase()),
+        Function::Substring => {
+            return substring(text, number.ok_or_else(mismatch)?, third.as_i64());
+        }
+        Function::Position => {
+            let part = as_text(second)?;
+            return integer(text.find(&part).map_or(0, |at| text[..at].chars().count() + 1));
+        }
+        Function::Trim | Function::TrimStart | Function::TrimEnd => {
+            let set: Vec<char> = as_text(second)?.chars().collect();
+            Value::text(match function {
+                Function::Trim => text.trim_matches(&set[..]),
+                Function::TrimStart => text.trim_start_matches(&set[..]),
+                _ => text.trim_end_matches(&set[..]),
+            })
+        }
+        Function::Replace => {
+            let (from, to) = (as_text(second)?, as_text(third)?);
+            let times = if from.is_empty() { 0 } else { text.matches(&from).count() };
+            check_size(text.len().saturating_add(times.saturating_mul(to.len())))?;
+            Value::text(if times == 0 { text.to_owned() } else { text.replace(&from, &to) })
+        }
+        Function::Left | Function::Right => {
+            let (count, wanted) = (text.chars().count() as i64, number.ok_or_else(mismatch)?);
+            let taken =
+                if wanted < 0 { count.saturating_add(wanted).max(0) } else { wanted.min(count) };
+            let skipped = if function == Function::Left { 0 } else { count - taken };
+            Value::text(
+                text.chars().skip(skipped as usize).take(taken as usize).collect::<String>(),
+            )
+        }
+        Function::Repeat => {
+            let times = usize::try_from(number.ok_or_else(mismatch)?.max(0)).unwrap_or(usize::MAX);
+            check_size(text.len().saturating_mul(times))?;
+            Value::text(if text.is_empty() { String::new() } else { text.repeat(times) })
+        }
+        Function::Reverse => Value::text(text.chars().rev().collect::<String>()),
+        Function::Concat => {
+            let part = as_text(second)?;
+            check_size(text.len().saturating_add(part.len()))?;
+            Value::text([text, &part].concat())
+        }
+        _ => return Err(mismatch()),
+    })
+}
+
+fn integer(count: usize) -> Result<Value> {
+    i32::try_from(count).map(Value::Integer).map_err(|_| out_of_range("integer"))
+}
+
+fn check_size(bytes: usize) -> Result<()> {
+    if bytes > TEXT_LIMIT {
+        let message = format!("a text of {bytes} bytes is longer than the limit of {TEXT_LIMIT}");
+        return Err(SqlError::new(SqlState::ProgramLimitExceeded, message));
+    }
+    Ok(())
+}
+
+/// Characters from `start` on (from 1; places before the text count), at most `count`.
+fn substring(text: &str, start: i64, count: Option<i64>) -> Result<Value> {
+    let end = match count {
+        None => i64::MAX,
+        Some(count) if count < 0 => {
+            let message = "negative substring length not allowed";
+            return Err(SqlError::new(SqlState::SubstringError, message));
+        }
+        Some(count) => start.saturating_add(count),
+    };
+    let first = start.max(1);
+    let taken = usize::try_from(end.saturating_sub(first)).unwrap_or(0);
+    let skipped = usize::try_from(first - 1).unwrap_or(usize::MAX);
+    Ok(Value::text(text.chars().skip(skipped).take(taken).collect::<String>()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn value_of(function: Function, arguments: &[Value]) -> Result<Value> {
+        let arguments: Vec<Expr> = arguments.iter().cloned().map(Expr::Constant).collect();
+        call(function, &arguments, &Frame::of_parameters(&[])).map(Datum::into_value)
+    }
+
+    #[test]
+    fn functions_of_texts() {
+        let t = Value::text;
+        let i = Value::Integer;
+        for (function, arguments, expected) in [
+            (Function::Substring, vec![t("größe"), i(2), i(3)], t("röß")),
+            (Function::Substring, vec![t("abc"), i(-1), i(3)], t("a")),
+            (Function::Substring, vec![t("abc"), i(9)], t("")),
+            (Function::Position, vec![t("größe"), t("ß")], i(4)),
+            (Function::Trim, vec![t("  a ")], t("a")),
+            (Function::TrimEnd, vec![t("abcxy"), t("yx")], t("abc")),
+            (Function::Left, vec![t("abc"), i(-1)], t("ab")),
+            (Function::Right, vec![t("abc"), i(2)], t("bc")),
+            (Function::Replace, vec![t("aaa"), t("a"), t("bc")], t("bcbcbc")),
+            (Function::Length, vec![t("größe")], i(5)),
+            (Function::OctetLength, vec![t("größe")], i(7)),
+            (Function::NullIf, vec![i(1), i(1)], Value::Null),
+            (Function::Coalesce, vec![Value::Null, i(2)], i(2)),
+            (Function::Greatest, vec![Value::Null, i(2), i(3)], i(3)),
+            (Function::Lower, vec![Value::Null], Value::Null),
+        ] {
+            assert_eq!(value_of(function, &arguments).unwrap(), expected, "{function:?}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_is_an_error() {
+        for (function, arguments, code) in [
+            (
+                Function::Substring,
+                vec![Value::text("a"), Value::Integer(1), Value::Integer(-1)],
+                "22011",
+            ),
+            (Function::Abs, vec![Value::Integer(i32::MIN)], "22003"),
+            (Function::Sqrt, vec![Value::Double(-1.0)], "2201F"),
+            (Function::Repeat, vec![Value::text("ab"), Value::Integer(i32::MAX)], "54000"),
+            (Function::Power, vec![Value::Double(1e300), Value::Double(2.0)], "22003"),
+        ] {
+            assert_eq!(value_of(function, &arguments).unwrap_err().code(), code, "{function:?}");
+        }
+    }
+}

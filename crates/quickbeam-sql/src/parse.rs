@@ -1,0 +1,165 @@
+//! Text to syntax tree.
+//!
+//! Above: connections, the binder (for views, defaults and checks, which are kept as text). Below: the parser crate. Nesting
+//! is limited here, before anything recurses over the tree; places in the text are turned into bytes from its start.
+
+use sqlparser::ast::{Expr, Query, Statement};
+use sqlparser::dialect::PostgreSqlDialect;
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::{Location, Span, Token, Tokenizer};
+
+use crate::error::{Result, SqlError, SqlState};
+
+/// Nesting that the parser allows.
+const NESTING: usize = 50;
+
+/// Bytes that a statement may have.
+const TEXT_LIMIT: usize = 64 << 20;
+
+/// Bytes from the start of the text to a place in it.
+pub fn offset_of(text: &str, location: Location) -> usize {
+    if location.line == 0 {
+        return 0;
+    }
+    let mut lines = text.split_inclusive('\n');
+    let skipped = usize::try_from(location.line - 1).unwrap_or(usize::MAX);
+    let before: usize = lines.by_ref().take(skipped).map(str::len).sum();
+    let column = usize::try_from(location.column.saturating_sub(1)).unwrap_or(usize::MAX);
+    let within = lines.next().unwrap_or_default();
+    before + within.char_indices().nth(column).map_or(within.len(), |(at, _)| at)
+}
+
+/// Where a part of the statement begins.
+pub fn position_of(text: &str, span: Span) -> u32 {
+    u32::try_from(offset_of(text, span.start)).unwrap_or(0)
+}
+
+/// The place that the parser's message names at its end, as "… at Line: 1, Column: 7".
+fn place_in(message: &str) -> Option<(&str, Location)> {
+    let (what, place) = message.rsplit_once(" at Line: ")?;
+    let (line, column) = place.split_once(", Column: ")?;
+    Some((what, Location::new(line.trim().parse().ok()?, column.trim().parse().ok()?)))
+}
+
+#[cold]
+fn syntax_error(text: &str, error: ParserError) -> SqlError {
+    let message = match error {
+        ParserError::RecursionLimitExceeded => {
+            return SqlError::new(
+                SqlState::StatementTooComplex,
+                "the statement is nested too deep",
+            )
+            .with_hint(format!("at most {NESTING} levels are allowed"));
+        }
+        ParserError::TokenizerError(message) | ParserError::ParserError(message) => message,
+    };
+    let (message, position) = match place_in(&message) {
+        Some((what, location)) => (what.to_owned(), offset_of(text, location)),
+        None => (message, text.len()),
+    };
+    SqlError::new(SqlState::SyntaxError, format!("syntax error: {message}")).at(position)
+}
+
+fn parser_for(text: &str) -> Result<Parser<'static>> {
+    static DIALECT: PostgreSqlDialect = PostgreSqlDialect {};
+    if text.len() > TEXT_LIMIT {
+        let message =
+            format!("a statement of {} bytes is longer than the limit of {TEXT_LIMIT}", text.len());
+        return Err(SqlError::new(SqlState::ProgramLimitExceeded, message));
+    }
+    let tokens = Tokenizer::new(&DIALECT, text).tokenize_with_location().map_err(|error| {
+        let position = offset_of(text, error.location);
+        SqlError::new(SqlState::SyntaxError, format!("syntax error: {}", error.message))
+            .at(position)
+    })?;
+    check_chains(text, &tokens)?;
+    Ok(Parser::new(&DIALECT).with_recursion_limit(NESTING).with_tokens_with_locations(tokens))
+}
+
+/// Operators in a row make a tree as deep as there are operators, without any nesting in the text. Dropping that tree recurses.
+const CHAIN: usize = 2_000;
+
+fn check_chains(text: &str, tokens: &[sqlparser::tokenizer::TokenWithSpan]) -> Result<()> {
+    let mut operators = 0;
+    for token in tokens {
+        match &token.token {
+            Token::Comma | Token::SemiColon => operators = 0,
+            Token::Whitespace(_) => {}
+            Token::Word(word) if word.quote_style.is_none() => {
+                use sqlparser::keywords::Keyword as K;
+                operators += usize::from(matches!(
+                    word.keyword,
+                    K::AND | K::OR | K::NOT | K::IS | K::UNION | K::EXCEPT | K::INTERSECT | K::JOIN
+                ));
+            }
+            Token::Number(..) | Token::SingleQuotedString(_) | Token::Placeholder(_) => {}
+            _ => operators += 1,
+        }
+        if operators > CHAIN {
+            let message = format!("more than {CHAIN} operators in one expression");
+            let position = offset_of(text, token.span.start);
+            return Err(SqlError::new(SqlState::StatementTooComplex, message).at(position));
+        }
+    }
+    Ok(())
+}
+
+/// The statements of a text.
+pub fn statements(text: &str) -> Result<Vec<Statement>> {
+    parser_for(text)?.parse_statements().map_err(|error| syntax_error(text, error))
+}
+
+/// The only statement of a text.
+pub fn statement(text: &str) -> Result<Option<Statement>> {
+    let mut statements = statements(text)?;
+    if statements.len() > 1 {
+        let message = "cannot prepare several statements at once";
+        return Err(SqlError::new(SqlState::SyntaxError, message));
+    }
+    Ok(statements.pop())
+}
+
+/// An expression that is kept as text.
+pub fn expression(text: &str) -> Result<Expr> {
+    let mut parser = parser_for(text)?;
+    let parsed = parser.parse_expr().map_err(|error| syntax_error(text, error))?;
+    if parser.peek_token_ref().token != Token::EOF {
+        return Err(SqlError::new(SqlState::SyntaxError, "syntax error: more than one expression"));
+    }
+    Ok(parsed)
+}
+
+/// A query that is kept as text.
+pub fn query(text: &str) -> Result<Box<Query>> {
+    match statement(text)? {
+        Some(Statement::Query(query)) => Ok(query),
+        _ => Err(SqlError::new(SqlState::SyntaxError, "syntax error: a query is expected")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_name_the_place() {
+        for (text, position) in
+            [("SELEC 1", 0), ("SELECT 1 +", 10), ("SELECT 'größe' FROM\n )", 23), ("SELECT 'a", 7)]
+        {
+            let error = statements(text).unwrap_err();
+            assert_eq!(
+                (error.code(), error.position()),
+                ("42601", Some(position)),
+                "{text}: {error}"
+            );
+        }
+    }
+
+    #[test]
+    fn nesting_is_limited() {
+        let deep = format!("SELECT {}1{}", "(".repeat(10_000), ")".repeat(10_000));
+        assert_eq!(statements(&deep).unwrap_err().code(), "54001");
+        let chain = format!("SELECT 1{}", " + 1".repeat(20_000));
+        assert_eq!(statements(&chain).unwrap_err().code(), "54001");
+    }
+}

@@ -1,0 +1,269 @@
+//! Access paths: which key or index finds the rows of one table.
+
+use std::sync::Arc;
+
+use super::{Access, Path, RangeOf, Statistics};
+use crate::bind::OrderKey;
+use crate::catalog::{Method, Table};
+use crate::expression::{Comparison, Expr, slot_bit};
+use crate::types::DataType;
+
+/// Costs, in rows read one after the other: a row by its key.
+const LOOKUP: f64 = 6.0;
+/// A row found through an index: its entry, and a lookup.
+const FETCH: f64 = 7.0;
+
+/// Of a comparison that nothing is known about, so many rows are expected to fulfil it.
+const EQUAL: f64 = 0.05;
+const HALF_RANGE: f64 = 0.3;
+const RANGE: f64 = 0.1;
+const OTHER: f64 = 0.5;
+
+/// A condition that compares a column with something that does not depend on the table.
+struct Sarg<'e> {
+    column: usize,
+    comparison: Comparison,
+    value: &'e Expr,
+}
+
+/// The column that a side of a comparison is. A CHAR is compared, and kept in keys, without the blanks at its end.
+pub(super) fn column_of(expr: &Expr, slot: usize, table: &Table) -> Option<usize> {
+    let is_char = |column: usize| {
+        table.columns.get(column).map(|known| matches!(known.data_type, DataType::Char(_)))
+    };
+    match expr {
+        Expr::Column(column) if column.slot == slot => {
+            (!is_char(column.column)?).then_some(column.column)
+        }
+        Expr::Trimmed(inner) => {
+            let column = inner.as_column().filter(|column| column.slot == slot)?.column;
+            is_char(column)?.then_some(column)
+        }
+        _ => None,
+    }
+}
+
+fn sargs<'e>(conjuncts: &'e [Expr], slot: usize, table: &Table, bound: u64) -> Vec<Sarg<'e>> {
+    let mut found = Vec::new();
+    for conjunct in conjuncts {
+        let Expr::Compare(comparison, pair) = conjunct else { continue };
+        let [left, right] = &**pair;
+        let sides = [(left, right, *comparison), (right, left, comparison.flipped())];
+        for (side, value, comparison) in sides {
+            let Some(column) = column_of(side, slot, table) else { continue };
+            let reads = value.slots();
+            if reads & !bound == 0 && reads & slot_bit(slot) == 0 && !value.is_volatile() {
+                found.push(Sarg { column, comparison, value });
+                break;
+            }
+        }
+    }
+    found
+}
+
+/// The range of a key with those columns that the conditions leave, and what part of the rows is expected in it.
+fn range_of(columns: &[usize], sargs: &[Sarg<'_>]) -> (RangeOf, f64) {
+    let mut range = RangeOf::default();
+    let mut part = 1.0;
+    for &column in columns {
+        let on = |wanted: &dyn Fn(Comparison) -> bool| {
+            sargs.iter().find(|sarg| sarg.column == column && wanted(sarg.comparison))
+        };
+        if let Some(sarg) = on(&|comparison| comparison == Comparison::Equal) {
+            range.equal.push(sarg.value.clone());
+            part *= EQUAL;
+            continue;
+        }
+        let lower = on(&|c| matches!(c, Comparison::Greater | Comparison::GreaterOrEqual));
+        let upper = on(&|c| matches!(c, Comparison::Less | Comparison::LessOrEqual));
+        range.lower = lower.map(|s| (s.value.clone(), s.comparison == Comparison::GreaterOrEqual));
+        range.upper = upper.map(|s| (s.value.clone(), s.comparison == Comparison::LessOrEqual));
+        part *= match (&range.lower, &range.upper) {
+            (Some(_), Some(_)) => RANGE,
+            (None, None) => 1.0,
+            _ => HALF_RANGE,
+        };
+        break;
+    }
+    (range, part)
+}
+
+impl RangeOf {
+    /// Whether it is narrower than everything.
+    pub fn is_bounded(&self) -> bool {
+        !self.equal.is_empty() || self.lower.is_some() || self.upper.is_some()
+    }
+}
+
+/// The part of the rows that fulfils a condition.
+pub(super) fn selectivity(conjunct: &Expr) -> f64 {
+    match conjunct {
+        Expr::Compare(Comparison::Equal, _) => EQUAL,
+        Expr::Compare(Comparison::NotEqual, _) => 0.9,
+        Expr::Compare(..) => HALF_RANGE,
+        Expr::Or(list) => list.iter().map(selectivity).sum::<f64>().min(1.0),
+        Expr::InList(_, list, false) => (EQUAL * list.len() as f64).min(0.5),
+        Expr::InSet(_, set, false) => (EQUAL * set.len() as f64).min(0.5),
+        _ => OTHER,
+    }
+}
+
+/// A path with what it costs and delivers.
+struct Candidate {
+    path: Path,
+    cost: f64,
+    rows: f64,
+    /// The columns in whose order rows come, with whether each is descending and has NULLs first, behind those that equal one value.
+    order: Vec<(usize, bool, bool)>,
+    ordered: bool,
+}
+
+/// What to choose a path by.
+pub(super) struct Wish<'w> {
+    /// Slots that are bound when the table is read: outer rows.
+    pub bound: u64,
+    /// The order wanted, if an order by itself would help.
+    pub order: &'w [OrderKey],
+    /// Only the first few rows are wanted.
+    pub few: bool,
+}
+
+fn candidates(
+    table: &Table,
+    conjuncts: &[Expr],
+    slot: usize,
+    rows: f64,
+    wish: &Wish<'_>,
+) -> Vec<Candidate> {
+    let sargs = sargs(conjuncts, slot, table, wish.bound);
+    let mut found = Vec::new();
+    let all = (rows * conjuncts.iter().map(selectivity).product::<f64>()).clamp(0.0, rows);
+    let key_columns = table.primary_key.as_ref().map_or(&[][..], |key| &key.columns[..]);
+    let is_hash = table.primary_key.as_ref().is_some_and(|key| key.method == Method::Hash);
+    let order = |columns: &[usize]| columns.iter().map(|&column| (column, false, false)).collect();
+    found.push(Candidate {
+        path: Path::All,
+        cost: rows.max(1.0) + 2.0,
+        rows: all,
+        order: if is_hash { Vec::new() } else { order(key_columns) },
+        ordered: !key_columns.is_empty() && !is_hash,
+    });
+    if !key_columns.is_empty() {
+        let (range, part) = range_of(key_columns, &sargs);
+        if range.equal.len() == key_columns.len() {
+            let path = Path::Key(range.equal);
+            found.push(Candidate {
+                path,
+                cost: LOOKUP,
+                rows: 1.0,
+                order: Vec::new(),
+                ordered: true,
+            });
+        } else if range.is_bounded() && !is_hash {
+            let columns = &key_columns[range.equal.len()..];
+            let rows = (rows * part).max(1.0);
+            found.push(Candidate {
+                cost: LOOKUP + rows,
+                rows: rows.min(all.max(1.0)),
+                order: order(columns),
+                ordered: true,
+                path: Path::KeyRange(range),
+            });
+        }
+    }
+    for (number, index) in table.indexes.iter().enumerate() {
+        let columns: Vec<usize> = index.columns.iter().map(|column| column.position).collect();
+        let (range, part) = range_of(&columns, &sargs);
+        let whole = range.equal.len() == columns.len();
+        if index.method == Method::Hash && !whole {
+            continue;
+        }
+        if !range.is_bounded() && wish.order.is_empty() {
+            continue;
+        }
+        let rows = if whole && index.unique { 1.0 } else { (rows * part).max(1.0) };
+        found.push(Candidate {
+            cost: LOOKUP + rows * FETCH,
+            rows: rows.min(all.max(1.0)),
+            order: index.columns[range.equal.len()..]
+                .iter()
+                .map(|column| (column.position, column.descending, column.nulls_first))
+                .collect(),
+            ordered: index.method == Method::Range,
+            path: Path::Index(number, range),
+        });
+    }
+    found
+}
+
+/// Whether a path delivers that order, and whether backward.
+fn delivers(candidate: &Candidate, order: &[OrderKey], slot: usize, table: &Table) -> Option<bool> {
+    if !candidate.ordered || order.is_empty() {
+        return None;
+    }
+    if matches!(candidate.path, Path::Key(_)) {
+        return Some(false);
+    }
+    let mut columns = candidate.order.iter();
+    let mut backward = None;
+    for key in order {
+        let column = key.expr.as_column().filter(|column| column.slot == slot)?.column;
+        let (known, descending, nulls_first) = columns.next()?;
+        let not_null = table.columns.get(column)?.not_null;
+        if *known != column {
+            return None;
+        }
+        let turned = *descending != key.descending;
+        if !not_null && (*nulls_first != turned) != key.nulls_first {
+            return None;
+        }
+        if *backward.get_or_insert(turned) != turned {
+            return None;
+        }
+    }
+    backward
+}
+
+/// The best access to a table, what it costs, and whether it delivers the wished order.
+pub(super) fn choose(
+    table: &Arc<Table>,
+    slot: usize,
+    conjuncts: &[Expr],
+    statistics: &dyn Statistics,
+    wish: &Wish<'_>,
+) -> (Access, f64, bool) {
+    let rows = statistics.rows(table).max(1.0);
+    let mut best: Option<(Candidate, f64, Option<bool>)> = None;
+    for candidate in candidates(table, conjuncts, slot, rows, wish) {
+        let order = delivers(&candidate, wish.order, slot, table);
+        let mut cost = candidate.cost;
+        if !wish.order.is_empty() {
+            match order {
+                // A sort reads everything before it delivers the first row.
+                None => cost += candidate.rows * (1.0 + candidate.rows.max(2.0).log2() * 0.3),
+                Some(_) if wish.few => {
+                    cost = cost.min(LOOKUP + 20.0 * cost / candidate.rows.max(20.0))
+                }
+                Some(_) => {}
+            }
+        }
+        if best.as_ref().is_none_or(|(_, least, _)| cost < *least) {
+            best = Some((candidate, cost, order));
+        }
+    }
+    let (path, rows, cost, order) = match best {
+        Some((candidate, cost, order)) => (candidate.path, candidate.rows, cost, order),
+        None => (Path::All, rows, rows, None),
+    };
+    let access = Access {
+        slot,
+        table: table.clone(),
+        path,
+        backward: order.unwrap_or(false),
+        filter: Expr::all(conjuncts.to_vec()),
+        keys: false,
+        prefix: None,
+        rows,
+    };
+    (access, cost, order.is_some())
+}

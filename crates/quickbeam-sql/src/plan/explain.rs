@@ -1,0 +1,337 @@
+//! EXPLAIN: a plan as text, one line a step.
+
+use std::fmt::Write;
+
+use super::{Access, Action, Join, Node, Path, Plan, QueryPlan, RangeOf};
+use crate::bind::{AggregateKind, SlotShape, Source, SubqueryKind};
+use crate::expression::{Expr, Truth};
+use crate::types::Value;
+
+/// Rows that a step delivered, in the order in which [`explain`] writes the steps; for EXPLAIN ANALYZE.
+pub type Counts = [u64];
+
+/// The plan as lines.
+pub fn explain(plan: &Plan, counts: Option<&Counts>) -> Vec<String> {
+    let mut writer = Writer { slots: &plan.slots, lines: Vec::new(), counts, next: 0 };
+    match &plan.action {
+        Action::Query(query) => writer.query(query, 0),
+        Action::Insert(insert) => {
+            writer.line(0, format!("Insert into {}", insert.table.name));
+            match &insert.query {
+                Some((query, ..)) => writer.query(query, 1),
+                None => writer.line(1, format!("Values: {} rows", insert.rows.len())),
+            }
+        }
+        Action::Change(change) => {
+            let what = if change.assignments.is_some() { "Update" } else { "Delete from" };
+            writer.line(0, format!("{what} {}", change.table.name));
+            writer.node(&change.root, 1);
+        }
+    }
+    writer.lines
+}
+
+struct Writer<'w> {
+    slots: &'w [SlotShape],
+    lines: Vec<String>,
+    counts: Option<&'w Counts>,
+    next: usize,
+}
+
+impl Writer<'_> {
+    fn line(&mut self, depth: usize, text: String) {
+        let arrow = if depth == 0 { "" } else { "-> " };
+        self.lines.push(format!("{}{arrow}{text}", "  ".repeat(depth)));
+    }
+
+    fn detail(&mut self, depth: usize, text: String) {
+        self.lines.push(format!("{}     {text}", "  ".repeat(depth)));
+    }
+
+    fn query(&mut self, query: &QueryPlan, depth: usize) {
+        self.node(&query.root, depth);
+    }
+
+    /// What EXPLAIN ANALYZE adds to a step's line.
+    fn counted(&mut self) -> String {
+        let number = self.next;
+        self.next += 1;
+        match self.counts.and_then(|counts| counts.get(number)) {
+            Some(rows) => format!(" (actual rows={rows})"),
+            None => String::new(),
+        }
+    }
+
+    fn condition(&mut self, depth: usize, name: &str, condition: Option<&Expr>) {
+        if let Some(condition) = condition {
+            let text = format!("{name}: {}", self.text(condition));
+            self.detail(depth, text);
+        }
+    }
+
+    fn node(&mut self, node: &Node, depth: usize) {
+        let counted = self.counted();
+        match node {
+            Node::One => self.line(depth, format!("Result{counted}")),
+            Node::Table(access) => self.access(access, depth, &counted),
+            Node::Values { rows, .. } => {
+                self.line(depth, format!("Values: {} rows{counted}", rows.len()))
+            }
+            Node::Filter { input, condition } => {
+                self.line(depth, format!("Filter{counted}"));
+                self.condition(depth, "Filter", Some(condition));
+                self.node(input, depth + 1);
+            }
+            Node::NestedLoop { outer, inner, join, condition, .. } => {
+                let kind =
+                    if *join == Join::Left { "Nested Loop Left Join" } else { "Nested Loop" };
+                self.line(depth, format!("{kind}{counted}"));
+                self.condition(depth, "Join Filter", condition.as_ref());
+                self.node(outer, depth + 1);
+                self.node(inner, depth + 1);
+            }
+            Node::HashJoin(join) => {
+                let kind = match (join.join, join.full) {
+                    (_, true) => "Hash Full Join",
+                    (Join::Left, _) => "Hash Left Join",
+                    (Join::Inner, _) => "Hash Join",
+                };
+                self.line(depth, format!("{kind}{counted}"));
+                let pairs = join.outer_keys.iter().zip(&join.inner_keys);
+                let pairs = pairs.map(|(a, b)| format!("{} = {}", self.text(a), self.text(b)));
+                let pairs = pairs.collect::<Vec<_>>().join(" AND ");
+                self.detail(depth, format!("Hash Cond: {pairs}"));
+                self.condition(depth, "Join Filter", join.condition.as_ref());
+                self.node(&join.outer, depth + 1);
+                self.node(&join.inner, depth + 1);
+            }
+            Node::Apply { input, query, kind, once, .. } => {
+                let kind = match kind {
+                    SubqueryKind::Scalar => "Subquery",
+                    SubqueryKind::Exists => "Exists",
+                    SubqueryKind::Any(..) => "Any",
+                    SubqueryKind::All(..) => "All",
+                };
+                let once = if *once { ", once" } else { "" };
+                self.line(depth, format!("{kind}{once}{counted}"));
+                self.node(input, depth + 1);
+                self.query(query, depth + 1);
+            }
+            Node::Group { input, keys, aggregates, .. } => {
+                let name = if keys.is_empty() { "Aggregate" } else { "Hash Aggregate" };
+                self.line(depth, format!("{name}{counted}"));
+                if !keys.is_empty() {
+                    let keys: Vec<String> = keys.iter().map(|key| self.text(key)).collect();
+                    self.detail(depth, format!("Group Key: {}", keys.join(", ")));
+                }
+                let names: Vec<String> =
+                    aggregates.iter().map(|a| name_of(a.kind).to_owned()).collect();
+                if !names.is_empty() {
+                    self.detail(depth, format!("Aggregates: {}", names.join(", ")));
+                }
+                self.node(input, depth + 1);
+            }
+            Node::Distinct { input, .. } => {
+                self.line(depth, format!("Distinct, by hash{counted}"));
+                self.node(input, depth + 1);
+            }
+            Node::Sort { input, keys, most, .. } => {
+                let kind = if most.is_some() { "Sort, first rows only" } else { "Sort" };
+                self.line(depth, format!("{kind}{counted}"));
+                let keys: Vec<String> = keys
+                    .iter()
+                    .map(|key| {
+                        format!(
+                            "{}{}",
+                            self.text(&key.expr),
+                            if key.descending { " DESC" } else { "" }
+                        )
+                    })
+                    .collect();
+                self.detail(depth, format!("Sort Key: {}", keys.join(", ")));
+                self.node(input, depth + 1);
+            }
+            Node::Limit { input, .. } => {
+                self.line(depth, format!("Limit{counted}"));
+                self.node(input, depth + 1);
+            }
+            Node::Derived { query, slot } => {
+                let name = self.slots.get(*slot).map_or("", |shape| &shape.name).to_owned();
+                self.line(depth, format!("Subquery Scan on {name}{counted}"));
+                self.query(query, depth + 1);
+            }
+            Node::Combine { kind, all, sides, .. } => {
+                let all = if *all { " all" } else { "" };
+                self.line(depth, format!("{kind:?}{all}{counted}"));
+                sides.iter().for_each(|side| self.query(side, depth + 1));
+            }
+            Node::Lock { input, .. } => {
+                self.line(depth, format!("Lock Rows{counted}"));
+                self.node(input, depth + 1);
+            }
+        }
+    }
+
+    fn access(&mut self, access: &Access, depth: usize, counted: &str) {
+        let table = &access.table.name;
+        let alias = self.slots.get(access.slot).map_or("", |shape| &shape.name);
+        let name = if alias == table { table.to_string() } else { format!("{table} {alias}") };
+        let order = if access.backward { " backward" } else { "" };
+        let rows = access.rows.max(1.0).round();
+        let (text, range) = match &access.path {
+            Path::All => (format!("Seq Scan{order} on {name}"), None),
+            Path::Key(values) => {
+                let values: Vec<String> = values.iter().map(|value| self.text(value)).collect();
+                (
+                    format!("Primary Key Lookup on {name}"),
+                    Some(format!("Key: ({})", values.join(", "))),
+                )
+            }
+            Path::KeyRange(range) => {
+                let columns =
+                    access.table.primary_key.as_ref().map_or(&[][..], |key| &key.columns[..]);
+                let range = self.range(range, columns, access);
+                (format!("Primary Key Scan{order} on {name}"), Some(range))
+            }
+            Path::Index(number, range) => {
+                let index = access.table.indexes.get(*number);
+                let columns: Vec<usize> = index
+                    .map_or(Vec::new(), |index| index.columns.iter().map(|c| c.position).collect());
+                let index_name = index.map_or("", |index| &index.name);
+                let range = self.range(range, &columns, access);
+                (format!("Index Scan{order} using {index_name} on {name}"), Some(range))
+            }
+        };
+        self.line(depth, format!("{text} (rows={rows}){counted}"));
+        if let Some(range) = range.filter(|range| !range.is_empty()) {
+            self.detail(depth, range);
+        }
+        self.condition(depth, "Filter", access.filter.as_ref());
+    }
+
+    fn range(&self, range: &RangeOf, columns: &[usize], access: &Access) -> String {
+        let name = |nth: usize| {
+            let column = columns.get(nth).and_then(|column| access.table.columns.get(*column));
+            column.map_or("", |column| &column.name)
+        };
+        let mut parts: Vec<String> = Vec::new();
+        for (nth, value) in range.equal.iter().enumerate() {
+            parts.push(format!("{} = {}", name(nth), self.text(value)));
+        }
+        let next = name(range.equal.len());
+        if let Some((value, inclusive)) = &range.lower {
+            parts.push(format!(
+                "{next} {} {}",
+                if *inclusive { ">=" } else { ">" },
+                self.text(value)
+            ));
+        }
+        if let Some((value, inclusive)) = &range.upper {
+            parts.push(format!(
+                "{next} {} {}",
+                if *inclusive { "<=" } else { "<" },
+                self.text(value)
+            ));
+        }
+        if parts.is_empty() { String::new() } else { format!("Range: {}", parts.join(" AND ")) }
+    }
+
+    fn list(&self, list: &[Expr], between: &str) -> String {
+        let parts: Vec<String> = list.iter().map(|part| self.text(part)).collect();
+        parts.join(between)
+    }
+
+    /// An expression, about as it was written.
+    fn text(&self, expr: &Expr) -> String {
+        let not = |negated: &bool| if *negated { "NOT " } else { "" };
+        match expr {
+            Expr::Constant(value @ (Value::Text(_) | Value::Date(_) | Value::Timestamp(_))) => {
+                format!("'{value}'")
+            }
+            Expr::Constant(value) => value.to_string(),
+            Expr::Parameter(number) => format!("${}", number + 1),
+            Expr::Column(column) => {
+                let shape = self.slots.get(column.slot);
+                let name = shape.and_then(|shape| match &shape.source {
+                    Source::Table(table) => {
+                        table.columns.get(column.column).map(|c| c.name.clone())
+                    }
+                    Source::Query(query) => {
+                        query.columns.get(column.column).map(|c| c.name.clone())
+                    }
+                    Source::Computed => None,
+                });
+                let slot = shape.map_or("", |shape| &shape.name);
+                match name {
+                    Some(name) => format!("{slot}.{name}"),
+                    None => format!("{slot}[{}]", column.column),
+                }
+            }
+            Expr::Cast(inner, data_type, _) | Expr::Assign(inner, data_type, _) => {
+                format!("{}::{data_type}", self.text(inner))
+            }
+            Expr::Trimmed(inner) => self.text(inner),
+            Expr::Compare(comparison, pair) => {
+                format!("({} {} {})", self.text(&pair[0]), comparison.symbol(), self.text(&pair[1]))
+            }
+            Expr::Distinct(pair, negated) => {
+                format!(
+                    "({} IS {}DISTINCT FROM {})",
+                    self.text(&pair[0]),
+                    not(negated),
+                    self.text(&pair[1])
+                )
+            }
+            Expr::And(list) => format!("({})", self.list(list, " AND ")),
+            Expr::Or(list) => format!("({})", self.list(list, " OR ")),
+            Expr::Not(inner) => format!("(NOT {})", self.text(inner)),
+            Expr::IsNull(inner, negated) => {
+                format!("({} IS {}NULL)", self.text(inner), not(negated))
+            }
+            Expr::IsTruth(inner, truth, negated) => {
+                let truth = match truth {
+                    Truth::True => "TRUE",
+                    Truth::False => "FALSE",
+                    Truth::Unknown => "UNKNOWN",
+                };
+                format!("({} IS {}{truth})", self.text(inner), not(negated))
+            }
+            Expr::Arithmetic(operator, _, pair, _) => {
+                format!("({} {} {})", self.text(&pair[0]), operator.symbol(), self.text(&pair[1]))
+            }
+            Expr::Negate(inner, _) => format!("(- {})", self.text(inner)),
+            Expr::InList(inner, list, negated) => {
+                format!("({} {}IN ({}))", self.text(inner), not(negated), self.list(list, ", "))
+            }
+            Expr::InSet(inner, set, negated) => {
+                format!("({} {}IN ({} values))", self.text(inner), not(negated), set.len())
+            }
+            Expr::Like(inner, _, negated) => {
+                format!("({} {}LIKE pattern)", self.text(inner), not(negated))
+            }
+            Expr::LikeAny(pair, _, _, negated) => {
+                format!("({} {}LIKE {})", self.text(&pair[0]), not(negated), self.text(&pair[1]))
+            }
+            Expr::Case(..) => "CASE … END".to_owned(),
+            Expr::NextValue(sequence, _) => format!("nextval({sequence})"),
+            Expr::Call(function, list, _) => {
+                let mut text = String::new();
+                // Writing to a string does not fail.
+                let _ = write!(text, "{function:?}({})", self.list(list, ", "));
+                text
+            }
+        }
+    }
+}
+
+fn name_of(kind: AggregateKind) -> &'static str {
+    match kind {
+        AggregateKind::Count => "count",
+        AggregateKind::Sum => "sum",
+        AggregateKind::Average => "avg",
+        AggregateKind::Minimum => "min",
+        AggregateKind::Maximum => "max",
+        AggregateKind::All => "bool_and",
+        AggregateKind::Any => "bool_or",
+    }
+}

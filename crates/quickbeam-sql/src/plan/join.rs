@@ -1,0 +1,408 @@
+//! FROM: in which order tables are joined, and how.
+
+use std::sync::Arc;
+
+use super::access::{Wish, choose, selectivity};
+use super::select::Planner;
+use super::{HashJoin, Join, Node, Path};
+use crate::bind::{From, JoinKind, OrderKey, Source};
+use crate::error::Result;
+use crate::expression::{Comparison, Expr, slot_bit};
+
+/// Cost of keeping a row for a hash join, and of looking one up.
+const KEEP: f64 = 2.0;
+const PROBE: f64 = 1.5;
+
+/// Rows of some tables, joined.
+pub(super) struct Joined {
+    pub node: Node,
+    pub slots: Vec<usize>,
+    pub rows: f64,
+    pub cost: f64,
+    /// They come in the order that was wished.
+    pub ordered: bool,
+}
+
+impl Joined {
+    fn bits(&self) -> u64 {
+        self.slots.iter().fold(0, |bits, slot| bits | slot_bit(*slot))
+    }
+}
+
+/// One of several things to be joined.
+enum Item<'f> {
+    Slot(usize),
+    Outer(&'f From),
+}
+
+impl Item<'_> {
+    fn bits(&self) -> u64 {
+        match self {
+            Item::Slot(slot) => slot_bit(*slot),
+            Item::Outer(from) => from.slots(),
+        }
+    }
+}
+
+fn flatten<'f>(from: &'f From, items: &mut Vec<Item<'f>>, conjuncts: &mut Vec<Expr>) {
+    match from {
+        From::Slot(slot) => items.push(Item::Slot(*slot)),
+        From::Join { kind: JoinKind::Inner, left, right, on } => {
+            flatten(left, items, conjuncts);
+            flatten(right, items, conjuncts);
+            conjuncts.extend(on.iter().cloned());
+        }
+        outer @ From::Join { .. } => items.push(Item::Outer(outer)),
+    }
+}
+
+/// What follows from equal columns: a condition on one of them with a constant holds for the other.
+fn infer(conjuncts: &mut Vec<Expr>) {
+    let mut equal = Vec::new();
+    for conjunct in conjuncts.iter() {
+        if let Expr::Compare(Comparison::Equal, pair) = conjunct
+            && let [a @ Expr::Column(x), b @ Expr::Column(y)] = &**pair
+            && x.slot != y.slot
+        {
+            equal.push((a.clone(), b.clone()));
+        }
+    }
+    let mut more = Vec::new();
+    for _ in 0..equal.len().min(8) {
+        let before = more.len();
+        for (a, b) in &equal {
+            for (from, to) in [(a, b), (b, a)] {
+                for conjunct in conjuncts.iter().chain(&more).cloned().collect::<Vec<_>>() {
+                    let Expr::Compare(comparison, pair) = &conjunct else { continue };
+                    let [left, right] = &**pair;
+                    let inferred = if left == from && is_given(right) {
+                        [to.clone(), right.clone()]
+                    } else if right == from && is_given(left) {
+                        [left.clone(), to.clone()]
+                    } else {
+                        continue;
+                    };
+                    let inferred = Expr::Compare(*comparison, Box::new(inferred));
+                    if !conjuncts.contains(&inferred) && !more.contains(&inferred) {
+                        more.push(inferred);
+                    }
+                }
+            }
+        }
+        if more.len() == before {
+            break;
+        }
+    }
+    conjuncts.extend(more);
+}
+
+fn is_given(expr: &Expr) -> bool {
+    matches!(expr, Expr::Constant(_) | Expr::Parameter(_))
+}
+
+/// Takes out the conditions that read no other rows than these.
+fn take(conjuncts: &mut Vec<Expr>, known: u64) -> Vec<Expr> {
+    let (taken, left) = conjuncts.drain(..).partition(|conjunct| conjunct.slots() & !known == 0);
+    *conjuncts = left;
+    taken
+}
+
+/// The sides of an equality whose one side reads only the outer rows, the other only the inner ones.
+fn key_pair(
+    planner: &Planner<'_>,
+    conjunct: &Expr,
+    outer: u64,
+    inner: u64,
+) -> Option<(Expr, Expr)> {
+    let Expr::Compare(Comparison::Equal, pair) = conjunct else { return None };
+    let [left, right] = &**pair;
+    if !planner.hash_alike(left, right) {
+        return None;
+    }
+    let is = |expr: &Expr, side: u64, other: u64| {
+        let slots = expr.slots();
+        slots & side != 0 && slots & other == 0
+    };
+    if is(left, outer, inner) && is(right, inner, outer) {
+        Some((left.clone(), right.clone()))
+    } else if is(right, outer, inner) && is(left, inner, outer) {
+        Some((right.clone(), left.clone()))
+    } else {
+        None
+    }
+}
+
+impl Planner<'_> {
+    /// The rows of FROM that fulfil the conditions. `outside` are slots bound around the query.
+    pub(super) fn joins(
+        &self,
+        from: &From,
+        mut conjuncts: Vec<Expr>,
+        outside: u64,
+        order: &[OrderKey],
+        few: bool,
+    ) -> Result<Joined> {
+        let mut items = Vec::new();
+        flatten(from, &mut items, &mut conjuncts);
+        infer(&mut conjuncts);
+        let order = if items.len() == 1 { order } else { &[] };
+        let mut first: Option<(usize, Joined)> = None;
+        for (number, item) in items.iter().enumerate() {
+            let own: Vec<Expr> = conjuncts
+                .iter()
+                .filter(|c| c.slots() & !(item.bits() | outside) == 0)
+                .cloned()
+                .collect();
+            let joined = self.item(item, own, outside, order, few)?;
+            if first
+                .as_ref()
+                .is_none_or(|(_, best)| (joined.rows, joined.cost) < (best.rows, best.cost))
+            {
+                first = Some((number, joined));
+            }
+        }
+        let Some((number, mut joined)) = first else {
+            return Err(crate::error::SqlError::internal("a FROM without anything in it"));
+        };
+        items.remove(number);
+        take(&mut conjuncts, joined.bits() | outside);
+        while !items.is_empty() {
+            let mut best: Option<(usize, Joined)> = None;
+            for (number, item) in items.iter().enumerate() {
+                let known = joined.bits() | item.bits() | outside;
+                let relevant: Vec<Expr> =
+                    conjuncts.iter().filter(|c| c.slots() & !known == 0).cloned().collect();
+                let connects = relevant.iter().any(|c| c.slots() & joined.bits() != 0);
+                let candidate = self.join(&joined, item, relevant, outside)?;
+                // A product of all with all comes last.
+                let weight = |cost: f64| if connects { cost } else { cost * 1e6 };
+                if best.as_ref().is_none_or(|(_, known)| weight(candidate.cost) < known.cost) {
+                    let cost = weight(candidate.cost);
+                    best = Some((number, Joined { cost, ..candidate }));
+                }
+            }
+            let Some((number, next)) = best else { break };
+            items.remove(number);
+            joined = next;
+            take(&mut conjuncts, joined.bits() | outside);
+        }
+        // Conditions on nothing but constants and outer rows.
+        if let Some(rest) = Expr::all(conjuncts) {
+            joined.node = Node::Filter { input: Box::new(joined.node), condition: rest };
+        }
+        Ok(joined)
+    }
+
+    /// One thing in FROM alone.
+    fn item(
+        &self,
+        item: &Item<'_>,
+        conjuncts: Vec<Expr>,
+        outside: u64,
+        order: &[OrderKey],
+        few: bool,
+    ) -> Result<Joined> {
+        match item {
+            Item::Slot(slot) => self.slot(*slot, conjuncts, outside, order, few),
+            Item::Outer(from) => self.outer_join(from, conjuncts, outside),
+        }
+    }
+
+    /// The rows of one slot.
+    fn slot(
+        &self,
+        slot: usize,
+        conjuncts: Vec<Expr>,
+        bound: u64,
+        order: &[OrderKey],
+        few: bool,
+    ) -> Result<Joined> {
+        match &self.slots[slot].source {
+            Source::Table(table) => {
+                let wish = Wish { bound, order, few };
+                let (access, cost, ordered) =
+                    choose(table, slot, &conjuncts, self.statistics, &wish);
+                let rows = access.rows;
+                Ok(Joined { node: Node::Table(access), slots: vec![slot], rows, cost, ordered })
+            }
+            Source::Query(query) => {
+                let plan = self.query(&Arc::clone(query), bound)?;
+                let mut rows = plan.rows;
+                let mut node = Node::Derived { query: Box::new(plan), slot };
+                let cost = rows * 2.0;
+                rows *= conjuncts.iter().map(selectivity).product::<f64>();
+                if let Some(condition) = Expr::all(conjuncts) {
+                    node = Node::Filter { input: Box::new(node), condition };
+                }
+                Ok(Joined { node, slots: vec![slot], rows, cost, ordered: false })
+            }
+            Source::Computed => Err(crate::error::SqlError::internal("a computed row in FROM")),
+        }
+    }
+
+    /// Joins one thing more to what is joined already, in the cheapest way.
+    fn join(
+        &self,
+        outer: &Joined,
+        item: &Item<'_>,
+        conjuncts: Vec<Expr>,
+        outside: u64,
+    ) -> Result<Joined> {
+        let (outer_bits, inner_bits) = (outer.bits(), item.bits());
+        let own: Vec<Expr> = conjuncts
+            .iter()
+            .filter(|c| c.slots() & !(inner_bits | outside) == 0)
+            .cloned()
+            .collect();
+        let inner = self.item(item, own, outside, &[], false)?;
+        let between: Vec<Expr> =
+            conjuncts.iter().filter(|c| c.slots() & outer_bits != 0).cloned().collect();
+        let mut slots = outer.slots.clone();
+        slots.extend(&inner.slots);
+        let mut keys: Vec<(Expr, Expr)> = Vec::new();
+        let mut rest = Vec::new();
+        for conjunct in &between {
+            match key_pair(self, conjunct, outer_bits, inner_bits) {
+                Some(pair) => keys.push(pair),
+                None => rest.push(conjunct.clone()),
+            }
+        }
+        // For each outer row a lookup by key or index?
+        if let Item::Slot(slot) = item
+            && let Source::Table(table) = &self.slots[*slot].source
+        {
+            let wish = Wish { bound: outer_bits | outside, order: &[], few: false };
+            let (access, cost, _) = choose(table, *slot, &conjuncts, self.statistics, &wish);
+            let hashed = if keys.is_empty() {
+                f64::INFINITY
+            } else {
+                inner.cost + inner.rows * KEEP + outer.rows * PROBE
+            };
+            let looped = outer.rows.max(1.0) * cost;
+            if !matches!(access.path, Path::All) && looped < hashed {
+                let rows = (outer.rows * access.rows).max(1.0);
+                let node = Node::NestedLoop {
+                    outer: Box::new(outer.node.clone()),
+                    inner: Box::new(Node::Table(access)),
+                    inner_slots: vec![*slot],
+                    join: Join::Inner,
+                    condition: None,
+                };
+                return Ok(Joined { node, slots, rows, cost: outer.cost + looped, ordered: false });
+            }
+        }
+        if keys.is_empty() {
+            let rows = outer.rows * inner.rows;
+            let cost = outer.cost + outer.rows.max(1.0) * inner.cost;
+            let condition = Expr::all(rest);
+            let node = Node::NestedLoop {
+                outer: Box::new(outer.node.clone()),
+                inner: Box::new(inner.node),
+                inner_slots: inner.slots,
+                join: Join::Inner,
+                condition,
+            };
+            return Ok(Joined { node, slots, rows, cost, ordered: false });
+        }
+        let rows = outer.rows.max(inner.rows) * 0.5_f64.powi(keys.len() as i32 - 1);
+        // What is kept in memory is the smaller side.
+        let (probe, build, flipped) =
+            if inner.rows > outer.rows { (&inner, outer, true) } else { (outer, &inner, false) };
+        let cost = outer.cost + inner.cost + build.rows * KEEP + probe.rows * PROBE;
+        let (mut outer_keys, mut inner_keys): (Vec<Expr>, Vec<Expr>) = keys.into_iter().unzip();
+        if flipped {
+            std::mem::swap(&mut outer_keys, &mut inner_keys);
+        }
+        let node = Node::HashJoin(Box::new(HashJoin {
+            outer: probe.node.clone(),
+            inner: build.node.clone(),
+            inner_slots: build.slots.clone(),
+            outer_slots: probe.slots.clone(),
+            outer_keys,
+            inner_keys,
+            join: Join::Inner,
+            full: false,
+            condition: Expr::all(rest),
+        }));
+        Ok(Joined { node, slots, rows, cost, ordered: false })
+    }
+
+    /// LEFT and FULL joins: conditions on the outer rows alone go down, others are checked above.
+    fn outer_join(&self, from: &From, conjuncts: Vec<Expr>, outside: u64) -> Result<Joined> {
+        let From::Join { kind, left, right, on } = from else {
+            return Err(crate::error::SqlError::internal("an outer join that is none"));
+        };
+        let (left_bits, right_bits) = (left.slots(), right.slots());
+        let mut above = conjuncts;
+        let down = match kind {
+            JoinKind::Full => Vec::new(),
+            _ => take(&mut above, left_bits | outside),
+        };
+        let outer = self.joins(left, down, outside, &[], false)?;
+        let mut on = on.clone();
+        let inner_only = match kind {
+            JoinKind::Full => Vec::new(),
+            _ => take(&mut on, right_bits | outside),
+        };
+        let mut keys = Vec::new();
+        let mut rest = Vec::new();
+        for conjunct in &on {
+            match key_pair(self, conjunct, left_bits, right_bits) {
+                Some(pair) => keys.push(pair),
+                None => rest.push(conjunct.clone()),
+            }
+        }
+        let inner = self.joins(right, inner_only.clone(), outside, &[], false)?;
+        let mut slots = outer.slots.clone();
+        slots.extend(&inner.slots);
+        let rows = outer.rows.max(inner.rows);
+        let cost = outer.cost + inner.cost + inner.rows * KEEP + outer.rows * PROBE;
+        let mut node = None;
+        if let (JoinKind::Left, From::Slot(slot)) = (kind, &**right)
+            && let Source::Table(table) = &self.slots[*slot].source
+        {
+            let all: Vec<Expr> = on.iter().chain(&inner_only).cloned().collect();
+            let wish = Wish { bound: left_bits | outside, order: &[], few: false };
+            let (access, each, _) = choose(table, *slot, &all, self.statistics, &wish);
+            let is_lookup = !matches!(access.path, Path::All);
+            if is_lookup && (keys.is_empty() || outer.rows.max(1.0) * each < cost - outer.cost) {
+                node = Some(Node::NestedLoop {
+                    outer: Box::new(outer.node.clone()),
+                    inner: Box::new(Node::Table(access)),
+                    inner_slots: vec![*slot],
+                    join: Join::Left,
+                    condition: None,
+                });
+            }
+        }
+        let mut node = match node {
+            Some(node) => node,
+            None if keys.is_empty() && *kind == JoinKind::Left => Node::NestedLoop {
+                outer: Box::new(outer.node),
+                inner: Box::new(inner.node),
+                inner_slots: inner.slots,
+                join: Join::Left,
+                condition: Expr::all(rest),
+            },
+            // Without keys every row has the same, empty one.
+            None => {
+                let (outer_keys, inner_keys) = keys.into_iter().unzip();
+                Node::HashJoin(Box::new(HashJoin {
+                    outer: outer.node,
+                    inner: inner.node,
+                    inner_slots: inner.slots,
+                    outer_slots: outer.slots,
+                    outer_keys,
+                    inner_keys,
+                    join: Join::Left,
+                    full: *kind == JoinKind::Full,
+                    condition: Expr::all(rest),
+                }))
+            }
+        };
+        if let Some(condition) = Expr::all(above) {
+            node = Node::Filter { input: Box::new(node), condition };
+        }
+        Ok(Joined { node, slots, rows, cost, ordered: false })
+    }
+}

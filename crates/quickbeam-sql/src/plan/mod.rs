@@ -1,0 +1,321 @@
+//! Plans: how a statement goes.
+//!
+//! Above: statements. Below: the binder's result, the catalog. A plan is a tree of [`Node`]s; it is made once for a prepared
+//! statement and holds for one version of the catalog. Every node leaves the row that it stands on in its slots, so
+//! that expressions read columns where they were found, and nothing is copied from node to node.
+//!
+//! - PLAN-1: a node's filter holds for every row that it delivers; no condition of the statement is lost, and none is
+//!   checked where the rows that it reads are not there yet.
+//! - PLAN-2: the row that stands in a slot stays until the node that put it there is asked for the next one.
+
+mod access;
+mod change;
+mod explain;
+mod join;
+mod reads;
+mod select;
+
+use std::sync::Arc;
+
+use crate::bind::{
+    Aggregate, CombineKind, Conflict, OutputColumn, Returning, SlotShape, SubqueryKind,
+};
+use crate::catalog::Table;
+use crate::expression::Expr;
+use crate::types::DataType;
+
+pub use change::{plan_change, plan_insert};
+pub use explain::explain;
+pub use reads::limit_prefixes;
+pub use select::plan_query;
+
+/// What the planner knows about how much there is.
+pub trait Statistics {
+    /// About how many rows the table has.
+    fn rows(&self, table: &Table) -> f64;
+}
+
+/// How the rows of a table are found.
+#[derive(Clone, Debug)]
+pub enum Path {
+    /// All of them.
+    All,
+    /// By the whole primary key: at most one.
+    Key(Vec<Expr>),
+    /// By a range of the primary key.
+    KeyRange(RangeOf),
+    /// By a range of an index, by its number.
+    Index(usize, RangeOf),
+}
+
+/// A range of a key: its first columns equal these, the next lies between those.
+#[derive(Clone, Debug, Default)]
+pub struct RangeOf {
+    /// Values of the first columns.
+    pub equal: Vec<Expr>,
+    /// Lower bound of the next column, and whether it belongs to the range.
+    pub lower: Option<(Expr, bool)>,
+    /// Upper bound, likewise.
+    pub upper: Option<(Expr, bool)>,
+}
+
+/// Access to a table.
+#[derive(Clone, Debug)]
+pub struct Access {
+    /// Where its rows stand.
+    pub slot: usize,
+    /// The table.
+    pub table: Arc<Table>,
+    /// How rows are found.
+    pub path: Path,
+    /// Greatest first.
+    pub backward: bool,
+    /// What a row must fulfil.
+    pub filter: Option<Expr>,
+    /// The rows' keys are needed: they will be changed.
+    pub keys: bool,
+    /// Of each row only this many bytes at its start are read, if that is known.
+    pub prefix: Option<usize>,
+    /// Rows expected.
+    pub rows: f64,
+}
+
+/// Kinds of joins, from the outer side's view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Join {
+    /// Rows that fit.
+    Inner,
+    /// And outer rows that nothing fits.
+    Left,
+}
+
+/// A step of a plan.
+#[derive(Clone, Debug)]
+pub enum Node {
+    /// One row without columns.
+    One,
+    /// Rows of a table.
+    Table(Access),
+    /// Rows of expressions.
+    Values {
+        /// Where they stand.
+        slot: usize,
+        /// The rows.
+        rows: Vec<Vec<Expr>>,
+    },
+    /// Rows that fulfil a condition.
+    Filter {
+        /// The rows.
+        input: Box<Node>,
+        /// The condition.
+        condition: Expr,
+    },
+    /// For each outer row the inner rows, found anew.
+    NestedLoop {
+        /// The outer rows.
+        outer: Box<Node>,
+        /// The inner rows, which may depend on the outer row.
+        inner: Box<Node>,
+        /// The slots of the inner rows.
+        inner_slots: Vec<usize>,
+        /// Which kind.
+        join: Join,
+        /// What a pair must fulfil.
+        condition: Option<Expr>,
+    },
+    /// Outer rows with the inner rows of equal keys, all of which are kept in memory.
+    HashJoin(Box<HashJoin>),
+    /// For each row the answer of a subquery.
+    Apply {
+        /// The rows.
+        input: Box<Node>,
+        /// The subquery.
+        query: Box<QueryPlan>,
+        /// Where the answer stands.
+        slot: usize,
+        /// What the answer is.
+        kind: SubqueryKind,
+        /// The answer is the same for all rows.
+        once: bool,
+    },
+    /// Groups of rows.
+    Group {
+        /// The rows.
+        input: Box<Node>,
+        /// Where a group stands.
+        slot: usize,
+        /// What rows of one group have in common.
+        keys: Vec<Expr>,
+        /// What is computed of each.
+        aggregates: Vec<Aggregate>,
+    },
+    /// Rows of values, each only once.
+    Distinct {
+        /// The rows.
+        input: Box<Node>,
+        /// Where the values stand.
+        slot: usize,
+        /// The values.
+        outputs: Vec<Expr>,
+    },
+    /// Rows of values in order.
+    Sort {
+        /// The rows.
+        input: Box<Node>,
+        /// Where the values stand.
+        slot: usize,
+        /// The values.
+        outputs: Vec<Expr>,
+        /// What to order by, over the input's rows.
+        keys: Vec<SortKey>,
+        /// No more rows than that are needed: LIMIT and OFFSET.
+        most: Option<(Expr, Option<Expr>)>,
+    },
+    /// Part of the rows.
+    Limit {
+        /// The rows.
+        input: Box<Node>,
+        /// How many.
+        limit: Option<Expr>,
+        /// How many are left out before.
+        offset: Option<Expr>,
+    },
+    /// The rows of a query in FROM.
+    Derived {
+        /// The query.
+        query: Box<QueryPlan>,
+        /// Where its rows stand.
+        slot: usize,
+    },
+    /// A set operation.
+    Combine {
+        /// Which.
+        kind: CombineKind,
+        /// Equal rows all count.
+        all: bool,
+        /// The sides.
+        sides: [Box<QueryPlan>; 2],
+        /// Where rows stand.
+        slot: usize,
+    },
+    /// Rows are kept from others until the transaction ends.
+    Lock {
+        /// The rows.
+        input: Box<Node>,
+        /// The tables, and where their rows stand.
+        tables: Vec<(usize, Arc<Table>)>,
+        /// All conditions, to be checked once more when a row turns out to have changed.
+        recheck: Option<Expr>,
+    },
+}
+
+/// A hash join.
+#[derive(Clone, Debug)]
+pub struct HashJoin {
+    /// The outer rows.
+    pub outer: Node,
+    /// The inner rows.
+    pub inner: Node,
+    /// The slots of the inner rows.
+    pub inner_slots: Vec<usize>,
+    /// The slots of the outer rows, for a full join.
+    pub outer_slots: Vec<usize>,
+    /// The keys of an outer row.
+    pub outer_keys: Vec<Expr>,
+    /// The keys of an inner row.
+    pub inner_keys: Vec<Expr>,
+    /// Which kind.
+    pub join: Join,
+    /// Inner rows that nothing fits come too.
+    pub full: bool,
+    /// What a pair must fulfil beside.
+    pub condition: Option<Expr>,
+}
+
+/// A key of a sort.
+#[derive(Clone, Debug)]
+pub struct SortKey {
+    /// What to order by.
+    pub expr: Expr,
+    /// Greatest first.
+    pub descending: bool,
+    /// NULLs first.
+    pub nulls_first: bool,
+}
+
+/// The plan of a query.
+#[derive(Clone, Debug)]
+pub struct QueryPlan {
+    /// The rows.
+    pub root: Node,
+    /// What is delivered of each.
+    pub outputs: Vec<Expr>,
+    /// Names and types.
+    pub columns: Vec<OutputColumn>,
+    /// Rows expected.
+    pub rows: f64,
+}
+
+/// The plan of a statement.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// What is done.
+    pub action: Action,
+    /// The rows that the statement stands on.
+    pub slots: Vec<SlotShape>,
+    /// The types of the parameters.
+    pub parameters: Vec<DataType>,
+}
+
+/// What a statement does.
+#[derive(Clone, Debug)]
+pub enum Action {
+    /// Answers a query.
+    Query(QueryPlan),
+    /// Inserts rows.
+    Insert(InsertPlan),
+    /// Changes or removes rows.
+    Change(ChangePlan),
+}
+
+/// The plan of INSERT.
+#[derive(Clone, Debug)]
+pub struct InsertPlan {
+    /// Into what.
+    pub table: Arc<Table>,
+    /// Where the new row stands.
+    pub new_slot: usize,
+    /// Where the row in the way stands.
+    pub old_slot: usize,
+    /// Rows, each a value for each column.
+    pub rows: Vec<Vec<Expr>>,
+    /// Instead of rows: a query, where its rows stand, and a value for each column.
+    pub query: Option<(QueryPlan, usize, Vec<Expr>)>,
+    /// CHECKs over the new row: their numbers and conditions.
+    pub checks: Vec<(usize, Expr)>,
+    /// ON CONFLICT.
+    pub conflict: Option<Conflict>,
+    /// RETURNING.
+    pub returning: Option<Returning>,
+}
+
+/// The plan of UPDATE and DELETE.
+#[derive(Clone, Debug)]
+pub struct ChangePlan {
+    /// Of what.
+    pub table: Arc<Table>,
+    /// Where a row of it stands.
+    pub slot: usize,
+    /// The rows to be changed.
+    pub root: Node,
+    /// All conditions, to be checked once more when a row turns out to have changed.
+    pub recheck: Option<Expr>,
+    /// SET; none: DELETE.
+    pub assignments: Option<Vec<(usize, Expr)>>,
+    /// CHECKs over the new row: their numbers and conditions.
+    pub checks: Vec<(usize, Expr)>,
+    /// At most one row is found: nothing of what is changed can be found again.
+    pub single: bool,
+    /// RETURNING.
+    pub returning: Option<Returning>,
+}

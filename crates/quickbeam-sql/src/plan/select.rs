@@ -1,0 +1,338 @@
+//! Queries: FROM, subqueries, groups, order, limits, one step above the other.
+
+use std::cell::Cell;
+
+use super::{Join, Node, QueryPlan, SortKey, Statistics};
+use crate::bind::{
+    Aggregate, AggregateKind, Body, From, OrderKey, Query, Select, SlotShape, Source, Subquery,
+};
+use crate::error::Result;
+use crate::expression::{Expr, NumberKind, slot_bit};
+use crate::types::{DataType, Value};
+
+/// Plans one statement.
+pub(super) struct Planner<'p> {
+    /// The slots that the binder made.
+    pub slots: &'p [SlotShape],
+    pub statistics: &'p dyn Statistics,
+    /// Slots made by the planner itself come behind them.
+    more: Cell<usize>,
+}
+
+/// The plan of a query, and the slots of the statement with those that the plan adds.
+pub fn plan_query(
+    query: &Query,
+    slots: &[SlotShape],
+    statistics: &dyn Statistics,
+) -> Result<(QueryPlan, Vec<SlotShape>)> {
+    let planner = Planner::new(slots, statistics);
+    let plan = planner.query(query, 0)?;
+    Ok((plan, planner.all_slots()))
+}
+
+impl<'p> Planner<'p> {
+    pub fn new(slots: &'p [SlotShape], statistics: &'p dyn Statistics) -> Planner<'p> {
+        Planner { slots, statistics, more: Cell::new(0) }
+    }
+
+    fn new_slot(&self) -> usize {
+        let slot = self.slots.len() + self.more.get();
+        self.more.set(self.more.get() + 1);
+        slot
+    }
+
+    pub fn all_slots(&self) -> Vec<SlotShape> {
+        let mut slots = self.slots.to_vec();
+        let computed = || SlotShape { name: "computed".into(), source: Source::Computed };
+        slots.extend((0..self.more.get()).map(|_| computed()));
+        slots
+    }
+
+    /// The type of an expression, where it is easily told.
+    fn type_of(&self, expr: &Expr) -> Option<DataType> {
+        match expr {
+            Expr::Column(column) => match &self.slots.get(column.slot)?.source {
+                Source::Table(table) => {
+                    table.columns.get(column.column).map(|known| known.data_type)
+                }
+                Source::Query(query) => {
+                    query.columns.get(column.column).map(|known| known.data_type)
+                }
+                Source::Computed => None,
+            },
+            Expr::Constant(value) => value.data_type(),
+            Expr::Cast(_, data_type, _) => Some(*data_type),
+            Expr::Trimmed(_) => Some(DataType::Text),
+            Expr::Arithmetic(_, kind, ..) => Some(NumberKind::data_type(*kind)),
+            _ => None,
+        }
+    }
+
+    /// Whether values of both that are equal have the same hash.
+    pub fn hash_alike(&self, left: &Expr, right: &Expr) -> bool {
+        match (self.type_of(left), self.type_of(right)) {
+            (Some(a), Some(b)) if a.is_integer() && b.is_integer() => true,
+            (Some(a), Some(b)) => {
+                a.unconstrained() == b.unconstrained() || (a.is_text() && b.is_text())
+            }
+            _ => false,
+        }
+    }
+
+    /// The plan of a query; `outside` are the slots bound around it.
+    pub fn query(&self, query: &Query, outside: u64) -> Result<QueryPlan> {
+        let few = query.limit.is_some();
+        match &query.body {
+            Body::Select(select) => self.select(select, query, outside, few),
+            Body::Values(rows) => {
+                let slot = self.new_slot();
+                let count = rows.len() as f64;
+                let node = Node::Values { slot, rows: rows.clone() };
+                let outputs = columns_of(slot, query.columns.len());
+                Ok(self.finish(node, outputs, query, count, false))
+            }
+            Body::Combine(combine) => {
+                let [left, right] = &combine.sides;
+                let (left, right) = (self.query(left, outside)?, self.query(right, outside)?);
+                let rows = left.rows + right.rows;
+                let outputs = columns_of(combine.slot, query.columns.len());
+                let node = Node::Combine {
+                    kind: combine.kind,
+                    all: combine.all,
+                    sides: [Box::new(left), Box::new(right)],
+                    slot: combine.slot,
+                };
+                Ok(self.finish(node, outputs, query, rows, false))
+            }
+        }
+    }
+
+    fn select(&self, select: &Select, query: &Query, outside: u64, few: bool) -> Result<QueryPlan> {
+        let plain = select.group.is_none() && !select.distinct;
+        let order = if plain { &query.order[..] } else { &[] };
+        if let Some(plan) = self.extreme(select, query, outside)? {
+            return Ok(plan);
+        }
+        let (mut node, mut rows, mut ordered) = self.rows_of(
+            select.from.as_ref(),
+            &select.filter,
+            &select.subqueries,
+            outside,
+            order,
+            few,
+        )?;
+        if select.for_update {
+            node = self.locked(node, select);
+        }
+        if let Some(group) = &select.group {
+            let (slot, keys) = (group.slot, group.keys.clone());
+            rows = if keys.is_empty() { 1.0 } else { (rows / 10.0).max(1.0) };
+            node = Node::Group {
+                input: Box::new(node),
+                slot,
+                keys,
+                aggregates: group.aggregates.clone(),
+            };
+            if let Some(condition) = Expr::all(group.having.clone()) {
+                node = Node::Filter { input: Box::new(node), condition };
+            }
+            ordered = false;
+        }
+        let mut outputs = select.outputs.clone();
+        if select.distinct {
+            let slot = self.new_slot();
+            let width = outputs.len();
+            node = Node::Distinct { input: Box::new(node), slot, outputs };
+            outputs = columns_of(slot, width);
+        }
+        Ok(self.finish(node, outputs, query, rows, ordered))
+    }
+
+    /// The least or greatest value of a column is the first entry of an index.
+    fn extreme(&self, select: &Select, query: &Query, outside: u64) -> Result<Option<QueryPlan>> {
+        let (Some(group), Some(From::Slot(slot))) = (&select.group, &select.from) else {
+            return Ok(None);
+        };
+        let [Aggregate { kind, argument: Some(column @ Expr::Column(at)), filter: None, .. }] =
+            &group.aggregates[..]
+        else {
+            return Ok(None);
+        };
+        let descending = match kind {
+            AggregateKind::Minimum => false,
+            AggregateKind::Maximum => true,
+            _ => return Ok(None),
+        };
+        let of_slot = at.slot == *slot && matches!(self.slots[*slot].source, Source::Table(_));
+        if !group.keys.is_empty() || !of_slot || !select.subqueries.is_empty() {
+            return Ok(None);
+        }
+        let key = OrderKey { expr: column.clone(), output: None, descending, nulls_first: false };
+        let from = From::Slot(*slot);
+        let joined = self.joins(&from, select.filter.clone(), outside, &[key], true)?;
+        if !joined.ordered {
+            return Ok(None);
+        }
+        let one = Expr::Constant(Value::BigInt(1));
+        let first = Node::Limit { input: Box::new(joined.node), limit: Some(one), offset: None };
+        let mut node = Node::Group {
+            input: Box::new(first),
+            slot: group.slot,
+            keys: Vec::new(),
+            aggregates: group.aggregates.clone(),
+        };
+        if let Some(condition) = Expr::all(group.having.clone()) {
+            node = Node::Filter { input: Box::new(node), condition };
+        }
+        Ok(Some(self.finish(node, select.outputs.clone(), query, 1.0, false)))
+    }
+
+    /// FROM, WHERE and the subqueries: rows expected, and whether they come in the order.
+    pub fn rows_of(
+        &self,
+        from: Option<&From>,
+        filter: &[Expr],
+        subqueries: &[Subquery],
+        outside: u64,
+        order: &[OrderKey],
+        few: bool,
+    ) -> Result<(Node, f64, bool)> {
+        let answers = subqueries.iter().fold(0, |bits, subquery| bits | slot_bit(subquery.slot));
+        let (after, before): (Vec<Expr>, Vec<Expr>) =
+            filter.iter().cloned().partition(|conjunct| conjunct.slots() & answers != 0);
+        let (mut node, mut rows, ordered, own) = match from {
+            None => {
+                let mut node = Node::One;
+                if let Some(condition) = Expr::all(before) {
+                    node = Node::Filter { input: Box::new(node), condition };
+                }
+                (node, 1.0, true, 0)
+            }
+            Some(from) => {
+                let joined = self.joins(from, before, outside, order, few)?;
+                (joined.node, joined.rows, joined.ordered, from.slots())
+            }
+        };
+        let mut answered = 0;
+        for subquery in subqueries {
+            let query = self.query(&subquery.query, outside | own | answered)?;
+            let once = subquery.reads & (own | answered) == 0;
+            answered |= slot_bit(subquery.slot);
+            node = Node::Apply {
+                input: Box::new(node),
+                query: Box::new(query),
+                slot: subquery.slot,
+                kind: subquery.kind.clone(),
+                once,
+            };
+        }
+        if let Some(condition) = Expr::all(after) {
+            rows *= 0.5;
+            node = Node::Filter { input: Box::new(node), condition };
+        }
+        Ok((node, rows, ordered))
+    }
+
+    fn locked(&self, node: Node, select: &Select) -> Node {
+        let mut tables = Vec::new();
+        let bits = select.from.as_ref().map_or(0, From::slots);
+        for (slot, shape) in
+            self.slots.iter().enumerate().filter(|(slot, _)| slot_bit(*slot) & bits != 0)
+        {
+            if let Source::Table(table) = &shape.source {
+                tables.push((slot, table.clone()));
+            }
+        }
+        let mut node = node;
+        let numbers: Vec<usize> = tables.iter().map(|(slot, _)| *slot).collect();
+        want_keys(&mut node, &numbers);
+        Node::Lock { input: Box::new(node), tables, recheck: Expr::all(select.filter.clone()) }
+    }
+
+    /// ORDER BY, OFFSET and LIMIT on top.
+    fn finish(
+        &self,
+        mut node: Node,
+        mut outputs: Vec<Expr>,
+        query: &Query,
+        mut rows: f64,
+        ordered: bool,
+    ) -> QueryPlan {
+        let keys: Vec<SortKey> = query
+            .order
+            .iter()
+            .filter(|key| !key.expr.is_constant())
+            .map(|key| SortKey {
+                // An output may stand elsewhere by now.
+                expr: key
+                    .output
+                    .and_then(|output| outputs.get(output))
+                    .unwrap_or(&key.expr)
+                    .clone(),
+                descending: key.descending,
+                nulls_first: key.nulls_first,
+            })
+            .collect();
+        if !keys.is_empty() && !ordered {
+            let slot = self.new_slot();
+            let width = outputs.len();
+            let most = query.limit.clone().map(|limit| (limit, query.offset.clone()));
+            node = Node::Sort { input: Box::new(node), slot, outputs, keys, most };
+            outputs = columns_of(slot, width);
+        }
+        if query.limit.is_some() || query.offset.is_some() {
+            if let Some(Expr::Constant(Value::BigInt(limit))) = &query.limit {
+                rows = rows.min(*limit as f64);
+            }
+            let (limit, offset) = (query.limit.clone(), query.offset.clone());
+            node = Node::Limit { input: Box::new(node), limit, offset };
+        }
+        QueryPlan { root: node, outputs, columns: query.columns.clone(), rows }
+    }
+}
+
+/// The first columns of a slot.
+fn columns_of(slot: usize, width: usize) -> Vec<Expr> {
+    (0..width).map(|column| Expr::column(slot, column)).collect()
+}
+
+/// Rows in these slots are to come with their keys.
+pub(super) fn want_keys(node: &mut Node, slots: &[usize]) {
+    match node {
+        Node::Table(access) => access.keys |= slots.contains(&access.slot),
+        Node::Filter { input, .. }
+        | Node::Apply { input, .. }
+        | Node::Limit { input, .. }
+        | Node::Lock { input, .. } => want_keys(input, slots),
+        Node::NestedLoop { outer, inner, .. } => {
+            want_keys(outer, slots);
+            want_keys(inner, slots);
+        }
+        Node::HashJoin(join) => {
+            want_keys(&mut join.outer, slots);
+            want_keys(&mut join.inner, slots);
+        }
+        _ => {}
+    }
+}
+
+/// Whether at most one row comes out, found by a key.
+pub(super) fn is_single(node: &Node) -> bool {
+    match node {
+        Node::One => true,
+        Node::Table(access) => match &access.path {
+            super::Path::Key(_) => true,
+            super::Path::Index(number, range) => access
+                .table
+                .indexes
+                .get(*number)
+                .is_some_and(|index| index.unique && range.equal.len() == index.columns.len()),
+            _ => false,
+        },
+        Node::Filter { input, .. } | Node::Apply { input, .. } => is_single(input),
+        Node::NestedLoop { outer, inner, join: Join::Inner | Join::Left, .. } => {
+            is_single(outer) && is_single(inner)
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,184 @@
+//! Changes of the catalog, as statements say them.
+
+use std::sync::Arc;
+
+use super::prepare::Look;
+use crate::bind::{Binder, CatalogChange, Names, ObjectKind, Source, TableChange, check_of};
+use crate::catalog::{Added, NewCheck, ObjectId, Relation, Table};
+use crate::error::{Result, SqlError};
+use crate::expression::{Current, Frame, Slot};
+
+/// Makes a change of the catalog.
+pub(super) fn apply(change: &CatalogChange, look: &Look<'_>) -> Result<()> {
+    let (catalog, transaction) = (&look.database.catalog, look.transaction);
+    let there = |name: &str| look.snapshot.relation(name).is_some();
+    match change {
+        CatalogChange::CreateTable(table, if_not_exists) => {
+            if !(*if_not_exists && there(&table.name)) {
+                catalog.create_table(transaction, table)?;
+            }
+        }
+        CatalogChange::CreateIndex(index, if_not_exists) => {
+            let known = index.name.as_ref().is_some_and(|name| there(name));
+            if !(*if_not_exists && known) {
+                catalog.create_index(transaction, index)?;
+            }
+        }
+        CatalogChange::CreateView(name, columns, text, replace) => {
+            let reads = tables_of(look, text)?;
+            catalog.create_view(
+                transaction,
+                name,
+                columns.clone(),
+                text.clone(),
+                reads,
+                *replace,
+            )?;
+        }
+        CatalogChange::CreateSequence(name, options, if_not_exists) => {
+            if !(*if_not_exists && there(name)) {
+                catalog.create_sequence(transaction, name, options)?;
+            }
+        }
+        CatalogChange::Drop(kind, names, if_exists, cascade) => {
+            let names: Vec<_> =
+                names.iter().filter(|name| !*if_exists || there(name)).cloned().collect();
+            if names.is_empty() {
+                return Ok(());
+            }
+            match kind {
+                ObjectKind::Table => catalog.drop_tables(transaction, &names, *cascade)?,
+                ObjectKind::View => catalog.drop_views(transaction, &names, *cascade)?,
+                ObjectKind::Sequence => catalog.drop_sequences(transaction, &names)?,
+                ObjectKind::Index => {
+                    for name in &names {
+                        catalog.drop_index(transaction, name, *cascade)?;
+                    }
+                }
+            }
+        }
+        CatalogChange::Truncate(names, cascade, restart) => {
+            catalog.truncate(transaction, names, *cascade, *restart)?;
+        }
+        CatalogChange::Alter(name, changes, if_exists) => {
+            if *if_exists && !there(name) {
+                return Ok(());
+            }
+            for change in changes {
+                alter(name, change, look)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Tables and views that a view reads.
+fn tables_of(look: &Look<'_>, text: &Arc<str>) -> Result<Vec<ObjectId>> {
+    let parsed = crate::parse::query(text)?;
+    let mut binder = Binder::new(look as &dyn Names, "");
+    binder.query_statement(&parsed)?;
+    let mut reads: Vec<ObjectId> = Vec::new();
+    for shape in &binder.slots {
+        match &shape.source {
+            Source::Table(table) => reads.push(table.id),
+            // What a view within the view reads was found, too; the view itself is known by its name.
+            Source::Query(_) | Source::Computed => {}
+        }
+        if let Some(Relation::View(view)) = look.snapshot.relation(&shape.name) {
+            reads.push(view.id);
+        }
+    }
+    reads.sort_unstable();
+    reads.dedup();
+    Ok(reads)
+}
+
+fn table_of(look: &Look<'_>, name: &str) -> Result<Arc<Table>> {
+    // What was changed before in the same statement counts.
+    let snapshot = look.database.catalog.snapshot(look.transaction)?;
+    snapshot.table_named(name)
+}
+
+fn alter(name: &str, change: &TableChange, look: &Look<'_>) -> Result<()> {
+    let (catalog, transaction) = (&look.database.catalog, look.transaction);
+    match change {
+        TableChange::AddColumn(column, missing, if_not_exists) => {
+            if *if_not_exists && table_of(look, name)?.column(&column.name).is_some() {
+                return Ok(());
+            }
+            catalog.add_column(transaction, name, column, Added::Same(missing.clone()))
+        }
+        TableChange::DropColumn(column, if_exists, cascade) => {
+            if *if_exists && table_of(look, name)?.column(column).is_none() {
+                return Ok(());
+            }
+            catalog.drop_column(transaction, name, column, *cascade)
+        }
+        TableChange::RenameColumn(from, to) => {
+            let rewrite = |text: &str| renamed(text, from, to);
+            catalog.rename_column(transaction, name, from, to, &rewrite)
+        }
+        TableChange::Rename(to) => catalog.rename_table(transaction, name, to),
+        TableChange::AddPrimaryKey(key) => catalog.add_primary_key(transaction, name, key),
+        TableChange::AddUnique(key) => catalog.add_unique(transaction, name, key),
+        TableChange::AddForeignKey(key) => catalog.add_foreign_key(transaction, name, key),
+        TableChange::AddCheck(check) => add_check(name, check, look),
+        TableChange::DropConstraint(constraint, if_exists, cascade) => {
+            if *if_exists && !has_constraint(&*table_of(look, name)?, constraint) {
+                return Ok(());
+            }
+            catalog.drop_constraint(transaction, name, constraint, *cascade)
+        }
+        TableChange::NotNull(column, not_null) => {
+            catalog.set_not_null(transaction, name, column, *not_null)
+        }
+        TableChange::Default(column, default) => {
+            catalog.set_default(transaction, name, column, default.clone())
+        }
+    }
+}
+
+fn has_constraint(table: &Table, name: &str) -> bool {
+    table.primary_key.as_ref().is_some_and(|key| key.name == name)
+        || table.indexes.iter().any(|index| index.is_constraint && index.name == name)
+        || table.checks.iter().any(|check| check.name == name)
+        || table.foreign_keys.iter().any(|key| key.name == name)
+}
+
+fn add_check(name: &str, check: &NewCheck, look: &Look<'_>) -> Result<()> {
+    let table = table_of(look, name)?;
+    let condition = check_of(look as &dyn Names, &table, &check.expression, 0)?;
+    let mut slots = [Slot::new(Some(table))];
+    let mut holds = |row: crate::storage::Row<'_>| {
+        let [slot] = &mut slots;
+        slot.bytes.clear();
+        slot.bytes.extend_from_slice(row.bytes());
+        slot.current = Current::Bytes(0, slot.bytes.len());
+        condition.truth(&Frame { slots: &slots, ..Frame::of_parameters(&[]) })
+    };
+    look.database.catalog.add_check(look.transaction, name, check, &mut holds)
+}
+
+/// The text of a CHECK with a column's new name in the place of the old one.
+fn renamed(text: &str, from: &str, to: &str) -> Result<String> {
+    use sqlparser::dialect::PostgreSqlDialect;
+    use sqlparser::tokenizer::{Token, Tokenizer};
+    let tokens = Tokenizer::new(&PostgreSqlDialect {}, text).tokenize();
+    let tokens = tokens
+        .map_err(|error| SqlError::internal(format!("a check that cannot be read: {error}")))?;
+    let mut rewritten = String::with_capacity(text.len());
+    for token in tokens {
+        let is_name = matches!(&token, Token::Word(word) if match word.quote_style {
+            Some(_) => word.value == from,
+            None => word.value.to_lowercase() == from,
+        });
+        if is_name {
+            rewritten.push('"');
+            rewritten.push_str(&to.replace('"', "\"\""));
+            rewritten.push('"');
+        } else {
+            rewritten.push_str(&token.to_string());
+        }
+    }
+    Ok(rewritten)
+}

@@ -1,0 +1,317 @@
+//! From text to something that can run.
+
+use std::sync::Arc;
+
+use quickbeam::Transaction;
+use sqlparser::ast::{self, DescribeAlias, Statement as Ast};
+
+use super::control::{Control, control_of};
+use super::database::Database;
+use crate::bind::{Binder, CatalogChange, Names, OutputColumn, SlotShape, Source};
+use crate::catalog::{CatalogSnapshot, Relation, Table};
+use crate::error::{Result, SqlError, SqlState};
+use crate::execute::{Builder, Change, Handles, Insert, QueryProgram};
+use crate::expression::Slot;
+use crate::plan::{self, Action, Plan, Statistics};
+use crate::types::{DataType, Value};
+
+/// A statement that can run, under one version of the catalog.
+pub(super) struct Prepared {
+    pub snapshot: Option<Arc<CatalogSnapshot>>,
+    pub work: Work,
+    /// Names and types of the answer's columns.
+    pub columns: Arc<[OutputColumn]>,
+    pub parameters: Vec<DataType>,
+    pub slots: Vec<Slot>,
+    /// The parameters of the execution under way.
+    pub values: Vec<Value>,
+    /// It changes nothing, locks nothing and counts nothing.
+    pub reads_only: bool,
+}
+
+/// What a statement does.
+pub(super) enum Work {
+    /// An empty text.
+    Nothing,
+    Query(QueryProgram),
+    Insert(Box<Insert>),
+    Change(Box<Change>),
+    Catalog(CatalogChange),
+    /// CREATE TABLE … AS, SELECT … INTO: the table, and the INSERT that fills it.
+    CreateAs(CatalogChange, String),
+    Control(Control),
+    /// EXPLAIN: the plan; the statement itself, if it is to run.
+    Explain(Box<Plan>, Option<Box<Prepared>>),
+}
+
+/// What the binder and the planner ask about the database.
+pub(super) struct Look<'l> {
+    pub database: &'l Database,
+    pub transaction: &'l Transaction,
+    pub snapshot: &'l Arc<CatalogSnapshot>,
+}
+
+impl Names for Look<'_> {
+    fn relation(&self, name: &str) -> Result<Option<Relation>> {
+        if let Some(found) = self.snapshot.relation(name) {
+            return Ok(Some(found));
+        }
+        let database = self.database.catalog.database_as_table(self.transaction, name)?;
+        Ok(database.map(|handle| Relation::Table(handle.table().clone())))
+    }
+}
+
+impl Statistics for Look<'_> {
+    fn rows(&self, table: &Table) -> f64 {
+        // What cannot be found out now makes a worse plan, not a wrong one.
+        let handle = self.handles().of(table).ok();
+        handle
+            .and_then(|handle| handle.database().estimate(self.transaction).ok())
+            .unwrap_or(1_000.0)
+    }
+}
+
+impl Look<'_> {
+    pub fn handles(&self) -> Handles<'_> {
+        Handles {
+            transaction: self.transaction,
+            catalog: &self.database.catalog,
+            snapshot: self.snapshot,
+        }
+    }
+
+    /// Prepares the only statement of a text.
+    pub fn prepare(&self, text: &str) -> Result<Prepared> {
+        match crate::parse::statement(text)? {
+            Some(parsed) => self.statement(&parsed, text, false),
+            None => Ok(self.prepared(Work::Nothing)),
+        }
+    }
+
+    fn prepared(&self, work: Work) -> Prepared {
+        Prepared {
+            snapshot: Some(self.snapshot.clone()),
+            work,
+            columns: Arc::new([]),
+            parameters: Vec::new(),
+            slots: Vec::new(),
+            values: Vec::new(),
+            reads_only: false,
+        }
+    }
+
+    fn statement(&self, parsed: &Ast, text: &str, counted: bool) -> Result<Prepared> {
+        if let Some(control) = control_of(parsed)? {
+            return Ok(Prepared { snapshot: None, ..self.prepared(Work::Control(control)) });
+        }
+        if let Ast::Explain { describe_alias: DescribeAlias::Explain, analyze, statement, .. } =
+            parsed
+        {
+            return self.explain(statement, text, *analyze);
+        }
+        if let Some(plan) = self.plan(parsed, text)? {
+            return self.program(plan, counted);
+        }
+        let mut binder = Binder::new(self, text);
+        let work = match parsed {
+            Ast::CreateTable(create) => match &create.query {
+                Some(query) => {
+                    let names = create
+                        .columns
+                        .iter()
+                        .map(|c| crate::bind::fold(&c.name))
+                        .collect::<Vec<_>>();
+                    self.create_as(&create.name, query, &names, create.if_not_exists, text)?
+                }
+                None => Work::Catalog(binder.create_table(create)?),
+            },
+            Ast::Query(query) => match into_target(query)? {
+                Some((name, query)) => self.create_as(&name, &query, &[], false, text)?,
+                None => return Err(SqlError::internal("a query without a plan")),
+            },
+            Ast::CreateIndex(create) => Work::Catalog(binder.create_index(create)?),
+            Ast::CreateView(create) => Work::Catalog(binder.create_view(create)?),
+            Ast::CreateSequence {
+                temporary: false,
+                if_not_exists,
+                name,
+                data_type,
+                sequence_options,
+                ..
+            } => {
+                let change = binder.create_sequence(
+                    name,
+                    data_type.as_ref(),
+                    sequence_options,
+                    *if_not_exists,
+                );
+                Work::Catalog(change?)
+            }
+            Ast::Drop { object_type, if_exists, names, cascade, .. } => {
+                Work::Catalog(binder.drop(*object_type, names, *if_exists, *cascade)?)
+            }
+            Ast::Truncate(truncate) => Work::Catalog(binder.truncate(truncate)?),
+            Ast::AlterTable(alter) => Work::Catalog(binder.alter_table(alter)?),
+            other => {
+                let what = other.to_string();
+                let word = what.split_whitespace().next().unwrap_or("this statement").to_owned();
+                return Err(SqlError::unsupported(format!("the statement {word}")));
+            }
+        };
+        Ok(self.prepared(work))
+    }
+
+    /// The plan of a statement that has one.
+    fn plan(&self, parsed: &Ast, text: &str) -> Result<Option<Plan>> {
+        let mut binder = Binder::new(self, text);
+        let (action, slots) = match parsed {
+            Ast::Query(query) if into_target(query)?.is_none() => {
+                let bound = binder.query_statement(query)?;
+                let (plan, slots) = plan::plan_query(&bound, &binder.slots, self)?;
+                (Action::Query(plan), slots)
+            }
+            Ast::Insert(insert) => {
+                let bound = binder.insert(insert)?;
+                let (plan, slots) = plan::plan_insert(bound, &binder.slots, self, self)?;
+                (Action::Insert(plan), slots)
+            }
+            Ast::Update(update) => {
+                let bound = binder.update(update)?;
+                let (plan, slots) = plan::plan_change(bound, &binder.slots, self, self)?;
+                (Action::Change(plan), slots)
+            }
+            Ast::Delete(delete) => {
+                let bound = binder.delete(delete)?;
+                let (plan, slots) = plan::plan_change(bound, &binder.slots, self, self)?;
+                (Action::Change(plan), slots)
+            }
+            _ => return Ok(None),
+        };
+        let mut plan = Plan { action, slots, parameters: binder.parameter_types() };
+        plan::limit_prefixes(&mut plan);
+        Ok(Some(plan))
+    }
+
+    fn program(&self, plan: Plan, counted: bool) -> Result<Prepared> {
+        let handles = self.handles();
+        let builder = Builder::new(&handles, counted);
+        let mut reads_only = false;
+        let (work, columns): (Work, &[OutputColumn]) = match &plan.action {
+            Action::Query(query) => {
+                reads_only = plan.reads_only();
+                (Work::Query(builder.query(query)?), &query.columns)
+            }
+            Action::Insert(insert) => {
+                let columns =
+                    insert.returning.as_ref().map_or(&[][..], |returning| &returning.columns);
+                (Work::Insert(Box::new(Insert::new(insert, &builder)?)), columns)
+            }
+            Action::Change(change) => {
+                let columns =
+                    change.returning.as_ref().map_or(&[][..], |returning| &returning.columns);
+                (Work::Change(Box::new(Change::new(change, &builder)?)), columns)
+            }
+        };
+        let columns = columns.into();
+        let slots = plan.slots.iter().map(new_slot).collect();
+        Ok(Prepared {
+            columns,
+            parameters: plan.parameters,
+            slots,
+            reads_only,
+            ..self.prepared(work)
+        })
+    }
+
+    fn explain(&self, statement: &Ast, text: &str, analyze: bool) -> Result<Prepared> {
+        let Some(plan) = self.plan(statement, text)? else {
+            return Err(SqlError::unsupported("EXPLAIN of a statement that has no plan"));
+        };
+        let inner = if analyze { Some(Box::new(self.program(plan.clone(), true)?)) } else { None };
+        let parameters = plan.parameters.clone();
+        let columns = [OutputColumn { name: "QUERY PLAN".into(), data_type: DataType::Text }];
+        let work = Work::Explain(Box::new(plan), inner);
+        Ok(Prepared { columns: Arc::new(columns), parameters, ..self.prepared(work) })
+    }
+
+    fn create_as(
+        &self,
+        name: &ast::ObjectName,
+        query: &ast::Query,
+        names: &[smol_str::SmolStr],
+        if_not_exists: bool,
+        text: &str,
+    ) -> Result<Work> {
+        let mut binder = Binder::new(self, text);
+        let bound = binder.query_statement(query)?;
+        if !binder.parameters.is_empty() {
+            return Err(SqlError::unsupported("a parameter in CREATE TABLE … AS"));
+        }
+        let columns = binder.columns_for(&bound, names);
+        let change =
+            crate::bind::table_for(crate::bind::object_name(name)?, &columns, if_not_exists)?;
+        Ok(Work::CreateAs(change, format!("INSERT INTO {name} {query}")))
+    }
+}
+
+fn new_slot(shape: &SlotShape) -> Slot {
+    match &shape.source {
+        Source::Table(table) => Slot::new(Some(table.clone())),
+        Source::Query(_) | Source::Computed => Slot::new(None),
+    }
+}
+
+/// The table that SELECT … INTO makes, and the query without it.
+fn into_target(query: &ast::Query) -> Result<Option<(ast::ObjectName, ast::Query)>> {
+    let ast::SetExpr::Select(select) = &*query.body else { return Ok(None) };
+    let Some(into) = &select.into else { return Ok(None) };
+    let name = match &into.targets[..] {
+        [ast::Expr::Identifier(ident)] => ast::ObjectName::from(vec![ident.clone()]),
+        [ast::Expr::CompoundIdentifier(idents)] => ast::ObjectName::from(idents.clone()),
+        _ => return Err(SqlError::unsupported("this form of SELECT INTO")),
+    };
+    if into.temporary {
+        return Err(SqlError::unsupported("a temporary table"));
+    }
+    let mut without = query.clone();
+    if let ast::SetExpr::Select(select) = &mut *without.body {
+        select.into = None;
+    }
+    Ok(Some((name, without)))
+}
+
+impl Prepared {
+    /// Takes the parameters of an execution, each as one of the type that the statement needs.
+    pub fn take_parameters(&mut self, given: &[Value]) -> Result<()> {
+        if given.len() != self.parameters.len() {
+            let message = format!(
+                "the statement has {} parameters, {} were given",
+                self.parameters.len(),
+                given.len()
+            );
+            return Err(SqlError::new(SqlState::UndefinedParameter, message));
+        }
+        self.values.clear();
+        for (value, data_type) in given.iter().zip(&self.parameters) {
+            let same = match (value, data_type) {
+                (Value::Integer(_), DataType::Integer)
+                | (Value::BigInt(_), DataType::BigInt)
+                | (Value::Null, _)
+                | (Value::Text(_), DataType::Text | DataType::Varchar(None)) => true,
+                _ => value.data_type() == Some(*data_type),
+            };
+            self.values.push(if same {
+                value.clone()
+            } else {
+                let datum = crate::expression::Datum::Ref(value.as_ref());
+                crate::expression::cast(datum, data_type.unconstrained(), true)?.into_value()
+            });
+        }
+        Ok(())
+    }
+}
+
+/// A constant text for each line of an EXPLAIN.
+pub(super) fn lines(lines: Vec<String>) -> Vec<Vec<Value>> {
+    lines.into_iter().map(|line| vec![Value::text(line)]).collect()
+}

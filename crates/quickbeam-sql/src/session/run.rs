@@ -1,0 +1,229 @@
+//! One execution of a statement in a transaction.
+
+use std::cell::Cell;
+
+use quickbeam::Transaction;
+
+use super::connection::Session;
+use super::definition::apply;
+use super::prepare::{Look, Prepared, Work, lines};
+use super::rows::{Held, Rows};
+use super::statement::Statement;
+use crate::bind::{Names, check_of, column_default};
+use crate::catalog::Table;
+use crate::error::{Result, SqlError};
+use crate::execute::{Context, Returned};
+use crate::expression::{Current, Frame, Slot};
+use crate::storage::{self, Expressions, Row, TableHandle};
+use crate::types::Value;
+
+/// What an execution did.
+#[derive(Default)]
+pub(super) struct Done {
+    /// Rows inserted, changed, removed or delivered.
+    pub count: u64,
+    /// Rows delivered, if they were asked for.
+    pub returned: Returned,
+}
+
+/// Checks and defaults of rows that change because others did.
+struct Cascades<'c> {
+    look: &'c Look<'c>,
+}
+
+impl Expressions for Cascades<'_> {
+    fn check(&self, table: &Table, check: usize, row: Row<'_>) -> Result<Option<bool>> {
+        let Some(known) = table.checks.get(check) else { return Ok(Some(true)) };
+        let condition = check_of(self.look as &dyn Names, table, &known.expression, 0)?;
+        let mut slot = Slot::new(Some(table.clone().into()));
+        slot.bytes.extend_from_slice(row.bytes());
+        slot.current = Current::Bytes(0, slot.bytes.len());
+        let slots = [slot];
+        condition.truth(&Frame { slots: &slots, ..Frame::of_parameters(&[]) })
+    }
+
+    fn default(&self, table: &Table, column: usize) -> Result<Value> {
+        match column_default(self.look as &dyn Names, table, column)? {
+            None => Ok(Value::Null),
+            Some(default) => Ok(default.evaluate(&Frame::of_parameters(&[]))?.into_value()),
+        }
+    }
+}
+
+impl Session {
+    /// Executes a statement to its end. `alone`: the transaction is the statement's own, and is aborted if it fails.
+    pub(super) fn run(
+        &self,
+        statement: &mut Statement,
+        transaction: &Transaction,
+        parameters: &[Value],
+        alone: bool,
+    ) -> Result<Done> {
+        transaction.begin_statement();
+        let result = self
+            .prepare_for(statement, transaction)
+            .and_then(|prepared| self.run_prepared(prepared, transaction, parameters, alone));
+        transaction.end_statement();
+        result
+    }
+
+    fn run_prepared(
+        &self,
+        prepared: &mut Prepared,
+        transaction: &Transaction,
+        parameters: &[Value],
+        alone: bool,
+    ) -> Result<Done> {
+        prepared.take_parameters(parameters)?;
+        let Prepared { snapshot, work, slots, values, .. } = prepared;
+        let Some(snapshot) = snapshot else {
+            return Err(SqlError::internal("a statement without a catalog"));
+        };
+        let look = Look { database: &self.database, transaction, snapshot };
+        match work {
+            Work::Nothing | Work::Control(_) => return Ok(Done::default()),
+            Work::Catalog(change) => {
+                return self
+                    .whole(transaction, alone, || apply(change, &look))
+                    .map(|()| Done::default());
+            }
+            Work::CreateAs(change, insert) => {
+                let mut filled = Statement::new(insert);
+                return self.whole(transaction, alone, || {
+                    apply(change, &look)?;
+                    let prepared = self.prepare_for(&mut filled, transaction)?;
+                    self.run_prepared(prepared, transaction, &[], true)
+                });
+            }
+            Work::Explain(plan, None) => {
+                return Ok(Done { count: 0, returned: lines(crate::plan::explain(plan, None)) });
+            }
+            Work::Explain(plan, Some(inner)) => {
+                let parameters = std::mem::take(values);
+                self.run_prepared(inner, transaction, &parameters, alone)?;
+                let mut counts = Vec::new();
+                match &inner.work {
+                    Work::Query(query) => query.root.counts(&mut counts),
+                    Work::Insert(insert) => insert.counts(&mut counts),
+                    Work::Change(change) => change.counts(&mut counts),
+                    _ => {}
+                }
+                return Ok(Done {
+                    count: 0,
+                    returned: lines(crate::plan::explain(plan, Some(&counts))),
+                });
+            }
+            Work::Query(_) | Work::Insert(_) | Work::Change(_) => {}
+        }
+        let mut context = Context {
+            transaction,
+            catalog: &self.database.catalog,
+            snapshot,
+            slots: std::mem::take(slots),
+            parameters: values,
+            clock: &self.clock,
+            limits: &self.limits,
+            used: Cell::new(0),
+        };
+        let result = self.work(work, &mut context, &look, alone);
+        *slots = context.slots;
+        result
+    }
+
+    fn work(
+        &self,
+        work: &mut Work,
+        context: &mut Context<'_>,
+        look: &Look<'_>,
+        alone: bool,
+    ) -> Result<Done> {
+        let mut done = Done::default();
+        let single: Option<&TableHandle> = match work {
+            Work::Insert(insert) => insert.single(),
+            Work::Change(change) => change.single(),
+            Work::Query(query) => {
+                query.root.rewind();
+                while query.root.next(context)? {
+                    done.count += 1;
+                    let row: Result<Vec<Value>> =
+                        query.outputs.iter().map(|output| context.value(output)).collect();
+                    let row = row?;
+                    context.keep(row.len() * size_of::<Value>())?;
+                    done.returned.push(row);
+                }
+                return Ok(done);
+            }
+            _ => return Ok(done),
+        };
+        let cascades = Cascades { look };
+        let (catalog, transaction) = (context.catalog, context.transaction);
+        let mut statement =
+            storage::Statement::begin(catalog, transaction, look.snapshot, &cascades, single)?;
+        let result = match work {
+            Work::Insert(insert) => insert.run(context, &mut statement, &mut done.returned),
+            Work::Change(change) => change.run(context, &mut statement, &mut done.returned),
+            _ => Ok(0),
+        };
+        let result = result.and_then(|count| statement.finish().map(|()| count));
+        match result {
+            Ok(count) => {
+                done.count = count;
+                Ok(done)
+            }
+            // Outside a transaction everything goes with the statement's own one.
+            Err(error) if alone => Err(error),
+            Err(error) => {
+                statement.rollback()?;
+                Err(error)
+            }
+        }
+    }
+
+    /// Does something wholly or not at all.
+    fn whole<T>(
+        &self,
+        transaction: &Transaction,
+        alone: bool,
+        work: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
+        if alone {
+            return work();
+        }
+        let savepoint = transaction.savepoint()?;
+        let result = work();
+        if result.is_err() {
+            transaction.rollback_to(savepoint)?;
+        }
+        transaction.release(savepoint);
+        result
+    }
+
+    /// Begins a query whose rows are delivered as they are asked for.
+    pub(super) fn stream<'c>(
+        &'c self,
+        statement: &'c mut Statement,
+        held: Held<'c>,
+        parameters: &[Value],
+    ) -> Result<Rows<'c>> {
+        let transaction = held.transaction();
+        transaction.begin_statement();
+        let prepared = match self.prepare_for(statement, transaction) {
+            Ok(prepared) => prepared,
+            Err(error) => {
+                transaction.end_statement();
+                return Err(error);
+            }
+        };
+        if !matches!(prepared.work, Work::Query(_)) {
+            let done = self.run_prepared(prepared, transaction, parameters, false);
+            transaction.end_statement();
+            return Ok(Rows::of(prepared.columns.clone(), done?.returned));
+        }
+        let taken = prepared.take_parameters(parameters);
+        if taken.is_err() {
+            transaction.end_statement();
+        }
+        taken?;
+        Ok(Rows::streaming(self, prepared, held))
+    }
+}

@@ -1,0 +1,109 @@
+//! Prepared statements.
+
+use std::sync::Arc;
+
+use super::Connection;
+use super::connection::Session;
+use super::prepare::Prepared;
+use super::rows::Rows;
+use crate::bind::OutputColumn;
+use crate::error::Result;
+use crate::types::{DataType, Value};
+
+/// A prepared statement. It can be used with any connection to its database, by one thread at a time.
+pub struct Statement {
+    pub(super) text: Arc<str>,
+    pub(super) prepared: Option<Prepared>,
+    /// The version of the catalog that it was prepared for.
+    pub(super) version: u64,
+}
+
+impl Statement {
+    pub(super) fn new(text: &str) -> Statement {
+        Statement { text: text.into(), prepared: None, version: 0 }
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Names and types of the answer's columns; none if it has no answer.
+    #[must_use]
+    pub fn columns(&self) -> &[OutputColumn] {
+        self.prepared.as_ref().map_or(&[], |prepared| &prepared.columns)
+    }
+
+    /// Types of the parameters.
+    #[must_use]
+    pub fn parameters(&self) -> &[DataType] {
+        self.prepared.as_ref().map_or(&[], |prepared| &prepared.parameters)
+    }
+
+    /// Executes it: how many rows it inserted, changed, removed or, being a query, delivered.
+    pub fn execute(&mut self, connection: &mut Connection, parameters: &[Value]) -> Result<u64> {
+        connection.session.execute(self, parameters)
+    }
+
+    /// Executes it and delivers its rows.
+    pub fn query<'c>(
+        &'c mut self,
+        connection: &'c mut Connection,
+        parameters: &[Value],
+    ) -> Result<Rows<'c>> {
+        connection.session.query(self, parameters)
+    }
+
+    /// As [`execute`](Self::execute), as part of a transaction of the engine, which the caller commits. The transaction may be used for key/value
+    /// calls before and after; what this statement did commits and rolls back with it.
+    pub fn execute_in(
+        &mut self,
+        connection: &mut Connection,
+        transaction: &quickbeam::Transaction,
+        parameters: &[Value],
+    ) -> Result<u64> {
+        connection.session.execute_in(self, transaction, parameters)
+    }
+
+    /// As [`query`](Self::query), in a transaction of the engine.
+    pub fn query_in<'c>(
+        &'c mut self,
+        connection: &'c mut Connection,
+        transaction: &'c quickbeam::Transaction,
+        parameters: &[Value],
+    ) -> Result<Rows<'c>> {
+        connection.session.query_in(self, transaction, parameters)
+    }
+}
+
+impl Session {
+    /// Makes sure that a statement is prepared for what the transaction sees (SESSION-2).
+    #[inline]
+    pub(super) fn prepare_for<'s>(
+        &self,
+        statement: &'s mut Statement,
+        transaction: &quickbeam::Transaction,
+    ) -> Result<&'s mut Prepared> {
+        let version = self.database.catalog.version(transaction)?;
+        if statement.prepared.is_none() || statement.version != version {
+            self.prepare_anew(statement, transaction)?;
+        }
+        statement.prepared.as_mut().ok_or_else(|| crate::error::SqlError::internal("not prepared"))
+    }
+
+    #[cold]
+    fn prepare_anew(
+        &self,
+        statement: &mut Statement,
+        transaction: &quickbeam::Transaction,
+    ) -> Result<()> {
+        let snapshot = self.database.catalog.snapshot(transaction)?;
+        let look =
+            super::prepare::Look { database: &self.database, transaction, snapshot: &snapshot };
+        statement.prepared = None;
+        statement.prepared = Some(look.prepare(&statement.text)?);
+        statement.version = snapshot.version();
+        Ok(())
+    }
+}

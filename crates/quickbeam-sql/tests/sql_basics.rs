@@ -1,0 +1,193 @@
+//! SQL end to end: statements, transactions, errors.
+
+use quickbeam::{Durability, Options};
+use quickbeam_sql::{Connection, Database, params};
+
+fn connect() -> Connection {
+    let options = Options { durability: Durability::InMemory, ..Options::default() };
+    Database::memory(options).unwrap().connect()
+}
+
+/// The answer as text: columns by blanks, rows by semicolons.
+fn ask(connection: &mut Connection, text: &str) -> String {
+    let rows = match connection.query(text, &[]).and_then(|rows| rows.collect()) {
+        Ok(rows) => rows,
+        Err(error) => return format!("error {}", error.code()),
+    };
+    let rows =
+        rows.iter().map(|row| row.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "));
+    rows.collect::<Vec<_>>().join("; ")
+}
+
+fn run(connection: &mut Connection, text: &str) -> u64 {
+    connection.execute(text, &[]).unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+#[test]
+fn rows_are_inserted_found_changed_and_removed() {
+    let mut c = connect();
+    run(
+        &mut c,
+        "CREATE TABLE fruit (id INTEGER PRIMARY KEY, name TEXT NOT NULL, price NUMERIC(8,2), stock INTEGER DEFAULT 10)",
+    );
+    assert_eq!(
+        run(
+            &mut c,
+            "INSERT INTO fruit (id, name, price) VALUES (1, 'apple', 1.5), (2, 'pear', 2), (3, 'plum', NULL)"
+        ),
+        3
+    );
+    assert_eq!(ask(&mut c, "SELECT * FROM fruit WHERE id = 2"), "2 pear 2.00 10");
+    assert_eq!(
+        ask(&mut c, "SELECT name, stock * 2 AS twice FROM fruit WHERE price IS NULL"),
+        "plum 20"
+    );
+    assert_eq!(
+        run(&mut c, "UPDATE fruit SET stock = stock + 5, name = name || '!' WHERE id >= 2"),
+        2
+    );
+    assert_eq!(
+        ask(&mut c, "SELECT id, name, stock FROM fruit ORDER BY id DESC"),
+        "3 plum! 15; 2 pear! 15; 1 apple 10"
+    );
+    assert_eq!(run(&mut c, "DELETE FROM fruit WHERE name LIKE 'p%'"), 2);
+    assert_eq!(ask(&mut c, "SELECT count(*), sum(stock), min(name) FROM fruit"), "1 10 apple");
+    assert_eq!(ask(&mut c, "INSERT INTO fruit VALUES (1, 'again', 1, 1)"), "error 23505");
+    assert_eq!(ask(&mut c, "INSERT INTO fruit (id) VALUES (9)"), "error 23502");
+    assert_eq!(
+        ask(&mut c, "INSERT INTO fruit (id, name) VALUES (8, 'fig') RETURNING id + 1, stock"),
+        "9 10"
+    );
+}
+
+#[test]
+fn prepared_statements_take_parameters() {
+    let mut c = connect();
+    run(&mut c, "CREATE TABLE t (id BIGINT PRIMARY KEY, v TEXT)");
+    let mut insert = c.prepare("INSERT INTO t VALUES ($1, $2)").unwrap();
+    for n in 0..500i64 {
+        assert_eq!(insert.execute(&mut c, params![n, format!("v{n}")]).unwrap(), 1);
+    }
+    let mut select = c.prepare("SELECT v, id FROM t WHERE id = $1").unwrap();
+    for n in [0i64, 77, 499] {
+        let mut rows = select.query(&mut c, params![n]).unwrap();
+        let row = rows.next().unwrap().unwrap();
+        assert_eq!(
+            (row.get::<&str>(0).unwrap(), row.get::<i64>(1).unwrap()),
+            (&*format!("v{n}"), n)
+        );
+        assert!(rows.next().unwrap().is_none());
+    }
+    assert_eq!(select.query(&mut c, &[]).map(|_| ()).unwrap_err().code(), "42P02");
+    // A change of the catalog makes it prepare itself anew.
+    run(&mut c, "ALTER TABLE t ADD COLUMN w INTEGER DEFAULT 7");
+    let mut all = c.prepare("SELECT * FROM t WHERE id = $1").unwrap();
+    assert_eq!(all.query(&mut c, params![5]).unwrap().collect().unwrap()[0].len(), 3);
+    assert_eq!(select.query(&mut c, params![5]).unwrap().collect().unwrap().len(), 1);
+}
+
+#[test]
+fn transactions_commit_and_roll_back() {
+    let mut c = connect();
+    run(&mut c, "CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER)");
+    run(&mut c, "BEGIN");
+    run(&mut c, "INSERT INTO t VALUES (1, 1)");
+    run(&mut c, "SAVEPOINT a");
+    run(&mut c, "INSERT INTO t VALUES (2, 2)");
+    run(&mut c, "ROLLBACK TO SAVEPOINT a");
+    // A statement that fails leaves nothing of itself, and the transaction goes on.
+    assert_eq!(ask(&mut c, "INSERT INTO t VALUES (5, 5), (6, 6), (1, 0)"), "error 23505");
+    run(&mut c, "INSERT INTO t VALUES (3, 3)");
+    run(&mut c, "COMMIT");
+    assert_eq!(ask(&mut c, "SELECT id FROM t"), "1; 3");
+    run(&mut c, "BEGIN");
+    run(&mut c, "DELETE FROM t");
+    run(&mut c, "CREATE TABLE u (x INTEGER)");
+    run(&mut c, "ROLLBACK");
+    assert_eq!(ask(&mut c, "SELECT count(*) FROM t"), "2");
+    assert_eq!(ask(&mut c, "SELECT * FROM u"), "error 42P01");
+    assert_eq!(ask(&mut c, "COMMIT"), "error 25P01");
+}
+
+#[test]
+fn sql_and_key_value_calls_share_a_transaction() {
+    let mut c = connect();
+    run(&mut c, "CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER)");
+    let environment = c.database().environment().clone();
+    let pairs = environment.create_database("pairs").unwrap();
+    let mut insert = c.prepare("INSERT INTO t VALUES ($1, 0)").unwrap();
+    for commit in [false, true] {
+        let transaction = environment.begin().unwrap();
+        pairs.put(&transaction, b"k", b"v").unwrap();
+        insert.execute_in(&mut c, &transaction, params![1]).unwrap();
+        if commit {
+            transaction.commit().unwrap();
+        } else {
+            transaction.abort().unwrap();
+        }
+        let expected = if commit { "1" } else { "0" };
+        assert_eq!(ask(&mut c, "SELECT count(*) FROM t"), expected);
+        assert_eq!(ask(&mut c, "SELECT count(*) FROM pairs"), expected);
+    }
+    assert_eq!(ask(&mut c, "SELECT * FROM pairs"), "\\x6b \\x76");
+}
+
+#[test]
+fn mistakes_are_named_with_their_place() {
+    let mut c = connect();
+    run(&mut c, "CREATE TABLE t (id INTEGER PRIMARY KEY, v TEXT)");
+    for (text, code, position) in [
+        ("SELECT nope FROM t", "42703", Some(7)),
+        ("SELECT * FROM nope", "42P01", Some(14)),
+        ("SELECT 1 +", "42601", Some(10)),
+        ("SELECT 1 / (id - id) FROM t", "", None),
+        ("SELECT v + 1 FROM t", "42883", Some(7)),
+        ("SELECT 'x'::INTEGER", "22P02", Some(7)),
+        ("SELECT 2147483647 + 1", "22003", Some(7)),
+        ("SELECT sum(v) FROM t", "42883", Some(7)),
+        ("SELECT id, count(*) FROM t", "42803", None),
+        ("SELECT nofunction(1)", "42883", Some(7)),
+        ("INSERT INTO t VALUES (99999999999, 'x')", "22003", Some(22)),
+        ("UPDATE t SET id = 'x' WHERE id = 1", "22P02", Some(18)),
+    ] {
+        match c.query(text, &[]).and_then(|rows| rows.collect()) {
+            Ok(_) => assert_eq!(code, "", "{text}"),
+            Err(error) => {
+                assert_eq!((error.code(), error.position()), (code, position), "{text}: {error}")
+            }
+        }
+    }
+    run(&mut c, "INSERT INTO t VALUES (1, 'x')");
+    assert_eq!(ask(&mut c, "SELECT 1 / (id - id) FROM t"), "error 22012");
+}
+
+#[test]
+fn hostile_statements_are_errors() {
+    let mut c = connect();
+    run(&mut c, "CREATE TABLE t (id INTEGER PRIMARY KEY)");
+    let deep = |open: &str, middle: &str, close: &str, n: usize| {
+        format!("{}{middle}{}", open.repeat(n), close.repeat(n))
+    };
+    for text in [
+        format!("SELECT {}", deep("(", "1", ")", 20_000)),
+        format!("SELECT {}", deep("- ", "1", "", 20_000)),
+        format!("SELECT {}", deep("NOT ", "TRUE", "", 20_000)),
+        format!("SELECT 1{}", " + 1".repeat(1_500)),
+        format!("SELECT 1{}", " + 1".repeat(200_000)),
+        format!("SELECT TRUE{}", " AND TRUE".repeat(200_000)),
+        format!("SELECT {}", deep("CASE WHEN TRUE THEN ", "1", " END", 5_000)),
+        format!("SELECT * FROM {}", deep("(SELECT * FROM ", "t", ") x", 2_000)),
+        format!("SELECT 1 WHERE {}", deep("EXISTS (SELECT 1 WHERE ", "TRUE", ")", 2_000)),
+        deep("SELECT 1 UNION (", "SELECT 1", ")", 2_000),
+        "SELECT '".to_owned() + &"x".repeat(1 << 20),
+        "SELECT \u{0}".to_owned(),
+        "SELECT $70000".to_owned(),
+        "SELECT 1e999999999".to_owned(),
+        ")))((('''\"\"\"".to_owned(),
+    ] {
+        let error = c.query(&text, &[]).and_then(|rows| rows.collect()).map(|_| ()).unwrap_err();
+        assert_eq!(error.code().len(), 5, "{error}");
+    }
+    let many = format!("SELECT count(*) FROM t WHERE {}", vec!["id = 5"; 600].join(" OR "));
+    assert_eq!(ask(&mut c, &many), "0");
+}
