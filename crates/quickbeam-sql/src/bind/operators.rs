@@ -318,6 +318,11 @@ impl Binder<'_> {
         {
             return Ok(expr);
         }
+        if let (None, Expr::Constant(_)) = (value.data_type, &expr) {
+            let assigned = Expr::Assign(Box::new(expr), data_type, position);
+            let value = assigned.evaluate(&Frame::of_parameters(&[]))?.into_value();
+            return Ok(Expr::Constant(value));
+        }
         let typed =
             Typed::new(Expr::Assign(Box::new(expr), data_type, position), data_type, position.0);
         Ok(self.folded(typed).expr)
