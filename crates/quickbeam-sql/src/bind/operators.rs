@@ -306,7 +306,8 @@ impl Binder<'_> {
         }
         let unlimited =
             data_type.unconstrained() == data_type && !matches!(data_type, DataType::Char(_));
-        let exact = value.data_type == Some(data_type);
+        let from = value.data_type;
+        let exact = from == Some(data_type);
         let expr = match (value.data_type, &value.expr) {
             (None, Expr::Parameter(_)) => self.coerce(value, data_type)?,
             // A literal is taken as text and made fit, with the errors of assignment.
@@ -318,7 +319,7 @@ impl Binder<'_> {
         {
             return Ok(expr);
         }
-        if let (None, Expr::Constant(_)) = (value.data_type, &expr) {
+        if let (None, Expr::Constant(_)) = (from, &expr) {
             let assigned = Expr::Assign(Box::new(expr), data_type, position);
             let value = assigned.evaluate(&Frame::of_parameters(&[]))?.into_value();
             return Ok(Expr::Constant(value));
