@@ -121,15 +121,15 @@ impl Page<'_> {
         let suffix = self.suffix_of(key);
         let head = head_of(suffix);
         let count = self.count();
-        if hint > count {
-            return self.search(key);
-        }
         if hint < count {
             match self.compare_suffix(hint, head, suffix) {
                 Ordering::Equal => return Ok(hint),
                 Ordering::Less => return self.search(key),
                 Ordering::Greater => {}
             }
+        }
+        if hint > count {
+            return self.search(key);
         }
         if hint == 0 || self.compare_suffix(hint - 1, head, suffix) == Ordering::Less {
             return Err(hint);

@@ -69,11 +69,29 @@ impl<'a> Page<'a> {
     /// Appends `length` bytes from `offset` to `out`.
     #[inline]
     pub fn append_to(self, offset: usize, length: usize, out: &mut Vec<u8>) {
-        let length = length.min(self.size());
         let start = out.len();
-        out.resize(start + length, 0);
-        let (chunks, rest) = out[start..].as_chunks_mut::<8>();
+        out.resize(start + length.min(self.size()), 0);
+        self.copy_to(offset, &mut out[start..]);
+    }
+
+    /// Makes `out` the `length` bytes from `offset` on.
+    #[inline]
+    pub fn assign_to(self, offset: usize, length: usize, out: &mut Vec<u8>) {
+        // Values of one length after the other, as is common, need no filling before they are overwritten.
+        out.resize(length.min(self.size()), 0);
+        self.copy_to(offset, out);
+    }
+
+    /// Copies the bytes from `offset` on; past the page's end there are zeros (PAGE-1).
+    #[inline]
+    fn copy_to(self, offset: usize, out: &mut [u8]) {
+        let length = out.len();
+        let (chunks, rest) = out.as_chunks_mut::<8>();
         let words = self.words_from(offset);
+        if words.len() <= length / 8 {
+            rest.fill(0);
+            chunks.fill([0; 8]);
+        }
         let shift = (offset & 7) * 8;
         // Slices side by side: one bound to look at for a word, not one for each access.
         if shift == 0 {
@@ -281,6 +299,12 @@ mod tests {
             let mut out = vec![7];
             page.append_to(at, length, &mut out);
             prop_assert_eq!(&out[1..], &model[at..at + length]);
+            page.assign_to(at, length, &mut out);
+            prop_assert_eq!(&out[..], &model[at..at + length]);
+            page.assign_to(256 - length / 2 - 1, length, &mut out);
+            let mut beyond = model[256 - length / 2 - 1..].to_vec();
+            beyond.resize(length.max(1), 0);
+            prop_assert_eq!(&out[..], &beyond[..length]);
             prop_assert_eq!(page.compare(at, length, &probe), model[at..at + length].cmp(&probe[..]));
             let (aligned, bytes) = (at / 8 * 8, &model[at / 8 * 8..at / 8 * 8 + length]);
             prop_assert!(page.holds(aligned, bytes));

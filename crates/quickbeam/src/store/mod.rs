@@ -195,11 +195,13 @@ impl DataStore {
     }
 
     fn read(&mut self, tree: Tree, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
-        value.clear();
         let (guard, found) = tree.locate(&self.pool, key, &mut self.finger)?;
-        let Ok(position) = found else { return Ok(false) };
+        let Ok(position) = found else {
+            value.clear();
+            return Ok(false);
+        };
         let record = guard.page.record(position);
-        guard.page.append_to(record.value_offset, record.value_length, value);
+        guard.page.assign_to(record.value_offset, record.value_length, value);
         if record.flags & OVERFLOW != 0 {
             let pointer = std::mem::take(value);
             read_chain(&self.pool, &pointer, value)?;

@@ -90,13 +90,15 @@ impl Transaction {
         Ok((tree, state.catalog_version.filter(|_| !state.changed_catalog)))
     }
 
-    /// Notes that a database was used: if its name means something else at commit, the commit fails. Below serializable
-    /// only writing counts as use.
+    /// Whether a use of a database is to be noted: below serializable only writing to it is.
     #[inline]
-    pub(super) fn note_used(&self, name: &Arc<str>, tree: Tree, writes: bool) {
-        if !writes && !self.tracks_reads() {
-            return;
-        }
+    pub(super) fn notes_use(&self, writes: bool) -> bool {
+        writes || self.tracks_reads()
+    }
+
+    /// Notes that a database was used: if its name means something else at commit, the commit fails.
+    #[inline]
+    pub(super) fn note_used(&self, name: &Arc<str>, tree: Tree) {
         let state = &mut *self.state.borrow_mut();
         if state.used.last().is_none_or(|(_, last)| *last != tree)
             && !state.used.iter().any(|(known, other)| *other == tree && known == name)

@@ -42,11 +42,20 @@ impl Database {
         transaction.begin_call();
         let known_at = self.known_at.load(Ordering::Relaxed);
         if transaction.knows_catalog(known_at) {
-            transaction.note_used(&self.name, self.tree, writes);
+            if transaction.notes_use(writes) {
+                transaction.note_used(&self.name, self.tree);
+            }
             return Ok(self.tree);
         }
+        self.look_up_tree(transaction, writes, known_at)
+    }
+
+    #[cold]
+    fn look_up_tree(&self, transaction: &Transaction, writes: bool, known_at: u64) -> Result<Tree> {
         let (tree, version) = transaction.resolve_database(&self.name)?;
-        transaction.note_used(&self.name, tree, writes);
+        if transaction.notes_use(writes) {
+            transaction.note_used(&self.name, tree);
+        }
         if let Some(version) = version.filter(|_| tree == self.tree) {
             // `u64::MAX` says that it was known in the transaction that made the handle only.
             let known = if known_at == u64::MAX { version } else { known_at.max(version) };

@@ -38,10 +38,9 @@ impl Transaction {
     ) -> Result<bool> {
         loop {
             let (guard, found) = tree.locate(&self.inner().pool, key, &mut state.finger)?;
-            value.clear();
             let sight = match found {
                 Err(_) => Sight::Nothing,
-                Ok(position) => self.see(state, guard.page, position, value),
+                Ok(position) => self.see_only(state, guard.page, position, value),
             };
             if matches!(sight, Sight::Again) || !guard.validate() {
                 continue;
@@ -98,6 +97,24 @@ impl Transaction {
                 return Ok((!own).then_some((flags & TOMBSTONE == 0).then_some(value)));
             }
         }
+    }
+
+    /// As [`see`](Self::see), in place of what is in `value`.
+    #[inline]
+    fn see_only(
+        &self,
+        state: &mut State,
+        page: Page<'_>,
+        position: usize,
+        value: &mut Vec<u8>,
+    ) -> Sight {
+        let record = page.record(position);
+        if !self.inner().registry.is_plain(record.version) {
+            value.clear();
+            return self.see(state, page, position, value);
+        }
+        page.assign_to(record.value_offset, record.value_length, value);
+        if record.is_tombstone() { Sight::Nothing } else { Sight::Record(record.flags) }
     }
 
     /// The version of the record at `position` that this transaction sees (TXN-1).

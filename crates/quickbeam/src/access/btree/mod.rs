@@ -124,7 +124,7 @@ impl Tree {
     }
 
     /// The leaf for `key` and where in it the key is, or would be. Looks first where the finger points.
-    #[inline]
+    #[inline(always)]
     pub fn locate<'p>(
         &self,
         pool: &'p Pool,
@@ -138,6 +138,16 @@ impl Tree {
             finger.hint = found.unwrap_or_else(|at| at) + 1;
             return Ok((guard, found));
         }
+        self.locate_from_root(pool, key, finger)
+    }
+
+    #[inline(never)]
+    fn locate_from_root<'p>(
+        &self,
+        pool: &'p Pool,
+        key: &[u8],
+        finger: &mut Finger,
+    ) -> Result<(ReadGuard<'p>, std::result::Result<usize, usize>)> {
         let guard = self.leaf(pool, key)?;
         let found = guard.page.search(key);
         *finger = Finger { tree: self.id, leaf: guard.id, hint: found.unwrap_or_else(|at| at) + 1 };
@@ -145,7 +155,7 @@ impl Tree {
     }
 
     /// Where `key` is in that leaf, if it is the leaf for it (BTREE-1).
-    #[inline]
+    #[inline(always)]
     fn near(
         &self,
         guard: &ReadGuard<'_>,
