@@ -12,6 +12,7 @@ mod list;
 mod load;
 mod output;
 mod place;
+mod recover;
 mod report;
 mod stat;
 mod verify;
@@ -24,7 +25,7 @@ use clap::{Parser, Subcommand};
 const EXIT_CODES: &str = "\
 Exit codes:
   0  done
-  1  the operation failed, or `verify` found a problem
+  1  the operation failed, or `verify` or `recover` found a problem
   2  the command line is wrong";
 
 /// Quickbeam, an embedded transactional database.
@@ -45,6 +46,8 @@ enum Command {
     Stat(stat::Arguments),
     /// Check every page, the order of keys, free space and the log
     Verify(verify::Arguments),
+    /// Bring what is readable of a damaged environment or data store into a new one
+    Recover(recover::Arguments),
     /// Write databases as text, in the format of Berkeley DB's db_dump
     Dump(dump::Arguments),
     /// Read databases from text, in the format of Berkeley DB's db_dump
@@ -78,6 +81,7 @@ fn run(command: Command) -> anyhow::Result<Outcome> {
         Command::List(arguments) => list::run(&arguments),
         Command::Stat(arguments) => stat::run(&arguments),
         Command::Verify(arguments) => verify::run(&arguments),
+        Command::Recover(arguments) => recover::run(&arguments),
         Command::Dump(arguments) => dump::run(&arguments),
         Command::Load(arguments) => load::run(&arguments),
         Command::Bench(arguments) => quickbeam_bench::run(arguments).map(|()| Outcome::Done),

@@ -234,3 +234,32 @@ fn a_wrong_command_line_ends_with_two() {
     assert!(done(&run(&["--version"])).starts_with("quickbeam "));
     assert!(done(&run(&["bench", "--help"])).contains("kv"));
 }
+
+#[test]
+fn a_damaged_environment_is_salvaged_into_a_new_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let directory = environment(&folder);
+    assert_eq!(run_with_input(&["load", &directory], DUMP).status.code(), Some(0));
+    let whole = done(&run(&["dump", &directory]));
+    let data = Path::new(&directory).join("data.quickbeam");
+    let mut bytes = std::fs::read(&data).expect("the data file");
+    // Both roots.
+    bytes[50] ^= 1;
+    bytes[8192 + 50] ^= 1;
+    std::fs::write(&data, &bytes).expect("the data file");
+    failed(&run(&["verify", &directory]));
+    let asked = failed(&run(&["recover", &directory]));
+    assert!(asked.contains("--salvage --into"), "{asked}");
+    let new = folder.path().join("new").display().to_string();
+    let output = run(&["recover", &directory, "--salvage", "--into", &new]);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    let report = text(&output.stdout);
+    assert!(report.contains("every block was looked at") && report.contains("people"), "{report}");
+    assert_eq!(std::fs::read(&data).expect("the data file"), bytes, "nothing was written there");
+    assert_eq!(done(&run(&["dump", &new])), whole);
+    let again = folder.path().join("again").display().to_string();
+    let output = run(&["recover", &new, "--salvage", "--into", &again, "--json"]);
+    let report: serde_json::Value = serde_json::from_str(&done(&output)).expect("JSON");
+    assert_eq!(report["lost_pages"], serde_json::json!([]));
+    assert_eq!(report["databases"][0]["records"], 3);
+}

@@ -11,12 +11,16 @@ mod blocks;
 mod checkpoint;
 mod environment;
 mod error;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod latency;
 mod log;
 mod options;
 mod page;
 mod pool;
 mod recovery;
+mod salvage;
 mod store;
 mod transaction;
 mod versions;
@@ -26,5 +30,8 @@ pub use environment::{DATA_FILE, Environment, LOCK_FILE, LOG_DIRECTORY, Statisti
 pub use error::{Error, Result};
 pub use latency::LatencySummary;
 pub use options::{Durability, Isolation, Options, TransactionOptions};
+pub use salvage::{
+    LostLog, LostPage, LostRange, LostValue, SalvageReport, SalvagedDatabase, salvage, salvage_in,
+};
 pub use store::{DataStore, StoreCursor, StoreDatabase};
 pub use transaction::{Batch, Cursor, Database, Savepoint, Scan, Transaction};

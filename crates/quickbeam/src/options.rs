@@ -108,6 +108,11 @@ impl Default for Options {
 /// Fewest pages a cache may hold: a split of the deepest tree keeps this many at once, with room to spare.
 pub(crate) const SMALLEST_CACHE_PAGES: usize = 64;
 
+/// Whether a log segment can be that long.
+pub(crate) fn is_log_segment_size(bytes: u64) -> bool {
+    bytes.is_multiple_of(4096) && (256 << 10..=1 << 30).contains(&bytes)
+}
+
 impl Options {
     /// Refuses what the engine could not work with.
     pub(crate) fn check(&self) -> Result<()> {
@@ -126,9 +131,7 @@ impl Options {
         if self.log_buffer < 64 << 10 {
             return Err(Error::misuse("log_buffer is smaller than 64 KiB"));
         }
-        if !self.log_segment_size.is_multiple_of(4096)
-            || !(256 << 10..=1 << 30).contains(&self.log_segment_size)
-        {
+        if !is_log_segment_size(self.log_segment_size) {
             return Err(Error::misuse(
                 "log_segment_size is not a multiple of 4096 from 256 KiB to 1 GiB",
             ));

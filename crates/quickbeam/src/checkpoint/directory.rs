@@ -10,8 +10,8 @@ use crate::page::{HEADER_BYTES, Page, PageId, PageKind, Scratch};
 use crate::pool::Pool;
 
 /// Page numbers of mapping and directory pages begin here, above all others.
-const MAPPING_PAGES: PageId = 1 << 40;
-const DIRECTORY_PAGES: PageId = 1 << 41;
+pub const MAPPING_PAGES: PageId = 1 << 40;
+pub const DIRECTORY_PAGES: PageId = 1 << 41;
 
 /// What a checkpoint's directory says.
 #[derive(Default)]
@@ -116,7 +116,8 @@ pub fn load_directory(pool: &Pool, first: Location) -> Result<Directory> {
     Ok(directory)
 }
 
-fn parse(words: &[u64]) -> Option<Directory> {
+/// What the directory's words say; `None` when there are too few.
+pub fn parse(words: &[u64]) -> Option<Directory> {
     let (head, rest) = words.split_at_checked(3)?;
     let (chunks, rest) = rest.split_at_checked(usize::try_from(head[0]).ok()?)?;
     let trees = usize::try_from(head[1]).ok()?.checked_mul(2)?;

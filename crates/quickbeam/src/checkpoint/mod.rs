@@ -14,7 +14,7 @@
 //!
 //! Sources: WiredTiger's no-overwrite checkpoints; shadow paging (Lorie 1977).
 
-mod directory;
+pub mod directory;
 mod root;
 
 use std::collections::BTreeSet;
@@ -31,7 +31,7 @@ use crate::pool::{Flip, Pool};
 use crate::versions::Timestamp;
 
 pub use directory::{Directory, load_directory};
-pub use root::{Identity, Root, RootSlots, StoreKind};
+pub use root::{INCARNATION_LIMIT, Identity, Root, RootSlots, StoreKind};
 
 /// What the owner fixes at the flip.
 pub struct FlipState {

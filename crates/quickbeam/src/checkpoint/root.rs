@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crate::blocks::Location;
 use crate::error::{Error, Result};
+use crate::options::is_log_segment_size;
 use crate::world::File;
 
 /// Version of the file format that this release writes and reads.
@@ -55,6 +56,11 @@ pub struct Root {
     /// The directory's first page.
     pub directory: Location,
 }
+
+/// No environment is opened this often; nor does it come to this many roots, commits or bytes of log. A slot that says so
+/// is not valid, and nothing that counts on from what a slot says overflows.
+pub const INCARNATION_LIMIT: u32 = u32::MAX - (1 << 20);
+const COUNT_LIMIT: u64 = 1 << 60;
 
 /// The two slots.
 #[derive(Clone, Copy, Debug, Default)]
@@ -129,6 +135,13 @@ fn decode(bytes: &[u8; LENGTH]) -> Slot {
         clean: bytes[33] != 0,
         directory: Location(u64_at(bytes, 72)),
     };
+    let counts = [root.sequence, root.timestamp, root.log_position, root.log_start];
+    if counts.iter().any(|&count| count >= COUNT_LIMIT)
+        || root.incarnation > INCARNATION_LIMIT
+        || !is_log_segment_size(identity.log_segment_size)
+    {
+        return Slot::Nothing;
+    }
     Slot::Valid(identity, root)
 }
 
@@ -138,6 +151,25 @@ impl RootSlots {
         let slot = SLOTS[(root.sequence % 2) as usize];
         file.write_at(&encode(identity, root), slot)?;
         file.sync_data()
+    }
+
+    /// Every valid root, the newest first; none where nothing can be read.
+    pub fn readable(self, file: &dyn File) -> Vec<(Identity, Root)> {
+        let mut roots = Vec::new();
+        for slot in SLOTS {
+            let mut bytes = [0; LENGTH];
+            if file.read_at(&mut bytes, slot).is_ok()
+                && let Slot::Valid(identity, root) = decode(&bytes)
+            {
+                roots.push((identity, root));
+            }
+        }
+        roots.sort_by_key(|(_, root)| std::cmp::Reverse(root.sequence));
+        let other_may_be_newer = roots.len() < SLOTS.len();
+        for (_, root) in roots.iter_mut().filter(|_| other_may_be_newer) {
+            root.clean = false;
+        }
+        roots
     }
 
     /// The newest valid root of the data file at `path`.

@@ -75,6 +75,7 @@ pub fn open_data_file(
     let shared = kind == StoreKind::Transactional;
     let pool = Pool::new(world.clone(), file, registry, page_size, options.cache_size, shared)?;
     let loaded = load_directory(&pool, root.directory)?;
+    check_blocks(&pool, &loaded)?;
     for &location in loaded.chunks.iter().chain(&loaded.pages) {
         if location.0 != 0 && !pool.blocks.mark(location.block()) {
             return Err(Error::page(0, format!("block {} is claimed twice", location.block())));
@@ -87,6 +88,18 @@ pub fn open_data_file(
     }
     pool.collect_free_pages();
     Ok(Opened { pool, identity, root, directory: loaded, lock, created: !exists })
+}
+
+/// Refuses a directory whose blocks lie where the file cannot ever have been: they are kept account of.
+fn check_blocks(pool: &Pool, loaded: &Directory) -> Result<()> {
+    let limit = pool.file_bytes() / pool.page_size as u64 * 8 + (1 << 20);
+    for location in loaded.chunks.iter().chain(&loaded.pages).chain(&loaded.mapping) {
+        if location.block() >= limit {
+            let detail = format!("block {} lies far past the end of the file", location.block());
+            return Err(Error::page(0, detail));
+        }
+    }
+    Ok(())
 }
 
 fn check_place(world: &dyn World, path: Option<&Path>, create: bool) -> Result<()> {

@@ -33,10 +33,12 @@ use crate::world::{Event, World};
 
 pub use operations::{Operation, decode_operations, encode_delete, encode_put};
 pub use reader::{LogReader, ReadRecord};
-pub use record::{HEADER, RecordKind};
+#[cfg(any(test, feature = "fuzzing"))]
+pub use record::seal_record;
+pub use record::{HEADER, RecordKind, decode};
 use record::{RecordHeader, encode_header};
-pub use segment::SEGMENT_HEADER;
 use segment::SegmentWriter;
+pub use segment::{SEGMENT_HEADER, SegmentIdentity, number_of};
 use turns::Turns;
 
 /// A position in the log.

@@ -22,6 +22,8 @@ pub struct ReadRecord {
     pub timestamp: u64,
     /// The writer that pieces belong to.
     pub transaction: u64,
+    /// The incarnation that wrote it.
+    pub incarnation: u32,
     /// Operations.
     pub payload: Vec<u8>,
 }
@@ -138,6 +140,7 @@ impl LogReader {
                 kind: header.kind,
                 timestamp: header.timestamp,
                 transaction: header.transaction,
+                incarnation: header.incarnation,
                 payload: payload.to_vec(),
             }));
         }

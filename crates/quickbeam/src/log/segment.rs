@@ -19,6 +19,8 @@ const MAGIC: &[u8; 8] = b"QBEAMLOG";
 const VERSION: u32 = 1;
 /// Unneeded segments that a busy log keeps for reuse.
 pub const SPARE_SEGMENTS: usize = 4;
+/// More segments than a log has between two checkpoints.
+const MANY_SEGMENTS: u64 = 1 << 16;
 
 /// What a segment's header says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -352,6 +354,15 @@ impl SegmentWriter {
     /// Lets go of segments that end before `keep`, but for `spare` of them.
     pub fn discard_before(&mut self, keep: Lsn, spare: usize) -> Result<()> {
         let keep = keep / self.settings.segment_size;
+        if keep.saturating_sub(self.first) > MANY_SEGMENTS {
+            // A position so far on was not come to by writing: only names that are there are looked at.
+            let directory = &self.settings.directory;
+            let names = self.world.list_directory(directory);
+            let names = names.map_err(|error| Error::on_file("listing", directory, error))?;
+            let is_old = |path: &PathBuf| number_of(path).is_some_and(|number| number < keep);
+            self.unneeded.extend(names.into_iter().filter(is_old));
+            self.first = keep;
+        }
         for number in self.first..keep {
             let path = path_of(&self.settings.directory, number);
             if self.world.exists(&path) {

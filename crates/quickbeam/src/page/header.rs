@@ -152,6 +152,11 @@ impl<'a> Page<'a> {
         self.set_word(W_PAGE, page);
     }
 
+    /// See [`set_sequence`](Self::set_sequence).
+    pub fn sequence(self) -> u64 {
+        self.word(W_SEQUENCE)
+    }
+
     /// The number of the image among all images written since opening: for whoever looks at a dump.
     pub fn set_sequence(self, sequence: u64) {
         self.set_word(W_SEQUENCE, sequence);

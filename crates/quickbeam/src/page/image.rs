@@ -1,7 +1,7 @@
 //! A page as bytes on the medium: little-endian words with a CRC32C over all but the first four bytes.
 //!
 //! - IMAGE-1: an image is accepted only if checksum, page number and structure are right; what passed can be
-//!   searched and read without any offset leaving the page.
+//!   searched and read without any offset leaving the page, and its keys are in order and within its fences.
 
 use super::words::Page;
 use super::{HEADER_BYTES, PageId, PageKind};
@@ -60,7 +60,9 @@ fn validate(page: Page<'_>) -> Result<(), String> {
         let ordered = lower >= HEADER_BYTES
             && lower + lower_length <= upper
             && upper + upper_length <= page.size()
-            && page.prefix_length() <= lower_length;
+            && page.prefix_length() <= lower_length
+            && (page.is_open_end()
+                || page.lower_fence_bytes() < page.upper_fence_bytes().unwrap_or_default());
         if !ordered {
             return Err("the fence keys do not lie within the page".into());
         }
@@ -86,6 +88,9 @@ fn validate(page: Page<'_>) -> Result<(), String> {
     }
     if live != page.live_bytes() {
         return Err(format!("records take {live} bytes, the header says {}", page.live_bytes()));
+    }
+    if !page.is_ordered() {
+        return Err("keys are out of order or outside the fences".into());
     }
     Ok(())
 }

@@ -137,6 +137,40 @@ impl Page<'_> {
         self.search(key)
     }
 
+    /// Whether every key is greater than the one before, and all lie within the fences. Copies two keys at most.
+    pub(super) fn is_ordered(self) -> bool {
+        let count = self.count();
+        let follows = |position: usize| {
+            let (before, after) = (self.slot(position - 1), self.slot(position));
+            let (short, long) = (before.suffix_length(), after.suffix_length());
+            match before.head().cmp(&after.head()) {
+                Ordering::Less => true,
+                Ordering::Greater => false,
+                // Equal heads and one of them is the whole key: what is longer is greater.
+                Ordering::Equal if short <= 4 || long <= 4 => short < long,
+                Ordering::Equal => {
+                    let (one, other) = (self.rest_offset(before), self.rest_offset(after));
+                    self.compare_parts(one, short - 4, other, long - 4) == Ordering::Less
+                }
+            }
+        };
+        // The head of a key shorter than a head is filled with zeros: it sorts as the key does.
+        let filled = |position: usize| {
+            let slot = self.slot(position);
+            let length = slot.suffix_length() as u32;
+            length >= 4 || slot.head() & u32::MAX.checked_shr(length * 8).unwrap_or(0) == 0
+        };
+        let covers = |position: usize| {
+            let mut key = Vec::new();
+            self.append_key(position, &mut key);
+            self.covers(&key)
+        };
+        count == 0
+            || ((1..count).all(follows)
+                && (0..count).all(filled)
+                && (!self.is_fenced() || (covers(0) && covers(count - 1))))
+    }
+
     /// Whether `key` lies within the page's fences.
     #[inline]
     pub fn covers(self, key: &[u8]) -> bool {

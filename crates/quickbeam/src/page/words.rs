@@ -198,6 +198,28 @@ impl<'a> Page<'a> {
         differing == 0
     }
 
+    /// Orders two byte strings of the page.
+    pub fn compare_parts(
+        self,
+        one: usize,
+        one_length: usize,
+        other: usize,
+        other_length: usize,
+    ) -> Ordering {
+        let common = one_length.min(other_length);
+        let mut at = 0;
+        while at < common {
+            let drop = 64 - (common - at).min(8) * 8;
+            let ours = self.load8(one + at).swap_bytes() >> drop;
+            let theirs = self.load8(other + at).swap_bytes() >> drop;
+            if ours != theirs {
+                return ours.cmp(&theirs);
+            }
+            at += 8;
+        }
+        one_length.cmp(&other_length)
+    }
+
     /// Copies every word of `source`, a page of the same size.
     pub fn copy_from(self, source: Page<'_>) {
         for (to, from) in self.words.iter().zip(source.words) {
@@ -305,6 +327,11 @@ mod tests {
             let mut beyond = model[256 - length / 2 - 1..].to_vec();
             beyond.resize(length.max(1), 0);
             prop_assert_eq!(&out[..], &beyond[..length]);
+            let other = (at * 7 + length) % 200;
+            prop_assert_eq!(
+                page.compare_parts(at, length, other, probe.len()),
+                model[at..at + length].cmp(&model[other..other + probe.len()])
+            );
             prop_assert_eq!(page.compare(at, length, &probe), model[at..at + length].cmp(&probe[..]));
             let (aligned, bytes) = (at / 8 * 8, &model[at / 8 * 8..at / 8 * 8 + length]);
             prop_assert!(page.holds(aligned, bytes));

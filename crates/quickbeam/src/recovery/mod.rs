@@ -12,13 +12,13 @@ use std::sync::Arc;
 
 use crate::access::btree::{Finger, Tree};
 use crate::access::overflow::{decode_pointer, encode_pointer, free_chain, write_chain};
-use crate::checkpoint::{Identity, Root};
+use crate::checkpoint::{INCARNATION_LIMIT, Identity, Root};
 use crate::environment::{CATALOG_TREE, LOG_DIRECTORY};
 use crate::error::{Error, Result};
 use crate::log::{LogReader, Operation, ReadRecord, RecordKind, decode_operations};
 use crate::page::{OVERFLOW, PageId};
 use crate::pool::Pool;
-use crate::transaction::{decode_catalog_record, fits_inline};
+use crate::transaction::{check_limits, decode_catalog_record, fits_inline};
 use crate::world::World;
 
 /// What replaying came to.
@@ -49,7 +49,8 @@ impl<'p> TreeMap<'p> {
                 ));
             }
         }
-        let next = trees.iter().map(|tree| tree.id + 1).max().unwrap_or(CATALOG_TREE + 1);
+        let next = trees.iter().map(|tree| tree.id.saturating_add(1)).max();
+        let next = next.unwrap_or(CATALOG_TREE + 1);
         let next = next.max(CATALOG_TREE + 1);
         Ok(TreeMap { pool, trees: trees.iter().map(|tree| (tree.id, *tree)).collect(), next })
     }
@@ -58,6 +59,9 @@ impl<'p> TreeMap<'p> {
     pub fn get_or_create(&mut self, id: u32) -> Result<Tree> {
         if let Some(tree) = self.trees.get(&id) {
             return Ok(*tree);
+        }
+        if id >= TREE_LIMIT {
+            return Err(Error::page(0, format!("{id} is not the number of a tree")));
         }
         let pass = self.pool.enter(0);
         let tree = Tree::create(self.pool, &pass, id, true)?;
@@ -71,6 +75,10 @@ impl<'p> TreeMap<'p> {
         (self.trees, self.next)
     }
 }
+
+/// No environment comes to this many trees or commits: what claims to is damaged, and nothing here overflows.
+const TREE_LIMIT: u32 = u32::MAX - (1 << 20);
+const COMMIT_LIMIT: u64 = 1 << 60;
 
 /// Applies the log from the checkpoint on.
 pub fn replay(
@@ -99,6 +107,9 @@ pub fn replay(
         if lsn < root.log_position {
             continue;
         }
+        if record.timestamp >= COMMIT_LIMIT || record.incarnation > INCARNATION_LIMIT {
+            return Err(damaged(lsn));
+        }
         operations.extend_from_slice(&payload);
         decode_operations(&operations, |operation| apply(pool, trees, &mut fingers, operation))
             .map_err(|error| error.unwrap_or_else(|| damaged(lsn)))?;
@@ -111,7 +122,7 @@ fn damaged(lsn: u64) -> Error {
     Error::Corruption {
         file: LOG_DIRECTORY.into(),
         place: format!("log position {lsn}"),
-        detail: "a whole record does not hold operations".into(),
+        detail: "a whole record does not hold what a commit does".into(),
     }
 }
 
@@ -121,6 +132,8 @@ fn apply(
     fingers: &mut HashMap<u32, Finger>,
     operation: Operation<'_>,
 ) -> Result<()> {
+    let (Operation::Put { key, .. } | Operation::Delete { key, .. }) = operation;
+    check_limits(pool.page_size, key, None)?;
     match operation {
         Operation::Put { tree, key, value } => {
             let finger = fingers.entry(tree).or_default();
@@ -215,7 +228,7 @@ pub fn free_nameless(pool: &Pool, trees: &mut TreeMap<'_>) -> Result<()> {
             named.extend(decode_catalog_record(&value));
         }
         match guard.page.upper_fence_bytes() {
-            Some(fence) => low = fence,
+            Some(fence) => low = catalog.onward(guard.id, &low, fence)?,
             None => break,
         }
     }

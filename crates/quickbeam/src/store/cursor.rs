@@ -1,5 +1,7 @@
 //! A cursor over a database of a data store.
 
+use std::cmp::Ordering;
+
 use super::DataStore;
 use crate::access::btree::Tree;
 use crate::access::overflow::read_chain;
@@ -110,6 +112,9 @@ impl<'s> StoreCursor<'s> {
             };
             if position < guard.page.count() {
                 take(&self.store.pool, &guard, position, &mut self.key, &mut self.value)?;
+                if beyond {
+                    self.tree.advanced(guard.id, &self.key, Ordering::Greater, &low)?;
+                }
                 self.standing = true;
                 return Ok(true);
             }
@@ -117,7 +122,7 @@ impl<'s> StoreCursor<'s> {
                 self.standing = false;
                 return Ok(false);
             };
-            low = fence;
+            low = self.tree.onward(guard.id, &low, fence)?;
             beyond = false;
         }
     }
@@ -142,6 +147,9 @@ impl<'s> StoreCursor<'s> {
             };
             if let Some(position) = end.checked_sub(1) {
                 take(pool, &guard, position, &mut self.key, &mut self.value)?;
+                if let (Some(high), false) = (&high, at) {
+                    self.tree.advanced(guard.id, &self.key, Ordering::Less, high)?;
+                }
                 self.standing = true;
                 return Ok(true);
             }
@@ -150,7 +158,8 @@ impl<'s> StoreCursor<'s> {
                 self.standing = false;
                 return Ok(false);
             }
-            high = Some(fence);
+            let from = high.as_deref().map(|key| (key, at));
+            high = Some(self.tree.backward(guard.id, from, fence)?);
             at = false;
         }
     }

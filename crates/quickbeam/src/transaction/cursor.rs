@@ -3,6 +3,8 @@
 //! A cursor holds no latch and no place in a page: it remembers the key it stands on, and, as a shortcut, where that
 //! was. If the leaf has not changed since, the next record is the next slot; otherwise the key is searched again.
 
+use std::cmp::Ordering;
+
 use super::read::Sight;
 use super::write::Change;
 use super::{Database, Transaction};
@@ -178,6 +180,9 @@ impl<'t> Cursor<'t> {
             }
             match (found, fence) {
                 (Some((position, flags)), _) => {
+                    if start == From::Beyond {
+                        self.tree.advanced(guard.id, &self.key, Ordering::Greater, &low)?;
+                    }
                     if flags & OVERFLOW != 0 {
                         transaction.fetch_long(&mut value)?;
                     }
@@ -187,7 +192,7 @@ impl<'t> Cursor<'t> {
                     return Ok(true);
                 }
                 (None, Some(fence)) => {
-                    low = fence;
+                    low = self.tree.onward(guard.id, &low, fence)?;
                     start = From::At;
                 }
                 (None, None) => {
@@ -235,6 +240,9 @@ impl<'t> Cursor<'t> {
                 state.reads.range(self.tree, low, high.as_deref(), guard.id, guard.version());
             }
             if let Some((position, flags)) = found {
+                if let (Some(high), From::Beyond) = (&high, start) {
+                    self.tree.advanced(guard.id, &self.key, Ordering::Less, high)?;
+                }
                 if flags & OVERFLOW != 0 {
                     transaction.fetch_long(&mut value)?;
                 }
@@ -247,7 +255,8 @@ impl<'t> Cursor<'t> {
                 self.stay(origin, old_value.take());
                 return Ok(false);
             }
-            high = Some(fence);
+            let from = high.as_deref().map(|key| (key, start == From::At));
+            high = Some(self.tree.backward(guard.id, from, fence)?);
             start = From::Beyond;
         }
     }

@@ -8,6 +8,7 @@
 //!   validated, as every optimistic read does (PAGE-2).
 //! - SCAN-2: what is left to read begins exactly where the batch ended, whatever happens to the leaves in between.
 
+use std::cmp::Ordering;
 use std::ops::Bound;
 
 use super::read::Sight;
@@ -227,8 +228,15 @@ impl Transaction {
             }
             scan.finished = step.finished && last.is_none();
             match (last, fence) {
-                (Some(key), _) => scan.low = Bound::Excluded(key),
-                (None, Some(fence)) => scan.low = Bound::Included(fence),
+                (Some(key), _) => {
+                    if matches!(scan.low, Bound::Excluded(_)) {
+                        tree.advanced(guard.id, &key, Ordering::Greater, low)?;
+                    }
+                    scan.low = Bound::Excluded(key);
+                }
+                (None, Some(fence)) => {
+                    scan.low = Bound::Included(tree.onward(guard.id, low, fence)?);
+                }
                 (None, None) => {}
             }
             return self.fetch_all_long(batch, &step.long);
@@ -285,8 +293,20 @@ impl Transaction {
             }
             scan.finished = step.finished && last.is_none();
             match last {
-                Some(key) => scan.high = Bound::Excluded(key),
-                None if !scan.finished => scan.high = Bound::Excluded(fence),
+                Some(key) => {
+                    if let Bound::Excluded(high) = &scan.high {
+                        tree.advanced(guard.id, &key, Ordering::Less, high)?;
+                    }
+                    scan.high = Bound::Excluded(key);
+                }
+                None if !scan.finished => {
+                    let from = match &scan.high {
+                        Bound::Included(key) => Some((&key[..], true)),
+                        Bound::Excluded(key) => Some((&key[..], false)),
+                        Bound::Unbounded => None,
+                    };
+                    scan.high = Bound::Excluded(tree.backward(guard.id, from, fence)?);
+                }
                 None => {}
             }
             return self.fetch_all_long(batch, &step.long);

@@ -236,7 +236,7 @@ impl Transaction {
             checked?;
             validated.leaves.push((guard.id, guard.version()));
             match next {
-                Some(fence) if !last => low = fence,
+                Some(fence) if !last => low = range.tree.onward(guard.id, &low, fence)?,
                 _ => return Ok(()),
             }
         }

@@ -1,8 +1,8 @@
 //! Merges: a page that became nearly empty joins its neighbour, and the parent loses the separator.
 
 use super::Tree;
-use crate::error::Result;
-use crate::page::{Page, PageKind, Scratch};
+use crate::error::{Error, Result};
+use crate::page::{Page, PageId, PageKind, Scratch};
 use crate::pool::{Pass, Pool, ReadGuard, WriteGuard};
 
 /// A page that fills less than one part in this many is joined with its neighbour.
@@ -41,8 +41,10 @@ impl Tree {
             }
             // The pair to join is (index, index + 1), or the one before for the last child.
             let first = index.min(parent.page().count() - 1);
-            let left = pool.latch(parent.page().child_at(first))?;
-            let right = pool.latch(parent.page().child_at(first + 1))?;
+            let (left, right) = (parent.page().child_at(first), parent.page().child_at(first + 1));
+            check_apart(parent.id, left, right)?;
+            let left = pool.latch(left)?;
+            let right = pool.latch(right)?;
             if !is_sparse(left.page()) && !is_sparse(right.page()) {
                 return Ok(false);
             }
@@ -82,6 +84,7 @@ impl Tree {
         if root.page().is_leaf() || root.page().count() > 0 {
             return Ok(());
         }
+        check_apart(root.id, root.page().link(), 0)?;
         let child = pool.latch(root.page().link())?;
         let page = root.write(pass)?;
         child.write(pass)?;
@@ -89,6 +92,14 @@ impl Tree {
         page.set_page_id(root.id);
         pool.free_page(pass, child)
     }
+}
+
+/// Refuses pages of which one is another: to latch it twice would be to wait for oneself.
+fn check_apart(parent: PageId, left: PageId, right: PageId) -> Result<()> {
+    if parent == left || parent == right || left == right {
+        return Err(Error::page(parent, "a page is its own child, or a child of its twice"));
+    }
+    Ok(())
 }
 
 /// Fills `both` with the content of two neighbours; false when it does not fit with room to spare.

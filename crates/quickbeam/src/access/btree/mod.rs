@@ -13,12 +13,16 @@ mod merge;
 mod split;
 mod verify;
 
+use std::cmp::Ordering;
+
 use crate::access::overflow;
 use crate::error::{Error, Result};
 use crate::page::{PageId, PageKind};
 use crate::pool::{Pass, Pool, ReadGuard};
 
 pub use merge::is_sparse;
+#[cfg(any(test, feature = "fuzzing"))]
+pub use split::try_split;
 
 /// Deeper than any tree can be: a walk that comes here goes round in a circle.
 const DEEPEST: usize = 64;
@@ -39,6 +43,10 @@ pub struct Finger {
     leaf: PageId,
     /// The position after the one found.
     pub hint: usize,
+}
+
+fn astray(leaf: PageId) -> Error {
+    Error::page(leaf, "the leaf is not the one for the keys that led to it")
 }
 
 impl Tree {
@@ -87,6 +95,31 @@ impl Tree {
     /// The leaf for `key`.
     pub fn leaf<'p>(&self, pool: &'p Pool, key: &[u8]) -> Result<ReadGuard<'p>> {
         self.walk(pool, 0, |node| node.page.child_for(key)).map(|(_, leaf)| leaf)
+    }
+
+    /// The fence of the leaf that a scan came to from `from`, to go on behind it; an error if it is not further on.
+    /// So no scan goes round in a circle, whatever the leaves and their parents say of each other.
+    pub fn onward(&self, leaf: PageId, from: &[u8], fence: Vec<u8>) -> Result<Vec<u8>> {
+        if fence[..] > *from { Ok(fence) } else { Err(astray(leaf)) }
+    }
+
+    /// Makes sure that a scan has got further: the key found compares to the one it came from in that way.
+    #[inline]
+    pub fn advanced(&self, leaf: PageId, found: &[u8], way: Ordering, from: &[u8]) -> Result<()> {
+        if found.cmp(from) == way { Ok(()) } else { Err(astray(leaf)) }
+    }
+
+    /// As [`onward`](Self::onward) for a scan that goes back; `from` is the key it came from, and whether that key
+    /// itself was wanted: then it may be the fence. From nowhere is from the end of the tree.
+    pub fn backward(
+        &self,
+        leaf: PageId,
+        from: Option<(&[u8], bool)>,
+        fence: Vec<u8>,
+    ) -> Result<Vec<u8>> {
+        let back =
+            |(from, itself): (&[u8], bool)| fence[..] < *from || (itself && fence[..] == *from);
+        if from.is_none_or(back) { Ok(fence) } else { Err(astray(leaf)) }
     }
 
     /// The leaf that holds keys less than `key`, down to but not including it; the last leaf for no key.
@@ -178,8 +211,9 @@ impl Tree {
     /// that a checkpoint could see, so that freeing can be taken up again after a crash.
     pub fn free(&self, pool: &Pool, lane: usize) -> Result<()> {
         self.free_children(pool, lane, self.root, 0)?;
+        let parts = self.parts_of(pool, self.root)?;
         let pass = pool.enter(lane);
-        self.free_one(pool, &pass, self.root)
+        self.free_one(pool, &pass, self.root, &parts)
     }
 
     fn free_children(&self, pool: &Pool, lane: usize, page: PageId, depth: usize) -> Result<()> {
@@ -199,10 +233,11 @@ impl Tree {
                 return Ok(());
             }
             self.free_children(pool, lane, last, depth + 1)?;
+            let parts = self.parts_of(pool, last)?;
             let pass = pool.enter(lane);
             let guard = pool.latch(page)?;
             let content = guard.write(&pass)?;
-            self.free_one(pool, &pass, last)?;
+            self.free_one(pool, &pass, last, &parts)?;
             match content.count() {
                 0 => content.set_link(0),
                 count => content.remove(count - 1),
@@ -210,17 +245,22 @@ impl Tree {
         }
     }
 
-    /// Frees a page without children, and the chains that its records point to.
-    fn free_one(&self, pool: &Pool, pass: &Pass, page: PageId) -> Result<()> {
-        let guard = pool.latch(page)?;
+    /// The pages of the chains that a leaf's records point to; none for another page. Nobody else is here, and no latch
+    /// is held: a damaged pointer may lead to any page.
+    fn parts_of(&self, pool: &Pool, page: PageId) -> Result<Vec<PageId>> {
+        let leaf = pool.read(page)?;
+        let chains = if leaf.page.is_leaf() { overflow::chains_of(leaf.page) } else { Vec::new() };
         let mut parts = Vec::new();
-        if guard.page().is_leaf() {
-            for chain in overflow::chains_of(guard.page()) {
-                parts.extend(overflow::chain_pages(pool, chain)?);
-            }
+        for chain in chains {
+            parts.extend(overflow::chain_pages(pool, chain)?);
         }
-        // Nothing has changed so far, and nothing fails from here on.
-        parts.into_iter().try_for_each(|part| pool.discard(pass, part))?;
+        Ok(parts)
+    }
+
+    /// Frees a page without children, and the pages of its records' chains.
+    fn free_one(&self, pool: &Pool, pass: &Pass, page: PageId, parts: &[PageId]) -> Result<()> {
+        let guard = pool.latch(page)?;
+        parts.iter().try_for_each(|&part| pool.discard(pass, part))?;
         pool.free_page(pass, guard)
     }
 }

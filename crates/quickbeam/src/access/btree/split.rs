@@ -77,6 +77,12 @@ fn cut(node: Page<'_>, key: &[u8], left: Page<'_>, right: Page<'_>) -> Result<Cu
     Err(Error::page(node.page_id(), "the page cannot be split"))
 }
 
+/// Tries the cut that a split for `key` would make.
+#[cfg(any(test, feature = "fuzzing"))]
+pub fn try_split(node: Page<'_>, key: &[u8], left: Page<'_>, right: Page<'_>) -> bool {
+    cut(node, key, left, right).is_ok()
+}
+
 fn try_cut(node: Page<'_>, at: usize, separator: &[u8], left: Page<'_>, right: Page<'_>) -> bool {
     let kind = node.kind().unwrap_or(PageKind::Empty);
     let count = node.count();

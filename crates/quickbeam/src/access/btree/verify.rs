@@ -47,25 +47,26 @@ impl Tree {
                 census.complaints.push(format!("page {} is reached twice", expected.page));
                 continue;
             }
-            let looked = pool.latch(expected.page).and_then(|guard| {
-                self.look_at(pool, guard.page(), &expected, seen, &mut census, &mut work)
-            });
-            if let Err(error) = looked {
+            let looked = pool
+                .latch(expected.page)
+                .map(|guard| self.look_at(guard.page(), &expected, &mut census, &mut work));
+            // Without the latch: a damaged pointer may lead back to the page.
+            let followed = looked.and_then(|chains| follow(pool, &chains, seen, &mut census));
+            if let Err(error) = followed {
                 census.complaints.push(error.to_string());
             }
         }
         census
     }
 
+    /// The chains that the page's records point to.
     fn look_at(
         &self,
-        pool: &Pool,
         page: Page<'_>,
         expected: &Expected,
-        seen: &mut HashSet<PageId>,
         census: &mut TreeCensus,
         work: &mut Vec<Expected>,
-    ) -> Result<()> {
+    ) -> Vec<PageId> {
         let id = expected.page;
         let mut complain = |what: String| census.complaints.push(format!("page {id}: {what}"));
         if page.tree() != self.id {
@@ -80,7 +81,7 @@ impl Tree {
         }
         if page.is_leaf() != (page.level() == 0) || usize::from(page.level()) > DEEPEST {
             complain(format!("kind {:?} at level {}", page.kind(), page.level()));
-            return Ok(());
+            return Vec::new();
         }
         if let Some(position) = page.first_disorder() {
             complain(format!("key {position} is out of order or outside the fences"));
@@ -97,15 +98,7 @@ impl Tree {
             census.leaf_bytes += page.used_bytes() as u64;
             let live = (0..page.count()).filter(|&at| !page.record(at).is_tombstone()).count();
             census.records += live as u64;
-            for chain in chains_of(page) {
-                for part in chain_pages(pool, chain)? {
-                    census.overflow_pages += 1;
-                    if !seen.insert(part) {
-                        census.complaints.push(format!("overflow page {part} is reached twice"));
-                    }
-                }
-            }
-            return Ok(());
+            return chains_of(page);
         }
         census.inner_pages += 1;
         for index in 0..=page.count() {
@@ -115,6 +108,24 @@ impl Tree {
             let level = page.level().checked_sub(1);
             work.push(Expected { page: page.child_at(index), level, lower, upper });
         }
-        Ok(())
+        Vec::new()
     }
+}
+
+/// Counts the pages of chains.
+fn follow(
+    pool: &Pool,
+    chains: &[PageId],
+    seen: &mut HashSet<PageId>,
+    census: &mut TreeCensus,
+) -> Result<()> {
+    for &chain in chains {
+        for part in chain_pages(pool, chain)? {
+            census.overflow_pages += 1;
+            if !seen.insert(part) {
+                census.complaints.push(format!("overflow page {part} is reached twice"));
+            }
+        }
+    }
+    Ok(())
 }

@@ -1,0 +1,54 @@
+//! `quickbeam recover`: recovery beyond what opening does.
+//!
+//! Opening recovers from a crash by itself. What it refuses, because something that was durable is damaged, is salvaged:
+//! everything readable goes into a new directory, and the report names what is missing.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::{Context, bail};
+use quickbeam::salvage;
+
+use crate::output::Output;
+use crate::place::existing;
+use crate::{Outcome, report};
+
+/// What to salvage, where to, and the form of the report.
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Directory of the damaged environment or data store; nothing in it is changed
+    directory: PathBuf,
+    /// Salvage what is readable, whatever is damaged
+    #[arg(long)]
+    salvage: bool,
+    /// New directory for what is salvaged
+    #[arg(long, value_name = "DIRECTORY")]
+    into: Option<PathBuf>,
+    /// Print the report as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    let directory = &arguments.directory;
+    let (true, Some(into)) = (arguments.salvage, &arguments.into) else {
+        bail!(
+            "a crash is recovered from whenever an environment is opened, by `quickbeam stat {0}` for one; \
+             to salvage a damaged one: `quickbeam recover {0} --salvage --into NEW_DIRECTORY`",
+            directory.display()
+        );
+    };
+    let salvaged = salvage(directory, into, &existing())
+        .with_context(|| format!("cannot salvage {}", directory.display()))?;
+    let value = serde_json::to_value(&salvaged).context("the report cannot be put into JSON")?;
+    let mut output = Output::new();
+    report::write(&mut output, &value, arguments.json)?;
+    let complete = salvaged.is_complete();
+    if !arguments.json {
+        let what =
+            if complete { "Everything was salvaged" } else { "What was readable was salvaged" };
+        writeln!(output, "{what} into {}.", into.display())?;
+    }
+    output.finish()?;
+    Ok(if complete { Outcome::Done } else { Outcome::ProblemFound })
+}

@@ -1,0 +1,185 @@
+//! The new place that salvaged records go to: an environment or a data store, as the damaged one was.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+use std::sync::Arc;
+
+use super::{SalvagedDatabase, Shape};
+use crate::checkpoint::StoreKind;
+use crate::environment::Environment;
+use crate::error::Result;
+use crate::log::Operation;
+use crate::options::{Durability, Isolation, Options, TransactionOptions};
+use crate::store::{DataStore, StoreDatabase};
+use crate::transaction::{Database, Transaction};
+use crate::world::World;
+
+/// Operations, and bytes, that one transaction takes.
+const BATCH: usize = 10_000;
+const BATCH_BYTES: usize = 8 << 20;
+
+enum Place {
+    Environment {
+        environment: Environment,
+        databases: HashMap<u32, Database>,
+        transaction: Box<Option<Transaction>>,
+        /// Operations and bytes in the transaction.
+        filled: (usize, usize),
+    },
+    Store {
+        store: Box<DataStore>,
+        databases: HashMap<u32, StoreDatabase>,
+    },
+}
+
+/// The new place, with a database for every tree that is given back.
+pub struct Target {
+    place: Place,
+    names: BTreeMap<u32, String>,
+}
+
+impl Target {
+    pub fn create(
+        world: Arc<dyn World>,
+        into: &Path,
+        options: &Options,
+        shape: &Shape,
+        names: &BTreeMap<u32, String>,
+    ) -> Result<Target> {
+        let options = Options {
+            page_size: shape.page_size,
+            cache_size: options.cache_size.max(shape.page_size * 256),
+            log_segment_size: shape.log_segment_size.unwrap_or(options.log_segment_size),
+            durability: Durability::NoSync,
+            create: true,
+            ..options.clone()
+        };
+        let place = match shape.kind {
+            StoreKind::Transactional => {
+                let environment = Environment::open_in(world, Some(into), options)?;
+                let made = names.iter().map(|(&tree, name)| {
+                    environment.create_database(name).map(|database| (tree, database))
+                });
+                let databases = made.collect::<Result<_>>()?;
+                Place::Environment {
+                    environment,
+                    databases,
+                    transaction: Box::default(),
+                    filled: (0, 0),
+                }
+            }
+            StoreKind::Plain => {
+                let mut store = Box::new(DataStore::open_in(world, Some(into), options)?);
+                let made = names
+                    .iter()
+                    .map(|(&tree, name)| store.create_database(name).map(|made| (tree, made)));
+                let databases = made.collect::<Result<_>>()?;
+                Place::Store { store, databases }
+            }
+        };
+        Ok(Target { place, names: names.clone() })
+    }
+
+    /// Inserts a record, or replaces its value.
+    pub fn put(&mut self, tree: u32, key: &[u8], value: &[u8]) -> Result<()> {
+        self.apply(Operation::Put { tree, key, value })
+    }
+
+    /// Does one operation; nothing for a tree that is not given back.
+    pub fn apply(&mut self, operation: Operation<'_>) -> Result<()> {
+        let (Operation::Put { tree, key, .. } | Operation::Delete { tree, key }) = operation;
+        match &mut self.place {
+            Place::Environment { environment, databases, transaction, filled } => {
+                let Some(database) = databases.get(&tree) else { return Ok(()) };
+                if filled.0 >= BATCH || filled.1 >= BATCH_BYTES {
+                    commit(transaction)?;
+                    *filled = (0, 0);
+                }
+                let within = begin(environment, transaction)?;
+                filled.0 += 1;
+                match operation {
+                    Operation::Put { value, .. } => {
+                        filled.1 += key.len() + value.len();
+                        database.put(within, key, value)
+                    }
+                    Operation::Delete { .. } => database.delete(within, key).map(|_| ()),
+                }
+            }
+            Place::Store { store, databases } => {
+                let Some(&database) = databases.get(&tree) else { return Ok(()) };
+                match operation {
+                    Operation::Put { value, .. } => store.put(database, key, value),
+                    Operation::Delete { .. } => store.delete(database, key).map(|_| ()),
+                }
+            }
+        }
+    }
+
+    /// Removes what older images have brought into a range that a newer one speaks for.
+    pub fn clear(&mut self, tree: u32, lower: &[u8], upper: Option<&[u8]>) -> Result<()> {
+        for key in self.keys(tree, lower, upper)? {
+            self.apply(Operation::Delete { tree, key: &key })?;
+        }
+        Ok(())
+    }
+
+    fn keys(&mut self, tree: u32, lower: &[u8], upper: Option<&[u8]>) -> Result<Vec<Vec<u8>>> {
+        let is_inside = |key: &[u8]| upper.is_none_or(|upper| key < upper);
+        let mut keys = Vec::new();
+        match &mut self.place {
+            Place::Environment { environment, databases, transaction, .. } => {
+                let Some(database) = databases.get(&tree) else { return Ok(keys) };
+                let mut cursor = database.cursor(begin(environment, transaction)?)?;
+                let mut found = cursor.seek(lower)?;
+                while found && is_inside(cursor.key()) {
+                    keys.push(cursor.key().to_vec());
+                    found = cursor.next()?;
+                }
+            }
+            Place::Store { store, databases } => {
+                let Some(&database) = databases.get(&tree) else { return Ok(keys) };
+                let mut cursor = store.cursor(database)?;
+                let mut found = cursor.seek(lower)?;
+                while found && is_inside(cursor.key()) {
+                    keys.push(cursor.key().to_vec());
+                    found = cursor.next()?;
+                }
+            }
+        }
+        Ok(keys)
+    }
+
+    /// Makes everything durable and closes the place; its databases.
+    pub fn finish(mut self) -> Result<Vec<SalvagedDatabase>> {
+        let mut databases = Vec::new();
+        for (tree, name) in self.names.clone() {
+            let records = self.keys(tree, b"", None)?.len() as u64;
+            databases.push(SalvagedDatabase { name, records });
+        }
+        databases.sort_by(|one, other| one.name.cmp(&other.name));
+        match self.place {
+            Place::Environment { environment, mut transaction, .. } => {
+                commit(&mut transaction)?;
+                environment.close()?;
+            }
+            Place::Store { store, .. } => store.close()?,
+        }
+        Ok(databases)
+    }
+}
+
+fn begin<'t>(
+    environment: &Environment,
+    transaction: &'t mut Option<Transaction>,
+) -> Result<&'t Transaction> {
+    // Nobody else is here: nothing has to be validated at the end.
+    let options = TransactionOptions { isolation: Some(Isolation::Snapshot), ..Default::default() };
+    match transaction {
+        Some(transaction) => Ok(transaction),
+        none => Ok(none.insert(environment.begin_with(options)?)),
+    }
+}
+
+fn commit(transaction: &mut Option<Transaction>) -> Result<()> {
+    transaction.take().map_or(Ok(()), Transaction::commit)
+}

@@ -1,0 +1,187 @@
+//! Environments of file format version 1 as they were written once, kept as files: every release opens them and finds the
+//! same in them; and a file of a later version is refused with the way forward.
+//!
+//! The fixtures are files in `tests/fixtures`, packed: runs of equal bytes are counted. They are never made anew for this
+//! version. `QUICKBEAM_MAKE_FIXTURES=1 cargo test -p quickbeam --test format -- --test-threads 1` makes those that are not there, which
+//! is for the first release of a later version.
+
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use common::faulty::FaultyWorld;
+use common::{Files, Records, contents, open_files, place, small_options, world_with};
+use quickbeam::{DATA_FILE, DataStore, Environment, Error, Options};
+
+/// The version that the fixtures in this file are of.
+const VERSION: u32 = 1;
+
+fn options() -> Options {
+    Options { checkpoint_bytes: 1 << 30, ..small_options() }
+}
+
+/// What every fixture holds.
+fn expected() -> Records {
+    let mut records = Records::new();
+    for n in 0..40usize {
+        let value = vec![n as u8; if n == 7 { 9000 } else { n * 3 }];
+        records.insert(format!("key {n:03}").into_bytes(), value);
+    }
+    records
+}
+
+/// An environment; `crashed`: with half of its records in the log alone.
+fn environment(crashed: bool) -> Files {
+    let world = FaultyWorld::in_memory();
+    let environment = Environment::open_in(world.clone(), Some(place()), options()).unwrap();
+    let database = environment.create_database("data").unwrap();
+    for (number, (key, value)) in expected().iter().enumerate() {
+        common::put(&environment, &database, key, value);
+        if number == 20 {
+            environment.checkpoint().unwrap();
+        }
+    }
+    if crashed {
+        return world.files(place());
+    }
+    environment.close().unwrap();
+    world.files(place())
+}
+
+fn store() -> Files {
+    let world = FaultyWorld::in_memory();
+    let mut store = DataStore::open_in(world.clone(), Some(place()), options()).unwrap();
+    let database = store.create_database("data").unwrap();
+    for (key, value) in expected() {
+        store.put(database, &key, &value).unwrap();
+    }
+    store.close().unwrap();
+    world.files(place())
+}
+
+/// Files as one: for each its name's length, name, length, then runs: how often, and which byte.
+fn pack(files: &Files) -> Vec<u8> {
+    let mut packed = Vec::new();
+    let number = |packed: &mut Vec<u8>, mut number: usize| {
+        while number >= 0x80 {
+            packed.push(number as u8 | 0x80);
+            number >>= 7;
+        }
+        packed.push(number as u8);
+    };
+    for (path, bytes) in files {
+        let name = path.to_str().unwrap();
+        number(&mut packed, name.len());
+        packed.extend_from_slice(name.as_bytes());
+        number(&mut packed, bytes.len());
+        for run in bytes.chunk_by(|one, other| one == other) {
+            number(&mut packed, run.len());
+            packed.push(run[0]);
+        }
+    }
+    packed
+}
+
+fn unpack(packed: &[u8]) -> Files {
+    let mut at = 0;
+    let byte = |at: &mut usize| {
+        *at += 1;
+        packed[*at - 1]
+    };
+    let number = |at: &mut usize| {
+        let (mut number, mut shift) = (0usize, 0);
+        loop {
+            let part = byte(at);
+            number |= usize::from(part & 0x7f) << shift;
+            shift += 7;
+            if part & 0x80 == 0 {
+                return number;
+            }
+        }
+    };
+    let mut files = Files::new();
+    while at < packed.len() {
+        let length = number(&mut at);
+        let name = std::str::from_utf8(&packed[at..at + length]).unwrap();
+        at += length;
+        let length = number(&mut at);
+        let mut bytes = Vec::with_capacity(length);
+        while bytes.len() < length {
+            let run = number(&mut at);
+            let value = byte(&mut at);
+            bytes.resize(bytes.len() + run, value);
+        }
+        files.insert(PathBuf::from(name), bytes);
+    }
+    files
+}
+
+/// The fixture of that name.
+fn fixture(name: &str, make: impl FnOnce() -> Files) -> Files {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    let path = folder.join(format!("version-{VERSION}-{name}.packed"));
+    if !path.exists() && std::env::var_os("QUICKBEAM_MAKE_FIXTURES").is_some() {
+        std::fs::write(&path, pack(&make())).unwrap();
+    }
+    unpack(&std::fs::read(&path).unwrap())
+}
+
+fn assert_environment(name: &str, crashed: bool) {
+    let files = fixture(name, || environment(crashed));
+    let environment = open_files(&files, &options()).unwrap();
+    assert!(contents(&environment).unwrap() == BTreeMap::from([("data".into(), expected())]));
+    common::assert_sound(&environment);
+    // It can be written to, too.
+    let database = environment.open_database("data").unwrap();
+    common::put(&environment, &database, b"new", b"record");
+    environment.close().unwrap();
+}
+
+#[test]
+fn an_environment_closed_by_the_first_release_opens() {
+    assert_environment("closed", false);
+}
+
+#[test]
+fn an_environment_of_the_first_release_that_crashed_recovers() {
+    assert_environment("crashed", true);
+}
+
+#[test]
+fn a_data_store_of_the_first_release_opens() {
+    let files = fixture("store", store);
+    let world = world_with(&files, place());
+    let mut store = DataStore::open_in(world, Some(place()), options()).unwrap();
+    let database = store.open_database("data").unwrap();
+    for (key, value) in expected() {
+        assert_eq!(store.get(database, &key).unwrap(), Some(value));
+    }
+    assert!(store.verify().unwrap().complaints.is_empty());
+}
+
+#[test]
+fn a_later_version_is_refused_with_the_way_forward() {
+    let mut files = fixture("closed", || environment(false));
+    let data = files.get_mut(Path::new(DATA_FILE)).unwrap();
+    for slot in [0, 8192] {
+        data[slot + 8..slot + 12].copy_from_slice(&(VERSION + 1).to_le_bytes());
+        let checksum = crc32c::crc32c(&data[slot..slot + 124]);
+        data[slot + 124..slot + 128].copy_from_slice(&checksum.to_le_bytes());
+    }
+    let error = open_files(&files, &options()).err().unwrap();
+    assert!(
+        matches!(error, Error::FormatVersion { found: 2, supported: VERSION, .. }),
+        "{error:?}"
+    );
+    let text = error.to_string();
+    assert!(text.contains("dump it there and load it here"), "{text}");
+}
+
+#[test]
+fn what_is_packed_is_unpacked() {
+    let files = store();
+    assert!(unpack(&pack(&files)) == files);
+}
