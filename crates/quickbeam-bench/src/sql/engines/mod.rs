@@ -2,6 +2,7 @@
 
 pub mod duckdb;
 pub mod postgresql;
+pub mod quickbeam;
 mod server;
 pub mod sqlite;
 
@@ -11,7 +12,13 @@ use super::SqlEngine;
 
 /// Every engine, Quickbeam first.
 pub fn all() -> Vec<&'static dyn SqlEngine> {
-    vec![&sqlite::SQLITE, &duckdb::Duckdb, &sqlite::BERKELEY_DB, &postgresql::Postgresql]
+    vec![
+        &quickbeam::Quickbeam,
+        &sqlite::SQLITE,
+        &duckdb::Duckdb,
+        &sqlite::BERKELEY_DB,
+        &postgresql::Postgresql,
+    ]
 }
 
 /// The engine with this name.

@@ -1,0 +1,181 @@
+//! Quickbeam itself, in process: SQL on a Transactional Data Store at one of its durability levels.
+
+use anyhow::{Result, anyhow};
+use quickbeam::{Durability, Options};
+use quickbeam_sql::{Connection, Database, Row, SqlError, Statement, Value as SqlValue, ValueRef};
+
+use crate::engine::{Mode, OpError, OpResult, Support};
+use crate::sql::{
+    Access, Dialect, Prepared, SqlConnection, SqlEngine, SqlInstance, SqlRow, SqlSetup, Value,
+    Visit,
+};
+
+/// The adapter.
+pub struct Quickbeam;
+
+impl SqlEngine for Quickbeam {
+    fn name(&self) -> &'static str {
+        "quickbeam"
+    }
+
+    fn version(&self) -> Result<String> {
+        Ok(env!("CARGO_PKG_VERSION").to_owned())
+    }
+
+    fn supports(&self, mode: Mode, _threads: usize) -> Support {
+        match mode {
+            Mode::Ds => Support::No("SQL has transactions"),
+            _ => Support::Yes,
+        }
+    }
+
+    fn open(&self, setup: &SqlSetup) -> Result<Box<dyn SqlInstance>> {
+        let durability = match setup.mode {
+            Mode::Wns => Durability::WriteNoSync,
+            Mode::Ns => Durability::NoSync,
+            Mode::InMem => Durability::InMemory,
+            Mode::Ds | Mode::Sync | Mode::Ramdisk => Durability::Sync,
+        };
+        let options = Options {
+            cache_size: usize::try_from(setup.cache_bytes)?,
+            durability,
+            ..Options::default()
+        };
+        let settings = format!(
+            "serializable, {durability}, {}-byte pages, prepared statements",
+            options.page_size
+        );
+        let database = match setup.mode {
+            Mode::InMem => Database::memory(options)?,
+            _ => Database::open(&setup.directory, options)?,
+        };
+        Ok(Box::new(Open { database, settings }))
+    }
+}
+
+struct Open {
+    database: Database,
+    settings: String,
+}
+
+impl SqlInstance for Open {
+    fn settings(&self) -> String {
+        self.settings.clone()
+    }
+
+    fn dialect(&self) -> Dialect {
+        // An index declared USING HASH is a tree as well so far: it is not measured under that name.
+        Dialect { truncate: true, ..Dialect::default() }
+    }
+
+    fn connect(&self) -> Result<Box<dyn SqlConnection + '_>> {
+        Ok(Box::new(Session { connection: self.database.connect(), statements: Vec::new() }))
+    }
+
+    fn settle(&self) -> Result<()> {
+        Ok(self.database.environment().checkpoint()?)
+    }
+
+    fn close(self: Box<Self>) -> Result<()> {
+        Ok(self.database.environment().clone().close()?)
+    }
+}
+
+/// What the caller can do about an error of the engine.
+fn classify(error: SqlError) -> OpError {
+    if error.is_retryable() { OpError::Retry } else { OpError::Failed(error.into()) }
+}
+
+struct Session {
+    connection: Connection,
+    statements: Vec<Statement>,
+}
+
+/// As many values as the benchmarks' longest statement has, on the stack.
+const PARAMETERS: usize = 16;
+
+fn with_values<T>(parameters: &[Value<'_>], use_them: impl FnOnce(&[SqlValue]) -> T) -> T {
+    let value = |value: &Value<'_>| match *value {
+        Value::Integer(number) => SqlValue::Integer(number),
+        Value::Bigint(number) => SqlValue::BigInt(number),
+        Value::Text(text) => SqlValue::from(text),
+    };
+    let mut values: [SqlValue; PARAMETERS] = std::array::from_fn(|_| SqlValue::Null);
+    if parameters.len() > PARAMETERS {
+        let all: Vec<SqlValue> = parameters.iter().map(value).collect();
+        return use_them(&all);
+    }
+    values.iter_mut().zip(parameters).for_each(|(to, from)| *to = value(from));
+    use_them(&values[..parameters.len()])
+}
+
+impl SqlConnection for Session {
+    fn run(&mut self, sql: &str) -> Result<()> {
+        self.connection.execute(sql, &[]).map_err(|error| anyhow!("{sql}: {error}"))?;
+        Ok(())
+    }
+
+    fn prepare(&mut self, sql: &str) -> Result<Prepared> {
+        let statement = self.connection.prepare(sql).map_err(|error| anyhow!("{sql}: {error}"))?;
+        self.statements.push(statement);
+        Ok(Prepared(self.statements.len() - 1))
+    }
+
+    fn execute(&mut self, statement: Prepared, parameters: &[Value<'_>]) -> OpResult<u64> {
+        let statement = &mut self.statements[statement.0];
+        let connection = &mut self.connection;
+        with_values(parameters, |values| statement.execute(connection, values)).map_err(classify)
+    }
+
+    fn query(
+        &mut self,
+        statement: Prepared,
+        parameters: &[Value<'_>],
+        visit: &mut Visit<'_>,
+    ) -> OpResult {
+        let statement = &mut self.statements[statement.0];
+        let connection = &mut self.connection;
+        with_values(parameters, |values| {
+            let mut rows = statement.query(connection, values)?;
+            while let Some(row) = rows.next()? {
+                visit(&Standing(row));
+            }
+            Ok(())
+        })
+        .map_err(classify)
+    }
+
+    fn begin(&mut self, _access: Access) -> OpResult {
+        self.connection.begin().map_err(classify)
+    }
+
+    fn commit(&mut self) -> OpResult {
+        self.connection.commit().map_err(classify)
+    }
+
+    fn rollback(&mut self) {
+        // The error before it is the one to report; this one only says that nothing is open.
+        self.connection.rollback().ok();
+    }
+}
+
+/// The row that a query stands on.
+struct Standing<'r>(Row<'r>);
+
+impl SqlRow for Standing<'_> {
+    fn integer(&self, column: usize) -> Option<i64> {
+        match self.0.value(column).ok()? {
+            ValueRef::SmallInt(number) => Some(number.into()),
+            ValueRef::Integer(number) => Some(number.into()),
+            ValueRef::BigInt(number) => Some(number),
+            _ => None,
+        }
+    }
+
+    fn text(&self, column: usize) -> Option<&[u8]> {
+        match self.0.value(column).ok()? {
+            ValueRef::Text(text) => Some(text.as_bytes()),
+            _ => None,
+        }
+    }
+}
