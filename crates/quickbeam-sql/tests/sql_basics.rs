@@ -97,6 +97,9 @@ fn transactions_commit_and_roll_back() {
     run(&mut c, "ROLLBACK TO SAVEPOINT a");
     // A statement that fails leaves nothing of itself, and the transaction goes on.
     assert_eq!(ask(&mut c, "INSERT INTO t VALUES (5, 5), (6, 6), (1, 0)"), "error 23505");
+    assert_eq!(ask(&mut c, "SELEC 1"), "error 42601");
+    assert_eq!(ask(&mut c, "SELECT nope FROM t"), "error 42703");
+    assert!(c.execute("SELEC 1", &[]).is_err() && c.in_transaction());
     run(&mut c, "INSERT INTO t VALUES (3, 3)");
     run(&mut c, "COMMIT");
     assert_eq!(ask(&mut c, "SELECT id FROM t"), "1; 3");

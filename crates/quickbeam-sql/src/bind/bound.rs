@@ -345,7 +345,8 @@ impl Query {
 }
 
 impl From {
-    fn each_expression(&self, visit: &mut dyn FnMut(&Expr)) {
+    /// Calls `visit` with every condition in it.
+    pub fn each_expression(&self, visit: &mut dyn FnMut(&Expr)) {
         if let From::Join { left, right, on, .. } = self {
             left.each_expression(visit);
             right.each_expression(visit);

@@ -298,10 +298,11 @@ impl Binder<'_> {
             _ => return refuse("aggregate functions are not allowed here"),
         }
         self.set_in_aggregate(true);
-        let bound = self.aggregate_argument(kind, list, position, scope).and_then(|argument| {
-            let filter = filter.map(|filter| self.condition(filter, scope)).transpose()?;
-            Ok((argument, filter))
-        });
+        let bound =
+            self.aggregate_argument(kind, distinct, list, position, scope).and_then(|argument| {
+                let filter = filter.map(|filter| self.condition(filter, scope)).transpose()?;
+                Ok((argument, filter))
+            });
         self.set_in_aggregate(false);
         let ((argument, data_type), filter) = bound?;
         // Of no more than one value of a kind the least is the least of all.
@@ -328,6 +329,7 @@ impl Binder<'_> {
     fn aggregate_argument(
         &mut self,
         kind: AggregateKind,
+        distinct: bool,
         list: &[FunctionArg],
         position: u32,
         scope: &Scope,
@@ -355,6 +357,7 @@ impl Binder<'_> {
             (AggregateKind::Count, _) => {
                 if let Expr::Constant(value) = &argument.expr
                     && *value != Value::Null
+                    && !distinct
                 {
                     return Ok((None, DataType::BigInt));
                 }

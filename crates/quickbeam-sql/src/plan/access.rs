@@ -13,6 +13,9 @@ const LOOKUP: f64 = 6.0;
 /// A row found through an index: its entry, and a lookup.
 const FETCH: f64 = 7.0;
 
+/// Rows that a table is taken to have at least.
+const SMALLEST: f64 = 1_000.0;
+
 /// Of a comparison that nothing is known about, so many rows are expected to fulfil it.
 const EQUAL: f64 = 0.05;
 const HALF_RANGE: f64 = 0.3;
@@ -21,6 +24,8 @@ const OTHER: f64 = 0.5;
 
 /// A condition that compares a column with something that does not depend on the table.
 struct Sarg<'e> {
+    /// Its number among the conditions.
+    number: usize,
     column: usize,
     comparison: Comparison,
     value: &'e Expr,
@@ -43,17 +48,18 @@ pub(super) fn column_of(expr: &Expr, slot: usize, table: &Table) -> Option<usize
     }
 }
 
-fn sargs<'e>(conjuncts: &'e [Expr], slot: usize, table: &Table, bound: u64) -> Vec<Sarg<'e>> {
+fn sargs<'e>(conjuncts: &'e [Expr], slot: usize, table: &Table, wish: &Wish<'_>) -> Vec<Sarg<'e>> {
     let mut found = Vec::new();
-    for conjunct in conjuncts {
+    for (number, conjunct) in conjuncts.iter().enumerate() {
         let Expr::Compare(comparison, pair) = conjunct else { continue };
         let [left, right] = &**pair;
         let sides = [(left, right, *comparison), (right, left, comparison.flipped())];
         for (side, value, comparison) in sides {
             let Some(column) = column_of(side, slot, table) else { continue };
             let reads = value.slots();
-            if reads & !bound == 0 && reads & slot_bit(slot) == 0 && !value.is_volatile() {
-                found.push(Sarg { column, comparison, value });
+            let given = reads & !wish.bound == 0 && reads & slot_bit(slot) == 0;
+            if given && !value.is_volatile() && (wish.alike)(side, value) {
+                found.push(Sarg { number, column, comparison, value });
                 break;
             }
         }
@@ -61,21 +67,25 @@ fn sargs<'e>(conjuncts: &'e [Expr], slot: usize, table: &Table, bound: u64) -> V
     found
 }
 
-/// The range of a key with those columns that the conditions leave, and what part of the rows is expected in it.
-fn range_of(columns: &[usize], sargs: &[Sarg<'_>]) -> (RangeOf, f64) {
+/// The range of a key with those columns that the conditions leave, what part of the rows is expected in it, and the conditions
+/// that hold for everything in it.
+fn range_of(columns: &[usize], sargs: &[Sarg<'_>]) -> (RangeOf, f64, Vec<usize>) {
     let mut range = RangeOf::default();
     let mut part = 1.0;
+    let mut used = Vec::new();
     for &column in columns {
         let on = |wanted: &dyn Fn(Comparison) -> bool| {
             sargs.iter().find(|sarg| sarg.column == column && wanted(sarg.comparison))
         };
         if let Some(sarg) = on(&|comparison| comparison == Comparison::Equal) {
             range.equal.push(sarg.value.clone());
+            used.push(sarg.number);
             part *= EQUAL;
             continue;
         }
         let lower = on(&|c| matches!(c, Comparison::Greater | Comparison::GreaterOrEqual));
         let upper = on(&|c| matches!(c, Comparison::Less | Comparison::LessOrEqual));
+        used.extend(lower.iter().chain(&upper).map(|sarg| sarg.number));
         range.lower = lower.map(|s| (s.value.clone(), s.comparison == Comparison::GreaterOrEqual));
         range.upper = upper.map(|s| (s.value.clone(), s.comparison == Comparison::LessOrEqual));
         part *= match (&range.lower, &range.upper) {
@@ -85,7 +95,7 @@ fn range_of(columns: &[usize], sargs: &[Sarg<'_>]) -> (RangeOf, f64) {
         };
         break;
     }
-    (range, part)
+    (range, part, used)
 }
 
 impl RangeOf {
@@ -116,6 +126,8 @@ struct Candidate {
     /// The columns in whose order rows come, with whether each is descending and has NULLs first, behind those that equal one value.
     order: Vec<(usize, bool, bool)>,
     ordered: bool,
+    /// Conditions that hold for every row found so.
+    used: Vec<usize>,
 }
 
 /// What to choose a path by.
@@ -126,6 +138,8 @@ pub(super) struct Wish<'w> {
     pub order: &'w [OrderKey],
     /// Only the first few rows are wanted.
     pub few: bool,
+    /// Whether a column and a value are of types whose keys are comparable.
+    pub alike: &'w dyn Fn(&Expr, &Expr) -> bool,
 }
 
 fn candidates(
@@ -135,7 +149,7 @@ fn candidates(
     rows: f64,
     wish: &Wish<'_>,
 ) -> Vec<Candidate> {
-    let sargs = sargs(conjuncts, slot, table, wish.bound);
+    let sargs = sargs(conjuncts, slot, table, wish);
     let mut found = Vec::new();
     let all = (rows * conjuncts.iter().map(selectivity).product::<f64>()).clamp(0.0, rows);
     let key_columns = table.primary_key.as_ref().map_or(&[][..], |key| &key.columns[..]);
@@ -147,18 +161,14 @@ fn candidates(
         rows: all,
         order: if is_hash { Vec::new() } else { order(key_columns) },
         ordered: !key_columns.is_empty() && !is_hash,
+        used: Vec::new(),
     });
     if !key_columns.is_empty() {
-        let (range, part) = range_of(key_columns, &sargs);
+        let (range, part, used) = range_of(key_columns, &sargs);
         if range.equal.len() == key_columns.len() {
             let path = Path::Key(range.equal);
-            found.push(Candidate {
-                path,
-                cost: LOOKUP,
-                rows: 1.0,
-                order: Vec::new(),
-                ordered: true,
-            });
+            let order = Vec::new();
+            found.push(Candidate { path, cost: LOOKUP, rows: 1.0, order, ordered: true, used });
         } else if range.is_bounded() && !is_hash {
             let columns = &key_columns[range.equal.len()..];
             let rows = (rows * part).max(1.0);
@@ -168,12 +178,13 @@ fn candidates(
                 order: order(columns),
                 ordered: true,
                 path: Path::KeyRange(range),
+                used,
             });
         }
     }
     for (number, index) in table.indexes.iter().enumerate() {
         let columns: Vec<usize> = index.columns.iter().map(|column| column.position).collect();
-        let (range, part) = range_of(&columns, &sargs);
+        let (range, part, used) = range_of(&columns, &sargs);
         let whole = range.equal.len() == columns.len();
         if index.method == Method::Hash && !whole {
             continue;
@@ -191,6 +202,7 @@ fn candidates(
                 .collect(),
             ordered: index.method == Method::Range,
             path: Path::Index(number, range),
+            used,
         });
     }
     found
@@ -232,7 +244,8 @@ pub(super) fn choose(
     statistics: &dyn Statistics,
     wish: &Wish<'_>,
 ) -> (Access, f64, bool) {
-    let rows = statistics.rows(table).max(1.0);
+    // A plan is kept while tables grow: what is empty now is not planned for as empty.
+    let rows = statistics.rows(table).max(SMALLEST);
     let mut best: Option<(Candidate, f64, Option<bool>)> = None;
     for candidate in candidates(table, conjuncts, slot, rows, wish) {
         let order = delivers(&candidate, wish.order, slot, table);
@@ -251,16 +264,19 @@ pub(super) fn choose(
             best = Some((candidate, cost, order));
         }
     }
-    let (path, rows, cost, order) = match best {
-        Some((candidate, cost, order)) => (candidate.path, candidate.rows, cost, order),
-        None => (Path::All, rows, rows, None),
+    let (path, rows, cost, order, used) = match best {
+        Some((candidate, cost, order)) => {
+            (candidate.path, candidate.rows, cost, order, candidate.used)
+        }
+        None => (Path::All, rows, rows, None, Vec::new()),
     };
+    let rest = conjuncts.iter().enumerate().filter(|(number, _)| !used.contains(number));
     let access = Access {
         slot,
         table: table.clone(),
         path,
         backward: order.unwrap_or(false),
-        filter: Expr::all(conjuncts.to_vec()),
+        filter: Expr::all(rest.map(|(_, conjunct)| conjunct.clone()).collect()),
         keys: false,
         prefix: None,
         rows,

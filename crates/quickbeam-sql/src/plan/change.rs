@@ -6,6 +6,7 @@ use crate::bind::{Change, Insert, InsertSource, Names, SlotShape, check_of};
 use crate::catalog::Table;
 use crate::error::Result;
 use crate::expression::Expr;
+use crate::types::DataType;
 
 /// The CHECKs of a table, over a row in that slot: all, or those that a change of these columns may break.
 fn checks(
@@ -32,10 +33,11 @@ fn checks(
 pub fn plan_insert(
     insert: Insert,
     slots: &[SlotShape],
+    parameters: &[DataType],
     names: &dyn Names,
     statistics: &dyn Statistics,
 ) -> Result<(InsertPlan, Vec<SlotShape>)> {
-    let planner = Planner::new(slots, statistics);
+    let planner = Planner::new(slots, parameters, statistics);
     let checks = checks(names, &insert.table, insert.new_slot, None)?;
     let (rows, query) = match insert.source {
         InsertSource::Rows(rows) => (rows, None),
@@ -62,10 +64,11 @@ pub fn plan_insert(
 pub fn plan_change(
     change: Change,
     slots: &[SlotShape],
+    parameters: &[DataType],
     names: &dyn Names,
     statistics: &dyn Statistics,
 ) -> Result<(ChangePlan, Vec<SlotShape>)> {
-    let planner = Planner::new(slots, statistics);
+    let planner = Planner::new(slots, parameters, statistics);
     let (mut root, ..) =
         planner.rows_of(Some(&change.from), &change.filter, &change.subqueries, 0, &[], false)?;
     want_keys(&mut root, &[change.slot]);

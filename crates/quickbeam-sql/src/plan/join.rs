@@ -219,7 +219,8 @@ impl Planner<'_> {
     ) -> Result<Joined> {
         match &self.slots[slot].source {
             Source::Table(table) => {
-                let wish = Wish { bound, order, few };
+                let alike = |a: &Expr, b: &Expr| self.hash_alike(a, b);
+                let wish = Wish { bound, order, few, alike: &alike };
                 let (access, cost, ordered) =
                     choose(table, slot, &conjuncts, self.statistics, &wish);
                 let rows = access.rows;
@@ -271,7 +272,9 @@ impl Planner<'_> {
         if let Item::Slot(slot) = item
             && let Source::Table(table) = &self.slots[*slot].source
         {
-            let wish = Wish { bound: outer_bits | outside, order: &[], few: false };
+            let alike = |a: &Expr, b: &Expr| self.hash_alike(a, b);
+            let bound = outer_bits | outside;
+            let wish = Wish { bound, order: &[], few: false, alike: &alike };
             let (access, cost, _) = choose(table, *slot, &conjuncts, self.statistics, &wish);
             let hashed = if keys.is_empty() {
                 f64::INFINITY
@@ -362,7 +365,9 @@ impl Planner<'_> {
             && let Source::Table(table) = &self.slots[*slot].source
         {
             let all: Vec<Expr> = on.iter().chain(&inner_only).cloned().collect();
-            let wish = Wish { bound: left_bits | outside, order: &[], few: false };
+            let alike = |a: &Expr, b: &Expr| self.hash_alike(a, b);
+            let bound = left_bits | outside;
+            let wish = Wish { bound, order: &[], few: false, alike: &alike };
             let (access, each, _) = choose(table, *slot, &all, self.statistics, &wish);
             let is_lookup = !matches!(access.path, Path::All);
             if is_lookup && (keys.is_empty() || outer.rows.max(1.0) * each < cost - outer.cost) {

@@ -149,12 +149,10 @@ pub enum Node {
         /// What is computed of each.
         aggregates: Vec<Aggregate>,
     },
-    /// Rows of values, each only once.
+    /// Rows of which no other before had the same values.
     Distinct {
         /// The rows.
         input: Box<Node>,
-        /// Where the values stand.
-        slot: usize,
         /// The values.
         outputs: Vec<Expr>,
     },

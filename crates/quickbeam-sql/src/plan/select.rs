@@ -4,9 +4,10 @@ use std::cell::Cell;
 
 use super::{Join, Node, QueryPlan, SortKey, Statistics};
 use crate::bind::{
-    Aggregate, AggregateKind, Body, From, OrderKey, Query, Select, SlotShape, Source, Subquery,
+    Aggregate, AggregateKind, Body, From, JoinKind, OrderKey, Query, Select, SlotShape, Source,
+    Subquery,
 };
-use crate::error::Result;
+use crate::error::{Result, SqlError};
 use crate::expression::{Expr, NumberKind, slot_bit};
 use crate::types::{DataType, Value};
 
@@ -15,6 +16,8 @@ pub(super) struct Planner<'p> {
     /// The slots that the binder made.
     pub slots: &'p [SlotShape],
     pub statistics: &'p dyn Statistics,
+    /// The types of the parameters.
+    parameters: &'p [DataType],
     /// Slots made by the planner itself come behind them.
     more: Cell<usize>,
 }
@@ -23,16 +26,21 @@ pub(super) struct Planner<'p> {
 pub fn plan_query(
     query: &Query,
     slots: &[SlotShape],
+    parameters: &[DataType],
     statistics: &dyn Statistics,
 ) -> Result<(QueryPlan, Vec<SlotShape>)> {
-    let planner = Planner::new(slots, statistics);
+    let planner = Planner::new(slots, parameters, statistics);
     let plan = planner.query(query, 0)?;
     Ok((plan, planner.all_slots()))
 }
 
 impl<'p> Planner<'p> {
-    pub fn new(slots: &'p [SlotShape], statistics: &'p dyn Statistics) -> Planner<'p> {
-        Planner { slots, statistics, more: Cell::new(0) }
+    pub fn new(
+        slots: &'p [SlotShape],
+        parameters: &'p [DataType],
+        statistics: &'p dyn Statistics,
+    ) -> Planner<'p> {
+        Planner { slots, statistics, parameters, more: Cell::new(0) }
     }
 
     fn new_slot(&self) -> usize {
@@ -61,6 +69,8 @@ impl<'p> Planner<'p> {
                 Source::Computed => None,
             },
             Expr::Constant(value) => value.data_type(),
+            Expr::Parameter(number) => self.parameters.get(*number).copied(),
+            Expr::Negate(inner, _) => self.type_of(inner),
             Expr::Cast(_, data_type, _) => Some(*data_type),
             Expr::Trimmed(_) => Some(DataType::Text),
             Expr::Arithmetic(_, kind, ..) => Some(NumberKind::data_type(*kind)),
@@ -138,12 +148,10 @@ impl<'p> Planner<'p> {
             }
             ordered = false;
         }
-        let mut outputs = select.outputs.clone();
+        let outputs = select.outputs.clone();
         if select.distinct {
-            let slot = self.new_slot();
-            let width = outputs.len();
-            node = Node::Distinct { input: Box::new(node), slot, outputs };
-            outputs = columns_of(slot, width);
+            // The row stays where it is: what is delivered of it is read there.
+            node = Node::Distinct { input: Box::new(node), outputs: outputs.clone() };
         }
         Ok(self.finish(node, outputs, query, rows, ordered))
     }
@@ -198,8 +206,12 @@ impl<'p> Planner<'p> {
         few: bool,
     ) -> Result<(Node, f64, bool)> {
         let answers = subqueries.iter().fold(0, |bits, subquery| bits | slot_bit(subquery.slot));
-        let (after, before): (Vec<Expr>, Vec<Expr>) =
+        let (mut after, before): (Vec<Expr>, Vec<Expr>) =
             filter.iter().cloned().partition(|conjunct| conjunct.slots() & answers != 0);
+        let from = match from {
+            Some(from) => Some(without_answers(from, answers, &mut after)?),
+            None => None,
+        };
         let (mut node, mut rows, ordered, own) = match from {
             None => {
                 let mut node = Node::One;
@@ -209,7 +221,7 @@ impl<'p> Planner<'p> {
                 (node, 1.0, true, 0)
             }
             Some(from) => {
-                let joined = self.joins(from, before, outside, order, few)?;
+                let joined = self.joins(&from, before, outside, order, few)?;
                 (joined.node, joined.rows, joined.ordered, from.slots())
             }
         };
@@ -289,6 +301,25 @@ impl<'p> Planner<'p> {
         }
         QueryPlan { root: node, outputs, columns: query.columns.clone(), rows }
     }
+}
+
+/// FROM without the conditions of its inner joins that ask for answers of subqueries, which are there only above it.
+fn without_answers(from: &From, answers: u64, after: &mut Vec<Expr>) -> Result<From> {
+    let From::Join { kind, left, right, on } = from else { return Ok(from.clone()) };
+    if *kind == JoinKind::Inner {
+        let (late, on): (Vec<Expr>, Vec<Expr>) =
+            on.iter().cloned().partition(|conjunct| conjunct.slots() & answers != 0);
+        after.extend(late);
+        let left = Box::new(without_answers(left, answers, after)?);
+        let right = Box::new(without_answers(right, answers, after)?);
+        return Ok(From::Join { kind: *kind, left, right, on });
+    }
+    let mut asks = false;
+    from.each_expression(&mut |expr| asks |= expr.slots() & answers != 0);
+    if asks {
+        return Err(SqlError::unsupported("a subquery in the condition of an outer join"));
+    }
+    Ok(from.clone())
 }
 
 /// The first columns of a slot.

@@ -9,7 +9,6 @@ use smol_str::SmolStr;
 
 use super::control::{Control, Settings};
 use super::database::{Cancel, Database};
-use super::prepare::Work;
 use super::rows::{Held, Rows};
 use super::statement::Statement;
 use crate::error::{Result, SqlError, SqlState};
@@ -88,13 +87,13 @@ impl Connection {
     /// Executes a statement: how many rows it inserted, changed, removed or, being a query, delivered. The statement stays prepared,
     /// to be found by its text the next time.
     pub fn execute(&mut self, text: &str, parameters: &[Value]) -> Result<u64> {
-        let statement = cached(&mut self.cache, text);
+        let statement = cached(&mut self.cache, text)?;
         self.session.execute(statement, parameters)
     }
 
     /// Executes a query and delivers its rows.
     pub fn query(&mut self, text: &str, parameters: &[Value]) -> Result<Rows<'_>> {
-        let statement = cached(&mut self.cache, text);
+        let statement = cached(&mut self.cache, text)?;
         self.session.query(statement, parameters)
     }
 
@@ -139,14 +138,17 @@ impl Connection {
 }
 
 /// The statement of that text.
-fn cached<'c>(cache: &'c mut HashMap<Box<str>, Statement>, text: &str) -> &'c mut Statement {
-    if cache.len() >= CACHED && !cache.contains_key(text) {
-        cache.clear();
-    }
+fn cached<'c>(
+    cache: &'c mut HashMap<Box<str>, Statement>,
+    text: &str,
+) -> Result<&'c mut Statement> {
     if !cache.contains_key(text) {
+        if cache.len() >= CACHED {
+            cache.clear();
+        }
         cache.insert(text.into(), Statement::new(text));
     }
-    cache.entry(text.into()).or_insert_with(|| Statement::new(text))
+    cache.get_mut(text).ok_or_else(|| SqlError::internal("a statement is not where it was put"))
 }
 
 impl Session {
@@ -199,11 +201,12 @@ impl Session {
     /// Executes a statement.
     pub fn execute(&mut self, statement: &mut Statement, parameters: &[Value]) -> Result<u64> {
         self.limits.cancelled.store(false, Ordering::Relaxed);
+        if self.open.is_some()
+            && let Some(control) = self.control_of(statement)?
+        {
+            return self.control(&control).map(|()| 0);
+        }
         if let Some(open) = self.open.take() {
-            if let Some(control) = self.control_of(statement)? {
-                self.open = Some(open);
-                return self.control(&control).map(|()| 0);
-            }
             let (open, result) = self.with_begun(open, |session, transaction| {
                 session.run(statement, transaction, parameters, false).map(|done| done.count)
             });
@@ -251,18 +254,17 @@ impl Session {
         Ok(done)
     }
 
-    /// The steering that a statement does. Its text is parsed only if it has not been prepared.
+    /// The steering that a statement does. Its text is looked at once.
     fn control_of(&self, statement: &mut Statement) -> Result<Option<Control>> {
-        match &statement.prepared {
-            Some(prepared) => match &prepared.work {
-                Work::Control(control) => Ok(Some(control.clone())),
-                _ => Ok(None),
-            },
-            None => match crate::parse::statement(&statement.text)? {
-                Some(parsed) => super::control::control_of(&parsed),
-                None => Ok(None),
-            },
+        if let Some(known) = &statement.control {
+            return Ok(known.clone());
         }
+        let control = match crate::parse::statement(&statement.text)? {
+            Some(parsed) => super::control::control_of(&parsed)?,
+            None => None,
+        };
+        statement.control = Some(control.clone());
+        Ok(control)
     }
 
     /// Executes a query.

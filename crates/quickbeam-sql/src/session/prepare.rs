@@ -5,7 +5,7 @@ use std::sync::Arc;
 use quickbeam::Transaction;
 use sqlparser::ast::{self, DescribeAlias, Statement as Ast};
 
-use super::control::{Control, control_of};
+use super::control::control_of;
 use super::database::Database;
 use crate::bind::{Binder, CatalogChange, Names, OutputColumn, SlotShape, Source};
 use crate::catalog::{CatalogSnapshot, Relation, Table};
@@ -39,7 +39,6 @@ pub(super) enum Work {
     Catalog(CatalogChange),
     /// CREATE TABLE … AS, SELECT … INTO: the table, and the INSERT that fills it.
     CreateAs(CatalogChange, String),
-    Control(Control),
     /// EXPLAIN: the plan; the statement itself, if it is to run.
     Explain(Box<Plan>, Option<Box<Prepared>>),
 }
@@ -101,8 +100,9 @@ impl Look<'_> {
     }
 
     fn statement(&self, parsed: &Ast, text: &str, counted: bool) -> Result<Prepared> {
-        if let Some(control) = control_of(parsed)? {
-            return Ok(Prepared { snapshot: None, ..self.prepared(Work::Control(control)) });
+        // What steers does not run here: it needs no plan.
+        if control_of(parsed)?.is_some() {
+            return Ok(self.prepared(Work::Nothing));
         }
         if let Ast::Explain { describe_alias: DescribeAlias::Explain, analyze, statement, .. } =
             parsed
@@ -167,22 +167,26 @@ impl Look<'_> {
         let (action, slots) = match parsed {
             Ast::Query(query) if into_target(query)?.is_none() => {
                 let bound = binder.query_statement(query)?;
-                let (plan, slots) = plan::plan_query(&bound, &binder.slots, self)?;
+                let (plan, slots) =
+                    plan::plan_query(&bound, &binder.slots, &binder.parameter_types(), self)?;
                 (Action::Query(plan), slots)
             }
             Ast::Insert(insert) => {
                 let bound = binder.insert(insert)?;
-                let (plan, slots) = plan::plan_insert(bound, &binder.slots, self, self)?;
+                let (plan, slots) =
+                    plan::plan_insert(bound, &binder.slots, &binder.parameter_types(), self, self)?;
                 (Action::Insert(plan), slots)
             }
             Ast::Update(update) => {
                 let bound = binder.update(update)?;
-                let (plan, slots) = plan::plan_change(bound, &binder.slots, self, self)?;
+                let (plan, slots) =
+                    plan::plan_change(bound, &binder.slots, &binder.parameter_types(), self, self)?;
                 (Action::Change(plan), slots)
             }
             Ast::Delete(delete) => {
                 let bound = binder.delete(delete)?;
-                let (plan, slots) = plan::plan_change(bound, &binder.slots, self, self)?;
+                let (plan, slots) =
+                    plan::plan_change(bound, &binder.slots, &binder.parameter_types(), self, self)?;
                 (Action::Change(plan), slots)
             }
             _ => return Ok(None),

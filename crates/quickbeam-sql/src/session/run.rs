@@ -81,7 +81,7 @@ impl Session {
         };
         let look = Look { database: &self.database, transaction, snapshot };
         match work {
-            Work::Nothing | Work::Control(_) => return Ok(Done::default()),
+            Work::Nothing => return Ok(Done::default()),
             Work::Catalog(change) => {
                 return self
                     .whole(transaction, alone, || apply(change, &look))

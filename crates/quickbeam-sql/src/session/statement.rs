@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::Connection;
 use super::connection::Session;
+use super::control::Control;
 use super::prepare::Prepared;
 use super::rows::Rows;
 use crate::bind::OutputColumn;
@@ -16,11 +17,13 @@ pub struct Statement {
     pub(super) prepared: Option<Prepared>,
     /// The version of the catalog that it was prepared for.
     pub(super) version: u64,
+    /// What it steers; the outer `None`: nobody has looked yet.
+    pub(super) control: Option<Option<Control>>,
 }
 
 impl Statement {
     pub(super) fn new(text: &str) -> Statement {
-        Statement { text: text.into(), prepared: None, version: 0 }
+        Statement { text: text.into(), prepared: None, version: 0, control: None }
     }
 
     /// The text.

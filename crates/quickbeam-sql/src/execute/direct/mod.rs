@@ -274,9 +274,9 @@ impl<'b> Builder<'b> {
                 let input = self.operator(input)?;
                 Operator::Group(Box::new(group::Group::new(input, *slot, keys.clone(), aggregates)))
             }
-            Node::Distinct { input, slot, outputs } => {
+            Node::Distinct { input, outputs } => {
                 let input = self.operator(input)?;
-                Operator::Distinct(Box::new(sort::Distinct::new(input, *slot, outputs.clone())))
+                Operator::Distinct(Box::new(sort::Distinct::new(input, outputs.clone())))
             }
             Node::Sort { input, slot, outputs, keys, most } => {
                 let input = self.operator(input)?;

@@ -9,11 +9,10 @@ use crate::expression::Expr;
 use crate::plan::SortKey;
 use crate::types::Value;
 
-/// Rows of values, each only once.
+/// Rows of which no other before had the same values.
 #[derive(Debug)]
 pub struct Distinct {
     pub input: Operator,
-    slot: usize,
     outputs: Vec<Expr>,
     table: KeyTable,
     key: Vec<u8>,
@@ -21,8 +20,8 @@ pub struct Distinct {
 }
 
 impl Distinct {
-    pub fn new(input: Operator, slot: usize, outputs: Vec<Expr>) -> Distinct {
-        Distinct { input, slot, outputs, table: KeyTable::default(), key: Vec::new(), fresh: true }
+    pub fn new(input: Operator, outputs: Vec<Expr>) -> Distinct {
+        Distinct { input, outputs, table: KeyTable::default(), key: Vec::new(), fresh: true }
     }
 
     pub fn rewind(&mut self) {
@@ -41,18 +40,10 @@ impl Distinct {
             for output in &self.outputs {
                 append(output.evaluate(&frame)?.as_ref(), &mut self.key);
             }
-            if !self.table.insert(&self.key).1 {
-                continue;
+            if self.table.insert(&self.key).1 {
+                context.keep(self.key.len() + 48)?;
+                return Ok(true);
             }
-            context.keep(self.key.len() + 48)?;
-            let mut values = std::mem::take(&mut context.slot(self.slot)?.values);
-            values.clear();
-            for output in &self.outputs {
-                values.push(context.value(output)?);
-            }
-            context.slot(self.slot)?.values = values;
-            context.slot(self.slot)?.current = crate::expression::Current::Values;
-            return Ok(true);
         }
         Ok(false)
     }

@@ -1,0 +1,249 @@
+//! The same statements on the same rows as SQLite, generated; what differs is shrunk to the smallest case.
+//!
+//! Statements keep to what both dialects mean alike: no division, no overflow, no truth values in an answer. Answers are compared
+//! as sets, and in order where the order is total.
+
+use proptest::prelude::*;
+use quickbeam::{Durability, Isolation, Options};
+use quickbeam_sql::{Connection, Database};
+
+/// A schema, its rows, and statements.
+#[derive(Clone, Debug)]
+struct Case {
+    schema: Vec<String>,
+    rows: Vec<String>,
+    statements: Vec<(String, bool)>,
+    isolation: Isolation,
+}
+
+fn number() -> impl Strategy<Value = String> {
+    prop_oneof![6 => (-3i32..8).prop_map(|n| n.to_string()), 1 => Just("CAST(NULL AS INTEGER)".to_owned())]
+}
+
+fn text() -> impl Strategy<Value = String> {
+    prop_oneof![5 => "'[abX]{0,2}'".prop_map(|t| t), 1 => Just("NULL".to_owned())]
+}
+
+/// An expression of numbers over columns of both tables, or of the first only.
+fn numeric(both: bool) -> BoxedStrategy<String> {
+    let columns = if both {
+        vec!["t.a", "t.b", "t.k", "u.a", "u.b", "u.k"]
+    } else {
+        vec!["t.a", "t.b", "t.k"]
+    };
+    let leaf = prop_oneof![
+        3 => prop::sample::select(columns).prop_map(str::to_owned),
+        1 => number(),
+    ];
+    leaf.prop_recursive(2, 6, 2, |inner| {
+        prop_oneof![
+            (inner.clone(), prop::sample::select(vec!["+", "-", "*"]), inner.clone())
+                .prop_map(|(a, op, b)| format!("({a} {op} {b})")),
+            (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("COALESCE({a}, {b}, 0)")),
+            (inner.clone(), inner.clone(), inner)
+                .prop_map(|(a, b, c)| format!("(CASE WHEN {a} > {b} THEN {c} ELSE {a} END)")),
+        ]
+    })
+    .boxed()
+}
+
+fn condition(both: bool) -> BoxedStrategy<String> {
+    conditions(both, true)
+}
+
+/// Without subqueries.
+fn plain_condition(both: bool) -> BoxedStrategy<String> {
+    conditions(both, false)
+}
+
+fn conditions(both: bool, subqueries: bool) -> BoxedStrategy<String> {
+    let weight = u32::from(subqueries);
+    let comparison = prop::sample::select(vec!["=", "<>", "<", "<=", ">", ">="]);
+    let texts = if both { vec!["t.s", "u.s"] } else { vec!["t.s"] };
+    let columns = if both { vec!["t.a", "u.a", "t.k", "u.k"] } else { vec!["t.a", "t.b", "t.k"] };
+    let leaf = prop_oneof![
+        4 => (numeric(both), comparison.clone(), numeric(both)).prop_map(|(a, op, b)| format!("{a} {op} {b}")),
+        3 => (prop::sample::select(columns.clone()), comparison.clone(), number()).prop_map(|(a, op, b)| format!("{a} {op} {b}")),
+        1 => (prop::sample::select(texts.clone()), comparison, text()).prop_map(|(a, op, b)| format!("{a} {op} {b}")),
+        1 => (prop::sample::select(texts), "'[ab_%]{1,3}'").prop_map(|(a, pattern)| format!("{a} LIKE {pattern}")),
+        1 => (numeric(both), any::<bool>()).prop_map(|(a, not)| format!("{a} IS {}NULL", if not { "NOT " } else { "" })),
+        1 => (prop::sample::select(columns.clone()), number(), number()).prop_map(|(a, b, c)| format!("{a} BETWEEN {b} AND {c}")),
+        1 => (prop::sample::select(columns.clone()), prop::collection::vec(number(), 1..8), any::<bool>())
+            .prop_map(|(a, list, not)| format!("{a} {}IN ({})", if not { "NOT " } else { "" }, list.join(", "))),
+        weight => (prop::sample::select(columns.clone()), any::<bool>(), number())
+            .prop_map(|(a, not, n)| format!("{a} {}IN (SELECT w.a FROM u w WHERE w.b > {n})", if not { "NOT " } else { "" })),
+        weight => (prop::sample::select(columns), any::<bool>())
+            .prop_map(|(a, not)| format!("{}EXISTS (SELECT 1 FROM u w WHERE w.b = {a})", if not { "NOT " } else { "" })),
+    ];
+    leaf.prop_recursive(2, 6, 2, |inner| {
+        prop_oneof![
+            (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("({a} AND {b})")),
+            (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("({a} OR {b})")),
+            inner.prop_map(|a| format!("(NOT {a})")),
+        ]
+    })
+    .boxed()
+}
+
+/// A query, and whether the order of its answer is total.
+fn query() -> BoxedStrategy<(String, bool)> {
+    let joins = prop_oneof![
+        condition(true).prop_map(|on| format!("t JOIN u ON {on}")),
+        plain_condition(true).prop_map(|on| format!("t LEFT JOIN u ON {on}")),
+        Just("t JOIN u ON t.k = u.k".to_owned()),
+        Just("t LEFT JOIN u ON t.a = u.b".to_owned()),
+        Just("t JOIN u ON t.a = u.a AND t.k > 2".to_owned()),
+        Just("t, u".to_owned()),
+    ];
+    let limit = prop_oneof![
+        Just(String::new()),
+        (0..6).prop_map(|n| format!(" LIMIT {n}")),
+        (0..5, 0..5).prop_map(|(n, m)| format!(" LIMIT {n} OFFSET {m}"))
+    ];
+    let distinct = prop::sample::select(vec!["", "DISTINCT "]);
+    let direction = prop::sample::select(vec![
+        "ASC NULLS LAST",
+        "DESC NULLS FIRST",
+        "ASC NULLS FIRST",
+        "DESC NULLS LAST",
+    ]);
+    prop_oneof![
+        (condition(false), limit.clone(), direction.clone())
+            .prop_map(|(c, limit, d)| (format!("SELECT t.k, t.a, t.s FROM t WHERE {c} ORDER BY t.a {d}, t.k{limit}"), true)),
+        (condition(false), direction.clone(), limit.clone())
+            .prop_map(|(c, d, limit)| (format!("SELECT t.k FROM t WHERE {c} ORDER BY t.k {d}{limit}"), true)),
+        (numeric(true), numeric(true), joins.clone(), condition(true), distinct.clone())
+            .prop_map(|(a, b, j, c, d)| (format!("SELECT {d}{a}, {b}, u.s FROM {j} WHERE {c}"), false)),
+        (joins.clone(), condition(true), numeric(true), prop::sample::select(vec!["", " HAVING count(*) > 1"]))
+            .prop_map(|(j, c, e, h)| (format!("SELECT t.a, count(*), count(u.b), sum({e}), min(u.s), max({e}) FROM {j} WHERE {c} GROUP BY t.a{h}"), false)),
+        (joins, condition(true), numeric(true))
+            .prop_map(|(j, c, e)| (format!("SELECT count(*), count(DISTINCT {e}), min({e}), max(t.s) FROM {j} WHERE {c}"), false)),
+        (prop::sample::select(vec!["min", "max"]), prop::sample::select(vec!["k", "a", "b", "s"]))
+            .prop_map(|(f, column)| (format!("SELECT {f}({column}) FROM t"), false)),
+        (condition(false), condition(false), prop::sample::select(vec!["UNION", "UNION ALL", "EXCEPT", "INTERSECT"]))
+            .prop_map(|(a, b, op)| (format!("SELECT t.a, t.s FROM t WHERE {a} {op} SELECT t.b, t.s FROM t WHERE {b}"), false)),
+        (numeric(false), condition(false), distinct)
+            .prop_map(|(e, c, d)| (format!("SELECT {d}x.e, x.s FROM (SELECT {e} AS e, t.s FROM t WHERE {c}) x WHERE x.e > 0"), false)),
+        (numeric(false), direction, limit)
+            .prop_map(|(e, d, limit)| (format!("SELECT t.k, (SELECT max(w.b) FROM u w WHERE w.a = t.a) FROM t ORDER BY {e} {d}, t.k{limit}"), true)),
+    ]
+    .boxed()
+}
+
+fn change() -> BoxedStrategy<(String, bool)> {
+    prop_oneof![
+        (numeric(false), condition(false)).prop_map(|(e, c)| format!("UPDATE t SET a = {e}, b = t.a WHERE {c}")),
+        (condition(false), text()).prop_map(|(c, s)| format!("UPDATE t SET s = {s} WHERE {c}")),
+        (condition(false),).prop_map(|(c,)| format!("UPDATE t SET k = k + 1000 WHERE {c}")),
+        condition(false).prop_map(|c| format!("DELETE FROM t WHERE {c}")),
+        condition(false).prop_map(|c| format!("INSERT INTO t SELECT t.k + 5000, t.b, t.a, t.s FROM t WHERE {c}")),
+        (number(), text()).prop_map(|(n, s)| format!("INSERT INTO t VALUES (3, {n}, {n}, {s}) ON CONFLICT (k) DO UPDATE SET a = excluded.a + t.k")),
+        (number(), text()).prop_map(|(n, s)| format!("INSERT INTO t VALUES (2, {n}, {n}, {s}) ON CONFLICT DO NOTHING")),
+    ]
+    .prop_map(|text| (text, false))
+    .boxed()
+}
+
+fn case() -> impl Strategy<Value = Case> {
+    let index = prop::sample::subsequence(
+        vec![
+            "CREATE INDEX t_a ON t (a)",
+            "CREATE INDEX t_ba ON t (b, a)",
+            "CREATE INDEX u_a ON u (a)",
+            "CREATE INDEX u_b ON u (b)",
+            "CREATE INDEX t_s ON t (s)",
+        ],
+        0..=5,
+    );
+    let row = |table: &'static str, first: i32| {
+        prop::collection::vec((number(), number(), text()), 0..14).prop_map(move |rows| {
+            rows.into_iter()
+                .enumerate()
+                .map(|(k, (a, b, s))| {
+                    format!("INSERT INTO {table} VALUES ({}, {a}, {b}, {s})", k as i32 + first)
+                })
+                .collect::<Vec<_>>()
+        })
+    };
+    let keyed = prop::bool::weighted(0.7);
+    let statement = prop_oneof![4 => query(), 1 => change()];
+    let isolation = prop::sample::select(vec![
+        Isolation::Serializable,
+        Isolation::Snapshot,
+        Isolation::ReadCommitted,
+    ]);
+    (index, keyed, row("t", 1), row("u", 3), prop::collection::vec(statement, 1..12), isolation)
+        .prop_map(|(index, keyed, t, u, statements, isolation)| {
+            let key = if keyed { "PRIMARY KEY" } else { "NOT NULL" };
+            let mut schema = vec![
+                "CREATE TABLE t (k INTEGER PRIMARY KEY, a INTEGER, b INTEGER, s TEXT)".to_owned(),
+                format!("CREATE TABLE u (k INTEGER {key}, a INTEGER, b INTEGER, s TEXT)"),
+            ];
+            schema.extend(index.into_iter().map(str::to_owned));
+            Case { schema, rows: t.into_iter().chain(u).collect(), statements, isolation }
+        })
+}
+
+fn ours(connection: &mut Connection, text: &str) -> Result<Vec<String>, String> {
+    let rows = connection
+        .query(text, &[])
+        .and_then(|rows| rows.collect())
+        .map_err(|error| error.to_string())?;
+    Ok(rows
+        .iter()
+        .map(|row| row.iter().map(ToString::to_string).collect::<Vec<_>>().join("|"))
+        .collect())
+}
+
+fn theirs(connection: &rusqlite::Connection, text: &str) -> Result<Vec<String>, String> {
+    use rusqlite::types::ValueRef;
+    let show = |value: ValueRef<'_>| match value {
+        ValueRef::Null => "NULL".to_owned(),
+        ValueRef::Integer(number) => number.to_string(),
+        ValueRef::Text(text) => String::from_utf8_lossy(text).into_owned(),
+        other => format!("{other:?}"),
+    };
+    let run = || -> rusqlite::Result<Vec<String>> {
+        let mut statement = connection.prepare(text)?;
+        let width = statement.column_count();
+        let mut rows = statement.query([])?;
+        let mut all = Vec::new();
+        while let Some(row) = rows.next()? {
+            let values: rusqlite::Result<Vec<String>> =
+                (0..width).map(|column| row.get_ref(column).map(show)).collect();
+            all.push(values?.join("|"));
+        }
+        Ok(all)
+    };
+    run().map_err(|error| error.to_string())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 250, max_shrink_iters: 3_000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn statements_mean_what_they_mean_in_sqlite(case in case()) {
+        let options = Options { durability: Durability::InMemory, cache_size: 4 << 20, isolation: case.isolation, ..Options::default() };
+        let mut connection = Database::memory(options).unwrap().connect();
+        let sqlite = rusqlite::Connection::open_in_memory().unwrap();
+        sqlite.execute_batch("PRAGMA case_sensitive_like = ON").unwrap();
+        for text in case.schema.iter().chain(&case.rows) {
+            connection.execute(text, &[]).unwrap();
+            sqlite.execute_batch(text).unwrap();
+        }
+        for (text, ordered) in &case.statements {
+            let (mut left, mut right) = (ours(&mut connection, text), theirs(&sqlite, text));
+            if let (Ok(left), Ok(right), false) = (&mut left, &mut right, ordered) {
+                left.sort();
+                right.sort();
+            }
+            match (&left, &right) {
+                (Ok(_), Ok(_)) => prop_assert_eq!(left, right, "{}", text),
+                // What fails has to fail in both, and leaves nothing.
+                (left, right) => prop_assert!(left.is_err() == right.is_err(), "{}\n{:?}\n{:?}", text, left, right),
+            }
+            let content = "SELECT k, a, b, s FROM t ORDER BY k";
+            prop_assert_eq!(ours(&mut connection, content), theirs(&sqlite, content), "after {}", text);
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! Queries: joins, groups, order, subqueries, set operations, NULLs; and that the plan is the one meant.
+
+use quickbeam::{Durability, Options};
+use quickbeam_sql::{Connection, Database, params};
+
+fn connect() -> Connection {
+    let options = Options { durability: Durability::InMemory, ..Options::default() };
+    Database::memory(options).unwrap().connect()
+}
+
+fn ask(connection: &mut Connection, text: &str) -> String {
+    let rows = match connection.query(text, &[]).and_then(|rows| rows.collect()) {
+        Ok(rows) => rows,
+        Err(error) => return format!("error {} {}", error.code(), error.message()),
+    };
+    let rows =
+        rows.iter().map(|row| row.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "));
+    rows.collect::<Vec<_>>().join("; ")
+}
+
+fn plan(connection: &mut Connection, text: &str) -> String {
+    let lines = connection.query(&format!("EXPLAIN {text}"), &[]).unwrap().collect().unwrap();
+    lines.iter().map(|line| line[0].to_string()).collect::<Vec<_>>().join("\n")
+}
+
+/// People and what they ordered; some ordered nothing, one order is nobody's.
+fn shop() -> Connection {
+    let mut c = connect();
+    c.execute_script(
+        "CREATE TABLE person (id INTEGER PRIMARY KEY, name TEXT NOT NULL, city CHAR(6), boss INTEGER);
+         CREATE TABLE orders (id INTEGER PRIMARY KEY, person INTEGER, amount NUMERIC(8,2), day DATE);
+         CREATE INDEX orders_person ON orders (person);
+         CREATE UNIQUE INDEX person_name ON person (name);
+         INSERT INTO person VALUES (1, 'ann', 'Rome', NULL), (2, 'bob', 'Oslo', 1), (3, 'cat', 'Rome', 1), (4, 'dan', NULL, 2);
+         INSERT INTO orders VALUES (10, 1, 5.50, '2026-01-01'), (11, 1, 7, '2026-01-02'), (12, 2, 1.25, '2026-01-03'),
+           (13, NULL, 100, '2026-01-04'), (14, 3, NULL, '2026-01-05');",
+    )
+    .unwrap();
+    c
+}
+
+#[test]
+fn queries_answer() {
+    let mut c = shop();
+    for (text, expected) in [
+        (
+            "SELECT p.name, o.amount FROM person p JOIN orders o ON o.person = p.id ORDER BY o.id",
+            "ann 5.50; ann 7.00; bob 1.25; cat NULL",
+        ),
+        (
+            "SELECT p.name, count(o.id), sum(o.amount) FROM person p LEFT JOIN orders o ON o.person = p.id GROUP BY p.name ORDER BY 1",
+            "ann 2 12.50; bob 1 1.25; cat 1 NULL; dan 0 NULL",
+        ),
+        (
+            "SELECT o.id, p.name FROM person p RIGHT JOIN orders o ON o.person = p.id ORDER BY o.id DESC LIMIT 2",
+            "14 cat; 13 NULL",
+        ),
+        (
+            "SELECT p.id, o.id FROM person p FULL JOIN orders o ON o.person = p.id WHERE p.id IS NULL OR o.id IS NULL ORDER BY 1",
+            "4 NULL; NULL 13",
+        ),
+        (
+            "SELECT a.name, b.name FROM person a, person b WHERE a.boss = b.id ORDER BY a.id",
+            "bob ann; cat ann; dan bob",
+        ),
+        ("SELECT name FROM person WHERE city = 'Rome' ORDER BY name DESC", "cat; ann"),
+        ("SELECT name FROM person WHERE city = 'Rome  '", "ann; cat"),
+        ("SELECT name FROM person WHERE city <> 'Rome' OR city IS NULL ORDER BY id", "bob; dan"),
+        ("SELECT city, count(*) FROM person GROUP BY city HAVING count(*) > 1", "Rome   2"),
+        ("SELECT DISTINCT city FROM person ORDER BY city", "Oslo  ; Rome  ; NULL"),
+        ("SELECT DISTINCT city FROM person ORDER BY city DESC NULLS LAST", "Rome  ; Oslo  ; NULL"),
+        ("SELECT name FROM person ORDER BY boss NULLS FIRST, id DESC OFFSET 1", "cat; bob; dan"),
+        ("SELECT name FROM person WHERE id IN (SELECT person FROM orders)", "ann; bob; cat"),
+        ("SELECT name FROM person WHERE id NOT IN (SELECT person FROM orders)", ""),
+        (
+            "SELECT name FROM person p WHERE NOT EXISTS (SELECT 1 FROM orders o WHERE o.person = p.id)",
+            "dan",
+        ),
+        (
+            "SELECT name, (SELECT max(amount) FROM orders o WHERE o.person = p.id) FROM person p ORDER BY id",
+            "ann 7.00; bob 1.25; cat NULL; dan NULL",
+        ),
+        (
+            "SELECT (SELECT id FROM orders)",
+            "error 21000 more than one row returned by a subquery used as an expression",
+        ),
+        (
+            "SELECT name FROM person WHERE id > ALL (SELECT person FROM orders WHERE person IS NOT NULL)",
+            "dan",
+        ),
+        (
+            "SELECT x.city, x.n FROM (SELECT city, count(*) AS n FROM person GROUP BY city) x WHERE x.n = 1 ORDER BY 1",
+            "Oslo   1; NULL 1",
+        ),
+        ("WITH big AS (SELECT * FROM orders WHERE amount > 5) SELECT count(*) FROM big", "3"),
+        ("SELECT 1 UNION SELECT 2 UNION SELECT 1 ORDER BY 1", "1; 2"),
+        ("SELECT 1 UNION ALL SELECT 1.5", "1; 1.5"),
+        ("SELECT id FROM person EXCEPT SELECT person FROM orders", "4"),
+        ("SELECT id FROM person INTERSECT SELECT person FROM orders ORDER BY 1 DESC", "3; 2; 1"),
+        ("VALUES (1, 'a'), (2, NULL) ORDER BY 1 DESC", "2 NULL; 1 a"),
+        (
+            "SELECT count(*), count(person), count(DISTINCT person), avg(amount), min(day), max(day) FROM orders",
+            "5 4 3 28.4375000000000000 2026-01-01 2026-01-05",
+        ),
+        ("SELECT sum(amount) FROM orders WHERE id > 100", "NULL"),
+        ("SELECT count(*) FILTER (WHERE amount > 5) FROM orders", "3"),
+        (
+            "SELECT CASE WHEN amount > 5 THEN 'big' WHEN amount IS NULL THEN 'none' ELSE 'small' END FROM orders ORDER BY id",
+            "big; big; small; big; none",
+        ),
+        (
+            "SELECT COALESCE(boss, -1), NULLIF(id, 2) FROM person ORDER BY id LIMIT 2",
+            "-1 1; 1 NULL",
+        ),
+        ("SELECT day + 1, day - DATE '2025-12-31' FROM orders WHERE id = 10", "2026-01-02 1"),
+        ("SELECT 7 / 2, -7 / 2, 7 % 3, 7.0 / 2, 2 * 1.5", "3 -3 1 3.5000000000000000 3.0"),
+        (
+            "SELECT NULL = NULL, NULL IS NULL, 1 IS DISTINCT FROM NULL, NOT NULL::BOOLEAN",
+            "NULL t t NULL",
+        ),
+        ("SELECT name FROM person WHERE id = 2.0", "bob"),
+        ("SELECT name FROM person WHERE id < 2.5 ORDER BY id", "ann; bob"),
+        ("SELECT name FROM person WHERE id = 99999999999", ""),
+        ("SELECT count(*) FROM person WHERE id < 99999999999", "4"),
+        ("SELECT min(id), max(id) FROM person", "1 4"),
+        ("SELECT max(id) FROM orders", "14"),
+        ("SELECT min(person) FROM orders", "1"),
+        ("SELECT name FROM person JOIN orders USING (id)", ""),
+        ("SELECT name FROM person LIMIT 0", ""),
+        ("SELECT name FROM person LIMIT -1", "error 2201W LIMIT must not be negative"),
+        (
+            "SELECT upper(substr(name, 1, 1)) || substring(name FROM 2) FROM person WHERE name LIKE '_o%'",
+            "Bob",
+        ),
+    ] {
+        assert_eq!(ask(&mut c, text), expected, "{text}\n{}", plan(&mut c, "SELECT 1"));
+    }
+}
+
+#[test]
+fn changes_of_many_rows() {
+    let mut c = shop();
+    for (text, expected) in [
+        ("UPDATE person SET id = id + 1 RETURNING id", "error 23505"),
+        ("UPDATE person SET id = id + 10 WHERE id > 2 RETURNING id, name", "13 cat; 14 dan"),
+        (
+            "UPDATE orders SET amount = amount + 1 FROM person p WHERE p.id = orders.person AND p.name = 'ann'",
+            "",
+        ),
+        ("SELECT id, amount FROM orders WHERE person = 1", "10 6.50; 11 8.00"),
+        (
+            "DELETE FROM orders USING person p WHERE p.id = person AND p.name = 'bob' RETURNING orders.id",
+            "12",
+        ),
+        ("INSERT INTO orders SELECT id + 100, person, amount, day FROM orders", ""),
+        ("SELECT count(*) FROM orders", "8"),
+        ("INSERT INTO person VALUES (1, 'x', 'y', 1) ON CONFLICT DO NOTHING", ""),
+        (
+            "INSERT INTO person VALUES (1, 'eve', 'y', 1), (5, 'fay', 'z', 1) ON CONFLICT (id) DO UPDATE SET name = excluded.name, boss = person.id + 6 RETURNING id, name, boss",
+            "1 eve 7; 5 fay 1",
+        ),
+        ("INSERT INTO person VALUES (6, 'eve', 'y', 1) ON CONFLICT (id) DO NOTHING", "error 23505"),
+        ("UPDATE orders SET id = id + 1000", ""),
+        ("SELECT min(id), max(id), count(*) FROM orders", "1010 1114 8"),
+    ] {
+        let answer = ask(&mut c, text);
+        let answer = if answer.starts_with("error") { answer[..11].to_owned() } else { answer };
+        assert_eq!(answer, expected, "{text}");
+    }
+    c.execute("CREATE TABLE copy AS SELECT name, count(*) AS n FROM person GROUP BY name", &[])
+        .unwrap();
+    assert_eq!(ask(&mut c, "SELECT count(*), sum(n) FROM copy"), "5 5");
+    c.execute("SELECT id INTO ids FROM person", &[]).unwrap();
+    assert_eq!(ask(&mut c, "SELECT max(id) FROM ids"), "14");
+}
+
+#[test]
+fn definitions() {
+    let mut c = shop();
+    c.execute_script(
+        "CREATE VIEW rich AS SELECT person, sum(amount) AS total FROM orders GROUP BY person;
+         CREATE SEQUENCE s START WITH 5;
+         CREATE TABLE d (id INTEGER GENERATED ALWAYS AS IDENTITY PRIMARY KEY, a INTEGER DEFAULT 1 + 1, b TEXT CHECK (length(b) > 1), n BIGSERIAL);
+         INSERT INTO d (b) VALUES ('xx'), ('yy');
+         ALTER TABLE d ADD COLUMN e INTEGER DEFAULT 9, DROP COLUMN a;
+         ALTER TABLE d RENAME COLUMN b TO bb;
+         INSERT INTO d (bb, e) VALUES ('zz', nextval('s'));",
+    )
+    .unwrap();
+    for (text, expected) in [
+        ("SELECT total FROM rich WHERE person = 1", "12.50"),
+        ("SELECT * FROM d ORDER BY id", "1 xx 1 9; 2 yy 2 9; 3 zz 3 5"),
+        ("INSERT INTO d (bb) VALUES ('x')", "error 23514"),
+        ("UPDATE d SET bb = ''", "error 23514"),
+        ("DROP TABLE orders", "error 2BP01"),
+        ("CREATE TABLE person (x INTEGER)", "error 42P07"),
+        ("CREATE TABLE IF NOT EXISTS person (x INTEGER)", ""),
+        ("DROP TABLE IF EXISTS nothing", ""),
+        ("TRUNCATE d", ""),
+        ("SELECT count(*) FROM d", "0"),
+    ] {
+        let answer = ask(&mut c, text);
+        let answer = if answer.starts_with("error") { answer[..11].to_owned() } else { answer };
+        assert_eq!(answer, expected, "{text}");
+    }
+}
+
+#[test]
+fn plans_use_keys_and_indexes() {
+    let mut c = shop();
+    for (text, expected) in [
+        ("SELECT * FROM person WHERE id = 1", "Primary Key Lookup on person"),
+        ("SELECT * FROM person WHERE id = $1", "Primary Key Lookup on person"),
+        ("SELECT * FROM person WHERE id BETWEEN 1 AND 2", "Primary Key Scan on person"),
+        ("SELECT * FROM person WHERE name = 'ann'", "Index Scan using person_name on person"),
+        ("SELECT * FROM orders WHERE person = 3", "Index Scan using orders_person on orders"),
+        ("SELECT * FROM person WHERE boss = 1", "Seq Scan on person"),
+        ("SELECT * FROM person ORDER BY id DESC LIMIT 1", "Seq Scan backward on person"),
+        ("SELECT max(name) FROM person", "Index Scan backward using person_name on person"),
+        ("SELECT * FROM person a JOIN person b ON a.boss = b.boss", "Hash Join"),
+        (
+            "SELECT * FROM orders o JOIN person p ON p.id = o.person WHERE o.id = 10",
+            "Primary Key Lookup on person p",
+        ),
+        ("UPDATE person SET boss = 1 WHERE id = 3", "Primary Key Lookup on person"),
+    ] {
+        let plan = plan(&mut c, text.replace("$1", "1").as_str());
+        assert!(plan.contains(expected), "{text}\n{plan}");
+        assert!(!text.contains("LIMIT") || !plan.contains("Sort"), "{text}\n{plan}");
+    }
+    let rows = c
+        .query("EXPLAIN ANALYZE SELECT * FROM person WHERE boss = 1", &[])
+        .unwrap()
+        .collect()
+        .unwrap();
+    assert!(rows[0][0].to_string().contains("actual rows=2"), "{rows:?}");
+}
+
+#[test]
+fn a_statement_stays_within_its_memory_and_can_be_cancelled() {
+    let mut c = connect();
+    c.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, v TEXT)", &[]).unwrap();
+    let mut insert = c.prepare("INSERT INTO t VALUES ($1, $2)").unwrap();
+    for n in 0..2_000 {
+        insert.execute(&mut c, params![n, "x".repeat(50)]).unwrap();
+    }
+    c.set_memory_limit(20_000);
+    assert!(ask(&mut c, "SELECT * FROM t ORDER BY v").starts_with("error 53200"));
+    assert!(
+        ask(&mut c, "SELECT count(*) FROM t a JOIN t b ON a.v = b.v").starts_with("error 53200")
+    );
+    assert_eq!(ask(&mut c, "SELECT id FROM t ORDER BY v, id DESC LIMIT 1"), "1999");
+    c.set_memory_limit(1 << 30);
+    let cancel = c.cancel_handle();
+    let thread = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        cancel.cancel();
+    });
+    let answer = ask(&mut c, "SELECT count(*) FROM t a, t b, t c WHERE a.id + b.id + c.id = -1");
+    thread.join().unwrap();
+    assert!(answer.starts_with("error 57014"), "{answer}");
+    assert_eq!(ask(&mut c, "SELECT count(*) FROM t"), "2000");
+}
