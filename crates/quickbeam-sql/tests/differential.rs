@@ -125,7 +125,7 @@ fn query() -> BoxedStrategy<(String, bool)> {
         (numeric(false), condition(false), distinct)
             .prop_map(|(e, c, d)| (format!("SELECT {d}x.e, x.s FROM (SELECT {e} AS e, t.s FROM t WHERE {c}) x WHERE x.e > 0"), false)),
         (numeric(false), direction, limit)
-            .prop_map(|(e, d, limit)| (format!("SELECT t.k, (SELECT max(w.b) FROM u w WHERE w.a = t.a) FROM t ORDER BY {e} {d}, t.k{limit}"), true)),
+            .prop_map(|(e, d, limit)| (format!("SELECT t.k, (SELECT max(w.b) FROM u w WHERE w.a = t.a) FROM t ORDER BY {e} + 0 {d}, t.k{limit}"), true)),
     ]
     .boxed()
 }
