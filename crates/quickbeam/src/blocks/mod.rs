@@ -118,6 +118,11 @@ impl BlockAllocator {
         self.free.lock().in_use
     }
 
+    /// Blocks in use, without the reserved ones.
+    pub fn in_use_for_images(&self) -> u64 {
+        self.in_use() - self.first
+    }
+
     /// Calls `work` with one past the last block in use; no block is handed out meanwhile.
     pub fn at_used_end<T>(&self, work: impl FnOnce(Block) -> T) -> T {
         let mut free = self.free.lock();

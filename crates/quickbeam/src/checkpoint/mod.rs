@@ -11,6 +11,7 @@
 //! - CKPT-1: nothing that the last durable root refers to is overwritten (BLOCK-1), so a crash at any point leaves it whole.
 //! - CKPT-2: a root is written only after everything it refers to, and the log up to its position, is durable.
 //! - CKPT-3: a failed checkpoint leaves the images it wrote to the next one, and the mapping as it was.
+//! - CKPT-4: after a flush failed there is no next one: nothing that it was to make durable can be relied on.
 //!
 //! Sources: WiredTiger's no-overwrite checkpoints; shadow paging (Lorie 1977).
 
@@ -29,6 +30,7 @@ use crate::log::{Log, Lsn};
 use crate::page::PageId;
 use crate::pool::{Flip, Pool};
 use crate::versions::Timestamp;
+use crate::world::hooks::{Canary, Moment, planted, reach};
 
 pub use directory::{Directory, load_directory};
 pub use root::{INCARNATION_LIMIT, Identity, Root, RootSlots, StoreKind};
@@ -70,6 +72,18 @@ pub struct CheckpointCounters {
     pub log_position: AtomicU64,
 }
 
+/// What a checkpoint refers to.
+pub struct Locations<'a> {
+    /// Location of each page.
+    pub mapping: &'a [Location],
+    /// Locations of the mapping's own pages, and of the directory's.
+    pub chunks: &'a [Location],
+    /// See `chunks`.
+    pub directory: &'a [Location],
+    /// Images that wait for the next checkpoint; `None` after a failed flush, when more blocks are kept than are told.
+    pub carried: Option<&'a Vec<(PageId, Location)>>,
+}
+
 struct State {
     identity: Identity,
     slots: RootSlots,
@@ -81,6 +95,8 @@ struct State {
     directory: Vec<Location>,
     /// Images of a checkpoint that failed.
     carried: Vec<(PageId, Location)>,
+    /// Why no checkpoint can be made any more: a flush failed, and what it was to make durable is lost (CKPT-4).
+    failure: Option<String>,
 }
 
 /// Makes checkpoints of one data file.
@@ -101,8 +117,9 @@ impl Checkpointer {
         let counters = CheckpointCounters::default();
         counters.log_position.store(root.log_position, Ordering::Relaxed);
         let Directory { mapping, chunks, pages, .. } = loaded;
+        let (carried, failure) = (Vec::new(), None);
         let state =
-            State { identity, slots, root, mapping, chunks, directory: pages, carried: Vec::new() };
+            State { identity, slots, root, mapping, chunks, directory: pages, carried, failure };
         Checkpointer { state: Mutex::new(state), counters }
     }
 
@@ -118,6 +135,10 @@ impl Checkpointer {
         fix: impl FnOnce() -> FlipState,
     ) -> Result<()> {
         let mut state = self.state.lock();
+        // Whoever waited for the lock has not heard of a failure meanwhile.
+        if let Some(reason) = &state.failure {
+            return Err(Error::Failed { reason: reason.clone() });
+        }
         let started = pool.world.now();
         let mut fixed = None;
         let (flip, changed) = pool.close_for(|| {
@@ -133,6 +154,7 @@ impl Checkpointer {
         });
         let Some(fixed) = fixed else { return Err(Error::misuse("a flip fixed nothing")) };
         self.counters.running.store(true, Ordering::Relaxed);
+        reach(Moment::CheckpointBegins);
         self.counters.pages.store(changed.len() as u64, Ordering::Relaxed);
         self.counters.pages_done.store(0, Ordering::Relaxed);
         let imaged = changed.iter().try_for_each(|&page| {
@@ -160,6 +182,7 @@ impl Checkpointer {
             }
         };
         self.counters.running.store(false, Ordering::Relaxed);
+        reach(Moment::CheckpointEnds);
         result?;
         let took = pool.world.now().saturating_sub(started);
         self.counters.last_us.store(took.as_micros() as u64, Ordering::Relaxed);
@@ -171,11 +194,15 @@ impl Checkpointer {
         pool.shrink_file()
     }
 
-    /// Calls `look` with the locations of pages, of the mapping's pages and of the directory's; no checkpoint runs
-    /// meanwhile, so `look` may close the gate.
-    pub fn inspect<T>(&self, look: impl FnOnce((&[Location], &[Location], &[Location])) -> T) -> T {
+    /// Calls `look` with what the last checkpoint refers to; no checkpoint runs meanwhile, so `look` may close the gate.
+    pub fn inspect<T>(&self, look: impl FnOnce(&Locations<'_>) -> T) -> T {
         let state = self.state.lock();
-        look((&state.mapping, &state.chunks, &state.directory))
+        look(&Locations {
+            mapping: &state.mapping,
+            chunks: &state.chunks,
+            directory: &state.directory,
+            carried: state.failure.is_none().then_some(&state.carried),
+        })
     }
 }
 
@@ -241,6 +268,14 @@ impl State {
         let result = self.write_pages(pool, log, &mut root, fixed, &touched, &mut written);
         match result {
             Ok((chunks, directory)) => {
+                // If this fails, the root may count or not at the next opening: what it refers to stays in use.
+                if let Err(error) = self.settle(pool, &root) {
+                    self.failure = Some(error.to_string());
+                    if let Some(log) = log {
+                        log.fail(&error);
+                    }
+                    return Err(error);
+                }
                 let mut retired = std::mem::replace(&mut self.directory, directory);
                 let old = std::mem::replace(&mut self.chunks, chunks);
                 retired.extend(touched.iter().filter_map(|&at| old.get(at).copied()));
@@ -286,22 +321,25 @@ impl State {
                 log.write_to(fixed.log_position)?;
             }
         }
-        let synced =
-            if pool.room.take_grown() { pool.file.sync_all() } else { pool.file.sync_data() };
-        synced.map_err(|error| flush_failed(log, "flushing the data file", error))?;
-        self.slots
-            .write(&*pool.file, &self.identity, root)
-            .map_err(|error| flush_failed(log, "writing the root slot", error))?;
         Ok((chunks, pages))
     }
-}
 
-/// After a failed flush nothing may be acknowledged: the log refuses from now on.
-fn flush_failed(log: Option<&Log>, action: &str, error: std::io::Error) -> Error {
-    // Never `DiskFull`, whatever the reason: what was to be flushed is lost, and trying again would not bring it back.
-    let error = Error::Io { action: action.into(), source: error };
-    if let Some(log) = log {
-        log.fail(&error);
+    /// Makes what was written durable, then the root that refers to it. After a failure nothing may be acknowledged.
+    fn settle(&self, pool: &Pool, root: &Root) -> Result<()> {
+        // Never `DiskFull`, whatever the reason: what was to be flushed is lost, and trying again would not bring it back.
+        let failed = |action: &str| {
+            let action = action.to_owned();
+            move |source| Error::Io { action, source }
+        };
+        let synced = if planted(Canary::DataNotFlushed) {
+            Ok(())
+        } else if pool.room.take_grown() {
+            pool.file.sync_all()
+        } else {
+            pool.file.sync_data()
+        };
+        synced.map_err(failed("flushing the data file"))?;
+        let written = self.slots.write(&*pool.file, &self.identity, root);
+        written.map_err(failed("writing the root slot"))
     }
-    error
 }

@@ -6,6 +6,7 @@ use crate::blocks::Location;
 use crate::error::{Error, Result};
 use crate::options::is_log_segment_size;
 use crate::world::File;
+use crate::world::hooks::{Canary, planted};
 
 /// Version of the file format that this release writes and reads.
 pub const FORMAT_VERSION: u32 = 1;
@@ -172,6 +173,15 @@ impl RootSlots {
         roots
     }
 
+    /// Makes the root that was read durable, with the file's length. What was read may have been in the memory of the
+    /// operating system alone, if the process before ended, or a flush of it failed, after the root was written.
+    /// Nothing that the root before refers to may be overwritten until then.
+    pub fn confirm(self, file: &dyn File, identity: &Identity, root: &Root) -> std::io::Result<()> {
+        let slot = SLOTS[(root.sequence % 2) as usize];
+        file.write_at(&encode(identity, root), slot)?;
+        file.sync_all()
+    }
+
     /// The newest valid root of the data file at `path`.
     pub fn read(self, file: &dyn File, path: &Path) -> Result<(Identity, Root)> {
         let length = file.length().map_err(|error| Error::on_file("reading", path, error))?;
@@ -189,7 +199,9 @@ impl RootSlots {
                 Slot::Version(found) => version = Some(found),
                 Slot::Valid(identity, root) => {
                     valid += 1;
-                    if best.as_ref().is_none_or(|(_, best)| best.sequence < root.sequence) {
+                    let newer =
+                        |best: &Root| (best.sequence < root.sequence) != planted(Canary::RootStale);
+                    if best.as_ref().is_none_or(|(_, best)| newer(best)) {
                         best = Some((identity, root));
                     }
                 }

@@ -10,7 +10,7 @@ mod open;
 mod statistics;
 mod verify;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -27,6 +27,7 @@ use crate::options::{Options, TransactionOptions};
 use crate::pool::Pool;
 use crate::transaction::{Database, Transaction, purge_leaf};
 use crate::versions::{Deferred, Registry, Timestamp};
+use crate::world::hooks::{Canary, planted};
 use crate::world::{Event, File, MemoryWorld, RealWorld, Task, World};
 
 pub use open::{DATA_FILE, LOCK_FILE, LOG_DIRECTORY};
@@ -68,7 +69,8 @@ pub struct Inner {
     pub catalog_version: AtomicU64,
     pub counters: TransactionCounters,
     incarnation: u32,
-    trees: RwLock<HashMap<u32, Tree>>,
+    /// In the order of their numbers, so that what is written about them is the same in every run.
+    trees: RwLock<BTreeMap<u32, Tree>>,
     /// Trees being freed: nothing is purged in them any more. Held for reading while something is purged.
     freeing_trees: RwLock<HashSet<u32>>,
     next_tree: AtomicU32,
@@ -406,14 +408,17 @@ impl Inner {
             }
             Deferred::FreeChain(first) => {
                 let pass = self.pool.enter(lane);
-                crate::access::overflow::free_chain(&self.pool, &pass, *first)?;
+                if !planted(Canary::ChainLeaked) {
+                    crate::access::overflow::free_chain(&self.pool, &pass, *first)?;
+                }
                 self.registry.freed(*first);
             }
             Deferred::FreeTree(id) => {
                 self.freeing_trees.write().insert(*id);
                 if let Some(tree) = self.tree(*id) {
-                    tree.free(&self.pool, lane)?;
-                    self.trees.write().remove(id);
+                    tree.free(&self.pool, lane, || {
+                        self.trees.write().remove(id);
+                    })?;
                 }
                 self.freeing_trees.write().remove(id);
             }

@@ -69,6 +69,14 @@ pub fn open_data_file(
             data_path.display()
         )));
     }
+    if let Some(path) = path.filter(|_| exists) {
+        // Likewise the names: whoever made them may have ended before they were durable.
+        world
+            .sync_directory(path)
+            .map_err(|error| Error::on_file("flushing the folder", path, error))?;
+        let confirmed = RootSlots.confirm(&*file, &identity, &root);
+        confirmed.map_err(|error| Error::on_file("flushing", &data_path, error))?;
+    }
     let page_size = identity.page_size as usize;
     let checked = Options { page_size, ..options.clone() };
     checked.check()?;
@@ -125,9 +133,10 @@ fn check_place(world: &dyn World, path: Option<&Path>, create: bool) -> Result<(
                 return Err(not("it has a log but no data file; restore the data file"));
             }
         }
-        return Ok(());
+    } else {
+        world.create_directory(path).map_err(|error| Error::on_file("creating", path, error))?;
     }
-    world.create_directory(path).map_err(|error| Error::on_file("creating", path, error))?;
+    // Also for a folder that is there: who made it may have ended before its name was durable.
     match path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         Some(parent) => world
             .sync_directory(parent)
@@ -156,6 +165,10 @@ fn create_data_file(
     let path = directory.join(DATA_FILE);
     let new = directory.join("data.new");
     let on = |error| Error::on_file("creating", &path, error);
+    if world.exists(&new) {
+        // Of an earlier attempt: what a failed flush left of it is unknown.
+        world.remove(&new).map_err(on)?;
+    }
     let file = world.open(&new, OpenMode::Create).map_err(on)?;
     file.set_length(crate::blocks::RESERVED_BYTES).map_err(on)?;
     let identity = Identity {

@@ -1,6 +1,6 @@
 //! Looking at everything that is stored.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering;
 
 use serde::Serialize;
@@ -9,6 +9,7 @@ use super::{CATALOG_TREE, Inner};
 use crate::access::btree::Tree;
 use crate::access::overflow::chain_pages;
 use crate::blocks::Location;
+use crate::checkpoint::Locations;
 use crate::error::Result;
 use crate::page::Scratch;
 use crate::pool::Pool;
@@ -35,14 +36,14 @@ pub struct VerifyReport {
     pub complaints: Vec<String>,
 }
 
-/// The locations of a checkpoint: of pages, of the mapping's pages, of the directory's.
-pub type Locations<'a> = (&'a [Location], &'a [Location], &'a [Location]);
+/// How often blocks are counted before a difference is a complaint.
+const ACCOUNTING_ATTEMPTS: usize = 100;
 
 /// Walks all trees, accounts for every page, and reads every image of the last checkpoint back. `dead` are chains that
 /// wait to be freed. Nothing may change meanwhile.
 pub fn verify_pages(
     pool: &Pool,
-    (mapping, chunks, directory): Locations<'_>,
+    locations: &Locations<'_>,
     trees: &[Tree],
     dead: &[u64],
 ) -> VerifyReport {
@@ -69,21 +70,51 @@ pub fn verify_pages(
     }
     report.leaf_fill = leaf_bytes as f64 / (leaves * pool.page_size as u64).max(1) as f64;
     report.pages = seen.len() as u64;
+    let carried: HashMap<u64, Location> =
+        locations.carried.into_iter().flatten().copied().collect();
     for page in 1..pool.page_count() {
         if pool.is_allocated(page) != seen.contains(&page) {
             let what = if pool.is_allocated(page) { "is reached from nowhere" } else { "is free" };
             report.complaints.push(format!("page {page} {what}"));
         }
+        let image = carried.get(&page).or(locations.mapping.get(page as usize));
+        let image = image.copied().unwrap_or(Location::NONE);
+        if let Some(what) = pool.unlike_checkpoint(page, image) {
+            report.complaints.push(format!("page {page} {what}"));
+        }
     }
-    read_back(pool, mapping, &mut report);
+    read_back(pool, locations.mapping, &mut report);
     let mut blocks = HashSet::new();
-    let all = chunks.iter().chain(directory).chain(mapping);
+    let all = locations.chunks.iter().chain(locations.directory).chain(locations.mapping);
     for location in all.filter(|location| **location != Location::NONE) {
         if !blocks.insert(location.block()) {
             report.complaints.push(format!("block {} is claimed twice", location.block()));
         }
     }
+    if let Some(carried) = locations.carried {
+        blocks.extend(carried.iter().map(|(_, location)| location.block()));
+        account_for_blocks(pool, &blocks, &mut report);
+    }
     report
+}
+
+/// Looks for blocks that are in use though neither a checkpoint nor a page put out of memory needs them. Pages may be
+/// put out meanwhile: a difference that goes away was none.
+fn account_for_blocks(pool: &Pool, checkpoint: &HashSet<u64>, report: &mut VerifyReport) {
+    let mut lost = 0;
+    for _ in 0..ACCOUNTING_ATTEMPTS {
+        let before = pool.blocks.in_use_for_images();
+        let pages = (1..pool.page_count()).map(|page| pool.location(page));
+        let mut needed: HashSet<u64> = pages.map(Location::block).collect();
+        needed.extend(checkpoint);
+        needed.remove(&Location::NONE.block());
+        lost = before.saturating_sub(needed.len() as u64);
+        if lost == 0 {
+            return;
+        }
+        pool.world.yield_now();
+    }
+    report.complaints.push(format!("{lost} blocks are in use for nothing"));
 }
 
 fn read_back(pool: &Pool, mapping: &[Location], report: &mut VerifyReport) {

@@ -29,6 +29,7 @@ use crossbeam_utils::CachePadded;
 
 use crate::error::{Error, Result};
 use crate::latency::Latencies;
+use crate::world::hooks::{Canary, planted};
 use crate::world::{Event, World};
 
 pub use operations::{Operation, decode_operations, encode_delete, encode_put};
@@ -236,7 +237,10 @@ impl Log {
     /// An error once a write or flush has failed (LOG-3).
     #[inline]
     pub fn check(&self) -> Result<()> {
-        if self.failed.load(Ordering::Acquire) { Err(self.failure()) } else { Ok(()) }
+        if self.failed.load(Ordering::Acquire) && !planted(Canary::FailureForgotten) {
+            return Err(self.failure());
+        }
+        Ok(())
     }
 
     #[cold]
@@ -393,14 +397,18 @@ impl Log {
         let held = preparing.lock();
         segment::prepare(&*self.world, &self.settings, number, old)?;
         drop(held);
-        self.writer.lock().prepared(number);
+        self.writer.lock().prepared_aside(number);
         Ok(())
     }
 
     /// Lets go of segments that hold nothing from `keep` on; some stay for reuse where the log is `busy`.
     pub fn discard_before(&self, keep: Lsn, busy: bool) -> Result<()> {
-        let spare = if busy { segment::SPARE_SEGMENTS } else { 0 };
-        self.writer.lock().discard_before(keep, spare)
+        let mut writer = self.writer.lock();
+        if busy {
+            return writer.discard_before(keep, segment::SPARE_SEGMENTS);
+        }
+        writer.withdraw_prepared(self.lock().end);
+        writer.discard_before(keep, 0)
     }
 
     /// Reads every record back, from `from` to the end; how many there are. No checkpoint may complete meanwhile.

@@ -11,6 +11,7 @@ use super::{LogSettings, Lsn};
 use crate::world::locks::Mutex;
 
 use crate::error::{Error, Result};
+use crate::world::hooks::{Canary, planted};
 use crate::world::{DIRECT_ALIGNMENT, File, OpenMode, World};
 
 /// Bytes at a segment's start that hold no records.
@@ -80,14 +81,24 @@ pub fn prepare(
     old: Option<PathBuf>,
 ) -> Result<()> {
     let path = path_of(&settings.directory, number);
+    let flush_folder = || {
+        world
+            .sync_directory(&settings.directory)
+            .map_err(|error| Error::on_file("flushing the folder", &settings.directory, error))
+    };
     if world.exists(&path) {
-        return Ok(());
+        // Whoever made it may not have come to this.
+        return flush_folder();
     }
     let new = settings.directory.join(format!("{number:012}.new"));
     let on = |action: &'static str| {
         let new = new.clone();
         move |error| Error::on_file(action, &new, error)
     };
+    if world.exists(&new) {
+        // Of an earlier attempt: what a failed flush left of it is unknown.
+        world.remove(&new).map_err(on("removing"))?;
+    }
     let reused = match &old {
         Some(old) => world.rename(old, &new).is_ok(),
         None => false,
@@ -111,9 +122,10 @@ pub fn prepare(
     file.write_at(&identity.encode(), 0).map_err(on("writing the header of"))?;
     file.sync_all().map_err(on("flushing"))?;
     world.rename(&new, &path).map_err(on("renaming"))?;
-    world
-        .sync_directory(&settings.directory)
-        .map_err(|error| Error::on_file("flushing the folder", &settings.directory, error))
+    if planted(Canary::FolderNotFlushed) {
+        return Ok(());
+    }
+    flush_folder()
 }
 
 /// Writes records to segments, one after the other.
@@ -223,8 +235,15 @@ impl SegmentWriter {
         Some((number, self.unneeded.pop()))
     }
 
+    /// Notes that segment `number` was made ready, if it is still there.
+    pub fn prepared_aside(&mut self, number: u64) {
+        if self.world.exists(&path_of(&self.settings.directory, number)) {
+            self.prepared(number);
+        }
+    }
+
     /// Notes that segment `number` is there.
-    pub fn prepared(&mut self, number: u64) {
+    fn prepared(&mut self, number: u64) {
         self.last = self.last.max(number);
         self.prepared_end.fetch_max((self.last + 1) * self.settings.segment_size, Ordering::AcqRel);
     }
@@ -237,12 +256,17 @@ impl SegmentWriter {
         let first =
             (self.prepared_end.load(Ordering::Acquire) / self.settings.segment_size).max(current);
         for number in first..=lsn / self.settings.segment_size {
-            if !self.world.exists(&path_of(&self.settings.directory, number)) {
-                let old = self.unneeded.pop();
-                prepare(&*self.world, &self.settings, number, old)?;
-            }
-            self.prepared(number);
+            self.prepare(number)?;
         }
+        Ok(())
+    }
+
+    /// Makes segment `number` ready, from a file that nobody needs if there is one.
+    fn prepare(&mut self, number: u64) -> Result<()> {
+        let there = self.world.exists(&path_of(&self.settings.directory, number));
+        let old = if there { None } else { self.unneeded.pop() };
+        prepare(&*self.world, &self.settings, number, old)?;
+        self.prepared(number);
         Ok(())
     }
 
@@ -255,11 +279,9 @@ impl SegmentWriter {
         let path = path_of(&self.settings.directory, number);
         let preparing = self.preparing.clone();
         let _held = preparing.lock();
-        if !self.world.exists(&path) {
-            let old = self.unneeded.pop();
-            prepare(&*self.world, &self.settings, number, old)?;
+        if self.prepared_end.load(Ordering::Acquire) <= number * self.settings.segment_size {
+            self.prepare(number)?;
         }
-        self.prepared(number);
         self.unflushed.extend(self.current.take());
         let file = self.open_segment(&path)?;
         self.current = Some((number, file.clone()));
@@ -326,6 +348,9 @@ impl SegmentWriter {
 
     /// Makes everything written durable.
     pub fn flush(&mut self) -> Result<()> {
+        if planted(Canary::LogNotFlushed) {
+            return Ok(());
+        }
         let flushed = self.unflushed.iter().try_for_each(|(_, file)| file.sync_data());
         let result = flushed.and_then(|()| match &self.current {
             Some((_, file)) if !self.write_through => file.sync_data(),
@@ -335,11 +360,20 @@ impl SegmentWriter {
         result.map_err(|error| Error::io("flushing the log", error))
     }
 
-    /// Removes segments made ready ahead: a log that rests needs none. One that is wanted after all is made again.
+    /// No segment behind the one that `end` lies in counts as made ready any more. Called with the buffer locked that
+    /// ends there, so that every record in it keeps its segment.
+    pub fn withdraw_prepared(&self, end: Lsn) {
+        let current = self.end.max(end) / self.settings.segment_size;
+        self.prepared_end.fetch_min((current + 1) * self.settings.segment_size, Ordering::AcqRel);
+    }
+
+    /// Removes segments made ready ahead that do not count as such any more: a log that rests needs none. One that is
+    /// wanted after all is made again.
     fn discard_prepared(&mut self) -> Result<()> {
         let preparing = self.preparing.clone();
         let _held = preparing.lock();
-        let current = self.end / self.settings.segment_size;
+        let prepared = self.prepared_end.load(Ordering::Acquire) / self.settings.segment_size;
+        let current = (self.end / self.settings.segment_size).max(prepared.saturating_sub(1));
         for number in current + 1..=self.last {
             let path = path_of(&self.settings.directory, number);
             if self.world.exists(&path) {
@@ -347,7 +381,6 @@ impl SegmentWriter {
             }
         }
         self.last = current;
-        self.prepared_end.store((current + 1) * self.settings.segment_size, Ordering::Release);
         Ok(())
     }
 

@@ -22,10 +22,14 @@ struct Imaged {
 impl Pool {
     /// Fixes the state of a new checkpoint. Called with the gate closed and no commit under way.
     pub fn flip(&self, make: impl FnOnce(u32) -> Flip) -> (Arc<Flip>, Vec<PageId>) {
-        let epoch = self.epoch.fetch_add(1, Ordering::SeqCst);
+        let epoch = self.epoch.load(Ordering::SeqCst);
         let flip = Arc::new(make(epoch));
+        // Pages may be put out meanwhile: who sees the new epoch has to find the flip, and what it registers
+        // is the next checkpoint's.
         *self.flip.write() = Some(flip.clone());
-        (flip, std::mem::take(&mut *self.changed.lock()))
+        let changed = std::mem::take(&mut *self.changed.lock());
+        self.epoch.store(epoch + 1, Ordering::SeqCst);
+        (flip, changed)
     }
 
     /// Ends the checkpoint; pages it has not come to are the next one's.

@@ -33,6 +33,7 @@ use crate::blocks::{BlockAllocator, Location};
 use crate::error::{Error, Result};
 use crate::page::{Page, PageId, PageKind, image_checksum, read_image};
 use crate::versions::{Registry, Writer, WriterId};
+use crate::world::hooks::{Canary, Moment, planted, reach};
 use crate::world::{Event, File, World};
 
 use arena::Arena;
@@ -192,6 +193,24 @@ impl Pool {
         self.next_page.load(Ordering::Relaxed)
     }
 
+    /// Where the page's image is, if its content in memory is not newer.
+    pub fn location(&self, page: PageId) -> Location {
+        self.table.get(page).map_or(Location::NONE, Entry::location)
+    }
+
+    /// What is wrong with the last checkpoint's image of a page, if the next one has no business with the page.
+    pub fn unlike_checkpoint(&self, page: PageId, image: Location) -> Option<&'static str> {
+        let entry = self.table.get(page).filter(|entry| !entry.has(status::CHANGED))?;
+        match (entry.has(status::ALLOCATED), image == Location::NONE) {
+            (true, true) => Some("has not changed and is in no checkpoint"),
+            (false, false) => Some("is free and still in the checkpoint"),
+            (true, false) if entry.has(status::OWNED) && entry.location() != image => {
+                Some("has another image than the checkpoint's")
+            }
+            _ => None,
+        }
+    }
+
     /// Whether the page exists.
     pub fn is_allocated(&self, page: PageId) -> bool {
         self.table.get(page).is_some_and(|entry| entry.has(status::ALLOCATED))
@@ -260,6 +279,7 @@ impl Pool {
 
     #[inline]
     fn take_latch(&self, entry: &Entry, version: u64) -> bool {
+        reach(Moment::Between);
         if self.shared {
             entry.try_latch(version)
         } else {
@@ -477,7 +497,7 @@ impl Pool {
             self.register_changed(page, entry, epoch);
         }
         if !entry.has(status::DIRTY) {
-            if entry.has(status::OWNED) {
+            if entry.has(status::OWNED) && !planted(Canary::BlockReusedEarly) {
                 entry.set_location(Location::NONE);
             }
             entry.clear(status::OWNED | status::SWAPPED);

@@ -6,7 +6,7 @@
 //! - RECOV-1: commits are applied in log order, which is commit order; those before the checkpoint's position are skipped.
 //! - RECOV-2: replaying writes nothing that the last root refers to, so recovery that crashes starts over.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ pub struct Replayed {
 /// The trees of an environment while it is being opened.
 pub struct TreeMap<'p> {
     pool: &'p Pool,
-    trees: HashMap<u32, Tree>,
+    trees: BTreeMap<u32, Tree>,
     next: u32,
 }
 
@@ -71,7 +71,7 @@ impl<'p> TreeMap<'p> {
     }
 
     /// The trees, and the number for the next one.
-    pub fn into_parts(self) -> (HashMap<u32, Tree>, u32) {
+    pub fn into_parts(self) -> (BTreeMap<u32, Tree>, u32) {
         (self.trees, self.next)
     }
 }
@@ -239,8 +239,9 @@ pub fn free_nameless(pool: &Pool, trees: &mut TreeMap<'_>) -> Result<()> {
     let nameless: Vec<Tree> =
         trees.trees.values().filter(|tree| !named.contains(&tree.id)).copied().collect();
     for tree in nameless {
-        tree.free(pool, 0)?;
-        trees.trees.remove(&tree.id);
+        tree.free(pool, 0, || {
+            trees.trees.remove(&tree.id);
+        })?;
     }
     Ok(())
 }

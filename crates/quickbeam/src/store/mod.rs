@@ -167,7 +167,7 @@ impl DataStore {
         self.trees.retain(|tree| *tree != database.tree);
         self.changed = true;
         self.finger = Finger::default();
-        database.tree.free(&self.pool, 0)
+        database.tree.free(&self.pool, 0, || {})
     }
 
     /// The names of all databases, in order.

@@ -111,7 +111,7 @@ impl Transaction {
     pub(super) fn validate_names(&self, state: &State) -> Result<u64> {
         let inner = self.inner();
         let version = inner.catalog_version.load(Ordering::SeqCst);
-        if state.catalog_version == Some(version) {
+        if state.catalog_version == Some(version) && !state.names_moved {
             return Ok(version);
         }
         for (name, tree) in &state.used {

@@ -8,6 +8,7 @@ use crate::error::Result;
 use crate::log::{Log, Lsn, RecordKind};
 use crate::options::Durability;
 use crate::versions::Writer;
+use crate::world::hooks::{Canary, Moment, planted, reach};
 
 /// Pieces of deferred work that a committing transaction does for everybody.
 const WORK_PER_COMMIT: usize = 4;
@@ -91,7 +92,10 @@ impl Transaction {
             let timestamp = registry.newest_commit.load(Ordering::SeqCst) + 1;
             let end = buffer.as_mut().map(|(buffer, durable)| {
                 let kind = RecordKind::Commit;
-                buffer.append(kind, timestamp, writer.id(), &state.redo, payload, *durable)
+                let dropped = planted(Canary::RecordDropped) && timestamp.is_multiple_of(16);
+                let (redo, payload) =
+                    if dropped { (&[][..], 0) } else { (&state.redo[..], payload) };
+                buffer.append(kind, timestamp, writer.id(), redo, payload, *durable)
             });
             if state.changed_catalog {
                 // Before the commit is visible: a snapshot that has the change finds the version that goes with it.
@@ -99,6 +103,7 @@ impl Transaction {
             }
             writer.set_committed(timestamp);
             registry.newest_commit.store(timestamp, Ordering::SeqCst);
+            reach(Moment::Committed(timestamp));
             return Ok(end);
         }
     }

@@ -98,6 +98,8 @@ struct State {
     used: Vec<(Arc<str>, Tree)>,
     /// Trees made here: they are freed if the transaction aborts.
     created: Vec<Tree>,
+    /// The catalog may have changed since a database was used: read committed, a later call has moved up.
+    names_moved: bool,
     /// The catalog was changed here.
     changed_catalog: bool,
     /// Several calls are one statement: they read one snapshot, even under read committed.
@@ -149,6 +151,7 @@ impl Transaction {
             resolved: Vec::new(),
             used: Vec::new(),
             created: Vec::new(),
+            names_moved: false,
             changed_catalog: false,
             in_statement: false,
             last_purge: (0, 0),
@@ -304,6 +307,7 @@ impl Transaction {
             let version = self.inner().catalog_version_for(state.snapshot);
             if version.is_none() || version != state.catalog_version {
                 state.catalog_version = version;
+                state.names_moved |= !state.used.is_empty();
                 state.resolved.clear();
             }
         }

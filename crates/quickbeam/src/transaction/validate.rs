@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::page::{Page, PageId};
 use crate::pool::Pool;
 use crate::versions::{Writer, WriterState, entry_of, writer_of};
+use crate::world::hooks::{Canary, planted};
 
 /// Times that a commit looks its reads up again before it gives way.
 const ATTEMPTS: usize = 16;
@@ -122,7 +123,7 @@ impl Transaction {
     /// Looks at what was read; an error when something of it has changed since the snapshot (TXN-4).
     pub(super) fn validate(&self, state: &mut State, attempts: usize) -> Result<Validated> {
         let mut validated = Validated::default();
-        if !self.tracks_reads() && state.reads.is_empty() {
+        if !self.tracks_reads() && state.reads.is_empty() || planted(Canary::NotValidated) {
             return Ok(validated);
         }
         let pool = &self.inner().pool;

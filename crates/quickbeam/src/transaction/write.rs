@@ -13,6 +13,7 @@ use crate::options::Isolation;
 use crate::page::{OVERFLOW, Page, RecordRef, TOMBSTONE, inline_limit, key_limit};
 use crate::pool::{Pass, Pool, WriteGuard};
 use crate::versions::{Before, Deferred, Writer, WriterState, entry_of, writer_of};
+use crate::world::hooks::{Canary, planted};
 
 /// What to do with a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -198,6 +199,7 @@ impl Transaction {
             return Verdict::Go;
         }
         match other.state() {
+            WriterState::Active if planted(Canary::LockNotHonoured) => Verdict::Go,
             WriterState::Active => Verdict::WaitFor(other),
             WriterState::Aborted => Verdict::Again,
             WriterState::Committed(timestamp) => {

@@ -12,6 +12,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use super::hooks::{Moment, reach};
 use parking_lot as real;
 pub use parking_lot::{MutexGuard, RwLockReadGuard, RwLockWriteGuard};
 
@@ -49,6 +50,7 @@ impl<T> Mutex<T> {
     /// Waits for the lock.
     #[inline]
     pub fn lock(&self) -> MutexGuard<'_, T> {
+        reach(Moment::Between);
         match self.0.try_lock() {
             Some(guard) => guard,
             None => in_turns(|| self.0.try_lock()).unwrap_or_else(|| self.0.lock()),
@@ -74,6 +76,7 @@ impl<T> RwLock<T> {
     /// Waits to share the lock.
     #[inline]
     pub fn read(&self) -> RwLockReadGuard<'_, T> {
+        reach(Moment::Between);
         match self.0.try_read() {
             Some(guard) => guard,
             None => in_turns(|| self.0.try_read()).unwrap_or_else(|| self.0.read()),
@@ -83,6 +86,7 @@ impl<T> RwLock<T> {
     /// Waits to have the lock alone.
     #[inline]
     pub fn write(&self) -> RwLockWriteGuard<'_, T> {
+        reach(Moment::Between);
         match self.0.try_write() {
             Some(guard) => guard,
             None => in_turns(|| self.0.try_write()).unwrap_or_else(|| self.0.write()),

@@ -11,6 +11,7 @@
 
 pub(crate) mod atomic;
 mod event;
+pub mod hooks;
 pub mod locks;
 mod memory;
 mod parking;

@@ -208,12 +208,15 @@ impl Tree {
     }
 
     /// Frees every page of the tree, which nobody uses any more. The tree stays whole, only smaller, at every step
-    /// that a checkpoint could see, so that freeing can be taken up again after a crash.
-    pub fn free(&self, pool: &Pool, lane: usize) -> Result<()> {
+    /// that a checkpoint could see, so that freeing can be taken up again after a crash. `forget` is called in the pass
+    /// that frees the root: no checkpoint names a tree without one.
+    pub fn free(&self, pool: &Pool, lane: usize, forget: impl FnOnce()) -> Result<()> {
         self.free_children(pool, lane, self.root, 0)?;
         let parts = self.parts_of(pool, self.root)?;
         let pass = pool.enter(lane);
-        self.free_one(pool, &pass, self.root, &parts)
+        self.free_one(pool, &pass, self.root, &parts)?;
+        forget();
+        Ok(())
     }
 
     fn free_children(&self, pool: &Pool, lane: usize, page: PageId, depth: usize) -> Result<()> {

@@ -1,0 +1,471 @@
+//! Exhaustive small cases: short workloads, cut at every single call that changes something, each cut followed by every
+//! kind of loss; and every single call failing once.
+//!
+//! The workloads have one client and a fixed schedule, so call number *n* is the same call in every run. A cut runs
+//! the workload once up to there and starts from a copy of the disk for each kind of loss.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use quickbeam::{Durability, Environment, Error, Options, Result, Transaction};
+
+use crate::disk::{Disk, Loss, Medium};
+use crate::faults::{Cut, Phase, Restart};
+use crate::model::{Records, State, difference};
+use crate::run::{DIRECTORY, dump};
+use crate::world::{Core, SimulatedWorld};
+
+/// What came of all cases.
+#[derive(Default)]
+pub struct Report {
+    /// Cuts with a kind of restart each.
+    pub cuts: u64,
+    /// Failing calls, each in one way.
+    pub failures: u64,
+    /// What must not be.
+    pub violations: Vec<String>,
+}
+
+impl Report {
+    /// How many there were, in words.
+    #[must_use]
+    pub fn counts(&self) -> String {
+        format!(
+            "{} crash points with a kind of loss each, {} failing calls, {} distinct cases in all, {} violations",
+            self.cuts,
+            self.failures,
+            self.cuts + self.failures,
+            self.violations.len()
+        )
+    }
+}
+
+/// What was acknowledged, and every state that was committed.
+#[derive(Default, Clone)]
+struct Known {
+    states: Vec<State>,
+    /// The newest state that must not be lost to a loss of power, and to the death of the process.
+    power: usize,
+    process: usize,
+}
+
+type Shared = Arc<Mutex<Known>>;
+
+fn lock(known: &Shared) -> std::sync::MutexGuard<'_, Known> {
+    known.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A step of a workload.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// A transaction that puts so many records of so many bytes, from that number on.
+    Put {
+        from: u32,
+        count: u32,
+        bytes: usize,
+        durability: Durability,
+    },
+    /// One that deletes.
+    Delete {
+        from: u32,
+        count: u32,
+    },
+    /// One that puts and is rolled back.
+    Abort {
+        from: u32,
+        count: u32,
+        bytes: usize,
+    },
+    /// Makes, renames, empties or drops a database.
+    Make,
+    Rename,
+    Empty,
+    Drop,
+    /// A checkpoint.
+    Checkpoint,
+    /// Closes the environment and opens it again.
+    Reopen,
+}
+
+use Step::{Abort, Checkpoint, Delete, Drop, Empty, Make, Put, Rename, Reopen};
+
+const SYNC: Durability = Durability::Sync;
+const WRITE: Durability = Durability::WriteNoSync;
+const NOSYNC: Durability = Durability::NoSync;
+
+/// The workloads: name, steps.
+const WORKLOADS: [(&str, &[Step]); 6] = [
+    (
+        "commits",
+        &[
+            Put { from: 0, count: 3, bytes: 40, durability: SYNC },
+            Put { from: 1, count: 2, bytes: 500, durability: SYNC },
+            Delete { from: 0, count: 2 },
+            Put { from: 7, count: 1, bytes: 9000, durability: SYNC },
+            Abort { from: 1, count: 5, bytes: 700 },
+            Put { from: 0, count: 4, bytes: 90, durability: SYNC },
+        ],
+    ),
+    (
+        "checkpoints",
+        &[
+            Put { from: 0, count: 30, bytes: 700, durability: SYNC },
+            Checkpoint,
+            Put { from: 10, count: 30, bytes: 300, durability: SYNC },
+            Delete { from: 5, count: 20 },
+            Checkpoint,
+            Put { from: 0, count: 2, bytes: 20_000, durability: SYNC },
+            Checkpoint,
+            Checkpoint,
+        ],
+    ),
+    (
+        "levels",
+        &[
+            Put { from: 0, count: 2, bytes: 100, durability: NOSYNC },
+            Put { from: 1, count: 2, bytes: 200, durability: WRITE },
+            Put { from: 2, count: 2, bytes: 300, durability: SYNC },
+            Put { from: 3, count: 2, bytes: 400, durability: WRITE },
+            Put { from: 4, count: 2, bytes: 500, durability: NOSYNC },
+            Checkpoint,
+            Put { from: 5, count: 2, bytes: 600, durability: WRITE },
+        ],
+    ),
+    (
+        "names",
+        &[
+            Make,
+            Put { from: 0, count: 5, bytes: 300, durability: SYNC },
+            Rename,
+            Make,
+            Empty,
+            Checkpoint,
+            Drop,
+            Put { from: 2, count: 5, bytes: 300, durability: SYNC },
+            Checkpoint,
+            Make,
+        ],
+    ),
+    (
+        "segments",
+        &[
+            Put { from: 0, count: 9, bytes: 20_000, durability: SYNC },
+            Put { from: 3, count: 9, bytes: 20_000, durability: SYNC },
+            Checkpoint,
+            Put { from: 0, count: 9, bytes: 20_000, durability: SYNC },
+            Delete { from: 0, count: 4 },
+            Checkpoint,
+        ],
+    ),
+    (
+        "openings",
+        &[
+            Put { from: 0, count: 10, bytes: 500, durability: SYNC },
+            Reopen,
+            Put { from: 5, count: 10, bytes: 500, durability: SYNC },
+            Reopen,
+            Put { from: 2, count: 1, bytes: 30_000, durability: SYNC },
+            Reopen,
+        ],
+    ),
+];
+
+fn options() -> Options {
+    Options {
+        page_size: 4096,
+        cache_size: 4096 * 64,
+        log_segment_size: 256 << 10,
+        log_buffer: 64 << 10,
+        ..Options::default()
+    }
+}
+
+fn key(number: u32) -> Vec<u8> {
+    format!("key {number:04}").into_bytes()
+}
+
+fn open(world: &SimulatedWorld) -> Result<Environment> {
+    world.enter(Phase::Recovery);
+    let opened = Environment::open_in(world.as_world(), Some(Path::new(DIRECTORY)), options());
+    world.leave(Phase::Recovery);
+    opened
+}
+
+/// Commits what `work` does to the environment and to `state`, under the durability.
+fn commit(
+    environment: &Environment,
+    known: &Shared,
+    durability: Durability,
+    work: impl FnOnce(&Transaction, &mut State) -> Result<()>,
+) -> Result<()> {
+    let mut state = lock(known).states.last().cloned().unwrap_or_default();
+    let options = quickbeam::TransactionOptions {
+        durability: Some(durability),
+        ..quickbeam::TransactionOptions::default()
+    };
+    let transaction = environment.begin_with(options)?;
+    work(&transaction, &mut state)?;
+    // From here on it may count, whatever the commit says.
+    let number = {
+        let mut known = lock(known);
+        known.states.push(state);
+        known.states.len() - 1
+    };
+    let placed = std::rc::Rc::new(std::cell::Cell::new(false));
+    let seen = placed.clone();
+    crate::world::on_commit(Some(Box::new(move |_| seen.set(true))));
+    let done = transaction.commit();
+    crate::world::on_commit(None);
+    let mut known = lock(known);
+    if done.is_ok() {
+        if durability == SYNC {
+            known.power = number;
+        }
+        if durability != NOSYNC {
+            known.process = number;
+        }
+    } else if !placed.get() {
+        known.states.pop();
+    }
+    done
+}
+
+fn do_step(environment: &Environment, known: &Shared, step: Step, salt: u8) -> Result<()> {
+    let fill = |number: u32, bytes: usize| vec![number as u8 ^ salt; bytes];
+    match step {
+        Put { from, count, bytes, durability } => {
+            commit(environment, known, durability, |transaction, state| {
+                let database = match transaction.open_database("data") {
+                    Err(Error::NoSuchDatabase { .. }) => transaction.create_database("data")?,
+                    other => other?,
+                };
+                let records = state.entry("data".into()).or_default();
+                for number in from..from + count {
+                    let value = fill(number, bytes);
+                    database.put(transaction, &key(number), &value)?;
+                    records.insert(key(number), value.into());
+                }
+                Ok(())
+            })
+        }
+        Delete { from, count } => commit(environment, known, SYNC, |transaction, state| {
+            let database = transaction.open_database("data")?;
+            let records = state.entry("data".into()).or_default();
+            for number in from..from + count {
+                database.delete(transaction, &key(number))?;
+                records.remove(&key(number));
+            }
+            Ok(())
+        }),
+        Abort { from, count, bytes } => {
+            let transaction = environment.begin()?;
+            let database = transaction.open_database("data")?;
+            for number in from..from + count {
+                database.put(&transaction, &key(number), &fill(number, bytes))?;
+            }
+            transaction.abort()
+        }
+        Make => commit(environment, known, SYNC, |transaction, state| {
+            let database = transaction.create_database("made")?;
+            database.put(transaction, b"a", b"b")?;
+            let records = Records::from([(b"a".to_vec(), b"b"[..].into())]);
+            state.insert("made".into(), records);
+            Ok(())
+        }),
+        Rename => commit(environment, known, SYNC, |transaction, state| {
+            transaction.rename_database("made", "renamed")?;
+            let records = state.remove("made").unwrap_or_default();
+            state.insert("renamed".into(), records);
+            Ok(())
+        }),
+        Empty => commit(environment, known, SYNC, |transaction, state| {
+            transaction.empty_database("renamed")?;
+            state.insert("renamed".into(), Records::new());
+            Ok(())
+        }),
+        Drop => commit(environment, known, SYNC, |transaction, state| {
+            transaction.drop_database("made")?;
+            state.remove("made");
+            Ok(())
+        }),
+        Checkpoint => {
+            let newest = lock(known).states.len() - 1;
+            environment.checkpoint()?;
+            let mut known = lock(known);
+            known.power = newest;
+            known.process = newest;
+            Ok(())
+        }
+        Reopen => Ok(()),
+    }
+}
+
+/// Runs a workload; an error ends it.
+fn work(world: &SimulatedWorld, steps: &[Step], known: &Shared) -> Result<()> {
+    let mut environment = open(world)?;
+    for (number, &step) in steps.iter().enumerate() {
+        if matches!(step, Reopen) {
+            environment.close()?;
+            {
+                let mut known = lock(known);
+                known.power = known.states.len() - 1;
+                known.process = known.power;
+            }
+            environment = open(world)?;
+            continue;
+        }
+        if let Err(error) = do_step(&environment, known, step, number as u8) {
+            let _ = environment.close();
+            return Err(error);
+        }
+    }
+    environment.close()?;
+    let mut known = lock(known);
+    known.power = known.states.len() - 1;
+    known.process = known.power;
+    Ok(())
+}
+
+/// Opens what is there and compares it with what is known.
+fn check(world: &SimulatedWorld, known: &Known, bound: usize) -> std::result::Result<(), String> {
+    let environment = open(world).map_err(|error| format!("opening: {error}"))?;
+    let checked = || {
+        let state = dump(&environment).map_err(|error| format!("reading: {error}"))?;
+        if !known.states[bound..].contains(&state) {
+            let newest = known.states.last().cloned().unwrap_or_default();
+            return Err(match known.states.iter().rposition(|other| *other == state) {
+                Some(at) => format!("as of state {at}, though {bound} was promised to stay"),
+                None => format!("of no state: {}", difference(&state, &newest)),
+            });
+        }
+        let report = environment.verify().map_err(|error| format!("verify: {error}"))?;
+        if !report.complaints.is_empty() {
+            return Err(format!("verify: {}", report.complaints.join("; ")));
+        }
+        environment
+            .transact(|transaction| {
+                let database = transaction.create_database("after");
+                database?.put(transaction, b"a", b"b")
+            })
+            .map_err(|error| format!("going on: {error}"))
+    };
+    let checked = checked();
+    let closed = environment.close().map_err(|error| format!("closing: {error}"));
+    checked.and(closed)
+}
+
+fn fresh() -> Shared {
+    Arc::new(Mutex::new(Known { states: vec![State::new()], ..Known::default() }))
+}
+
+/// Runs `body` in a world of its own and adds its violations to the report.
+fn in_world(
+    report: &mut Report,
+    name: &str,
+    disk: Disk,
+    body: impl FnOnce(&SimulatedWorld) + Send + 'static,
+) -> Core {
+    let core = SimulatedWorld::run(7, disk, false, body);
+    report.violations.extend(core.violations.iter().map(|what| format!("{name}: {what}")));
+    core
+}
+
+/// Every cut of one workload on one medium.
+fn cut_everywhere(report: &mut Report, name: &str, steps: &'static [Step], medium: Medium) {
+    for after in 0.. {
+        let known = fresh();
+        let shared = known.clone();
+        let what = format!("{name}, {medium:?}, cut {after}");
+        let core = in_world(report, &what, Disk::new(medium), move |world| {
+            world.core().cut = Some(Cut { phase: Phase::Any, after });
+            let done = work(world, steps, &shared);
+            let cut_off = world.core().is_cut_off();
+            if let (Err(error), false) = (done, cut_off) {
+                world.core().violation(error.to_string());
+            }
+        });
+        if !core.is_cut_off() {
+            return;
+        }
+        let known = lock(&known).clone();
+        let losses = Loss::ALL.into_iter().map(Restart::Power);
+        for restart in losses.chain([Restart::Process]) {
+            report.cuts += 1;
+            let bound = if restart == Restart::Process { known.process } else { known.power };
+            let (known, disk) = (known.clone(), core.disk.clone());
+            let what = format!("{what}, {restart:?}");
+            in_world(report, &what, disk, move |world| {
+                world.core().restart(restart);
+                if let Err(what) = check(world, &known, bound) {
+                    world.core().violation(what);
+                }
+            });
+        }
+    }
+}
+
+/// Every failing call of one workload, then the environment opened again, and the power lost on top.
+fn fail_everywhere(report: &mut Report, name: &str, steps: &'static [Step], medium: Medium) {
+    for full in [false, true] {
+        for number in 0.. {
+            let known = fresh();
+            let shared = known.clone();
+            let what = format!("{name}, {medium:?}, call {number} fails, full {full}");
+            let core = in_world(report, &what, Disk::new(medium), move |world| {
+                world.core().fail_call = Some((number, full));
+                let done = work(world, steps, &shared);
+                let mut core = world.core();
+                core.fail_call = None;
+                match done {
+                    Err(Error::Io { .. } | Error::Failed { .. } | Error::DiskFull { .. })
+                    | Ok(()) => {}
+                    // What a failed flush took may be missed at once.
+                    Err(Error::Corruption { .. }) if core.flush_failed => {}
+                    Err(error) => core.violation(error.to_string()),
+                }
+            });
+            if core.met == 0 {
+                break;
+            }
+            report.failures += 1;
+            let known = lock(&known).clone();
+            let bound = if core.flush_failed { known.power } else { known.process };
+            let ways = [(Restart::Process, bound), (Restart::Power(Loss::Any), known.power)];
+            for (restart, bound) in ways {
+                let (known, disk) = (known.clone(), core.disk.clone());
+                let what = format!("{what}, {restart:?}");
+                in_world(report, &what, disk, move |world| {
+                    world.core().restart(restart);
+                    if let Err(what) = check(world, &known, bound) {
+                        world.core().violation(what);
+                    }
+                });
+            }
+        }
+    }
+}
+
+/// Runs every case.
+#[must_use]
+pub fn run_all() -> Report {
+    let report = Mutex::new(Report::default());
+    let strict = Medium { grain: 512, strict: true, write_through: false };
+    let through = Medium { grain: 4096, strict: false, write_through: true };
+    std::thread::scope(|scope| {
+        for medium in [strict, through] {
+            let report = &report;
+            scope.spawn(move || {
+                let mut own = Report::default();
+                for (name, steps) in WORKLOADS {
+                    cut_everywhere(&mut own, name, steps, medium);
+                    fail_everywhere(&mut own, name, steps, medium);
+                }
+                let mut all = report.lock().unwrap_or_else(PoisonError::into_inner);
+                all.cuts += own.cuts;
+                all.failures += own.failures;
+                all.violations.append(&mut own.violations);
+            });
+        }
+    });
+    report.into_inner().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,209 @@
+//! What a seed stands for: sizes, options, work, and what goes wrong. Nothing else is drawn that a plan could say, so
+//! that a plan can be made smaller ([`crate::shrink`]).
+
+use quickbeam::{Durability, Isolation, Options};
+use std::time::Duration;
+
+use crate::disk::{Loss, Medium};
+use crate::faults::{CallKind, Cut, Fault, Full, Phase, Restart, Target};
+use crate::random::Random;
+
+/// How a round ends when nothing else ended it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RoundEnd {
+    /// The environment is closed.
+    Close,
+    /// The machine stops at rest.
+    Cut,
+}
+
+/// One opening of the environment, and what goes wrong until the next.
+#[derive(Clone, Debug)]
+pub struct Round {
+    /// Cuts of the openings before the one that is let through.
+    pub opening_cuts: Vec<(u32, Restart)>,
+    /// Calls that fail during the opening.
+    pub opening_faults: Vec<Fault>,
+    /// The cut of the work.
+    pub cut: Option<Cut>,
+    /// Calls that fail during the work.
+    pub faults: Vec<Fault>,
+    /// A time without room.
+    pub full: Option<Full>,
+    /// What the restart finds.
+    pub restart: Restart,
+    /// The end if there is no cut.
+    pub end: RoundEnd,
+}
+
+/// Everything about a run but the order of things.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The seed of everything that is drawn while it runs.
+    pub seed: u64,
+    /// A data store instead of an environment.
+    pub store: bool,
+    /// Threads that run transactions.
+    pub clients: usize,
+    /// Transactions of each, in a round.
+    pub transactions: usize,
+    /// Operations of each, at most.
+    pub operations: usize,
+    /// Openings.
+    pub rounds: Vec<Round>,
+    /// Different keys.
+    pub keys: usize,
+    /// Longest values, one is drawn for each.
+    pub lengths: Vec<usize>,
+    /// Records put first.
+    pub preload: usize,
+    /// Percent of operations that change databases as such.
+    pub catalog: usize,
+    /// Percent of transactions with a durability of their own.
+    pub mixed: usize,
+    /// Isolation levels to draw from.
+    pub isolations: Vec<Isolation>,
+    /// What the disk is like.
+    pub medium: Medium,
+    /// A bit turns over at the end.
+    pub rot: bool,
+    /// The options of the environment.
+    pub options: Options,
+}
+
+fn draw_fault(random: &mut Random, reach: usize) -> Fault {
+    let kinds = [
+        CallKind::Read,
+        CallKind::Write,
+        CallKind::Write,
+        CallKind::Flush,
+        CallKind::Flush,
+        CallKind::Flush,
+        CallKind::Name,
+        CallKind::Open,
+        CallKind::Length,
+    ];
+    Fault {
+        kind: random.pick(&kinds),
+        target: random.pick(&[Target::Any, Target::Data, Target::Log]),
+        after: random.below(reach) as u32,
+        times: random.pick(&[1, 1, 1, 2, 5]),
+    }
+}
+
+fn draw_restart(random: &mut Random) -> Restart {
+    if random.chance(20) {
+        return Restart::Process;
+    }
+    let losses = [
+        Loss::Any,
+        Loss::Any,
+        Loss::Any,
+        Loss::Whole,
+        Loss::Tail,
+        Loss::AllButOne,
+        Loss::OnlyOne,
+        Loss::Everything,
+        Loss::Nothing,
+    ];
+    Restart::Power(random.pick(&losses))
+}
+
+fn draw_round(random: &mut Random, first: bool) -> Round {
+    let mut opening_cuts = Vec::new();
+    while random.chance(30) && opening_cuts.len() < 3 {
+        let reach = random.pick(&[4, 12, 40]);
+        opening_cuts.push((random.below(reach) as u32, draw_restart(random)));
+    }
+    let cut = random.chance(75).then(|| {
+        let phases =
+            [Phase::Commit, Phase::Commit, Phase::Checkpoint, Phase::Checkpoint, Phase::Any];
+        let phase = random.pick(&phases);
+        let reach = random.pick(&[3, 20, 80]);
+        Cut { phase, after: random.below(reach) as u32 }
+    });
+    let fault = random.chance(25);
+    let full = random.chance(12);
+    let opening_fault = random.chance(8) && !first;
+    Round {
+        opening_cuts,
+        opening_faults: opening_fault.then(|| draw_fault(random, 15)).into_iter().collect(),
+        cut,
+        faults: if fault {
+            (0..1 + random.below(2)).map(|_| draw_fault(random, 60)).collect()
+        } else {
+            Vec::new()
+        },
+        full: full.then(|| Full {
+            after: random.below(100) as u32,
+            slack: random.pick(&[0, 8 << 10, 64 << 10, 300 << 10]),
+            refusals: random.pick(&[1, 3, 10, 30]),
+        }),
+        restart: draw_restart(random),
+        end: random.pick(&[RoundEnd::Close, RoundEnd::Cut]),
+    }
+}
+
+impl Plan {
+    /// What the seed stands for.
+    #[must_use]
+    pub fn new(seed: u64) -> Plan {
+        let random = &mut Random::part(seed, 0x91a7);
+        let page_size = random.pick(&[4096, 4096, 4096, 8192]);
+        let pages = random.pick(&[64, 64, 72, 100, 400]);
+        let durability = random.pick(&[
+            Durability::Sync,
+            Durability::Sync,
+            Durability::Sync,
+            Durability::WriteNoSync,
+            Durability::NoSync,
+            Durability::InMemory,
+        ]);
+        let options = Options {
+            cache_size: page_size * pages,
+            page_size,
+            log_buffer: random.pick(&[64 << 10, 256 << 10]),
+            log_segment_size: 256 << 10,
+            durability,
+            lock_timeout: Duration::from_millis(random.pick(&[2, 20, 200])),
+            checkpoint_bytes: random.pick(&[16 << 10, 64 << 10, 256 << 10, 1 << 20]),
+            checkpoint_interval: Duration::from_millis(random.pick(&[5, 50, 1000])),
+            log_write_interval: Duration::from_millis(random.pick(&[1, 20, 100])),
+            ..Options::default()
+        };
+        let isolations = random.pick(&[
+            vec![Isolation::Serializable],
+            vec![Isolation::Serializable, Isolation::Snapshot],
+            vec![Isolation::Serializable, Isolation::Snapshot, Isolation::ReadCommitted],
+            vec![Isolation::Snapshot],
+            vec![Isolation::ReadCommitted, Isolation::Serializable],
+        ]);
+        let rounds = 2 + random.below(3);
+        Plan {
+            seed,
+            store: random.chance(8),
+            clients: random.pick(&[1, 2, 3, 4, 6]),
+            transactions: random.pick(&[5, 12, 20]),
+            operations: random.pick(&[3, 6, 12]),
+            rounds: (0..rounds).map(|round| draw_round(random, round == 0)).collect(),
+            keys: random.pick(&[4, 20, 100, 400]),
+            lengths: random.pick(&[
+                vec![30],
+                vec![30, 300, 900],
+                vec![30, 300, 900, 6000],
+                vec![900, 3000, 30_000],
+            ]),
+            preload: random.pick(&[0, 0, 60, 300]),
+            catalog: random.pick(&[0, 0, 5, 20]),
+            mixed: if durability == Durability::InMemory { 0 } else { random.pick(&[0, 30]) },
+            isolations,
+            medium: Medium {
+                grain: random.pick(&[512, 512, 4096]),
+                strict: random.chance(60),
+                write_through: random.chance(60),
+            },
+            rot: random.chance(8),
+            options,
+        }
+    }
+}

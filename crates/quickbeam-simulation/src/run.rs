@@ -1,0 +1,499 @@
+//! A run: openings, work, cuts and restarts as the plan says, and what must hold after each.
+//!
+//! Above: the program and the tests. The checks after an opening: the databases hold exactly what they held at some commit,
+//! and that commit is not older than what was promised. The checks at the end of a round that nothing ended: the newest
+//! state is there, the structure is sound, no version, chain or block is kept that nobody needs.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use quickbeam::world::World;
+use quickbeam::{Durability, Environment, Error, Options, Result};
+
+use crate::client::{Client, Oracle, SharedOracle, open};
+use crate::disk::Disk;
+use crate::faults::{Cut, Phase, Restart};
+use crate::model::{Model, State, difference};
+use crate::plan::{Plan, Round, RoundEnd};
+use crate::random::Random;
+use crate::world::{Core, SimulatedWorld};
+
+/// The environment's directory.
+pub const DIRECTORY: &str = "/db";
+
+/// What came of a run.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// One number for everything that happened.
+    pub hash: u64,
+    /// What must not be.
+    pub violations: Vec<String>,
+    /// How often things came to pass.
+    pub probes: BTreeMap<&'static str, u64>,
+    /// The events in words, if asked for.
+    pub words: Vec<String>,
+}
+
+/// Runs a plan once.
+#[must_use]
+pub fn run(plan: &Plan, words: bool) -> Outcome {
+    let disk = Disk::new(plan.medium);
+    let shared = Arc::new(plan.clone());
+    let core = SimulatedWorld::run(plan.seed, disk, words, move |world| {
+        if shared.store {
+            crate::store::run(world, &shared);
+        } else {
+            Runner::new(world, &shared).run();
+        }
+    });
+    outcome(core)
+}
+
+/// What is left of a world.
+pub fn outcome(mut core: Core) -> Outcome {
+    if core.violations.is_empty() && !core.scheduler.running().is_empty() {
+        let running = core.scheduler.running().join(", ");
+        core.violations.push(format!("threads were left running: {running}"));
+    }
+    *core.probes.entry("calls on files").or_default() += core.calls;
+    Outcome {
+        hash: core.trace.hash(),
+        violations: core.violations,
+        probes: core.probes,
+        words: core.trace.words.unwrap_or_default(),
+    }
+}
+
+/// Everything that the databases hold.
+pub fn dump(environment: &Environment) -> Result<State> {
+    let reader = environment.begin_read()?;
+    let mut state = State::new();
+    for name in reader.databases()? {
+        let database = reader.open_database(&name)?;
+        let mut cursor = database.cursor(&reader)?;
+        let mut records = BTreeMap::new();
+        let mut more = cursor.first()?;
+        while more {
+            records.insert(cursor.key().to_vec(), cursor.value().into());
+            more = cursor.next()?;
+        }
+        state.insert(name, records);
+    }
+    Ok(state)
+}
+
+/// Which of the model's states that is, not older than `bound`; the newest if several are the same.
+pub fn find(model: &Model, state: &State, bound: u64) -> std::result::Result<u64, String> {
+    let newest = model.newest();
+    let commits = model.commits(0, newest);
+    let found = commits.iter().rev().find(|at| model.state(**at) == *state);
+    match found {
+        Some(&at) if at >= bound => Ok(at),
+        Some(&at) => Err(format!(
+            "the databases are as of commit {at}, though commit {bound} was promised to stay (newest {newest})"
+        )),
+        None => Err(format!(
+            "the databases are as of no commit; from the newest, {newest} (promised {bound}): {}",
+            difference(state, &model.state(newest))
+        )),
+    }
+}
+
+struct Runner<'w> {
+    world: &'w SimulatedWorld,
+    plan: &'w Arc<Plan>,
+    oracle: SharedOracle,
+    random: Random,
+    /// The commit that has to be there at the next opening, and the one if power is lost before it.
+    bound: u64,
+    power: u64,
+    /// Something went wrong for good: nothing further to be learnt.
+    over: bool,
+}
+
+impl<'w> Runner<'w> {
+    fn new(world: &'w SimulatedWorld, plan: &'w Arc<Plan>) -> Runner<'w> {
+        let oracle = Oracle { model: Model::new(&State::new()), ..Oracle::default() };
+        Runner {
+            world,
+            plan,
+            oracle: Arc::new(std::sync::Mutex::new(oracle)),
+            random: Random::part(plan.seed, 0x2077),
+            bound: 0,
+            power: 0,
+            over: false,
+        }
+    }
+
+    fn violation(&mut self, what: String) {
+        self.world.core().violation(what);
+        self.over = true;
+    }
+
+    fn options(&self) -> Options {
+        self.plan.options.clone()
+    }
+
+    fn run(&mut self) {
+        let plan = self.plan.clone();
+        for (number, round) in plan.rounds.iter().enumerate() {
+            let Some(environment) = self.open(round) else { return };
+            self.round(environment, round, number);
+            if self.over || !self.world.core().violations.is_empty() {
+                return;
+            }
+        }
+        if plan.rot {
+            self.rot();
+            return;
+        }
+        let quiet = Round {
+            opening_cuts: Vec::new(),
+            opening_faults: Vec::new(),
+            cut: None,
+            faults: Vec::new(),
+            full: None,
+            restart: Restart::Process,
+            end: RoundEnd::Close,
+        };
+        if let Some(environment) = self.open(&quiet) {
+            self.rest(environment, &quiet);
+        }
+    }
+
+    /// Opens the environment, through cuts and failing calls, and finds out what it holds.
+    fn open(&mut self, round: &Round) -> Option<Environment> {
+        let mut cuts = round.opening_cuts.clone();
+        self.world.core().faults.clone_from(&round.opening_faults);
+        loop {
+            let restart = cuts.pop().map(|(after, restart)| {
+                self.world.core().cut = Some(Cut { phase: Phase::Recovery, after });
+                restart
+            });
+            let met = self.world.core().met;
+            let opened = self.open_once(self.options());
+            let mut core = self.world.core();
+            let cut_off = core.is_cut_off();
+            core.cut = None;
+            match opened {
+                Ok(environment) if !cut_off => {
+                    core.faults.clear();
+                    drop(core);
+                    self.recognize(&environment);
+                    if self.over {
+                        self.end(environment);
+                        return None;
+                    }
+                    return Some(environment);
+                }
+                Ok(environment) => {
+                    // It was open before the cut came, in one of its threads.
+                    drop(core);
+                    self.end(environment);
+                    self.restart_opening(restart);
+                }
+                Err(_) if cut_off => {
+                    drop(core);
+                    self.restart_opening(restart);
+                }
+                Err(Error::Io { .. } | Error::Failed { .. } | Error::Corruption { .. })
+                    if core.met > met =>
+                {
+                    core.faults.clear();
+                    core.go_on();
+                    core.probe("openings that failed");
+                }
+                Err(error) => {
+                    drop(core);
+                    self.violation(format!("opening: {error}"));
+                    return None;
+                }
+            }
+        }
+    }
+
+    /// A cut during an opening: a loss of power may take what the death of the process before it did not.
+    fn restart_opening(&mut self, restart: Option<Restart>) {
+        let restart = restart.unwrap_or(Restart::Process);
+        if restart != Restart::Process {
+            self.bound = self.bound.min(self.power);
+        }
+        self.world.core().restart(restart);
+    }
+
+    fn open_once(&self, options: Options) -> Result<Environment> {
+        self.world.enter(Phase::Recovery);
+        let directory = Some(Path::new(DIRECTORY));
+        let opened = Environment::open_in(self.world.as_world(), directory, options);
+        self.world.leave(Phase::Recovery);
+        opened
+    }
+
+    /// Compares what was opened with the model, and begins a new one from there.
+    fn recognize(&mut self, environment: &Environment) {
+        let state = match dump(environment) {
+            Ok(state) => state,
+            Err(error) => {
+                self.verify(environment);
+                return self.violation(format!("reading after opening: {error}"));
+            }
+        };
+        let found = find(&open(&self.oracle).model, &state, self.bound);
+        match found {
+            Ok(at) => {
+                let mut core = self.world.core();
+                core.trace.add(&[3, at]);
+                core.trace.say(|| format!("opened as of commit {at}"));
+                core.probe("openings");
+            }
+            Err(what) => return self.violation(what),
+        }
+        if self.random.chance(50) {
+            self.verify(environment);
+        }
+        *open(&self.oracle) = Oracle { model: Model::new(&state), ..Oracle::default() };
+        self.bound = 0;
+        self.power = 0;
+    }
+
+    fn verify(&mut self, environment: &Environment) {
+        match environment.verify() {
+            Ok(report) if report.complaints.is_empty() => {}
+            Ok(report) => self.violation(format!("verify: {}", report.complaints.join("; "))),
+            Err(error) => self.violation(format!("verify: {error}")),
+        }
+    }
+
+    fn client(&self, environment: &Environment, number: u64) -> Client {
+        let part = number + 100 * (1 + self.random.clone().next() % 1_000_000);
+        Client {
+            world: self.world.clone(),
+            environment: environment.clone(),
+            oracle: self.oracle.clone(),
+            random: Random::part(self.plan.seed, part),
+            plan: self.plan.clone(),
+        }
+    }
+
+    fn round(&mut self, environment: Environment, round: &Round, number: usize) {
+        let records = if number == 0 { self.plan.preload } else { 0 };
+        if self.client(&environment, 99).prepare(records).is_err() {
+            // Nothing is to fail yet.
+            self.violation("the first transactions failed".into());
+            return self.end(environment);
+        }
+        {
+            let mut core = self.world.core();
+            core.cut = round.cut;
+            core.faults.clone_from(&round.faults);
+            core.full = round.full;
+        }
+        let mut tasks = Vec::new();
+        for number in 0..self.plan.clients {
+            let mut client = self.client(&environment, number as u64);
+            let name = format!("client {number}");
+            match self.world.spawn(&name, Box::new(move || client.work())) {
+                Ok(task) => tasks.push(task),
+                Err(error) => self.violation(format!("no thread: {error}")),
+            }
+        }
+        self.random.next();
+        tasks.into_iter().for_each(|task| task.join());
+        let refuses = {
+            let mut core = self.world.core();
+            core.faults.clear();
+            core.make_room();
+            core.cut = core.cut.filter(|cut| cut.phase == Phase::Checkpoint);
+            drop(core);
+            open(&self.oracle).refuses
+        };
+        self.note_statistics(&environment);
+        if self.world.core().is_cut_off() {
+            self.end(environment);
+            self.restart(round.restart);
+        } else if refuses {
+            self.reopen(environment);
+        } else {
+            self.rest(environment, round);
+        }
+    }
+
+    /// After a cut: what must be there is what was promised for that kind of restart.
+    fn restart(&mut self, restart: Restart) {
+        let oracle = open(&self.oracle);
+        let lost = self.world.core().flush_failed || restart != Restart::Process;
+        self.bound = if lost { oracle.power } else { oracle.process };
+        self.power = oracle.power;
+        self.world.core().restart(restart);
+    }
+
+    /// The environment accepts no writes any more: it is closed and opened again in the same process.
+    fn reopen(&mut self, environment: Environment) {
+        let mut core = self.world.core();
+        core.probe("reopened after a failure");
+        core.cut = None;
+        drop(core);
+        self.end(environment);
+        let oracle = open(&self.oracle);
+        let mut core = self.world.core();
+        self.bound = if core.flush_failed { oracle.power } else { oracle.process };
+        self.power = oracle.power;
+        core.go_on();
+    }
+
+    /// Closes what may have failed before: whether that works does not matter.
+    fn end(&self, environment: Environment) {
+        let _ = environment.close();
+    }
+
+    /// The end of a round that nothing ended: everything has to be in order.
+    fn rest(&mut self, environment: Environment, round: &Round) {
+        let met = self.world.core().met;
+        let settled = self.client(&environment, 98).prepare(20);
+        let refuses = open(&self.oracle).refuses;
+        if self.world.core().is_cut_off() {
+            self.end(environment);
+            return self.restart(round.restart);
+        }
+        if refuses {
+            return self.reopen(environment);
+        }
+        if settled.is_err() && self.world.core().met == met {
+            self.violation("the environment does not go on".into());
+        }
+        let checked = self.check_rest(&environment);
+        if self.world.core().is_cut_off() {
+            self.end(environment);
+            return self.restart(round.restart);
+        }
+        if let Err(what) = checked {
+            // A thread in the background may have met the failing call after the last client ended.
+            let may_fail = self.world.core().met > 0;
+            if may_fail && matches!(environment.checkpoint(), Err(Error::Failed { .. })) {
+                return self.reopen(environment);
+            }
+            self.violation(what);
+        }
+        if round.end == RoundEnd::Cut {
+            self.world.core().cut_now();
+            self.end(environment);
+            return self.restart(round.restart);
+        }
+        match environment.close() {
+            Ok(()) => {
+                self.bound = open(&self.oracle).model.newest();
+                self.power = self.bound;
+                self.world.core().probe("clean closes");
+                self.world.core().go_on();
+            }
+            Err(_) if self.world.core().is_cut_off() => self.restart(round.restart),
+            Err(error) => self.violation(format!("closing: {error}")),
+        }
+    }
+
+    fn check_rest(&mut self, environment: &Environment) -> std::result::Result<(), String> {
+        let words = |what: &str| {
+            let what = what.to_owned();
+            move |error: Error| format!("{what}: {error}")
+        };
+        // What waits for the thread that looks after deferred work is done by it now.
+        self.world.sleep(Duration::from_millis(300));
+        for _ in 0..2 {
+            environment.checkpoint().map_err(words("checkpoint at rest"))?;
+        }
+        let numbers = environment.statistics();
+        let newest = {
+            let mut oracle = open(&self.oracle);
+            let newest = oracle.model.newest();
+            oracle.power = newest;
+            oracle.process = newest;
+            newest
+        };
+        let state = dump(environment).map_err(words("reading at rest"))?;
+        find(&open(&self.oracle).model, &state, newest)?;
+        let report = environment.verify().map_err(words("verify at rest"))?;
+        if !report.complaints.is_empty() {
+            return Err(format!("verify at rest: {}", report.complaints.join("; ")));
+        }
+        let held = [
+            ("open transactions", numbers.open_transactions),
+            ("writers", numbers.writers_held),
+            ("bytes of undo", numbers.undo_bytes),
+            ("pieces of work", numbers.deferred_work),
+        ];
+        for (what, count) in held {
+            if count > 0 {
+                return Err(format!("{count} {what} are held at rest"));
+            }
+        }
+        self.world.core().probe("rests checked");
+        Ok(())
+    }
+
+    fn note_statistics(&self, environment: &Environment) {
+        let numbers = environment.statistics();
+        let mut core = self.world.core();
+        let mut add = |what: &'static str, count: u64| {
+            *core.probes.entry(what).or_default() += count;
+        };
+        add("evictions", numbers.evictions);
+        add("checkpoints", numbers.checkpoints);
+        add("log flushes", numbers.log_flushes);
+        add("rounds with trees of more than one level", u64::from(numbers.tree_depth > 1));
+        add("rounds with evictions", u64::from(numbers.evictions > 0));
+        add("rounds with group commits", u64::from(numbers.commits_per_flush > 1.2));
+    }
+
+    /// Bits turn over: what was is read, or an error names the place; nothing else is ever read.
+    fn rot(&mut self) {
+        self.world.core().cut = None;
+        let durable = self.plan.options.durability;
+        let places = {
+            let mut core = self.world.core();
+            let files = core.disk.files();
+            let mut places = Vec::new();
+            for (path, length) in files {
+                let name = path.to_string_lossy().into_owned();
+                let hit = name.ends_with(".log") || name.ends_with("data.quickbeam");
+                if !hit || length == 0 || !self.random.chance(60) {
+                    continue;
+                }
+                let reach = if self.random.chance(50) { length } else { length.min(80 << 10) };
+                let (at, bit) = (self.random.next() % reach, self.random.below(8) as u8);
+                core.disk.rot(&path, at, bit);
+                places.push(format!("{name} at {at}"));
+            }
+            core.probe("rounds with bit rot");
+            places
+        };
+        let environment = match self.open_once(self.options()) {
+            Ok(environment) => environment,
+            Err(
+                Error::Corruption { .. }
+                | Error::NotAnEnvironment { .. }
+                | Error::FormatVersion { .. },
+            ) => {
+                return self.world.core().probe("bit rot found by opening");
+            }
+            Err(error) => return self.violation(format!("bit rot {places:?}: {error}")),
+        };
+        match dump(&environment) {
+            // Of the newest log records the loss cannot be told from a torn end; nothing else may be lost.
+            Ok(state) => {
+                let log = places.iter().any(|place| place.contains(".log"));
+                let roots = places.iter().any(|place| place.contains("data.quickbeam"));
+                let exempt = log || roots || durable == Durability::InMemory;
+                let bound = if exempt { 0 } else { self.bound };
+                let found = find(&open(&self.oracle).model, &state, bound);
+                if let Err(what) = found {
+                    self.violation(format!("bit rot {places:?}: {what}"));
+                }
+            }
+            Err(Error::Corruption { .. }) => self.world.core().probe("bit rot found by reading"),
+            Err(error) => self.violation(format!("bit rot {places:?}: {error}")),
+        }
+        self.end(environment);
+    }
+}

@@ -1,0 +1,252 @@
+//! Which thread runs: exactly one, and which one goes on is drawn from the seed.
+//!
+//! Every thread has a baton. Who gives way draws the next among those that can go on, hands it the baton and sleeps until
+//! it has its own again. Time stands still while somebody runs, but for the cost of what he does; when nobody can go on
+//! it jumps to the next deadline.
+//!
+//! - SCHED-1: only the thread that is `current` runs code of the engine, of a client, or of the world.
+//! - SCHED-2: what is drawn depends on the seed and on what was drawn before, on nothing else.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::thread::Thread;
+
+use crate::random::Random;
+
+/// Leave to run, for one thread.
+#[derive(Default)]
+pub struct Baton {
+    mine: AtomicBool,
+    thread: std::sync::OnceLock<Thread>,
+}
+
+impl Baton {
+    /// Says which thread it is for; called by that thread.
+    pub fn claim(&self) {
+        let _ = self.thread.set(std::thread::current());
+    }
+
+    /// Hands it over.
+    pub fn pass(&self) {
+        self.mine.swap(true, Ordering::SeqCst);
+        // Either the thread is known here, or it sees the baton when it first looks.
+        fence(Ordering::SeqCst);
+        if let Some(thread) = self.thread.get() {
+            thread.unpark();
+        }
+    }
+
+    /// Sleeps until it is handed over.
+    pub fn wait(&self) {
+        fence(Ordering::SeqCst);
+        while !self.mine.swap(false, Ordering::SeqCst) {
+            std::thread::park();
+        }
+    }
+}
+
+/// What keeps a thread from going on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// Nothing.
+    Ready,
+    /// It waits for an event, or for a time.
+    Waiting {
+        /// The event.
+        event: usize,
+        /// The time.
+        deadline: Option<u64>,
+    },
+    /// It waits for a thread to end.
+    Joining(usize),
+    /// It has ended.
+    Ended,
+}
+
+struct Entry {
+    name: String,
+    status: Status,
+    baton: Arc<Baton>,
+}
+
+/// Yields in a row, with nothing else done by anybody, after which time jumps.
+const IDLE_YIELDS: u32 = 64;
+/// Yields in a row after which nobody is believed to get on any more.
+const LIVELOCK: u32 = 200_000;
+
+/// The threads of a world and its clock.
+pub struct Scheduler {
+    entries: Vec<Entry>,
+    current: usize,
+    /// Nanoseconds.
+    pub now: u64,
+    random: Random,
+    events: Vec<u64>,
+    yields: u32,
+    /// In how many of 1024 calls, and of other moments, another thread goes on.
+    pub switch_at_calls: usize,
+    /// See `switch_at_calls`.
+    pub switch_between: usize,
+}
+
+/// Nobody can go on.
+#[derive(Debug)]
+pub struct Stuck(pub String);
+
+impl Scheduler {
+    /// No threads yet.
+    pub fn new(seed: u64) -> Scheduler {
+        let mut random = Random::part(seed, 0x5c4e);
+        let switch_at_calls = random.pick(&[1024, 512, 256, 64]);
+        let switch_between = random.pick(&[0, 8, 32, 128]);
+        Scheduler {
+            entries: Vec::new(),
+            current: 0,
+            now: 0,
+            random,
+            events: Vec::new(),
+            yields: 0,
+            switch_at_calls,
+            switch_between,
+        }
+    }
+
+    /// Registers a thread; it runs when it is drawn.
+    pub fn add(&mut self, name: &str) -> (usize, Arc<Baton>) {
+        let baton = Arc::new(Baton::default());
+        let status = Status::Ready;
+        self.entries.push(Entry { name: name.to_owned(), status, baton: baton.clone() });
+        (self.entries.len() - 1, baton)
+    }
+
+    /// The thread added last.
+    pub fn last(&self) -> usize {
+        self.entries.len() - 1
+    }
+
+    /// The thread that runs.
+    pub fn current(&self) -> usize {
+        self.current
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        self.entries.get(self.current).map_or("", |entry| &entry.name)
+    }
+
+    /// The baton of a thread.
+    pub fn baton(&self, thread: usize) -> Arc<Baton> {
+        self.entries[thread].baton.clone()
+    }
+
+    /// Whether the thread has ended.
+    pub fn has_ended(&self, thread: usize) -> bool {
+        self.entries[thread].status == Status::Ended
+    }
+
+    /// The names of threads that have not ended.
+    pub fn running(&self) -> Vec<&str> {
+        let running = self.entries.iter().filter(|entry| entry.status != Status::Ended);
+        running.map(|entry| entry.name.as_str()).collect()
+    }
+
+    /// A new event.
+    pub fn add_event(&mut self) -> usize {
+        self.events.push(0);
+        self.events.len() - 1
+    }
+
+    /// An event's generation.
+    pub fn generation(&self, event: usize) -> u64 {
+        self.events[event]
+    }
+
+    /// Advances an event and lets its waiters go on.
+    pub fn notify(&mut self, event: usize) {
+        self.yields = 0;
+        self.events[event] += 1;
+        for entry in &mut self.entries {
+            if matches!(entry.status, Status::Waiting { event: of, .. } if of == event) {
+                entry.status = Status::Ready;
+            }
+        }
+    }
+
+    /// Whether to give way at a call of the world (`call`) or at another moment.
+    pub fn draws_switch(&mut self, call: bool) -> bool {
+        if call {
+            self.yields = 0;
+        }
+        let share = if call { self.switch_at_calls } else { self.switch_between };
+        self.entries.len() > 1 && share > 0 && self.random.below(1024) < share
+    }
+
+    /// Sets what keeps the current thread from going on.
+    pub fn set_status(&mut self, status: Status) {
+        self.yields = 0;
+        if status == Status::Ended {
+            let ended = self.current;
+            for entry in &mut self.entries {
+                if entry.status == Status::Joining(ended) {
+                    entry.status = Status::Ready;
+                }
+            }
+        }
+        self.entries[self.current].status = status;
+    }
+
+    /// Notes that the current thread can do nothing but wait for another one.
+    pub fn note_yield(&mut self) -> Result<(), Stuck> {
+        self.now += 1000;
+        self.yields += 1;
+        if self.yields > LIVELOCK {
+            return Err(Stuck(self.describe("nobody gets on")));
+        }
+        if self.yields.is_multiple_of(IDLE_YIELDS)
+            && let Some(deadline) = self.next_deadline()
+        {
+            self.now = self.now.max(deadline);
+        }
+        Ok(())
+    }
+
+    fn next_deadline(&self) -> Option<u64> {
+        let deadline = |entry: &Entry| match entry.status {
+            Status::Waiting { deadline, .. } => deadline,
+            _ => None,
+        };
+        self.entries.iter().filter_map(deadline).min()
+    }
+
+    fn describe(&self, what: &str) -> String {
+        let threads = self.entries.iter().map(|entry| format!("{} {:?}", entry.name, entry.status));
+        format!("{what}: {}", threads.collect::<Vec<_>>().join("; "))
+    }
+
+    /// Draws who goes on; `None` when every thread has ended.
+    pub fn draw(&mut self) -> Result<Option<usize>, Stuck> {
+        loop {
+            let now = self.now;
+            for entry in &mut self.entries {
+                if matches!(entry.status, Status::Waiting { deadline: Some(at), .. } if at <= now) {
+                    entry.status = Status::Ready;
+                }
+            }
+            let ready = self.entries.iter().filter(|e| e.status == Status::Ready).count();
+            if ready > 0 {
+                let drawn = self.random.below(ready);
+                let is_ready = |(_, entry): &(usize, &Entry)| entry.status == Status::Ready;
+                let next = self.entries.iter().enumerate().filter(is_ready).nth(drawn);
+                self.current = next.map_or(self.current, |(at, _)| at);
+                return Ok(Some(self.current));
+            }
+            if self.entries.iter().all(|entry| entry.status == Status::Ended) {
+                return Ok(None);
+            }
+            match self.next_deadline() {
+                Some(deadline) => self.now = deadline,
+                None => return Err(Stuck(self.describe("everybody waits"))),
+            }
+        }
+    }
+}

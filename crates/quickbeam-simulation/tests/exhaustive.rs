@@ -1,0 +1,11 @@
+//! Every crash point and every failing call of the short workloads.
+
+use quickbeam_simulation::exhaustive::run_all;
+
+#[test]
+fn every_crash_point_and_failing_call_keeps_what_was_promised() {
+    let report = run_all();
+    println!("{}", report.counts());
+    assert_eq!(report.violations, Vec::<String>::new());
+    assert!(report.cuts + report.failures >= 5000, "{}", report.counts());
+}

@@ -1,0 +1,44 @@
+//! What every change is held to: a few hundred seeds, each run twice. `QUICKBEAM_SEEDS` asks for more.
+#![allow(clippy::unwrap_used)]
+
+use quickbeam_simulation::seeds::run_many;
+
+#[test]
+fn three_hundred_seeds_hold_what_is_promised() {
+    let count = std::env::var("QUICKBEAM_SEEDS").map_or(300, |text| text.parse().unwrap());
+    let summary = run_many(0, count, 2, |seed, violations| {
+        println!("seed {seed}: {violations:?}; ./x simulate --seed {seed}");
+    });
+    assert_eq!(summary.failed, Vec::new());
+    let share = summary.cut_inside as f64 / summary.seeds as f64;
+    assert!(share >= 0.6, "only {share:.2} of the seeds were cut inside something");
+    for probe in [
+        "evictions",
+        "segments used again",
+        "rounds with group commits",
+        "rounds with trees of more than one level",
+        "failed flushes",
+        "failed writes",
+        "refused for want of room",
+        "room came back",
+        "reopened after a failure",
+        "rounds with bit rot",
+        "openings of a store",
+        "rests checked",
+        "process deaths",
+        "power losses",
+        "rollbacks to savepoints",
+        "commits of open fate",
+    ] {
+        assert!(summary.probes.contains_key(probe), "no seed came to: {probe}");
+    }
+}
+
+/// Seeds that once failed, each by another cause.
+#[test]
+fn seeds_that_once_failed_do_so_no_more() {
+    for seed in [120, 207, 228, 305, 513, 564, 1747, 4214, 5372, 5447] {
+        let outcome = quickbeam_simulation::seeds::run_twice(seed);
+        assert_eq!(outcome.violations, Vec::<String>::new(), "seed {seed}");
+    }
+}
