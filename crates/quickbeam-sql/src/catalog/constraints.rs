@@ -36,10 +36,9 @@ impl Catalog {
     ) -> Result<()> {
         let change = Change::begin(self, transaction)?;
         let mut table = change.table(table)?;
-        let positions = table.known_columns(&key.columns)?;
-        change.refuse_nulls(&table, &positions)?;
         let mut with_key = table.clone();
         change.define_primary_key(&mut with_key, key, &mut Vec::new())?;
+        change.refuse_nulls(&table, &table.known_columns(&key.columns)?)?;
         table.columns = with_key.columns;
         change.rebuild(&mut table, with_key.primary_key)?;
         change.put_table(&table)

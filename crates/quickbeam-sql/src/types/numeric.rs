@@ -323,9 +323,8 @@ impl Numeric {
                 b'.' if !point => point = true,
                 b'0'..=b'9' => {
                     count += 1;
-                    let next = mantissa * 10 + i128::from(byte - b'0');
-                    if next < power(MAX_PRECISION) && dropped.is_none() {
-                        mantissa = next;
+                    if mantissa < power(MAX_PRECISION - 1) && dropped.is_none() {
+                        mantissa = mantissa * 10 + i128::from(byte - b'0');
                         behind += i64::from(point);
                     } else if point {
                         // More digits than fit: rounded at the first of them.
@@ -342,6 +341,11 @@ impl Numeric {
         }
         if dropped == Some(true) {
             mantissa += 1;
+            if mantissa == power(MAX_PRECISION) {
+                // 9.99… became 10.0…: one digit too many.
+                mantissa /= 10;
+                behind -= 1;
+            }
         }
         let scale = behind.checked_sub(exponent)?;
         let signed = if negative { -mantissa } else { mantissa };
