@@ -1,0 +1,293 @@
+//! Statements that nobody should write: an error with a code, never a panic, never half a statement.
+
+#![allow(clippy::unwrap_used, clippy::disallowed_methods)]
+
+use std::fs;
+use std::path::Path;
+
+use proptest::prelude::*;
+use quickbeam::Options;
+use quickbeam_sql::{Connection, Database, Value};
+
+/// Tables with all that a change can fail at.
+const SETUP: [&str; 8] = [
+    "CREATE TABLE p (id INTEGER PRIMARY KEY, name VARCHAR(4) UNIQUE, n NUMERIC(6,2) CHECK (n < 1000))",
+    "CREATE TABLE t (id INTEGER PRIMARY KEY, p INTEGER REFERENCES p ON UPDATE CASCADE, a SMALLINT NOT NULL, b TEXT)",
+    "CREATE INDEX t_a ON t (a, b DESC)",
+    "CREATE TABLE plain (a INTEGER, d DOUBLE PRECISION, day DATE)",
+    "CREATE VIEW v AS SELECT t.id, p.name FROM t JOIN p ON p.id = t.p",
+    "INSERT INTO p VALUES (1, 'one', 1), (2, 'two', 2.5), (3, NULL, NULL)",
+    "INSERT INTO t VALUES (1, 1, 10, 'x'), (2, 1, 20, NULL), (3, 2, 30, 'y'), (4, NULL, 40, 'z')",
+    "INSERT INTO plain VALUES (1, 0.5, '2020-01-01'), (1, NULL, NULL), (NULL, 2, '1999-12-31')",
+];
+
+fn connect() -> Connection {
+    let database = Database::memory(Options::default()).unwrap();
+    let mut connection = database.connect();
+    for text in SETUP {
+        connection.execute(text, &[]).unwrap();
+    }
+    connection
+}
+
+/// Everything in the tables.
+fn content(connection: &mut Connection) -> Vec<Vec<Vec<Value>>> {
+    let mut ask = |table: &str| {
+        let text = format!("SELECT * FROM {table}");
+        let mut rows =
+            connection.query(&text, &[]).and_then(|rows| rows.collect()).unwrap_or_default();
+        rows.sort();
+        rows
+    };
+    ["p", "t", "plain", "v"].map(&mut ask).to_vec()
+}
+
+/// Runs a statement; the code of its error. A fault of our own is no answer.
+fn run(connection: &mut Connection, text: &str) -> Option<&'static str> {
+    let done = connection.query(text, &[]).and_then(|rows| rows.collect());
+    done.err().map(|error| {
+        let code = error.code();
+        assert!(!["XX000", "XX001"].contains(&code), "{text}: {error}");
+        assert!(error.position().is_none_or(|at| at <= text.len()), "{text}: {error}");
+        code
+    })
+}
+
+/// Runs a statement on its own; after an error everything is as it was.
+fn run_whole(connection: &mut Connection, text: &str) -> Option<&'static str> {
+    let before = content(connection);
+    let code = run(connection, text);
+    if connection.in_transaction() {
+        connection.rollback().unwrap();
+    }
+    if code.is_some() {
+        assert_eq!(content(connection), before, "{text} left something of itself");
+    }
+    code
+}
+
+#[test]
+fn what_fails_half_way_leaves_nothing() {
+    let mut connection = connect();
+    for (text, code) in [
+        ("INSERT INTO p VALUES (10, 'ten', 1), (11, 'elev', 1), (1, 'uno', 1)", "23505"),
+        ("INSERT INTO p SELECT id + 10, name, n FROM p", "23505"),
+        ("INSERT INTO p SELECT id + 10, NULL, 999 + id FROM p", "23514"),
+        (
+            "INSERT INTO plain SELECT id, 1, CAST(NULL AS DATE) FROM t WHERE 1 / (id - 4) < 1",
+            "22012",
+        ),
+        ("INSERT INTO t SELECT id + 10, id, 1, 'q' FROM t", "23503"),
+        ("UPDATE p SET n = n * 400", "23514"),
+        ("UPDATE p SET id = id * 2 WHERE id < 3", "23505"),
+        ("UPDATE t SET a = a * 1000", "22003"),
+        ("UPDATE t SET a = 1 / (id - 3)", "22012"),
+        ("UPDATE t SET p = id", "23503"),
+        ("UPDATE t SET b = NULL, a = NULLIF(a, 30)", "23502"),
+        ("UPDATE p SET name = 'long' || id || 'er' WHERE id >= 1", "22001"),
+        ("DELETE FROM p", "23503"),
+        ("DELETE FROM t WHERE 1 / (id - 4) <= 0", "22012"),
+        ("UPDATE plain SET day = CAST(a AS TEXT)::DATE", "22007"),
+        ("ALTER TABLE t ADD COLUMN x INTEGER NOT NULL", "23502"),
+        ("ALTER TABLE t ADD CONSTRAINT c CHECK (a < 40)", "23514"),
+        ("ALTER TABLE plain ADD PRIMARY KEY (a)", "23502"),
+        ("CREATE UNIQUE INDEX ON t (p)", "23505"),
+        ("DROP TABLE p", "2BP01"),
+    ] {
+        assert_eq!(run_whole(&mut connection, text), Some(code), "{text}");
+    }
+    // The tables are whole: what was not there can be inserted, what is there is found by each index.
+    assert_eq!(run(&mut connection, "INSERT INTO p VALUES (10, 'ten', 1), (11, 'elev', 1)"), None);
+    assert_eq!(run(&mut connection, "UPDATE t SET a = a + 1 WHERE a = 30"), None);
+}
+
+#[test]
+fn giants_are_errors_or_answers() {
+    let mut connection = connect();
+    let nested = |open: &str, middle: &str, close: &str, depth: usize| {
+        format!("{}{middle}{}", open.repeat(depth), close.repeat(depth))
+    };
+    let many = |piece: &str, count: usize| vec![piece; count].join(", ");
+    for (text, must_fail) in [
+        (format!("SELECT {}", nested("(", "1", ")", 100_000)), true),
+        (format!("SELECT {}", nested("- ", "1", "", 100_000)), true),
+        (format!("SELECT {}", nested("NOT ", "TRUE", "", 100_000)), true),
+        (format!("SELECT {}", nested("abs(", "1", ")", 50_000)), true),
+        (format!("SELECT {}", nested("CAST(", "1", " AS INTEGER)", 20_000)), true),
+        (format!("SELECT {}", nested("CASE WHEN TRUE THEN ", "1", " END", 20_000)), true),
+        (format!("SELECT {}", nested("(SELECT ", "1", ")", 20_000)), true),
+        (format!("SELECT * FROM {}", nested("(SELECT * FROM ", "t", ") AS x", 10_000)), true),
+        (format!("SELECT 1{}", " + 1".repeat(300_000)), true),
+        (format!("SELECT 1{}", " + 1".repeat(300)), false),
+        (format!("SELECT 'a'{}", " || 'a'".repeat(100_000)), true),
+        (format!("SELECT {}", "1".repeat(100_000)), true),
+        (format!("SELECT 0.{}", "1".repeat(100_000)), false),
+        (format!("SELECT 1e{}", "9".repeat(1_000)), true),
+        (format!("SELECT '{}'::NUMERIC", "9".repeat(100_000)), true),
+        (format!("SELECT '{}'::INTEGER", "9".repeat(100_000)), true),
+        (format!("SELECT '{}'::DATE", "9".repeat(100_000)), true),
+        (format!("SELECT length('{}')", "ä".repeat(1 << 20)), false),
+        (format!("SELECT {} FROM t", many("a", 5_000)), false),
+        (
+            format!(
+                "CREATE TABLE wide ({})",
+                (0..2_000).map(|n| format!("c{n} INTEGER")).collect::<Vec<_>>().join(", ")
+            ),
+            true,
+        ),
+        (format!("CREATE TABLE {} (a INTEGER)", "n".repeat(10_000)), true),
+        (format!("INSERT INTO plain (a) VALUES {}", many("(1)", 20_000)), false),
+        (format!("SELECT count(*) FROM t WHERE id IN ({})", many("1", 20_000)), false),
+        (format!("SELECT * FROM t WHERE {}", vec!["a = 1"; 100_000].join(" OR ")), true),
+        (format!("SELECT * FROM {}", many("t", 200)), true),
+        (format!("/* {}", "/*".repeat(100_000)), true),
+        (format!("SELECT {}", "\"".repeat(100_001)), true),
+        ("'".repeat(100_001), true),
+        ("(".repeat(1 << 20), true),
+        ("SELECT '\u{0}'".to_owned(), true),
+        ("SELECT U&'\\+110000'".to_owned(), true),
+        ("SELECT repeat('x', 2000000000)".to_owned(), true),
+        ("SELECT 9223372036854775807 + 1".to_owned(), true),
+        ("SELECT -9223372036854775808 / -1".to_owned(), true),
+        ("SELECT (-9223372036854775808)::BIGINT % (-1)::BIGINT".to_owned(), false),
+        ("SELECT abs((-9223372036854775808)::BIGINT)".to_owned(), true),
+        ("SELECT 1 FROM t LIMIT 99999999999999999999".to_owned(), true),
+        ("SELECT $0".to_owned(), true),
+        ("SELECT $99999999999999999999".to_owned(), true),
+        ("SELECT * FROM t ORDER BY 99".to_owned(), true),
+        (";".to_owned(), false),
+    ] {
+        let code = run_whole(&mut connection, &text);
+        let start: String = text.chars().take(60).collect();
+        if must_fail {
+            assert!(code.is_some(), "{start} … is no error");
+        }
+    }
+}
+
+/// The statements of the logic tests, cut into words.
+fn corpus() -> Vec<Vec<String>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/logic");
+    let mut statements = Vec::new();
+    for file in fs::read_dir(folder).unwrap() {
+        let text = fs::read_to_string(file.unwrap().path()).unwrap();
+        for record in text.split("\n\n") {
+            let mut lines = record.lines().skip_while(|line| {
+                ["#", "skipif", "onlyif"].iter().any(|start| line.starts_with(start))
+            });
+            if lines
+                .next()
+                .is_some_and(|head| head.starts_with("statement") || head.starts_with("query"))
+            {
+                let text: Vec<&str> = lines.take_while(|line| *line != "----").collect();
+                statements.push(words(&text.join(" ")));
+            }
+        }
+    }
+    statements.sort();
+    assert!(statements.len() > 100);
+    statements
+}
+
+fn words(text: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut last = ' ';
+    for c in text.chars() {
+        let joins = c.is_alphanumeric() && last.is_alphanumeric() || last == '\'' && c != ' ';
+        if !joins {
+            words.push(String::new());
+        }
+        if c != ' '
+            && let Some(word) = words.last_mut()
+        {
+            word.push(c);
+        }
+        last = c;
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+/// Words that change what a statement means.
+const ODD: [&str; 30] = [
+    "NULL",
+    "''",
+    "0",
+    "-1",
+    "9223372036854775807",
+    "1e308",
+    "'x'",
+    "DISTINCT",
+    "NOT",
+    "(",
+    ")",
+    ",",
+    "*",
+    "/",
+    "%",
+    "IN",
+    "AND",
+    "COUNT(*)",
+    "SUM",
+    "t",
+    "p",
+    "v",
+    "id",
+    "name",
+    "a",
+    "CASCADE",
+    "DEFAULT",
+    "CAST(",
+    "::DATE",
+    "ä",
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1_500))]
+
+    #[test]
+    fn garbled_statements_are_errors_or_answers(
+        picks in any::<[prop::sample::Index; 2]>(),
+        changes in prop::collection::vec((0..5_u8, any::<[prop::sample::Index; 3]>()), 1..5),
+        tables in prop::collection::vec(0..4_usize, 3),
+    ) {
+        thread_local! {
+            static CORPUS: Vec<Vec<String>> = corpus();
+        }
+        let text = CORPUS.with(|corpus| {
+            let mut statement = picks[0].get(corpus).clone();
+            let other = picks[1].get(corpus);
+            for (kind, at) in &changes {
+                let place = at[0].index(statement.len() + 1);
+                match kind {
+                    0 if place < statement.len() => _ = statement.remove(place),
+                    1 => statement.insert(place, at[1].get(&ODD).to_string()),
+                    2 if place < statement.len() => statement[place] = at[1].get(&ODD).to_string(),
+                    3 if !other.is_empty() => {
+                        let start = at[1].index(other.len());
+                        let end = start + at[2].index(other.len() - start) + 1;
+                        statement.splice(place..place, other[start..end].iter().cloned());
+                    }
+                    _ if statement.len() > 1 => {
+                        let with = at[1].index(statement.len());
+                        let place = place.min(statement.len() - 1);
+                        statement.swap(place, with);
+                    }
+                    _ => {}
+                }
+            }
+            statement.join(" ")
+        });
+        // Names of the tests' tables become names of ours.
+        let mut text = text;
+        for (from, to) in ["fruit", "account", "country"].iter().zip(tables) {
+            text = text.replace(from, ["p", "t", "plain", "v"][to]);
+        }
+        let mut connection = connect();
+        run_whole(&mut connection, &text);
+        // Whatever it was, the database goes on.
+        prop_assert_eq!(run(&mut connection, "SELECT 1"), None);
+        let report = connection.database().environment().verify().unwrap();
+        prop_assert!(report.complaints.is_empty(), "{}: {:?}", text, report.complaints);
+    }
+}
