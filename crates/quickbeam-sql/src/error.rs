@@ -5,6 +5,9 @@
 
 use std::fmt;
 
+/// Trees of the engine whose names start like this belong to SQL; everything else is a key/value database.
+pub const TREE_PREFIX: &str = "sql.";
+
 /// The result of every fallible call.
 pub type Result<T> = std::result::Result<T, SqlError>;
 
@@ -339,7 +342,7 @@ impl From<quickbeam::Error> for SqlError {
         let state = match &error {
             E::WriteConflict | E::SerializationFailure => SqlState::SerializationFailure,
             // A table's tree is named anew when its definition changes: who still knew the old one begins again.
-            E::NoSuchDatabase { name } if name.starts_with(crate::catalog::TREE_PREFIX) => {
+            E::NoSuchDatabase { name } if name.starts_with(TREE_PREFIX) => {
                 SqlState::SerializationFailure
             }
             E::Deadlock => SqlState::DeadlockDetected,

@@ -1,6 +1,6 @@
-//! The engine's modules depend downward only.
+//! The modules of the engine, and those of SQL, depend downward only.
 //!
-//! `crates/quickbeam/layers.txt` lists the modules of the crate's root, one layer a line, the
+//! `layers.txt` of the crate lists the modules of the crate's root, one layer a line, the
 //! bottom first; modules on one line may use each other. A name re-exported by the crate's root
 //! counts as the module it comes from, so that `crate::Environment` is no way around the rule.
 
@@ -8,9 +8,10 @@ use std::collections::{BTreeSet, HashMap};
 use std::fs;
 
 use crate::source::Source;
-use crate::{expect_none, note, tree};
+use crate::{expect_none, tree};
 
-const ROOT: &str = "crates/quickbeam/src/";
+/// The crates that have such a list.
+const CRATES: [&str; 2] = ["crates/quickbeam/", "crates/quickbeam-sql/"];
 
 /// The layer of each module, counted from the bottom.
 fn parse_layers(text: &str) -> HashMap<&str, usize> {
@@ -23,7 +24,8 @@ fn parse_layers(text: &str) -> HashMap<&str, usize> {
 
 /// The modules of the crate that a file is in: `btree::leaf` for `src/btree/leaf.rs`.
 fn module_of(source: &Source) -> Vec<String> {
-    let inner = source.path.trim_start_matches(ROOT).trim_end_matches(".rs");
+    let inside = source.path.split_once("/src/").map_or("", |(_, inside)| inside);
+    let inner = inside.trim_end_matches(".rs");
     let mut parts: Vec<String> = inner.split('/').map(str::to_owned).collect();
     if parts.last().is_some_and(|last| last == "mod") || parts == ["lib"] {
         parts.pop();
@@ -58,7 +60,7 @@ fn re_exports(root: &Source) -> HashMap<&str, &str> {
 }
 
 fn upward_uses(sources: &[Source], layers: &HashMap<&str, usize>) -> Vec<String> {
-    let root = sources.iter().find(|source| source.path == format!("{ROOT}lib.rs"));
+    let root = sources.iter().find(|source| source.path.ends_with("/src/lib.rs"));
     let exported = root.map(re_exports).unwrap_or_default();
     let mut problems = BTreeSet::new();
     for source in sources {
@@ -96,19 +98,21 @@ fn stale_names(sources: &[Source], layers: &HashMap<&str, usize>) -> Vec<String>
 
 #[test]
 fn modules_depend_downward() {
-    let file = tree::root().join("crates/quickbeam/layers.txt");
-    let Ok(text) = fs::read_to_string(file) else {
-        return note("crates/quickbeam/layers.txt is not there: layers are not checked");
-    };
-    let layers = parse_layers(&text);
-    let sources = tree::product(tree::all(), "crates/quickbeam/");
-    expect_none(&[upward_uses(&sources, &layers), stale_names(&sources, &layers)].concat());
+    for folder in CRATES {
+        let file = tree::root().join(folder).join("layers.txt");
+        let text = fs::read_to_string(file).expect("the crate has a layers.txt");
+        let layers = parse_layers(&text);
+        let sources = tree::product(tree::all(), folder);
+        expect_none(&[upward_uses(&sources, &layers), stale_names(&sources, &layers)].concat());
+    }
 }
 
 #[test]
 fn an_upward_use_is_caught_however_it_is_written() {
     let layers = parse_layers("# bottom first\nworld error # two in one layer\npool\nbtree gone\n");
-    let parse = |path: &str, text| Source::parse(&format!("{ROOT}{path}"), text).expect("Rust");
+    let parse = |path: &str, text| {
+        Source::parse(&format!("crates/quickbeam/src/{path}"), text).expect("Rust")
+    };
     let sources = [
         parse("lib.rs", "pub use btree::Tree; mod world; mod pool; mod btree;"),
         parse("world/mod.rs", "use crate::error::Error;\nuse crate::{error, pool::Pool};"),

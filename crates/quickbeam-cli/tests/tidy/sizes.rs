@@ -7,7 +7,7 @@ use crate::{expect_none, note, tree};
 const FILE_WARNING: usize = 500;
 /// A file with more lines fails.
 const FILE_LIMIT: usize = 800;
-/// A function of the engine with more lines fails.
+/// A function of the engine or of SQL with more lines fails.
 const FUNCTION_LIMIT: usize = 120;
 
 fn long_files(sources: &[Source], limit: usize) -> Vec<String> {
@@ -43,8 +43,10 @@ fn files_are_short() {
 }
 
 #[test]
-fn functions_of_the_engine_are_short() {
-    expect_none(&long_functions(&tree::product(tree::all(), "crates/quickbeam/")));
+fn functions_of_the_engine_and_of_sql_are_short() {
+    for folder in ["crates/quickbeam/", "crates/quickbeam-sql/"] {
+        expect_none(&long_functions(&tree::product(tree::all(), folder)));
+    }
 }
 
 #[test]

@@ -31,6 +31,7 @@ use parking_lot::{Mutex, RwLock};
 use quickbeam::{Database, Environment, Transaction};
 use smol_str::SmolStr;
 
+pub use crate::error::TREE_PREFIX;
 use crate::error::{Result, SqlError};
 use crate::storage::{Layouts, RowIds, TableHandle};
 use crate::types::{DataType, Value};
@@ -44,9 +45,6 @@ pub use schema::{
 };
 use sequences::Reserved;
 pub use snapshot::{CatalogSnapshot, undefined};
-
-/// Trees of the engine whose names start like this belong to SQL; everything else is a key/value database.
-pub const TREE_PREFIX: &str = "sql.";
 
 const CATALOG: &str = "sql.catalog";
 const SEQUENCES: &str = "sql.sequences";
