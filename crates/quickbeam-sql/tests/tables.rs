@@ -85,6 +85,33 @@ fn a_table_without_primary_key_keeps_the_order_of_insertion() {
 }
 
 #[test]
+fn two_catalogs_of_an_environment_do_not_get_in_each_others_way() {
+    let (environment, first) = memory();
+    let second = quickbeam_sql::catalog::Catalog::open(&environment).unwrap();
+    let transaction = environment.begin().unwrap();
+    first.create_table(&transaction, &integers("t", &["a"], &[])).unwrap();
+    transaction.commit().unwrap();
+    for round in 0..4 {
+        for (catalog, other) in [(&first, &second), (&second, &first)] {
+            let transaction = environment.begin().unwrap();
+            for _ in 0..3 {
+                insert(catalog, &transaction, "t", &[&[int(round)]]).unwrap();
+            }
+            let name = format!("c{round}_{}", std::ptr::eq(&**catalog, &*first));
+            let added = column(&name, DataType::Integer);
+            catalog.add_column(&transaction, "t", &added, Added::Same(Value::Null)).unwrap();
+            transaction.commit().unwrap();
+            let transaction = environment.begin().unwrap();
+            let table = other.snapshot(&transaction).unwrap().table_named("t").unwrap();
+            assert!(table.column(&name).is_some());
+            other.drop_column(&transaction, "t", &name, false).unwrap();
+            transaction.commit().unwrap();
+        }
+    }
+    assert_eq!(rows(&first, &environment.begin_read().unwrap(), "t").len(), 24);
+}
+
+#[test]
 fn definitions_roll_back_with_their_transaction() {
     let (environment, catalog) = memory();
     let first = environment.begin().unwrap();

@@ -37,7 +37,7 @@ fn key_of(id: ObjectId) -> [u8; 5] {
 impl<'a> Change<'a> {
     /// Begins a change: from here to the transaction's end no other transaction changes the catalog (CATALOG-1).
     pub fn begin(catalog: &'a Catalog, transaction: &'a Transaction) -> Result<Change<'a>> {
-        let version = catalog.next_version.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let version = Catalog::new_version();
         transaction.touch_catalog();
         catalog.objects.put(transaction, VERSION, &version.to_le_bytes())?;
         let before = CatalogSnapshot::load(&catalog.objects, transaction, version, true)?;

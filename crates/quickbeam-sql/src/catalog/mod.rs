@@ -59,6 +59,11 @@ const NEXT_OBJECT: &[u8] = b"next object";
 /// Snapshots kept in memory: the newest, and those of transactions that see older ones or changes of their own.
 const KEPT: usize = 8;
 
+/// The next version and the next number of an object, of all environments of the process: so they are given out once, however many catalogs there
+/// are for an environment.
+static NEXT_VERSION_NUMBER: AtomicU64 = AtomicU64::new(1);
+static NEXT_OBJECT_NUMBER: AtomicU64 = AtomicU64::new(1);
+
 /// The catalog of an environment; shared by all connections to it.
 pub struct Catalog {
     environment: Environment,
@@ -67,8 +72,6 @@ pub struct Catalog {
     /// The newest version known, and the engine's catalog version for which it is known.
     known: AtomicPair,
     snapshots: RwLock<Vec<Arc<CatalogSnapshot>>>,
-    next_version: AtomicU64,
-    next_object: AtomicU64,
     reserved: Mutex<HashMap<(ObjectId, u32), Reserved>>,
     row_ids: Arc<RowIds>,
 }
@@ -106,8 +109,8 @@ impl AtomicPair {
 }
 
 impl Catalog {
-    /// The catalog of an environment; makes it if there is none. Open it once for each environment: what it counts in memory
-    /// (row ids, sequences) is counted in one place only.
+    /// The catalog of an environment; makes it if there is none. One for each environment is enough, and cheapest: definitions, row ids and
+    /// values of sequences are kept in memory by each.
     pub fn open(environment: &Environment) -> Result<Arc<Catalog>> {
         let objects = environment.open_or_create_database(CATALOG)?;
         let sequences = environment.open_or_create_database(SEQUENCES)?;
@@ -118,14 +121,14 @@ impl Catalog {
             Ok(value.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes)))
         };
         let (version, next_object) = (number(VERSION)?, number(NEXT_OBJECT)?);
+        NEXT_VERSION_NUMBER.fetch_max(version + 1, Ordering::Relaxed);
+        NEXT_OBJECT_NUMBER.fetch_max(next_object, Ordering::Relaxed);
         let known = AtomicPair::default();
         known.set(u64::MAX, 0);
         let catalog = Arc::new(Catalog {
             environment: environment.clone(),
             known,
             snapshots: RwLock::default(),
-            next_version: AtomicU64::new(version + 1),
-            next_object: AtomicU64::new(next_object.max(1)),
             reserved: Mutex::default(),
             row_ids: Arc::default(),
             objects,
@@ -240,8 +243,12 @@ impl Catalog {
         &self.row_ids
     }
 
+    fn new_version() -> u64 {
+        NEXT_VERSION_NUMBER.fetch_add(1, Ordering::Relaxed)
+    }
+
     fn new_object(&self, transaction: &Transaction) -> Result<ObjectId> {
-        let number = self.next_object.fetch_add(1, Ordering::Relaxed);
+        let number = NEXT_OBJECT_NUMBER.fetch_add(1, Ordering::Relaxed);
         let id = u32::try_from(number).map_err(|_| SqlError::internal("no object numbers left"))?;
         self.objects.put(transaction, NEXT_OBJECT, &(number + 1).to_le_bytes())?;
         Ok(ObjectId(id))

@@ -146,9 +146,17 @@ impl<'a> Statement<'a> {
         let row = Row::new(table, bytes)?;
         check_not_null(table, row)?;
         let mut key = std::mem::take(&mut self.key);
-        key.clear();
-        self.row_key(handle, row, &mut key)?;
-        let placed = self.place(handle, row, &key);
+        let placed = loop {
+            key.clear();
+            self.row_key(handle, row, &mut key)?;
+            match self.place(handle, row, &key) {
+                // Another catalog of the environment has given out that row id.
+                Ok(Some(Conflict { index: None, .. })) if handle.key().parts.is_empty() => {
+                    self.catalog.row_ids().catch_up(self.transaction, handle)?;
+                }
+                placed => break placed,
+            }
+        };
         self.key = key;
         let conflict = placed?;
         if conflict.is_none() && !table.foreign_keys.is_empty() {

@@ -246,6 +246,18 @@ impl RowIds {
     }
 }
 
+impl RowIds {
+    /// Moves behind the last row that the transaction sees.
+    #[cold]
+    pub fn catch_up(&self, transaction: &Transaction, handle: &TableHandle) -> Result<()> {
+        let last = last_row(&handle.rows, transaction)?;
+        if let Some(next) = handle.next_row.get() {
+            next.fetch_max(last + 1, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+}
+
 fn last_row(rows: &Database, transaction: &Transaction) -> quickbeam::Result<u64> {
     let mut cursor = rows.cursor(transaction)?;
     if !cursor.last()? {
