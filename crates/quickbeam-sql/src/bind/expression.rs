@@ -117,6 +117,7 @@ impl Binder<'_> {
     fn literal(&mut self, literal: &Literal, position: u32) -> Result<Typed> {
         let known = |value, data_type| Ok(Typed::new(Expr::Constant(value), data_type, position));
         if let Some(text) = quoted(literal) {
+            let text = values::checked_text(text).map_err(|error| error.at(position as usize))?;
             let expr = Expr::Constant(Value::text(text));
             return Ok(Typed { expr, data_type: None, position });
         }
@@ -336,11 +337,15 @@ impl Binder<'_> {
                 (known, None) | (None, known) => known,
             };
         }
+        // A literal or parameter of no type yet becomes what the list is of.
+        let value = match (value.data_type, common) {
+            (None, Some(common)) => Typed::new(self.coerce(value, common)?, common, position),
+            _ => value,
+        };
         let mut left = None;
         let mut right = Vec::with_capacity(members.len());
         for member in members {
-            let typed = Typed { data_type: value.data_type.or(common), ..value.clone() };
-            let [first, second] = self.comparable(typed, member, "=", position)?;
+            let [first, second] = self.comparable(value.clone(), member, "=", position)?;
             left = Some(first);
             right.push(second);
         }
