@@ -54,12 +54,19 @@ pub fn write_chain(
             if let Some(announce) = announce.take() {
                 announce(first);
             }
-        } else {
-            pool.latch(last)?.write(&pass)?.set_link(page);
+        } else if let Err(error) = link(pool, &pass, last, page) {
+            // Nobody knows of the new page yet.
+            pool.discard(&pass, page)?;
+            return Err(error);
         }
         last = page;
     }
     Ok(first)
+}
+
+fn link(pool: &Pool, pass: &Pass, page: PageId, next: PageId) -> Result<()> {
+    pool.latch(page)?.write(pass)?.set_link(next);
+    Ok(())
 }
 
 /// Calls `visit` with each page of a chain; ends early with an error when the chain is broken.

@@ -105,14 +105,14 @@ impl Pool {
         });
         let imaged = match written {
             Ok(imaged) => imaged,
-            Err(error @ Error::DiskFull { .. }) => {
-                // The checkpoint cannot be completed; whoever changes the page, perhaps to roll back, goes on.
+            Err(error) => {
+                // The checkpoint cannot be completed, and says so. Whoever changes the page goes on: it may be in the
+                // middle of what must not end half-way, such as rolling back, or freeing a tree.
                 *flip.cancelled.lock() = Some(error);
                 *self.flip.write() = None;
                 self.register_changed(page, entry, epoch);
                 return Ok(());
             }
-            Err(error) => return Err(error),
         };
         flip.pending.lock().push((page, imaged.location));
         entry.epoch.store(epoch, Ordering::Relaxed);
