@@ -151,6 +151,8 @@ sql_states! {
     IndeterminateDatatype = "42P18",
     /// A value given for a column that is always generated.
     GeneratedAlways = "428C9",
+    /// Something that the connection is not allowed to do.
+    InsufficientPrivilege = "42501",
     /// The WITH CHECK OPTION of a view.
     WithCheckOptionViolation = "44000",
     /// No resources left, of no more special kind.
@@ -177,6 +179,8 @@ sql_states! {
     CannotConnectNow = "57P03",
     /// The operating system reported an error.
     IoError = "58030",
+    /// A file that does not exist.
+    UndefinedFile = "58P01",
     /// Something that cannot be: a fault in Quickbeam.
     InternalError = "XX000",
     /// Stored bytes are not what was written.
@@ -203,6 +207,7 @@ struct Content {
     hint: Option<String>,
     position: Option<usize>,
     constraint: Option<String>,
+    context: Option<String>,
     cause: Option<quickbeam::Error>,
 }
 
@@ -218,6 +223,7 @@ impl SqlError {
             hint: None,
             position: None,
             constraint: None,
+            context: None,
             cause: None,
         };
         SqlError { content: Box::new(content) }
@@ -269,6 +275,13 @@ impl SqlError {
         self
     }
 
+    /// With what was being done: the line of the input, for example.
+    #[must_use]
+    pub fn in_context(mut self, context: impl Into<String>) -> SqlError {
+        self.content.context = Some(context.into());
+        self
+    }
+
     /// The class of the error.
     #[must_use]
     pub fn state(&self) -> SqlState {
@@ -303,6 +316,12 @@ impl SqlError {
     #[must_use]
     pub fn position(&self) -> Option<usize> {
         self.content.position
+    }
+
+    /// What was being done: the line of the input, for example.
+    #[must_use]
+    pub fn context(&self) -> Option<&str> {
+        self.content.context.as_deref()
     }
 
     /// The constraint that was violated.

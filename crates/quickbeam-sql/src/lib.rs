@@ -1,11 +1,12 @@
 //! SQL on Quickbeam: tables, indexes and constraints as trees of the engine, in the same transactions as its databases.
 //!
-//! The lower half, bottom first: [`error`], [`types`] (data types and values), [`catalog`] (what tables, indexes,
+//! The lower half, bottom first: [`error`], [`csv`], [`types`] (data types and values), [`catalog`] (what tables, indexes,
 //! constraints, views and sequences there are), `storage` (rows and keys as bytes, access to tables). The upper half
 //! parses, binds, plans and executes statements on it.
 
 pub mod bind;
 pub mod catalog;
+pub mod csv;
 pub mod error;
 mod execute;
 pub mod expression;
@@ -15,6 +16,7 @@ pub mod session;
 pub mod storage;
 pub mod types;
 
+pub use bind::CopyPlace;
 pub use error::{Result, SqlError, SqlState};
-pub use session::{Cancel, ColumnValue, Connection, Database, Row, Rows, Statement};
+pub use session::{Cancel, ColumnValue, Connection, CopyAccess, Database, Row, Rows, Statement};
 pub use types::{DataType, Numeric, Value, ValueRef};

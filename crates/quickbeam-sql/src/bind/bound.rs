@@ -246,8 +246,6 @@ pub struct Insert {
     pub conflict: Option<Conflict>,
     /// RETURNING, of the new row.
     pub returning: Option<Returning>,
-    /// Values for identity columns may be given.
-    pub overriding: bool,
 }
 
 /// Rows to be inserted.

@@ -56,12 +56,11 @@ impl Binder<'_> {
                 Some(self.returning(items, &Scope { relations, ..Scope::default() })?)
             }
         };
-        let overriding = false;
-        Ok(Insert { table, new_slot, old_slot, source, conflict, returning, overriding })
+        Ok(Insert { table, new_slot, old_slot, source, conflict, returning })
     }
 
     /// Positions of the columns that values are given for.
-    fn targets(&self, table: &Table, columns: &[ast::ObjectName]) -> Result<Vec<usize>> {
+    pub(super) fn targets(&self, table: &Table, columns: &[ast::ObjectName]) -> Result<Vec<usize>> {
         if columns.is_empty() {
             return Ok((0..table.columns.len()).collect());
         }

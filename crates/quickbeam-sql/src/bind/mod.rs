@@ -9,6 +9,7 @@
 mod bound;
 mod calls;
 mod change;
+mod copy;
 mod definition;
 mod expression;
 mod insert;
@@ -24,6 +25,7 @@ use smol_str::SmolStr;
 use sqlparser::ast::{Ident, ObjectName, ObjectNamePart, Spanned};
 
 pub use bound::*;
+pub use copy::{CopyForm, CopyPlace, copy_form};
 pub use definition::{CatalogChange, ObjectKind, TableChange, check_of, column_default, table_for};
 pub use scope::{Scope, ScopeColumn, ScopeRelation};
 pub use types::data_type;

@@ -4,13 +4,16 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use parking_lot::Mutex;
 use quickbeam::{Durability, Isolation, Savepoint, Transaction, TransactionOptions};
 use smol_str::SmolStr;
 
 use super::control::{Control, Settings};
+use super::copy::CopyAccess;
 use super::database::{Cancel, Database};
 use super::rows::{Held, Rows};
 use super::statement::Statement;
+use crate::catalog::CatalogSnapshot;
 use crate::error::{Result, SqlError, SqlState};
 use crate::execute::Limits;
 use crate::expression::Clock;
@@ -38,6 +41,7 @@ pub(super) struct Session {
     pub settings: Settings,
     pub limits: Limits,
     pub clock: Clock,
+    pub copy_access: Mutex<Option<Box<dyn CopyAccess>>>,
 }
 
 /// A transaction under way.
@@ -55,7 +59,8 @@ impl Connection {
     pub(super) fn new(database: Database) -> Connection {
         let limits = Limits { cancelled: Arc::new(AtomicBool::new(false)), memory: MEMORY };
         let (settings, clock) = (Settings::default(), Clock::default());
-        let session = Session { database, open: None, settings, limits, clock };
+        let copy_access = Mutex::new(None);
+        let session = Session { database, open: None, settings, limits, clock, copy_access };
         Connection { session, cache: HashMap::new() }
     }
 
@@ -106,6 +111,15 @@ impl Connection {
         Ok(())
     }
 
+    /// What there is, as the next statement would see it.
+    pub fn catalog_snapshot(&self) -> Result<Arc<CatalogSnapshot>> {
+        let database = &self.session.database;
+        match self.session.open.as_ref().and_then(|open| open.transaction.as_ref()) {
+            Some(transaction) => database.catalog.snapshot(transaction),
+            None => database.catalog.snapshot(&database.environment.begin_read()?),
+        }
+    }
+
     /// BEGIN.
     pub fn begin(&mut self) -> Result<()> {
         self.session.begin(Settings::default())
@@ -129,6 +143,11 @@ impl Connection {
     /// Durability of transactions begun from now on.
     pub fn set_durability(&mut self, durability: Durability) {
         self.session.settings.durability = Some(durability);
+    }
+
+    /// What COPY may read and write from now on. A connection that was given nothing cannot use COPY.
+    pub fn set_copy_access(&mut self, access: impl CopyAccess + 'static) {
+        *self.session.copy_access.get_mut() = Some(Box::new(access));
     }
 
     /// Bytes that a statement may keep in memory, for sorts and joins for example.
@@ -220,7 +239,8 @@ impl Session {
                 Err(error)
                     if error.is_retryable()
                         && error.state() != SqlState::LockNotAvailable
-                        && attempt < ATTEMPTS => {}
+                        && attempt < ATTEMPTS
+                        && !statement.is_copy() => {}
                 Ok(done) => return Ok(done.count),
                 Err(error) => return Err(error),
             }
@@ -306,7 +326,8 @@ impl Session {
                 Err(error)
                     if error.is_retryable()
                         && error.state() != SqlState::LockNotAvailable
-                        && attempt < ATTEMPTS => {}
+                        && attempt < ATTEMPTS
+                        && !statement.is_copy() => {}
                 Err(error) => return Err(error),
                 Ok(done) => {
                     let columns =

@@ -10,6 +10,7 @@
 
 mod connection;
 mod control;
+mod copy;
 mod database;
 mod definition;
 mod prepare;
@@ -19,6 +20,7 @@ mod statement;
 mod values;
 
 pub use connection::Connection;
+pub use copy::CopyAccess;
 pub use database::{Cancel, Database};
 pub use rows::{ColumnValue, Row, Rows};
 pub use statement::Statement;

@@ -6,8 +6,9 @@ use quickbeam::Transaction;
 use sqlparser::ast::{self, DescribeAlias, Statement as Ast};
 
 use super::control::control_of;
+use super::copy::CopyFrom;
 use super::database::Database;
-use crate::bind::{Binder, CatalogChange, Names, OutputColumn, SlotShape, Source};
+use crate::bind::{Binder, CatalogChange, CopyForm, Names, OutputColumn, SlotShape, Source};
 use crate::catalog::{CatalogSnapshot, Relation, Table};
 use crate::error::{Result, SqlError, SqlState};
 use crate::execute::{Builder, Change, Handles, Insert, QueryProgram};
@@ -39,6 +40,9 @@ pub(super) enum Work {
     Catalog(CatalogChange),
     /// CREATE TABLE … AS, SELECT … INTO: the table, and the INSERT that fills it.
     CreateAs(CatalogChange, String),
+    CopyFrom(Box<CopyFrom>),
+    /// COPY … TO: the query, and where its rows go.
+    CopyTo(Box<Prepared>, CopyForm),
     /// EXPLAIN: the plan; the statement itself, if it is to run.
     Explain(Box<Plan>, Option<Box<Prepared>>),
 }
@@ -152,6 +156,13 @@ impl Look<'_> {
             }
             Ast::Truncate(truncate) => Work::Catalog(binder.truncate(truncate)?),
             Ast::AlterTable(alter) => Work::Catalog(binder.alter_table(alter)?),
+            Ast::Copy { source, to, target, options, legacy_options, values } => {
+                if values.iter().any(Option::is_some) {
+                    return Err(SqlError::unsupported("COPY with its data in the statement"));
+                }
+                let form = crate::bind::copy_form(target, *to, options, legacy_options)?;
+                return self.copy(source, *to, form, text);
+            }
             other => {
                 let what = other.to_string();
                 let word = what.split_whitespace().next().unwrap_or("this statement").to_owned();
@@ -225,6 +236,38 @@ impl Look<'_> {
             reads_only,
             ..self.prepared(work)
         })
+    }
+
+    fn copy(
+        &self,
+        source: &ast::CopySource,
+        to: bool,
+        form: CopyForm,
+        text: &str,
+    ) -> Result<Prepared> {
+        let mut binder = Binder::new(self, text);
+        let query = match source {
+            ast::CopySource::Query(query) => query.clone(),
+            ast::CopySource::Table { table_name, columns } if to => {
+                binder.copy_query(table_name, columns)?
+            }
+            ast::CopySource::Table { table_name, columns } => {
+                let (insert, columns) = binder.copy_from(table_name, columns)?;
+                let relation = insert.table.name.clone();
+                let types = binder.parameter_types();
+                let (plan, slots) = plan::plan_insert(insert, &binder.slots, &types, self, self)?;
+                let insert = Insert::new(&plan, &Builder::new(&self.handles(), false))?;
+                let work = Work::CopyFrom(Box::new(CopyFrom { insert, relation, columns, form }));
+                let slots = slots.iter().map(new_slot).collect();
+                return Ok(Prepared { slots, ..self.prepared(work) });
+            }
+        };
+        let plan = self.plan(&Ast::Query(query), text)?;
+        let plan = plan.ok_or_else(|| SqlError::unsupported("COPY of SELECT … INTO"))?;
+        if !plan.parameters.is_empty() {
+            return Err(SqlError::unsupported("a parameter in COPY"));
+        }
+        Ok(self.prepared(Work::CopyTo(Box::new(self.program(plan, false)?), form)))
     }
 
     fn explain(&self, statement: &Ast, text: &str, analyze: bool) -> Result<Prepared> {

@@ -27,8 +27,8 @@ pub(super) struct Done {
 }
 
 /// Checks and defaults of rows that change because others did.
-struct Cascades<'c> {
-    look: &'c Look<'c>,
+pub(super) struct Cascades<'c> {
+    pub look: &'c Look<'c>,
 }
 
 impl Expressions for Cascades<'_> {
@@ -95,6 +95,8 @@ impl Session {
                     self.run_prepared(prepared, transaction, &[], true)
                 });
             }
+            Work::CopyFrom(copy) => return self.copy_from(copy, slots, &look, alone),
+            Work::CopyTo(query, form) => return self.copy_to(query, form, &look),
             Work::Explain(plan, None) => {
                 return Ok(Done { count: 0, returned: lines(crate::plan::explain(plan, None)) });
             }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Connection;
 use super::connection::Session;
 use super::control::Control;
-use super::prepare::Prepared;
+use super::prepare::{Prepared, Work};
 use super::rows::Rows;
 use crate::bind::OutputColumn;
 use crate::error::Result;
@@ -24,6 +24,12 @@ pub struct Statement {
 impl Statement {
     pub(super) fn new(text: &str) -> Statement {
         Statement { text: text.into(), prepared: None, version: 0, control: None }
+    }
+
+    /// Whether it is a COPY, which is not tried again by itself (COPY-2).
+    pub(super) fn is_copy(&self) -> bool {
+        let work = self.prepared.as_ref().map(|prepared| &prepared.work);
+        matches!(work, Some(Work::CopyFrom(_) | Work::CopyTo(..)))
     }
 
     /// The text.

@@ -1,0 +1,249 @@
+//! COPY: records of CSV into a table, rows of an answer out as CSV.
+//!
+//! Above: the execution of statements. Below: INSERT for one record after the other, queries, CSV. No file is opened here: what COPY may read and write,
+//! the owner of the connection says.
+//!
+//! - COPY-1: a COPY FROM is one statement: if one of its records fails, nothing of it stays.
+//! - COPY-2: a COPY is not tried again by itself: what it read or wrote may be gone.
+
+use std::cell::Cell;
+use std::io::{self, BufWriter, Read, Write};
+
+use smol_str::SmolStr;
+
+use super::connection::Session;
+use super::prepare::{Look, Prepared, Work};
+use super::run::{Cascades, Done};
+use crate::bind::{CopyForm, CopyPlace, OutputColumn};
+use crate::csv::Reader;
+use crate::error::{Result, SqlError, SqlState};
+use crate::execute::{Context, Insert, Returned};
+use crate::expression::Slot;
+use crate::storage;
+use crate::types::{Value, ValueRef, format_value, parse_value};
+
+/// Bytes that are written at once.
+const PIECE: usize = 128 << 10;
+
+/// What the statements of a connection may read and write with COPY. Without one they may nothing.
+pub trait CopyAccess: Send {
+    /// What COPY … FROM reads.
+    fn reader(&mut self, place: &CopyPlace) -> io::Result<Box<dyn Read + '_>>;
+
+    /// What COPY … TO writes. It is flushed at the end.
+    fn writer(&mut self, place: &CopyPlace) -> io::Result<Box<dyn Write + '_>>;
+}
+
+/// COPY … FROM, prepared.
+pub(super) struct CopyFrom {
+    pub insert: Insert,
+    pub relation: SmolStr,
+    /// What the fields of a record are for.
+    pub columns: Vec<OutputColumn>,
+    pub form: CopyForm,
+}
+
+#[cold]
+fn forbidden() -> SqlError {
+    let message = "COPY is not allowed on this connection";
+    SqlError::new(SqlState::InsufficientPrivilege, message)
+        .with_hint("the program that made the connection says what it may read and write")
+}
+
+#[cold]
+fn not_opened(place: &CopyPlace, what: &str, error: &io::Error) -> SqlError {
+    let state = match error.kind() {
+        io::ErrorKind::NotFound => SqlState::UndefinedFile,
+        io::ErrorKind::PermissionDenied => SqlState::InsufficientPrivilege,
+        _ => SqlState::IoError,
+    };
+    let name = match place {
+        CopyPlace::Standard => "standard input or output",
+        CopyPlace::File(name) => name,
+    };
+    SqlError::new(state, format!("could not open file \"{name}\" for {what}: {error}"))
+}
+
+#[cold]
+fn not_written(error: &io::Error) -> SqlError {
+    SqlError::new(SqlState::IoError, format!("could not write to COPY file: {error}"))
+}
+
+impl Session {
+    /// Inserts what the input has; how many rows.
+    pub(super) fn copy_from(
+        &self,
+        copy: &mut CopyFrom,
+        slots: &mut Vec<Slot>,
+        look: &Look<'_>,
+        alone: bool,
+    ) -> Result<Done> {
+        let mut access = self.copy_access.lock();
+        let Some(access) = access.as_mut() else { return Err(forbidden()) };
+        let place = &copy.form.place;
+        let input = access.reader(place).map_err(|error| not_opened(place, "reading", &error))?;
+        let mut reader = Reader::new(input, copy.form.dialect.clone());
+        let cascades = Cascades { look };
+        let (catalog, transaction) = (&self.database.catalog, look.transaction);
+        let mut statement =
+            storage::Statement::begin(catalog, transaction, look.snapshot, &cascades, None)?;
+        let copied = self.insert_records(copy, &mut reader, slots, look, &mut statement);
+        match copied.and_then(|count| statement.finish().map(|()| count)) {
+            Ok(count) => Ok(Done { count, returned: Returned::new() }),
+            Err(error) if alone => Err(error),
+            Err(error) => {
+                statement.rollback()?;
+                Err(error)
+            }
+        }
+    }
+
+    fn insert_records(
+        &self,
+        copy: &mut CopyFrom,
+        reader: &mut Reader<Box<dyn Read + '_>>,
+        slots: &mut Vec<Slot>,
+        look: &Look<'_>,
+        statement: &mut storage::Statement<'_>,
+    ) -> Result<u64> {
+        let (mut count, mut skips) = (0, copy.form.header);
+        let mut values = Vec::with_capacity(copy.columns.len());
+        let mut returned = Returned::new();
+        loop {
+            let relation = &copy.relation;
+            let at = |line: u64| format!("COPY {relation}, line {line}");
+            match reader.read() {
+                Ok(true) => {}
+                Ok(false) => return Ok(count),
+                Err(error) => return Err(error.in_context(at(reader.line()))),
+            }
+            if std::mem::take(&mut skips) {
+                continue;
+            }
+            copy.fields(reader, &mut values)?;
+            let mut context = Context {
+                transaction: look.transaction,
+                catalog: &self.database.catalog,
+                snapshot: look.snapshot,
+                slots: std::mem::take(slots),
+                parameters: &values,
+                clock: &self.clock,
+                limits: &self.limits,
+                used: Cell::new(0),
+            };
+            let inserted = context
+                .check_cancelled()
+                .and_then(|()| copy.insert.run(&mut context, statement, &mut returned));
+            *slots = context.slots;
+            count += inserted.map_err(|error| error.in_context(at(reader.line())))?;
+        }
+    }
+
+    /// Writes what the query delivers; how many rows.
+    pub(super) fn copy_to(
+        &self,
+        query: &mut Prepared,
+        form: &CopyForm,
+        look: &Look<'_>,
+    ) -> Result<Done> {
+        let mut access = self.copy_access.lock();
+        let Some(access) = access.as_mut() else { return Err(forbidden()) };
+        let place = &form.place;
+        let output = access.writer(place).map_err(|error| not_opened(place, "writing", &error))?;
+        let mut output = BufWriter::with_capacity(PIECE, output);
+        let Prepared { work: Work::Query(program), slots, columns, .. } = query else {
+            return Err(SqlError::internal("COPY of what is no query"));
+        };
+        let width = columns.len();
+        let mut record = Vec::new();
+        if form.header {
+            let names = columns.iter().map(|column| Some(column.name.as_str()));
+            write_record(form, &mut record, names, width);
+            output.write_all(&record).map_err(|error| not_written(&error))?;
+        }
+        let mut context = Context {
+            transaction: look.transaction,
+            catalog: &self.database.catalog,
+            snapshot: look.snapshot,
+            slots: std::mem::take(slots),
+            parameters: &[],
+            clock: &self.clock,
+            limits: &self.limits,
+            used: Cell::new(0),
+        };
+        let mut write = || -> Result<u64> {
+            let (mut count, mut text) = (0, String::new());
+            program.root.rewind();
+            while program.root.next(&mut context)? {
+                record.clear();
+                for (number, output) in program.outputs.iter().enumerate() {
+                    if number > 0 {
+                        record.push(form.dialect.delimiter);
+                    }
+                    let value = output.evaluate(&context.frame())?;
+                    let field = match value.as_ref() {
+                        ValueRef::Null => None,
+                        ValueRef::Text(text) => Some(text),
+                        other => {
+                            text.clear();
+                            format_value(&mut text, other, 0);
+                            Some(text.as_str())
+                        }
+                    };
+                    form.dialect.write(&mut record, field, width == 1);
+                }
+                record.push(b'\n');
+                output.write_all(&record).map_err(|error| not_written(&error))?;
+                count += 1;
+            }
+            output.flush().map_err(|error| not_written(&error))?;
+            Ok(count)
+        };
+        let written = write();
+        *slots = context.slots;
+        Ok(Done { count: written?, returned: Returned::new() })
+    }
+}
+
+fn write_record<'f>(
+    form: &CopyForm,
+    record: &mut Vec<u8>,
+    fields: impl Iterator<Item = Option<&'f str>>,
+    width: usize,
+) {
+    for (number, field) in fields.enumerate() {
+        if number > 0 {
+            record.push(form.dialect.delimiter);
+        }
+        form.dialect.write(record, field, width == 1);
+    }
+    record.push(b'\n');
+}
+
+impl CopyFrom {
+    /// The values of the record that the reader stands on.
+    fn fields(&self, reader: &Reader<impl Read>, values: &mut Vec<Value>) -> Result<()> {
+        values.clear();
+        let line = || format!("COPY {}, line {}", self.relation, reader.line());
+        if reader.len() > self.columns.len() {
+            let message = "extra data after last expected column";
+            return Err(SqlError::new(SqlState::BadCopyFileFormat, message).in_context(line()));
+        }
+        for (number, column) in self.columns.iter().enumerate() {
+            if number >= reader.len() {
+                let message = format!("missing data for column \"{}\"", column.name);
+                return Err(SqlError::new(SqlState::BadCopyFileFormat, message).in_context(line()));
+            }
+            let at = |text: &str| {
+                let shown: String = text.chars().take(100).collect();
+                format!("{}, column {}: \"{shown}\"", line(), column.name)
+            };
+            values.push(match reader.field(number).map_err(|error| error.in_context(line()))? {
+                None => Value::Null,
+                Some(text) => parse_value(text, column.data_type)
+                    .map_err(|error| error.in_context(at(text)))?,
+            });
+        }
+        Ok(())
+    }
+}
