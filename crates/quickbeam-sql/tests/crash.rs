@@ -1,0 +1,317 @@
+//! A process in which four threads run the transactions of TPC-B through SQL is killed, over and over, in one and the same directory. Each time the
+//! balances of branches, tellers and accounts agree with the history, every transaction that was acknowledged is in it once, and nothing is half there.
+//!
+//! `QUICKBEAM_CRASH_ROUNDS` sets how many times each kind of environment is killed; `QUICKBEAM_SEED` repeats the waits, not the moments.
+
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, clippy::disallowed_types)]
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use quickbeam::{Durability, Options};
+use quickbeam_sql::{Connection, Database, Statement, params};
+
+/// Set in the process to be killed: directory, and durability, of its environment.
+const VICTIM: &str = "QUICKBEAM_CRASH_VICTIM";
+const DURABILITY: &str = "QUICKBEAM_CRASH_DURABILITY";
+
+const THREADS: i64 = 4;
+const BRANCHES: i64 = 4;
+const TELLERS: i64 = 40;
+const ACCOUNTS: i64 = 2_000;
+
+const TABLES: &str = "
+    CREATE TABLE branches (id BIGINT PRIMARY KEY, balance BIGINT NOT NULL, filler CHAR(84));
+    CREATE TABLE tellers (id BIGINT PRIMARY KEY, branch BIGINT NOT NULL REFERENCES branches, balance BIGINT NOT NULL);
+    CREATE TABLE accounts (id BIGINT PRIMARY KEY, branch BIGINT NOT NULL, balance BIGINT NOT NULL, filler CHAR(84));
+    CREATE TABLE history (teller BIGINT NOT NULL, branch BIGINT NOT NULL, account BIGINT NOT NULL, delta BIGINT NOT NULL,
+        thread BIGINT NOT NULL, counter BIGINT NOT NULL, at TIMESTAMP DEFAULT now(), UNIQUE (thread, counter));
+    CREATE INDEX history_branch ON history (branch);";
+
+/// Splitmix64.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, end: i64) -> i64 {
+        (self.next() % end as u64) as i64
+    }
+}
+
+fn number_of(variable: &str, default: u64) -> u64 {
+    std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+/// Small everything, so that evictions, segment changes and checkpoints come soon.
+fn options(durability: Durability) -> Options {
+    Options {
+        durability,
+        page_size: 4096,
+        cache_size: 4096 * 128,
+        log_segment_size: 256 << 10,
+        log_buffer: 128 << 10,
+        checkpoint_bytes: 384 << 10,
+        checkpoint_interval: Duration::from_millis(300),
+        log_write_interval: Duration::from_millis(5),
+        ..Options::default()
+    }
+}
+
+fn open(directory: &Path, durability: Durability) -> Database {
+    Database::open(directory.join("environment"), options(durability)).unwrap()
+}
+
+fn set_up(directory: &Path, durability: Durability) {
+    let database = open(directory, durability);
+    let mut connection = database.connect();
+    connection.execute_script(TABLES).unwrap();
+    connection.begin().unwrap();
+    for id in 0..BRANCHES {
+        connection.execute("INSERT INTO branches VALUES ($1, 0, '')", params![id]).unwrap();
+    }
+    for id in 0..TELLERS {
+        let row = params![id, id % BRANCHES];
+        connection.execute("INSERT INTO tellers VALUES ($1, $2, 0)", row).unwrap();
+    }
+    for id in 0..ACCOUNTS {
+        let row = params![id, id % BRANCHES];
+        connection.execute("INSERT INTO accounts VALUES ($1, $2, 0, '')", row).unwrap();
+    }
+    connection.commit().unwrap();
+    close(database, connection);
+}
+
+fn close(database: Database, connection: Connection) {
+    let environment = database.environment().clone();
+    drop((connection, database));
+    environment.close().unwrap();
+}
+
+fn number(connection: &mut Connection, query: &str) -> i64 {
+    let mut rows = connection.query(query, &[]).unwrap();
+    rows.next().unwrap().unwrap().get(0).unwrap()
+}
+
+fn counter_of(connection: &mut Connection, thread: i64) -> i64 {
+    let query = format!("SELECT coalesce(max(counter), 0) FROM history WHERE thread = {thread}");
+    number(connection, &query)
+}
+
+fn acknowledgements(directory: &Path, thread: i64) -> PathBuf {
+    directory.join(format!("acknowledged.{thread}"))
+}
+
+/// The statements of the transaction.
+struct Transfer {
+    account: Statement,
+    balance: Statement,
+    teller: Statement,
+    branch: Statement,
+    history: Statement,
+}
+
+impl Transfer {
+    fn new(connection: &mut Connection) -> quickbeam_sql::Result<Transfer> {
+        let mut prepare = |text: &str| connection.prepare(text);
+        Ok(Transfer {
+            account: prepare("UPDATE accounts SET balance = balance + $2 WHERE id = $1")?,
+            balance: prepare("SELECT balance FROM accounts WHERE id = $1")?,
+            teller: prepare("UPDATE tellers SET balance = balance + $2 WHERE id = $1")?,
+            branch: prepare("UPDATE branches SET balance = balance + $2 WHERE id = $1")?,
+            history: prepare(
+                "INSERT INTO history (teller, branch, account, delta, thread, counter) VALUES ($1, $2, $3, $4, $5, $6)",
+            )?,
+        })
+    }
+
+    fn run(
+        &mut self,
+        connection: &mut Connection,
+        random: &mut Random,
+        (thread, counter): (i64, i64),
+    ) -> quickbeam_sql::Result<()> {
+        let (account, teller) = (random.below(ACCOUNTS), random.below(TELLERS));
+        let (branch, delta) = (teller % BRANCHES, random.below(1_999_999) - 999_999);
+        connection.begin()?;
+        self.account.execute(connection, params![account, delta])?;
+        self.balance.query(connection, params![account])?.collect()?;
+        self.teller.execute(connection, params![teller, delta])?;
+        self.branch.execute(connection, params![branch, delta])?;
+        let row = params![teller, branch, account, delta, thread, counter];
+        self.history.execute(connection, row)?;
+        connection.commit()
+    }
+}
+
+/// Not a test by itself: the process that is killed.
+#[test]
+fn victim() {
+    let Some(directory) = std::env::var_os(VICTIM).map(PathBuf::from) else { return };
+    let durability = std::env::var(DURABILITY).unwrap().parse().unwrap();
+    let database = open(&directory, durability);
+    let work = |thread: i64| {
+        let mut connection = database.connect();
+        let mut counter = counter_of(&mut connection, thread);
+        let mut random = Random((counter * THREADS + thread) as u64);
+        let mut transfer = Transfer::new(&mut connection).unwrap();
+        let mut file = std::fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(acknowledgements(&directory, thread))
+            .unwrap();
+        loop {
+            match transfer.run(&mut connection, &mut random, (thread, counter + 1)) {
+                Ok(()) => counter += 1,
+                Err(error) => {
+                    assert!(error.is_retryable(), "{error}");
+                    if connection.in_transaction() {
+                        connection.rollback().unwrap();
+                    }
+                    continue;
+                }
+            }
+            // One write call: it is there whole or not at all, whenever the process ends.
+            file.write_all(&counter.to_be_bytes()).unwrap();
+        }
+    };
+    let work = &work;
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            scope.spawn(move || work(thread));
+        }
+    });
+}
+
+/// Runs a victim for that long.
+fn run_and_kill(directory: &Path, durability: Durability, wait: Duration) {
+    let log = std::fs::File::create(directory.join("victim.log")).unwrap();
+    let mut victim = Command::new(std::env::current_exe().unwrap())
+        .args(["victim", "--exact", "--nocapture"])
+        .env(VICTIM, directory)
+        .env(DURABILITY, durability.to_string())
+        .stdout(Stdio::from(log.try_clone().unwrap()))
+        .stderr(Stdio::from(log))
+        .spawn()
+        .unwrap();
+    std::thread::sleep(wait);
+    let ended = victim.try_wait().unwrap();
+    victim.kill().unwrap();
+    victim.wait().unwrap();
+    if let Some(status) = ended {
+        let said = std::fs::read_to_string(directory.join("victim.log")).unwrap();
+        panic!("the victim ended by itself with {status}: {said}");
+    }
+}
+
+/// The last acknowledgement of a thread since the file was removed.
+fn acknowledged(directory: &Path, thread: i64) -> i64 {
+    let bytes = std::fs::read(acknowledgements(directory, thread)).unwrap_or_default();
+    let last = bytes.chunks_exact(8).last();
+    last.map_or(0, |bytes| i64::from_be_bytes(*bytes.first_chunk().unwrap()))
+}
+
+/// Whether what there is hangs together.
+fn check(connection: &mut Connection, what: &str) {
+    for (table, rows) in [("branches", BRANCHES), ("tellers", TELLERS), ("accounts", ACCOUNTS)] {
+        let found = number(connection, &format!("SELECT count(*) FROM {table}"));
+        assert_eq!(found, rows, "{what}: rows of {table}");
+    }
+    // Each branch, teller and account on its own, so that two faults cannot make up for each other.
+    for (table, column) in [("branches", "branch"), ("tellers", "teller"), ("accounts", "account")]
+    {
+        let query = format!(
+            "SELECT t.id, t.balance, coalesce(h.total, 0) FROM {table} t
+             LEFT JOIN (SELECT {column} AS id, sum(delta)::BIGINT AS total FROM history GROUP BY {column}) h USING (id)
+             WHERE t.balance <> coalesce(h.total, 0)"
+        );
+        let wrong = connection.query(&query, &[]).unwrap().collect().unwrap();
+        assert!(wrong.is_empty(), "{what}: {table} (id, balance, by the history): {wrong:?}");
+    }
+    let sums: Vec<i64> = ["branches", "tellers", "accounts"]
+        .iter()
+        .map(|table| number(connection, &format!("SELECT sum(balance)::BIGINT FROM {table}")))
+        .collect();
+    let deltas = number(connection, "SELECT coalesce(sum(delta), 0)::BIGINT FROM history");
+    assert_eq!(sums, [deltas; 3], "{what}: balances of branches, tellers, accounts");
+    // The indexes have the rows that the table has.
+    let rows = number(connection, "SELECT count(*) FROM history");
+    for filter in ["branch >= 0", "thread >= 0"] {
+        let found = number(connection, &format!("SELECT count(*) FROM history WHERE {filter}"));
+        assert_eq!(found, rows, "{what}: by {filter}");
+    }
+}
+
+/// Kills a process again and again; `keeps`: what it acknowledged survives.
+fn kill_again_and_again(durability: Durability, keeps: bool, rounds: u64) {
+    let seed = number_of("QUICKBEAM_SEED", u64::from(std::process::id()));
+    println!("seed {seed}");
+    let mut random = Random(seed);
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    set_up(directory, durability);
+    for round in 0..number_of("QUICKBEAM_CRASH_ROUNDS", rounds) {
+        for thread in 0..THREADS {
+            let _ = std::fs::remove_file(acknowledgements(directory, thread));
+        }
+        // Now and then so soon that it is still opening, or recovering.
+        let longest = if random.below(4) == 0 { 40 } else { 500 };
+        let wait = Duration::from_millis(random.below(longest) as u64);
+        run_and_kill(directory, durability, wait);
+
+        let what = format!("seed {seed}, round {round}, killed after {wait:?}");
+        let database = open(directory, durability);
+        let mut connection = database.connect();
+        check(&mut connection, &what);
+        for thread in 0..THREADS {
+            let (last, told) =
+                (counter_of(&mut connection, thread), acknowledged(directory, thread));
+            let query = format!("SELECT count(*) FROM history WHERE thread = {thread}");
+            let count = number(&mut connection, &query);
+            assert_eq!(
+                count, last,
+                "{what}: thread {thread}: transactions in the middle are missing"
+            );
+            assert!(
+                !keeps || last >= told,
+                "{what}: thread {thread} was told {told}, {last} are there"
+            );
+            assert!(
+                !keeps || told == 0 || last <= told + 1,
+                "{what}: thread {thread}: {last}, told {told}"
+            );
+        }
+        let report = database.environment().verify().unwrap();
+        assert_eq!(report.complaints, Vec::<String>::new(), "{what}");
+        if random.below(2) == 0 {
+            close(database, connection);
+        }
+    }
+    let mut connection = open(directory, durability).connect();
+    let commits = number(&mut connection, "SELECT count(*) FROM history");
+    println!("{durability}: {commits} commits");
+    assert!(commits > 20, "only {commits} commits survived in all rounds");
+}
+
+#[test]
+fn with_sync_every_acknowledged_transaction_is_there() {
+    kill_again_and_again(Durability::Sync, true, 6);
+}
+
+#[test]
+fn with_write_nosync_the_end_of_the_process_takes_nothing() {
+    kill_again_and_again(Durability::WriteNoSync, true, 5);
+}
+
+#[test]
+fn without_waiting_for_the_log_balances_still_agree() {
+    kill_again_and_again(Durability::NoSync, false, 4);
+}
