@@ -1,4 +1,4 @@
-//! The `quickbeam` program: looks into environments, moves data in and out, runs the benchmarks.
+//! The `quickbeam` program: looks into environments, moves data in and out, executes SQL, runs the benchmarks.
 //!
 //! One file per subcommand. Results go to standard output; everything said besides goes to
 //! standard error, and so do errors: what failed, where, and how to go on.
@@ -14,6 +14,7 @@ mod output;
 mod place;
 mod recover;
 mod report;
+mod sql;
 mod stat;
 mod verify;
 
@@ -25,7 +26,7 @@ use clap::{Parser, Subcommand};
 const EXIT_CODES: &str = "\
 Exit codes:
   0  done
-  1  the operation failed, or `verify` or `recover` found a problem
+  1  the operation failed, or `verify` or `recover` found a problem, or a statement failed
   2  the command line is wrong";
 
 /// Quickbeam, an embedded transactional database.
@@ -52,6 +53,8 @@ enum Command {
     Dump(dump::Arguments),
     /// Read databases from text, in the format of Berkeley DB's db_dump
     Load(load::Arguments),
+    /// Execute SQL statements: from a person, from files or from a pipe
+    Sql(sql::Arguments),
     /// Run the benchmarks, on Quickbeam and on other engines
     Bench(quickbeam_bench::BenchArguments),
 }
@@ -84,6 +87,7 @@ fn run(command: Command) -> anyhow::Result<Outcome> {
         Command::Recover(arguments) => recover::run(&arguments),
         Command::Dump(arguments) => dump::run(&arguments),
         Command::Load(arguments) => load::run(&arguments),
+        Command::Sql(arguments) => sql::run(&arguments),
         Command::Bench(arguments) => quickbeam_bench::run(arguments).map(|()| Outcome::Done),
     }
 }

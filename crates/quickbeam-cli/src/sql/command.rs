@@ -1,0 +1,139 @@
+//! What begins with a backslash: commands to the shell.
+
+use std::io::Write;
+use std::path::Path;
+
+use anyhow::bail;
+
+use super::shell::{Flow, Place, Shell};
+use super::{describe, script};
+use crate::output::Output;
+
+/// Every command, with what it does: `\?` shows them, and the line editor completes them.
+pub const COMMANDS: [(&str, &str, &str); 11] = [
+    ("\\?", "", "these commands"),
+    (
+        "\\copy",
+        "TABLE|(QUERY) FROM|TO FILE …",
+        "COPY with a file, as the statement COPY; its name needs no quotes",
+    ),
+    ("\\d", "[NAME]", "all tables, views, sequences and databases, or what one of them is"),
+    ("\\di", "", "indexes"),
+    ("\\ds", "", "sequences"),
+    ("\\dt", "", "tables"),
+    ("\\dv", "", "views"),
+    ("\\format", "[table|csv|json]", "how answers are written"),
+    ("\\i", "FILE", "execute the statements of a file"),
+    ("\\q", "", "end"),
+    ("\\timing", "[on|off]", "say how long each statement took"),
+];
+
+/// Does what the line says; an error of it is reported.
+pub fn run(shell: &mut Shell, line: &str, place: &Place) -> anyhow::Result<Flow> {
+    // One semicolon too many is what fingers do.
+    let line = line.trim_end_matches(';').trim_end();
+    let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let rest = rest.trim();
+    let mut output = Output::new();
+    let done = match name {
+        "\\q" => return Ok(Flow::Quit),
+        "\\i" if rest.is_empty() => Err(anyhow::anyhow!("\\i needs the name of a file")),
+        "\\i" => match script::file(shell, Path::new(unquoted(rest))) {
+            // What failed in the file was said there.
+            Ok(Flow::Failed) if shell.depth == 0 => return Ok(shell.after_failure()),
+            Ok(flow) => return Ok(flow),
+            Err(error) => Err(error),
+        },
+        "\\copy" => return shell.statement(&copy(rest), place),
+        "\\?" => help(&mut output).map_err(Into::into),
+        "\\timing" => switch(rest, &mut shell.is_timing),
+        "\\format" if rest.is_empty() => Err(anyhow::anyhow!("\\format is table, csv or json")),
+        "\\format" => rest.parse().map(|format| shell.format = format),
+        "\\d" if !rest.is_empty() => describe::one(shell, &mut output, unquoted(rest)),
+        "\\d" | "\\dt" | "\\di" | "\\dv" | "\\ds" => describe::all(shell, &mut output, name),
+        _ => Err(anyhow::anyhow!("there is no command {name}: \\? lists what there is")),
+    };
+    output.finish()?;
+    match done {
+        Ok(()) => Ok(Flow::On),
+        Err(error) => Ok(shell.report_other(&error, place)),
+    }
+}
+
+fn help(output: &mut impl Write) -> std::io::Result<()> {
+    for (name, arguments, what) in COMMANDS {
+        let form = format!("{name} {arguments}");
+        writeln!(output, "  {form:<40} {what}")?;
+    }
+    writeln!(output, "  {:<40} execute the statement; Ctrl-C cancels it", "STATEMENT;")
+}
+
+fn switch(to: &str, value: &mut bool) -> anyhow::Result<()> {
+    *value = match to {
+        "" => !*value,
+        "on" => true,
+        "off" => false,
+        other => bail!("\\timing is on or off, not {other}"),
+    };
+    Ok(())
+}
+
+fn unquoted(text: &str) -> &str {
+    let quoted = text.strip_prefix(['\'', '"']).and_then(|text| text.strip_suffix(['\'', '"']));
+    quoted.unwrap_or(text)
+}
+
+/// The statement for `\copy`: as it is, with quotes around the name of the file.
+fn copy(rest: &str) -> String {
+    let mut depth = 0;
+    let mut quote = None;
+    let mut found = None;
+    for (at, c) in rest.char_indices() {
+        match (quote, c) {
+            (Some(open), c) if c == open => quote = None,
+            (Some(_), _) => {}
+            (None, '\'' | '"') => quote = Some(c),
+            (None, '(') => depth += 1,
+            (None, ')') => depth -= 1,
+            (None, c) if c.is_whitespace() && depth == 0 => {
+                let after = rest[at..].trim_start();
+                let word = after.split(char::is_whitespace).next().unwrap_or_default();
+                if word.eq_ignore_ascii_case("from") || word.eq_ignore_ascii_case("to") {
+                    found = Some(rest.len() - after.len() + word.len());
+                    break;
+                }
+            }
+            _ => {}
+        }
+    }
+    let Some(end) = found else { return format!("COPY {rest}") };
+    let (head, tail) = rest.split_at(end);
+    let tail = tail.trim_start();
+    let (file, options) = tail.split_at(tail.find(char::is_whitespace).unwrap_or(tail.len()));
+    let is_name = !file.starts_with('\'')
+        && !["stdin", "stdout", "program"].contains(&file.to_lowercase().as_str());
+    if is_name {
+        format!("COPY {head} '{}'{options}", file.replace('\'', "''"))
+    } else {
+        format!("COPY {head} {tail}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_files_get_quotes() {
+        let cases = [
+            ("t from a.csv with (format csv)", "COPY t from 'a.csv' with (format csv)"),
+            ("t (a, b) FROM 'a b.csv' CSV", "COPY t (a, b) FROM 'a b.csv' CSV"),
+            ("(SELECT a FROM t) to /tmp/x", "COPY (SELECT a FROM t) to '/tmp/x'"),
+            ("t to stdout csv", "COPY t to stdout csv"),
+            ("t", "COPY t"),
+        ];
+        for (given, expected) in cases {
+            assert_eq!(copy(given), expected);
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! What COPY reads and writes here: files, standard output, and the lines behind the statement.
+//!
+//! Above: the shell. Below: files. Rows that stand in a script, behind their COPY … FROM STDIN, end with a line `\.` or with the script.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use quickbeam_sql::{CopyAccess, CopyPlace};
+
+use super::script::{Lines, read_line};
+
+/// Where lines come from now, and whether rows are being read from there.
+#[derive(Default)]
+pub struct Input {
+    pub lines: Option<Lines>,
+    /// COPY began to read rows and has not come to their end.
+    in_rows: bool,
+    /// Lines read as rows since the last statement.
+    pub rows: u64,
+}
+
+/// The shell's and its connection's.
+pub type SharedInput = Arc<Mutex<Input>>;
+
+/// Files and standard input and output, for COPY.
+pub struct Files(pub SharedInput);
+
+impl CopyAccess for Files {
+    fn reader(&mut self, place: &CopyPlace) -> io::Result<Box<dyn Read + '_>> {
+        match place {
+            CopyPlace::File(name) => Ok(Box::new(File::open(name)?)),
+            CopyPlace::Standard => {
+                self.0.lock().unwrap_or_else(PoisonError::into_inner).in_rows = true;
+                Ok(Box::new(Rows { input: self.0.clone(), line: Vec::new(), at: 0 }))
+            }
+        }
+    }
+
+    fn writer(&mut self, place: &CopyPlace) -> io::Result<Box<dyn Write + '_>> {
+        match place {
+            CopyPlace::File(name) => Ok(Box::new(File::create(name)?)),
+            CopyPlace::Standard => Ok(Box::new(io::stdout())),
+        }
+    }
+}
+
+/// The lines up to the end of the rows.
+struct Rows {
+    input: SharedInput,
+    line: Vec<u8>,
+    at: usize,
+}
+
+impl Read for Rows {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        if self.at >= self.line.len() {
+            self.at = 0;
+            if !next_row(&self.input, &mut self.line)? {
+                return Ok(0);
+            }
+        }
+        let rest = &self.line[self.at..];
+        let count = rest.len().min(out.len());
+        out[..count].copy_from_slice(&rest[..count]);
+        self.at += count;
+        Ok(count)
+    }
+}
+
+/// Reads the next line of rows; false at their end.
+fn next_row(input: &SharedInput, line: &mut Vec<u8>) -> io::Result<bool> {
+    line.clear();
+    let mut input = input.lock().unwrap_or_else(PoisonError::into_inner);
+    if !input.in_rows {
+        return Ok(false);
+    }
+    let Some(lines) = input.lines.clone() else { return Ok(false) };
+    let is_there = read_line(&lines, line)?;
+    input.rows += u64::from(is_there);
+    let is_end = !is_there || matches!(&line[..], b"\\.\n" | b"\\.\r\n" | b"\\.");
+    if is_end {
+        input.in_rows = false;
+        line.clear();
+    }
+    Ok(!is_end)
+}
+
+/// Passes over rows that a failed COPY left, so that they are not taken for statements.
+pub fn skip_rows(input: &SharedInput) -> io::Result<()> {
+    let mut line = Vec::new();
+    while next_row(input, &mut line)? {}
+    Ok(())
+}

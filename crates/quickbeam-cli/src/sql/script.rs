@@ -1,0 +1,143 @@
+//! Statements from files, pipes and the command line.
+
+use std::io::{BufRead, BufReader, Cursor, Read};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Context, bail};
+
+use super::shell::{Flow, Place, Shell};
+use super::splitter::Splitter;
+use super::{command, say};
+
+/// Where lines come from. It is shared, because COPY … FROM STDIN reads its rows from where the statement stands.
+pub type Lines = Arc<Mutex<Box<dyn BufRead + Send>>>;
+
+/// Files within files.
+const DEPTH: usize = 20;
+
+fn lines(reader: impl Read + Send + 'static) -> Lines {
+    Arc::new(Mutex::new(Box::new(BufReader::with_capacity(1 << 16, reader))))
+}
+
+/// Lines of standard input.
+pub fn standard_lines() -> Lines {
+    lines(std::io::stdin())
+}
+
+/// Reads a line with its end; false when there are no more.
+pub fn read_line(lines: &Lines, line: &mut Vec<u8>) -> std::io::Result<bool> {
+    line.clear();
+    let mut reader = lines.lock().unwrap_or_else(PoisonError::into_inner);
+    Ok(reader.read_until(b'\n', line)? > 0)
+}
+
+/// Statements of the command line. What they copy from standard input is there, not behind them.
+pub fn text(shell: &mut Shell, text: &str) -> anyhow::Result<Flow> {
+    let before = shell.set_input(Some(standard_lines()));
+    let flow = run(shell, &lines(Cursor::new(text.to_owned())), None);
+    shell.set_input(before);
+    flow
+}
+
+/// Statements of a file.
+pub fn file(shell: &mut Shell, path: &Path) -> anyhow::Result<Flow> {
+    let name = path.display().to_string();
+    if shell.depth >= DEPTH {
+        bail!("more than {DEPTH} files within each other: {name}");
+    }
+    let file = std::fs::File::open(path).with_context(|| format!("cannot open {name}"))?;
+    shell.depth += 1;
+    let flow = within(shell, lines(file), &name);
+    shell.depth -= 1;
+    flow
+}
+
+/// Statements of standard input.
+pub fn standard(shell: &mut Shell) -> anyhow::Result<Flow> {
+    within(shell, standard_lines(), "standard input")
+}
+
+fn within(shell: &mut Shell, lines: Lines, name: &str) -> anyhow::Result<Flow> {
+    let before = shell.set_input(Some(lines.clone()));
+    let flow = run(shell, &lines, Some(name));
+    shell.set_input(before);
+    flow
+}
+
+fn run(shell: &mut Shell, lines: &Lines, name: Option<&str>) -> anyhow::Result<Flow> {
+    let (mut pending, mut line) = (Pending::default(), Vec::new());
+    let mut place = Place { name: name.map(str::to_owned), line: 0 };
+    let shown = name.unwrap_or("the command line");
+    while read_line(lines, &mut line).with_context(|| format!("cannot read {shown}"))? {
+        place.line += 1;
+        let Ok(text) = std::str::from_utf8(&line) else {
+            say(&format!("quickbeam: {place}the line is not UTF-8"));
+            shell.note_failure();
+            if shell.keeps_going { continue } else { return Ok(Flow::Failed) }
+        };
+        // The mark that some editors put before a file is not part of it.
+        let text = if place.line == 1 { text.trim_start_matches('\u{feff}') } else { text };
+        match pending.feed(shell, text, &mut place)? {
+            Flow::On => {}
+            other => return Ok(other),
+        }
+    }
+    pending.finish(shell, &place)
+}
+
+/// Text whose statement has not ended.
+#[derive(Default)]
+pub struct Pending {
+    text: String,
+    /// How much of it was looked at.
+    scanned: usize,
+    splitter: Splitter,
+    /// The line in which the statement begins.
+    begun: u64,
+}
+
+impl Pending {
+    /// Takes the next line, or lines, and executes what ends there.
+    pub fn feed(
+        &mut self,
+        shell: &mut Shell,
+        text: &str,
+        place: &mut Place,
+    ) -> anyhow::Result<Flow> {
+        if self.splitter.is_blank() {
+            self.text.clear();
+            self.scanned = 0;
+            self.begun = place.line;
+            if text.trim_start().starts_with('\\') {
+                return command::run(shell, text.trim(), place);
+            }
+        }
+        self.text.push_str(text);
+        let mut start = 0;
+        while let Some(length) = self.splitter.scan(&self.text[self.scanned..]) {
+            let end = self.scanned + length;
+            let at = Place { line: self.begun, ..place.clone() };
+            let flow = shell.statement(&self.text[start..end - 1], &at)?;
+            place.line += shell.take_rows();
+            if flow != Flow::On {
+                return Ok(flow);
+            }
+            (start, self.scanned, self.begun) = (end, end, place.line);
+        }
+        self.text.drain(..start);
+        self.scanned = self.text.len();
+        if self.splitter.is_blank() {
+            self.begun = place.line + 1;
+        }
+        Ok(Flow::On)
+    }
+
+    /// The text is at its end: the last statement needs no semicolon.
+    pub fn finish(self, shell: &mut Shell, place: &Place) -> anyhow::Result<Flow> {
+        if self.splitter.is_blank() {
+            return Ok(Flow::On);
+        }
+        shell.statement(&self.text, &Place { line: self.begun, ..place.clone() })
+    }
+}

@@ -1,0 +1,301 @@
+//! Rows of an answer as a table, as CSV or as JSON.
+//!
+//! Above: the shell. Rows are written as they come. A table needs to know the widths of its columns: a long answer becomes several
+//! tables, one below the other.
+
+use std::io::{self, Write};
+
+use anyhow::bail;
+use comfy_table::{Cell, CellAlignment, ContentLineStyle, LineStyle, Table, TableStyle};
+use quickbeam_sql::bind::OutputColumn;
+use quickbeam_sql::csv::Dialect;
+use quickbeam_sql::{DataType, Rows, SqlError, ValueRef};
+
+/// Rows of one table.
+const TABLE_ROWS: usize = 10_000;
+
+/// Lines between columns, and below the heading.
+const LINES: TableStyle = TableStyle::new()
+    .header_lines(ContentLineStyle::none().junction('|'))
+    .header_separator(LineStyle::none().fill('-').junction('+'))
+    .content_lines(ContentLineStyle::none().junction('|'));
+
+/// How rows are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Format {
+    /// Columns one beside the other, for people
+    Table,
+    /// Comma-separated values, with the columns' names as first line
+    Csv,
+    /// An array of objects
+    Json,
+}
+
+impl std::str::FromStr for Format {
+    type Err = anyhow::Error;
+
+    fn from_str(name: &str) -> anyhow::Result<Format> {
+        match name {
+            "table" => Ok(Format::Table),
+            "csv" => Ok(Format::Csv),
+            "json" => Ok(Format::Json),
+            _ => bail!("\"{name}\" is no format: table, csv and json are"),
+        }
+    }
+}
+
+/// What ended before all rows were written.
+pub enum Failure {
+    /// The statement failed.
+    Statement(SqlError),
+    /// The output takes no more.
+    Output(io::Error),
+}
+
+impl From<SqlError> for Failure {
+    fn from(error: SqlError) -> Failure {
+        Failure::Statement(error)
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Failure {
+        Failure::Output(error)
+    }
+}
+
+/// Writes all rows; how many there were.
+pub fn rows(output: &mut impl Write, mut rows: Rows<'_>, format: Format) -> Result<u64, Failure> {
+    match format {
+        Format::Table => tables(output, &mut rows),
+        Format::Csv => csv(output, &mut rows),
+        Format::Json => json(output, &mut rows),
+    }
+}
+
+fn tables(output: &mut impl Write, rows: &mut Rows<'_>) -> Result<u64, Failure> {
+    let columns = rows.columns().to_vec();
+    let mut count = 0_u64;
+    loop {
+        let mut lines = Vec::new();
+        while lines.len() < TABLE_ROWS
+            && let Some(row) = rows.next()?
+        {
+            let cells: Result<Vec<String>, SqlError> =
+                (0..row.len()).map(|column| Ok(shown(row.value(column)?))).collect();
+            lines.push(cells?);
+        }
+        let is_last = lines.len() < TABLE_ROWS;
+        if count == 0 || !lines.is_empty() {
+            count += lines.len() as u64;
+            table(output, &columns, lines)?;
+        }
+        if is_last {
+            writeln!(output, "({count} row{})", if count == 1 { "" } else { "s" })?;
+            return Ok(count);
+        }
+    }
+}
+
+fn table(
+    output: &mut impl Write,
+    columns: &[OutputColumn],
+    lines: Vec<Vec<String>>,
+) -> io::Result<()> {
+    let heads: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
+    let right: Vec<bool> = columns.iter().map(|column| is_number(column.data_type)).collect();
+    text_table(output, &heads, &right, lines)
+}
+
+/// Writes a table of texts; `right` says which columns stand at their right edge.
+pub fn text_table(
+    output: &mut impl Write,
+    heads: &[&str],
+    right: &[bool],
+    lines: Vec<Vec<String>>,
+) -> io::Result<()> {
+    let mut table = Table::new();
+    table.load_style(LINES);
+    table.set_header(heads.iter().map(|head| printable(head)));
+    for (column, right) in table.column_iter_mut().zip(right) {
+        column.set_cell_alignment(if *right { CellAlignment::Right } else { CellAlignment::Left });
+    }
+    for line in lines {
+        table.add_row(line.into_iter().map(Cell::new));
+    }
+    // Blanks at the ends of lines say nothing.
+    for line in table.lines() {
+        writeln!(output, "{}", line.trim_end())?;
+    }
+    Ok(())
+}
+
+fn is_number(data_type: DataType) -> bool {
+    data_type.is_numeric()
+}
+
+/// A value for people: what would steer the terminal is shown instead of obeyed. NULL is nothing.
+fn shown(value: ValueRef<'_>) -> String {
+    match value {
+        ValueRef::Null => String::new(),
+        ValueRef::Text(text) => printable(text),
+        other => other.to_string(),
+    }
+}
+
+fn printable(text: &str) -> String {
+    let steers = |c: char| c.is_control() && c != '\n';
+    if !text.contains(steers) {
+        return text.to_owned();
+    }
+    let mut out = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
+        match c {
+            '\t' => out.push_str("    "),
+            c if steers(c) => out.push_str(&format!("\\x{:02X}", c as u32)),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+fn csv(output: &mut impl Write, rows: &mut Rows<'_>) -> Result<u64, Failure> {
+    let dialect = Dialect::default();
+    let width = rows.columns().len();
+    let mut record = Vec::new();
+    for (number, column) in rows.columns().iter().enumerate() {
+        separate(&mut record, number);
+        dialect.write(&mut record, Some(&column.name), width == 1);
+    }
+    record.push(b'\n');
+    output.write_all(&record)?;
+    let mut count = 0;
+    while let Some(row) = rows.next()? {
+        record.clear();
+        for column in 0..row.len() {
+            separate(&mut record, column);
+            match row.value(column)? {
+                ValueRef::Null => dialect.write(&mut record, None, width == 1),
+                ValueRef::Text(text) => dialect.write(&mut record, Some(text), width == 1),
+                other => dialect.write(&mut record, Some(&other.to_string()), width == 1),
+            }
+        }
+        record.push(b'\n');
+        output.write_all(&record)?;
+        count += 1;
+    }
+    Ok(count)
+}
+
+fn separate(record: &mut Vec<u8>, number: usize) {
+    if number > 0 {
+        record.push(b',');
+    }
+}
+
+fn json(output: &mut impl Write, rows: &mut Rows<'_>) -> Result<u64, Failure> {
+    let names: Vec<String> = rows.columns().iter().map(|column| quoted(&column.name)).collect();
+    let mut count = 0;
+    output.write_all(b"[")?;
+    while let Some(row) = rows.next()? {
+        output.write_all(if count == 0 { b"\n" } else { b",\n" })?;
+        output.write_all(b"{")?;
+        for (column, name) in names.iter().enumerate() {
+            let comma = if column == 0 { "" } else { "," };
+            write!(output, "{comma}{name}:{}", json_value(row.value(column)?))?;
+        }
+        output.write_all(b"}")?;
+        count += 1;
+    }
+    output.write_all(if count == 0 { b"]\n" } else { b"\n]\n" })?;
+    Ok(count)
+}
+
+/// Numbers keep all their digits; what JSON has no form for is a text.
+fn json_value(value: ValueRef<'_>) -> String {
+    match value {
+        ValueRef::Null => "null".to_owned(),
+        ValueRef::Boolean(value) => value.to_string(),
+        ValueRef::Real(value) if !value.is_finite() => quoted(&ValueRef::Real(value).to_string()),
+        ValueRef::Double(value) if !value.is_finite() => {
+            quoted(&ValueRef::Double(value).to_string())
+        }
+        ValueRef::SmallInt(_)
+        | ValueRef::Integer(_)
+        | ValueRef::BigInt(_)
+        | ValueRef::Real(_)
+        | ValueRef::Double(_)
+        | ValueRef::Numeric(_) => value.to_string(),
+        ValueRef::Text(text) => quoted(text),
+        other => quoted(&other.to_string()),
+    }
+}
+
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use quickbeam::Options;
+    use quickbeam_sql::Database;
+
+    use super::*;
+
+    fn written(query: &str, format: Format) -> String {
+        let database = Database::memory(Options::default()).unwrap();
+        let mut connection = database.connect();
+        let mut output = Vec::new();
+        let answer = connection.query(query, &[]).unwrap();
+        assert!(rows(&mut output, answer, format).is_ok());
+        String::from_utf8(output).unwrap()
+    }
+
+    const QUERY: &str = "SELECT * FROM (VALUES (1, 'a', 1.50, true), (20, NULL, 'NaN'::DOUBLE PRECISION, false), \
+        (NULL, '', 2, NULL), (3, E'x\"y,z\\n\\x1b[2J', '1e300'::DOUBLE PRECISION, true)) AS t (n, \"a text\", d, b)";
+
+    #[test]
+    fn a_table_for_people() {
+        let expected = "  n | a text     |      d | b\n----+------------+--------+---\n";
+        let found = written(QUERY, Format::Table);
+        assert!(found.contains("x\"y,z"), "{found}");
+        assert!(found.contains("\\x1B[2J") && !found.contains('\u{1b}'), "{found}");
+        assert!(found.ends_with("(4 rows)\n"), "{found}");
+        assert_eq!(found.lines().count(), 8, "{expected}{found}");
+        let one = written("SELECT 1 AS n, 'grün' AS c", Format::Table);
+        assert_eq!(one, " n | c\n---+------\n 1 | grün\n(1 row)\n");
+        assert_eq!(written("SELECT 1 AS n WHERE false", Format::Table), " n\n---\n(0 rows)\n");
+    }
+
+    #[test]
+    fn csv_tells_null_from_nothing() {
+        let expected =
+            "n,a text,d,b\n1,a,1.5,t\n20,,NaN,f\n,\"\",2,\n3,\"x\"\"y,z\n\u{1b}[2J\",1e+300,t\n";
+        assert_eq!(written(QUERY, Format::Csv), expected);
+    }
+
+    #[test]
+    fn json_is_json() {
+        let found: serde_json::Value = serde_json::from_str(&written(QUERY, Format::Json)).unwrap();
+        let expected = serde_json::json!([
+            {"n": 1, "a text": "a", "d": 1.5, "b": true},
+            {"n": 20, "a text": null, "d": "NaN", "b": false},
+            {"n": null, "a text": "", "d": 2, "b": null},
+            {"n": 3, "a text": "x\"y,z\n\u{1b}[2J", "d": 1e300, "b": true},
+        ]);
+        assert_eq!(found.to_string().replace("2.0", "2"), expected.to_string().replace("2.0", "2"));
+        assert_eq!(written("SELECT 1 AS n WHERE false", Format::Json), "[]\n");
+        let digits = written("SELECT 12345678901234567890123456789.5 AS n", Format::Json);
+        assert_eq!(digits, "[\n{\"n\":12345678901234567890123456789.5}\n]\n");
+    }
+
+    #[test]
+    fn a_long_answer_is_several_tables() {
+        let query = "SELECT a.v FROM (VALUES (1),(2),(3),(4),(5),(6),(7),(8),(9),(10)) a (v), \
+            (VALUES (1),(2),(3),(4),(5),(6),(7),(8),(9),(10)) b (v), (VALUES (1),(2),(3),(4),(5),(6),(7),(8),(9),(10)) c (v), \
+            (VALUES (1),(2),(3),(4),(5),(6),(7),(8),(9),(10)) d (v), (VALUES (1),(2)) e (v)";
+        let found = written(query, Format::Table);
+        assert!(found.ends_with("(20000 rows)\n"));
+        assert_eq!(found.lines().count(), 20_000 + 2 * 2 + 1);
+    }
+}

@@ -1,0 +1,183 @@
+//! Where a statement ends: at the first `;` outside quotes and comments.
+//!
+//! Above: scripts and the line editor. Text is looked at line by line, each piece once, so that a statement of any length costs
+//! no more than its length.
+
+/// Looks at the text of statements, piece by piece. A piece ends with a line or with the text.
+#[derive(Default)]
+pub struct Splitter {
+    state: State,
+    has_words: bool,
+}
+
+/// What the text is in the middle of.
+#[derive(Default)]
+enum State {
+    #[default]
+    Plain,
+    /// '…', in which a backslash escapes if it began with E.
+    Text { escapes: bool },
+    /// "…"
+    Name,
+    /// $tag$…$tag$: the tag with its signs.
+    Dollar(Vec<u8>),
+    /// Comments within comments.
+    Comment { depth: usize },
+}
+
+impl Splitter {
+    /// Looks at the next piece: how many bytes of it belong to the statement, its `;` among them; none when it goes on behind them.
+    pub fn scan(&mut self, text: &str) -> Option<usize> {
+        let bytes = text.as_bytes();
+        let mut at = 0;
+        while let Some(&byte) = bytes.get(at) {
+            let rest = &bytes[at..];
+            at += 1;
+            match &mut self.state {
+                State::Plain => match byte {
+                    b';' => {
+                        *self = Splitter::default();
+                        return Some(at);
+                    }
+                    b'-' if rest.starts_with(b"--") => {
+                        at += rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len()) - 1;
+                    }
+                    b'/' if rest.starts_with(b"/*") => {
+                        self.state = State::Comment { depth: 1 };
+                        at += 1;
+                    }
+                    byte if byte.is_ascii_whitespace() => {}
+                    byte => {
+                        self.has_words = true;
+                        at += self.open(byte, &bytes[..at - 1], rest);
+                    }
+                },
+                State::Text { escapes: true } if byte == b'\\' => at += 1,
+                // Two quotes in a row close and open again: the same in the end.
+                State::Text { .. } if byte == b'\'' => self.state = State::Plain,
+                State::Name if byte == b'"' => self.state = State::Plain,
+                State::Dollar(tag) if byte == b'$' && rest.starts_with(tag) => {
+                    at += tag.len() - 1;
+                    self.state = State::Plain;
+                }
+                State::Comment { depth } if rest.starts_with(b"/*") => {
+                    *depth += 1;
+                    at += 1;
+                }
+                State::Comment { depth } if rest.starts_with(b"*/") => {
+                    *depth -= 1;
+                    at += 1;
+                    if *depth == 0 {
+                        self.state = State::Plain;
+                    }
+                }
+                _ => {}
+            }
+        }
+        None
+    }
+
+    /// A byte that may begin something quoted; how many bytes more than it that takes.
+    fn open(&mut self, byte: u8, before: &[u8], rest: &[u8]) -> usize {
+        let in_word = |bytes: &[u8]| bytes.last().is_some_and(|byte| is_word(*byte));
+        match byte {
+            b'\'' => {
+                let escapes = match before {
+                    [earlier @ .., b'e' | b'E'] => !in_word(earlier),
+                    _ => false,
+                };
+                self.state = State::Text { escapes };
+                0
+            }
+            b'"' => {
+                self.state = State::Name;
+                0
+            }
+            b'$' if !in_word(before) => match dollar_tag(rest) {
+                None => 0,
+                Some(tag) => {
+                    self.state = State::Dollar(tag.to_vec());
+                    tag.len() - 1
+                }
+            },
+            _ => 0,
+        }
+    }
+
+    /// Whether there was nothing but blanks and comments since the last statement ended.
+    pub fn is_blank(&self) -> bool {
+        !self.has_words && matches!(self.state, State::Plain)
+    }
+}
+
+/// Whether a text holds statements to their ends, and nothing behind them.
+pub fn is_whole(text: &str) -> bool {
+    let mut splitter = Splitter::default();
+    let mut from = 0;
+    while let Some(length) = splitter.scan(&text[from..]) {
+        from += length;
+    }
+    splitter.is_blank()
+}
+
+fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
+}
+
+/// `$$` or `$word$` at the start of the text.
+fn dollar_tag(text: &[u8]) -> Option<&[u8]> {
+    let end = 1 + text.get(1..)?.iter().position(|byte| *byte == b'$')?;
+    let word = &text[1..end];
+    let is_tag =
+        word.iter().all(|byte| is_word(*byte)) && !word.first().is_some_and(u8::is_ascii_digit);
+    is_tag.then(|| &text[..=end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn split(text: &str) -> (Vec<&str>, bool) {
+        let mut splitter = Splitter::default();
+        let (mut found, mut start, mut from) = (Vec::new(), 0, 0);
+        for line in text.split_inclusive('\n') {
+            let line_end = from + line.len();
+            while let Some(length) = splitter.scan(&text[from..line_end]) {
+                from += length;
+                found.push(text[start..from].trim());
+                start = from;
+            }
+            from = line_end;
+        }
+        (found, splitter.is_blank())
+    }
+
+    #[test]
+    fn statements_end_at_semicolons_outside_quotes_and_comments() {
+        let cases: [(&str, &[&str]); 9] = [
+            ("a; b ;", &["a;", "b ;"]),
+            ("'a;''b;' ; c;", &["'a;''b;' ;", "c;"]),
+            ("\"a;\"\"b;\"; c;", &["\"a;\"\"b;\";", "c;"]),
+            (r"E'\';' ; 'e\'; x;", &[r"E'\';' ;", r"'e\';", "x;"]),
+            ("a -- b;\n; c;", &["a -- b;\n;", "c;"]),
+            ("a /* ; /* ; */ ; \n */ ; c;", &["a /* ; /* ; */ ; \n */ ;", "c;"]),
+            ("$$;$$; $t$ ; $$ ; $t $t$; d;", &["$$;$$;", "$t$ ; $$ ; $t $t$;", "d;"]),
+            ("a = $1; b$c$; d;", &["a = $1;", "b$c$;", "d;"]),
+            ("größe 'ß;'; é;", &["größe 'ß;';", "é;"]),
+        ];
+        for (text, statements) in cases {
+            assert_eq!(split(text), (statements.to_vec(), true), "{text}");
+            assert!(is_whole(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_goes_on_is_noticed() {
+        for text in ["a", "'a;", "\"a;", "$$;", "/* ;", "a -- ;", "a; b", "E'\\';", "'a'';"] {
+            assert!(!is_whole(text), "{text}");
+        }
+        for text in ["", " \n", "-- a;", "/* a; */", "a; -- b"] {
+            assert!(is_whole(text), "{text}");
+        }
+    }
+}

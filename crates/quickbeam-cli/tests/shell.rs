@@ -1,0 +1,289 @@
+//! `quickbeam sql` from outside: scripts, pipes, formats, errors, COPY, Ctrl-C.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use tempfile::TempDir;
+
+fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_quickbeam"));
+    command.arg("sql").args(arguments);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+fn run(arguments: &[&str], input: &str) -> Output {
+    let mut program = command(arguments).spawn().expect("the program starts");
+    // A program that ends before it has read its input closes it: no failure.
+    let _ = program.stdin.take().expect("it has an input").write_all(input.as_bytes());
+    program.wait_with_output().expect("the program ends")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("output is UTF-8")
+}
+
+/// Standard output of a run that must be done without a word on standard error.
+#[track_caller]
+fn done(output: &Output) -> String {
+    assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()));
+    text(&output.stdout)
+}
+
+/// Standard output and standard error of a run that must fail with exit code 1.
+#[track_caller]
+fn failed(output: &Output) -> (String, String) {
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stdout));
+    (text(&output.stdout), text(&output.stderr))
+}
+
+fn path(path: &Path) -> String {
+    path.to_str().expect("a temporary folder has a plain name").to_owned()
+}
+
+fn folder() -> TempDir {
+    tempfile::tempdir().expect("a temporary folder")
+}
+
+const FRUIT: &str =
+    "CREATE TABLE fruit (id INTEGER PRIMARY KEY, name TEXT NOT NULL, price NUMERIC(8,2));
+INSERT INTO fruit VALUES (1, 'apple', 1.50),
+    (2, 'semi;colon', NULL);\n";
+
+#[test]
+fn a_pipe_of_statements_is_answered() {
+    let input = format!(
+        "{FRUIT}-- a comment; no statement\nSELECT * FROM fruit ORDER BY id; DELETE FROM fruit\nWHERE id = 1"
+    );
+    let expected = "\
+CREATE TABLE
+INSERT 0 2
+ id | name       | price
+----+------------+-------
+  1 | apple      |  1.50
+  2 | semi;colon |
+(2 rows)
+DELETE 1
+";
+    assert_eq!(done(&run(&["--memory"], &input)), expected);
+}
+
+#[test]
+fn answers_come_as_csv_and_json() {
+    let query = "SELECT * FROM fruit ORDER BY id;";
+    let input = format!("{FRUIT}{query}");
+    let found = done(&run(&["--memory", "--format", "csv"], &input));
+    assert_eq!(found, "id,name,price\n1,apple,1.50\n2,semi;colon,\n");
+    let found = done(&run(&["--memory", "--format", "json"], &input));
+    let found: serde_json::Value = serde_json::from_str(&found).expect("JSON");
+    assert_eq!(found[0], serde_json::json!({"id": 1, "name": "apple", "price": 1.5}));
+    assert_eq!(found[1]["price"], serde_json::Value::Null);
+    let input = format!(
+        "{FRUIT}\\format json\nSELECT id FROM fruit;\n\\format csv\nSELECT id FROM fruit;\n"
+    );
+    let found = done(&run(&["--memory", "--quiet"], &input));
+    assert_eq!(found, "[\n{\"id\":1},\n{\"id\":2}\n]\nid\n1\n2\n");
+}
+
+#[test]
+fn an_error_ends_a_script_and_tells_where() {
+    let folder = folder();
+    let file = folder.path().join("script.sql");
+    let script =
+        format!("{FRUIT}\nSELECT 1;\nSELECT id,\n  nothing FROM fruit;\nSELECT 'not reached';\n");
+    std::fs::write(&file, script).expect("it can be written");
+    let file = path(&file);
+    let (output, said) = failed(&run(&["--memory", "-f", &file], ""));
+    assert!(output.contains("(1 row)") && !output.contains("not reached"), "{output}");
+    assert!(said.starts_with(&format!("quickbeam: {file}:6: ERROR 42703: ")), "{said}");
+    assert!(said.contains("LINE 2:   nothing FROM fruit\n          ^\n"), "{said}");
+
+    let (output, said) = failed(&run(&["--memory", "--keep-going", "-f", &file], ""));
+    assert!(output.contains("not reached") && said.contains("42703"), "{output}{said}");
+    let (_, said) = failed(&run(&["--memory"], "\n\nSELECT 1/0;"));
+    assert!(said.contains("standard input:3: ERROR 22012"), "{said}");
+    let (_, said) = failed(&run(&["--memory", "-c", "SELECT 'open"], ""));
+    assert!(said.contains("ERROR 42601"), "{said}");
+    let (_, said) = failed(&run(&["--memory", "-f", "/nowhere/at/all"], ""));
+    assert!(said.contains("cannot open /nowhere/at/all"), "{said}");
+    let (_, said) = failed(&run(&["--memory"], "\\nonsense\n"));
+    assert!(said.contains("standard input:1: there is no command \\nonsense"), "{said}");
+    assert_eq!(run(&[], "").status.code(), Some(2), "neither a directory nor --memory");
+}
+
+#[test]
+fn commands_come_before_files_and_share_the_environment() {
+    let folder = folder();
+    let directory = path(&folder.path().join("environment"));
+    let (_, said) = failed(&run(&[&directory, "-c", "SELECT 1"], ""));
+    assert!(said.contains("cannot open") && !Path::new(&directory).exists(), "{said}");
+    let (inner, outer) = (folder.path().join("inner.sql"), folder.path().join("outer.sql"));
+    std::fs::write(&inner, "INSERT INTO fruit VALUES (3, 'cherry', 3);")
+        .expect("it can be written");
+    std::fs::write(&outer, format!("\\i {}\nSELECT count(*) AS n FROM fruit;", path(&inner)))
+        .expect("it can be written");
+    let arguments =
+        [&directory, "--create", "-q", "--format=csv", "-f", &path(&outer), "-c", FRUIT];
+    assert_eq!(done(&run(&arguments, "")), "n\n3\n");
+    // It is there for the next one.
+    assert_eq!(
+        done(&run(&[&directory, "--format=csv", "-c", "SELECT max(id) FROM fruit"], "")),
+        "max\n3\n"
+    );
+    let (_, said) = failed(&run(&["--memory"], "\\i /nowhere/at/all\nSELECT 1;"));
+    assert!(said.contains("standard input:1: cannot open /nowhere/at/all"), "{said}");
+    std::fs::write(&inner, format!("\\i {}\n", path(&inner))).expect("it can be written");
+    let (_, said) = failed(&run(&["--memory", "-f", &path(&inner)], ""));
+    assert!(said.contains("files within each other"), "{said}");
+}
+
+#[test]
+fn what_was_not_committed_goes_but_not_silently() {
+    let folder = folder();
+    let directory = path(&folder.path().join("environment"));
+    let input = format!("{FRUIT}BEGIN;\nDELETE FROM fruit;\n");
+    let (_, said) = failed(&run(&[&directory, "--create"], &input));
+    assert!(said.contains("it is rolled back"), "{said}");
+    let input = "BEGIN; DELETE FROM fruit WHERE id = 1; SAVEPOINT s; DELETE FROM fruit; ROLLBACK TO s; COMMIT; \\q\nnot reached;";
+    done(&run(&[&directory], &input.replace("; ", ";\n")));
+    assert_eq!(
+        done(&run(&[&directory, "--format=csv", "-c", "SELECT id FROM fruit"], "")),
+        "id\n2\n"
+    );
+}
+
+#[test]
+fn what_there_is_is_listed_and_described() {
+    let folder = folder();
+    let directory = path(&folder.path().join("environment"));
+    let definitions = "CREATE TABLE parent (a INTEGER, b TEXT, PRIMARY KEY (a, b));
+        CREATE TABLE child (id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, a INTEGER DEFAULT 7, b VARCHAR(9),
+            CONSTRAINT small CHECK (a < 10), UNIQUE (b), FOREIGN KEY (a, b) REFERENCES parent ON DELETE CASCADE);
+        CREATE INDEX child_ab ON child (a DESC, b);
+        CREATE VIEW both AS SELECT child.id FROM child JOIN parent USING (a);
+        CREATE SEQUENCE counter INCREMENT BY 2;";
+    done(&run(&[&directory, "--create"], definitions));
+    let list = done(&run(&[&directory], "\\d\n\\dt\n\\di\n\\dv\n\\ds\n"));
+    for line in
+        [" both         | view     |", " counter      | sequence |", " child_ab    | index | child"]
+    {
+        assert!(list.contains(line), "{line}\n{list}");
+    }
+    let table = done(&run(&[&directory], "\\d child"));
+    for part in [
+        "Table \"child\"\n",
+        "id     | bigint ",
+        "| not null | generated always as identity\n",
+        "| 7\n",
+        "\"child_pkey\" PRIMARY KEY, btree (id)",
+        "\"child_ab\" btree (a DESC, b)",
+        "\"child_b_key\" UNIQUE CONSTRAINT, btree (b)",
+        "\"small\" CHECK (a < 10)",
+        "FOREIGN KEY (a, b) REFERENCES parent (a, b) ON DELETE CASCADE",
+    ] {
+        assert!(table.contains(part), "{part}\n{table}");
+    }
+    assert!(
+        done(&run(&[&directory], "\\d parent;")).contains("Referenced by:\n    TABLE \"child\"")
+    );
+    assert!(done(&run(&[&directory], "\\d both")).contains("SELECT child.id FROM child"));
+    assert!(done(&run(&[&directory], "\\d counter")).contains("bigint |     1 |       1 |"));
+    assert!(done(&run(&[&directory], "\\d child_ab")).contains("of the table \"child\""));
+    let (_, said) = failed(&run(&[&directory], "\\d nobody"));
+    assert!(said.contains("there is nothing of the name \"nobody\""), "{said}");
+    assert!(done(&run(&[&directory], "\\?")).contains("\\timing"));
+    // Definitions of the transaction under way count.
+    let found =
+        done(&run(&["--memory"], "BEGIN;\nCREATE TABLE fresh (a INTEGER);\n\\dt\nROLLBACK;\n"));
+    assert!(found.contains("fresh"), "{found}");
+}
+
+#[test]
+fn times_are_told_when_they_are_asked_for() {
+    let found =
+        done(&run(&["--memory"], "\\timing on\nSELECT 1 AS a;\n\\timing off\nSELECT 1 AS a;\n"));
+    assert_eq!(found.matches("Time: ").count(), 1, "{found}");
+}
+
+#[test]
+fn rows_are_copied_from_scripts_files_and_pipes() {
+    let folder = folder();
+    let directory = path(&folder.path().join("environment"));
+    let file = path(&folder.path().join("fruit.csv"));
+    let script = format!(
+        "{FRUIT}COPY fruit FROM STDIN WITH (FORMAT csv);\n3,\"a;\n\\. b\",1\n4,\"\",\n\\.\nSELECT count(*) AS n FROM fruit;\n\
+         \\copy fruit to {file} with (format csv, header)\n"
+    );
+    let found = done(&run(&[&directory, "--create"], &script));
+    assert_eq!(found, "CREATE TABLE\nINSERT 0 2\nCOPY 2\n n\n---\n 4\n(1 row)\nCOPY 4\n");
+    let written = std::fs::read_to_string(&file).expect("it was written");
+    assert_eq!(
+        written,
+        "id,name,price\n1,apple,1.50\n2,semi;colon,\n3,\"a;\n\\. b\",1.00\n4,\"\",\n"
+    );
+
+    done(&run(&[&directory, "-c", "DELETE FROM fruit"], ""));
+    let copy = "COPY fruit FROM STDIN WITH (FORMAT csv, HEADER)";
+    assert_eq!(done(&run(&[&directory, "-c", copy], &written)), "COPY 4\n");
+    let found = done(&run(
+        &[&directory, "-c", "COPY (SELECT name FROM fruit WHERE id > 2 ORDER BY id) TO STDOUT CSV"],
+        "",
+    ));
+    assert_eq!(found, "\"a;\n\\. b\"\n\"\"\nCOPY 2\n");
+
+    // A failed COPY leaves nothing, and its rows are no statements.
+    let script = "COPY fruit FROM STDIN CSV;\n10,ten,1\n11,eleven,x\n12,twelve,1\n\\.\nSELECT count(*) AS n FROM fruit;\n";
+    let (output, said) = failed(&run(&[&directory, "--keep-going"], script));
+    assert_eq!(output, " n\n---\n 4\n(1 row)\n");
+    assert!(
+        said.contains("standard input:1: ERROR 22P02")
+            && said.contains("CONTEXT: COPY fruit, line 2, column price: \"x\""),
+        "{said}"
+    );
+    assert_eq!(said.matches("ERROR").count(), 1, "{said}");
+    let (_, said) = failed(&run(
+        &[&directory, "--keep-going"],
+        "COPY fruit FROM STDIN CSV;\n1,x,1\n\\.\nSELECT 1/0;\n",
+    ));
+    assert!(said.contains("23505") && said.contains("standard input:4: ERROR 22012"), "{said}");
+    let (_, said) = failed(&run(&[&directory, "-c", "COPY fruit FROM '/nowhere/at/all' CSV"], ""));
+    assert!(said.contains("ERROR 58P01"), "{said}");
+}
+
+#[test]
+fn an_interrupt_cancels_the_statement_and_not_the_shell() {
+    let mut program = command(&["--memory", "--keep-going", "-q", "--format=csv"])
+        .spawn()
+        .expect("the program starts");
+    let mut input = program.stdin.take().expect("it has an input");
+    let mut output = BufReader::new(program.stdout.take().expect("it has an output"));
+    let digits = "(VALUES (0),(1),(2),(3),(4),(5),(6),(7),(8),(9))";
+    let joined = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"]
+        .map(|name| format!("{digits} {name}"));
+    let endless = format!("SELECT count(*) FROM {};\n", joined.join(", "));
+    input
+        .write_all(format!("SELECT 'begun' AS x;\n{endless}SELECT 'after' AS x;\n").as_bytes())
+        .expect("it reads");
+    let mut line = String::new();
+    while !line.contains("begun") {
+        line.clear();
+        assert!(output.read_line(&mut line).expect("it writes") > 0);
+    }
+    // The statement may not have begun when the first signal comes; then that one would end the program, which waits for no input.
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    let status = Command::new("kill").args(["-INT", &program.id().to_string()]).status();
+    assert!(status.expect("there is a kill").success());
+    let mut rest = String::new();
+    drop(input);
+    output.read_to_string(&mut rest).expect("it writes text");
+    // The names of its columns were written before it was cancelled.
+    assert_eq!(rest, "count\nx\nafter\n");
+    let ended = program.wait_with_output().expect("it ends");
+    assert_eq!(ended.status.code(), Some(1));
+    assert!(
+        text(&ended.stderr).contains("standard input:2: ERROR 57014"),
+        "{}",
+        text(&ended.stderr)
+    );
+}
