@@ -352,22 +352,30 @@ impl Client {
             )
         });
         let oracle = open(&self.oracle);
-        let own = checks.view.get(name);
-        let fits = |at: &u64| oracle.model.answer(name, own, &question, *at) == answer;
+        let model = &oracle.model;
+        let own = |named: u64| model.own_of(&checks.view, name, named);
+        let fits = |at: &u64| model.answer(name, own(*at).as_ref(), &question, *at) == answer;
         let per_call = checks.isolation == Isolation::ReadCommitted && !checks.read_only;
         let commits =
             if per_call { oracle.model.commits(before, after) } else { checks.candidates.clone() };
         let mut fitting: Vec<u64> = commits.iter().copied().filter(fits).collect();
         if per_call && fitting.is_empty() && matches!(question, Question::Exists(_)) {
             let waited = |at: &u64| {
-                let by = |named: &u64| oracle.model.answer_by(name, own, &question, *named, *at);
+                let by = |named: &u64| {
+                    model.answer_by(name, own(*named).as_ref(), &question, *named, *at)
+                };
                 commits.iter().any(|named| by(named) == answer)
             };
             fitting = commits.iter().copied().filter(waited).collect();
+            // What it found in a tree that lost its name while it waited is of no account: its commit is refused.
+            let trees = |at: &u64| model.tree(name, *at) != model.tree(name, before);
+            if fitting.is_empty() && commits.iter().any(trees) {
+                return;
+            }
         }
         if fitting.is_empty() {
             let last = commits.last().copied().unwrap_or(0);
-            let want = short(&oracle.model.answer(name, own, &question, last));
+            let want = short(&model.answer(name, own(last).as_ref(), &question, last));
             let what = format!(
                 "{:?} {name:?} {}: {}, and at commits {commits:?} it is {want}",
                 checks.isolation,
@@ -382,7 +390,7 @@ impl Client {
             checks.candidates = fitting;
         }
         if checks.isolation == Isolation::Serializable && !checks.read_only {
-            let own = own.cloned();
+            let own = checks.view.get(name).cloned();
             checks.reads.push(Read { name: name.to_owned(), own, question, answer });
         }
     }

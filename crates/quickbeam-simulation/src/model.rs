@@ -199,6 +199,26 @@ impl Model {
         found.unwrap_or(Answer::Nothing)
     }
 
+    /// What a transaction did to the tree that has that name at a commit, under whatever name it knew the tree then.
+    pub fn own_of(&self, view: &View, name: &str, named: u64) -> Option<Option<Own>> {
+        let own = view.get(name).cloned();
+        if matches!(&own, Some(None)) || matches!(&own, Some(Some(own)) if own.renamed) {
+            return own;
+        }
+        let tree = self.tree(name, named);
+        let under_others = view.iter().filter(|(other, _)| *other != name);
+        let mut merged = own.flatten().filter(|own| own.tree == tree);
+        for known in under_others.filter_map(|(_, own)| own.as_ref()) {
+            if tree.is_some() && known.tree == tree {
+                let merged = merged.get_or_insert_with(|| Own { tree, ..Own::default() });
+                for (key, value) in &known.writes {
+                    merged.writes.entry(key.clone()).or_insert_with(|| value.clone());
+                }
+            }
+        }
+        merged.map(Some)
+    }
+
     /// Applies a transaction's changes as the commit `timestamp`; the error says what cannot be.
     pub fn apply(&mut self, view: &View, timestamp: u64) -> Result<(), String> {
         let newest = self.newest();

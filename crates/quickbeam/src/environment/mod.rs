@@ -25,7 +25,7 @@ use crate::latency::Latencies;
 use crate::log::Log;
 use crate::options::{Options, TransactionOptions};
 use crate::pool::Pool;
-use crate::transaction::{Database, Transaction, purge_leaf};
+use crate::transaction::{Database, Memory, Transaction, purge_leaf};
 use crate::versions::{Deferred, Registry, Timestamp};
 use crate::world::hooks::{Canary, planted};
 use crate::world::{Event, File, MemoryWorld, RealWorld, Task, World};
@@ -41,6 +41,8 @@ pub const CATALOG_TREE: u32 = 1;
 
 /// Times that [`Environment::transact`] tries before it gives the error back.
 const TRANSACT_ATTEMPTS: usize = 100;
+/// Ended transactions whose memory is kept for later ones.
+const SPARE_MEMORY: usize = 64;
 
 /// Counts of transactions.
 #[derive(Default)]
@@ -76,7 +78,7 @@ pub struct Inner {
     next_tree: AtomicU32,
     /// Milliseconds of the world's clock, as of the last look of the thread that makes room.
     recent_ms: AtomicU64,
-    buffers: Mutex<Vec<Vec<u8>>>,
+    spare_memory: Mutex<Vec<Memory>>,
     failure: Mutex<Option<String>>,
     failed: AtomicBool,
     closed: AtomicBool,
@@ -366,18 +368,18 @@ impl Inner {
         (version <= snapshot).then_some(version)
     }
 
-    /// A redo buffer, one used before if there is one.
-    pub fn spare_buffer(&self) -> Vec<u8> {
-        self.buffers.lock().pop().unwrap_or_default()
+    /// Memory for a transaction, used before if there is such.
+    #[inline]
+    pub fn spare_memory(&self) -> Memory {
+        self.spare_memory.lock().pop().unwrap_or_default()
     }
 
-    /// Keeps a redo buffer for another transaction.
-    pub fn return_buffer(&self, mut buffer: Vec<u8>) {
-        if buffer.capacity() > 0 && buffer.capacity() <= 1 << 20 {
-            buffer.clear();
-            let mut buffers = self.buffers.lock();
-            if buffers.len() < 64 {
-                buffers.push(buffer);
+    /// Keeps a transaction's memory for another one.
+    pub fn return_memory(&self, memory: Memory) {
+        if let Some(memory) = memory.emptied() {
+            let mut spare = self.spare_memory.lock();
+            if spare.len() < SPARE_MEMORY {
+                spare.push(memory);
             }
         }
     }

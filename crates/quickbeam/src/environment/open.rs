@@ -238,7 +238,7 @@ pub fn open(world: Arc<dyn World>, path: Option<&Path>, options: Options) -> Res
         freeing_trees: crate::world::locks::RwLock::default(),
         next_tree: AtomicU32::new(next_tree),
         recent_ms: AtomicU64::new(world.now().as_millis() as u64),
-        buffers: crate::world::locks::Mutex::default(),
+        spare_memory: crate::world::locks::Mutex::default(),
         failure: crate::world::locks::Mutex::default(),
         failed: AtomicBool::new(false),
         closed: AtomicBool::new(false),

@@ -17,6 +17,7 @@
 mod operations;
 mod reader;
 mod record;
+mod redo;
 mod segment;
 mod turns;
 
@@ -32,12 +33,13 @@ use crate::latency::Latencies;
 use crate::world::hooks::{Canary, planted};
 use crate::world::{Event, World};
 
-pub use operations::{Operation, decode_operations, encode_delete, encode_put};
+pub use operations::{Operation, decode_operations};
 pub use reader::{LogReader, ReadRecord};
 #[cfg(any(test, feature = "fuzzing"))]
 pub use record::seal_record;
 pub use record::{HEADER, RecordKind, decode};
 use record::{RecordHeader, encode_header};
+pub use redo::Redo;
 use segment::SegmentWriter;
 pub use segment::{SEGMENT_HEADER, SegmentIdentity, number_of};
 use turns::Turns;
@@ -332,7 +334,8 @@ impl Log {
             std::mem::swap(&mut buffer.runs, &mut runs);
             buffer.end
         };
-        let started = self.world.now();
+        // Only flushes are timed.
+        let started = (flush || writer.is_write_through()).then(|| self.world.now());
         let done = self.write_runs(&mut writer, &bytes, &runs, flush);
         let wrote = bytes.len() as u64;
         bytes.clear();
@@ -343,8 +346,10 @@ impl Log {
                 self.counters.bytes.fetch_add(wrote, Ordering::Relaxed);
                 self.written.store(end, Ordering::Release);
                 if durable {
-                    let took = self.world.now().saturating_sub(started);
-                    self.counters.flush_latency.add(took);
+                    if let Some(started) = started {
+                        let took = self.world.now().saturating_sub(started);
+                        self.counters.flush_latency.add(took);
+                    }
                     self.durable.store(end, Ordering::Release);
                 }
                 if wrote > 0 && writer.wants_next() {

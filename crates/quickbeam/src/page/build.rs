@@ -107,6 +107,9 @@ impl Page<'_> {
                 return false;
             }
         }
+        if !leaf {
+            self.share_among();
+        }
         true
     }
 

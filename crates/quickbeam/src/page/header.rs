@@ -209,6 +209,17 @@ impl<'a> Page<'a> {
         field(self.word(W_SPACE), 32, 16)
     }
 
+    /// Bytes after the prefix that every separator of an inner page begins with; zero where that is not known.
+    #[inline]
+    pub(super) fn shared_length(self) -> usize {
+        field(self.word(W_SPACE), 48, 16)
+    }
+
+    /// See [`shared_length`](Self::shared_length).
+    pub(super) fn set_shared_length(self, bytes: usize) {
+        self.set_field(W_SPACE, 48, 16, bytes);
+    }
+
     /// Offset and length of the lower fence: no key here is less.
     #[inline]
     pub fn lower_fence(self) -> (usize, usize) {

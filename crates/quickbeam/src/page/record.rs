@@ -315,6 +315,7 @@ impl Page<'_> {
         let Some(at) = self.allocate((8 + rest.len()).next_multiple_of(8), 1) else {
             return false;
         };
+        self.share_with(suffix);
         self.set_word(at >> 3, child);
         self.store_bytes(at + 8, rest);
         self.open_slot(position, Slot::new(at, 0, suffix.len(), head_of(suffix)));

@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 
+use super::header::common_prefix;
 use super::words::{Page, big_endian};
 use super::{HEADER_BYTES, PageId};
 
@@ -98,10 +99,100 @@ impl Page<'_> {
         key.get(self.prefix_length()..).unwrap_or_default()
     }
 
+    /// Orders the first `shared` bytes of the separators, which are alike, against the same bytes of a suffix; a suffix
+    /// that ends within them is less.
+    fn compare_shared(self, shared: usize, suffix: &[u8]) -> Ordering {
+        let first = self.slot(0);
+        match first.head().cmp(&head_of(suffix)) {
+            Ordering::Equal => {}
+            unequal => return unequal,
+        }
+        let end = shared.min(suffix.len());
+        self.compare(self.rest_offset(first), shared - 4, suffix.get(4..end).unwrap_or_default())
+    }
+
+    /// [`search`](Self::search) among separators that have their first `shared` bytes, more than a head, in common:
+    /// these are looked at once, not once for each separator. So it is in a root, which has no fences and so no prefix.
+    fn search_behind(self, shared: usize, suffix: &[u8]) -> Result<usize, usize> {
+        match self.compare_shared(shared, suffix) {
+            Ordering::Greater => return Err(0),
+            Ordering::Less => return Err(self.count()),
+            Ordering::Equal => {}
+        }
+        let tail = suffix.get(shared..).unwrap_or_default();
+        let number = big_endian(tail);
+        let order = |slot: Slot| {
+            let length = slot.suffix_length().saturating_sub(shared);
+            let offset = slot.offset() + 8 + shared - 4;
+            // What follows a separator in the page is not of it.
+            let beyond = u64::MAX.checked_shr(length as u32 * 8).unwrap_or(0);
+            match (self.load8(offset).swap_bytes() & !beyond).cmp(&number) {
+                Ordering::Equal if length <= 8 || tail.len() <= 8 => length.cmp(&tail.len()),
+                Ordering::Equal => self.compare(offset, length, tail),
+                unequal => unequal,
+            }
+        };
+        let (mut low, mut high) = (0, self.count());
+        while low < high {
+            let middle = usize::midpoint(low, high);
+            match order(self.slot(middle)) {
+                Ordering::Less => low = middle + 1,
+                Ordering::Greater => high = middle,
+                Ordering::Equal => return Ok(middle),
+            }
+        }
+        Err(low)
+    }
+
+    /// How many bytes the suffix at `position` and `suffix` begin with alike.
+    fn alike(self, position: usize, suffix: &[u8]) -> usize {
+        let slot = self.slot(position);
+        let mut ours = slot.head().to_be_bytes()[..slot.suffix_length().min(4)].to_vec();
+        self.append_to(self.rest_offset(slot), slot.rest_length(), &mut ours);
+        common_prefix(&ours, suffix)
+    }
+
+    /// Notes what the separators have in common, `suffix` included, which is about to be inserted.
+    pub(super) fn share_with(self, suffix: &[u8]) {
+        let shared = match self.count() {
+            0 => suffix.len(),
+            _ => match self.shared_length() {
+                0 => 0,
+                shared => shared.min(self.alike(0, suffix)),
+            },
+        };
+        self.set_shared_length(shared);
+    }
+
+    /// What all separators have in common. They are in order: what the outer ones have, those between have, too.
+    fn in_common(self) -> usize {
+        let Some(last) = self.count().checked_sub(1) else { return 0 };
+        let mut key = Vec::new();
+        self.append_key(last, &mut key);
+        self.alike(0, self.suffix_of(&key))
+    }
+
+    /// Notes what the separators, which are all there, have in common.
+    pub(super) fn share_among(self) {
+        self.set_shared_length(self.in_common());
+    }
+
+    /// Whether the separators have in common what the header says.
+    fn is_shared(self) -> bool {
+        match self.shared_length() {
+            0 => true,
+            shared => !self.is_leaf() && shared <= self.in_common(),
+        }
+    }
+
     /// Where `key` is, or where it would be.
     #[inline]
     pub fn search(self, key: &[u8]) -> Result<usize, usize> {
         let suffix = self.suffix_of(key);
+        let shared = self.shared_length();
+        if shared > 4 {
+            return self.search_behind(shared, suffix);
+        }
         let head = head_of(suffix);
         let (mut low, mut high) = (0, self.count());
         while low < high {
@@ -168,6 +259,7 @@ impl Page<'_> {
         count == 0
             || ((1..count).all(follows)
                 && (0..count).all(filled)
+                && self.is_shared()
                 && (!self.is_fenced() || (covers(0) && covers(count - 1))))
     }
 
@@ -215,5 +307,64 @@ impl Page<'_> {
     #[inline]
     pub fn child_at(self, index: usize) -> PageId {
         if index == 0 { self.link() } else { self.word(self.slot(index - 1).offset() >> 3) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::words::Scratch;
+    use super::super::{Page, PageKind};
+    use proptest::prelude::*;
+
+    /// An inner page without a prefix, as a root is, with these separators.
+    fn root<'a>(scratch: &'a Scratch, keys: &[Vec<u8>]) -> Page<'a> {
+        let page = scratch.page();
+        page.initialize(1, PageKind::Inner, 1, 1);
+        page.set_inner_fences(Some(b""), Some(None));
+        for key in keys {
+            let at = page.search(key).unwrap_err();
+            assert!(page.insert_separator(at, key, 2));
+        }
+        page
+    }
+
+    #[test]
+    fn what_separators_have_in_common_is_noted() {
+        let scratch = Scratch::new(8192);
+        let keys: Vec<Vec<u8>> = [300u64, 5, 70_000, 9]
+            .map(|number| [vec![0; 56], number.to_be_bytes().to_vec()].concat())
+            .to_vec();
+        let page = root(&scratch, &keys[..1]);
+        assert_eq!(page.shared_length(), 64);
+        let page = root(&scratch, &keys);
+        assert_eq!(page.shared_length(), 61);
+        assert!(page.is_ordered());
+        let other = Scratch::new(8192);
+        let half = root(&other, &[]);
+        assert!(half.append_range(page, 0..3));
+        assert_eq!(half.shared_length(), 62);
+        page.set_shared_length(62);
+        assert!(!page.is_ordered());
+    }
+
+    proptest! {
+        #[test]
+        fn a_key_is_found_where_it_sorts(
+            common in prop::collection::vec(0u8..2, 0..12),
+            tails in prop::collection::btree_set(prop::collection::vec(0u8..3, 0..6), 0..20),
+            probes in prop::collection::vec(prop::collection::vec(0u8..3, 0..18), 0..20),
+            cut in 0usize..20,
+        ) {
+            let keys: Vec<Vec<u8>> = tails.iter().map(|tail| [&common[..], tail].concat()).collect();
+            let scratch = Scratch::new(8192);
+            let mut shuffled = keys.clone();
+            shuffled.rotate_left(cut.min(keys.len()));
+            let page = root(&scratch, &shuffled);
+            prop_assert!(page.is_ordered());
+            let probes = probes.iter().flat_map(|tail| [tail.clone(), [&common[..], tail].concat()]);
+            for probe in keys.iter().cloned().chain(probes) {
+                prop_assert_eq!(page.search(&probe), keys.binary_search(&probe), "{:?}", probe);
+            }
+        }
     }
 }

@@ -118,11 +118,12 @@ impl Transaction {
             if state.created.contains(tree) {
                 continue;
             }
-            let Some(now) = self.read_newest_committed(state, self.catalog(), name.as_bytes())?
-            else {
-                // The name was changed here: nobody else has changed it since (TXN-2, TXN-3).
+            if state.renamed.iter().any(|(to, renamed)| **to == **name && renamed == tree) {
                 continue;
-            };
+            }
+            // What is beneath a change of the transaction's own counts, too: the name may have meant something else for everybody
+            // between its use and that change. Behind the change nobody else has touched it (TXN-2).
+            let now = self.read_newest_committed(self.catalog(), name.as_bytes())?;
             if now.as_deref().and_then(decode_catalog_record) != Some(tree.id) {
                 return Err(match self.isolation {
                     Isolation::ReadCommitted => Error::NoSuchDatabase { name: name.to_string() },
@@ -147,16 +148,34 @@ impl Transaction {
         if self.look_up(name)?.is_some() {
             return Err(Error::DatabaseExists { name: name.to_owned() });
         }
-        let tree = self.new_tree()?;
-        if !self.change(
-            self.catalog(),
-            name.as_bytes(),
-            Change::PutIfAbsent(&encode_catalog_record(tree.id)),
-        )? {
-            return Err(Error::DatabaseExists { name: name.to_owned() });
-        }
+        let tree = self.as_one(|| {
+            let tree = self.new_tree()?;
+            self.name_tree(name, tree)?;
+            Ok(tree)
+        })?;
         self.catalog_was_changed(None);
         Ok(Database::new(name, self.environment_id(), tree, u64::MAX))
+    }
+
+    /// Gives the tree a name that no other has.
+    fn name_tree(&self, name: &str, tree: Tree) -> Result<()> {
+        let record = encode_catalog_record(tree.id);
+        if self.change(self.catalog(), name.as_bytes(), Change::PutIfAbsent(&record))? {
+            Ok(())
+        } else {
+            Err(Error::DatabaseExists { name: name.to_owned() })
+        }
+    }
+
+    /// Makes several changes, or none of them (TXN-5).
+    fn as_one<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
+        let before = self.savepoint()?;
+        let done = work();
+        if done.is_err() {
+            self.rollback_to(before)?;
+        }
+        self.release(before);
+        done
     }
 
     fn new_tree(&self) -> Result<Tree> {
@@ -180,7 +199,7 @@ impl Transaction {
     /// Removes a database and everything in it.
     pub fn drop_database(&self, name: &str) -> Result<()> {
         self.begin_call();
-        let tree = self.existing(name)?;
+        let tree = self.claim(name)?;
         self.change(self.catalog(), name.as_bytes(), Change::Delete)?;
         self.catalog_was_changed(Some(tree));
         Ok(())
@@ -190,12 +209,12 @@ impl Transaction {
     pub fn rename_database(&self, from: &str, to: &str) -> Result<()> {
         self.begin_call();
         check_name(to)?;
-        let tree = self.existing(from)?;
-        if self.look_up(to)?.is_some() {
-            return Err(Error::DatabaseExists { name: to.to_owned() });
-        }
-        self.change(self.catalog(), from.as_bytes(), Change::Delete)?;
-        self.change(self.catalog(), to.as_bytes(), Change::Put(&encode_catalog_record(tree.id)))?;
+        let tree = self.claim(from)?;
+        self.as_one(|| {
+            self.name_tree(to, tree)?;
+            self.change(self.catalog(), from.as_bytes(), Change::Delete)
+        })?;
+        self.state.borrow_mut().renamed.push((to.into(), tree));
         self.catalog_was_changed(None);
         Ok(())
     }
@@ -203,15 +222,21 @@ impl Transaction {
     /// Removes every record of a database at once.
     pub fn empty_database(&self, name: &str) -> Result<()> {
         self.begin_call();
-        let old = self.existing(name)?;
-        let new = self.new_tree()?;
-        self.change(self.catalog(), name.as_bytes(), Change::Put(&encode_catalog_record(new.id)))?;
+        let old = self.claim(name)?;
+        self.as_one(|| {
+            let record = encode_catalog_record(self.new_tree()?.id);
+            self.change(self.catalog(), name.as_bytes(), Change::Put(&record))
+        })?;
         self.catalog_was_changed(Some(old));
         Ok(())
     }
 
-    fn existing(&self, name: &str) -> Result<Tree> {
-        self.look_up(name)?.ok_or_else(|| Error::NoSuchDatabase { name: name.to_owned() })
+    /// The tree of a database whose name is from now on this transaction's to change. Under read committed another one may
+    /// just have changed it: what it means counts from here on, not what a snapshot says.
+    fn claim(&self, name: &str) -> Result<Tree> {
+        let claimed = self.change(self.catalog(), name.as_bytes(), Change::Claim)?;
+        let tree = if claimed { self.look_up(name)? } else { None };
+        tree.ok_or_else(|| Error::NoSuchDatabase { name: name.to_owned() })
     }
 
     /// The names of all databases, in order.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::{State, Transaction};
+use super::{Memory, State, Transaction};
 use crate::error::Result;
 use crate::log::{Log, Lsn, RecordKind};
 use crate::options::Durability;
@@ -30,7 +30,7 @@ impl Transaction {
         state.writer = None;
         inner.registry.snapshots.release(self.slot);
         inner.registry.finish(writer, true);
-        inner.return_buffer(std::mem::take(&mut state.redo));
+        inner.return_memory(Memory::of(state));
         inner.counters.commits.fetch_add(1, Ordering::Relaxed);
         if let (Some(log), Some(end)) = (&inner.log, end) {
             self.wait_for_log(log, end)?;
@@ -65,7 +65,7 @@ impl Transaction {
             Some(log) => {
                 self.spill_all(state, writer, log)?;
                 log.make_room(state.redo.len())?;
-                crc32c::crc32c(&state.redo)
+                crc32c::crc32c(state.redo.bytes())
             }
             None => 0,
         };
@@ -94,7 +94,7 @@ impl Transaction {
                 let kind = RecordKind::Commit;
                 let dropped = planted(Canary::RecordDropped) && timestamp.is_multiple_of(16);
                 let (redo, payload) =
-                    if dropped { (&[][..], 0) } else { (&state.redo[..], payload) };
+                    if dropped { (&[][..], 0) } else { (state.redo.bytes(), payload) };
                 buffer.append(kind, timestamp, writer.id(), redo, payload, *durable)
             });
             if state.changed_catalog {
@@ -104,6 +104,7 @@ impl Transaction {
             writer.set_committed(timestamp);
             registry.newest_commit.store(timestamp, Ordering::SeqCst);
             reach(Moment::Committed(timestamp));
+            state.reads.reuse(validated);
             return Ok(end);
         }
     }
@@ -122,13 +123,13 @@ impl Transaction {
         let mut spilled = 0;
         let mut result = Ok(());
         while result.is_ok() && state.redo.len() - spilled > limit {
-            result = spill_piece(writer, log, &state.redo[spilled..spilled + limit]);
+            result = spill_piece(writer, log, &state.redo.bytes()[spilled..spilled + limit]);
             if result.is_ok() {
                 spilled += limit;
                 state.pieces += 1;
             }
         }
-        state.redo.drain(..spilled);
+        state.redo.remove_front(spilled);
         result
     }
 }

@@ -17,6 +17,7 @@ mod catalog;
 mod commit;
 mod cursor;
 mod database;
+mod memory;
 mod read;
 mod rollback;
 mod scan;
@@ -31,12 +32,14 @@ use std::time::Duration;
 use crate::access::btree::{Finger, Tree};
 use crate::environment::Shared;
 use crate::error::{Error, Result};
+use crate::log::Redo;
 use crate::options::{Durability, Isolation, TransactionOptions};
 use crate::versions::{Deferred, Timestamp, Writer, WriterId};
 
 pub use catalog::{check_name, decode_catalog_record, encode_catalog_record};
 pub use cursor::Cursor;
 pub use database::Database;
+pub use memory::Memory;
 pub use scan::{Batch, Scan};
 use validate::ReadSet;
 pub use write::{check_limits, fits_inline, purge_leaf};
@@ -80,7 +83,7 @@ struct State {
     writer: Option<Arc<Writer>>,
     finger: Finger,
     /// Operations not yet given to the log.
-    redo: Vec<u8>,
+    redo: Redo,
     /// Pieces given to the log.
     pieces: usize,
     reads: ReadSet,
@@ -98,6 +101,8 @@ struct State {
     used: Vec<(Arc<str>, Tree)>,
     /// Trees made here: they are freed if the transaction aborts.
     created: Vec<Tree>,
+    /// Names given to trees that had another.
+    renamed: Vec<(Box<str>, Tree)>,
     /// The catalog may have changed since a database was used: read committed, a later call has moved up.
     names_moved: bool,
     /// The catalog was changed here.
@@ -136,21 +141,23 @@ impl Transaction {
             return Err(closed);
         }
         let catalog_version = inner.catalog_version_for(snapshot);
+        let Memory { redo, reads, resolved, used } = inner.spare_memory();
         let state = State {
             snapshot,
             catalog_version,
             writer: None,
             finger: Finger::default(),
-            redo: inner.spare_buffer(),
+            redo,
             pieces: 0,
-            reads: ReadSet::default(),
+            reads,
             tracked_since: None,
             newest_savepoint: 0,
             torn: false,
             savepoints: Vec::new(),
-            resolved: Vec::new(),
-            used: Vec::new(),
+            resolved,
+            used,
             created: Vec::new(),
+            renamed: Vec::new(),
             names_moved: false,
             changed_catalog: false,
             in_statement: false,
@@ -357,7 +364,7 @@ impl Transaction {
         for tree in state.created.drain(..) {
             inner.forget_tree(tree);
         }
-        inner.return_buffer(std::mem::take(&mut state.redo));
+        inner.return_memory(Memory::of(state));
         undone
     }
 }

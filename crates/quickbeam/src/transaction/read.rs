@@ -59,13 +59,8 @@ impl Transaction {
         }
     }
 
-    /// The newest committed value of a record, whatever the snapshot; the outer `None`: this transaction changed it.
-    pub(super) fn read_newest_committed(
-        &self,
-        state: &State,
-        tree: Tree,
-        key: &[u8],
-    ) -> Result<Option<Option<Vec<u8>>>> {
+    /// The newest committed value of a record, whatever the snapshot and whatever this transaction did to it.
+    pub(super) fn read_newest_committed(&self, tree: Tree, key: &[u8]) -> Result<Option<Vec<u8>>> {
         let mut finger = Finger::default();
         let mut value = Vec::new();
         loop {
@@ -73,11 +68,8 @@ impl Transaction {
             value.clear();
             let mut flags = TOMBSTONE;
             let mut again = false;
-            let mut own = false;
             if let Ok(position) = found {
                 let record = guard.page.record(position);
-                let writer = self.inner().registry.writer_of_version(record.version);
-                own = writer.is_some_and(|writer| state.own() == Some(writer.id()));
                 match self.inner().registry.resolve(
                     record.version,
                     Timestamp::MAX,
@@ -94,7 +86,7 @@ impl Transaction {
                 }
             }
             if !again && guard.validate() {
-                return Ok((!own).then_some((flags & TOMBSTONE == 0).then_some(value)));
+                return Ok((flags & TOMBSTONE == 0).then_some(value));
             }
         }
     }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use super::{State, Transaction};
 use crate::access::btree::Tree;
 use crate::error::{Error, Result};
-use crate::log::{encode_delete, encode_put};
 use crate::page::{OVERFLOW, TOMBSTONE};
 use crate::versions::{UndoEntry, Writer};
 use crate::world::hooks::{Canary, planted};
@@ -81,13 +80,13 @@ impl Transaction {
         value: &[u8],
     ) -> Result<()> {
         if !entry.before.present || entry.before.flags & TOMBSTONE != 0 {
-            encode_delete(&mut state.redo, entry.tree, key);
+            state.redo.delete(entry.tree, key);
         } else if entry.before.flags & OVERFLOW != 0 {
             let mut long = Vec::new();
             crate::access::overflow::read_chain(&self.inner().pool, value, &mut long)?;
-            encode_put(&mut state.redo, entry.tree, key, &long);
+            state.redo.put(entry.tree, key, &long);
         } else {
-            encode_put(&mut state.redo, entry.tree, key, value);
+            state.redo.put(entry.tree, key, value);
         }
         Ok(())
     }

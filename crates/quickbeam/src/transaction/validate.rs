@@ -51,6 +51,30 @@ impl ReadSet {
         self.points.is_empty() && self.ranges.is_empty()
     }
 
+    /// Forgets everything and keeps the memory.
+    pub fn clear(&mut self) {
+        self.leaves.clear();
+        self.points.clear();
+        self.ranges.clear();
+        self.keys.clear();
+        self.contested = false;
+    }
+
+    /// Bytes of memory kept.
+    pub fn capacity(&self) -> usize {
+        self.leaves.capacity() * size_of::<(PageId, u64)>()
+            + self.points.capacity() * size_of::<(Tree, usize, usize)>()
+            + self.ranges.capacity() * size_of::<Range>()
+            + self.keys.capacity()
+    }
+
+    /// Takes the memory of a validation back that has been passed.
+    pub fn reuse(&mut self, validated: Validated) {
+        if self.leaves.capacity() < validated.leaves.capacity() {
+            self.leaves = validated.leaves;
+        }
+    }
+
     /// Notes that `key` was looked up in that leaf.
     #[inline]
     pub fn point(&mut self, tree: Tree, key: &[u8], leaf: PageId, version: u64) {

@@ -8,7 +8,6 @@ use crate::access::overflow::{
     POINTER_BYTES, VALUE_LIMIT, decode_pointer, encode_pointer, write_chain,
 };
 use crate::error::{Error, Result};
-use crate::log::{encode_delete, encode_put};
 use crate::options::Isolation;
 use crate::page::{OVERFLOW, Page, RecordRef, TOMBSTONE, inline_limit, key_limit};
 use crate::pool::{Pass, Pool, WriteGuard};
@@ -119,8 +118,8 @@ impl Transaction {
         if changed && inner.log.is_some() {
             match (change, value) {
                 (Change::Claim, _) => {}
-                (_, Some(value)) => encode_put(&mut state.redo, tree.id, key, value),
-                (_, None) => encode_delete(&mut state.redo, tree.id, key),
+                (_, Some(value)) => state.redo.put(tree.id, key, value),
+                (_, None) => state.redo.delete(tree.id, key),
             }
         }
         Ok(changed)

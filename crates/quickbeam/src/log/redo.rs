@@ -1,0 +1,207 @@
+//! Encoding what a transaction does, while it does it.
+//!
+//! Above: transactions. Below: nothing. [`operations`](super::operations) has the format, and reads it.
+//!
+//! - REDO-1: what is cut off at either end takes the key with it that later ones were to begin as: a key is never shortened
+//!   by one that a reader of the remaining bytes, behind all that were taken off the front before, would not know.
+
+use super::operations::{DELETE, DELETE_REST, PUT, PUT_REST};
+
+/// A key is shortened when it begins as the one before with at least so many bytes.
+const WORTH_SHORTENING: usize = 8;
+
+/// The operations of a transaction that are not yet in the log.
+#[derive(Default)]
+pub struct Redo {
+    bytes: Vec<u8>,
+    /// Start and end in `bytes` of the newest key that is there in full.
+    full: Option<(usize, usize)>,
+}
+
+impl Redo {
+    /// Everything encoded.
+    #[inline]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Bytes encoded.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Bytes that it can hold before it has to grow.
+    pub fn capacity(&self) -> usize {
+        self.bytes.capacity()
+    }
+
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.full = None;
+    }
+
+    /// Forgets everything from `length` on.
+    pub fn truncate(&mut self, length: usize) {
+        self.bytes.truncate(length);
+        self.full = self.full.filter(|&(_, end)| end <= length);
+    }
+
+    /// Takes off the first `length` bytes, which the log has now.
+    pub fn remove_front(&mut self, length: usize) {
+        self.bytes.drain(..length);
+        self.full = self
+            .full
+            .and_then(|(start, end)| Some((start.checked_sub(length)?, end.checked_sub(length)?)));
+    }
+
+    /// Appends a put.
+    #[inline]
+    pub fn put(&mut self, tree: u32, key: &[u8], value: &[u8]) {
+        self.bytes.reserve(key.len() + value.len() + 24);
+        let alike = self.alike(key);
+        self.bytes.push(if alike == 0 { PUT } else { PUT_REST });
+        self.push_lengths(tree, alike, key.len());
+        push_number(&mut self.bytes, value.len() as u64);
+        self.push_key(alike, key);
+        self.bytes.extend_from_slice(value);
+    }
+
+    /// Appends a delete.
+    #[inline]
+    pub fn delete(&mut self, tree: u32, key: &[u8]) {
+        let alike = self.alike(key);
+        self.bytes.push(if alike == 0 { DELETE } else { DELETE_REST });
+        self.push_lengths(tree, alike, key.len());
+        self.push_key(alike, key);
+    }
+
+    /// How many bytes need not be written, because the newest full key has them, too.
+    #[inline]
+    fn alike(&self, key: &[u8]) -> usize {
+        let full = self.full.and_then(|(start, end)| self.bytes.get(start..end));
+        let alike = full.map_or(0, |full| common_start(full, key));
+        if alike >= WORTH_SHORTENING { alike } else { 0 }
+    }
+
+    #[inline]
+    fn push_lengths(&mut self, tree: u32, alike: usize, key_length: usize) {
+        push_number(&mut self.bytes, u64::from(tree));
+        if alike > 0 {
+            push_number(&mut self.bytes, alike as u64);
+        }
+        push_number(&mut self.bytes, (key_length - alike) as u64);
+    }
+
+    #[inline]
+    fn push_key(&mut self, alike: usize, key: &[u8]) {
+        if alike == 0 {
+            self.full = Some((self.bytes.len(), self.bytes.len() + key.len()));
+        }
+        self.bytes.extend_from_slice(key.get(alike..).unwrap_or_default());
+    }
+}
+
+#[inline]
+fn push_number(out: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+/// How many bytes two keys begin with alike, eight at a time.
+#[inline]
+fn common_start(one: &[u8], other: &[u8]) -> usize {
+    let (ours, _) = one.as_chunks::<8>();
+    let (theirs, _) = other.as_chunks::<8>();
+    let mut at = 0;
+    for (a, b) in ours.iter().zip(theirs) {
+        let differing = u64::from_le_bytes(*a) ^ u64::from_le_bytes(*b);
+        if differing != 0 {
+            return at + differing.trailing_zeros() as usize / 8;
+        }
+        at += 8;
+    }
+    let rest = one.iter().skip(at).zip(other.iter().skip(at));
+    at + rest.take_while(|(a, b)| a == b).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::operations::{Operation, decode_operations};
+    use super::*;
+    use proptest::prelude::*;
+
+    type Done = (u32, Vec<u8>, Option<Vec<u8>>);
+
+    fn decoded(bytes: &[u8]) -> Vec<Done> {
+        let mut back = Vec::new();
+        decode_operations(bytes, |operation| {
+            back.push(match operation {
+                Operation::Put { tree, key, value } => (tree, key.to_vec(), Some(value.to_vec())),
+                Operation::Delete { tree, key } => (tree, key.to_vec(), None),
+            });
+            Ok::<_, ()>(())
+        })
+        .unwrap();
+        back
+    }
+
+    fn operation() -> impl Strategy<Value = Done> {
+        let key = (0usize..40, prop::collection::vec(any::<u8>(), 0..30))
+            .prop_map(|(zeros, tail)| [vec![0; zeros], tail].concat());
+        let value = prop::option::of(prop::collection::vec(any::<u8>(), 0..300));
+        (any::<u32>(), key, value)
+    }
+
+    #[test]
+    fn keys_side_by_side_are_shortened() {
+        let mut redo = Redo::default();
+        for number in 0..10u64 {
+            redo.delete(1, &[[7; 56].as_slice(), &number.to_be_bytes()].concat());
+        }
+        assert!(redo.len() < 64 + 4 + 9 * 6, "{}", redo.len());
+    }
+
+    proptest! {
+        /// Whatever is cut off on the way, at the front (the log has it) or at the end (it was rolled back).
+        #[test]
+        fn what_is_encoded_is_decoded(
+            steps in prop::collection::vec((operation(), 0u8..12, any::<prop::sample::Index>()), 0..40),
+        ) {
+            let mut redo = Redo::default();
+            let (mut front, mut done, mut starts) = (Vec::new(), Vec::new(), Vec::new());
+            for ((tree, key, value), act, at) in steps {
+                match act {
+                    0 if !starts.is_empty() => {
+                        let at = at.index(starts.len());
+                        let (start, count): (usize, usize) = starts[at];
+                        if start >= front.len() {
+                            redo.truncate(start - front.len());
+                            starts.truncate(at);
+                            done.truncate(count);
+                        }
+                    }
+                    1 => {
+                        let length = at.index(redo.len() + 1);
+                        front.extend_from_slice(&redo.bytes()[..length]);
+                        redo.remove_front(length);
+                    }
+                    _ => {
+                        starts.push((front.len() + redo.len(), done.len()));
+                        match &value {
+                            Some(value) => redo.put(tree, &key, value),
+                            None => redo.delete(tree, &key),
+                        }
+                        done.push((tree, key, value));
+                    }
+                }
+            }
+            front.extend_from_slice(redo.bytes());
+            prop_assert_eq!(decoded(&front), done);
+        }
+    }
+}
