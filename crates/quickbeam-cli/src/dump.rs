@@ -1,4 +1,4 @@
-//! `quickbeam dump`: databases as text, in key order.
+//! `quickbeam dump`: databases as text: trees in the order of their keys, hash databases in the order of hash values.
 
 use std::path::{Path, PathBuf};
 
@@ -44,7 +44,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
 }
 
 fn dump(place: &mut Place, name: &str, format: Format, output: &mut Output) -> anyhow::Result<()> {
-    dump_format::write_header(output, format, name)?;
+    dump_format::write_header(output, format, name, place.access_method(name)?)?;
     place.records(name, |key, value| {
         dump_format::write_item(output, format, key)?;
         dump_format::write_item(output, format, value)?;

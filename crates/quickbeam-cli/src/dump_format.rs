@@ -6,7 +6,7 @@
 //! VERSION=3
 //! format=bytevalue        or print
 //! database=people         which one; db_dump leaves it out for a file with a single database
-//! type=btree
+//! type=btree              or hash
 //! HEADER=END
 //!  616c706861             key, after one space; keys and values alternate
 //!  6f6e65                 value
@@ -19,6 +19,7 @@
 use std::io::{self, BufRead, Write};
 
 use anyhow::{Context, anyhow, bail};
+use quickbeam::AccessMethod;
 
 /// How keys and values are written.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -32,18 +33,23 @@ pub enum Format {
 pub struct Header {
     pub format: Format,
     pub database: Option<String>,
-    /// A hash table in Berkeley DB: its order means nothing, and keys are sorted when loaded.
-    pub is_hash: bool,
+    /// How its records are to be found.
+    pub method: AccessMethod,
 }
 
-pub fn write_header(output: &mut impl Write, format: Format, database: &str) -> io::Result<()> {
+pub fn write_header(
+    output: &mut impl Write,
+    format: Format,
+    database: &str,
+    method: AccessMethod,
+) -> io::Result<()> {
     let name = match format {
         Format::Print => "print",
         Format::ByteValue => "bytevalue",
     };
     write!(output, "VERSION=3\nformat={name}\ndatabase=")?;
     write_bytes(output, Format::Print, database.as_bytes())?;
-    output.write_all(b"\ntype=btree\nHEADER=END\n")
+    writeln!(output, "\ntype={method}\nHEADER=END")
 }
 
 /// Writes a key or a value as a line of its own.
@@ -97,7 +103,8 @@ impl<R: BufRead> Reader<R> {
         if self.text != b"VERSION=3" && self.text != b"VERSION=2" {
             bail!("line {}: a dump begins with VERSION=3; write it with db_dump", self.line);
         }
-        let mut header = Header { format: Format::ByteValue, database: None, is_hash: false };
+        let mut header =
+            Header { format: Format::ByteValue, database: None, method: AccessMethod::BTree };
         loop {
             if !self.next_line()? {
                 bail!("line {}: the input ends before HEADER=END", self.line);
@@ -141,8 +148,8 @@ impl<R: BufRead> Reader<R> {
                 let name = String::from_utf8(name).context("the database's name is not UTF-8")?;
                 header.database = Some(name);
             }
-            ("type", "btree") => header.is_hash = false,
-            ("type", "hash") => header.is_hash = true,
+            ("type", "btree") => header.method = AccessMethod::BTree,
+            ("type", "hash") => header.method = AccessMethod::Hash,
             ("type", _) => bail!("a database of type {value} cannot be loaded: it has no keys"),
             ("duplicates", "1") => {
                 bail!(
@@ -231,7 +238,7 @@ mod tests {
 
     fn section(format: Format, pairs: &[(&[u8], &[u8])]) -> Vec<u8> {
         let mut text = Vec::new();
-        write_header(&mut text, format, "a\\b\n").unwrap();
+        write_header(&mut text, format, "a\\b\n", AccessMethod::BTree).unwrap();
         for (key, value) in pairs {
             write_item(&mut text, format, key).unwrap();
             write_item(&mut text, format, value).unwrap();
@@ -277,7 +284,8 @@ mod tests {
             b"VERSION=3\nformat=print\ntype=hash\nh_nelem=3\ndb_pagesize=4096\nHEADER=END\n \
                      alpha\n one\n b\\\\c\n two\\00x\n \\e4\n \nDATA=END\n";
         let sections = read(text).unwrap();
-        assert!(sections[0].0.is_hash && sections[0].0.database.is_none());
+        assert_eq!(sections[0].0.method, AccessMethod::Hash);
+        assert!(sections[0].0.database.is_none());
         let pairs: Vec<(&[u8], &[u8])> =
             vec![(b"alpha", b"one"), (b"b\\c", b"two\0x"), (b"\xe4", b"")];
         let read: Vec<(&[u8], &[u8])> =

@@ -12,13 +12,20 @@ use crate::place::Place;
 pub struct Arguments {
     /// Directory of an environment or data store
     directory: PathBuf,
+    /// Say of each how its records are found, btree or hash, behind a tab
+    #[arg(short, long)]
+    long: bool,
 }
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let mut place = Place::open(&arguments.directory)?;
     let mut output = Output::new();
     for name in place.databases()? {
-        writeln!(output, "{name}")?;
+        if arguments.long {
+            writeln!(output, "{name}\t{}", place.access_method(&name)?)?;
+        } else {
+            writeln!(output, "{name}")?;
+        }
     }
     output.finish()?;
     place.close(&arguments.directory)?;

@@ -9,7 +9,7 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use quickbeam::{Durability, Environment, TransactionOptions};
+use quickbeam::{Durability, Environment, Error, TransactionOptions};
 
 use crate::dump_format::{Header, Reader};
 use crate::{Outcome, place};
@@ -24,7 +24,7 @@ const BATCH_RECORDS: u64 = 50_000;
 pub struct Arguments {
     /// Directory of the environment (`quickbeam create` makes one)
     directory: PathBuf,
-    /// Database to load into, made if it does not exist; without it each part of the dump goes
+    /// Database to load into, made as the dump says if it does not exist; without it each part of the dump goes
     /// into the database that it names
     database: Option<String>,
     /// File to read instead of standard input
@@ -87,10 +87,10 @@ fn load_section(
     header: &Header,
     reader: &mut Reader<impl BufRead>,
 ) -> anyhow::Result<u64> {
-    if header.is_hash {
-        let _ = writeln!(io::stderr(), "{name}: a hash table in the dump, loaded as a B+tree");
-    }
-    let database = environment.open_or_create_database(name)?;
+    let database = match environment.open_database(name) {
+        Err(Error::NoSuchDatabase { .. }) => environment.create_database_as(name, header.method)?,
+        opened => opened?,
+    };
     let (mut key, mut value) = (Vec::new(), Vec::new());
     let mut loaded = 0;
     loop {

@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use anyhow::Context;
-use quickbeam::{DataStore, Environment, Error, Options, Statistics, VerifyReport};
+use quickbeam::{AccessMethod, DataStore, Environment, Error, Options, Statistics, VerifyReport};
 
 /// An open environment or data store. This process is its only user until it is closed.
 pub enum Place {
@@ -59,7 +59,14 @@ impl Place {
         }
     }
 
-    /// Hands every record of a database to `record`, in key order.
+    pub fn access_method(&mut self, database: &str) -> quickbeam::Result<AccessMethod> {
+        Ok(match self {
+            Place::Environment(environment) => environment.open_database(database)?.access_method(),
+            Place::Store(store) => store.open_database(database)?.access_method(),
+        })
+    }
+
+    /// Hands every record of a database to `record`, in the database's order.
     pub fn records(
         &mut self,
         database: &str,

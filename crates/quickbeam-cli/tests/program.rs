@@ -105,19 +105,28 @@ fn a_dump_is_loaded_and_dumped_again() {
 }
 
 #[test]
-fn many_records_are_loaded_in_batches_and_come_back_sorted() {
+fn many_records_are_loaded_in_batches_and_come_back() {
     let folder = folder();
     let directory = environment(&folder);
-    let head = "VERSION=3\nformat=bytevalue\ntype=hash\nHEADER=END\n";
     let keys = (0..120_000_u32).map(|i| i.wrapping_mul(2_654_435_761));
     let body: String = keys.map(|key| format!(" {key:08x}\n 00\n")).collect();
-    let loaded = run_with_input(&["load", &directory, "many"], &format!("{head}{body}DATA=END\n"));
-    let said = text(&loaded.stderr);
-    assert!(said.ends_with("many: 120000 records\n") && said.contains("hash table"), "{said}");
-    let dump = done(&run(&["dump", &directory, "many"]));
-    let keys: Vec<&str> = dump.lines().filter(|line| line.len() == 9).skip(1).collect();
-    assert!(keys.is_sorted());
-    assert_eq!(dump.lines().count(), 5 + 2 * 120_000 + 1);
+    for method in ["btree", "hash"] {
+        let head = format!("VERSION=3\nformat=bytevalue\ntype={method}\nHEADER=END\n");
+        let input = format!("{head}{body}DATA=END\n");
+        let loaded = run_with_input(&["load", &directory, method], &input);
+        assert_eq!(text(&loaded.stderr), format!("{method}: 120000 records\n"));
+        let dump = done(&run(&["dump", &directory, method]));
+        assert!(dump.contains(&format!("\ntype={method}\n")));
+        let is_key = |line: &&str| line.len() == 9 && line.starts_with(' ');
+        let mut keys: Vec<&str> = dump.lines().filter(is_key).collect();
+        assert_eq!(keys.is_sorted(), method == "btree");
+        keys.sort_unstable();
+        keys.dedup();
+        assert_eq!(keys.len(), 120_000);
+        assert_eq!(dump.lines().count(), 5 + 2 * 120_000 + 1);
+    }
+    assert_eq!(done(&run(&["list", &directory])), "btree\nhash\n");
+    assert_eq!(done(&run(&["list", "--long", &directory])), "btree\tbtree\nhash\thash\n");
 }
 
 #[test]

@@ -7,7 +7,7 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use quickbeam::{Durability, Environment, Error, Options, Result, Transaction};
+use quickbeam::{AccessMethod, Durability, Environment, Error, Options, Result, Transaction};
 
 use crate::disk::{Disk, Loss, Medium};
 use crate::faults::{Cut, Phase, Restart};
@@ -266,7 +266,7 @@ fn do_step(environment: &Environment, known: &Shared, step: Step, salt: u8) -> R
             transaction.abort()
         }
         Make => commit(environment, known, SYNC, |transaction, state| {
-            let database = transaction.create_database("made")?;
+            let database = transaction.create_database_as("made", AccessMethod::Hash)?;
             database.put(transaction, b"a", b"b")?;
             let records = Records::from([(b"a".to_vec(), b"b"[..].into())]);
             state.insert("made".into(), records);

@@ -60,6 +60,8 @@ pub enum Question {
     AtOrBefore(Vec<u8>),
     /// The last record before the key; `None` for the last of all.
     Before(Option<Vec<u8>>),
+    /// All records.
+    All,
 }
 
 /// What was answered.
@@ -73,6 +75,8 @@ pub enum Answer {
     Nothing,
     /// The record.
     Record(Vec<u8>, Value),
+    /// These records and no others.
+    Records(Records),
 }
 
 impl Model {
@@ -195,6 +199,11 @@ impl Model {
             Question::AtOrBefore(key) => backward(Included(key.clone())),
             Question::Before(Some(key)) => backward(Excluded(key.clone())),
             Question::Before(None) => backward(Unbounded),
+            Question::All => {
+                let keys = records.keys().chain(writes.keys());
+                let all = keys.filter_map(|key| Some((key.clone(), value(key)?))).collect();
+                Some(Answer::Records(all))
+            }
         };
         found.unwrap_or(Answer::Nothing)
     }

@@ -1,7 +1,7 @@
 //! What a seed stands for: sizes, options, work, and what goes wrong. Nothing else is drawn that a plan could say, so
 //! that a plan can be made smaller ([`crate::shrink`]).
 
-use quickbeam::{Durability, Isolation, Options};
+use quickbeam::{AccessMethod, Durability, Isolation, Options};
 use std::time::Duration;
 
 use crate::disk::{Loss, Medium};
@@ -57,6 +57,8 @@ pub struct Plan {
     pub lengths: Vec<usize>,
     /// Records put first.
     pub preload: usize,
+    /// Every other database is found by hash.
+    pub hashed: bool,
     /// Percent of operations that change databases as such.
     pub catalog: usize,
     /// Percent of transactions with a durability of their own.
@@ -145,6 +147,13 @@ fn draw_round(random: &mut Random, first: bool) -> Round {
 }
 
 impl Plan {
+    /// How the records of the database of that name are found.
+    #[must_use]
+    pub fn method_of(&self, name: &str) -> AccessMethod {
+        let is_odd = ["second", "made 1", "made 3"].contains(&name);
+        if self.hashed && is_odd { AccessMethod::Hash } else { AccessMethod::BTree }
+    }
+
     /// What the seed stands for.
     #[must_use]
     pub fn new(seed: u64) -> Plan {
@@ -203,6 +212,7 @@ impl Plan {
                 write_through: random.chance(60),
             },
             rot: random.chance(8),
+            hashed: random.chance(50),
             options,
         }
     }

@@ -44,6 +44,7 @@ fn apply(plan: &mut Plan, change: &str) -> Result<(), String> {
             }
         }
         "no-rot" => plan.rot = false,
+        "no-hash" => plan.hashed = false,
         _ => return Err(format!("{change:?} is no change to a plan")),
     }
     Ok(())
@@ -52,7 +53,7 @@ fn apply(plan: &mut Plan, change: &str) -> Result<(), String> {
 /// The changes to try, the ones that take most away first.
 fn candidates(plan: &Plan) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
-    for name in ["no-rot", "no-full", "no-faults", "no-opening-cuts", "no-cuts"] {
+    for name in ["no-rot", "no-hash", "no-full", "no-faults", "no-opening-cuts", "no-cuts"] {
         all.push(name.into());
     }
     let numbers = [

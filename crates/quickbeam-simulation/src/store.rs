@@ -152,7 +152,12 @@ fn operate(
     known: &mut Known,
 ) -> Result<()> {
     let name = random.pick(&["first", "second"]);
-    let database: StoreDatabase = store.open_or_create_database(name)?;
+    let database: StoreDatabase = match store.open_database(name) {
+        Err(Error::NoSuchDatabase { .. }) => {
+            store.create_database_as(name, plan.method_of(name))?
+        }
+        opened => opened?,
+    };
     let records = known.now.entry(name.to_owned()).or_default();
     let key = format!("key {:04}", random.below(plan.keys)).into_bytes();
     match random.below(100) {

@@ -1,6 +1,6 @@
 //! Quickbeam: an embedded transactional database.
 //!
-//! Two products over one tree format: [`Environment`], a Transactional Data Store with ACID transactions, many readers
+//! Two products over one file format: [`Environment`], a Transactional Data Store with ACID transactions, many readers
 //! and writers, and a write-ahead log with group commit; and [`DataStore`], the same trees for one owner without any of that.
 //!
 //! The modules, in the order of a write: [`Environment`] → transaction → access → pool → (versions) → log; then, later,
@@ -29,7 +29,7 @@ pub mod world;
 pub use environment::{DATA_FILE, Environment, LOCK_FILE, LOG_DIRECTORY, Statistics, VerifyReport};
 pub use error::{Error, Result};
 pub use latency::LatencySummary;
-pub use options::{Durability, Isolation, Options, TransactionOptions};
+pub use options::{AccessMethod, Durability, Isolation, Options, TransactionOptions};
 pub use salvage::{
     LostLog, LostPage, LostRange, LostValue, SalvageReport, SalvagedDatabase, salvage, salvage_in,
 };

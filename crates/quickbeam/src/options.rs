@@ -46,6 +46,26 @@ impl FromStr for Durability {
     }
 }
 
+/// How the records of a database are found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum AccessMethod {
+    /// A B+tree: records in the order of their keys, cursors from any key on.
+    #[default]
+    BTree,
+    /// By the hash value of the whole key, faster than the B+tree for single records. A cursor goes through all records,
+    /// in no order that means anything; there are no ranges.
+    Hash,
+}
+
+impl fmt::Display for AccessMethod {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            AccessMethod::BTree => "btree",
+            AccessMethod::Hash => "hash",
+        })
+    }
+}
+
 /// What a transaction may see of others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Isolation {

@@ -16,7 +16,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use common::{Random, Records, assert_same, contents, small_options};
-use quickbeam::{Durability, Environment, Options, Result, Transaction};
+use quickbeam::{AccessMethod, Durability, Environment, Options, Result, Transaction};
 
 /// Set in the process to be killed: directory, and durability, of its environment.
 const VICTIM: &str = "QUICKBEAM_CRASH_VICTIM";
@@ -114,7 +114,10 @@ fn commit_one(environment: &Environment, thread: u64, counter: u64) -> Result<u6
         }
         let (made, dropped) = databases(number);
         if let Some(made) = made {
-            let database = transaction.create_database(&made)?;
+            // One in two is found by hash.
+            let hashed = number.is_multiple_of(40);
+            let method = if hashed { AccessMethod::Hash } else { AccessMethod::BTree };
+            let database = transaction.create_database_as(&made, method)?;
             database.put(transaction, &count(number), &vec![7; number as usize % 6000])?;
         }
         if let Some(dropped) = dropped {
@@ -142,8 +145,9 @@ fn victim() {
     let durability = std::env::var(DURABILITY).unwrap().parse().unwrap();
     let environment =
         Environment::open(directory.join("environment"), options(durability)).unwrap();
-    for name in ["data", "order"] {
-        environment.open_or_create_database(name).unwrap();
+    environment.open_or_create_database("data").unwrap();
+    if environment.open_database("order").is_err() {
+        environment.create_database_as("order", AccessMethod::Hash).unwrap();
     }
     let work = |thread: u64| {
         let mut counter = counter_of(&environment, thread);

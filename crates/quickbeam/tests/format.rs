@@ -1,8 +1,8 @@
-//! Environments of file format version 1 as they were written once, kept as files: every release opens them and finds the
-//! same in them; and a file of a later version is refused with the way forward.
+//! Environments of every version of the file format as they were written once, kept as files: every release opens them and
+//! finds the same in them; and a file of a later version is refused with the way forward.
 //!
-//! The fixtures are files in `tests/fixtures`, packed: runs of equal bytes are counted. They are never made anew for this
-//! version. `QUICKBEAM_MAKE_FIXTURES=1 cargo test -p quickbeam --test format -- --test-threads 1` makes those that are not there, which
+//! The fixtures are files in `tests/fixtures`, packed: runs of equal bytes are counted. They are never made anew for a
+//! version that has some. `QUICKBEAM_MAKE_FIXTURES=1 cargo test -p quickbeam --test format -- --test-threads 1` makes those that are not there, which
 //! is for the first release of a later version.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
@@ -14,10 +14,10 @@ use std::path::{Path, PathBuf};
 
 use common::faulty::FaultyWorld;
 use common::{Files, Records, contents, open_files, place, small_options, world_with};
-use quickbeam::{DATA_FILE, DataStore, Environment, Error, Options};
+use quickbeam::{AccessMethod, DATA_FILE, DataStore, Environment, Error, Options};
 
-/// The version that the fixtures in this file are of.
-const VERSION: u32 = 1;
+/// The version that this release writes.
+const VERSION: u32 = 2;
 
 fn options() -> Options {
     Options { checkpoint_bytes: 1 << 30, ..small_options() }
@@ -33,18 +33,23 @@ fn expected() -> Records {
     records
 }
 
-/// An environment; `crashed`: with half of its records in the log alone.
+/// An environment with a tree and, beside it, the same in a hash database; `crashed`: with half of its records in the
+/// log alone, and a hash database of which the checkpoint does not know.
 fn environment(crashed: bool) -> Files {
     let world = FaultyWorld::in_memory();
     let environment = Environment::open_in(world.clone(), Some(place()), options()).unwrap();
     let database = environment.create_database("data").unwrap();
+    let hashed = environment.create_database_as("hashed", AccessMethod::Hash).unwrap();
     for (number, (key, value)) in expected().iter().enumerate() {
         common::put(&environment, &database, key, value);
+        common::put(&environment, &hashed, key, value);
         if number == 20 {
             environment.checkpoint().unwrap();
         }
     }
     if crashed {
+        let late = environment.create_database_as("late", AccessMethod::Hash).unwrap();
+        common::put(&environment, &late, b"key", b"value");
         return world.files(place());
     }
     environment.close().unwrap();
@@ -55,8 +60,10 @@ fn store() -> Files {
     let world = FaultyWorld::in_memory();
     let mut store = DataStore::open_in(world.clone(), Some(place()), options()).unwrap();
     let database = store.create_database("data").unwrap();
+    let hashed = store.create_database_as("hashed", AccessMethod::Hash).unwrap();
     for (key, value) in expected() {
         store.put(database, &key, &value).unwrap();
+        store.put(hashed, &key, &value).unwrap();
     }
     store.close().unwrap();
     world.files(place())
@@ -119,20 +126,32 @@ fn unpack(packed: &[u8]) -> Files {
     files
 }
 
-/// The fixture of that name.
-fn fixture(name: &str, make: impl FnOnce() -> Files) -> Files {
+/// The fixture of that name and version.
+fn fixture(version: u32, name: &str, make: impl FnOnce() -> Files) -> Files {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
-    let path = folder.join(format!("version-{VERSION}-{name}.packed"));
-    if !path.exists() && std::env::var_os("QUICKBEAM_MAKE_FIXTURES").is_some() {
+    let path = folder.join(format!("version-{version}-{name}.packed"));
+    if version == VERSION && !path.exists() && std::env::var_os("QUICKBEAM_MAKE_FIXTURES").is_some()
+    {
         std::fs::write(&path, pack(&make())).unwrap();
     }
     unpack(&std::fs::read(&path).unwrap())
 }
 
-fn assert_environment(name: &str, crashed: bool) {
-    let files = fixture(name, || environment(crashed));
+fn assert_environment(version: u32, name: &str, crashed: bool) {
+    let files = fixture(version, name, || environment(crashed));
     let environment = open_files(&files, &options()).unwrap();
-    assert!(contents(&environment).unwrap() == BTreeMap::from([("data".into(), expected())]));
+    let mut databases = BTreeMap::from([("data".into(), expected())]);
+    if version >= 2 {
+        databases.insert("hashed".into(), expected());
+    }
+    if version >= 2 && crashed {
+        databases.insert("late".into(), BTreeMap::from([(b"key".into(), b"value".into())]));
+    }
+    assert!(contents(&environment).unwrap() == databases);
+    for name in databases.keys() {
+        let method = environment.open_database(name).unwrap().access_method();
+        assert_eq!(method == AccessMethod::Hash, name != "data");
+    }
     common::assert_sound(&environment);
     // It can be written to, too.
     let database = environment.open_database("data").unwrap();
@@ -142,29 +161,52 @@ fn assert_environment(name: &str, crashed: bool) {
 
 #[test]
 fn an_environment_closed_by_the_first_release_opens() {
-    assert_environment("closed", false);
+    assert_environment(1, "closed", false);
 }
 
 #[test]
 fn an_environment_of_the_first_release_that_crashed_recovers() {
-    assert_environment("crashed", true);
+    assert_environment(1, "crashed", true);
+}
+
+#[test]
+fn an_environment_with_a_hash_database_opens() {
+    assert_environment(2, "closed", false);
+}
+
+#[test]
+fn an_environment_with_hash_databases_that_crashed_recovers() {
+    assert_environment(2, "crashed", true);
 }
 
 #[test]
 fn a_data_store_of_the_first_release_opens() {
-    let files = fixture("store", store);
+    assert_store(1, &["data"]);
+}
+
+#[test]
+fn a_data_store_with_a_hash_database_opens() {
+    assert_store(2, &["data", "hashed"]);
+}
+
+fn assert_store(version: u32, names: &[&str]) {
+    let files = fixture(version, "store", store);
     let world = world_with(&files, place());
     let mut store = DataStore::open_in(world, Some(place()), options()).unwrap();
-    let database = store.open_database("data").unwrap();
-    for (key, value) in expected() {
-        assert_eq!(store.get(database, &key).unwrap(), Some(value));
+    assert_eq!(store.databases().unwrap(), names);
+    for name in names {
+        let database = store.open_database(name).unwrap();
+        assert_eq!(database.access_method() == AccessMethod::Hash, *name == "hashed");
+        for (key, value) in expected() {
+            assert_eq!(store.get(database, &key).unwrap(), Some(value));
+        }
     }
     assert!(store.verify().unwrap().complaints.is_empty());
 }
 
 #[test]
 fn a_later_version_is_refused_with_the_way_forward() {
-    let mut files = fixture("closed", || environment(false));
+    let mut files = fixture(VERSION, "closed", || environment(false));
     let data = files.get_mut(Path::new(DATA_FILE)).unwrap();
     for slot in [0, 8192] {
         data[slot + 8..slot + 12].copy_from_slice(&(VERSION + 1).to_le_bytes());
@@ -173,7 +215,7 @@ fn a_later_version_is_refused_with_the_way_forward() {
     }
     let error = open_files(&files, &options()).err().unwrap();
     assert!(
-        matches!(error, Error::FormatVersion { found: 2, supported: VERSION, .. }),
+        matches!(error, Error::FormatVersion { found: 3, supported: VERSION, .. }),
         "{error:?}"
     );
     let text = error.to_string();

@@ -1,4 +1,4 @@
-//! Random histories of transactions, checked for what their isolation level forbids.
+//! Random histories of transactions, on both access methods, checked for what their isolation level forbids.
 //!
 //! Two ways of making them. Several transactions taken step by step in a random order by one thread: every history
 //! can be made again from its seed. And the same transactions on several threads: all else can happen.
@@ -14,12 +14,13 @@ use std::time::Duration;
 use common::Random;
 use common::actor::{Actor, Stage};
 use common::history::{Record, check};
-use quickbeam::{Environment, Isolation, Options};
+use quickbeam::{AccessMethod, Environment, Isolation, Options};
 
 fn stage(random: &mut Random, isolation: Isolation, lock_timeout: Duration) -> Stage {
     let options = Options { page_size: 4096, cache_size: 64 * 4096, ..Options::default() };
     let environment = Environment::memory(options).unwrap();
-    let database = environment.create_database("history").unwrap();
+    let methods = [AccessMethod::BTree, AccessMethod::Hash];
+    let database = environment.create_database_as("history", methods[random.below(2)]).unwrap();
     Stage {
         database,
         environment,

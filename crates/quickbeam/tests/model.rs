@@ -1,12 +1,16 @@
-//! The engine against a plain ordered map: random operations, sizes, page sizes, cache sizes, durability levels and
-//! re-openings must leave both with the same records.
+//! The engine against a plain ordered map: random operations, sizes, page sizes, cache sizes, durability levels, access
+//! methods and re-openings must leave both with the same records.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
 use proptest::prelude::*;
-use quickbeam::{Cursor, DataStore, Database, Durability, Environment, Options, Transaction};
+use quickbeam::{
+    AccessMethod, Batch, Cursor, DataStore, Database, Durability, Environment, Error, Options,
+    Scan, Transaction,
+};
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -30,7 +34,7 @@ fn key() -> impl Strategy<Value = Vec<u8>> {
         4 => (0u32..400).prop_map(|n| format!("{n:08}").into_bytes()),
         2 => (0u32..2000).prop_map(|n| { let mut key = vec![0; 60]; key.extend(n.to_be_bytes()); key }),
         1 => prop::collection::vec(0u8..3, 0..6),
-        1 => (0u8..4, 0usize..1024).prop_map(|(byte, length)| vec![byte; length]),
+        1 => (0u8..4, 0usize..=1020).prop_map(|(byte, length)| vec![byte; length]),
     ]
 }
 
@@ -82,8 +86,20 @@ fn forwards(cursor: &mut Cursor<'_>) -> Vec<(Vec<u8>, Vec<u8>)> {
 fn check_all(database: &Database, transaction: &Transaction, model: &Map) {
     let mut cursor = database.cursor(transaction).unwrap();
     let mut records = forwards(&mut cursor);
+    let in_order = |mut records: Vec<_>| {
+        if database.access_method() == AccessMethod::Hash {
+            records.sort();
+        }
+        records
+    };
     let expected: Vec<_> = model.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
-    assert!(records == expected, "forward scan differs");
+    assert!(in_order(records.clone()) == expected, "forward scan differs");
+    let mut scan = Scan::new(Bound::Unbounded, Bound::Unbounded);
+    let (mut batch, mut scanned) = (Batch::default(), Vec::new());
+    while database.scan(transaction, &mut scan, &mut batch).unwrap() {
+        scanned.extend((0..batch.len()).map(|n| (batch.key(n).to_vec(), batch.value(n).to_vec())));
+    }
+    assert!(scanned == records, "scan by leaves differs");
     let mut backwards = Vec::new();
     let mut more = cursor.last().unwrap();
     while more {
@@ -96,6 +112,13 @@ fn check_all(database: &Database, transaction: &Transaction, model: &Map) {
 
 fn check_scan(database: &Database, transaction: &Transaction, model: &Map, at: &[u8]) {
     let mut cursor = database.cursor(transaction).unwrap();
+    if database.access_method() == AccessMethod::Hash {
+        for refused in [cursor.seek(at), cursor.seek_le(at)] {
+            assert!(matches!(refused, Err(Error::Misuse { .. })), "{refused:?}");
+        }
+        assert_eq!(database.get(transaction, at).unwrap().as_ref(), model.get(at));
+        return;
+    }
     let after = model.range(at.to_vec()..).next();
     assert_eq!(cursor.seek(at).unwrap(), after.is_some());
     if let Some((key, value)) = after {
@@ -116,7 +139,7 @@ fn check_scan(database: &Database, transaction: &Transaction, model: &Map, at: &
 }
 
 /// Runs the steps on an environment; everything is checked at the end of each transaction.
-fn run(steps: &[Step], options: &Options, in_directory: bool) {
+fn run(steps: &[Step], options: &Options, method: AccessMethod, in_directory: bool) {
     let directory = tempfile::tempdir().unwrap();
     let open = || {
         if in_directory {
@@ -126,7 +149,7 @@ fn run(steps: &[Step], options: &Options, in_directory: bool) {
         }
     };
     let mut environment = open();
-    let mut database = environment.create_database("records").unwrap();
+    let mut database = environment.create_database_as("records", method).unwrap();
     let mut committed = Map::new();
     let mut model = Map::new();
     let mut saved: Vec<(quickbeam::Savepoint, Map)> = Vec::new();
@@ -186,10 +209,10 @@ fn run(steps: &[Step], options: &Options, in_directory: bool) {
     assert_eq!(environment.verify().unwrap().complaints, Vec::<String>::new());
 }
 
-fn run_store(steps: &[Step], options: &Options) {
+fn run_store(steps: &[Step], options: &Options, method: AccessMethod) {
     let directory = tempfile::tempdir().unwrap();
     let mut store = DataStore::open(directory.path(), options.clone()).unwrap();
-    let mut database = store.create_database("records").unwrap();
+    let mut database = store.create_database_as("records", method).unwrap();
     let mut model = Map::new();
     for step in steps {
         match step {
@@ -228,6 +251,10 @@ fn run_store(steps: &[Step], options: &Options) {
     assert_eq!(store.verify().unwrap().complaints, Vec::<String>::new());
 }
 
+fn method() -> impl Strategy<Value = AccessMethod> {
+    prop::sample::select(vec![AccessMethod::BTree, AccessMethod::Hash])
+}
+
 fn durability() -> impl Strategy<Value = Durability> {
     prop::sample::select(vec![
         Durability::Sync,
@@ -238,25 +265,27 @@ fn durability() -> impl Strategy<Value = Durability> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
 
     #[test]
-    fn an_environment_is_an_ordered_map(
+    fn an_environment_is_a_map(
         steps in prop::collection::vec(step(), 1..300),
         page_size in prop::sample::select(vec![4096usize, 8192, 16384, 65536]),
         pages in prop::sample::select(vec![64usize, 80, 1000]),
         durability in durability(),
+        method in method(),
         in_directory in any::<bool>(),
     ) {
-        run(&steps, &options(page_size, pages, durability), in_directory);
+        run(&steps, &options(page_size, pages, durability), method, in_directory);
     }
 
     #[test]
-    fn a_data_store_is_an_ordered_map(
+    fn a_data_store_is_a_map(
         steps in prop::collection::vec(step(), 1..400),
         page_size in prop::sample::select(vec![4096usize, 8192, 16384, 65536]),
         pages in prop::sample::select(vec![64usize, 1000]),
+        method in method(),
     ) {
-        run_store(&steps, &options(page_size, pages, Durability::Sync));
+        run_store(&steps, &options(page_size, pages, Durability::Sync), method);
     }
 }

@@ -30,7 +30,7 @@ fn crashed(options: &Options) -> (Files, All) {
     let world = FaultyWorld::in_memory();
     let environment = Environment::open_in(world.clone(), Some(place()), options.clone()).unwrap();
     for name in ["one", "two"] {
-        let database = environment.create_database(name).unwrap();
+        let database = common::open_or_create(&environment, name);
         let fill = |from: usize| {
             environment
                 .transact(|transaction| {
@@ -208,12 +208,14 @@ fn use_it(files: &Files, all: &All, options: &Options, sealed: bool) -> bool {
     let Ok(environment) = open_files(files, options) else { return false };
     let read_all = read(&environment, all, !sealed);
     let change = |transaction: &Transaction| {
-        let database = transaction.open_database("one")?;
-        for n in 0..40usize {
-            let key = format!("one {:05}", n * 31 % 1000);
-            match n % 3 {
-                0 => drop(database.delete(transaction, key.as_bytes())?),
-                _ => database.put(transaction, key.as_bytes(), &vec![1; n * 37 % 5000])?,
+        for name in ["one", "two"] {
+            let database = transaction.open_database(name)?;
+            for n in 0..40usize {
+                let key = format!("{name} {:05}", n * 31 % 1000);
+                match n % 3 {
+                    0 => drop(database.delete(transaction, key.as_bytes())?),
+                    _ => database.put(transaction, key.as_bytes(), &vec![1; n * 37 % 5000])?,
+                }
             }
         }
         Ok(())

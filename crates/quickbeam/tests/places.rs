@@ -168,7 +168,7 @@ fn another_version_of_the_format_is_refused_by_name() {
     }
     std::fs::write(&path, &bytes).unwrap();
     let error = refused(Environment::open(directory.path(), small_options()));
-    assert!(matches!(error, Error::FormatVersion { found: 77, supported: 1, .. }), "{error:?}");
+    assert!(matches!(error, Error::FormatVersion { found: 77, supported: 2, .. }), "{error:?}");
     assert!(std::fs::read(&path).unwrap() == bytes, "it was changed");
     std::fs::write(&path, &good).unwrap();
     let environment = Environment::open(directory.path(), small_options()).unwrap();

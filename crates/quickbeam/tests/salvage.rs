@@ -12,7 +12,8 @@ use std::sync::Arc;
 use common::faulty::FaultyWorld;
 use common::{Files, Records, contents, place, small_options, world_with};
 use quickbeam::{
-    DATA_FILE, DataStore, Environment, LOG_DIRECTORY, Options, SalvageReport, salvage_in,
+    AccessMethod, DATA_FILE, DataStore, Environment, LOG_DIRECTORY, Options, SalvageReport,
+    salvage_in,
 };
 
 const PAGE: usize = 4096;
@@ -25,7 +26,7 @@ fn options() -> Options {
 }
 
 fn fill(environment: &Environment, name: &str, from: usize, count: usize) {
-    let database = environment.open_or_create_database(name).unwrap();
+    let database = common::open_or_create(environment, name);
     let work = |transaction: &quickbeam::Transaction| {
         (from..from + count).try_for_each(|n| {
             let length = if n % 40 == 3 { 9000 } else { n % 300 };
@@ -95,11 +96,15 @@ fn salvaged_environment(files: &Files, what: &str) -> (SalvageReport, All) {
 
 /// Whether the report says of a record that it is lost.
 fn is_named(report: &SalvageReport, database: &str, key: &[u8]) -> bool {
+    let place = match common::method_of(database) {
+        AccessMethod::BTree => key.escape_ascii().to_string(),
+        AccessMethod::Hash => format!("hash value {:08x}", common::hash_of(key)),
+    };
     let key = key.escape_ascii().to_string();
     let in_range = report.lost_ranges.iter().any(|range| {
         range.database == database
-            && range.from <= key
-            && range.to.as_ref().is_none_or(|to| key < *to)
+            && range.from <= place
+            && range.to.as_ref().is_none_or(|to| place < *to)
     });
     in_range
         || report.lost_values.iter().any(|value| value.database == database && value.key == key)
@@ -233,9 +238,11 @@ fn a_damaged_record_of_the_log_costs_its_commit_alone() {
 fn a_data_store_is_salvaged_into_a_data_store() {
     let world = FaultyWorld::in_memory();
     let mut store = DataStore::open_in(world.clone(), Some(place()), options()).unwrap();
-    let database = store.create_database("data").unwrap();
-    for n in 0..500usize {
-        store.put(database, format!("{n:05}").as_bytes(), &vec![n as u8; n % 400]).unwrap();
+    for (name, method) in [("data", AccessMethod::BTree), ("hashed", AccessMethod::Hash)] {
+        let database = store.create_database_as(name, method).unwrap();
+        for n in 0..500usize {
+            store.put(database, format!("{n:05}").as_bytes(), &vec![n as u8; n % 400]).unwrap();
+        }
     }
     store.close().unwrap();
     let files = world.files(place());
@@ -248,12 +255,15 @@ fn a_data_store_is_salvaged_into_a_data_store() {
         let (report, world) = salvaged(&files, "data store");
         assert_eq!(report.is_complete(), complete, "{report:?}");
         let mut store = DataStore::open_in(world, Some(Path::new("new")), options()).unwrap();
-        let database = store.open_database("data").unwrap();
-        for n in 0..500usize {
-            let value = store.get(database, format!("{n:05}").as_bytes()).unwrap();
-            assert!(value == Some(vec![n as u8; n % 400]), "record {n}");
+        for (at, name) in ["data", "hashed"].into_iter().enumerate() {
+            let database = store.open_database(name).unwrap();
+            assert_eq!(database.access_method() == AccessMethod::Hash, name == "hashed");
+            for n in 0..500usize {
+                let value = store.get(database, format!("{n:05}").as_bytes()).unwrap();
+                assert!(value == Some(vec![n as u8; n % 400]), "record {n}");
+            }
+            assert_eq!(report.databases[at].records, 500);
         }
-        assert_eq!(report.databases[0].records, 500);
         assert!(store.verify().unwrap().complaints.is_empty());
     }
 }

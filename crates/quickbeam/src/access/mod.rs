@@ -1,7 +1,9 @@
 //! Access methods: how records are found by key.
 //!
-//! Above: transactions and the data store, which decide what is visible. Below: the buffer pool. A second method, a
-//! hash index, will stand beside [`btree`] and keep the same leaf records, so that versions, log and checkpoints serve both.
+//! Above: transactions and the data store, which decide what is visible. Below: the buffer pool. The B+tree keeps records
+//! in the order of their keys; the hash method keeps them in a tree in the order of their keys' hash values, and knows
+//! a shorter way to them. So both have the same leaves, and versions, log and checkpoints serve both.
 
 pub mod btree;
+pub mod hash;
 pub mod overflow;

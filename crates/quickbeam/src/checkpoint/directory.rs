@@ -6,6 +6,7 @@
 use crate::access::btree::Tree;
 use crate::blocks::Location;
 use crate::error::{Error, Result};
+use crate::options::AccessMethod;
 use crate::page::{HEADER_BYTES, Page, PageId, PageKind, Scratch};
 use crate::pool::Pool;
 
@@ -56,7 +57,7 @@ pub fn write_directory(
 ) -> Result<Vec<Location>> {
     let mut words = vec![chunks.len() as u64, trees.len() as u64, dead_chains.len() as u64];
     words.extend(chunks.iter().map(|location| location.0));
-    words.extend(trees.iter().flat_map(|tree| [u64::from(tree.id), tree.root]));
+    words.extend(trees.iter().flat_map(|tree| [tree_word(tree), tree.root]));
     words.extend(dead_chains);
     let mut pages = Vec::new();
     let mut next = Location::NONE;
@@ -116,6 +117,15 @@ pub fn load_directory(pool: &Pool, first: Location) -> Result<Directory> {
     Ok(directory)
 }
 
+/// A tree's number, and above it how its records are found.
+fn tree_word(tree: &Tree) -> u64 {
+    let method = match tree.method {
+        AccessMethod::BTree => 0,
+        AccessMethod::Hash => 1,
+    };
+    u64::from(tree.id) | method << 32
+}
+
 /// What the directory's words say; `None` when there are too few.
 pub fn parse(words: &[u64]) -> Option<Directory> {
     let (head, rest) = words.split_at_checked(3)?;
@@ -123,7 +133,14 @@ pub fn parse(words: &[u64]) -> Option<Directory> {
     let trees = usize::try_from(head[1]).ok()?.checked_mul(2)?;
     let (trees, rest) = rest.split_at_checked(trees)?;
     let (dead, _) = rest.split_at_checked(usize::try_from(head[2]).ok()?)?;
-    let tree = |pair: &[u64]| Some(Tree { id: u32::try_from(pair[0]).ok()?, root: pair[1] });
+    let tree = |pair: &[u64]| {
+        let method = match pair[0] >> 32 {
+            0 => AccessMethod::BTree,
+            1 => AccessMethod::Hash,
+            _ => return None,
+        };
+        Some(Tree { id: pair[0] as u32, root: pair[1], method })
+    };
     Some(Directory {
         chunks: chunks.iter().map(|&word| Location(word)).collect(),
         trees: trees.chunks(2).map(tree).collect::<Option<_>>()?,

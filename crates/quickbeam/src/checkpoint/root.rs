@@ -8,8 +8,10 @@ use crate::options::is_log_segment_size;
 use crate::world::File;
 use crate::world::hooks::{Canary, planted};
 
-/// Version of the file format that this release writes and reads.
-pub const FORMAT_VERSION: u32 = 1;
+/// Version of the file format that this release writes.
+pub const FORMAT_VERSION: u32 = 2;
+/// The oldest version that it reads. Nothing has to be changed in what is of an older one: it only lacks what is new.
+pub const OLDEST_VERSION: u32 = 1;
 
 const MAGIC: &[u8; 8] = b"QUICKBM\0";
 /// Offsets of the two slots.
@@ -109,7 +111,7 @@ fn decode(bytes: &[u8; LENGTH]) -> Slot {
     if u32_at(bytes, LENGTH - 4) != crc32c::crc32c(&bytes[..LENGTH - 4]) {
         return Slot::Nothing;
     }
-    if u32_at(bytes, 8) != FORMAT_VERSION {
+    if !(OLDEST_VERSION..=FORMAT_VERSION).contains(&u32_at(bytes, 8)) {
         return Slot::Version(u32_at(bytes, 8));
     }
     let page_size = u32_at(bytes, 12);

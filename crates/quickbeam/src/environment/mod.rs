@@ -19,11 +19,12 @@ use std::time::Duration;
 use crate::world::locks::{Mutex, RwLock};
 
 use crate::access::btree::Tree;
+use crate::access::hash::Directory;
 use crate::checkpoint::{Checkpointer, FlipState};
 use crate::error::{Error, Result};
 use crate::latency::Latencies;
 use crate::log::Log;
-use crate::options::{Options, TransactionOptions};
+use crate::options::{AccessMethod, Options, TransactionOptions};
 use crate::pool::Pool;
 use crate::transaction::{Database, Memory, Transaction, purge_leaf};
 use crate::versions::{Deferred, Registry, Timestamp};
@@ -76,6 +77,8 @@ pub struct Inner {
     /// Trees being freed: nothing is purged in them any more. Held for reading while something is purged.
     freeing_trees: RwLock<HashSet<u32>>,
     next_tree: AtomicU32,
+    /// Of the hash trees that have been opened.
+    directories: Mutex<BTreeMap<u32, Arc<Directory>>>,
     /// Milliseconds of the world's clock, as of the last look of the thread that makes room.
     recent_ms: AtomicU64,
     spare_memory: Mutex<Vec<Memory>>,
@@ -179,6 +182,12 @@ impl Environment {
     /// Makes a database, in a transaction of its own.
     pub fn create_database(&self, name: &str) -> Result<Database> {
         self.transact(|transaction| transaction.create_database(name))?;
+        self.open_database(name)
+    }
+
+    /// Makes a database whose records are found in that way, in a transaction of its own.
+    pub fn create_database_as(&self, name: &str, method: AccessMethod) -> Result<Database> {
+        self.transact(|transaction| transaction.create_database_as(name, method))?;
         self.open_database(name)
     }
 
@@ -347,12 +356,21 @@ impl Inner {
     }
 
     /// A new tree that no name leads to yet.
-    pub fn make_tree(&self, lane: usize) -> Result<Tree> {
+    pub fn make_tree(&self, lane: usize, method: AccessMethod) -> Result<Tree> {
         let id = self.next_tree.fetch_add(1, Ordering::Relaxed);
         let pass = self.pool.enter(lane);
-        let tree = Tree::create(&self.pool, &pass, id, true)?;
+        let tree = Tree::create(&self.pool, &pass, id, method, true)?;
         self.trees.write().insert(id, tree);
         Ok(tree)
+    }
+
+    /// The directory of a hash tree, which all its handles share; none for another.
+    pub fn directory(&self, tree: Tree) -> Option<Arc<Directory>> {
+        if tree.method != AccessMethod::Hash {
+            return None;
+        }
+        let mut directories = self.directories.lock();
+        Some(directories.entry(tree.id).or_insert_with(|| Arc::new(Directory::new())).clone())
     }
 
     /// Frees a tree that no name leads to.
@@ -421,6 +439,7 @@ impl Inner {
                     tree.free(&self.pool, lane, || {
                         self.trees.write().remove(id);
                     })?;
+                    self.directories.lock().remove(id);
                 }
                 self.freeing_trees.write().remove(id);
             }

@@ -11,7 +11,7 @@ use crate::checkpoint::{
 };
 use crate::error::{Error, Result};
 use crate::log::{Log, LogSettings};
-use crate::options::{Durability, Options};
+use crate::options::{AccessMethod, Durability, Options};
 use crate::pool::Pool;
 use crate::recovery;
 use crate::versions::Registry;
@@ -218,7 +218,7 @@ pub fn open(world: Arc<dyn World>, path: Option<&Path>, options: Options) -> Res
         Some(path) => Some(open_log(&world, path, &options, &identity, incarnation, end)?),
         None => None,
     };
-    let catalog = trees.get_or_create(CATALOG_TREE)?;
+    let catalog = trees.get_or_create(CATALOG_TREE, AccessMethod::BTree)?;
     let (map, next_tree) = trees.into_parts();
     let checkpointer = Checkpointer::new(identity.clone(), RootSlots, root, directory);
     let inner = Inner {
@@ -237,6 +237,7 @@ pub fn open(world: Arc<dyn World>, path: Option<&Path>, options: Options) -> Res
         trees: crate::world::locks::RwLock::new(map),
         freeing_trees: crate::world::locks::RwLock::default(),
         next_tree: AtomicU32::new(next_tree),
+        directories: crate::world::locks::Mutex::default(),
         recent_ms: AtomicU64::new(world.now().as_millis() as u64),
         spare_memory: crate::world::locks::Mutex::default(),
         failure: crate::world::locks::Mutex::default(),

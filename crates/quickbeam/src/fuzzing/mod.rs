@@ -55,6 +55,7 @@ fn read_all(page: Page<'_>, choice: u64) {
         // What was accepted is in order: every key is found where it is.
         assert_eq!(page.search(&key), Ok(position), "a key is not found where it stands");
         assert_eq!(page.search_near(&key, choice as usize % 300), Ok(position));
+        assert_eq!(page.search_spread(&key), Ok(position));
         if page.is_leaf() {
             let record = page.record(position);
             page.append_to(record.value_offset, record.value_length, &mut value);

@@ -17,7 +17,9 @@ use crate::world::{DIRECT_ALIGNMENT, File, OpenMode, World};
 /// Bytes at a segment's start that hold no records.
 pub const SEGMENT_HEADER: u64 = 4096;
 const MAGIC: &[u8; 8] = b"QBEAMLOG";
-const VERSION: u32 = 1;
+/// Version of the file format that segments are written in, and the oldest that is read.
+const VERSION: u32 = 2;
+const OLDEST_VERSION: u32 = 1;
 /// Unneeded segments that a busy log keeps for reuse.
 pub const SPARE_SEGMENTS: usize = 4;
 /// More segments than a log has between two checkpoints.
@@ -53,7 +55,7 @@ impl SegmentIdentity {
         let number = |at: usize| Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
         let half = |at: usize| Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
         let sound = bytes.starts_with(MAGIC)
-            && half(8)? == VERSION
+            && (OLDEST_VERSION..=VERSION).contains(&half(8)?)
             && half(40)? == crc32c::crc32c(&bytes[..40]);
         sound.then_some(SegmentIdentity {
             environment: number(16)?,

@@ -28,6 +28,11 @@ impl Page<'_> {
         if count == 0 {
             return (0, key.to_vec());
         }
+        if self.is_hashed()
+            && let Some(cut) = self.hashed_split_point()
+        {
+            return cut;
+        }
         if position == count && (self.is_open_end() || count == 1) {
             return (count, shortest_separator(&self.key(count - 1), key));
         }
@@ -36,6 +41,28 @@ impl Page<'_> {
         }
         let at = self.middle();
         (at, shortest_separator(&self.key(at - 1), &self.key(at)))
+    }
+
+    /// Where to cut a leaf of keys that begin with hash values: at the roundest hash value between its first and its last
+    /// quarter, which is the middle of the values that it is for, unless records are long or few. So nearly every leaf
+    /// is for as many hash values as a power of two, and a directory of so many entries is exact. `None` when the hash
+    /// values there are all the same.
+    fn hashed_split_point(self) -> Option<(usize, Vec<u8>)> {
+        let count = self.count();
+        let hash_at = |position| {
+            let key = self.key(position);
+            key.first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes))
+        };
+        let quarter = (count / 4).min(count.saturating_sub(2));
+        let (low, high) = (hash_at(quarter), hash_at(count - 1 - quarter));
+        let differing = (low ^ high).checked_ilog2().filter(|_| low < high)?;
+        let round = high >> differing << differing;
+        let first = (quarter + 1..count - quarter).find(|&at| hash_at(at) >= round)?;
+        let mut separator = round.to_be_bytes().to_vec();
+        while separator.last() == Some(&0) {
+            separator.pop();
+        }
+        Some((first, separator))
     }
 
     /// The first position of the right half by bytes; at least one record stays on each side.

@@ -55,6 +55,8 @@ const FLAG_FENCED: u8 = 2;
 const FLAG_OPEN_END: u8 = 4;
 /// Bit of the flag byte: leaf records that were deleted are still here.
 const FLAG_TOMBSTONES: u8 = 8;
+/// Bit of the flag byte: the keys of a leaf begin with the hash values of what follows.
+const FLAG_HASHED: u8 = 16;
 
 #[inline]
 fn field(word: u64, shift: u32, bits: u32) -> usize {
@@ -134,6 +136,17 @@ impl<'a> Page<'a> {
     /// See [`has_tombstones`](Self::has_tombstones).
     pub fn set_tombstones(self, on: bool) {
         self.set_flag(FLAG_TOMBSTONES, on);
+    }
+
+    /// Whether the keys of the leaf begin with hash values.
+    #[inline]
+    pub fn is_hashed(self) -> bool {
+        self.flag(FLAG_HASHED)
+    }
+
+    /// See [`is_hashed`](Self::is_hashed).
+    pub fn set_hashed(self, on: bool) {
+        self.set_flag(FLAG_HASHED, on);
     }
 
     /// Whether the page reaches to the end of the tree.

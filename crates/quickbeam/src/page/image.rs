@@ -4,7 +4,7 @@
 //!   searched and read without any offset leaving the page, and its keys are in order and within its fences.
 
 use super::words::Page;
-use super::{HEADER_BYTES, PageId, PageKind};
+use super::{HASH_BYTES, HEADER_BYTES, PageId, PageKind};
 
 /// Writes the page's bytes, sealed with its checksum, into `out` (as long as the page). Returns the checksum.
 pub fn write_image(page: Page<'_>, out: &mut [u8]) -> u32 {
@@ -88,6 +88,10 @@ fn validate(page: Page<'_>) -> Result<(), String> {
     }
     if live != page.live_bytes() {
         return Err(format!("records take {live} bytes, the header says {}", page.live_bytes()));
+    }
+    let length_at = |position| page.prefix_length() + page.slot(position).suffix_length();
+    if page.is_hashed() && (0..page.count()).any(|position| length_at(position) < HASH_BYTES) {
+        return Err("a key is too short to begin with a hash value".into());
     }
     if !page.is_ordered() {
         return Err("keys are out of order or outside the fences".into());

@@ -27,6 +27,8 @@ pub use words::{Page, Scratch};
 /// Number of a page: its name for life, wherever it is stored. Zero is no page.
 pub type PageId = u64;
 
+/// Bytes of the hash value that each key of a hashed leaf begins with.
+pub const HASH_BYTES: usize = 4;
 /// Bits of a slot: the record's value is a pointer to overflow pages.
 pub const OVERFLOW: u8 = 1;
 /// Bits of a slot: the record is deleted; it stays while a snapshot may still see what it was.

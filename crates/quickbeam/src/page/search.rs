@@ -6,6 +6,9 @@ use super::header::common_prefix;
 use super::words::{Page, big_endian};
 use super::{HEADER_BYTES, PageId};
 
+/// Slots that [`Page::search_spread`] looks at before it searches the whole page.
+const SPREAD_STEPS: usize = 16;
+
 /// A slot, unpacked from its word: `[offset:16 | flags:2, length:14 | head:32]` from the low bits up.
 #[derive(Clone, Copy)]
 pub struct Slot(pub u64);
@@ -224,6 +227,38 @@ impl Page<'_> {
         }
         if hint == 0 || self.compare_suffix(hint - 1, head, suffix) == Ordering::Less {
             return Err(hint);
+        }
+        self.search(key)
+    }
+
+    /// As [`search`](Self::search), for keys that are spread evenly, as hash values are: looks first where the key's head
+    /// says it should be, then at the slots next to that.
+    #[inline]
+    pub fn search_spread(self, key: &[u8]) -> Result<usize, usize> {
+        let suffix = self.suffix_of(key);
+        let head = head_of(suffix);
+        let Some(last) = self.count().checked_sub(1) else { return Err(0) };
+        let lowest = self.slot(0).head();
+        let spread = self.slot(last).head().saturating_sub(lowest).max(1);
+        let way = head.saturating_sub(lowest) as f32 / spread as f32;
+        let mut at = ((way * last as f32) as usize).min(last);
+        let start = self.compare_suffix(at, head, suffix);
+        let mut order = start;
+        for _ in 0..SPREAD_STEPS {
+            if order == Ordering::Equal {
+                return Ok(at);
+            }
+            if order != start {
+                // Gone past where it would be.
+                return Err(if order == Ordering::Less { at + 1 } else { at });
+            }
+            match order {
+                Ordering::Less if at >= last => return Err(last + 1),
+                Ordering::Less => at += 1,
+                _ if at == 0 => return Err(0),
+                _ => at -= 1,
+            }
+            order = self.compare_suffix(at, head, suffix);
         }
         self.search(key)
     }

@@ -16,6 +16,7 @@ use crate::checkpoint::{INCARNATION_LIMIT, Identity, Root};
 use crate::environment::{CATALOG_TREE, LOG_DIRECTORY};
 use crate::error::{Error, Result};
 use crate::log::{LogReader, Operation, ReadRecord, RecordKind, decode_operations};
+use crate::options::AccessMethod;
 use crate::page::{OVERFLOW, PageId};
 use crate::pool::Pool;
 use crate::transaction::{check_limits, decode_catalog_record, fits_inline};
@@ -35,6 +36,8 @@ pub struct Replayed {
 pub struct TreeMap<'p> {
     pool: &'p Pool,
     trees: BTreeMap<u32, Tree>,
+    /// Of trees that the log's records of the catalog name: how their records are found.
+    methods: HashMap<u32, AccessMethod>,
     next: u32,
 }
 
@@ -52,22 +55,36 @@ impl<'p> TreeMap<'p> {
         let next = trees.iter().map(|tree| tree.id.saturating_add(1)).max();
         let next = next.unwrap_or(CATALOG_TREE + 1);
         let next = next.max(CATALOG_TREE + 1);
-        Ok(TreeMap { pool, trees: trees.iter().map(|tree| (tree.id, *tree)).collect(), next })
+        let trees = trees.iter().map(|tree| (tree.id, *tree)).collect();
+        Ok(TreeMap { pool, trees, methods: HashMap::new(), next })
     }
 
     /// The tree with that number, made empty if there is none.
-    pub fn get_or_create(&mut self, id: u32) -> Result<Tree> {
+    pub fn get_or_create(&mut self, id: u32, method: AccessMethod) -> Result<Tree> {
         if let Some(tree) = self.trees.get(&id) {
+            if tree.method != method {
+                let detail =
+                    format!("tree {id} is a {} tree, named as a {method} tree", tree.method);
+                return Err(Error::page(tree.root, detail));
+            }
             return Ok(*tree);
         }
         if id >= TREE_LIMIT {
             return Err(Error::page(0, format!("{id} is not the number of a tree")));
         }
         let pass = self.pool.enter(0);
-        let tree = Tree::create(self.pool, &pass, id, true)?;
+        let tree = Tree::create(self.pool, &pass, id, method, true)?;
         self.next = self.next.max(id + 1);
         self.trees.insert(id, tree);
         Ok(tree)
+    }
+
+    /// The tree that an operation of the log is about. Its name is in the log before it, unless the checkpoint has it.
+    fn of_operation(&mut self, id: u32) -> Result<Tree> {
+        match self.trees.get(&id) {
+            Some(tree) => Ok(*tree),
+            None => self.get_or_create(id, self.methods.get(&id).copied().unwrap_or_default()),
+        }
     }
 
     /// The trees, and the number for the next one.
@@ -136,12 +153,15 @@ fn apply(
     check_limits(pool.page_size, key, None)?;
     match operation {
         Operation::Put { tree, key, value } => {
+            if tree == CATALOG_TREE {
+                trees.methods.extend(decode_catalog_record(value));
+            }
             let finger = fingers.entry(tree).or_default();
-            put(pool, trees.get_or_create(tree)?, key, value, finger)
+            put(pool, trees.of_operation(tree)?, key, value, finger)
         }
         Operation::Delete { tree, key } => {
             let finger = fingers.entry(tree).or_default();
-            delete(pool, trees.get_or_create(tree)?, key, finger).map(|_| ())
+            delete(pool, trees.of_operation(tree)?, key, finger).map(|_| ())
         }
     }
 }
@@ -214,7 +234,7 @@ fn chain_at(page: crate::page::Page<'_>, position: usize) -> Option<PageId> {
 /// yet freed, and those of transactions that never committed.
 pub fn free_nameless(pool: &Pool, trees: &mut TreeMap<'_>) -> Result<()> {
     let Some(catalog) = trees.trees.get(&CATALOG_TREE).copied() else { return Ok(()) };
-    let mut named = vec![CATALOG_TREE];
+    let mut named = BTreeMap::from([(CATALOG_TREE, AccessMethod::BTree)]);
     let mut low = Vec::new();
     loop {
         let guard = catalog.leaf(pool, &low)?;
@@ -233,11 +253,11 @@ pub fn free_nameless(pool: &Pool, trees: &mut TreeMap<'_>) -> Result<()> {
         }
     }
     // A database without records, made since the checkpoint, has a name and no other trace in the log.
-    for &id in &named {
-        trees.get_or_create(id)?;
+    for (&id, &method) in &named {
+        trees.get_or_create(id, method)?;
     }
     let nameless: Vec<Tree> =
-        trees.trees.values().filter(|tree| !named.contains(&tree.id)).copied().collect();
+        trees.trees.values().filter(|tree| !named.contains_key(&tree.id)).copied().collect();
     for tree in nameless {
         tree.free(pool, 0, || {
             trees.trees.remove(&tree.id);

@@ -22,13 +22,14 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::access::btree::Tree;
+use crate::access::hash::{HASH_BYTES, split_stored};
 use crate::access::overflow::decode_pointer;
 use crate::blocks::{DATA_FILE, Location};
 use crate::checkpoint::{Identity, Root, RootSlots, StoreKind};
 use crate::environment::{CATALOG_TREE, LOCK_FILE, LOG_DIRECTORY};
 use crate::error::{Error, Result};
 use crate::log::Operation;
-use crate::options::Options;
+use crate::options::{AccessMethod, Options};
 use crate::page::{HEADER_BYTES, OVERFLOW, PageId, PageKind};
 use crate::transaction::decode_catalog_record;
 use crate::world::{OpenMode, RealWorld, World};
@@ -65,9 +66,9 @@ impl LostPage {
 pub struct LostRange {
     /// The database.
     pub database: String,
-    /// The first key of the range, printable.
+    /// The first key of the range, printable; of a hash database, the first hash value.
     pub from: String,
-    /// The first key behind it; none at the end of the database.
+    /// The first key, or hash value, behind it; none at the end of the database.
     pub to: Option<String>,
 }
 
@@ -176,8 +177,8 @@ pub fn salvage_in(
     let Survey { log, names, .. } = survey;
     let names = source.name_trees(&names, &mut report);
     let mut target = Target::create(world, into, options, &source.shape(), &names)?;
-    for (&tree, name) in &names {
-        source.copy_tree(tree, name, &mut target, &mut report)?;
+    for (&tree, (name, method)) in &names {
+        source.copy_tree((tree, *method), name, &mut target, &mut report)?;
     }
     if let Some(log) = &log {
         source.replay(log, &mut report, |operation| target.apply(operation))?;
@@ -206,8 +207,14 @@ fn check_places(world: &dyn World, from: &Path, into: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Databases by name: number of the tree, and how its records are found.
+type Names = BTreeMap<Vec<u8>, (u32, AccessMethod)>;
+
+/// Trees to give back by number: name, and how their records are found.
+type Trees = BTreeMap<u32, (String, AccessMethod)>;
+
 /// Does to the names what an operation on the catalog does.
-fn note_name(names: &mut BTreeMap<Vec<u8>, u32>, operation: Operation<'_>) {
+fn note_name(names: &mut Names, operation: Operation<'_>) {
     match operation {
         Operation::Put { tree: CATALOG_TREE, key, value } => {
             if let Some(tree) = decode_catalog_record(value) {
@@ -227,6 +234,8 @@ struct Leaf {
     sequence: u64,
     lower: Vec<u8>,
     upper: Option<Vec<u8>>,
+    /// Its keys begin with hash values.
+    hashed: bool,
 }
 
 /// What new places are made after.
@@ -239,7 +248,7 @@ struct Shape {
 /// What was found before anything is copied.
 struct Survey {
     log: Option<SalvagedLog>,
-    names: BTreeMap<Vec<u8>, u32>,
+    names: Names,
     /// Some of it is lost.
     lost: bool,
 }
@@ -356,6 +365,7 @@ impl Source {
                         sequence: content.sequence(),
                         lower: content.lower_fence_bytes(),
                         upper: content.upper_fence_bytes(),
+                        hashed: content.is_hashed(),
                     };
                     (content.tree(), content.is_versioned(), leaf)
                 })
@@ -405,7 +415,7 @@ impl Source {
     }
 
     /// The names in the catalog's leaves.
-    fn names(&self, report: &mut SalvageReport) -> BTreeMap<Vec<u8>, u32> {
+    fn names(&self, report: &mut SalvageReport) -> Names {
         let mut names = BTreeMap::new();
         for leaf in self.leaves_of(CATALOG_TREE) {
             if self.images.guessed {
@@ -429,26 +439,28 @@ impl Source {
     }
 
     /// The trees to give back, each with its name. Nameless ones only where the catalog has lost names.
-    fn name_trees(
-        &self,
-        names: &BTreeMap<Vec<u8>, u32>,
-        report: &mut SalvageReport,
-    ) -> BTreeMap<u32, String> {
-        let named = names.iter().map(|(name, tree)| (*tree, String::from_utf8_lossy(name).into()));
-        let mut named: BTreeMap<u32, String> = named.collect();
+    fn name_trees(&self, names: &Names, report: &mut SalvageReport) -> Trees {
+        let named = names
+            .iter()
+            .map(|(name, &(tree, method))| (tree, (String::from_utf8_lossy(name).into(), method)));
+        let mut named: Trees = named.collect();
         let gaps = self.gaps(CATALOG_TREE);
         for (from, to) in &gaps {
-            report.lost_ranges.push(lost_range("the names of databases", from, to.as_deref()));
+            let lost =
+                lost_range("the names of databases", AccessMethod::BTree, from, to.as_deref());
+            report.lost_ranges.push(lost);
         }
         if !gaps.is_empty() {
             let others: BTreeSet<u32> = self.leaves.keys().copied().collect();
             for tree in others.into_iter().filter(|tree| *tree != CATALOG_TREE) {
                 named.entry(tree).or_insert_with(|| {
                     let name = format!("salvaged {tree}");
+                    let is_hashed = self.leaves_of(tree).iter().any(|leaf| leaf.hashed);
+                    let method = if is_hashed { AccessMethod::Hash } else { AccessMethod::BTree };
                     report.doubts.push(format!(
                         "a database whose name is lost, or that had been dropped, is {name:?}"
                     ));
-                    name
+                    (name, method)
                 });
             }
         }
@@ -487,13 +499,13 @@ impl Source {
 
     fn copy_tree(
         &self,
-        tree: u32,
+        (tree, method): (u32, AccessMethod),
         name: &str,
         target: &mut Target,
         report: &mut SalvageReport,
     ) -> Result<()> {
         for (from, to) in self.gaps(tree) {
-            report.lost_ranges.push(lost_range(name, &from, to.as_deref()));
+            report.lost_ranges.push(lost_range(name, method, &from, to.as_deref()));
         }
         for leaf in self.leaves_of(tree) {
             if self.images.guessed {
@@ -517,7 +529,7 @@ impl Source {
                     Ok(value) => target.put(tree, &key, &value)?,
                     Err(detail) => report.lost_values.push(LostValue {
                         database: name.into(),
-                        key: printable(&key),
+                        key: printable(user_key(method, &key)),
                         detail,
                     }),
                 }
@@ -556,6 +568,22 @@ fn printable(key: &[u8]) -> String {
     key.escape_ascii().to_string()
 }
 
-fn lost_range(database: &str, from: &[u8], to: Option<&[u8]>) -> LostRange {
-    LostRange { database: database.into(), from: printable(from), to: to.map(printable) }
+/// The key as the user knows it.
+fn user_key(method: AccessMethod, stored: &[u8]) -> &[u8] {
+    match method {
+        AccessMethod::BTree => stored,
+        AccessMethod::Hash => split_stored(stored).map_or(stored, |(_, key)| key),
+    }
+}
+
+fn lost_range(database: &str, method: AccessMethod, from: &[u8], to: Option<&[u8]>) -> LostRange {
+    let bound = |bound: &[u8]| match method {
+        AccessMethod::BTree => printable(bound),
+        AccessMethod::Hash => {
+            let digits: String =
+                bound.iter().take(HASH_BYTES).map(|b| format!("{b:02x}")).collect();
+            format!("hash value {digits:0<8}")
+        }
+    };
+    LostRange { database: database.into(), from: bound(from), to: to.map(bound) }
 }

@@ -1,10 +1,10 @@
 //! The new place that salvaged records go to: an environment or a data store, as the damaged one was.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{SalvagedDatabase, Shape};
+use super::{SalvagedDatabase, Shape, Trees, user_key};
 use crate::checkpoint::StoreKind;
 use crate::environment::Environment;
 use crate::error::Result;
@@ -35,7 +35,7 @@ enum Place {
 /// The new place, with a database for every tree that is given back.
 pub struct Target {
     place: Place,
-    names: BTreeMap<u32, String>,
+    trees: Trees,
 }
 
 impl Target {
@@ -44,7 +44,7 @@ impl Target {
         into: &Path,
         options: &Options,
         shape: &Shape,
-        names: &BTreeMap<u32, String>,
+        trees: &Trees,
     ) -> Result<Target> {
         let options = Options {
             page_size: shape.page_size,
@@ -57,8 +57,9 @@ impl Target {
         let place = match shape.kind {
             StoreKind::Transactional => {
                 let environment = Environment::open_in(world, Some(into), options)?;
-                let made = names.iter().map(|(&tree, name)| {
-                    environment.create_database(name).map(|database| (tree, database))
+                let made = trees.iter().map(|(&tree, (name, method))| {
+                    let made = environment.create_database_as(name, *method);
+                    made.map(|database| (tree, database))
                 });
                 let databases = made.collect::<Result<_>>()?;
                 Place::Environment {
@@ -70,14 +71,14 @@ impl Target {
             }
             StoreKind::Plain => {
                 let mut store = Box::new(DataStore::open_in(world, Some(into), options)?);
-                let made = names
-                    .iter()
-                    .map(|(&tree, name)| store.create_database(name).map(|made| (tree, made)));
+                let made = trees.iter().map(|(&tree, (name, method))| {
+                    store.create_database_as(name, *method).map(|made| (tree, made))
+                });
                 let databases = made.collect::<Result<_>>()?;
                 Place::Store { store, databases }
             }
         };
-        Ok(Target { place, names: names.clone() })
+        Ok(Target { place, trees: trees.clone() })
     }
 
     /// Inserts a record, or replaces its value.
@@ -85,9 +86,11 @@ impl Target {
         self.apply(Operation::Put { tree, key, value })
     }
 
-    /// Does one operation; nothing for a tree that is not given back.
+    /// Does one operation; nothing for a tree that is not given back. Keys are as they are stored.
     pub fn apply(&mut self, operation: Operation<'_>) -> Result<()> {
         let (Operation::Put { tree, key, .. } | Operation::Delete { tree, key }) = operation;
+        let Some((_, method)) = self.trees.get(&tree) else { return Ok(()) };
+        let key = user_key(*method, key);
         match &mut self.place {
             Place::Environment { environment, databases, transaction, filled } => {
                 let Some(database) = databases.get(&tree) else { return Ok(()) };
@@ -130,18 +133,18 @@ impl Target {
             Place::Environment { environment, databases, transaction, .. } => {
                 let Some(database) = databases.get(&tree) else { return Ok(keys) };
                 let mut cursor = database.cursor(begin(environment, transaction)?)?;
-                let mut found = cursor.seek(lower)?;
-                while found && is_inside(cursor.key()) {
-                    keys.push(cursor.key().to_vec());
+                let mut found = cursor.seek_stored(lower)?;
+                while found && is_inside(cursor.stored_key()) {
+                    keys.push(cursor.stored_key().to_vec());
                     found = cursor.next()?;
                 }
             }
             Place::Store { store, databases } => {
                 let Some(&database) = databases.get(&tree) else { return Ok(keys) };
                 let mut cursor = store.cursor(database)?;
-                let mut found = cursor.seek(lower)?;
-                while found && is_inside(cursor.key()) {
-                    keys.push(cursor.key().to_vec());
+                let mut found = cursor.seek_stored(lower)?;
+                while found && is_inside(cursor.stored_key()) {
+                    keys.push(cursor.stored_key().to_vec());
                     found = cursor.next()?;
                 }
             }
@@ -152,7 +155,7 @@ impl Target {
     /// Makes everything durable and closes the place; its databases.
     pub fn finish(mut self) -> Result<Vec<SalvagedDatabase>> {
         let mut databases = Vec::new();
-        for (tree, name) in self.names.clone() {
+        for (tree, (name, _)) in self.trees.clone() {
             let records = self.keys(tree, b"", None)?.len() as u64;
             databases.push(SalvagedDatabase { name, records });
         }

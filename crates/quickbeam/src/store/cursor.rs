@@ -8,6 +8,7 @@ use crate::access::overflow::read_chain;
 use crate::error::{Error, Result};
 use crate::page::OVERFLOW;
 use crate::pool::ReadGuard;
+use crate::transaction::check_ordered;
 
 /// A position among the records of a [`StoreDatabase`](super::StoreDatabase).
 pub struct StoreCursor<'s> {
@@ -33,13 +34,26 @@ impl<'s> StoreCursor<'s> {
         self.backward(None, false)
     }
 
-    /// Goes to the first record whose key is not less than `key`; false when there is none.
+    /// Goes to the first record whose key is not less than `key`; false when there is none. Misuse on a hash database,
+    /// which has no order of keys.
     pub fn seek(&mut self, key: &[u8]) -> Result<bool> {
+        check_ordered(self.tree)?;
+        self.seek_stored(key)
+    }
+
+    /// As [`seek`](Self::seek), by the key as it is stored: for whoever looks at what leaves hold.
+    pub(crate) fn seek_stored(&mut self, key: &[u8]) -> Result<bool> {
         self.forward(key, false)
     }
 
-    /// Goes to the last record whose key is not greater than `key`; false when there is none.
+    /// The key of the record stood on, as it is stored.
+    pub(crate) fn stored_key(&self) -> &[u8] {
+        &self.key
+    }
+
+    /// Goes to the last record whose key is not greater than `key`; false when there is none. Misuse on a hash database.
     pub fn seek_le(&mut self, key: &[u8]) -> Result<bool> {
+        check_ordered(self.tree)?;
         self.backward(Some(key), true)
     }
 
@@ -69,7 +83,8 @@ impl<'s> StoreCursor<'s> {
     /// The key of the record stood on; empty when standing nowhere.
     #[must_use]
     pub fn key(&self) -> &[u8] {
-        if self.standing { &self.key } else { &[] }
+        let key = self.key.get(self.tree.key_start()..).unwrap_or_default();
+        if self.standing { key } else { &[] }
     }
 
     /// The value of the record stood on; empty when standing nowhere.
@@ -91,7 +106,7 @@ impl<'s> StoreCursor<'s> {
     pub fn delete(&mut self) -> Result<bool> {
         self.check_standing()?;
         let database = self.store.handle(self.tree);
-        self.store.delete(database, &self.key)
+        self.store.delete(database, self.key.get(self.tree.key_start()..).unwrap_or_default())
     }
 
     fn check_standing(&self) -> Result<()> {

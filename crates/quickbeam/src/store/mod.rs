@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::access::btree::{Finger, Tree};
+use crate::access::hash::{Directory, with_stored};
 use crate::access::overflow::read_chain;
 use crate::checkpoint::{Checkpointer, FlipState, RootSlots, StoreKind};
 use crate::environment::{
@@ -16,8 +17,8 @@ use crate::environment::{
     verify_pages,
 };
 use crate::error::{Error, Result};
-use crate::options::Options;
-use crate::page::OVERFLOW;
+use crate::options::{AccessMethod, Options};
+use crate::page::{OVERFLOW, key_limit};
 use crate::pool::{Pass, Pool};
 use crate::recovery;
 use crate::transaction::{check_limits, check_name, decode_catalog_record, encode_catalog_record};
@@ -31,6 +32,14 @@ pub use cursor::StoreCursor;
 pub struct StoreDatabase {
     store: u64,
     tree: Tree,
+}
+
+impl StoreDatabase {
+    /// How its records are found.
+    #[must_use]
+    pub fn access_method(self) -> AccessMethod {
+        self.tree.method
+    }
 }
 
 /// A Data Store: named databases for one owner, as fast as the trees are.
@@ -53,6 +62,8 @@ pub struct DataStore {
     /// Number of the next new tree: a number is not given again, so that old handles stay invalid.
     next_tree: u32,
     finger: Finger,
+    /// Of the hash trees that have been used.
+    directories: Vec<(u32, Arc<Directory>)>,
     cache_size: usize,
     path: Option<PathBuf>,
     incarnation: u32,
@@ -86,7 +97,8 @@ impl DataStore {
         let catalog = match trees.iter().find(|tree| tree.id == CATALOG_TREE) {
             Some(catalog) => *catalog,
             None => {
-                let catalog = Tree::create(&pool, &Pass::unshared(), CATALOG_TREE, false)?;
+                let (pass, method) = (Pass::unshared(), AccessMethod::BTree);
+                let catalog = Tree::create(&pool, &pass, CATALOG_TREE, method, false)?;
                 trees.push(catalog);
                 catalog
             }
@@ -100,6 +112,7 @@ impl DataStore {
             trees,
             next_tree: next_tree.max(CATALOG_TREE + 1),
             finger: Finger::default(),
+            directories: Vec::new(),
             cache_size: options.cache_size,
             path: path.map(Path::to_owned),
             incarnation,
@@ -111,8 +124,9 @@ impl DataStore {
         Ok(store)
     }
 
-    fn new_tree(&mut self) -> Result<Tree> {
-        let tree = Tree::create(&self.pool, &Pass::unshared(), self.next_tree, false)?;
+    fn new_tree(&mut self, method: AccessMethod) -> Result<Tree> {
+        let pass = Pass::unshared();
+        let tree = Tree::create(&self.pool, &pass, self.next_tree, method, false)?;
         self.next_tree += 1;
         self.trees.push(tree);
         Ok(tree)
@@ -127,8 +141,8 @@ impl DataStore {
         if !self.read(self.catalog, name.as_bytes(), &mut record)? {
             return Ok(None);
         }
-        let id = decode_catalog_record(&record);
-        let tree = self.trees.iter().find(|tree| Some(tree.id) == id).copied();
+        let named = decode_catalog_record(&record);
+        let tree = self.trees.iter().find(|tree| Some((tree.id, tree.method)) == named).copied();
         tree.map(Some).ok_or_else(|| {
             Error::page(self.catalog.root, format!("the record of database {name:?} names no tree"))
         })
@@ -136,12 +150,22 @@ impl DataStore {
 
     /// Makes a database.
     pub fn create_database(&mut self, name: &str) -> Result<StoreDatabase> {
+        self.create_database_as(name, AccessMethod::BTree)
+    }
+
+    /// Makes a database whose records are found in that way.
+    pub fn create_database_as(
+        &mut self,
+        name: &str,
+        method: AccessMethod,
+    ) -> Result<StoreDatabase> {
         if self.look_up(name)?.is_some() {
             return Err(Error::DatabaseExists { name: name.to_owned() });
         }
         check_name(name)?;
-        let tree = self.new_tree()?;
-        self.write(self.catalog, name.as_bytes(), &encode_catalog_record(tree.id))?;
+        let tree = self.new_tree(method)?;
+        let record = encode_catalog_record(tree.id, method);
+        self.write(self.catalog, name.as_bytes(), &record)?;
         Ok(self.handle(tree))
     }
 
@@ -167,6 +191,7 @@ impl DataStore {
         self.trees.retain(|tree| *tree != database.tree);
         self.changed = true;
         self.finger = Finger::default();
+        self.directories.retain(|(tree, _)| *tree != database.tree.id);
         database.tree.free(&self.pool, 0, || {})
     }
 
@@ -237,7 +262,8 @@ impl DataStore {
         key: &[u8],
         value: &mut Vec<u8>,
     ) -> Result<bool> {
-        self.read(self.tree(database)?, key, value)
+        let tree = self.tree(database)?;
+        self.by_key(tree, key, |store, key| store.read(tree, key, value))
     }
 
     /// Whether there is a record.
@@ -248,7 +274,12 @@ impl DataStore {
     /// Inserts a record or replaces its value.
     #[inline]
     pub fn put(&mut self, database: StoreDatabase, key: &[u8], value: &[u8]) -> Result<()> {
-        self.write(self.tree(database)?, key, value)
+        let tree = self.tree(database)?;
+        let limit = key_limit(self.pool.page_size) - tree.key_start();
+        if key.len() > limit {
+            return Err(Error::KeyTooLong { length: key.len(), limit });
+        }
+        self.by_key(tree, key, |store, key| store.write(tree, key, value))
     }
 
     /// Inserts a record; false, and nothing changed, when there is one already.
@@ -270,7 +301,40 @@ impl DataStore {
         let tree = self.tree(database)?;
         self.check_failed()?;
         self.changed = true;
-        recovery::delete(&self.pool, tree, key, &mut self.finger)
+        self.by_key(tree, key, |store, key| {
+            recovery::delete(&store.pool, tree, key, &mut store.finger)
+        })
+    }
+
+    /// Runs `work` with the key as it is stored; in a hash tree it begins in the leaf that the directory names, which is
+    /// told if that was not the one.
+    #[inline]
+    fn by_key<T>(
+        &mut self,
+        tree: Tree,
+        key: &[u8],
+        work: impl FnOnce(&mut DataStore, &[u8]) -> Result<T>,
+    ) -> Result<T> {
+        if tree.method == AccessMethod::BTree {
+            return work(self, key);
+        }
+        let directory = match self.directories.iter().find(|(id, _)| *id == tree.id) {
+            Some((_, directory)) => directory.clone(),
+            None => {
+                let directory = Arc::new(Directory::new());
+                self.directories.push((tree.id, directory.clone()));
+                directory
+            }
+        };
+        with_stored(key, |stored, hash| {
+            let guess = directory.leaf_for(hash);
+            self.finger = Finger::at(tree, guess);
+            let done = work(self, stored);
+            if self.finger.leaf() != guess {
+                directory.learn(hash, self.finger.leaf(), self.pool.page_count());
+            }
+            done
+        })
     }
 
     /// A cursor, standing nowhere yet.

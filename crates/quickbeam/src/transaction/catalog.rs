@@ -10,24 +10,32 @@ use super::write::Change;
 use super::{Database, State, Transaction};
 use crate::access::btree::Tree;
 use crate::error::{Error, Result};
-use crate::options::Isolation;
+use crate::options::{AccessMethod, Isolation};
 use crate::versions::Deferred;
 
 /// Access method numbers in catalog records.
 const BTREE: u8 = 1;
+const HASH: u8 = 2;
 
 /// The catalog record that names a tree.
-pub fn encode_catalog_record(tree: u32) -> [u8; 5] {
+pub fn encode_catalog_record(tree: u32, method: AccessMethod) -> [u8; 5] {
     let [a, b, c, d] = tree.to_le_bytes();
-    [BTREE, a, b, c, d]
+    let method = match method {
+        AccessMethod::BTree => BTREE,
+        AccessMethod::Hash => HASH,
+    };
+    [method, a, b, c, d]
 }
 
-/// The tree number in a catalog record.
-pub fn decode_catalog_record(record: &[u8]) -> Option<u32> {
-    match record {
-        [BTREE, number @ ..] => Some(u32::from_le_bytes(*number.first_chunk()?)),
-        _ => None,
-    }
+/// The tree number in a catalog record, and how the tree's records are found.
+pub fn decode_catalog_record(record: &[u8]) -> Option<(u32, AccessMethod)> {
+    let (&method, number) = record.split_first()?;
+    let method = match method {
+        BTREE => AccessMethod::BTree,
+        HASH => AccessMethod::Hash,
+        _ => return None,
+    };
+    Some((u32::from_le_bytes(*number.first_chunk()?), method))
 }
 
 impl Transaction {
@@ -64,7 +72,9 @@ impl Transaction {
         if !self.read(self.catalog(), name.as_bytes(), &mut record)? {
             return Ok(None);
         }
-        let tree = decode_catalog_record(&record).and_then(|number| self.inner().tree(number));
+        let tree = decode_catalog_record(&record).and_then(|(number, method)| {
+            self.inner().tree(number).filter(|tree| tree.method == method)
+        });
         match tree {
             Some(tree) => Ok(Some(tree)),
             None => Err(Error::page(
@@ -124,7 +134,7 @@ impl Transaction {
             // What is beneath a change of the transaction's own counts, too: the name may have meant something else for everybody
             // between its use and that change. Behind the change nobody else has touched it (TXN-2).
             let now = self.read_newest_committed(self.catalog(), name.as_bytes())?;
-            if now.as_deref().and_then(decode_catalog_record) != Some(tree.id) {
+            if now.as_deref().and_then(decode_catalog_record).map(|(id, _)| id) != Some(tree.id) {
                 return Err(match self.isolation {
                     Isolation::ReadCommitted => Error::NoSuchDatabase { name: name.to_string() },
                     _ => Error::SerializationFailure,
@@ -138,28 +148,38 @@ impl Transaction {
     pub fn open_database(&self, name: &str) -> Result<Database> {
         self.begin_call();
         let (tree, version) = self.resolve_database(name)?;
-        Ok(Database::new(name, self.environment_id(), tree, version.unwrap_or(u64::MAX)))
+        Ok(self.handle(name, tree, version.unwrap_or(u64::MAX)))
     }
 
     /// Makes a database; it exists for others once this transaction commits.
     pub fn create_database(&self, name: &str) -> Result<Database> {
+        self.create_database_as(name, AccessMethod::BTree)
+    }
+
+    /// As [`create_database`](Self::create_database), and says how its records are to be found.
+    pub fn create_database_as(&self, name: &str, method: AccessMethod) -> Result<Database> {
         self.begin_call();
         check_name(name)?;
         if self.look_up(name)?.is_some() {
             return Err(Error::DatabaseExists { name: name.to_owned() });
         }
         let tree = self.as_one(|| {
-            let tree = self.new_tree()?;
+            let tree = self.new_tree(method)?;
             self.name_tree(name, tree)?;
             Ok(tree)
         })?;
         self.catalog_was_changed(None);
-        Ok(Database::new(name, self.environment_id(), tree, u64::MAX))
+        Ok(self.handle(name, tree, u64::MAX))
+    }
+
+    fn handle(&self, name: &str, tree: Tree, known_at: u64) -> Database {
+        let directory = self.inner().directory(tree);
+        Database::new(name, self.environment_id(), tree, directory, known_at)
     }
 
     /// Gives the tree a name that no other has.
     fn name_tree(&self, name: &str, tree: Tree) -> Result<()> {
-        let record = encode_catalog_record(tree.id);
+        let record = encode_catalog_record(tree.id, tree.method);
         if self.change(self.catalog(), name.as_bytes(), Change::PutIfAbsent(&record))? {
             Ok(())
         } else {
@@ -178,11 +198,11 @@ impl Transaction {
         done
     }
 
-    fn new_tree(&self) -> Result<Tree> {
+    fn new_tree(&self, method: AccessMethod) -> Result<Tree> {
         if self.read_only {
             return Err(Error::misuse("the transaction is read-only; begin one that is not"));
         }
-        let tree = self.inner().make_tree(self.slot)?;
+        let tree = self.inner().make_tree(self.slot, method)?;
         self.state.borrow_mut().created.push(tree);
         Ok(tree)
     }
@@ -224,7 +244,7 @@ impl Transaction {
         self.begin_call();
         let old = self.claim(name)?;
         self.as_one(|| {
-            let record = encode_catalog_record(self.new_tree()?.id);
+            let record = encode_catalog_record(self.new_tree(old.method)?.id, old.method);
             self.change(self.catalog(), name.as_bytes(), Change::Put(&record))
         })?;
         self.catalog_was_changed(Some(old));

@@ -10,6 +10,7 @@ use super::write::Change;
 use super::{Database, Transaction};
 use crate::access::btree::Tree;
 use crate::error::{Error, Result};
+use crate::options::AccessMethod;
 use crate::page::{OVERFLOW, Page, PageId};
 
 /// A position among the records of a database.
@@ -58,14 +59,27 @@ impl<'t> Cursor<'t> {
         self.backward(None, From::Beyond)
     }
 
-    /// Goes to the first record whose key is not less than `key`; false when there is none.
+    /// Goes to the first record whose key is not less than `key`; false when there is none. Misuse on a hash database,
+    /// which has no order of keys.
     pub fn seek(&mut self, key: &[u8]) -> Result<bool> {
+        check_ordered(self.tree)?;
+        self.seek_stored(key)
+    }
+
+    /// As [`seek`](Self::seek), by the key as it is stored: for whoever looks at what leaves hold.
+    pub(crate) fn seek_stored(&mut self, key: &[u8]) -> Result<bool> {
         self.place = None;
         self.forward(key.to_vec(), From::At)
     }
 
-    /// Goes to the last record whose key is not greater than `key`; false when there is none.
+    /// The key of the record stood on, as it is stored.
+    pub(crate) fn stored_key(&self) -> &[u8] {
+        &self.key
+    }
+
+    /// Goes to the last record whose key is not greater than `key`; false when there is none. Misuse on a hash database.
     pub fn seek_le(&mut self, key: &[u8]) -> Result<bool> {
+        check_ordered(self.tree)?;
         self.backward(Some(key.to_vec()), From::At)
     }
 
@@ -90,7 +104,7 @@ impl<'t> Cursor<'t> {
     /// The key of the record stood on; empty when standing nowhere.
     #[must_use]
     pub fn key(&self) -> &[u8] {
-        &self.key
+        self.key.get(self.tree.key_start()..).unwrap_or_default()
     }
 
     /// The value of the record stood on; empty when standing nowhere.
@@ -116,7 +130,7 @@ impl<'t> Cursor<'t> {
 
     fn stands(&self) -> Result<(&Database, &[u8])> {
         match &self.database {
-            Some(database) if self.standing => Ok((database, &self.key)),
+            Some(database) if self.standing => Ok((database, self.key())),
             _ => Err(Error::misuse("the cursor stands on no record; seek one first")),
         }
     }
@@ -129,6 +143,10 @@ impl<'t> Cursor<'t> {
         };
         if self.transaction.is_read_committed() {
             let tree = database.tree(self.transaction, false)?;
+            if tree.method != self.tree.method {
+                // What it stood in was dropped: there is no going on from there.
+                return Err(Error::NoSuchDatabase { name: database.name().to_owned() });
+            }
             if tree != self.tree {
                 self.tree = tree;
                 self.place = None;
@@ -290,6 +308,16 @@ impl<'t> Cursor<'t> {
             }
         }
         Look::Nothing
+    }
+}
+
+/// Refuses what needs an order of keys where there is none.
+pub fn check_ordered(tree: Tree) -> Result<()> {
+    match tree.method {
+        AccessMethod::BTree => Ok(()),
+        AccessMethod::Hash => Err(Error::misuse(
+            "a hash database has no order of keys: look a key up with get, or go through all records with first and next",
+        )),
     }
 }
 

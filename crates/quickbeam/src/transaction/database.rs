@@ -5,8 +5,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::write::Change;
 use super::{Cursor, Transaction};
-use crate::access::btree::Tree;
+use crate::access::btree::{Finger, Tree};
+use crate::access::hash::{Directory, HASH_BYTES, with_stored};
 use crate::error::{Error, Result};
+use crate::options::AccessMethod;
+use crate::page::key_limit;
 
 /// A handle to a named database: cheap to clone, usable in any transaction of its environment, on any thread.
 #[derive(Clone, Debug)]
@@ -14,20 +17,34 @@ pub struct Database {
     name: Arc<str>,
     environment: u64,
     tree: Tree,
+    /// The way to the records of a hash database.
+    directory: Option<Arc<Directory>>,
     /// The catalog version at which `name` is known to be `tree`.
     known_at: Arc<AtomicU64>,
 }
 
 impl Database {
-    pub(super) fn new(name: &str, environment: u64, tree: Tree, known_at: u64) -> Database {
+    pub(super) fn new(
+        name: &str,
+        environment: u64,
+        tree: Tree,
+        directory: Option<Arc<Directory>>,
+        known_at: u64,
+    ) -> Database {
         let known_at = Arc::new(AtomicU64::new(known_at));
-        Database { name: name.into(), environment, tree, known_at }
+        Database { name: name.into(), environment, tree, directory, known_at }
     }
 
     /// The database's name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// How its records are found.
+    #[must_use]
+    pub fn access_method(&self) -> AccessMethod {
+        self.tree.method
     }
 
     /// The tree that the name means in this transaction, which reads or writes it now.
@@ -67,7 +84,67 @@ impl Database {
     #[inline]
     fn change(&self, transaction: &Transaction, key: &[u8], change: Change<'_>) -> Result<bool> {
         let tree = self.tree(transaction, true)?;
-        transaction.change(tree, key, change)
+        self.change_in(transaction, tree, key, change)
+    }
+
+    #[inline]
+    fn change_in(
+        &self,
+        transaction: &Transaction,
+        tree: Tree,
+        key: &[u8],
+        change: Change<'_>,
+    ) -> Result<bool> {
+        if tree.method == AccessMethod::BTree {
+            return transaction.change(tree, key, change);
+        }
+        let limit = key_limit(transaction.inner().pool.page_size) - HASH_BYTES;
+        if key.len() > limit {
+            return Err(Error::KeyTooLong { length: key.len(), limit });
+        }
+        self.by_hash(transaction, tree, key, |stored| transaction.change(tree, stored, change))
+    }
+
+    /// Does with a record of a hash tree, of which it is given the stored key, what `work` does, beginning in the leaf that
+    /// the directory names; and tells the directory if that was not the one (HASH-2).
+    #[inline]
+    fn by_hash<T>(
+        &self,
+        transaction: &Transaction,
+        tree: Tree,
+        key: &[u8],
+        work: impl FnOnce(&[u8]) -> Result<T>,
+    ) -> Result<T> {
+        with_stored(key, |stored, hash| {
+            // The name may mean another tree than it did when the handle was made.
+            let Some(directory) = self.directory.as_deref().filter(|_| tree == self.tree) else {
+                return work(stored);
+            };
+            let guess = directory.leaf_for(hash);
+            transaction.state.borrow_mut().finger = Finger::at(tree, guess);
+            let done = work(stored);
+            let leaf = transaction.state.borrow().finger.leaf();
+            if leaf != guess {
+                directory.learn(hash, leaf, transaction.inner().pool.page_count());
+            }
+            done
+        })
+    }
+
+    #[inline]
+    fn read(
+        &self,
+        transaction: &Transaction,
+        tree: Tree,
+        key: &[u8],
+        value: &mut Vec<u8>,
+    ) -> Result<bool> {
+        match tree.method {
+            AccessMethod::BTree => transaction.read(tree, key, value),
+            AccessMethod::Hash => {
+                self.by_hash(transaction, tree, key, |stored| transaction.read(tree, stored, value))
+            }
+        }
     }
 
     /// The value of `key`, if there is a record.
@@ -86,7 +163,7 @@ impl Database {
         value: &mut Vec<u8>,
     ) -> Result<bool> {
         let tree = self.tree(transaction, false)?;
-        transaction.read(tree, key, value)
+        self.read(transaction, tree, key, value)
     }
 
     /// As [`get_into`](Self::get_into), and the record stays as it is for everybody else until this transaction ends. Under
@@ -100,7 +177,8 @@ impl Database {
     ) -> Result<bool> {
         value.clear();
         let tree = self.tree(transaction, true)?;
-        Ok(transaction.change(tree, key, Change::Claim)? && transaction.read(tree, key, value)?)
+        let claimed = self.change_in(transaction, tree, key, Change::Claim)?;
+        Ok(claimed && self.read(transaction, tree, key, value)?)
     }
 
     /// Whether there is a record.
@@ -156,17 +234,18 @@ impl Database {
     }
 
     /// Inserts records that come in ascending order of their keys, leaving full pages behind; how many. A key not greater
-    /// than the one before is refused, with what came before it in place.
+    /// than the one before is refused, with what came before it in place. To a hash database any order is as good.
     pub fn bulk_load<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         &self,
         transaction: &Transaction,
         sorted: impl IntoIterator<Item = (K, V)>,
     ) -> Result<u64> {
+        let ordered = self.access_method() == AccessMethod::BTree;
         let mut before: Option<Vec<u8>> = None;
         let mut count = 0;
         for (key, value) in sorted {
             let key = key.as_ref();
-            if before.as_ref().is_some_and(|before| before.as_slice() >= key) {
+            if ordered && before.as_ref().is_some_and(|before| before.as_slice() >= key) {
                 return Err(Error::misuse(format!(
                     "bulk load: record {count} is not greater than the one before; sort the input by key"
                 )));

@@ -37,7 +37,7 @@ use crate::options::{Durability, Isolation, TransactionOptions};
 use crate::versions::{Deferred, Timestamp, Writer, WriterId};
 
 pub use catalog::{check_name, decode_catalog_record, encode_catalog_record};
-pub use cursor::Cursor;
+pub use cursor::{Cursor, check_ordered};
 pub use database::Database;
 pub use memory::Memory;
 pub use scan::{Batch, Scan};

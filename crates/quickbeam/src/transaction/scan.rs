@@ -12,10 +12,11 @@ use std::cmp::Ordering;
 use std::ops::Bound;
 
 use super::read::Sight;
-use super::{Database, State, Transaction};
+use super::{Database, State, Transaction, check_ordered};
 use crate::access::btree::Tree;
-use crate::error::Result;
-use crate::page::{OVERFLOW, Page};
+use crate::error::{Error, Result};
+use crate::options::AccessMethod;
+use crate::page::{HASH_BYTES, OVERFLOW, Page};
 
 /// The keys of a range that are still to be read, and how they are to be delivered.
 #[derive(Clone, Debug)]
@@ -26,6 +27,8 @@ pub struct Scan {
     keys: bool,
     value_limit: usize,
     record_limit: usize,
+    /// It goes through a hash database: its bounds are stored keys.
+    hashed: bool,
     finished: bool,
 }
 
@@ -40,6 +43,7 @@ impl Scan {
             keys: true,
             value_limit: usize::MAX,
             record_limit: usize::MAX,
+            hashed: false,
             finished: false,
         }
     }
@@ -76,6 +80,7 @@ impl Scan {
     pub fn restart(&mut self, low: Bound<&[u8]>, high: Bound<&[u8]>) {
         assign(&mut self.low, low);
         assign(&mut self.high, high);
+        self.hashed = false;
         self.finished = false;
     }
 }
@@ -155,7 +160,8 @@ struct Step {
 }
 
 impl Database {
-    /// Reads on: the batch is replaced by the next records of the scan's range. False when there were no more.
+    /// Reads on: the batch is replaced by the next records of the scan's range. False when there were no more. A hash
+    /// database can be scanned without bounds only.
     pub fn scan(
         &self,
         transaction: &Transaction,
@@ -163,6 +169,15 @@ impl Database {
         batch: &mut Batch,
     ) -> Result<bool> {
         let tree = self.tree(transaction, false)?;
+        if scan.hashed != (tree.method == AccessMethod::Hash) {
+            if scan.hashed
+                || !matches!((&scan.low, &scan.high), (Bound::Unbounded, Bound::Unbounded))
+            {
+                check_ordered(tree)?;
+                return Err(Error::misuse("the scan was begun in a hash database; restart it"));
+            }
+            scan.hashed = true;
+        }
         loop {
             batch.clear();
             if scan.finished {
@@ -325,6 +340,7 @@ impl Transaction {
     ) -> Option<Step> {
         batch.clear();
         let mut step = Step { finished: bounded, stopped_at: None, long: Vec::new() };
+        let hash_bytes = if scan.hashed { HASH_BYTES } else { 0 };
         for position in positions {
             let key = batch.bytes.len();
             if scan.keys {
@@ -340,7 +356,7 @@ impl Transaction {
                     }
                     let end = batch.bytes.len();
                     batch.places.push(Place {
-                        key: key as u32,
+                        key: (key + hash_bytes).min(value) as u32,
                         value: value as u32,
                         end: end as u32,
                     });

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use quickbeam::{
-    Database, Environment, Error, Isolation, Savepoint, Transaction, TransactionOptions,
+    AccessMethod, Database, Environment, Error, Isolation, Savepoint, Transaction,
+    TransactionOptions,
 };
 
 use super::Random;
@@ -207,6 +208,9 @@ impl<'s> Actor<'s> {
 
     /// A scan from one key towards another, both included; ends early at times. Writes at the cursor at times.
     pub fn scan(&mut self, random: &mut Random) -> Step<()> {
+        if self.stage.database.access_method() == AccessMethod::Hash {
+            return self.pass(random);
+        }
         let (a, b) = (random.below(self.stage.keys), random.below(self.stage.keys));
         let (low, high) = (a.min(b), a.max(b));
         let backwards = random.chance(50);
@@ -242,6 +246,34 @@ impl<'s> Actor<'s> {
         };
         let way = if backwards { "back from" } else { "on to" };
         self.note(format!("scan {low} {way} {high}, found {}", found.len()));
+        self.seen_at_cursor(found, random)
+    }
+
+    /// As [`scan`](Self::scan), of all keys: where they have no order, that is all there is.
+    pub fn pass(&mut self, random: &mut Random) -> Step<()> {
+        let backwards = random.chance(50);
+        let found = {
+            let mut cursor = self.stage.database.cursor(self.transaction())?;
+            let mut found: BTreeMap<usize, Vec<u8>> = BTreeMap::new();
+            while if backwards { cursor.prev() } else { cursor.next() }? {
+                let text = std::str::from_utf8(cursor.key()).unwrap();
+                if let Some(key) = text.strip_prefix("key ") {
+                    let before = found.insert(key.parse().unwrap(), cursor.value().to_vec());
+                    assert!(before.is_none(), "key {key}: a cursor came to it twice");
+                }
+            }
+            (0..self.stage.keys).map(|key| (key, found.remove(&key))).collect::<Vec<_>>()
+        };
+        self.note(format!("pass, found {}", found.len()));
+        self.seen_at_cursor(found, random)
+    }
+
+    /// What a scan found, and a write at the cursor at times.
+    fn seen_at_cursor(
+        &mut self,
+        found: Vec<(usize, Option<Vec<u8>>)>,
+        random: &mut Random,
+    ) -> Step<()> {
         for (key, value) in &found {
             self.seen(*key, value.as_deref())?;
         }
@@ -256,7 +288,14 @@ impl<'s> Actor<'s> {
         let version = self.new_version();
         let value = self.value_of(key, version);
         let mut cursor = self.stage.database.cursor(self.transaction())?;
-        if cursor.seek(&key_of(key))? && cursor.key() == key_of(key) {
+        let stands = match self.stage.database.access_method() {
+            AccessMethod::BTree => cursor.seek(&key_of(key))?,
+            AccessMethod::Hash => {
+                while cursor.next()? && cursor.key() != key_of(key) {}
+                true
+            }
+        };
+        if stands && cursor.key() == key_of(key) {
             let steady = self.stage.isolation != Isolation::ReadCommitted;
             assert!(!steady || self.version_in(key, cursor.value()) == after, "another version");
             cursor.put(&value)?;

@@ -17,8 +17,8 @@ use std::time::Duration;
 use faulty::FaultyWorld;
 use quickbeam::world::{OpenMode, World};
 use quickbeam::{
-    Database, Durability, Environment, Error, Isolation, LOCK_FILE, LOG_DIRECTORY, Options, Result,
-    Transaction, TransactionOptions,
+    AccessMethod, Database, Durability, Environment, Error, Isolation, LOCK_FILE, LOG_DIRECTORY,
+    Options, Result, Transaction, TransactionOptions,
 };
 
 /// Records of one database.
@@ -99,6 +99,32 @@ pub fn begin(environment: &Environment, isolation: Isolation) -> Transaction {
 /// Puts one record, in a transaction of its own.
 pub fn put(environment: &Environment, database: &Database, key: &[u8], value: &[u8]) {
     environment.transact(|transaction| database.put(transaction, key, value)).unwrap();
+}
+
+/// How the records of databases are found in tests that have some of each: those whose name begins with "t" by hash.
+pub fn method_of(name: &str) -> AccessMethod {
+    if name.starts_with('t') { AccessMethod::Hash } else { AccessMethod::BTree }
+}
+
+/// The database of that name, made if there is none.
+pub fn open_or_create(environment: &Environment, name: &str) -> Database {
+    environment
+        .open_database(name)
+        .or_else(|_| environment.create_database_as(name, method_of(name)))
+        .unwrap()
+}
+
+/// The hash value of a key, as `docs/format.md` has it.
+pub fn hash_of(key: &[u8]) -> u32 {
+    let mut hash = (key.len() as u64).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    for part in key.chunks(8) {
+        let mut word = part.to_vec();
+        word.resize(8, 0);
+        hash ^= u64::from_le_bytes(word.try_into().unwrap());
+        hash = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        hash ^= hash >> 32;
+    }
+    (hash.wrapping_mul(0xd6e8_feb8_6659_fd93) >> 32) as u32
 }
 
 /// All records of a database, by a forward scan.

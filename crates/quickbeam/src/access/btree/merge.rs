@@ -109,6 +109,7 @@ fn fill(both: Page<'_>, left: Page<'_>, right: Page<'_>, parent: Page<'_>, first
     let spare = if left.count() == 0 || right.count() == 0 { 0 } else { left.size() / SPARSE };
     if left.is_leaf() {
         both.set_versioned(left.is_versioned());
+        both.set_hashed(left.is_hashed());
         both.set_fences(&left.lower_fence_bytes(), right.upper_fence_bytes().as_deref());
         both.append_range(left, 0..left.count())
             && both.append_range(right, 0..right.count())

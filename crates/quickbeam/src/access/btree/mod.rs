@@ -15,9 +15,11 @@ mod verify;
 
 use std::cmp::Ordering;
 
+use crate::access::hash::HASH_BYTES;
 use crate::access::overflow;
 use crate::error::{Error, Result};
-use crate::page::{PageId, PageKind};
+use crate::options::AccessMethod;
+use crate::page::{Page, PageId, PageKind};
 use crate::pool::{Pass, Pool, ReadGuard};
 
 pub use merge::is_sparse;
@@ -27,13 +29,15 @@ pub use split::try_split;
 /// Deeper than any tree can be: a walk that comes here goes round in a circle.
 const DEEPEST: usize = 64;
 
-/// A tree: its number and its root.
+/// A tree: its number, its root, and what its keys are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tree {
     /// The number, also written in every page.
     pub id: u32,
     /// The root page, the same for life (BTREE-2).
     pub root: PageId,
+    /// How its records are found: whether its keys begin with hash values.
+    pub method: AccessMethod,
 }
 
 /// Where the last key was found: the next one is often beside it.
@@ -45,17 +49,45 @@ pub struct Finger {
     pub hint: usize,
 }
 
+impl Finger {
+    /// One that points to a leaf, which need not be there.
+    pub fn at(tree: Tree, leaf: PageId) -> Finger {
+        Finger { tree: tree.id, leaf, hint: 0 }
+    }
+
+    /// The leaf that it points to.
+    pub fn leaf(&self) -> PageId {
+        self.leaf
+    }
+}
+
 fn astray(leaf: PageId) -> Error {
     Error::page(leaf, "the leaf is not the one for the keys that led to it")
 }
 
 impl Tree {
     /// A new, empty tree; `versioned` says whether its records carry version words.
-    pub fn create(pool: &Pool, pass: &Pass, id: u32, versioned: bool) -> Result<Tree> {
+    pub fn create(
+        pool: &Pool,
+        pass: &Pass,
+        id: u32,
+        method: AccessMethod,
+        versioned: bool,
+    ) -> Result<Tree> {
         let guard = pool.new_page(pass, PageKind::Leaf, id, 0)?;
         guard.page().set_versioned(versioned);
+        guard.page().set_hashed(method == AccessMethod::Hash);
         guard.page().set_fences(b"", None);
-        Ok(Tree { id, root: guard.id })
+        Ok(Tree { id, root: guard.id, method })
+    }
+
+    /// Bytes before each key that are not part of what the user calls the key (HASH-1).
+    #[inline]
+    pub fn key_start(&self) -> usize {
+        match self.method {
+            AccessMethod::BTree => 0,
+            AccessMethod::Hash => HASH_BYTES,
+        }
     }
 
     /// The page at `level` on the way to `key`, and its parent (`None` for the root). Both were unchanged when the
@@ -182,9 +214,18 @@ impl Tree {
         finger: &mut Finger,
     ) -> Result<(ReadGuard<'p>, std::result::Result<usize, usize>)> {
         let guard = self.leaf(pool, key)?;
-        let found = guard.page.search(key);
+        let found = self.search(guard.page, key, usize::MAX);
         *finger = Finger { tree: self.id, leaf: guard.id, hint: found.unwrap_or_else(|at| at) + 1 };
         Ok((guard, found))
+    }
+
+    /// Where `key` is in that leaf, looking first where it probably is.
+    #[inline(always)]
+    fn search(&self, page: Page<'_>, key: &[u8], hint: usize) -> std::result::Result<usize, usize> {
+        match self.method {
+            AccessMethod::BTree => page.search_near(key, hint),
+            AccessMethod::Hash => page.search_spread(key),
+        }
     }
 
     /// Where `key` is in that leaf, if it is the leaf for it (BTREE-1).
@@ -199,7 +240,7 @@ impl Tree {
         if !page.is_leaf() || page.tree() != self.id || !page.has_prefix_of(key) {
             return None;
         }
-        let found = page.search_near(key, hint);
+        let found = self.search(page, key, hint);
         let inside = match found {
             Ok(_) => true,
             Err(at) => (at > 0 && at < page.count()) || page.covers(key),

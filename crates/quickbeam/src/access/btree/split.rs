@@ -94,6 +94,7 @@ fn try_cut(node: Page<'_>, at: usize, separator: &[u8], left: Page<'_>, right: P
         let upper = node.upper_fence_bytes();
         for half in [left, right] {
             half.set_versioned(node.is_versioned());
+            half.set_hashed(node.is_hashed());
         }
         let longest = node.size() - crate::page::HEADER_BYTES;
         if lower.len() + separator.len() + 16 > longest {

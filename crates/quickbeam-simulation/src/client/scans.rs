@@ -1,0 +1,106 @@
+//! Reading with cursors: parts of a tree in its order, and all of a hash database.
+
+use quickbeam::{AccessMethod, Error, Isolation, Transaction};
+
+use super::{Checks, Client, Step};
+use crate::model::{Answer, Question, Records, Value};
+
+impl Client {
+    /// Goes through all records of a hash database, whose order is its own.
+    fn pass(&mut self, transaction: &Transaction, checks: &mut Checks, name: &str) -> Step<()> {
+        let Some(database) = self.open_database(transaction, checks, name)? else { return Ok(()) };
+        let mut cursor = match database.cursor(transaction) {
+            Ok(cursor) => cursor,
+            Err(Error::NoSuchDatabase { .. }) => return Ok(()),
+            Err(error) => return Err(self.judge(&error)),
+        };
+        let per_call = checks.isolation == Isolation::ReadCommitted && !checks.read_only;
+        let forward = self.random.chance(60);
+        let mut all = Records::new();
+        let begun = self.newest();
+        loop {
+            let before = self.newest();
+            let found = if forward { cursor.next() } else { cursor.prev() };
+            match found {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(Error::NoSuchDatabase { .. }) if per_call => return Ok(()),
+                Err(error) => return Err(self.judge(&error)),
+            }
+            let (key, value) = (cursor.key().to_vec(), Value::from(cursor.value()));
+            if per_call {
+                let answer = Answer::Record(key.clone(), value.clone());
+                self.check(checks, name, Question::Get(key.clone()), answer, before);
+            }
+            if all.insert(key, value).is_some() {
+                self.violation(format!("{name:?}: a cursor came to a record twice"));
+            }
+        }
+        if !per_call {
+            self.check(checks, name, Question::All, Answer::Records(all), begun);
+        }
+        self.world.core().probe("passes over a hash database");
+        Ok(())
+    }
+
+    /// Goes through some records with a cursor, and changes some of them.
+    pub(super) fn scan(
+        &mut self,
+        transaction: &Transaction,
+        checks: &mut Checks,
+        name: &str,
+    ) -> Step<()> {
+        if self.plan.method_of(name) == AccessMethod::Hash {
+            return self.pass(transaction, checks, name);
+        }
+        let Some(database) = self.open_database(transaction, checks, name)? else { return Ok(()) };
+        let mut cursor = match database.cursor(transaction) {
+            Ok(cursor) => cursor,
+            Err(Error::NoSuchDatabase { .. }) => return Ok(()),
+            Err(error) => return Err(self.judge(&error)),
+        };
+        let start = self.key();
+        let forward = self.random.chance(60);
+        let whole = self.random.chance(30);
+        let mut question = match (forward, whole) {
+            (true, true) => Question::AtOrAfter(Vec::new()),
+            (true, false) => Question::AtOrAfter(start),
+            (false, true) => Question::Before(None),
+            (false, false) => Question::AtOrBefore(start),
+        };
+        for _ in 0..self.random.pick(&[1, 5, 40]) {
+            let asked = question.clone();
+            let answer = self.ask(checks, name, asked.clone(), || {
+                let found = match &asked {
+                    Question::AtOrAfter(key) if key.is_empty() => cursor.first(),
+                    Question::AtOrAfter(key) => cursor.seek(key),
+                    Question::AtOrBefore(key) => cursor.seek_le(key),
+                    Question::Before(None) => cursor.last(),
+                    _ if forward => cursor.next(),
+                    _ => cursor.prev(),
+                }?;
+                Ok(if found {
+                    Answer::Record(cursor.key().to_vec(), cursor.value().into())
+                } else {
+                    Answer::Nothing
+                })
+            })?;
+            let Answer::Record(key, _) = answer else { return Ok(()) };
+            if !checks.read_only && self.random.chance(6) {
+                let before = self.newest();
+                let new = self.random.chance(60).then(|| self.draw_value());
+                let done = match &new {
+                    Some(value) => cursor.put(value).map(|()| true),
+                    None => cursor.delete(),
+                };
+                match done {
+                    Ok(true) => self.note(checks, name, &key, new, before),
+                    Ok(false) | Err(Error::NoSuchDatabase { .. }) => {}
+                    Err(error) => return Err(self.judge(&error)),
+                }
+            }
+            question = if forward { Question::After(key) } else { Question::Before(Some(key)) };
+        }
+        Ok(())
+    }
+}
