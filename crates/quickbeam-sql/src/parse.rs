@@ -3,12 +3,16 @@
 //! Above: connections, the binder (for views, defaults and checks, which are kept as text). Below: the parser crate. Nesting
 //! is limited here, before anything recurses over the tree; places in the text are turned into bytes from its start.
 
+mod sequences;
+
 use sqlparser::ast::{Expr, Query, Statement};
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Location, Span, Token, Tokenizer};
 
 use crate::error::{Result, SqlError, SqlState};
+
+pub use sequences::RESTART as RESTART_SEQUENCE;
 
 /// Nesting that the parser allows.
 const NESTING: usize = 50;
@@ -73,6 +77,7 @@ fn parser_for(text: &str) -> Result<Parser<'static>> {
             .at(position)
     })?;
     check_chains(text, &tokens)?;
+    let tokens = sequences::adapted(tokens);
     Ok(Parser::new(&DIALECT).with_recursion_limit(NESTING).with_tokens_with_locations(tokens))
 }
 

@@ -103,7 +103,7 @@ pub struct Select {
     /// DISTINCT.
     pub distinct: bool,
     /// FOR UPDATE.
-    pub for_update: bool,
+    pub for_update: Option<RowLock>,
 }
 
 /// A subquery in an expression: its answer stands in a slot.
@@ -246,6 +246,26 @@ pub struct Insert {
     pub conflict: Option<Conflict>,
     /// RETURNING, of the new row.
     pub returning: Option<Returning>,
+}
+
+/// FOR UPDATE.
+#[derive(Clone, Debug)]
+pub struct RowLock {
+    /// Where the rows of the table stand that alone is locked; none: all are.
+    pub of: Option<usize>,
+    /// What becomes of rows that others keep.
+    pub wait: LockWait,
+}
+
+/// What becomes of rows that another transaction keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LockWait {
+    /// They are waited for, up to the lock timeout.
+    Wait,
+    /// They are an error (NOWAIT).
+    Fail,
+    /// They are left out (SKIP LOCKED).
+    Skip,
 }
 
 /// Rows to be inserted.

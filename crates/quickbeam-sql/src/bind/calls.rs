@@ -138,6 +138,18 @@ impl Binder<'_> {
         {
             return self.next_value(&sequence.to_lowercase(), position);
         }
+        match (name, &arguments[..]) {
+            ("lastval", []) => {
+                return Ok(Typed::new(Expr::CurrentValue(None), DataType::BigInt, position));
+            }
+            ("currval" | "setval", [argument, ..]) if arguments.len() <= 3 => {
+                if let Expr::Constant(Value::Text(sequence)) = &argument.expr {
+                    let sequence = sequence.to_lowercase();
+                    return self.known_sequence(name, &sequence, arguments, position);
+                }
+            }
+            _ => {}
+        }
         let types: Vec<String> = arguments
             .iter()
             .map(|a| a.data_type.map_or_else(|| "unknown".to_owned(), |known| known.to_string()))
@@ -212,6 +224,39 @@ impl Binder<'_> {
         };
         let call = Expr::Call(function, exprs, Place(position));
         Ok(self.folded(Typed::new(call, result, position)))
+    }
+
+    /// `currval` and `setval`.
+    fn known_sequence(
+        &mut self,
+        function: &str,
+        name: &str,
+        arguments: Vec<Typed>,
+        position: u32,
+    ) -> Result<Typed> {
+        let Some(Relation::Sequence(sequence)) = self.names.relation(name.trim_matches('"'))?
+        else {
+            return Err(super::no_relation(name).at(position as usize));
+        };
+        let number = sequence.id.0;
+        let mut rest = arguments.into_iter().skip(1);
+        let expr = match (function, rest.next(), rest.next()) {
+            ("currval", None, _) => Expr::CurrentValue(Some(number)),
+            ("setval", Some(value), is_called) => {
+                let value = self.coerce(value, DataType::BigInt)?;
+                let is_called = match is_called {
+                    Some(is_called) => self.coerce(is_called, DataType::Boolean)?,
+                    None => Expr::Constant(Value::Boolean(true)),
+                };
+                Expr::SetValue(number, Box::new([value, is_called]))
+            }
+            _ => {
+                let message = format!("function {function} takes other arguments");
+                let error = SqlError::new(SqlState::UndefinedFunction, message);
+                return Err(error.at(position as usize));
+            }
+        };
+        Ok(Typed::new(expr, DataType::BigInt, position))
     }
 
     fn next_value(&self, name: &str, position: u32) -> Result<Typed> {

@@ -32,6 +32,8 @@ pub enum CatalogChange {
     CreateView(SmolStr, Vec<SmolStr>, Arc<str>, bool),
     /// CREATE SEQUENCE; true: IF NOT EXISTS.
     CreateSequence(SmolStr, SequenceOptions, bool),
+    /// ALTER SEQUENCE … RESTART; none: with its first value.
+    RestartSequence(SmolStr, Option<i64>),
     /// DROP of tables, views, indexes or sequences: IF EXISTS, CASCADE.
     Drop(ObjectKind, Vec<SmolStr>, bool, bool),
     /// TRUNCATE: names, CASCADE, RESTART IDENTITY.
@@ -448,11 +450,45 @@ impl Binder<'_> {
         name: &ast::ObjectName,
         data_type: Option<&ast::DataType>,
         list: &[ast::SequenceOptions],
+        owned_by: Option<&ast::ObjectName>,
         if_not_exists: bool,
     ) -> Result<CatalogChange> {
+        if owned_by.is_some_and(|owner| !owner.to_string().eq_ignore_ascii_case("none")) {
+            return Err(SqlError::unsupported("OWNED BY a column"));
+        }
         let data_type = data_type.map(types::data_type).transpose()?;
         let options = sequence_options(list, data_type)?;
         Ok(CatalogChange::CreateSequence(object_name(name)?, options, if_not_exists))
+    }
+
+    /// CALL of the procedure that stands for ALTER SEQUENCE … RESTART.
+    pub fn call_procedure(&mut self, call: &ast::Function) -> Result<CatalogChange> {
+        let refuse = || SqlError::unsupported("this form of CALL or of ALTER SEQUENCE");
+        let ast::FunctionArguments::List(list) = &call.args else { return Err(refuse()) };
+        let is_restart = object_name(&call.name)? == crate::parse::RESTART_SEQUENCE;
+        let mut arguments = list.args.iter().map(|argument| match argument {
+            ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) => Some(expr),
+            _ => None,
+        });
+        let name = match arguments.next().flatten() {
+            Some(ast::Expr::Identifier(name)) if is_restart => fold(name),
+            Some(ast::Expr::CompoundIdentifier(parts)) if is_restart => {
+                object_name(&ast::ObjectName::from(parts.clone()))?
+            }
+            _ => return Err(refuse()),
+        };
+        let value = match arguments.next() {
+            None => None,
+            Some(expr) => {
+                let bound = self.expression(expr.ok_or_else(refuse)?, &Scope::default())?;
+                let value = bound.expr.as_constant().and_then(|value| value.as_ref().as_i64());
+                Some(value.ok_or_else(refuse)?)
+            }
+        };
+        if arguments.next().is_some() {
+            return Err(refuse());
+        }
+        Ok(CatalogChange::RestartSequence(name, value))
     }
 
     /// DROP.

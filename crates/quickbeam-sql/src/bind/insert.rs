@@ -9,7 +9,7 @@ use super::{
     Binder, Conflict, Insert, InsertSource, OutputColumn, Query, Scope, ScopeColumn, ScopeRelation,
     Source, Typed, column_default, fold, object_name,
 };
-use crate::catalog::Table;
+use crate::catalog::{Column, Table};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{ColumnRef, Expr};
 use crate::types::Value;
@@ -109,13 +109,17 @@ impl Binder<'_> {
             }
             return Ok(InsertSource::Rows(rows));
         }
+        self.unknown.clear();
         let query = self.query(query, None)?;
+        let unknown = std::mem::take(&mut self.unknown);
         self.check_count(query.columns.len(), targets)?;
         let slot = self.add_slot("source".into(), Source::Computed);
         let mut values = defaults;
         for (number, (target, column)) in targets.iter().zip(&query.columns).enumerate() {
-            let typed = Typed::new(Expr::column(slot, number), column.data_type, 0);
             let to = &table.columns[*target];
+            check_identity(to)?;
+            let data_type = (unknown.get(number) != Some(&true)).then_some(column.data_type);
+            let typed = Typed { expr: Expr::column(slot, number), data_type, position: 0 };
             values[*target] = self.assign(typed, to.data_type, &to.name)?;
         }
         Ok(InsertSource::Query { query: Arc::new(query), slot, values })
@@ -144,11 +148,7 @@ impl Binder<'_> {
             if is_default(value) {
                 continue;
             }
-            if column.identity.is_some_and(|identity| identity.always) {
-                let message =
-                    format!("cannot insert a non-DEFAULT value into column \"{}\"", column.name);
-                return Err(SqlError::new(SqlState::GeneratedAlways, message));
-            }
+            check_identity(column)?;
             let bound = self.expression(value, &scope)?;
             values[*target] = self.assign(bound, column.data_type, &column.name)?;
         }
@@ -218,6 +218,15 @@ impl Binder<'_> {
         });
         named.collect()
     }
+}
+
+/// A column whose values are always generated takes no other ones.
+fn check_identity(column: &Column) -> Result<()> {
+    if column.identity.is_some_and(|identity| identity.always) {
+        let message = format!("cannot insert a non-DEFAULT value into column \"{}\"", column.name);
+        return Err(SqlError::new(SqlState::GeneratedAlways, message));
+    }
+    Ok(())
 }
 
 /// Whether a value is the word DEFAULT.

@@ -77,6 +77,8 @@ pub struct Binder<'a> {
     depth: usize,
     view_depth: usize,
     ctes: Vec<(SmolStr, Arc<Query>)>,
+    /// Which columns of the query bound last are NULL or literals in quotes: they take the type that is needed.
+    unknown: Vec<bool>,
 }
 
 /// Parameters that a statement may have.
@@ -126,6 +128,7 @@ impl<'a> Binder<'a> {
             depth: 0,
             view_depth: 0,
             ctes: Vec::new(),
+            unknown: Vec::new(),
         }
     }
 

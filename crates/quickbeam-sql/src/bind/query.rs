@@ -11,8 +11,8 @@ use sqlparser::ast::{
 use super::calls::AGGREGATES;
 use super::operators::comparison;
 use super::{
-    Binder, Body, Combine, CombineKind, Group, Level, OrderKey, OutputColumn, Query, Scope, Select,
-    Source, Subquery, SubqueryKind, Typed, fold, object_name,
+    Binder, Body, Combine, CombineKind, Group, Level, LockWait, OrderKey, OutputColumn, Query,
+    RowLock, Scope, Select, Source, Subquery, SubqueryKind, Typed, fold, object_name,
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Comparison, Expr};
@@ -22,6 +22,8 @@ use crate::types::{DataType, Value};
 struct Selected {
     name: SmolStr,
     value: Typed,
+    /// NULL, or a literal in quotes: it takes another type if one is needed.
+    is_unknown: bool,
 }
 
 impl Binder<'_> {
@@ -32,7 +34,14 @@ impl Binder<'_> {
 
     /// A query; `outer` is what the query around it can name.
     pub(super) fn query(&mut self, query: &ast::Query, outer: Option<Arc<Scope>>) -> Result<Query> {
-        if query.fetch.is_some() && query.limit_clause.is_some() || query.for_clause.is_some() {
+        let has_limit = matches!(
+            &query.limit_clause,
+            Some(
+                LimitClause::LimitOffset { limit: Some(_), .. }
+                    | LimitClause::OffsetCommaLimit { .. }
+            )
+        );
+        if query.fetch.is_some() && has_limit || query.for_clause.is_some() {
             return Err(SqlError::unsupported("this form of a query"));
         }
         let known = self.ctes.len();
@@ -62,14 +71,8 @@ impl Binder<'_> {
             },
         };
         let for_update = match &query.locks[..] {
-            [] => false,
-            [lock]
-                if lock.lock_type == LockType::Update
-                    && lock.of.is_none()
-                    && lock.nonblock.is_none() =>
-            {
-                true
-            }
+            [] => None,
+            [lock] if lock.lock_type == LockType::Update => Some(lock),
             _ => return Err(SqlError::unsupported("this form of a row lock")),
         };
         let mut bound = match &*query.body {
@@ -84,7 +87,11 @@ impl Binder<'_> {
                 inner.limit = None;
                 inner
             }
-            SetExpr::Values(values) => self.values(&values.rows, order, outer)?,
+            SetExpr::Values(values) => {
+                let bound = self.values(&values.rows, order, outer)?;
+                self.unknown.clear();
+                bound
+            }
             SetExpr::SetOperation { left, op, set_quantifier, right } => {
                 self.combination(left, *op, *set_quantifier, right, order, outer)?
             }
@@ -152,7 +159,7 @@ impl Binder<'_> {
         &mut self,
         select: &ast::Select,
         order: &[ast::OrderByExpr],
-        for_update: bool,
+        lock: Option<&ast::LockClause>,
         outer: Option<Arc<Scope>>,
     ) -> Result<Query> {
         check_form(select)?;
@@ -175,12 +182,14 @@ impl Binder<'_> {
                 None => Vec::new(),
             };
             let order = binder.order(order, &selected, Some(&scope))?;
+            let lock = lock.map(|lock| row_lock(lock, &scope)).transpose()?;
             if keys.is_some() || select.having.is_some() {
                 binder.group_slot();
             }
-            Ok((from, filter, selected, keys.unwrap_or_default(), having, order, of_rows))
+            Ok((from, filter, selected, keys.unwrap_or_default(), having, order, of_rows, lock))
         })?;
-        let (from, filter, selected, keys, mut having, mut order, of_rows) = parts;
+        let (from, filter, selected, keys, mut having, mut order, of_rows, for_update) = parts;
+        let unknown = selected.iter().map(|one| one.is_unknown).collect();
         let (outputs, columns): (Vec<Expr>, Vec<OutputColumn>) = selected
             .into_iter()
             .map(|selected| {
@@ -221,10 +230,11 @@ impl Binder<'_> {
             let message = "for SELECT DISTINCT, ORDER BY expressions must appear in select list";
             return Err(SqlError::new(SqlState::InvalidColumnReference, message));
         }
-        if for_update && (group.is_some() || distinct) {
+        if for_update.is_some() && (group.is_some() || distinct) {
             return Err(SqlError::unsupported("FOR UPDATE with DISTINCT, GROUP BY or aggregates"));
         }
         let select = Select { from, filter, subqueries, group, outputs, distinct, for_update };
+        self.unknown = unknown;
         Ok(Query {
             body: Body::Select(Box::new(select)),
             columns,
@@ -241,12 +251,11 @@ impl Binder<'_> {
             match item {
                 SelectItem::UnnamedExpr(expr) => {
                     let value = self.expression(expr, scope)?;
-                    selected
-                        .push(Selected { name: implied_name(expr), value: self.settle(value)? });
+                    selected.push(self.selected(implied_name(expr), value)?);
                 }
                 SelectItem::ExprWithAlias { expr, alias } => {
                     let value = self.expression(expr, scope)?;
-                    selected.push(Selected { name: fold(alias), value: self.settle(value)? });
+                    selected.push(self.selected(fold(alias), value)?);
                 }
                 SelectItem::Wildcard(_) => {
                     let columns = scope.all_columns();
@@ -272,6 +281,11 @@ impl Binder<'_> {
             }
         }
         Ok(selected)
+    }
+
+    fn selected(&mut self, name: SmolStr, value: Typed) -> Result<Selected> {
+        let is_unknown = value.data_type.is_none() && value.expr.as_constant().is_some();
+        Ok(Selected { name, value: self.settle(value)?, is_unknown })
     }
 
     /// RETURNING.
@@ -456,6 +470,7 @@ impl Binder<'_> {
             .map(|(column, output)| Selected {
                 name: output.name.clone(),
                 value: Typed::new(Expr::column(slot, column), output.data_type, 0),
+                is_unknown: false,
             })
             .collect();
         self.order(order, &selected, None)
@@ -481,19 +496,30 @@ impl Binder<'_> {
             _ => return Err(SqlError::unsupported("set operations by name")),
         };
         let [left, right] = [left, right].map(|side| {
-            self.nested(|binder| match side {
+            self.unknown.clear();
+            let bound = self.nested(|binder| match side {
                 SetExpr::Query(query) => binder.query(query, outer.clone()),
                 side => binder.query_body(&bare(side.clone()), outer.clone()),
-            })
+            });
+            bound.map(|query| (query, std::mem::take(&mut self.unknown)))
         });
-        let (left, right) = (left?, right?);
+        let ((left, left_unknown), (right, right_unknown)) = (left?, right?);
         if left.columns.len() != right.columns.len() {
             let message = "each side of a set operation must have the same number of columns";
             return Err(SqlError::new(SqlState::SyntaxError, message));
         }
         let mut columns = Vec::with_capacity(left.columns.len());
-        for (a, b) in left.columns.iter().zip(&right.columns) {
-            let data_type = super::types::common(a.data_type, b.data_type).ok_or_else(|| {
+        let is_unknown = |list: &[bool], column: usize| list.get(column) == Some(&true);
+        for (number, (a, b)) in left.columns.iter().zip(&right.columns).enumerate() {
+            // NULL and literals in quotes take the type of the other side.
+            let sides = [&left_unknown, &right_unknown].map(|list| is_unknown(list, number));
+            let common = match sides {
+                [true, false] => Some(b.data_type),
+                [false, true] => Some(a.data_type),
+                _ => super::types::common(a.data_type, b.data_type),
+            };
+            self.unknown.push(sides == [true, true]);
+            let data_type = common.ok_or_else(|| {
                 let message = format!(
                     "types {} and {} of a set operation cannot be matched",
                     a.data_type, b.data_type
@@ -630,7 +656,7 @@ fn one_column(query: &Query, position: u32) -> Result<DataType> {
 
 fn all_of(column: &super::ScopeColumn) -> Selected {
     let value = Typed::new(Expr::Column(column.at), column.data_type, 0);
-    Selected { name: column.name.clone(), value }
+    Selected { name: column.name.clone(), value, is_unknown: false }
 }
 
 /// The name of an output that was given none.
@@ -664,6 +690,24 @@ fn bare(body: SetExpr) -> ast::Query {
 }
 
 /// The query with its outputs as those types.
+/// Which rows FOR UPDATE is about, and what becomes of those that others keep.
+fn row_lock(lock: &ast::LockClause, scope: &Scope) -> Result<RowLock> {
+    let wait = match &lock.nonblock {
+        None => LockWait::Wait,
+        Some(ast::NonBlock::Nowait) => LockWait::Fail,
+        Some(ast::NonBlock::SkipLocked) => LockWait::Skip,
+    };
+    let Some(name) = &lock.of else { return Ok(RowLock { of: None, wait }) };
+    let name = super::object_name(name)?;
+    let relation = scope.relations.iter().find(|relation| relation.name == name);
+    let slot = relation.and_then(|relation| relation.columns.first()).map(|column| column.at.slot);
+    if slot.is_none() {
+        let message = format!("relation \"{name}\" in FOR UPDATE clause not found in FROM clause");
+        return Err(SqlError::new(SqlState::UndefinedTable, message));
+    }
+    Ok(RowLock { of: slot, wait })
+}
+
 fn converted(mut query: Query, columns: &[OutputColumn]) -> Query {
     let cast = |expr: &mut Expr, from: DataType, to: DataType| {
         if !from.is_same_kind(to) {

@@ -115,6 +115,24 @@ impl Expr {
                 let value = Datum::Ref(ValueRef::BigInt(sequences.next_value(*sequence)?));
                 cast(value, *data_type, false)?
             }
+            Expr::CurrentValue(sequence) => {
+                let sequences =
+                    frame.sequences.ok_or_else(|| SqlError::unsupported("a sequence here"))?;
+                Datum::Ref(ValueRef::BigInt(sequences.current_value(*sequence)?))
+            }
+            Expr::SetValue(sequence, arguments) => {
+                let sequences =
+                    frame.sequences.ok_or_else(|| SqlError::unsupported("a sequence here"))?;
+                let [value, is_called] = &**arguments;
+                let value = value.evaluate(frame)?;
+                match (value.as_ref().as_i64(), is_called.truth(frame)?) {
+                    (Some(value), Some(is_called)) => {
+                        sequences.set_value(*sequence, value, is_called)?;
+                        Datum::Ref(ValueRef::BigInt(value))
+                    }
+                    _ => Datum::Ref(ValueRef::Null),
+                }
+            }
             Expr::Call(function, arguments, position) => {
                 functions::call(*function, arguments, frame)
                     .map_err(|error| error.at(position.0 as usize))?

@@ -1,6 +1,7 @@
 //! What an expression is evaluated on: the rows that a statement stands on, and its parameters.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -98,10 +99,37 @@ fn now() -> i64 {
     since.ok().and_then(|since| i64::try_from(since.as_micros()).ok()).unwrap_or(0)
 }
 
+/// The values that sequences gave a session.
+#[derive(Debug, Default)]
+pub struct Given {
+    values: RefCell<HashMap<u32, i64>>,
+    newest: Cell<Option<u32>>,
+}
+
+impl Given {
+    /// The sequence gave that value.
+    pub fn note(&self, sequence: u32, value: i64) {
+        self.values.borrow_mut().insert(sequence, value);
+        self.newest.set(Some(sequence));
+    }
+
+    /// What the sequence gave last; without a number, what any of them did.
+    pub fn value(&self, sequence: Option<u32>) -> Option<i64> {
+        let sequence = sequence.or(self.newest.get())?;
+        self.values.borrow().get(&sequence).copied()
+    }
+}
+
 /// Where the values of sequences come from.
 pub trait Sequences {
     /// The next value of the sequence with that number.
     fn next_value(&self, sequence: u32) -> Result<i64>;
+
+    /// The value that it gave the session last; without a number, the one that the session got last.
+    fn current_value(&self, sequence: Option<u32>) -> Result<i64>;
+
+    /// Its value becomes that one; false: it is the one given out next.
+    fn set_value(&self, sequence: u32, value: i64, is_called: bool) -> Result<()>;
 }
 
 /// Everything that an expression may read.

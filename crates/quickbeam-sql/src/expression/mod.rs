@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 pub use arithmetic::{Arithmetic, NumberKind};
 pub use evaluate::{Datum, cast};
-pub use frame::{Clock, Current, Frame, Sequences, Slot};
+pub use frame::{Clock, Current, Frame, Given, Sequences, Slot};
 pub use functions::Function;
 pub use pattern::Pattern;
 
@@ -158,6 +158,10 @@ pub enum Expr {
     Case(Vec<(Expr, Expr)>, Box<Expr>),
     /// The next value of a sequence, by its number.
     NextValue(u32, DataType),
+    /// The value that the sequence with that number gave this session last; without a number, that any sequence gave it.
+    CurrentValue(Option<u32>),
+    /// A sequence's value is set: to what, and whether that value was given out.
+    SetValue(u32, Box<[Expr; 2]>),
     /// A function of its arguments; the place in the text for errors.
     Call(Function, Vec<Expr>, Place),
 }
@@ -187,7 +191,11 @@ impl Expr {
     /// Calls `visit` with each part one step below.
     pub fn each_child<'e>(&'e self, visit: &mut dyn FnMut(&'e Expr)) {
         match self {
-            Expr::Constant(_) | Expr::Parameter(_) | Expr::Column(_) | Expr::NextValue(..) => {}
+            Expr::Constant(_)
+            | Expr::Parameter(_)
+            | Expr::Column(_)
+            | Expr::NextValue(..)
+            | Expr::CurrentValue(_) => {}
             Expr::Cast(a, ..)
             | Expr::Assign(a, ..)
             | Expr::Trimmed(a)
@@ -200,6 +208,7 @@ impl Expr {
             Expr::Compare(_, pair)
             | Expr::Distinct(pair, _)
             | Expr::Arithmetic(_, _, pair, _)
+            | Expr::SetValue(_, pair)
             | Expr::LikeAny(pair, ..) => pair.iter().for_each(visit),
             Expr::And(list) | Expr::Or(list) | Expr::Call(_, list, _) => {
                 list.iter().for_each(visit)
@@ -221,7 +230,11 @@ impl Expr {
     /// As [`each_child`](Self::each_child), to change them.
     pub fn each_child_mut(&mut self, visit: &mut dyn FnMut(&mut Expr)) {
         match self {
-            Expr::Constant(_) | Expr::Parameter(_) | Expr::Column(_) | Expr::NextValue(..) => {}
+            Expr::Constant(_)
+            | Expr::Parameter(_)
+            | Expr::Column(_)
+            | Expr::NextValue(..)
+            | Expr::CurrentValue(_) => {}
             Expr::Cast(a, ..)
             | Expr::Assign(a, ..)
             | Expr::Trimmed(a)
@@ -234,6 +247,7 @@ impl Expr {
             Expr::Compare(_, pair)
             | Expr::Distinct(pair, _)
             | Expr::Arithmetic(_, _, pair, _)
+            | Expr::SetValue(_, pair)
             | Expr::LikeAny(pair, ..) => pair.iter_mut().for_each(visit),
             Expr::And(list) | Expr::Or(list) | Expr::Call(_, list, _) => {
                 list.iter_mut().for_each(visit);
@@ -271,15 +285,17 @@ impl Expr {
     pub fn is_volatile(&self) -> bool {
         let mut volatile = match self {
             Expr::Call(function, ..) => function.is_volatile(),
-            other => matches!(other, Expr::NextValue(..)),
+            other => {
+                matches!(other, Expr::NextValue(..) | Expr::CurrentValue(_) | Expr::SetValue(..))
+            }
         };
         self.each_child(&mut |child| volatile |= child.is_volatile());
         volatile
     }
 
-    /// Whether it counts a sequence up.
+    /// Whether it counts a sequence up, or sets it.
     pub fn counts_up(&self) -> bool {
-        let mut counts = matches!(self, Expr::NextValue(..));
+        let mut counts = matches!(self, Expr::NextValue(..) | Expr::SetValue(..));
         self.each_child(&mut |child| counts |= child.counts_up());
         counts
     }
@@ -287,7 +303,11 @@ impl Expr {
     /// Whether it is the same whatever the rows and parameters are.
     pub fn is_constant(&self) -> bool {
         let mut constant = match self {
-            Expr::Parameter(_) | Expr::Column(_) | Expr::NextValue(..) => false,
+            Expr::Parameter(_)
+            | Expr::Column(_)
+            | Expr::NextValue(..)
+            | Expr::CurrentValue(_)
+            | Expr::SetValue(..) => false,
             Expr::Call(function, ..) => !function.is_volatile() && !function.is_of_session(),
             _ => true,
         };

@@ -313,6 +313,9 @@ impl Writer<'_> {
                 format!("({} {}LIKE {})", self.text(&pair[0]), not(negated), self.text(&pair[1]))
             }
             Expr::Case(..) => "CASE … END".to_owned(),
+            Expr::CurrentValue(None) => "lastval()".to_owned(),
+            Expr::CurrentValue(Some(sequence)) => format!("currval({sequence})"),
+            Expr::SetValue(sequence, _) => format!("setval({sequence}, …)"),
             Expr::NextValue(sequence, _) => format!("nextval({sequence})"),
             Expr::Call(function, list, _) => {
                 let mut text = String::new();

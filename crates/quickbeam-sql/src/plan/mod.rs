@@ -18,7 +18,7 @@ mod select;
 use std::sync::Arc;
 
 use crate::bind::{
-    Aggregate, CombineKind, Conflict, OutputColumn, Returning, SlotShape, SubqueryKind,
+    Aggregate, CombineKind, Conflict, LockWait, OutputColumn, Returning, SlotShape, SubqueryKind,
 };
 use crate::catalog::Table;
 use crate::expression::Expr;
@@ -204,6 +204,8 @@ pub enum Node {
         tables: Vec<(usize, Arc<Table>)>,
         /// All conditions, to be checked once more when a row turns out to have changed.
         recheck: Option<Expr>,
+        /// What becomes of rows that others keep.
+        wait: LockWait,
     },
 }
 

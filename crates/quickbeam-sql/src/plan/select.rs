@@ -4,8 +4,8 @@ use std::cell::Cell;
 
 use super::{Join, Node, QueryPlan, SortKey, Statistics};
 use crate::bind::{
-    Aggregate, AggregateKind, Body, From, JoinKind, OrderKey, Query, Select, SlotShape, Source,
-    Subquery,
+    Aggregate, AggregateKind, Body, From, JoinKind, OrderKey, Query, RowLock, Select, SlotShape,
+    Source, Subquery,
 };
 use crate::error::{Result, SqlError};
 use crate::expression::{Expr, NumberKind, slot_bit};
@@ -131,8 +131,8 @@ impl<'p> Planner<'p> {
             order,
             few,
         )?;
-        if select.for_update {
-            node = self.locked(node, select);
+        if let Some(lock) = &select.for_update {
+            node = self.locked(node, select, lock);
         }
         if let Some(group) = &select.group {
             let (slot, keys) = (group.slot, group.keys.clone());
@@ -245,20 +245,23 @@ impl<'p> Planner<'p> {
         Ok((node, rows, ordered))
     }
 
-    fn locked(&self, node: Node, select: &Select) -> Node {
+    fn locked(&self, node: Node, select: &Select, lock: &RowLock) -> Node {
         let mut tables = Vec::new();
         let bits = select.from.as_ref().map_or(0, From::slots);
         for (slot, shape) in
             self.slots.iter().enumerate().filter(|(slot, _)| slot_bit(*slot) & bits != 0)
         {
-            if let Source::Table(table) = &shape.source {
+            if let Source::Table(table) = &shape.source
+                && lock.of.is_none_or(|of| of == slot)
+            {
                 tables.push((slot, table.clone()));
             }
         }
         let mut node = node;
         let numbers: Vec<usize> = tables.iter().map(|(slot, _)| *slot).collect();
         want_keys(&mut node, &numbers);
-        Node::Lock { input: Box::new(node), tables, recheck: Expr::all(select.filter.clone()) }
+        let recheck = Expr::all(select.filter.clone());
+        Node::Lock { input: Box::new(node), tables, recheck, wait: lock.wait }
     }
 
     /// ORDER BY, OFFSET and LIMIT on top.

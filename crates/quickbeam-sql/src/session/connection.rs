@@ -16,7 +16,7 @@ use super::statement::Statement;
 use crate::catalog::CatalogSnapshot;
 use crate::error::{Result, SqlError, SqlState};
 use crate::execute::Limits;
-use crate::expression::Clock;
+use crate::expression::{Clock, Given};
 use crate::types::Value;
 
 /// Statements kept by text.
@@ -41,6 +41,7 @@ pub(super) struct Session {
     pub settings: Settings,
     pub limits: Limits,
     pub clock: Clock,
+    pub given: Given,
     pub copy_access: Mutex<Option<Box<dyn CopyAccess>>>,
 }
 
@@ -60,7 +61,15 @@ impl Connection {
         let limits = Limits { cancelled: Arc::new(AtomicBool::new(false)), memory: MEMORY };
         let (settings, clock) = (Settings::default(), Clock::default());
         let copy_access = Mutex::new(None);
-        let session = Session { database, open: None, settings, limits, clock, copy_access };
+        let session = Session {
+            database,
+            open: None,
+            settings,
+            limits,
+            clock,
+            given: Given::default(),
+            copy_access,
+        };
         Connection { session, cache: HashMap::new() }
     }
 
@@ -182,6 +191,10 @@ impl Session {
     }
 
     fn prepare(&mut self, statement: &mut Statement) -> Result<()> {
+        // What steers needs no plan, and comes before a transaction's first statement.
+        if self.control_of(statement)?.is_some() {
+            return Ok(());
+        }
         if let Some(open) = self.open.take() {
             let (open, prepared) = self.with_begun(open, |session, transaction| {
                 session.prepare_for(statement, transaction).map(|_| ())

@@ -128,6 +128,7 @@ impl Session {
                 slots: std::mem::take(slots),
                 parameters: &values,
                 clock: &self.clock,
+                given: &self.given,
                 limits: &self.limits,
                 used: Cell::new(0),
             };
@@ -168,6 +169,7 @@ impl Session {
             slots: std::mem::take(slots),
             parameters: &[],
             clock: &self.clock,
+            given: &self.given,
             limits: &self.limits,
             used: Cell::new(0),
         };

@@ -40,6 +40,9 @@ pub(super) fn apply(change: &CatalogChange, look: &Look<'_>) -> Result<()> {
                 catalog.create_sequence(transaction, name, options)?;
             }
         }
+        CatalogChange::RestartSequence(name, value) => {
+            catalog.restart_sequence(transaction, name, *value)?;
+        }
         CatalogChange::Drop(kind, names, if_exists, cascade) => {
             let names: Vec<_> =
                 names.iter().filter(|name| !*if_exists || there(name)).cloned().collect();

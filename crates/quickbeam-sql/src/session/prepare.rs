@@ -141,12 +141,13 @@ impl Look<'_> {
                 name,
                 data_type,
                 sequence_options,
-                ..
+                owned_by,
             } => {
                 let change = binder.create_sequence(
                     name,
                     data_type.as_ref(),
                     sequence_options,
+                    owned_by.as_ref(),
                     *if_not_exists,
                 );
                 Work::Catalog(change?)
@@ -154,6 +155,7 @@ impl Look<'_> {
             Ast::Drop { object_type, if_exists, names, cascade, .. } => {
                 Work::Catalog(binder.drop(*object_type, names, *if_exists, *cascade)?)
             }
+            Ast::Call(call) => Work::Catalog(binder.call_procedure(call)?),
             Ast::Truncate(truncate) => Work::Catalog(binder.truncate(truncate)?),
             Ast::AlterTable(alter) => Work::Catalog(binder.alter_table(alter)?),
             Ast::Copy { source, to, target, options, legacy_options, values } => {

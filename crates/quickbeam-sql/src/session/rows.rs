@@ -156,6 +156,7 @@ impl Running<'_> {
             slots: std::mem::take(slots),
             parameters,
             clock: &self.session.clock,
+            given: &self.session.given,
             limits: &self.session.limits,
             used: self.used.clone(),
         };

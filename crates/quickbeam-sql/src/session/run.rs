@@ -124,6 +124,7 @@ impl Session {
             slots: std::mem::take(slots),
             parameters: values,
             clock: &self.clock,
+            given: &self.given,
             limits: &self.limits,
             used: Cell::new(0),
         };

@@ -69,7 +69,7 @@ pub struct Transaction {
     read_only: bool,
     isolation: Isolation,
     durability: Durability,
-    lock_timeout: Duration,
+    lock_timeout: Cell<Duration>,
     /// Reads are remembered although the isolation does not ask for it.
     tracking: Cell<bool>,
     state: RefCell<State>,
@@ -169,7 +169,7 @@ impl Transaction {
             read_only: options.read_only,
             isolation: options.isolation.unwrap_or(inner.options.isolation),
             durability,
-            lock_timeout: options.lock_timeout.unwrap_or(inner.options.lock_timeout),
+            lock_timeout: Cell::new(options.lock_timeout.unwrap_or(inner.options.lock_timeout)),
             tracking: Cell::new(false),
             state: RefCell::new(state),
             shared,
@@ -337,6 +337,11 @@ impl Transaction {
             state.tracked_since.get_or_insert(state.snapshot);
         }
         before
+    }
+
+    /// How long calls wait from now on for others that keep a record; how long they waited before.
+    pub fn set_lock_timeout(&self, timeout: Duration) -> Duration {
+        self.lock_timeout.replace(timeout)
     }
 
     fn end_aborted(&self) -> Result<()> {

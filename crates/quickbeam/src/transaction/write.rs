@@ -151,7 +151,7 @@ impl Transaction {
                 Verdict::Conflict => return Err(Error::WriteConflict),
                 Verdict::WaitFor(other) => {
                     drop((latched, pass));
-                    let (world, timeout) = (&*inner.world, self.lock_timeout);
+                    let (world, timeout) = (&*inner.world, self.lock_timeout.get());
                     inner.registry.wait_for(world, Some(writer.id()), &other, timeout)?;
                     continue;
                 }

@@ -1,11 +1,13 @@
 //! SELECT … FOR UPDATE.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use quickbeam::Transaction;
 
 use super::{Context, Operator};
-use crate::error::Result;
+use crate::bind::LockWait;
+use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Current, Expr};
 use crate::storage::TableHandle;
 
@@ -15,6 +17,7 @@ pub struct Lock {
     pub input: Operator,
     tables: Vec<(usize, Arc<TableHandle>)>,
     recheck: Option<Expr>,
+    wait: LockWait,
     key: Vec<u8>,
 }
 
@@ -23,17 +26,38 @@ impl Lock {
         input: Operator,
         tables: Vec<(usize, Arc<TableHandle>)>,
         recheck: Option<Expr>,
+        wait: LockWait,
     ) -> Lock {
-        Lock { input, tables, recheck, key: Vec::new() }
+        Lock { input, tables, recheck, wait, key: Vec::new() }
     }
 
     pub fn next(&mut self, context: &mut Context<'_>) -> Result<bool> {
         while self.input.next(context)? {
-            if self.lock(context)? && context.holds(self.recheck.as_ref())? {
+            if self.try_lock(context)? && context.holds(self.recheck.as_ref())? {
                 return Ok(true);
             }
         }
         Ok(false)
+    }
+
+    /// Locks the rows stood on, waiting as long as was asked for; false when one is gone, or left out.
+    fn try_lock(&mut self, context: &mut Context<'_>) -> Result<bool> {
+        if self.wait == LockWait::Wait {
+            return self.lock(context);
+        }
+        let before = context.transaction.set_lock_timeout(Duration::ZERO);
+        let locked = self.lock(context);
+        context.transaction.set_lock_timeout(before);
+        match locked {
+            Err(error) if error.state() == SqlState::LockNotAvailable => match self.wait {
+                LockWait::Skip => Ok(false),
+                _ => {
+                    let message = "could not obtain lock on row";
+                    Err(SqlError::new(SqlState::LockNotAvailable, message))
+                }
+            },
+            locked => locked,
+        }
     }
 
     /// Locks the rows stood on, and stands on what they are then; false when one is gone.

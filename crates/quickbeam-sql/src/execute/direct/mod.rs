@@ -26,9 +26,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use quickbeam::Transaction;
 
 use crate::bind::Aggregate;
-use crate::catalog::{Catalog, CatalogSnapshot, ObjectId, Table};
+use crate::catalog::{Catalog, CatalogSnapshot, ObjectId, Sequence, Table};
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::{Clock, Current, Expr, Frame, Sequences, Slot};
+use crate::expression::{Clock, Current, Expr, Frame, Given, Sequences, Slot};
 use crate::plan::Node;
 use crate::storage::TableHandle;
 use crate::types::Value;
@@ -60,6 +60,8 @@ pub struct Context<'t> {
     pub parameters: &'t [Value],
     /// The transaction's time.
     pub clock: &'t Clock,
+    /// What sequences gave the session.
+    pub given: &'t Given,
     /// What bounds the statement.
     pub limits: &'t Limits,
     /// Bytes kept.
@@ -68,9 +70,39 @@ pub struct Context<'t> {
 
 impl Sequences for Context<'_> {
     fn next_value(&self, sequence: u32) -> Result<i64> {
-        let known = self.snapshot.sequence(ObjectId(sequence));
-        let sequence = known.ok_or_else(|| SqlError::internal("there is no such sequence"))?;
-        self.catalog.next_value(self.transaction, sequence)
+        let value = self.catalog.next_value(self.transaction, self.sequence(sequence)?)?;
+        self.given.note(sequence, value);
+        Ok(value)
+    }
+
+    fn current_value(&self, sequence: Option<u32>) -> Result<i64> {
+        self.given.value(sequence).ok_or_else(|| {
+            let name = sequence.and_then(|number| self.snapshot.sequence(ObjectId(number)));
+            let message = match name {
+                Some(sequence) => {
+                    let name = &sequence.name;
+                    format!("currval of sequence \"{name}\" is not yet defined in this session")
+                }
+                None => "lastval is not yet defined in this session".to_owned(),
+            };
+            SqlError::new(SqlState::ObjectNotInPrerequisiteState, message)
+        })
+    }
+
+    fn set_value(&self, sequence: u32, value: i64, is_called: bool) -> Result<()> {
+        let known = self.sequence(sequence)?;
+        self.catalog.set_value(self.transaction, known, value, is_called)?;
+        if is_called {
+            self.given.note(sequence, value);
+        }
+        Ok(())
+    }
+}
+
+impl Context<'_> {
+    fn sequence(&self, number: u32) -> Result<&Arc<Sequence>> {
+        let known = self.snapshot.sequence(ObjectId(number));
+        known.ok_or_else(|| SqlError::internal("there is no such sequence"))
     }
 }
 
@@ -298,13 +330,13 @@ impl<'b> Builder<'b> {
                 let sides = [self.query(left)?, self.query(right)?];
                 Operator::Combine(Box::new(query::Combine::new(*kind, *all, sides, *slot)))
             }
-            Node::Lock { input, tables, recheck } => {
+            Node::Lock { input, tables, recheck, wait } => {
                 let input = self.operator(input)?;
                 let mut handles = Vec::with_capacity(tables.len());
                 for (slot, table) in tables {
                     handles.push((*slot, self.handles.of(table)?));
                 }
-                Operator::Lock(Box::new(lock::Lock::new(input, handles, recheck.clone())))
+                Operator::Lock(Box::new(lock::Lock::new(input, handles, recheck.clone(), *wait)))
             }
         };
         Ok(if self.counted { Operator::Counted(Box::new(operator), 0) } else { operator })

@@ -1,0 +1,244 @@
+//! Constraints and rollbacks while several connections are at work: statements of SQL, under every isolation.
+
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, clippy::disallowed_types)]
+
+use std::sync::Barrier;
+use std::time::Duration;
+
+use quickbeam::{Isolation, Options};
+use quickbeam_sql::{Connection, Database, Result, params};
+
+const LEVELS: [Isolation; 3] =
+    [Isolation::Serializable, Isolation::Snapshot, Isolation::ReadCommitted];
+
+fn memory(isolation: Isolation, script: &str) -> Database {
+    let options = Options { isolation, lock_timeout: Duration::from_secs(5), ..Options::default() };
+    let database = Database::memory(options).unwrap();
+    database.connect().execute_script(script).unwrap();
+    database
+}
+
+fn number(connection: &mut Connection, query: &str) -> i64 {
+    let mut rows = connection.query(query, &[]).unwrap();
+    rows.next().unwrap().unwrap().get(0).unwrap()
+}
+
+/// Runs `work` in a transaction until it commits, or fails for good; how.
+fn transact(
+    connection: &mut Connection,
+    mut work: impl FnMut(&mut Connection) -> Result<()>,
+) -> Result<()> {
+    loop {
+        connection.begin()?;
+        let done = work(connection);
+        let done = match done {
+            Ok(()) => connection.commit(),
+            Err(error) => connection.rollback().and(Err(error)),
+        };
+        match done {
+            Err(error) if error.is_retryable() => std::thread::yield_now(),
+            done => return done,
+        }
+    }
+}
+
+const FAMILY: &str = "CREATE TABLE parent (id INTEGER PRIMARY KEY, a INTEGER);
+    CREATE TABLE child (id INTEGER PRIMARY KEY, parent INTEGER NOT NULL REFERENCES parent);
+    CREATE INDEX child_parent ON child (parent);
+    INSERT INTO parent VALUES (1, 0), (2, 0);";
+
+#[test]
+fn children_of_one_parent_do_not_get_in_each_others_way() {
+    for isolation in LEVELS {
+        let database = memory(isolation, FAMILY);
+        let (mut one, mut two) = (database.connect(), database.connect());
+        one.begin().unwrap();
+        two.begin().unwrap();
+        one.execute("INSERT INTO child VALUES (1, 1)", &[]).unwrap();
+        two.execute("INSERT INTO child VALUES (2, 1)", &[]).unwrap();
+        one.execute("INSERT INTO child VALUES (3, 1)", &[]).unwrap();
+        two.commit().unwrap_or_else(|error| panic!("{isolation:?}: {error}"));
+        one.commit().unwrap_or_else(|error| panic!("{isolation:?}: {error}"));
+        assert_eq!(number(&mut one, "SELECT count(*) FROM child"), 3);
+    }
+}
+
+#[test]
+fn a_child_and_the_end_of_its_parent_exclude_each_other() {
+    for isolation in LEVELS {
+        for child_first in [true, false] {
+            let database = memory(isolation, FAMILY);
+            let (mut one, mut two) = (database.connect(), database.connect());
+            one.begin().unwrap();
+            two.begin().unwrap();
+            one.execute("INSERT INTO child VALUES (1, 1)", &[]).unwrap();
+            two.execute("DELETE FROM parent WHERE id = 1", &[]).unwrap();
+            let (first, second) = if child_first { (one, two) } else { (two, one) };
+            let mut connections = [first, second];
+            connections[0].commit().unwrap();
+            let error = connections[1].commit().unwrap_err();
+            assert_eq!(error.code(), "40001", "{isolation:?}, child first: {child_first}");
+            let mut third = database.connect();
+            let orphans = "SELECT count(*) FROM child WHERE parent NOT IN (SELECT id FROM parent)";
+            assert_eq!(number(&mut third, orphans), 0, "{isolation:?}");
+        }
+    }
+}
+
+#[test]
+fn constraints_hold_whatever_threads_do() {
+    for isolation in LEVELS {
+        let database = memory(
+            isolation,
+            "CREATE TABLE parent (id INTEGER PRIMARY KEY, a INTEGER);
+             CREATE TABLE child (id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, parent INTEGER NOT NULL REFERENCES parent ON DELETE CASCADE,
+                 place INTEGER NOT NULL CHECK (place BETWEEN 0 AND 4), UNIQUE (parent, place));",
+        );
+        let start = Barrier::new(4);
+        std::thread::scope(|scope| {
+            for thread in 0..4_i32 {
+                let (database, start) = (&database, &start);
+                scope.spawn(move || {
+                    let mut connection = database.connect();
+                    start.wait();
+                    for round in 0..60_i32 {
+                        let parent = (round * 7 + thread * 3) % 5;
+                        let place = (round + thread) % 6;
+                        let done = match (round + thread) % 4 {
+                            0 => transact(&mut connection, |connection| {
+                                let row = params![parent, round];
+                                connection.execute(
+                                    "INSERT INTO parent VALUES ($1, $2) ON CONFLICT DO NOTHING",
+                                    row,
+                                )?;
+                                Ok(())
+                            }),
+                            1 if thread == 0 => transact(&mut connection, |connection| {
+                                connection
+                                    .execute("DELETE FROM parent WHERE id = $1", params![parent])?;
+                                Ok(())
+                            }),
+                            _ => transact(&mut connection, |connection| {
+                                let row = params![parent, place];
+                                let insert = "INSERT INTO child (parent, place) VALUES ($1, $2)";
+                                connection.execute(insert, row)?;
+                                // Half of the transaction is undone by a savepoint, and done again elsewhere.
+                                connection.execute("SAVEPOINT s", &[])?;
+                                connection.execute(
+                                    "DELETE FROM child WHERE parent = $1",
+                                    params![parent],
+                                )?;
+                                connection.execute("ROLLBACK TO s", &[])?;
+                                Ok(())
+                            }),
+                        };
+                        if let Err(error) = done {
+                            let codes = ["23503", "23505", "23514"];
+                            assert!(codes.contains(&error.code()), "{isolation:?}: {error}");
+                        }
+                    }
+                });
+            }
+        });
+        let mut connection = database.connect();
+        for (what, query) in [
+            (
+                "orphans",
+                "SELECT count(*) FROM child c LEFT JOIN parent p ON p.id = c.parent WHERE p.id IS NULL",
+            ),
+            ("places", "SELECT count(*) FROM child WHERE place NOT BETWEEN 0 AND 4"),
+            (
+                "doubles",
+                "SELECT count(*) FROM (SELECT parent, place FROM child GROUP BY parent, place HAVING count(*) > 1) d",
+            ),
+            (
+                "lost entries",
+                "SELECT count(*) - (SELECT count(*) FROM child WHERE parent >= 0) FROM child",
+            ),
+        ] {
+            assert_eq!(number(&mut connection, query), 0, "{isolation:?}: {what}");
+        }
+        assert!(
+            number(&mut connection, "SELECT count(*) FROM child") > 0,
+            "{isolation:?}: nothing was done"
+        );
+        let report = database.environment().verify().unwrap();
+        assert_eq!(report.complaints, Vec::<String>::new(), "{isolation:?}");
+    }
+}
+
+#[test]
+fn what_is_rolled_back_was_never_seen() {
+    for isolation in LEVELS {
+        let database = memory(
+            isolation,
+            "CREATE TABLE account (id INTEGER PRIMARY KEY, balance INTEGER NOT NULL, CHECK (balance >= 0));
+             INSERT INTO account VALUES (1, 100), (2, 100), (3, 100);",
+        );
+        std::thread::scope(|scope| {
+            for thread in 0..3_i32 {
+                let database = &database;
+                scope.spawn(move || {
+                    let mut connection = database.connect();
+                    for round in 0..80_i32 {
+                        let (from, to) = (1 + (thread + round) % 3, 1 + (thread + round + 1) % 3);
+                        let amount = 1 + (round * 37) % 90;
+                        let done = transact(&mut connection, |connection| {
+                            let add = "UPDATE account SET balance = balance + $2 WHERE id = $1";
+                            connection.execute(add, params![to, amount])?;
+                            // An error ends the transaction: the first half must go, too.
+                            connection.execute(add, params![from, -amount])?;
+                            Ok(())
+                        });
+                        if let Err(error) = done {
+                            assert_eq!(error.code(), "23514", "{isolation:?}: {error}");
+                        }
+                        // Under read committed this is one statement, so one snapshot.
+                        let sum =
+                            number(&mut connection, "SELECT sum(balance)::BIGINT FROM account");
+                        assert_eq!(sum, 300, "{isolation:?}");
+                    }
+                });
+            }
+        });
+    }
+}
+
+#[test]
+fn rows_that_are_skipped_are_left_to_who_has_them() {
+    let database = memory(
+        Isolation::ReadCommitted,
+        "CREATE TABLE job (id INTEGER PRIMARY KEY, done_by INTEGER);",
+    );
+    let mut connection = database.connect();
+    for id in 0..90_i32 {
+        connection.execute("INSERT INTO job VALUES ($1, NULL)", params![id]).unwrap();
+    }
+    std::thread::scope(|scope| {
+        for thread in 0..3_i32 {
+            let database = &database;
+            scope.spawn(move || {
+                let mut connection = database.connect();
+                loop {
+                    let mut found = None;
+                    transact(&mut connection, |connection| {
+                        let next = "SELECT id FROM job WHERE done_by IS NULL ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED";
+                        let rows = connection.query(next, &[])?.collect()?;
+                        found = rows.first().and_then(|row| row[0].as_ref().as_i64());
+                        if let Some(id) = found {
+                            let take = "UPDATE job SET done_by = $2 WHERE id = $1 AND done_by IS NULL";
+                            assert_eq!(connection.execute(take, params![id, thread])?, 1);
+                        }
+                        Ok(())
+                    })
+                    .unwrap();
+                    if found.is_none() {
+                        break;
+                    }
+                }
+            });
+        }
+    });
+    // A row that was skipped may have been put back by an abort; nobody aborted here.
+    assert_eq!(number(&mut connection, "SELECT count(*) FROM job WHERE done_by IS NULL"), 0);
+}
