@@ -182,6 +182,8 @@ pub struct Group {
     pub aggregates: Vec<Aggregate>,
     /// HAVING, taken apart at AND.
     pub having: Vec<Expr>,
+    /// Subqueries that only the answer asks, or HAVING: they are asked when the groups are made, and also when there are no rows.
+    pub subqueries: Vec<Subquery>,
 }
 
 /// An aggregate.
@@ -342,7 +344,8 @@ impl Query {
                         group.aggregates.iter().flat_map(|a| a.argument.iter().chain(&a.filter));
                     parts.for_each(&mut *visit);
                 }
-                for subquery in &select.subqueries {
+                let of_groups = select.group.iter().flat_map(|group| &group.subqueries);
+                for subquery in select.subqueries.iter().chain(of_groups) {
                     subquery.query.each_expression(visit);
                     if let SubqueryKind::Any(value, _) | SubqueryKind::All(value, _) =
                         &subquery.kind

@@ -198,7 +198,7 @@ impl Binder<'_> {
             })
             .unzip();
         let mut outputs = outputs;
-        let subqueries = level.subqueries;
+        let mut subqueries = level.subqueries;
         let group = match level.group_slot {
             None => None,
             Some(slot) => {
@@ -218,7 +218,14 @@ impl Binder<'_> {
                     let what = "a subquery that reads rows of a query with groups";
                     return Err(SqlError::unsupported(what));
                 }
-                Some(Group { slot, keys, aggregates: level.aggregates, having })
+                let in_keys = keys.iter().fold(0, |bits, key| bits | key.slots());
+                let later = subqueries.split_off(of_rows.min(subqueries.len()));
+                let (of_keys, of_groups): (Vec<Subquery>, _) = later
+                    .into_iter()
+                    .partition(|one| in_keys & crate::expression::slot_bit(one.slot) != 0);
+                subqueries.extend(of_keys);
+                let aggregates = level.aggregates;
+                Some(Group { slot, keys, aggregates, having, subqueries: of_groups })
             }
         };
         let distinct = match &select.distinct {

@@ -143,6 +143,15 @@ impl<'p> Planner<'p> {
                 keys,
                 aggregates: group.aggregates.clone(),
             };
+            for subquery in &group.subqueries {
+                node = Node::Apply {
+                    input: Box::new(node),
+                    query: Box::new(self.query(&subquery.query, outside)?),
+                    slot: subquery.slot,
+                    kind: subquery.kind.clone(),
+                    once: true,
+                };
+            }
             if let Some(condition) = Expr::all(group.having.clone()) {
                 node = Node::Filter { input: Box::new(node), condition };
             }
@@ -172,7 +181,11 @@ impl<'p> Planner<'p> {
             _ => return Ok(None),
         };
         let of_slot = at.slot == *slot && matches!(self.slots[*slot].source, Source::Table(_));
-        if !group.keys.is_empty() || !of_slot || !select.subqueries.is_empty() {
+        if !group.keys.is_empty()
+            || !of_slot
+            || !select.subqueries.is_empty()
+            || !group.subqueries.is_empty()
+        {
             return Ok(None);
         }
         let key = OrderKey { expr: column.clone(), output: None, descending, nulls_first: false };
