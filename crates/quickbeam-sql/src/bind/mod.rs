@@ -9,6 +9,7 @@
 mod bound;
 mod calls;
 mod change;
+mod combine;
 mod copy;
 mod definition;
 mod expression;

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use smol_str::SmolStr;
 use sqlparser::ast::{
     self, BinaryOperator, Distinct, Expr as Ast, GroupByExpr, LimitClause, LockType, OrderByKind,
-    SelectItem, SelectItemQualifiedWildcardKind, SetExpr, SetOperator, SetQuantifier,
+    SelectItem, SelectItemQualifiedWildcardKind, SetExpr,
 };
 
 use super::calls::AGGREGATES;
 use super::operators::comparison;
 use super::{
-    Binder, Body, Combine, CombineKind, Group, Level, LockWait, OrderKey, OutputColumn, Query,
-    RowLock, Scope, Select, Source, Subquery, SubqueryKind, Typed, fold, object_name,
+    Binder, Body, Group, Level, LockWait, OrderKey, OutputColumn, Query, RowLock, Scope, Select,
+    Source, Subquery, SubqueryKind, Typed, fold, object_name,
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Comparison, Expr};
@@ -62,7 +62,11 @@ impl Binder<'_> {
         bound
     }
 
-    fn query_body(&mut self, query: &ast::Query, outer: Option<Arc<Scope>>) -> Result<Query> {
+    pub(super) fn query_body(
+        &mut self,
+        query: &ast::Query,
+        outer: Option<Arc<Scope>>,
+    ) -> Result<Query> {
         let order: &[ast::OrderByExpr] = match &query.order_by {
             None => &[],
             Some(order) => match &order.kind {
@@ -465,7 +469,7 @@ impl Binder<'_> {
     }
 
     /// ORDER BY of what has no rows of its own to read, but only an answer, which stands in that slot.
-    fn order_of_outputs(
+    pub(super) fn order_of_outputs(
         &mut self,
         order: &[ast::OrderByExpr],
         columns: &[OutputColumn],
@@ -481,71 +485,6 @@ impl Binder<'_> {
             })
             .collect();
         self.order(order, &selected, None)
-    }
-
-    fn combination(
-        &mut self,
-        left: &SetExpr,
-        op: SetOperator,
-        quantifier: SetQuantifier,
-        right: &SetExpr,
-        order: &[ast::OrderByExpr],
-        outer: Option<Arc<Scope>>,
-    ) -> Result<Query> {
-        let kind = match op {
-            SetOperator::Union => CombineKind::Union,
-            SetOperator::Intersect => CombineKind::Intersect,
-            SetOperator::Except | SetOperator::Minus => CombineKind::Except,
-        };
-        let all = match quantifier {
-            SetQuantifier::All => true,
-            SetQuantifier::None | SetQuantifier::Distinct => false,
-            _ => return Err(SqlError::unsupported("set operations by name")),
-        };
-        let [left, right] = [left, right].map(|side| {
-            self.unknown.clear();
-            let bound = self.nested(|binder| match side {
-                SetExpr::Query(query) => binder.query(query, outer.clone()),
-                side => binder.query_body(&bare(side.clone()), outer.clone()),
-            });
-            bound.map(|query| (query, std::mem::take(&mut self.unknown)))
-        });
-        let ((left, left_unknown), (right, right_unknown)) = (left?, right?);
-        if left.columns.len() != right.columns.len() {
-            let message = "each side of a set operation must have the same number of columns";
-            return Err(SqlError::new(SqlState::SyntaxError, message));
-        }
-        let mut columns = Vec::with_capacity(left.columns.len());
-        let is_unknown = |list: &[bool], column: usize| list.get(column) == Some(&true);
-        for (number, (a, b)) in left.columns.iter().zip(&right.columns).enumerate() {
-            // NULL and literals in quotes take the type of the other side.
-            let sides = [&left_unknown, &right_unknown].map(|list| is_unknown(list, number));
-            let common = match sides {
-                [true, false] => Some(b.data_type),
-                [false, true] => Some(a.data_type),
-                _ => super::types::common(a.data_type, b.data_type),
-            };
-            self.unknown.push(sides == [true, true]);
-            let data_type = common.ok_or_else(|| {
-                let message = format!(
-                    "types {} and {} of a set operation cannot be matched",
-                    a.data_type, b.data_type
-                );
-                SqlError::new(SqlState::DatatypeMismatch, message)
-            })?;
-            columns.push(OutputColumn { name: a.name.clone(), data_type });
-        }
-        let sides = [left, right].map(|side| converted(side, &columns));
-        let slot = self.add_slot("combined".into(), Source::Computed);
-        let order = self.order_of_outputs(order, &columns, slot)?;
-        let combine = Combine { kind, all, sides, slot };
-        Ok(Query {
-            body: Body::Combine(Box::new(combine)),
-            columns,
-            order,
-            limit: None,
-            offset: None,
-        })
     }
 
     fn subquery(
@@ -680,23 +619,6 @@ fn implied_name(expr: &Ast) -> SmolStr {
     }
 }
 
-/// A side of a set operation as a query of its own.
-fn bare(body: SetExpr) -> ast::Query {
-    ast::Query {
-        with: None,
-        body: Box::new(body),
-        order_by: None,
-        limit_clause: None,
-        fetch: None,
-        locks: Vec::new(),
-        for_clause: None,
-        settings: None,
-        format_clause: None,
-        pipe_operators: Vec::new(),
-    }
-}
-
-/// The query with its outputs as those types.
 /// Which rows FOR UPDATE is about, and what becomes of those that others keep.
 fn row_lock(lock: &ast::LockClause, scope: &Scope) -> Result<RowLock> {
     let wait = match &lock.nonblock {
@@ -713,43 +635,6 @@ fn row_lock(lock: &ast::LockClause, scope: &Scope) -> Result<RowLock> {
         return Err(SqlError::new(SqlState::UndefinedTable, message));
     }
     Ok(RowLock { of: slot, wait })
-}
-
-fn converted(mut query: Query, columns: &[OutputColumn]) -> Query {
-    let cast = |expr: &mut Expr, from: DataType, to: DataType| {
-        if !from.is_same_kind(to) {
-            let inner = std::mem::replace(expr, Expr::Constant(Value::Null));
-            *expr = Expr::Cast(Box::new(inner), to, crate::expression::Place(0));
-        }
-    };
-    match &mut query.body {
-        Body::Select(select) => {
-            for ((expr, from), to) in select.outputs.iter_mut().zip(&query.columns).zip(columns) {
-                cast(expr, from.data_type, to.data_type);
-            }
-        }
-        Body::Values(rows) => {
-            for row in rows {
-                for ((expr, from), to) in row.iter_mut().zip(&query.columns).zip(columns) {
-                    cast(expr, from.data_type, to.data_type);
-                }
-            }
-        }
-        Body::Combine(combine) => {
-            let [left, right] = &mut combine.sides;
-            for side in [left, right] {
-                let taken = std::mem::replace(side, empty());
-                *side = converted(taken, columns);
-            }
-        }
-    }
-    query.columns.iter_mut().zip(columns).for_each(|(from, to)| from.data_type = to.data_type);
-    query
-}
-
-fn empty() -> Query {
-    let body = Body::Values(Vec::new());
-    Query { body, columns: Vec::new(), order: Vec::new(), limit: None, offset: None }
 }
 
 fn check_form(select: &ast::Select) -> Result<()> {
