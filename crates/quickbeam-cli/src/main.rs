@@ -14,6 +14,7 @@ mod output;
 mod place;
 mod recover;
 mod report;
+#[cfg(feature = "sql")]
 mod sql;
 mod stat;
 mod verify;
@@ -54,6 +55,7 @@ enum Command {
     /// Read databases from text, in the format of Berkeley DB's db_dump
     Load(load::Arguments),
     /// Execute SQL statements: from a person, from files or from a pipe
+    #[cfg(feature = "sql")]
     Sql(sql::Arguments),
     /// Run the benchmarks, on Quickbeam and on other engines
     Bench(quickbeam_bench::BenchArguments),
@@ -87,6 +89,7 @@ fn run(command: Command) -> anyhow::Result<Outcome> {
         Command::Recover(arguments) => recover::run(&arguments),
         Command::Dump(arguments) => dump::run(&arguments),
         Command::Load(arguments) => load::run(&arguments),
+        #[cfg(feature = "sql")]
         Command::Sql(arguments) => sql::run(&arguments),
         Command::Bench(arguments) => quickbeam_bench::run(arguments).map(|()| Outcome::Done),
     }

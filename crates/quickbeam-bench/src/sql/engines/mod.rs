@@ -2,6 +2,7 @@
 
 pub mod duckdb;
 pub mod postgresql;
+#[cfg(feature = "sql")]
 pub mod quickbeam;
 mod server;
 pub mod sqlite;
@@ -13,6 +14,7 @@ use super::SqlEngine;
 /// Every engine, Quickbeam first.
 pub fn all() -> Vec<&'static dyn SqlEngine> {
     vec![
+        #[cfg(feature = "sql")]
         &quickbeam::Quickbeam,
         &sqlite::SQLITE,
         &duckdb::Duckdb,
