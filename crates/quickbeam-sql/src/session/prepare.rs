@@ -342,18 +342,28 @@ impl Prepared {
         }
         self.values.clear();
         for (value, data_type) in given.iter().zip(&self.parameters) {
-            let same = match (value, data_type) {
-                (Value::Integer(_), DataType::Integer)
-                | (Value::BigInt(_), DataType::BigInt)
-                | (Value::Null, _)
-                | (Value::Text(_), DataType::Text | DataType::Varchar(None)) => true,
-                _ => value.data_type() == Some(*data_type),
+            // What applications mostly give: an integer, as one that is wide enough.
+            let fast = match (value, data_type) {
+                (Value::Integer(number), DataType::Integer) => Some(Value::Integer(*number)),
+                (Value::BigInt(number), DataType::BigInt) => Some(Value::BigInt(*number)),
+                (Value::BigInt(number), DataType::Integer) => {
+                    i32::try_from(*number).ok().map(Value::Integer)
+                }
+                (Value::Integer(number), DataType::BigInt) => {
+                    Some(Value::BigInt(i64::from(*number)))
+                }
+                (Value::Null, _) | (Value::Text(_), DataType::Text | DataType::Varchar(None)) => {
+                    Some(value.clone())
+                }
+                _ if value.data_type() == Some(*data_type) => Some(value.clone()),
+                _ => None,
             };
-            self.values.push(if same {
-                value.clone()
-            } else {
-                let datum = crate::expression::Datum::Ref(value.as_ref());
-                crate::expression::cast(datum, data_type.unconstrained(), true)?.into_value()
+            self.values.push(match fast {
+                Some(value) => value,
+                None => {
+                    let datum = crate::expression::Datum::Ref(value.as_ref());
+                    crate::expression::cast(datum, data_type.unconstrained(), true)?.into_value()
+                }
             });
         }
         Ok(())

@@ -79,11 +79,12 @@ impl Entry {
         self.latch.store(version | HELD, Ordering::Relaxed);
     }
 
-    /// Releases the latch with a new version.
+    /// Releases the latch with a new version, which it returns.
     #[inline]
-    pub fn release(&self) {
+    pub fn release(&self) -> u64 {
         let version = (self.latch.load(Ordering::Relaxed) | HELD) + 1;
         self.latch.store(version, Ordering::Release);
+        version
     }
 
     /// Releases the latch with the old version: nothing was changed.

@@ -82,6 +82,14 @@ impl<'a> WriteGuard<'a> {
         self.changed.set(true);
         Ok(self.page)
     }
+
+    /// Releases the latch of a page that was changed; the version that it has now.
+    #[inline]
+    pub fn release_changed(self) -> u64 {
+        let version = self.entry.release();
+        std::mem::forget(self);
+        version
+    }
 }
 
 impl Drop for WriteGuard<'_> {

@@ -311,7 +311,9 @@ impl Pool {
         }
         let loaded = self.load_latched(page, entry);
         match loaded {
-            Ok(()) => entry.release(),
+            Ok(()) => {
+                entry.release();
+            }
             Err(_) => entry.release_unchanged(),
         }
         loaded

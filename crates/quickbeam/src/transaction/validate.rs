@@ -1,7 +1,8 @@
 //! Serializable: was everything that the transaction read still so when it committed?
 //!
 //! Reads are remembered twice: as leaves with the latch version seen, and as keys and ranges. If every leaf still has
-//! its version nothing in it changed, and no key has to be looked at. Otherwise keys and ranges are looked up again.
+//! its version nothing in it changed, and no key has to be looked at; for the transaction's own changes the version is taken
+//! anew. Otherwise keys and ranges are looked up again.
 //! That is done outside the critical section; inside it only the leaves' versions are compared once more, and that no
 //! transaction that had changed something read, without having finished, has committed meanwhile.
 
@@ -17,6 +18,9 @@ use crate::world::hooks::{Canary, planted};
 
 /// Times that a commit looks its reads up again before it gives way.
 const ATTEMPTS: usize = 16;
+
+/// A change looks for its leaf among so many that were read last; transactions change what they have just read.
+const RECENT_LEAVES: usize = 16;
 
 /// What a transaction read.
 #[derive(Default)]
@@ -96,6 +100,17 @@ impl ReadSet {
     fn leaf(&mut self, leaf: PageId, version: u64) {
         if self.leaves.last() != Some(&(leaf, version)) {
             self.leaves.push((leaf, version));
+        }
+    }
+
+    /// Notes that the transaction itself changed that leaf, which no one else had changed since it had the version `before`: if it was
+    /// read then, it still is as it was read, but for that change.
+    #[inline]
+    pub fn changed(&mut self, leaf: PageId, before: u64, after: u64) {
+        for seen in self.leaves.iter_mut().rev().take(RECENT_LEAVES) {
+            if *seen == (leaf, before) {
+                seen.1 = after;
+            }
         }
     }
 

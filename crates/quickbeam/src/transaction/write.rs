@@ -178,6 +178,10 @@ impl Transaction {
                 _ => Some((stored, flags)),
             };
             if self.store(state, writer, tree, key, &latched, &pass, found, new)? {
+                let changed = latched.release_changed();
+                if self.tracks_reads() {
+                    state.reads.changed(leaf, leaf_version, changed);
+                }
                 return Ok(true);
             }
             drop(latched);

@@ -69,7 +69,11 @@ impl SqlInstance for Open {
     }
 
     fn connect(&self) -> Result<Box<dyn SqlConnection + '_>> {
-        Ok(Box::new(Session { connection: self.database.connect(), statements: Vec::new() }))
+        Ok(Box::new(Session {
+            connection: self.database.connect(),
+            statements: Vec::new(),
+            values: Vec::new(),
+        }))
     }
 
     fn settle(&self) -> Result<()> {
@@ -89,24 +93,18 @@ fn classify(error: SqlError) -> OpError {
 struct Session {
     connection: Connection,
     statements: Vec<Statement>,
+    /// The parameters of the statement being executed.
+    values: Vec<SqlValue>,
 }
 
-/// As many values as the benchmarks' longest statement has, on the stack.
-const PARAMETERS: usize = 16;
-
-fn with_values<T>(parameters: &[Value<'_>], use_them: impl FnOnce(&[SqlValue]) -> T) -> T {
-    let value = |value: &Value<'_>| match *value {
+/// Makes `values` the engine's values of these parameters.
+fn convert(parameters: &[Value<'_>], values: &mut Vec<SqlValue>) {
+    values.clear();
+    values.extend(parameters.iter().map(|value| match *value {
         Value::Integer(number) => SqlValue::Integer(number),
         Value::Bigint(number) => SqlValue::BigInt(number),
         Value::Text(text) => SqlValue::from(text),
-    };
-    let mut values: [SqlValue; PARAMETERS] = std::array::from_fn(|_| SqlValue::Null);
-    if parameters.len() > PARAMETERS {
-        let all: Vec<SqlValue> = parameters.iter().map(value).collect();
-        return use_them(&all);
-    }
-    values.iter_mut().zip(parameters).for_each(|(to, from)| *to = value(from));
-    use_them(&values[..parameters.len()])
+    }));
 }
 
 impl SqlConnection for Session {
@@ -123,8 +121,8 @@ impl SqlConnection for Session {
 
     fn execute(&mut self, statement: Prepared, parameters: &[Value<'_>]) -> OpResult<u64> {
         let statement = &mut self.statements[statement.0];
-        let connection = &mut self.connection;
-        with_values(parameters, |values| statement.execute(connection, values)).map_err(classify)
+        convert(parameters, &mut self.values);
+        statement.execute(&mut self.connection, &self.values).map_err(classify)
     }
 
     fn query(
@@ -134,15 +132,15 @@ impl SqlConnection for Session {
         visit: &mut Visit<'_>,
     ) -> OpResult {
         let statement = &mut self.statements[statement.0];
-        let connection = &mut self.connection;
-        with_values(parameters, |values| {
-            let mut rows = statement.query(connection, values)?;
+        convert(parameters, &mut self.values);
+        let mut visit_all = || {
+            let mut rows = statement.query(&mut self.connection, &self.values)?;
             while let Some(row) = rows.next()? {
                 visit(&Standing(row));
             }
             Ok(())
-        })
-        .map_err(classify)
+        };
+        visit_all().map_err(classify)
     }
 
     fn begin(&mut self, _access: Access) -> OpResult {
