@@ -671,10 +671,11 @@ impl Client {
 
     /// The database of that name, as it goes on under another one.
     fn moved(&self, checks: &mut Checks, name: &str, before: u64) -> Own {
-        if let Some(Some(own)) = checks.view.get(name) {
-            return Own { renamed: true, ..own.clone() };
-        }
         let oracle = open(&self.oracle);
+        // What it wrote to the tree under another name goes along.
+        if let Some(Some(own)) = oracle.model.own_of(&checks.view, name, self.newest()) {
+            return Own { renamed: true, ..own };
+        }
         let per_call = checks.isolation == Isolation::ReadCommitted;
         let commits = if per_call {
             oracle.model.commits(before, self.newest())
