@@ -114,6 +114,11 @@ impl Tree {
                     continue 'restart;
                 }
                 let next = pool.read(child);
+                if let Ok(next) = &next
+                    && node.page.level() == 1
+                {
+                    next.page.fetch_slots();
+                }
                 if !node.validate() {
                     continue 'restart;
                 }
