@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use quickbeam_sql::{CopyAccess, CopyPlace};
 
+use super::say;
 use super::script::{Lines, read_line};
 
 /// Where lines come from now, and whether rows are being read from there.
@@ -24,15 +25,21 @@ pub struct Input {
 pub type SharedInput = Arc<Mutex<Input>>;
 
 /// Files and standard input and output, for COPY.
-pub struct Files(pub SharedInput);
+pub struct Files {
+    pub input: SharedInput,
+    pub is_interactive: bool,
+}
 
 impl CopyAccess for Files {
     fn reader(&mut self, place: &CopyPlace) -> io::Result<Box<dyn Read + '_>> {
         match place {
             CopyPlace::File(name) => Ok(Box::new(File::open(name)?)),
             CopyPlace::Standard => {
-                self.0.lock().unwrap_or_else(PoisonError::into_inner).in_rows = true;
-                Ok(Box::new(Rows { input: self.0.clone(), line: Vec::new(), at: 0 }))
+                if self.is_interactive {
+                    say("Rows follow, one a line; \\. on a line of its own ends them.");
+                }
+                self.input.lock().unwrap_or_else(PoisonError::into_inner).in_rows = true;
+                Ok(Box::new(Rows { input: self.input.clone(), line: Vec::new(), at: 0 }))
             }
         }
     }

@@ -75,7 +75,7 @@ impl Shell {
     pub fn new(database: &Database, format: Format, is_interactive: bool) -> anyhow::Result<Shell> {
         let mut connection = database.connect();
         let input = SharedInput::default();
-        connection.set_copy_access(Files(input.clone()));
+        connection.set_copy_access(Files { input: input.clone(), is_interactive });
         let is_running = Arc::new(AtomicBool::new(false));
         let (cancel, running) = (connection.cancel_handle(), is_running.clone());
         ctrlc::set_handler(move || {
@@ -226,7 +226,7 @@ impl Shell {
             return Ok(());
         }
         self.connection.rollback()?;
-        if !self.has_failed {
+        if self.is_interactive || !self.has_failed {
             say("quickbeam: the transaction was not committed: it is rolled back");
             self.has_failed = true;
         }

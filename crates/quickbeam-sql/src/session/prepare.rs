@@ -176,6 +176,11 @@ impl Look<'_> {
 
     /// The plan of a statement that has one.
     fn plan(&self, parsed: &Ast, text: &str) -> Result<Option<Plan>> {
+        if let Ast::Query(query) = parsed
+            && let Some(insert) = insert_with(query)
+        {
+            return self.plan(&insert, text);
+        }
         let mut binder = Binder::new(self, text);
         let (action, slots) = match parsed {
             Ast::Query(query) if into_target(query)?.is_none() => {
@@ -308,6 +313,15 @@ fn new_slot(shape: &SlotShape) -> Slot {
         Source::Table(table) => Slot::new(Some(table.clone())),
         Source::Query(_) | Source::Computed => Slot::new(None),
     }
+}
+
+/// WITH … INSERT: the INSERT, with the WITH before its query.
+fn insert_with(query: &ast::Query) -> Option<Ast> {
+    let ast::SetExpr::Insert(Ast::Insert(insert)) = &*query.body else { return None };
+    let mut insert = insert.clone();
+    let source = insert.source.as_mut().filter(|source| source.with.is_none())?;
+    source.with.clone_from(&query.with);
+    Some(Ast::Insert(insert))
 }
 
 /// The table that SELECT … INTO makes, and the query without it.
