@@ -5,7 +5,7 @@ use std::ops::Bound;
 
 use proptest::prelude::*;
 use quickbeam::{
-    Batch, Database, Environment, Isolation, Options, Scan, Transaction, TransactionOptions,
+    Batch, Database, Environment, Isolation, Options, Scan, Transaction, TransactionOptions, Window,
 };
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -111,6 +111,135 @@ proptest! {
             prop_assert_eq!(read_all(&database, &transaction, &mut scan), expected);
         }
         transaction.commit().unwrap();
+    }
+}
+
+/// A value of that form with a number of four bytes and one of two in it.
+fn row(form: u16, number: i32, small: i16, rest: usize) -> Vec<u8> {
+    let mut value = form.to_le_bytes().to_vec();
+    value.push(0);
+    value.extend_from_slice(&number.to_le_bytes());
+    value.extend_from_slice(&small.to_le_bytes());
+    value.resize(value.len() + rest, 9);
+    value
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    #[test]
+    fn windows_leave_out_nothing_that_is_wanted_and_what_is_settled_only_if_it_is(
+        rows in prop::collection::vec((1u16..3, -50i32..50, -9i16..9, prop_oneof![Just(0usize), 10usize..90, Just(9000usize)]), 1..300),
+        changed in prop::collection::vec((0usize..300, -50i32..50), 0..20),
+        windows in prop::collection::vec((-60i64..60, 0i64..40, -10i64..10, 0i64..9), 1..6),
+        backward in any::<bool>(), odd in any::<bool>(),
+    ) {
+        let environment = environment();
+        let database = environment.create_database("d").unwrap();
+        let mut model = Model::new();
+        environment.transact(|transaction| {
+            for (n, (form, number, small, rest)) in rows.iter().enumerate() {
+                database.put(transaction, &(n as u32).to_be_bytes(), &row(*form, *number, *small, *rest))?;
+            }
+            Ok(())
+        }).unwrap();
+        for (n, (form, number, small, rest)) in rows.iter().enumerate() {
+            model.insert((n as u32).to_be_bytes().to_vec(), row(*form, *number, *small, *rest));
+        }
+        let before = environment.begin_read().unwrap();
+        let old = model.clone();
+        let transaction = environment.begin().unwrap();
+        for (n, number) in &changed {
+            let key = (*n as u32).to_be_bytes();
+            database.put(&transaction, &key, &row(1, *number, 0, 5)).unwrap();
+            model.insert(key.to_vec(), row(1, *number, 0, 5));
+        }
+        for (low, more, low_small, more_small) in &windows {
+            for (transaction, model) in [(&transaction, &model), (&before, &old)] {
+                let mut scan = Scan::new(Bound::Unbounded, Bound::Unbounded);
+                if backward {
+                    scan = scan.backward();
+                }
+                scan.only(1, [
+                    Window { at: 3, width: 4, low: *low, high: low + more, members: None },
+                    Window {
+                        at: 7, width: 2, low: *low_small, high: low_small + more_small,
+                        members: odd.then(|| vec![0xaaaa_aaaa_aaaa_aaaa].into()),
+                    },
+                ]);
+                let wanted = |value: &[u8]| {
+                    let number = i64::from(i32::from_le_bytes(*value[3..].first_chunk().unwrap()));
+                    let small = i64::from(i16::from_le_bytes(*value[7..].first_chunk().unwrap()));
+                    value[0] != 1 || ((*low..=low + more).contains(&number)
+                        && (*low_small..=low_small + more_small).contains(&small)
+                        && (!odd || (small - low_small) % 2 == 1))
+                };
+                let mut found = Vec::new();
+                let mut batch = Batch::default();
+                while database.scan(transaction, &mut scan, &mut batch).unwrap() {
+                    found.extend((0..batch.len()).map(|i| (batch.key(i).to_vec(), batch.value(i).to_vec())));
+                }
+                if backward {
+                    found.reverse();
+                }
+                let is_changed = |key: &[u8]| changed.iter().any(|(n, _)| (*n as u32).to_be_bytes() == key);
+                for (key, value) in &found {
+                    prop_assert_eq!(Some(value), model.get(key));
+                    prop_assert!(wanted(value) || is_changed(key) || value.len() > 2000, "{:?}", key);
+                }
+                found.retain(|(_, value)| wanted(value));
+                let expected: Vec<_> =
+                    model.iter().filter(|(_, value)| wanted(value)).map(|(k, v)| (k.clone(), v.clone())).collect();
+                prop_assert_eq!(found, expected);
+            }
+        }
+        transaction.abort().unwrap();
+    }
+
+    #[test]
+    fn what_is_appended_is_there_up_to_the_first_key_that_was(
+        here in prop::collection::btree_map(prop::collection::vec(any::<u8>(), 0..6), 0usize..200, 0..60),
+        more in prop::collection::btree_map(prop::collection::vec(any::<u8>(), 0..9), prop_oneof![0usize..300, Just(9000usize)], 0..200),
+        behind in any::<bool>(), savepoint in any::<bool>(), commit in any::<bool>(),
+    ) {
+        let environment = environment();
+        let database = environment.create_database("d").unwrap();
+        let mut model = Model::new();
+        let transaction = environment.begin().unwrap();
+        for (key, length) in &here {
+            database.put(&transaction, key, &vec![1; *length]).unwrap();
+            model.insert(key.clone(), vec![1; *length]);
+        }
+        transaction.commit().unwrap();
+        let transaction = environment.begin().unwrap();
+        let point = transaction.savepoint().unwrap();
+        let records: Vec<(Vec<u8>, Vec<u8>)> = more.iter().map(|(key, length)| {
+            let prefix: &[u8] = if behind { &[255; 7] } else { &[] };
+            ([prefix, key].concat(), vec![2; *length])
+        }).collect();
+        let borrowed: Vec<(&[u8], &[u8])> = records.iter().map(|(k, v)| (&k[..], &v[..])).collect();
+        let before = model.clone();
+        let expected = records.iter().take_while(|(key, _)| !before.contains_key(key)).count();
+        prop_assert_eq!(database.append(&transaction, &borrowed).unwrap(), expected);
+        model.extend(records.into_iter().take(expected));
+        let mut everything = Scan::new(Bound::Unbounded, Bound::Unbounded);
+        prop_assert_eq!(read_all(&database, &transaction, &mut everything), model.clone().into_iter().collect::<Vec<_>>());
+        if savepoint {
+            transaction.rollback_to(point).unwrap();
+            model = before.clone();
+        }
+        if commit {
+            transaction.commit().unwrap();
+        } else {
+            transaction.abort().unwrap();
+            model = before;
+        }
+        let reader = environment.begin_read().unwrap();
+        let mut everything = Scan::new(Bound::Unbounded, Bound::Unbounded);
+        prop_assert_eq!(read_all(&database, &reader, &mut everything), model.into_iter().collect::<Vec<_>>());
+        drop(reader);
+        environment.checkpoint().unwrap();
+        prop_assert!(environment.verify().is_ok());
     }
 }
 

@@ -1,7 +1,10 @@
 //! What a plan reads: which columns of which rows, and whether it does nothing but read.
 
+use std::sync::Arc;
+
 use super::{Access, Action, Node, Plan, QueryPlan};
 use crate::bind::SubqueryKind;
+use crate::catalog::Table;
 use crate::expression::{ColumnRef, Expr};
 
 /// Calls `visit` with every expression of a plan's step and of those below it.
@@ -78,6 +81,49 @@ fn each_of_access(access: &Access, visit: &mut dyn FnMut(&Expr)) {
 fn each_of_query(query: &QueryPlan, visit: &mut dyn FnMut(&Expr)) {
     query.outputs.iter().for_each(&mut *visit);
     each_expression(&query.root, visit);
+}
+
+impl Node {
+    /// Calls `visit` with each access to a table.
+    pub fn each_access<'n>(&'n self, visit: &mut dyn FnMut(&'n Access)) {
+        match self {
+            Node::One | Node::Values { .. } => {}
+            Node::Table(access) => visit(access),
+            Node::Filter { input, .. }
+            | Node::Group { input, .. }
+            | Node::Distinct { input, .. }
+            | Node::Sort { input, .. }
+            | Node::Limit { input, .. }
+            | Node::Lock { input, .. } => input.each_access(visit),
+            Node::Apply { input, query, .. } => {
+                input.each_access(visit);
+                query.root.each_access(visit);
+            }
+            Node::NestedLoop { outer, inner, .. } => {
+                outer.each_access(visit);
+                inner.each_access(visit);
+            }
+            Node::HashJoin(join) => {
+                join.outer.each_access(visit);
+                join.inner.each_access(visit);
+            }
+            Node::Derived { query, .. } => query.root.each_access(visit),
+            Node::Combine { sides, .. } => {
+                sides.iter().for_each(|side| side.root.each_access(visit));
+            }
+        }
+    }
+
+    /// The table whose rows stand in a slot, if it is one.
+    pub fn table_in(&self, slot: usize) -> Option<&Arc<Table>> {
+        let mut found = None;
+        self.each_access(&mut |access| {
+            if access.slot == slot {
+                found = Some(&access.table);
+            }
+        });
+        found
+    }
 }
 
 /// Whether rows are locked.

@@ -21,11 +21,11 @@ use crate::error::{Result, SqlError};
 use crate::types::{DataType, Numeric, Value, ValueRef};
 
 /// Bytes of the layout's number.
-const HEADER: usize = 2;
+pub(super) const HEADER: usize = 2;
 
 /// How a column's bytes are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     Boolean,
     SmallInt,
     Integer,
@@ -65,15 +65,15 @@ impl Kind {
 
 /// Where a column is in the rows of a layout.
 #[derive(Clone, Copy, Debug)]
-struct Place {
-    kind: Kind,
+pub(super) struct Place {
+    pub kind: Kind,
     /// The bit that says NULL.
-    null_at: u16,
-    null_mask: u8,
-    is_fixed: bool,
-    is_first_variable: bool,
+    pub null_at: u16,
+    pub null_mask: u8,
+    pub is_fixed: bool,
+    pub is_first_variable: bool,
     /// Fixed: where the value is. Otherwise: where its end is written.
-    at: u32,
+    pub at: u32,
 }
 
 /// One form of a table's rows.
@@ -83,9 +83,34 @@ pub(crate) struct Layout {
     /// Number and type of each column, in the order of the table when the layout was made.
     pub columns: Vec<(u16, DataType)>,
     /// By the column's position in the table as it is now; `None`: the layout lacks it.
-    places: Vec<Option<Place>>,
+    pub(super) places: Vec<Option<Place>>,
     /// Where the content of columns of variable length begins; the shortest length of a row.
-    fixed_end: u32,
+    pub(super) fixed_end: u32,
+}
+
+/// Where columns of these types are in a row, and where the content of those of variable length begins.
+pub(super) fn place_all(columns: &[DataType]) -> (Vec<Place>, u32) {
+    let mut fixed = HEADER + columns.len().div_ceil(8);
+    let mut placed: Vec<Place> = Vec::with_capacity(columns.len());
+    for (index, &data_type) in columns.iter().enumerate() {
+        let width = data_type.fixed_width();
+        placed.push(Place {
+            kind: Kind::of(data_type),
+            null_at: (HEADER + index / 8) as u16,
+            null_mask: 1 << (index % 8),
+            is_fixed: width.is_some(),
+            is_first_variable: false,
+            at: fixed as u32,
+        });
+        fixed += width.unwrap_or(0);
+    }
+    let mut first = true;
+    for place in placed.iter_mut().filter(|place| !place.is_fixed) {
+        place.is_first_variable = std::mem::take(&mut first);
+        place.at = fixed as u32;
+        fixed += 4;
+    }
+    (placed, fixed as u32)
 }
 
 /// The forms in which a table's rows may be.
@@ -98,29 +123,11 @@ pub(crate) struct Layouts {
 impl Layout {
     /// The layout of these columns, to be read as the table's columns with these numbers.
     pub fn new(number: u16, columns: Vec<(u16, DataType)>, table: &[Column]) -> Layout {
-        let mut fixed = HEADER + columns.len().div_ceil(8);
-        let mut placed: Vec<Place> = Vec::with_capacity(columns.len());
-        for (index, &(_, data_type)) in columns.iter().enumerate() {
-            let width = data_type.fixed_width();
-            placed.push(Place {
-                kind: Kind::of(data_type),
-                null_at: (HEADER + index / 8) as u16,
-                null_mask: 1 << (index % 8),
-                is_fixed: width.is_some(),
-                is_first_variable: false,
-                at: fixed as u32,
-            });
-            fixed += width.unwrap_or(0);
-        }
-        let mut first = true;
-        for place in placed.iter_mut().filter(|place| !place.is_fixed) {
-            place.is_first_variable = std::mem::take(&mut first);
-            place.at = fixed as u32;
-            fixed += 4;
-        }
+        let types: Vec<DataType> = columns.iter().map(|column| column.1).collect();
+        let (placed, fixed_end) = place_all(&types);
         let place_of = |id| columns.iter().position(|column| column.0 == id);
         let places = table.iter().map(|column| Some(placed[place_of(column.id)?])).collect();
-        Layout { number, columns, places, fixed_end: fixed as u32 }
+        Layout { number, columns, places, fixed_end }
     }
 
     /// The same, for the table with other columns.
@@ -152,7 +159,7 @@ impl Layouts {
 }
 
 #[cold]
-fn damaged(what: &str) -> SqlError {
+pub(super) fn damaged(what: &str) -> SqlError {
     SqlError::corrupted(format!("a row cannot be read: {what}"))
 }
 
@@ -303,42 +310,54 @@ fn store(row: &mut [u8], place: &Place, value: ValueRef<'_>) -> bool {
     true
 }
 
+/// Appends a row of that form to `out`. `value` gives the value for each place: of exactly its type, or NULL.
+#[inline]
+pub(super) fn encode<'p, 'v>(
+    number: u16,
+    places: impl Iterator<Item = &'p Place>,
+    fixed_end: u32,
+    out: &mut Vec<u8>,
+    mut value: impl FnMut(usize) -> ValueRef<'v>,
+) -> Result<()> {
+    let start = out.len();
+    out.resize(start + fixed_end as usize, 0);
+    if let Some(form) = out[start..].first_chunk_mut() {
+        *form = number.to_le_bytes();
+    }
+    for (position, place) in places.enumerate() {
+        let value = value(position);
+        if value.is_null() {
+            out[start + usize::from(place.null_at)] |= place.null_mask;
+        } else if place.is_fixed && !store(&mut out[start..], place, value) {
+            return Err(mismatch(position, value));
+        }
+        if !place.is_fixed {
+            match (place.kind, value) {
+                (_, ValueRef::Null) => {}
+                (Kind::Text, ValueRef::Text(text)) => out.extend_from_slice(text.as_bytes()),
+                (Kind::Bytea, ValueRef::Bytea(bytes)) => out.extend_from_slice(bytes),
+                _ => return Err(mismatch(position, value)),
+            }
+            let end = u32::try_from(out.len() - start).map_err(|_| too_long())?;
+            let at = start + place.at as usize;
+            out[at..at + 4].copy_from_slice(&end.to_le_bytes());
+        }
+    }
+    Ok(())
+}
+
 impl Table {
     /// Appends a row to `out`. `value` gives the value for each position: of exactly the column's type, or NULL.
     pub fn encode_row<'v>(
         &self,
         out: &mut Vec<u8>,
-        mut value: impl FnMut(usize) -> ValueRef<'v>,
+        value: impl FnMut(usize) -> ValueRef<'v>,
     ) -> Result<()> {
         let layout = &*self.layouts.current;
-        let start = out.len();
-        out.resize(start + layout.fixed_end as usize, 0);
-        if let Some(number) = out[start..].first_chunk_mut() {
-            *number = layout.number.to_le_bytes();
+        if layout.places.iter().any(Option::is_none) {
+            return Err(SqlError::internal("a column is not in the table's layout"));
         }
-        for (position, place) in layout.places.iter().enumerate() {
-            let Some(place) = place else {
-                return Err(SqlError::internal("a column is not in the table's layout"));
-            };
-            let value = value(position);
-            if value.is_null() {
-                out[start + usize::from(place.null_at)] |= place.null_mask;
-            } else if place.is_fixed && !store(&mut out[start..], place, value) {
-                return Err(mismatch(position, value));
-            }
-            if !place.is_fixed {
-                match (place.kind, value) {
-                    (_, ValueRef::Null) => {}
-                    (Kind::Text, ValueRef::Text(text)) => out.extend_from_slice(text.as_bytes()),
-                    (Kind::Bytea, ValueRef::Bytea(bytes)) => out.extend_from_slice(bytes),
-                    _ => return Err(mismatch(position, value)),
-                }
-                let end = u32::try_from(out.len() - start).map_err(|_| too_long())?;
-                let at = start + place.at as usize;
-                out[at..at + 4].copy_from_slice(&end.to_le_bytes());
-            }
-        }
-        Ok(())
+        encode(layout.number, layout.places.iter().flatten(), layout.fixed_end, out, value)
     }
 
     /// Whether rows of both tables, as they are written now, are the same bytes for the same values.
@@ -362,6 +381,20 @@ impl Table {
     #[must_use]
     pub fn is_current(&self, row: &[u8]) -> bool {
         row.first_chunk() == Some(&self.layouts.current.number.to_le_bytes())
+    }
+
+    /// The form in which rows are written now, and where in such a row a column of integers or dates stands, and how wide it is.
+    #[must_use]
+    pub fn number_at(&self, position: usize) -> Option<(u16, usize, usize)> {
+        let layout = &*self.layouts.current;
+        let place = layout.places.get(position)?.as_ref()?;
+        let width = match place.kind {
+            Kind::SmallInt => 2,
+            Kind::Integer | Kind::Date => 4,
+            Kind::BigInt => 8,
+            _ => return None,
+        };
+        (!self.is_database()).then_some((layout.number, place.at as usize, width))
     }
 
     /// How many bytes at the start of a row suffice to read these columns; none if the whole row is needed.
@@ -421,6 +454,6 @@ impl Table {
 }
 
 #[cold]
-fn too_long() -> SqlError {
+pub(super) fn too_long() -> SqlError {
     SqlError::new(crate::error::SqlState::ProgramLimitExceeded, "a row is longer than 4 GiB")
 }

@@ -2,15 +2,18 @@
 //!
 //! Above: the executor. Below: the catalog's definitions, types, the engine.
 
+mod append;
 mod foreign;
 mod key;
 mod layout;
+mod splice;
 mod statement;
 mod table;
 
 pub use key::{KeyBound, KeyPart, KeyRange, KeySpec, prefix_end};
 pub use layout::Row;
 pub(crate) use layout::{Layout, Layouts};
+pub use splice::{Origin, Splice};
 pub use statement::{Conflict, Expressions, Statement};
 pub use table::{IndexHandle, TableHandle};
 pub(crate) use table::{RowIds, index_tree, rows_tree};

@@ -221,8 +221,19 @@ impl RowIds {
         transaction: &Transaction,
         handle: &TableHandle,
     ) -> Result<u64> {
+        self.next_of(environment, transaction, handle, 1)
+    }
+
+    /// The first of `count` such row ids.
+    pub fn next_of(
+        &self,
+        environment: &quickbeam::Environment,
+        transaction: &Transaction,
+        handle: &TableHandle,
+        count: u64,
+    ) -> Result<u64> {
         if let Some(next) = handle.next_row.get() {
-            return Ok(next.fetch_add(1, Ordering::Relaxed));
+            return Ok(next.fetch_add(count, Ordering::Relaxed));
         }
         let mut tables = self.next.lock();
         let next = match tables.get(&handle.table.id) {
@@ -242,7 +253,7 @@ impl RowIds {
                 next
             }
         };
-        Ok(handle.next_row.get_or_init(|| next).fetch_add(1, Ordering::Relaxed))
+        Ok(handle.next_row.get_or_init(|| next).fetch_add(count, Ordering::Relaxed))
     }
 }
 

@@ -88,7 +88,7 @@ impl Database {
     }
 
     #[inline]
-    fn change_in(
+    pub(super) fn change_in(
         &self,
         transaction: &Transaction,
         tree: Tree,

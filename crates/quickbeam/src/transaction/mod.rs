@@ -13,6 +13,7 @@
 //! Sources: Larson et al., "High-Performance Concurrency Control Mechanisms for Main-Memory Databases" (2011) for
 //! optimistic validation over versions; Tu et al., "Speedy Transactions in Multicore In-Memory Databases" (Silo, 2013).
 
+mod append;
 mod catalog;
 mod commit;
 mod cursor;
@@ -40,7 +41,7 @@ pub use catalog::{check_name, decode_catalog_record, encode_catalog_record};
 pub use cursor::{Cursor, check_ordered};
 pub use database::Database;
 pub use memory::Memory;
-pub use scan::{Batch, Scan};
+pub use scan::{Batch, Scan, Window};
 use validate::ReadSet;
 pub use write::{check_limits, fits_inline, purge_leaf};
 

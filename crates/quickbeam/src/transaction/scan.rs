@@ -7,16 +7,52 @@
 //! - SCAN-1: a batch holds what the transaction sees of one leaf, in the scan's direction; it counts only once the leaf was
 //!   validated, as every optimistic read does (PAGE-2).
 //! - SCAN-2: what is left to read begins exactly where the batch ended, whatever happens to the leaves in between.
+//! - SCAN-3: a record is left out for its value only if the value that the transaction sees is outside a [`Window`]. What is
+//!   not easily told is delivered: whoever sets windows checks again.
 
 use std::cmp::Ordering;
 use std::ops::Bound;
+use std::sync::Arc;
 
 use super::read::Sight;
 use super::{Database, State, Transaction, check_ordered};
 use crate::access::btree::Tree;
 use crate::error::{Error, Result};
 use crate::options::AccessMethod;
-use crate::page::{HASH_BYTES, OVERFLOW, Page};
+use crate::page::{HASH_BYTES, OVERFLOW, Page, RecordRef};
+use crate::versions::writer_of;
+
+/// A number within a value, and what it has to be for the record to be wanted: signed, little-endian, of one, two, four or
+/// eight bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// Where in the value it begins.
+    pub at: usize,
+    /// How many bytes it has.
+    pub width: usize,
+    /// The least that is wanted.
+    pub low: i64,
+    /// The greatest that is wanted.
+    pub high: i64,
+    /// Which between them are wanted, if not all: bit `n` stands for `low + n`; what has no bit is not wanted.
+    pub members: Option<Arc<[u64]>>,
+}
+
+impl Window {
+    #[inline]
+    fn holds(&self, number: i64) -> bool {
+        if number < self.low || number > self.high {
+            return false;
+        }
+        let Some(members) = &self.members else { return true };
+        let nth = number.wrapping_sub(self.low) as u64;
+        let word = usize::try_from(nth / 64).ok().and_then(|word| members.get(word));
+        word.is_some_and(|word| word >> (nth % 64) & 1 != 0)
+    }
+}
+
+/// Leaves read without finding a record before the caller is asked to call again.
+const LEAVES_IN_VAIN: usize = 256;
 
 /// The keys of a range that are still to be read, and how they are to be delivered.
 #[derive(Clone, Debug)]
@@ -29,6 +65,9 @@ pub struct Scan {
     record_limit: usize,
     /// It goes through a hash database: its bounds are stored keys.
     hashed: bool,
+    /// What values begin with whose numbers are looked at, and the numbers.
+    form: u16,
+    windows: Vec<Window>,
     finished: bool,
 }
 
@@ -44,6 +83,8 @@ impl Scan {
             value_limit: usize::MAX,
             record_limit: usize::MAX,
             hashed: false,
+            form: 0,
+            windows: Vec::new(),
             finished: false,
         }
     }
@@ -72,8 +113,44 @@ impl Scan {
     /// At most that many records in a batch.
     #[must_use]
     pub fn record_limit(mut self, records: usize) -> Scan {
-        self.record_limit = records.max(1);
+        self.set_record_limit(records);
         self
+    }
+
+    /// As [`record_limit`](Self::record_limit), from the next batch on.
+    pub fn set_record_limit(&mut self, records: usize) {
+        self.record_limit = records.max(1);
+    }
+
+    /// Leaves records out whose value begins with the two bytes of `form`, little-endian, and has a number outside its window;
+    /// in place of the windows set before. Some of them may come nevertheless: those that were changed of late, and long
+    /// ones.
+    pub fn only(&mut self, form: u16, windows: impl IntoIterator<Item = Window>) {
+        self.form = form;
+        self.windows.clear();
+        self.windows.extend(windows);
+    }
+
+    /// Whether the record's value, which the transaction sees and which is in the page, is outside a window (SCAN-3).
+    #[inline]
+    fn leaves_out(&self, page: Page<'_>, record: RecordRef) -> bool {
+        let outside = |window: &Window| {
+            if record.value_length < window.at.saturating_add(window.width) {
+                return false;
+            }
+            let unused = 64 - 8 * window.width.clamp(1, 8) as u32;
+            let at = record.value_offset + window.at;
+            // Most numbers lie within one word.
+            let bytes = match (at & 7) + window.width <= 8 {
+                true => page.word(at >> 3) >> ((at & 7) * 8),
+                false => page.load8(at),
+            };
+            let number = (bytes << unused) as i64 >> unused;
+            !window.holds(number)
+        };
+        !self.windows.is_empty()
+            && page.load2(record.value_offset) == usize::from(self.form)
+            && self.windows.iter().any(outside)
     }
 
     /// Begins again with another range; memory and settings are kept.
@@ -160,7 +237,8 @@ struct Step {
 }
 
 impl Database {
-    /// Reads on: the batch is replaced by the next records of the scan's range. False when there were no more. A hash
+    /// Reads on: the batch is replaced by the next records of the scan's range. False when there were no more. A batch has no
+    /// records only in a scan with windows, so that who waits for a rare record can do something else in between. A hash
     /// database can be scanned without bounds only.
     pub fn scan(
         &self,
@@ -178,10 +256,15 @@ impl Database {
             }
             scan.hashed = true;
         }
+        let mut leaves = 0;
         loop {
             batch.clear();
             if scan.finished {
                 return Ok(false);
+            }
+            leaves += 1;
+            if leaves > LEAVES_IN_VAIN && !scan.windows.is_empty() {
+                return Ok(true);
             }
             if scan.backward {
                 transaction.scan_back(tree, scan, batch)?;
@@ -341,7 +424,16 @@ impl Transaction {
         batch.clear();
         let mut step = Step { finished: bounded, stopped_at: None, long: Vec::new() };
         let hash_bytes = if scan.hashed { HASH_BYTES } else { 0 };
+        // Looked up once for all: what is plain stays so.
+        let horizon = self.inner().registry.horizon();
         for position in positions {
+            let record = page.record(position);
+            if record.flags == 0
+                && writer_of(record.version) < horizon
+                && scan.leaves_out(page, record)
+            {
+                continue;
+            }
             let key = batch.bytes.len();
             if scan.keys {
                 page.append_key(position, &mut batch.bytes);

@@ -65,7 +65,7 @@ impl SqlInstance for Open {
 
     fn dialect(&self) -> Dialect {
         // An index declared USING HASH is a tree as well so far: it is not measured under that name.
-        Dialect { truncate: true, ..Dialect::default() }
+        Dialect::default()
     }
 
     fn connect(&self) -> Result<Box<dyn SqlConnection + '_>> {

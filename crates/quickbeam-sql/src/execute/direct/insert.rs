@@ -8,7 +8,7 @@ use crate::bind::{Conflict, Returning};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Current, Datum, Expr};
 use crate::plan::{InsertPlan, Node, QueryPlan};
-use crate::storage::{self, Row, Statement, TableHandle};
+use crate::storage::{self, Origin, Row, Splice, Statement, TableHandle};
 use crate::types::{Value, ValueRef};
 
 /// Rows of RETURNING.
@@ -27,7 +27,13 @@ pub struct Insert {
     returning: Option<Returning>,
     /// The new row in DO UPDATE.
     changed: Vec<u8>,
+    /// Rows to be inserted together, one behind the other, and where each ends.
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
 }
+
+/// Bytes of rows that are inserted together.
+const TOGETHER: usize = 256 << 10;
 
 /// Rows of a query.
 #[derive(Debug)]
@@ -37,6 +43,8 @@ struct Source {
     values: Vec<Expr>,
     /// The slot whose rows are the new rows, byte for byte.
     same: Option<usize>,
+    /// The new rows are columns of other rows.
+    splice: Option<Splice>,
     /// The query reads what is inserted: its rows are found before the first is inserted.
     reads_target: bool,
 }
@@ -58,6 +66,8 @@ impl Insert {
             conflict: plan.conflict.clone(),
             returning: plan.returning.clone(),
             changed: Vec::new(),
+            bytes: Vec::new(),
+            ends: Vec::new(),
         })
     }
 
@@ -99,30 +109,82 @@ impl Insert {
         statement: &mut Statement<'_>,
         returned: &mut Returned,
     ) -> Result<u64> {
-        let mut count = 0;
         source.root.rewind();
-        if !source.reads_target {
-            while source.root.next(context)? {
-                source.encode(&self.handle, context, self.new_slot)?;
-                count += u64::from(self.insert(context, statement, returned)?);
-            }
-            return Ok(count);
-        }
-        let (mut bytes, mut ends) = (Vec::new(), Vec::new());
+        let (mut bytes, mut ends) =
+            (std::mem::take(&mut self.bytes), std::mem::take(&mut self.ends));
+        bytes.clear();
+        ends.clear();
+        let inserted = if self.takes_many() {
+            self.insert_many(source, context, statement, (&mut bytes, &mut ends))
+        } else {
+            self.insert_each(source, context, statement, returned, (&mut bytes, &mut ends))
+        };
+        (self.bytes, self.ends) = (bytes, ends);
+        inserted
+    }
+
+    /// Whether a row has nothing to it but that it is inserted.
+    fn takes_many(&self) -> bool {
+        self.conflict.is_none()
+            && self.returning.is_none()
+            && self.checks.is_empty()
+            && self.handle.takes_many()
+    }
+
+    fn insert_many(
+        &self,
+        source: &mut Source,
+        context: &mut Context<'_>,
+        statement: &mut Statement<'_>,
+        (bytes, ends): (&mut Vec<u8>, &mut Vec<usize>),
+    ) -> Result<u64> {
+        let mut count = 0;
         while source.root.next(context)? {
-            source.encode(&self.handle, context, self.new_slot)?;
-            let row = context.slot(self.new_slot)?.row();
-            bytes.extend_from_slice(row);
-            let size = row.len();
+            let start = bytes.len();
+            source.encode(&self.handle, context, bytes)?;
             ends.push(bytes.len());
-            context.keep(size + 8)?;
+            count += 1;
+            if source.reads_target {
+                context.keep(bytes.len() - start + 8)?;
+            } else if bytes.len() >= TOGETHER {
+                statement.insert_many(&self.handle, bytes, ends)?;
+                bytes.clear();
+                ends.clear();
+            }
+        }
+        statement.insert_many(&self.handle, bytes, ends)?;
+        Ok(count)
+    }
+
+    fn insert_each(
+        &mut self,
+        source: &mut Source,
+        context: &mut Context<'_>,
+        statement: &mut Statement<'_>,
+        returned: &mut Returned,
+        (bytes, ends): (&mut Vec<u8>, &mut Vec<usize>),
+    ) -> Result<u64> {
+        let mut count = 0;
+        while source.root.next(context)? {
+            if source.reads_target {
+                let start = bytes.len();
+                source.encode(&self.handle, context, bytes)?;
+                ends.push(bytes.len());
+                context.keep(bytes.len() - start + 8)?;
+                continue;
+            }
+            let mut row = std::mem::take(&mut context.slot(self.new_slot)?.bytes);
+            row.clear();
+            source.encode(&self.handle, context, &mut row)?;
+            stand_on(context, self.new_slot, row)?;
+            count += u64::from(self.insert(context, statement, returned)?);
         }
         let mut start = 0;
-        for end in ends {
-            let slot = context.slot(self.new_slot)?;
-            slot.bytes.clear();
-            slot.bytes.extend_from_slice(bytes.get(start..end).unwrap_or_default());
-            slot.current = Current::Bytes(0, slot.bytes.len());
+        for &end in &*ends {
+            let mut row = std::mem::take(&mut context.slot(self.new_slot)?.bytes);
+            row.clear();
+            row.extend_from_slice(bytes.get(start..end).unwrap_or_default());
+            stand_on(context, self.new_slot, row)?;
             start = end;
             count += u64::from(self.insert(context, statement, returned)?);
         }
@@ -259,6 +321,14 @@ fn columns_of(handle: &TableHandle, index: Option<usize>) -> Vec<usize> {
     columns
 }
 
+/// Makes a slot stand on an encoded row.
+fn stand_on(context: &mut Context<'_>, slot: usize, row: Vec<u8>) -> Result<()> {
+    let slot = context.slot(slot)?;
+    slot.current = Current::Bytes(0, row.len());
+    slot.bytes = row;
+    Ok(())
+}
+
 /// Encodes a row of values into the slot.
 fn encode(
     handle: &TableHandle,
@@ -266,21 +336,27 @@ fn encode(
     context: &mut Context<'_>,
     slot: usize,
 ) -> Result<()> {
-    let mut bytes = std::mem::take(&mut context.slot(slot)?.bytes);
-    bytes.clear();
+    let mut row = std::mem::take(&mut context.slot(slot)?.bytes);
+    row.clear();
+    append(handle, values, context, &mut row)?;
+    stand_on(context, slot, row)
+}
+
+/// Appends an encoded row of values.
+fn append(
+    handle: &TableHandle,
+    values: &[Expr],
+    context: &Context<'_>,
+    out: &mut Vec<u8>,
+) -> Result<()> {
     let frame = context.frame();
     let mut datums: Vec<Datum<'_>> = Vec::with_capacity(values.len());
     for value in values {
         datums.push(value.evaluate(&frame)?);
     }
-    handle.table().encode_row(&mut bytes, |position| {
-        datums.get(position).map_or(ValueRef::Null, Datum::as_ref)
-    })?;
-    drop(datums);
-    let slot = context.slot(slot)?;
-    slot.current = Current::Bytes(0, bytes.len());
-    slot.bytes = bytes;
-    Ok(())
+    handle
+        .table()
+        .encode_row(out, |position| datums.get(position).map_or(ValueRef::Null, Datum::as_ref))
 }
 
 impl Source {
@@ -304,27 +380,34 @@ impl Source {
                 .enumerate()
                 .all(|(column, value)| *value == Expr::column(*slot, column));
             in_order
-                && source_table(&query.root, *slot)
-                    .is_some_and(|table| plan.table.has_rows_like(table))
+                && query.root.table_in(*slot).is_some_and(|table| plan.table.has_rows_like(table))
         });
+        let origin = |value: &Expr| -> Option<Origin<'_>> {
+            let column = value.as_column()?;
+            Some((column.slot, query.root.table_in(column.slot)?, column.column))
+        };
+        let origins: Option<Vec<Origin<'_>>> = values.iter().map(origin).collect();
+        let splice = origins.and_then(|origins| Splice::for_table(&plan.table, &origins));
         let reads_target = reads(&query.root, plan);
-        Ok(Source { root: builder.operator(&query.root)?, values, same, reads_target })
+        let root = builder.operator(&query.root)?;
+        Ok(Source { root, values, same, splice, reads_target })
     }
 
-    fn encode(&self, handle: &TableHandle, context: &mut Context<'_>, slot: usize) -> Result<()> {
+    /// Appends the new row, encoded.
+    fn encode(&self, handle: &TableHandle, context: &Context<'_>, out: &mut Vec<u8>) -> Result<()> {
+        let row = |slot: usize| context.slots.get(slot).map_or(&[][..], |slot| slot.row());
         if let Some(same) = self.same
-            && let Some(from) = context.slots.get(same)
-            && handle.table().is_current(from.row())
+            && handle.table().is_current(row(same))
         {
-            let mut bytes = std::mem::take(&mut context.slot(slot)?.bytes);
-            bytes.clear();
-            bytes.extend_from_slice(context.slots.get(same).map_or(&[][..], |slot| slot.row()));
-            let slot = context.slot(slot)?;
-            slot.current = Current::Bytes(0, bytes.len());
-            slot.bytes = bytes;
+            out.extend_from_slice(row(same));
             return Ok(());
         }
-        encode(handle, &self.values, context, slot)
+        if let Some(splice) = &self.splice
+            && splice.append(row, out)?
+        {
+            return Ok(());
+        }
+        append(handle, &self.values, context, out)
     }
 }
 
@@ -339,49 +422,11 @@ fn replace(expr: &mut Expr, slot: usize, outputs: &[Expr]) {
     expr.each_child_mut(&mut |child| replace(child, slot, outputs));
 }
 
-/// Calls `visit` with each access to a table.
-fn each_access<'n>(node: &'n Node, visit: &mut dyn FnMut(&'n crate::plan::Access)) {
-    match node {
-        Node::One | Node::Values { .. } => {}
-        Node::Table(access) => visit(access),
-        Node::Filter { input, .. }
-        | Node::Group { input, .. }
-        | Node::Distinct { input, .. }
-        | Node::Sort { input, .. }
-        | Node::Limit { input, .. }
-        | Node::Lock { input, .. } => each_access(input, visit),
-        Node::Apply { input, query, .. } => {
-            each_access(input, visit);
-            each_access(&query.root, visit);
-        }
-        Node::NestedLoop { outer, inner, .. } => {
-            each_access(outer, visit);
-            each_access(inner, visit);
-        }
-        Node::HashJoin(join) => {
-            each_access(&join.outer, visit);
-            each_access(&join.inner, visit);
-        }
-        Node::Derived { query, .. } => each_access(&query.root, visit),
-        Node::Combine { sides, .. } => sides.iter().for_each(|side| each_access(&side.root, visit)),
-    }
-}
-
-fn source_table(node: &Node, slot: usize) -> Option<&Arc<crate::catalog::Table>> {
-    let mut found = None;
-    each_access(node, &mut |access| {
-        if access.slot == slot {
-            found = Some(&access.table);
-        }
-    });
-    found
-}
-
 /// Whether the query may come to see what is inserted.
 fn reads(node: &Node, plan: &InsertPlan) -> bool {
     // Cascades do not insert; a trigger-like effect on other tables there is none.
     let mut reads = false;
-    each_access(node, &mut |access| {
+    node.each_access(&mut |access| {
         reads |= access.table.id == plan.table.id && access.table.name == plan.table.name;
     });
     reads

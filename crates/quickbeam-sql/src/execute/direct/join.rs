@@ -1,16 +1,19 @@
 //! Joins.
 
+use std::sync::Arc;
+
 use super::hash::{KeyTable, append};
+use super::scan::TableScan;
 use super::{Context, Operator};
 use crate::error::Result;
-use crate::expression::{Current, Expr};
+use crate::expression::{ColumnRef, Current, Expr};
 use crate::plan::{self, Join};
 use crate::types::Value;
 
 /// For each outer row the inner rows, found anew: with a lookup by key or index on the inner side that is an index nested-loop join.
 #[derive(Debug)]
 pub struct NestedLoop {
-    outer: Operator,
+    pub outer: Operator,
     inner: Operator,
     inner_slots: Vec<usize>,
     join: Join,
@@ -212,11 +215,40 @@ pub struct HashJoin {
     fitted: bool,
     /// The next inner row that nothing fitted is from here on.
     unfitted: Option<usize>,
+    /// The column that is the first key of the outer rows, and the first keys of the inner rows, if outer rows without such a key need
+    /// not be found at all.
+    wanted: Option<ColumnRef>,
+    numbers: Vec<i64>,
+}
+
+/// Bits that a set of keys may have for each key in it.
+const BITS_A_KEY: usize = 256;
+
+/// The least and the greatest of some numbers, and which of those between are among them, if that can be said with few bits.
+fn members_of(numbers: &[i64]) -> (i64, i64, Option<Arc<[u64]>>) {
+    let (Some(&low), Some(&high)) = (numbers.iter().min(), numbers.iter().max()) else {
+        return (1, 0, None);
+    };
+    let span = high.checked_sub(low).and_then(|span| usize::try_from(span).ok());
+    let Some(span) = span.filter(|span| *span < numbers.len().saturating_mul(BITS_A_KEY)) else {
+        return (low, high, None);
+    };
+    let mut bits = vec![0u64; span / 64 + 1];
+    for number in numbers {
+        let nth = (number - low) as usize;
+        bits[nth / 64] |= 1 << (nth % 64);
+    }
+    (low, high, Some(bits.into()))
 }
 
 impl HashJoin {
-    pub fn new(outer: Operator, inner: Operator, plan: &plan::HashJoin) -> HashJoin {
+    pub fn new(mut outer: Operator, inner: Operator, plan: &plan::HashJoin) -> HashJoin {
+        let first = plan.outer_keys.first().and_then(Expr::as_column);
+        let is_inner = plan.join == Join::Inner && !plan.full;
+        let wanted = first.filter(|first| is_inner && outer.scan_for_keys(*first).is_some());
         HashJoin {
+            wanted,
+            numbers: Vec::new(),
             outer,
             inner,
             rows: Rows::new(plan.inner_slots.clone()),
@@ -257,8 +289,26 @@ impl HashJoin {
         Ok(true)
     }
 
+    /// See [`Operator::scan_for_keys`]: outer rows of a left join come once more than not, but only those of a full one come
+    /// for their own sake.
+    pub fn outer_scan(&mut self, column: ColumnRef) -> Option<&mut TableScan> {
+        if self.full { None } else { self.outer.scan_for_keys(column) }
+    }
+
+    /// Lets the scan of the outer rows find no others than those that fit.
+    fn narrow_outer(&mut self, context: &Context<'_>) -> Result<()> {
+        let Some(column) = self.wanted else { return Ok(()) };
+        let (low, high, members) = members_of(&self.numbers);
+        context.keep(members.as_ref().map_or(0, |bits| bits.len() * 8))?;
+        if let Some(scan) = self.outer.scan_for_keys(column) {
+            scan.want_keys(column, low, high, members);
+        }
+        Ok(())
+    }
+
     fn build(&mut self, context: &mut Context<'_>) -> Result<()> {
         self.built = true;
+        self.numbers.clear();
         self.table.clear();
         self.rows.clear();
         self.ends.clear();
@@ -277,6 +327,15 @@ impl HashJoin {
                 continue;
             }
             context.keep(self.key.len() + 48)?;
+            if self.wanted.is_some()
+                && let Some(first) = self.inner_keys.first()
+            {
+                match first.evaluate(&context.frame())?.as_ref().as_i64() {
+                    Some(number) => self.numbers.push(number),
+                    // Whatever it is, a window of numbers does not hold it.
+                    None => self.wanted = None,
+                }
+            }
             let (number, new) = self.table.insert(&self.key);
             if new {
                 self.ends.push((row, row));
@@ -288,6 +347,7 @@ impl HashJoin {
             }
         }
         self.rows.settle(context)?;
+        self.narrow_outer(context)?;
         self.fitted_rows.clear();
         if self.full {
             self.fitted_rows.resize(self.count, false);

@@ -28,7 +28,7 @@ use quickbeam::Transaction;
 use crate::bind::Aggregate;
 use crate::catalog::{Catalog, CatalogSnapshot, ObjectId, Sequence, Table};
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::{Clock, Current, Expr, Frame, Given, Sequences, Slot};
+use crate::expression::{Clock, ColumnRef, Current, Expr, Frame, Given, Sequences, Slot};
 use crate::plan::Node;
 use crate::storage::TableHandle;
 use crate::types::Value;
@@ -306,9 +306,9 @@ impl<'b> Builder<'b> {
                 let input = self.operator(input)?;
                 Operator::Group(Box::new(group::Group::new(input, *slot, keys.clone(), aggregates)))
             }
-            Node::Distinct { input, outputs } => {
-                let input = self.operator(input)?;
-                Operator::Distinct(Box::new(sort::Distinct::new(input, outputs.clone())))
+            Node::Distinct { input: node, outputs } => {
+                let input = self.operator(node)?;
+                Operator::Distinct(Box::new(sort::Distinct::new(input, outputs.clone(), node)))
             }
             Node::Sort { input, slot, outputs, keys, most } => {
                 let input = self.operator(input)?;
@@ -321,7 +321,10 @@ impl<'b> Builder<'b> {
                 )))
             }
             Node::Limit { input, limit, offset } => {
-                let input = self.operator(input)?;
+                let mut input = self.operator(input)?;
+                if let (Operator::Scan(scan), Some(limit)) = (&mut input, limit) {
+                    scan.expect(limit, offset.as_ref());
+                }
                 Operator::Limit(Box::new(query::Limit::new(input, limit.clone(), offset.clone())))
             }
             Node::Derived { query, slot } => Operator::Derived(Box::new(self.query(query)?), *slot),
@@ -406,6 +409,18 @@ impl Operator {
             Operator::Combine(combine) => combine.rewind(),
             Operator::Lock(lock) => lock.input.rewind(),
             Operator::Counted(operator, _) => operator.rewind(),
+        }
+    }
+
+    /// The scan that finds the rows of a column's slot, if rows that it does not find are missed by nobody but a join above on that column,
+    /// and the column is one of whole numbers.
+    fn scan_for_keys(&mut self, column: ColumnRef) -> Option<&mut scan::TableScan> {
+        match self {
+            Operator::Scan(scan) if scan.takes_keys(column) => Some(scan),
+            Operator::Filter(input, _) | Operator::Counted(input, _) => input.scan_for_keys(column),
+            Operator::NestedLoop(join) => join.outer.scan_for_keys(column),
+            Operator::HashJoin(join) => join.outer_scan(column),
+            _ => None,
         }
     }
 

@@ -3,11 +3,11 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use quickbeam::{Batch, Scan};
+use quickbeam::{Batch, Scan, Window};
 
 use super::Context;
 use crate::error::{Result, SqlError};
-use crate::expression::{Current, Datum, Expr};
+use crate::expression::{ColumnRef, Comparison, Current, Datum, Expr};
 use crate::plan::{Access, Path, RangeOf};
 use crate::storage::{KeyBound, KeyRange, KeySpec, TableHandle};
 use crate::types::{DataType, Value, ValueRef};
@@ -18,6 +18,10 @@ pub struct TableScan {
     slot: usize,
     handle: Arc<TableHandle>,
     filter: Option<Expr>,
+    /// Conditions of the filter that can be told from a row's bytes.
+    windows: Vec<Narrow>,
+    /// The form of rows and what else a number of theirs is: a key that rows of another table have.
+    keys_wanted: Vec<(u16, Window)>,
     way: Way,
     scan: Scan,
     state: State,
@@ -31,6 +35,70 @@ pub struct TableScan {
     range: KeyRange,
     keys: bool,
     is_database: bool,
+}
+
+/// A condition on a column of whole numbers, whose rows are of that form.
+#[derive(Debug)]
+struct Narrow {
+    form: u16,
+    at: usize,
+    width: usize,
+    comparison: Comparison,
+    value: Expr,
+}
+
+/// The conditions of a filter that compare a column of whole numbers with what is known before the scan begins.
+fn narrows(access: &Access) -> Vec<Narrow> {
+    let mut conjuncts = Vec::new();
+    if let Some(filter) = &access.filter {
+        filter.clone().into_conjuncts(&mut conjuncts);
+    }
+    let narrow = |conjunct: Expr| {
+        let Expr::Compare(comparison, pair) = conjunct else { return None };
+        let [left, right] = *pair;
+        let own = |side: &Expr| side.as_column().filter(|column| column.slot == access.slot);
+        let (column, comparison, value) = match (own(&left), own(&right)) {
+            (Some(column), None) => (column, comparison, right),
+            (None, Some(column)) => (column, comparison.flipped(), left),
+            _ => return None,
+        };
+        let is_known = matches!(value, Expr::Constant(_) | Expr::Parameter(_) | Expr::Column(_));
+        let (form, at, width) = access.table.number_at(column.column)?;
+        (is_known && comparison != Comparison::NotEqual).then_some(Narrow {
+            form,
+            at,
+            width,
+            comparison,
+            value,
+        })
+    };
+    conjuncts.into_iter().filter_map(narrow).collect()
+}
+
+impl Narrow {
+    /// What the number may be; none: nothing can be said.
+    fn window(&self, value: ValueRef<'_>) -> Option<Window> {
+        let number = match value {
+            ValueRef::Date(days) => i64::from(days),
+            // Nothing compares with NULL.
+            ValueRef::Null => return Some(self.of(1, 0)),
+            other => other.as_i64()?,
+        };
+        let below = number.checked_sub(1);
+        let above = number.checked_add(1);
+        Some(match self.comparison {
+            Comparison::Equal => self.of(number, number),
+            Comparison::LessOrEqual => self.of(i64::MIN, number),
+            Comparison::GreaterOrEqual => self.of(number, i64::MAX),
+            Comparison::Less => below.map_or(self.of(1, 0), |below| self.of(i64::MIN, below)),
+            Comparison::Greater => above.map_or(self.of(1, 0), |above| self.of(above, i64::MAX)),
+            Comparison::NotEqual => return None,
+        })
+    }
+
+    fn of(&self, low: i64, high: i64) -> Window {
+        Window { at: self.at, width: self.width, low, high, members: None }
+    }
 }
 
 #[derive(Debug)]
@@ -122,6 +190,8 @@ impl TableScan {
             slot: access.slot,
             handle,
             filter: access.filter.clone(),
+            windows: if entries { Vec::new() } else { narrows(access) },
+            keys_wanted: Vec::new(),
             way,
             scan,
             state: State::Fresh,
@@ -137,6 +207,7 @@ impl TableScan {
 
     pub fn rewind(&mut self) {
         self.state = State::Fresh;
+        self.keys_wanted.clear();
     }
 
     pub fn next(&mut self, context: &mut Context<'_>) -> Result<bool> {
@@ -164,8 +235,54 @@ impl TableScan {
         Ok(found)
     }
 
+    /// No more rows than that will be asked for.
+    pub fn expect(&mut self, limit: &Expr, offset: Option<&Expr>) {
+        let constant = |bound: &Expr| bound.as_constant().and_then(|value| value.as_ref().as_i64());
+        let Some(limit) = constant(limit) else { return };
+        let Some(offset) = offset.map_or(Some(0), constant) else { return };
+        let most = usize::try_from(limit.saturating_add(offset)).unwrap_or(0);
+        if self.filter.is_none() && (1..1_000).contains(&most) {
+            self.scan.set_record_limit(most);
+        }
+    }
+
+    /// Lets the scan leave out what the filter would.
+    fn narrow(&mut self, context: &Context<'_>) -> Result<()> {
+        let frame = context.frame();
+        let mut windows = Vec::with_capacity(self.windows.len());
+        for narrow in &self.windows {
+            let value = narrow.value.evaluate(&frame)?;
+            windows.extend(narrow.window(value.as_ref()));
+        }
+        let form = self.windows.first().map(|narrow| narrow.form);
+        let form = form.or(self.keys_wanted.first().map(|wanted| wanted.0)).unwrap_or(0);
+        windows.extend(self.keys_wanted.drain(..).map(|wanted| wanted.1));
+        self.scan.only(form, windows);
+        Ok(())
+    }
+
+    /// Whether the rows of a slot are read here one after the other, and a column of them is one of whole numbers.
+    pub fn takes_keys(&self, column: ColumnRef) -> bool {
+        let is_number = || self.handle.table().number_at(column.column).is_some();
+        column.slot == self.slot && matches!(self.way, Way::Rows(_)) && is_number()
+    }
+
+    /// Of the rows found from now until the next [`rewind`](Self::rewind) only those are wanted whose column is one of these numbers.
+    pub fn want_keys(
+        &mut self,
+        column: ColumnRef,
+        low: i64,
+        high: i64,
+        members: Option<Arc<[u64]>>,
+    ) {
+        if let Some((form, at, width)) = self.handle.table().number_at(column.column) {
+            self.keys_wanted.push((form, Window { at, width, low, high, members }));
+        }
+    }
+
     /// Finds out what is to be read; false when it is nothing.
     fn start(&mut self, context: &Context<'_>) -> Result<bool> {
+        self.narrow(context)?;
         match &self.way {
             Way::Key(values) => {
                 self.key.clear();
@@ -241,15 +358,15 @@ impl TableScan {
     fn next_row(&mut self, context: &mut Context<'_>) -> Result<bool> {
         let transaction = context.transaction;
         loop {
-            let slot = context.slot(self.slot)?;
-            if self.next >= slot.batch.len() {
+            let mut slot = context.slot(self.slot)?;
+            while self.next >= slot.batch.len() {
                 if !self.handle.database().scan(transaction, &mut self.scan, &mut slot.batch)? {
                     return Ok(false);
                 }
                 self.next = 0;
                 context.check_cancelled()?;
+                slot = context.slot(self.slot)?;
             }
-            let slot = context.slot(self.slot)?;
             if self.is_database {
                 slot.bytes.clear();
                 let columns =

@@ -5,23 +5,33 @@ use std::cmp::Ordering;
 use super::hash::{KeyTable, append};
 use super::{Context, Operator, bound_of};
 use crate::error::{Result, SqlState};
-use crate::expression::Expr;
-use crate::plan::SortKey;
-use crate::types::Value;
+use crate::expression::{Datum, Expr};
+use crate::plan::{Node, SortKey};
+use crate::storage::{Origin, Splice};
+use crate::types::{Value, ValueRef};
 
 /// Rows of which no other before had the same values.
 #[derive(Debug)]
 pub struct Distinct {
     pub input: Operator,
     outputs: Vec<Expr>,
+    /// The values as they stand in rows.
+    splice: Option<Splice>,
     table: KeyTable,
     key: Vec<u8>,
     fresh: bool,
 }
 
 impl Distinct {
-    pub fn new(input: Operator, outputs: Vec<Expr>) -> Distinct {
-        Distinct { input, outputs, table: KeyTable::default(), key: Vec::new(), fresh: true }
+    pub fn new(input: Operator, outputs: Vec<Expr>, node: &Node) -> Distinct {
+        let origin = |value: &Expr| -> Option<Origin<'_>> {
+            let column = value.as_column()?;
+            Some((column.slot, node.table_in(column.slot)?, column.column))
+        };
+        let origins: Option<Vec<Origin<'_>>> = outputs.iter().map(origin).collect();
+        let splice = origins.and_then(|origins| Splice::for_comparison(&origins));
+        let (table, key) = (KeyTable::default(), Vec::new());
+        Distinct { input, outputs, splice, table, key, fresh: true }
     }
 
     pub fn rewind(&mut self) {
@@ -35,17 +45,36 @@ impl Distinct {
             self.table.clear();
         }
         while self.input.next(context)? {
-            self.key.clear();
-            let frame = context.frame();
-            for output in &self.outputs {
-                append(output.evaluate(&frame)?.as_ref(), &mut self.key);
-            }
+            self.make_key(context)?;
             if self.table.insert(&self.key).1 {
                 context.keep(self.key.len() + 48)?;
                 return Ok(true);
             }
         }
         Ok(false)
+    }
+
+    /// Makes the key of the row stood on.
+    fn make_key(&mut self, context: &Context<'_>) -> Result<()> {
+        self.key.clear();
+        let row = |slot: usize| context.slots.get(slot).map_or(&[][..], |slot| slot.row());
+        if let Some(splice) = &self.splice
+            && splice.append(row, &mut self.key)?
+        {
+            return Ok(());
+        }
+        let frame = context.frame();
+        let Some(splice) = &self.splice else {
+            for output in &self.outputs {
+                append(output.evaluate(&frame)?.as_ref(), &mut self.key);
+            }
+            return Ok(());
+        };
+        let datums: Result<Vec<Datum<'_>>> =
+            self.outputs.iter().map(|output| output.evaluate(&frame)).collect();
+        let datums = datums?;
+        let value = |place: usize| datums.get(place).map_or(ValueRef::Null, Datum::as_ref);
+        splice.append_values(value, &mut self.key)
     }
 }
 
