@@ -49,6 +49,8 @@ struct Run {
     isolation: Isolation,
     durability: Durability,
     in_directory: bool,
+    /// Which way statements go: `plan_way`.
+    way: &'static str,
 }
 
 fn parse(file: &str, text: &str) -> Vec<Record> {
@@ -187,14 +189,17 @@ fn run_file(file: &str, records: &[Record], run: &Run) -> Vec<String> {
         if named(&record.skipped) || !record.only.is_empty() && !named(&record.only) {
             continue;
         }
-        let connection =
-            connections.entry(&record.connection).or_insert_with(|| database.connect());
+        let connection = connections.entry(&record.connection).or_insert_with(|| {
+            let mut connection = database.connect();
+            connection.execute(&format!("SET plan_way = '{}'", run.way), &[]).unwrap();
+            connection
+        });
         let found = run_record(connection, record);
         if found != record.expected {
             problems.push(format!(
                 "{file}:{} ({}): {}\n    wanted {:?}\n    found  {found:?}",
                 record.line,
-                run.names.join(", "),
+                [&run.names[..], &[run.way]].concat().join(", "),
                 record.text.trim(),
                 record.expected
             ));
@@ -209,15 +214,19 @@ fn runs() -> Vec<Run> {
         isolation,
         durability: Durability::InMemory,
         in_directory: false,
+        way: "auto",
     };
     let in_directory = |name, durability| Run {
         names: vec!["serializable", name],
         isolation: Isolation::Serializable,
         durability,
         in_directory: true,
+        way: "auto",
     };
     vec![
         in_memory("serializable", Isolation::Serializable),
+        Run { way: "direct", ..in_memory("serializable", Isolation::Serializable) },
+        Run { way: "batch", ..in_memory("serializable", Isolation::Serializable) },
         in_memory("snapshot", Isolation::Snapshot),
         in_memory("read_committed", Isolation::ReadCommitted),
         in_directory("sync", Durability::Sync),

@@ -12,7 +12,8 @@ pub type Counts = [u64];
 
 /// The plan as lines.
 pub fn explain(plan: &Plan, counts: Option<&Counts>) -> Vec<String> {
-    let mut writer = Writer { slots: &plan.slots, lines: Vec::new(), counts, next: 0 };
+    let slots = &plan.slots;
+    let mut writer = Writer { slots, lines: Vec::new(), counts, next: 0, by_columns: false };
     match &plan.action {
         Action::Query(query) => writer.query(query, 0),
         Action::Insert(insert) => {
@@ -28,6 +29,7 @@ pub fn explain(plan: &Plan, counts: Option<&Counts>) -> Vec<String> {
             writer.node(&change.root, 1);
         }
     }
+    writer.line(0, format!("Way: {}", plan.way));
     writer.lines
 }
 
@@ -36,6 +38,8 @@ struct Writer<'w> {
     lines: Vec<String>,
     counts: Option<&'w Counts>,
     next: usize,
+    /// The next step goes by columns.
+    by_columns: bool,
 }
 
 impl Writer<'_> {
@@ -70,7 +74,12 @@ impl Writer<'_> {
     }
 
     fn node(&mut self, node: &Node, depth: usize) {
-        let counted = self.counted();
+        if let Node::Batch(batch) = node {
+            self.by_columns = true;
+            return self.node(&batch.step, depth);
+        }
+        let by_columns = if std::mem::take(&mut self.by_columns) { ", by columns" } else { "" };
+        let counted = format!("{by_columns}{}", self.counted());
         match node {
             Node::One => self.line(depth, format!("Result{counted}")),
             Node::Table(access) => self.access(access, depth, &counted),
@@ -165,6 +174,7 @@ impl Writer<'_> {
                 self.line(depth, format!("{kind:?}{all}{counted}"));
                 sides.iter().for_each(|side| self.query(side, depth + 1));
             }
+            Node::Batch(_) => {}
             Node::Lock { input, .. } => {
                 self.line(depth, format!("Lock Rows{counted}"));
                 self.node(input, depth + 1);

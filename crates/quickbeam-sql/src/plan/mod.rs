@@ -14,6 +14,7 @@ mod explain;
 mod join;
 mod reads;
 mod select;
+mod way;
 
 use std::sync::Arc;
 
@@ -21,13 +22,14 @@ use crate::bind::{
     Aggregate, CombineKind, Conflict, LockWait, OutputColumn, Returning, SlotShape, SubqueryKind,
 };
 use crate::catalog::Table;
-use crate::expression::Expr;
+use crate::expression::{ColumnRef, Expr};
 use crate::types::DataType;
 
 pub use change::{plan_change, plan_insert};
 pub use explain::explain;
 pub use reads::limit_prefixes;
 pub use select::plan_query;
+pub use way::{Way, choose_way};
 
 /// What the planner knows about how much there is.
 pub trait Statistics {
@@ -196,6 +198,8 @@ pub enum Node {
         /// Where rows stand.
         slot: usize,
     },
+    /// A step that goes by columns.
+    Batch(Box<Batch>),
     /// Rows are kept from others until the transaction ends.
     Lock {
         /// The rows.
@@ -207,6 +211,15 @@ pub enum Node {
         /// What becomes of rows that others keep.
         wait: LockWait,
     },
+}
+
+/// A step that takes its rows as columns.
+#[derive(Clone, Debug)]
+pub struct Batch {
+    /// The step: groups, or order.
+    pub step: Node,
+    /// The columns of its input that it reads, and their types.
+    pub columns: Vec<(ColumnRef, DataType)>,
 }
 
 /// A hash join.
@@ -265,6 +278,8 @@ pub struct Plan {
     pub slots: Vec<SlotShape>,
     /// The types of the parameters.
     pub parameters: Vec<DataType>,
+    /// Which way it goes, and why.
+    pub way: String,
 }
 
 /// What a statement does.

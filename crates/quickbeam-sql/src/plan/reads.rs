@@ -57,6 +57,7 @@ fn each_expression(node: &Node, visit: &mut dyn FnMut(&Expr)) {
             limit.iter().chain(offset).for_each(&mut *visit);
             each_expression(input, visit);
         }
+        Node::Batch(batch) => each_expression(&batch.step, visit),
         Node::Derived { query, .. } => each_of_query(query, visit),
         Node::Combine { sides, .. } => sides.iter().for_each(|side| each_of_query(side, visit)),
         Node::Lock { input, recheck, .. } => {
@@ -107,6 +108,7 @@ impl Node {
                 join.outer.each_access(visit);
                 join.inner.each_access(visit);
             }
+            Node::Batch(batch) => batch.step.each_access(visit),
             Node::Derived { query, .. } => query.root.each_access(visit),
             Node::Combine { sides, .. } => {
                 sides.iter().for_each(|side| side.root.each_access(visit));
@@ -139,6 +141,7 @@ fn locks(node: &Node) -> bool {
         Node::Apply { input, query, .. } => locks(input) || locks(&query.root),
         Node::NestedLoop { outer, inner, .. } => locks(outer) || locks(inner),
         Node::HashJoin(join) => locks(&join.outer) || locks(&join.inner),
+        Node::Batch(batch) => locks(&batch.step),
         Node::Derived { query, .. } => locks(&query.root),
         Node::Combine { sides, .. } => sides.iter().any(|side| locks(&side.root)),
     }
@@ -177,6 +180,7 @@ fn each_scan(node: &mut Node, visit: &mut dyn FnMut(&mut Access)) {
             each_scan(&mut join.outer, visit);
             each_scan(&mut join.inner, visit);
         }
+        Node::Batch(batch) => each_scan(&mut batch.step, visit),
         Node::Derived { query, .. } => each_scan(&mut query.root, visit),
         Node::Combine { sides, .. } => {
             sides.iter_mut().for_each(|side| each_scan(&mut side.root, visit))

@@ -17,6 +17,7 @@ use crate::catalog::CatalogSnapshot;
 use crate::error::{Result, SqlError, SqlState};
 use crate::execute::Limits;
 use crate::expression::{Clock, Given};
+use crate::plan::Way;
 use crate::types::Value;
 
 /// Statements kept by text.
@@ -180,6 +181,11 @@ fn cached<'c>(
 }
 
 impl Session {
+    /// What the session wants of the planner.
+    pub fn way(&self) -> Way {
+        self.settings.way.unwrap_or_default()
+    }
+
     pub fn options(&self, settings: Settings) -> TransactionOptions {
         let settings = settings.or(self.settings);
         TransactionOptions {

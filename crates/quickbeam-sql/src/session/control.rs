@@ -11,6 +11,7 @@ use sqlparser::ast::{
 
 use crate::bind::{fold, object_name};
 use crate::error::{Result, SqlError, SqlState};
+use crate::plan::Way;
 
 /// A statement that steers.
 #[derive(Clone, Debug)]
@@ -37,6 +38,7 @@ pub(super) struct Settings {
     pub lock_timeout: Option<Duration>,
     pub read_only: Option<bool>,
     pub memory: Option<usize>,
+    pub way: Option<Way>,
 }
 
 impl Settings {
@@ -48,6 +50,7 @@ impl Settings {
             lock_timeout: self.lock_timeout.or(others.lock_timeout),
             read_only: self.read_only.or(others.read_only),
             memory: self.memory.or(others.memory),
+            way: self.way.or(others.way),
         }
     }
 
@@ -97,6 +100,14 @@ impl Settings {
                 });
             }
             "lock_timeout" => self.lock_timeout = Some(duration(value).ok_or_else(invalid)?),
+            "plan_way" => {
+                self.way = Some(match value {
+                    "auto" => Way::Auto,
+                    "direct" => Way::Direct,
+                    "batch" => Way::Batch,
+                    _ => return Err(invalid()),
+                });
+            }
             "work_mem" => self.memory = Some(bytes(value).ok_or_else(invalid)?),
             _ => return Ok(false),
         }

@@ -13,7 +13,7 @@ use crate::catalog::{CatalogSnapshot, Relation, Table};
 use crate::error::{Result, SqlError, SqlState};
 use crate::execute::{Builder, Change, Handles, Insert, QueryProgram};
 use crate::expression::Slot;
-use crate::plan::{self, Action, Plan, Statistics};
+use crate::plan::{self, Action, Plan, Statistics, Way};
 use crate::types::{DataType, Value};
 
 /// A statement that can run, under one version of the catalog.
@@ -52,6 +52,8 @@ pub(super) struct Look<'l> {
     pub database: &'l Database,
     pub transaction: &'l Transaction,
     pub snapshot: &'l Arc<CatalogSnapshot>,
+    /// What the session wants of the planner.
+    pub way: Way,
 }
 
 impl Names for Look<'_> {
@@ -209,14 +211,16 @@ impl Look<'_> {
             }
             _ => return Ok(None),
         };
-        let mut plan = Plan { action, slots, parameters: binder.parameter_types() };
+        let (parameters, way) = (binder.parameter_types(), String::new());
+        let mut plan = Plan { action, slots, parameters, way };
         plan::limit_prefixes(&mut plan);
+        plan::choose_way(&mut plan, self.way, &crate::execute::can_batch);
         Ok(Some(plan))
     }
 
     fn program(&self, plan: Plan, counted: bool) -> Result<Prepared> {
         let handles = self.handles();
-        let builder = Builder::new(&handles, counted);
+        let builder = Builder::new(&handles, counted).with_parameters(&plan.parameters);
         let mut reads_only = false;
         let (work, columns): (Work, &[OutputColumn]) = match &plan.action {
             Action::Query(query) => {

@@ -79,7 +79,7 @@ impl Session {
         let Some(snapshot) = snapshot else {
             return Err(SqlError::internal("a statement without a catalog"));
         };
-        let look = Look { database: &self.database, transaction, snapshot };
+        let look = Look { database: &self.database, transaction, snapshot, way: self.way() };
         match work {
             Work::Nothing => return Ok(Done::default()),
             Work::Catalog(change) => {

@@ -9,6 +9,7 @@ use super::prepare::{Prepared, Work};
 use super::rows::Rows;
 use crate::bind::OutputColumn;
 use crate::error::Result;
+use crate::plan::Way;
 use crate::types::{DataType, Value};
 
 /// A prepared statement. It can be used with any connection to its database, by one thread at a time.
@@ -17,13 +18,15 @@ pub struct Statement {
     pub(super) prepared: Option<Prepared>,
     /// The version of the catalog that it was prepared for.
     pub(super) version: u64,
+    /// What the session wanted of the planner then.
+    pub(super) way: Way,
     /// What it steers; the outer `None`: nobody has looked yet.
     pub(super) control: Option<Option<Control>>,
 }
 
 impl Statement {
     pub(super) fn new(text: &str) -> Statement {
-        Statement { text: text.into(), prepared: None, version: 0, control: None }
+        Statement { text: text.into(), prepared: None, version: 0, way: Way::Auto, control: None }
     }
 
     /// Whether it is a COPY, which is not tried again by itself (COPY-2).
@@ -95,7 +98,8 @@ impl Session {
         transaction: &quickbeam::Transaction,
     ) -> Result<&'s mut Prepared> {
         let version = self.database.catalog.version(transaction)?;
-        if statement.prepared.is_none() || statement.version != version {
+        let is_kept = statement.version == version && statement.way == self.way();
+        if statement.prepared.is_none() || !is_kept {
             self.prepare_anew(statement, transaction)?;
         }
         statement.prepared.as_mut().ok_or_else(|| crate::error::SqlError::internal("not prepared"))
@@ -108,11 +112,16 @@ impl Session {
         transaction: &quickbeam::Transaction,
     ) -> Result<()> {
         let snapshot = self.database.catalog.snapshot(transaction)?;
-        let look =
-            super::prepare::Look { database: &self.database, transaction, snapshot: &snapshot };
+        let look = super::prepare::Look {
+            database: &self.database,
+            transaction,
+            snapshot: &snapshot,
+            way: self.way(),
+        };
         statement.prepared = None;
         statement.prepared = Some(look.prepare(&statement.text)?);
         statement.version = snapshot.version();
+        statement.way = self.way();
         Ok(())
     }
 }

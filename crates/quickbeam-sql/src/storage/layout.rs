@@ -310,6 +310,30 @@ fn store(row: &mut [u8], place: &Place, value: ValueRef<'_>) -> bool {
     true
 }
 
+/// Where a number stands in rows of the form in which a table's rows are written now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NumberAt {
+    /// The form.
+    pub form: u16,
+    /// Bytes from the row's start.
+    pub at: usize,
+    /// Bytes of the number.
+    pub width: usize,
+}
+
+impl NumberAt {
+    /// The number in a row of that form, in which it is not NULL.
+    #[inline]
+    pub fn read(self, row: &[u8]) -> Result<i64> {
+        let at = self.at as u32;
+        Ok(match self.width {
+            2 => i16::from_le_bytes(load(row, at)?).into(),
+            4 => i32::from_le_bytes(load(row, at)?).into(),
+            _ => i64::from_le_bytes(load(row, at)?),
+        })
+    }
+}
+
 /// Appends a row of that form to `out`. `value` gives the value for each place: of exactly its type, or NULL.
 #[inline]
 pub(super) fn encode<'p, 'v>(
@@ -383,9 +407,9 @@ impl Table {
         row.first_chunk() == Some(&self.layouts.current.number.to_le_bytes())
     }
 
-    /// The form in which rows are written now, and where in such a row a column of integers or dates stands, and how wide it is.
+    /// Where a column of integers or dates stands; none if it is of another type.
     #[must_use]
-    pub fn number_at(&self, position: usize) -> Option<(u16, usize, usize)> {
+    pub fn number_at(&self, position: usize) -> Option<NumberAt> {
         let layout = &*self.layouts.current;
         let place = layout.places.get(position)?.as_ref()?;
         let width = match place.kind {
@@ -394,7 +418,11 @@ impl Table {
             Kind::BigInt => 8,
             _ => return None,
         };
-        (!self.is_database()).then_some((layout.number, place.at as usize, width))
+        (!self.is_database()).then_some(NumberAt {
+            form: layout.number,
+            at: place.at as usize,
+            width,
+        })
     }
 
     /// How many bytes at the start of a row suffice to read these columns; none if the whole row is needed.

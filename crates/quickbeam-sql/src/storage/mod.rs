@@ -11,8 +11,8 @@ mod statement;
 mod table;
 
 pub use key::{KeyBound, KeyPart, KeyRange, KeySpec, prefix_end};
-pub use layout::Row;
 pub(crate) use layout::{Layout, Layouts};
+pub use layout::{NumberAt, Row};
 pub use splice::{Origin, Splice};
 pub use statement::{Conflict, Expressions, Statement};
 pub use table::{IndexHandle, TableHandle};

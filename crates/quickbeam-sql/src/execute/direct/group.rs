@@ -9,7 +9,7 @@ use crate::types::{DataType, Numeric, Value, ValueRef};
 
 /// What is known of a group so far, for one aggregate.
 #[derive(Clone, Debug)]
-enum State {
+pub enum State {
     Count(i64),
     /// Sum of integers, and how many.
     Integers(i128, i64),
@@ -20,7 +20,8 @@ enum State {
 }
 
 impl State {
-    fn new(aggregate: &Aggregate) -> State {
+    /// Of no rows.
+    pub fn new(aggregate: &Aggregate) -> State {
         match (aggregate.kind, aggregate.data_type) {
             (AggregateKind::Count, _) => State::Count(0),
             (AggregateKind::Sum | AggregateKind::Average, DataType::Double | DataType::Real) => {
@@ -32,8 +33,9 @@ impl State {
         }
     }
 
+    /// Adds a value, which is not NULL unless rows are counted.
     #[inline]
-    fn add(&mut self, kind: AggregateKind, value: ValueRef<'_>) -> Result<()> {
+    pub fn add(&mut self, kind: AggregateKind, value: ValueRef<'_>) -> Result<()> {
         match self {
             State::Count(count) => *count += 1,
             State::Integers(sum, count) => {
@@ -82,7 +84,8 @@ impl State {
         Ok(())
     }
 
-    fn finish(&self, aggregate: &Aggregate) -> Result<Value> {
+    /// The aggregate's value.
+    pub fn finish(&self, aggregate: &Aggregate) -> Result<Value> {
         let is_sum = aggregate.kind == AggregateKind::Sum;
         Ok(match self {
             State::Count(count) => Value::BigInt(*count),

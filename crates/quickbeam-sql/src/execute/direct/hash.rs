@@ -64,13 +64,14 @@ pub fn append(value: ValueRef<'_>, out: &mut Vec<u8>) {
 }
 
 /// A number that nobody outside can know, so that nobody can make keys that all have the same hash.
-fn seed() -> u64 {
+pub fn seed() -> u64 {
     static SEED: OnceLock<u64> = OnceLock::new();
     *SEED.get_or_init(|| RandomState::new().hash_one(0x51_7c_c1_b7u64))
 }
 
+/// Mixes two numbers so that every bit of the result depends on all of theirs.
 #[inline]
-fn mix(a: u64, b: u64) -> u64 {
+pub fn mix(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b);
     (product as u64) ^ ((product >> 64) as u64)
 }

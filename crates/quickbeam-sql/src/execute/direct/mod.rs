@@ -25,17 +25,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use quickbeam::Transaction;
 
+use super::batch::BatchProgram;
 use crate::bind::Aggregate;
 use crate::catalog::{Catalog, CatalogSnapshot, ObjectId, Sequence, Table};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Clock, ColumnRef, Current, Expr, Frame, Given, Sequences, Slot};
-use crate::plan::Node;
+use crate::plan::{self, Node};
 use crate::storage::TableHandle;
-use crate::types::Value;
+use crate::types::{DataType, Value};
 
 pub use change::Change;
+pub(super) use group::State;
+pub(super) use hash::{KeyTable, append, mix, seed};
 pub use insert::{Insert, Returned};
 pub use query::QueryProgram;
+pub(super) use scan::TableScan;
+pub(super) use sort::wanted_of;
 
 /// What bounds a statement.
 #[derive(Debug)]
@@ -247,6 +252,8 @@ pub enum Operator {
     Combine(Box<query::Combine>),
     /// Rows kept from others.
     Lock(Box<lock::Lock>),
+    /// A step that goes by columns.
+    Batch(Box<BatchProgram>),
     /// Any of them, with a count of the rows delivered.
     Counted(Box<Operator>, u64),
 }
@@ -255,12 +262,13 @@ pub enum Operator {
 pub struct Builder<'b> {
     handles: &'b Handles<'b>,
     counted: bool,
+    parameters: &'b [DataType],
 }
 
 impl<'b> Builder<'b> {
     /// Makes operators; `counted`: with counts for EXPLAIN ANALYZE.
     pub fn new(handles: &'b Handles<'b>, counted: bool) -> Builder<'b> {
-        Builder { handles, counted }
+        Builder { handles, counted, parameters: &[] }
     }
 
     fn boxed(&self, node: &Node) -> Result<Box<Operator>> {
@@ -333,6 +341,11 @@ impl<'b> Builder<'b> {
                 let sides = [self.query(left)?, self.query(right)?];
                 Operator::Combine(Box::new(query::Combine::new(*kind, *all, sides, *slot)))
             }
+            Node::Batch(batch) => {
+                let plan::Batch { step, columns, .. } = &**batch;
+                let program = BatchProgram::new(step, columns, self.parameters, self)?;
+                Operator::Batch(Box::new(program))
+            }
             Node::Lock { input, tables, recheck, wait } => {
                 let input = self.operator(input)?;
                 let mut handles = Vec::with_capacity(tables.len());
@@ -343,6 +356,12 @@ impl<'b> Builder<'b> {
             }
         };
         Ok(if self.counted { Operator::Counted(Box::new(operator), 0) } else { operator })
+    }
+
+    /// The types of the statement's parameters.
+    #[must_use]
+    pub fn with_parameters(self, parameters: &'b [DataType]) -> Builder<'b> {
+        Builder { parameters, ..self }
     }
 
     /// The program of a query.
@@ -383,6 +402,7 @@ impl Operator {
             Operator::Derived(query, slot) => query.next_into(context, *slot),
             Operator::Combine(combine) => combine.next(context),
             Operator::Lock(lock) => lock.next(context),
+            Operator::Batch(batch) => batch.next(context),
             Operator::Counted(operator, count) => {
                 let more = operator.next(context)?;
                 *count += u64::from(more);
@@ -408,13 +428,26 @@ impl Operator {
             Operator::Derived(query, _) => query.root.rewind(),
             Operator::Combine(combine) => combine.rewind(),
             Operator::Lock(lock) => lock.input.rewind(),
+            Operator::Batch(batch) => batch.rewind(),
             Operator::Counted(operator, _) => operator.rewind(),
+        }
+    }
+
+    /// The scan that it is, with the count of its rows, if they are counted.
+    pub(super) fn as_scan(&mut self) -> Option<(&mut TableScan, Option<&mut u64>)> {
+        match self {
+            Operator::Scan(scan) => Some((scan, None)),
+            Operator::Counted(operator, count) => match &mut **operator {
+                Operator::Scan(scan) => Some((scan, Some(count))),
+                _ => None,
+            },
+            _ => None,
         }
     }
 
     /// The scan that finds the rows of a column's slot, if rows that it does not find are missed by nobody but a join above on that column,
     /// and the column is one of whole numbers.
-    fn scan_for_keys(&mut self, column: ColumnRef) -> Option<&mut scan::TableScan> {
+    fn scan_for_keys(&mut self, column: ColumnRef) -> Option<&mut TableScan> {
         match self {
             Operator::Scan(scan) if scan.takes_keys(column) => Some(scan),
             Operator::Filter(input, _) | Operator::Counted(input, _) => input.scan_for_keys(column),
@@ -459,6 +492,7 @@ impl Operator {
             Operator::Derived(query, _) => query.root.counts(counts),
             Operator::Combine(combine) => combine.counts(counts),
             Operator::Lock(lock) => lock.input.counts(counts),
+            Operator::Batch(batch) => batch.counts(counts),
         }
     }
 }

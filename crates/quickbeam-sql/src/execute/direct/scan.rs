@@ -6,10 +6,11 @@ use std::sync::Arc;
 use quickbeam::{Batch, Scan, Window};
 
 use super::Context;
+use crate::catalog::Table;
 use crate::error::{Result, SqlError};
 use crate::expression::{ColumnRef, Comparison, Current, Datum, Expr};
 use crate::plan::{Access, Path, RangeOf};
-use crate::storage::{KeyBound, KeyRange, KeySpec, TableHandle};
+use crate::storage::{KeyBound, KeyRange, KeySpec, NumberAt, TableHandle};
 use crate::types::{DataType, Value, ValueRef};
 
 /// A scan at work.
@@ -63,7 +64,7 @@ fn narrows(access: &Access) -> Vec<Narrow> {
             _ => return None,
         };
         let is_known = matches!(value, Expr::Constant(_) | Expr::Parameter(_) | Expr::Column(_));
-        let (form, at, width) = access.table.number_at(column.column)?;
+        let NumberAt { form, at, width } = access.table.number_at(column.column)?;
         (is_known && comparison != Comparison::NotEqual).then_some(Narrow {
             form,
             at,
@@ -275,14 +276,16 @@ impl TableScan {
         high: i64,
         members: Option<Arc<[u64]>>,
     ) {
-        if let Some((form, at, width)) = self.handle.table().number_at(column.column) {
+        if let Some(NumberAt { form, at, width }) = self.handle.table().number_at(column.column) {
             self.keys_wanted.push((form, Window { at, width, low, high, members }));
         }
     }
 
     /// Finds out what is to be read; false when it is nothing.
     fn start(&mut self, context: &Context<'_>) -> Result<bool> {
-        self.narrow(context)?;
+        if let Way::Rows(_) = self.way {
+            self.narrow(context)?;
+        }
         match &self.way {
             Way::Key(values) => {
                 self.key.clear();
@@ -353,6 +356,36 @@ impl TableScan {
         }
         slot.current = Current::Bytes(0, slot.bytes.len());
         context.holds(self.filter.as_ref())
+    }
+
+    /// The table.
+    pub fn table(&self) -> &Arc<Table> {
+        self.handle.table()
+    }
+
+    /// Where its rows stand.
+    pub fn slot(&self) -> usize {
+        self.slot
+    }
+
+    /// Puts the next leaf's rows into the slot's batch, for a scan of rows one after the other, the filter not looked at; false
+    /// when there are no more.
+    pub fn next_leaf(&mut self, context: &mut Context<'_>) -> Result<bool> {
+        if self.state == State::Fresh {
+            let some = self.start(context)?;
+            self.state = if some { State::Running } else { State::Done };
+        }
+        if self.state == State::Done {
+            return Ok(false);
+        }
+        let transaction = context.transaction;
+        let slot = context.slot(self.slot)?;
+        let more = self.handle.database().scan(transaction, &mut self.scan, &mut slot.batch)?;
+        if !more {
+            self.state = State::Done;
+        }
+        context.check_cancelled()?;
+        Ok(more)
     }
 
     fn next_row(&mut self, context: &mut Context<'_>) -> Result<bool> {

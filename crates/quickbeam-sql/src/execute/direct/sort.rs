@@ -119,6 +119,15 @@ fn compare(keys: &[SortKey], a: &Sorted, b: &Sorted) -> Ordering {
         .unwrap_or(Ordering::Equal)
 }
 
+/// How many rows are needed, if not all of them: LIMIT and OFFSET.
+pub fn wanted_of(context: &Context<'_>, most: Option<&(Expr, Option<Expr>)>) -> Result<usize> {
+    let Some((limit, offset)) = most else { return Ok(usize::MAX) };
+    let limit = bound_of(context, Some(limit), SqlState::InvalidRowCountInLimit, "LIMIT")?;
+    let offset = bound_of(context, offset.as_ref(), SqlState::InvalidRowCountInOffset, "OFFSET")?;
+    let sum = limit.map(|limit| limit.saturating_add(offset.unwrap_or(0)));
+    Ok(sum.and_then(|sum| usize::try_from(sum).ok()).unwrap_or(usize::MAX))
+}
+
 impl Sort {
     pub fn new(
         input: Operator,
@@ -135,21 +144,11 @@ impl Sort {
         self.done = false;
     }
 
-    /// How many rows are needed, if not all of them.
-    fn wanted(&self, context: &Context<'_>) -> Result<usize> {
-        let Some((limit, offset)) = &self.most else { return Ok(usize::MAX) };
-        let limit = bound_of(context, Some(limit), SqlState::InvalidRowCountInLimit, "LIMIT")?;
-        let offset =
-            bound_of(context, offset.as_ref(), SqlState::InvalidRowCountInOffset, "OFFSET")?;
-        let sum = limit.map(|limit| limit.saturating_add(offset.unwrap_or(0)));
-        Ok(sum.and_then(|sum| usize::try_from(sum).ok()).unwrap_or(usize::MAX))
-    }
-
     fn run(&mut self, context: &mut Context<'_>) -> Result<()> {
         self.done = true;
         self.next = 0;
         self.rows.clear();
-        let wanted = self.wanted(context)?;
+        let wanted = wanted_of(context, self.most.as_ref())?;
         let mut kept = 0usize;
         while self.input.next(context)? {
             let frame = context.frame();

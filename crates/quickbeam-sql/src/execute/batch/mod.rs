@@ -1,0 +1,152 @@
+//! The batch way: many rows at once, column by column, as Arrow arrays.
+//!
+//! Above: the operators that go row by row. Below: scans by leaf, Arrow's kernels. A step that takes all its rows before it delivers
+//! the first one (groups, order) takes them as columns, if the planner says so; what it delivers are rows
+//! again. The formulas that stand for expressions are in [`evaluate`], with what holds of them (BATCH-1, BATCH-2).
+
+mod evaluate;
+mod group;
+mod numbers;
+mod sort;
+mod source;
+mod vector;
+
+use super::direct::{Builder, Context};
+use crate::error::{Result, SqlError};
+use crate::expression::{ColumnRef, Expr};
+use crate::plan::{Access, Node, Path};
+use crate::types::DataType;
+use evaluate::{Formula, Known};
+use source::Source;
+
+/// A step that goes by columns.
+#[derive(Debug)]
+pub struct BatchProgram {
+    work: Work,
+}
+
+#[derive(Debug)]
+enum Work {
+    Group(group::Group),
+    Sort(sort::Sort),
+}
+
+/// Whether a step can go by columns: these, of its input, are what its expressions read.
+pub fn can_batch(step: &Node, columns: &[(ColumnRef, DataType)], parameters: &[DataType]) -> bool {
+    let known = known_columns(columns, parameters);
+    let all_have = |exprs: &mut dyn Iterator<Item = &Expr>| {
+        let mut formulas = exprs.map(|expr| known.formula(expr));
+        formulas.all(|formula| formula.is_some())
+    };
+    columns.iter().all(|(_, data_type)| vector::kind_of(*data_type).is_some())
+        && match step {
+            Node::Group { keys, aggregates, .. } => {
+                let parts = aggregates.iter().flat_map(|a| a.argument.iter().chain(&a.filter));
+                all_have(&mut keys.iter().chain(parts))
+            }
+            Node::Sort { outputs, keys, .. } => {
+                let is_exact = |expr: &Expr| {
+                    let formula = known.formula(expr);
+                    formula.is_some_and(|formula| {
+                        vector::kind_of(formula.data_type) != Some(vector::Kind::Doubles)
+                    })
+                };
+                all_have(&mut outputs.iter()) && keys.iter().all(|key| is_exact(&key.expr))
+            }
+            _ => false,
+        }
+}
+
+fn known_columns<'k>(
+    columns: &'k [(ColumnRef, DataType)],
+    parameters: &'k [DataType],
+) -> Known<'k> {
+    // Slots that nothing is read of by columns are rows of an outer query, which no formula reads.
+    let slots = columns.iter().fold(0, |bits, (at, _)| bits | crate::expression::slot_bit(at.slot));
+    Known { columns, slots, parameters }
+}
+
+/// The conditions of a scan as formulas, if its rows can be decoded leaf by leaf.
+fn leaf_filter(access: &Access, known: &Known<'_>) -> Option<Vec<Formula>> {
+    let by_leaf = matches!(access.path, Path::All | Path::KeyRange(_)) && !access.keys;
+    if !by_leaf || access.table.is_database() {
+        return None;
+    }
+    let mut conjuncts = Vec::new();
+    if let Some(filter) = &access.filter {
+        filter.clone().into_conjuncts(&mut conjuncts);
+    }
+    conjuncts.iter().map(|conjunct| known.formula(conjunct)).collect()
+}
+
+impl BatchProgram {
+    /// The step at work; `columns` are those of its input that it reads.
+    pub fn new(
+        step: &Node,
+        columns: &[(ColumnRef, DataType)],
+        parameters: &[DataType],
+        builder: &Builder<'_>,
+    ) -> Result<BatchProgram> {
+        let known = known_columns(columns, parameters);
+        let no_formula = || SqlError::internal("an expression without a formula");
+        let formula = |expr: &Expr| known.formula(expr).ok_or_else(no_formula);
+        let optional = |expr: &Option<Expr>| expr.as_ref().map(formula).transpose();
+        let source = |input: &Node| {
+            let filter = match input {
+                Node::Table(access) => leaf_filter(access, &known),
+                _ => None,
+            };
+            Source::new(builder.operator(input)?, columns, filter)
+        };
+        let work = match step {
+            Node::Group { input, slot, keys, aggregates } => {
+                let keys: Result<Vec<Formula>> = keys.iter().map(formula).collect();
+                let mut parts = Vec::with_capacity(aggregates.len());
+                for aggregate in aggregates {
+                    let (argument, filter) =
+                        (optional(&aggregate.argument)?, optional(&aggregate.filter)?);
+                    parts.push((aggregate.clone(), argument, filter));
+                }
+                Work::Group(group::Group::new(source(input)?, *slot, keys?, parts))
+            }
+            Node::Sort { input, slot, outputs, keys, most } => {
+                let outputs: Result<Vec<Formula>> = outputs.iter().map(formula).collect();
+                let mut sorted = Vec::with_capacity(keys.len());
+                for key in keys {
+                    sorted.push(sort::Key {
+                        formula: formula(&key.expr)?,
+                        descending: key.descending,
+                        nulls_first: key.nulls_first,
+                    });
+                }
+                Work::Sort(sort::Sort::new(source(input)?, *slot, outputs?, sorted, most.clone()))
+            }
+            _ => return Err(SqlError::internal("a step that cannot go by columns")),
+        };
+        Ok(BatchProgram { work })
+    }
+
+    /// Goes to the next row that the step delivers.
+    pub fn next(&mut self, context: &mut Context<'_>) -> Result<bool> {
+        match &mut self.work {
+            Work::Group(group) => group.next(context),
+            Work::Sort(sort) => sort.next(context),
+        }
+    }
+
+    /// Begins anew.
+    pub fn rewind(&mut self) {
+        match &mut self.work {
+            Work::Group(group) => group.rewind(),
+            Work::Sort(sort) => sort.rewind(),
+        }
+    }
+
+    /// Rows that the steps below delivered, for EXPLAIN ANALYZE.
+    pub fn counts(&self, counts: &mut Vec<u64>) {
+        match &self.work {
+            Work::Group(group) => group.source.operator.counts(counts),
+            Work::Sort(sort) => sort.source.operator.counts(counts),
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Rows as columns: leaves of a table decoded column by column, or the rows of any operator one after the other.
+
+use super::super::direct::{Context, Operator, TableScan};
+use super::evaluate::{Formula, keep};
+use super::vector::{Builder, Vector, kind_of};
+use crate::error::{Result, SqlError};
+use crate::expression::ColumnRef;
+use crate::storage::{NumberAt, Row};
+use crate::types::{DataType, ValueRef};
+
+/// Rows decoded together, about.
+const ROWS: usize = 4096;
+
+/// Rows of which some columns are wanted.
+#[derive(Debug)]
+pub struct Source {
+    pub operator: Operator,
+    columns: Vec<Wanted>,
+    /// Conditions, if the rows come leaf by leaf; otherwise the operator has seen to them.
+    filter: Vec<Formula>,
+    by_leaf: bool,
+    begun: bool,
+}
+
+#[derive(Debug)]
+struct Wanted {
+    at: ColumnRef,
+    builder: Builder,
+    /// Where in a row it stands, if it is a number and never NULL.
+    number: Option<NumberAt>,
+}
+
+/// Columns of some rows.
+#[derive(Debug, Default)]
+pub struct Columns {
+    pub rows: usize,
+    pub vectors: Vec<Vector>,
+}
+
+impl Source {
+    /// Rows of an operator. With a filter the operator is a scan whose leaves are to be decoded, and the filter all of its
+    /// conditions.
+    pub fn new(
+        operator: Operator,
+        columns: &[(ColumnRef, DataType)],
+        filter: Option<Vec<Formula>>,
+    ) -> Result<Source> {
+        let mut wanted = Vec::with_capacity(columns.len());
+        for (at, data_type) in columns {
+            let kind = kind_of(*data_type);
+            let kind = kind.ok_or_else(|| SqlError::internal("a column that stays in rows"))?;
+            wanted.push(Wanted { at: *at, builder: Builder::new(kind), number: None });
+        }
+        let mut source = Source {
+            operator,
+            columns: wanted,
+            by_leaf: filter.is_some(),
+            filter: filter.unwrap_or_default(),
+            begun: false,
+        };
+        if source.by_leaf {
+            let (scan, _) = source.operator.as_scan().ok_or_else(no_scan)?;
+            let table = scan.table().clone();
+            for wanted in &mut source.columns {
+                let known = table.columns.get(wanted.at.column);
+                if known.is_some_and(|column| column.not_null) {
+                    wanted.number = table.number_at(wanted.at.column);
+                }
+            }
+        }
+        Ok(source)
+    }
+
+    pub fn rewind(&mut self) {
+        self.operator.rewind();
+        self.begun = false;
+    }
+
+    /// The next rows; none when there are no more.
+    pub fn next(&mut self, context: &mut Context<'_>) -> Result<Option<Columns>> {
+        if !self.begun {
+            self.begun = true;
+            self.filter.iter_mut().try_for_each(|condition| condition.begin(context))?;
+        }
+        loop {
+            context.check_cancelled()?;
+            let rows = if self.by_leaf { self.leaves(context)? } else { self.each(context)? };
+            if rows == 0 {
+                return Ok(None);
+            }
+            let mut columns = Columns {
+                rows,
+                vectors: self.columns.iter_mut().map(|wanted| wanted.builder.finish()).collect(),
+            };
+            // One condition after the other, each for the rows that the ones before left (BATCH-2).
+            for condition in &self.filter {
+                let truths = condition.truths(&columns.vectors, columns.rows)?;
+                if truths.true_count() < columns.rows {
+                    (columns.vectors, columns.rows) = keep(&columns.vectors, &truths)?;
+                }
+                if columns.rows == 0 {
+                    break;
+                }
+            }
+            if self.by_leaf
+                && let Some((_, Some(count))) = self.operator.as_scan()
+            {
+                *count += columns.rows as u64;
+            }
+            if columns.rows > 0 {
+                return Ok(Some(columns));
+            }
+        }
+    }
+
+    /// Decodes leaves; how many rows.
+    fn leaves(&mut self, context: &mut Context<'_>) -> Result<usize> {
+        let (scan, _) = self.operator.as_scan().ok_or_else(no_scan)?;
+        let mut rows = 0;
+        while rows < ROWS && scan.next_leaf(context)? {
+            rows += decode(scan, context, &mut self.columns)?;
+        }
+        Ok(rows)
+    }
+
+    /// Takes rows one by one; how many.
+    fn each(&mut self, context: &mut Context<'_>) -> Result<usize> {
+        let mut rows = 0;
+        while rows < ROWS && self.operator.next(context)? {
+            for wanted in &mut self.columns {
+                let slot = context.slots.get(wanted.at.slot);
+                let value = slot.map_or(Ok(ValueRef::Null), |slot| slot.column(wanted.at.column));
+                wanted.builder.push(value?)?;
+            }
+            rows += 1;
+        }
+        Ok(rows)
+    }
+}
+
+#[cold]
+fn no_scan() -> SqlError {
+    SqlError::internal("leaves of what is no table")
+}
+
+/// Decodes the leaf that a scan stands on, column by column.
+fn decode(scan: &TableScan, context: &Context<'_>, columns: &mut [Wanted]) -> Result<usize> {
+    let table = scan.table();
+    let Some(slot) = context.slots.get(scan.slot()) else { return Ok(0) };
+    let batch = &slot.batch;
+    let is_current = (0..batch.len()).all(|record| table.is_current(batch.value(record)));
+    for wanted in columns {
+        if let (Some(number), Builder::Numbers(builder), true) =
+            (&wanted.number, &mut wanted.builder, is_current)
+        {
+            for record in 0..batch.len() {
+                builder.append_value(number.read(batch.value(record))?);
+            }
+            continue;
+        }
+        for record in 0..batch.len() {
+            let row = Row::new(table, batch.value(record))?;
+            wanted.builder.push(row.get(wanted.at.column)?)?;
+        }
+    }
+    Ok(batch.len())
+}

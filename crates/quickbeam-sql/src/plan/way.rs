@@ -1,0 +1,201 @@
+//! Which way a statement goes: row by row, or by columns where it takes many rows before it delivers one.
+
+use super::{Action, Batch, Node, Plan, QueryPlan};
+use crate::bind::{SlotShape, Source};
+use crate::expression::{ColumnRef, Expr};
+use crate::types::DataType;
+
+/// What a session wants of the planner.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Way {
+    /// What is expected to be faster.
+    #[default]
+    Auto,
+    /// Row by row.
+    Direct,
+    /// By columns wherever that can be.
+    Batch,
+}
+
+/// From so many rows on, columns are worth being made.
+const MANY: f64 = 500.0;
+
+/// Says whether a step can take these columns of its input as columns; the types are those of the parameters.
+pub type CanBatch<'c> = &'c dyn Fn(&Node, &[(ColumnRef, DataType)], &[DataType]) -> bool;
+
+/// Lets the steps that gain by it go by columns.
+pub fn choose_way(plan: &mut Plan, way: Way, can_batch: CanBatch<'_>) {
+    let mut chooser = Chooser {
+        slots: &plan.slots,
+        parameters: &plan.parameters,
+        way,
+        can_batch,
+        by_columns: 0.0,
+        most: 0.0,
+        possible: false,
+    };
+    match &mut plan.action {
+        Action::Query(query) => chooser.query(query),
+        Action::Insert(insert) => {
+            if let Some((query, ..)) = &mut insert.query {
+                chooser.query(query);
+            }
+        }
+        // The rows that are changed have to be stood on.
+        Action::Change(_) => {}
+    }
+    let Chooser { by_columns, most, possible, .. } = chooser;
+    plan.way = match way {
+        _ if by_columns > 0.0 => format!("batch, about {by_columns:.0} rows taken by columns"),
+        Way::Direct if possible => "direct, as plan_way says".to_owned(),
+        _ if possible => format!("direct, about {most:.0} rows are few"),
+        _ => "direct, no step takes many rows by columns".to_owned(),
+    };
+}
+
+struct Chooser<'c> {
+    slots: &'c [SlotShape],
+    parameters: &'c [DataType],
+    way: Way,
+    can_batch: CanBatch<'c>,
+    /// Rows expected to be taken by columns.
+    by_columns: f64,
+    /// The most rows that a step which could have gone by columns is expected to take.
+    most: f64,
+    possible: bool,
+}
+
+impl Chooser<'_> {
+    fn query(&mut self, query: &mut QueryPlan) {
+        self.node(&mut query.root);
+    }
+
+    fn node(&mut self, node: &mut Node) {
+        match node {
+            Node::One | Node::Table(_) | Node::Values { .. } | Node::Batch(_) => return,
+            // Locked rows are stood on.
+            Node::Lock { .. } => return,
+            Node::Filter { input, .. }
+            | Node::Distinct { input, .. }
+            | Node::Limit { input, .. }
+            | Node::Group { input, .. }
+            | Node::Sort { input, .. } => self.node(input),
+            Node::Apply { input, query, .. } => {
+                self.node(input);
+                self.query(query);
+            }
+            Node::NestedLoop { outer, inner, .. } => {
+                self.node(outer);
+                self.node(inner);
+            }
+            Node::HashJoin(join) => {
+                self.node(&mut join.outer);
+                self.node(&mut join.inner);
+            }
+            Node::Derived { query, .. } => self.query(query),
+            Node::Combine { sides, .. } => sides.iter_mut().for_each(|side| self.query(side)),
+        }
+        let (Node::Group { input, .. } | Node::Sort { input, .. }) = node else { return };
+        let rows = expected(input);
+        let Some(columns) = self.columns_of(node) else { return };
+        if !(self.can_batch)(node, &columns, self.parameters) {
+            return;
+        }
+        self.possible = true;
+        self.most = self.most.max(rows);
+        let wanted = match self.way {
+            Way::Auto => rows >= MANY,
+            Way::Direct => false,
+            Way::Batch => true,
+        };
+        if wanted {
+            self.by_columns += rows.max(1.0);
+            let step = std::mem::replace(node, Node::One);
+            *node = Node::Batch(Box::new(Batch { step, columns }));
+        }
+    }
+
+    /// The columns of its input that a step reads, and their types; none if the type of one is not known.
+    fn columns_of(&self, step: &Node) -> Option<Vec<(ColumnRef, DataType)>> {
+        let mut read: Vec<ColumnRef> = Vec::new();
+        let mut note = |expr: &Expr| expr.each_column(&mut |column| read.push(column));
+        let input = match step {
+            Node::Group { input, keys, aggregates, .. } => {
+                let parts = aggregates.iter().flat_map(|a| a.argument.iter().chain(&a.filter));
+                keys.iter().chain(parts).for_each(&mut note);
+                input
+            }
+            Node::Sort { input, outputs, keys, .. } => {
+                outputs.iter().chain(keys.iter().map(|key| &key.expr)).for_each(&mut note);
+                input
+            }
+            _ => return None,
+        };
+        if let Node::Table(access) = &**input {
+            access.filter.iter().for_each(&mut note);
+        }
+        read.sort_unstable();
+        read.dedup();
+        let produced = produced(input);
+        // What else is read stands in an outer query's rows: no formula reads those.
+        if read.iter().any(|column| !produced.contains(&column.slot)) {
+            return None;
+        }
+        read.into_iter().map(|column| Some((column, self.type_of(column)?))).collect()
+    }
+
+    fn type_of(&self, column: ColumnRef) -> Option<DataType> {
+        match &self.slots.get(column.slot)?.source {
+            Source::Table(table) => Some(table.columns.get(column.column)?.data_type),
+            Source::Query(query) => Some(query.columns.get(column.column)?.data_type),
+            Source::Computed => None,
+        }
+    }
+}
+
+/// The slots in which a step and those below it put rows.
+fn produced(node: &Node) -> Vec<usize> {
+    let mut slots = Vec::new();
+    collect(node, &mut slots);
+    slots
+}
+
+fn collect(node: &Node, slots: &mut Vec<usize>) {
+    match node {
+        Node::One => {}
+        Node::Table(access) => slots.push(access.slot),
+        Node::Values { slot, .. } | Node::Derived { slot, .. } | Node::Combine { slot, .. } => {
+            slots.push(*slot);
+        }
+        Node::Filter { input, .. }
+        | Node::Distinct { input, .. }
+        | Node::Limit { input, .. }
+        | Node::Lock { input, .. } => collect(input, slots),
+        Node::Group { slot, .. } | Node::Sort { slot, .. } => slots.push(*slot),
+        Node::Apply { input, slot, .. } => {
+            slots.push(*slot);
+            collect(input, slots);
+        }
+        Node::NestedLoop { outer, inner, .. } => {
+            collect(outer, slots);
+            collect(inner, slots);
+        }
+        Node::HashJoin(join) => {
+            collect(&join.outer, slots);
+            collect(&join.inner, slots);
+        }
+        Node::Batch(batch) => collect(&batch.step, slots),
+    }
+}
+
+/// Rows that a step is expected to deliver, told by its largest scan.
+fn expected(node: &Node) -> f64 {
+    let mut most: f64 = 0.0;
+    node.each_access(&mut |access| most = most.max(access.rows));
+    if let Node::Limit { limit: Some(Expr::Constant(limit)), .. } = node
+        && let Some(limit) = limit.as_ref().as_i64()
+    {
+        most = most.min(limit as f64);
+    }
+    most
+}
