@@ -283,15 +283,29 @@ fn many() -> Connection {
 fn both_ways_give_the_same() {
     let mut connection = many();
     connection.execute("ALTER TABLE n ADD COLUMN h INTEGER DEFAULT 7", &[]).unwrap();
-    connection.execute("INSERT INTO n VALUES (-1, 5, 'ab  ', '1999-12-31', false, -0.0, 1, NULL)", &[]).unwrap();
+    connection
+        .execute("INSERT INTO n VALUES (-1, 5, 'ab  ', '1999-12-31', false, -0.0, 1, NULL)", &[])
+        .unwrap();
     connection.execute("DELETE FROM n WHERE a % 11 = 3", &[]).unwrap();
     for (text, by_columns) in [
-        ("SELECT count(*), count(b), sum(a), sum(b), avg(a), min(a), max(b), min(c), max(d), max(f) FROM n", true),
+        (
+            "SELECT count(*), count(b), sum(a), sum(b), avg(a), min(a), max(b), min(c), max(d), max(f) FROM n",
+            true,
+        ),
         ("SELECT a % 7, count(*) FROM n GROUP BY a % 7", false),
         ("SELECT c, e, count(*), sum(h), bool_or(e) FROM n GROUP BY c, e", true),
-        ("SELECT b, count(*), max(a) FROM n WHERE a > 100 AND a * 2 < 9000 AND b IS NOT NULL GROUP BY b HAVING count(*) > 1", true),
-        ("SELECT h, count(DISTINCT c), sum(a) FILTER (WHERE a > 50) FROM n WHERE c = 'x' OR a IN (1, 2, 3) GROUP BY h", true),
-        ("SELECT d, sum(a) FROM n WHERE c LIKE 'x%' GROUP BY d ORDER BY d DESC NULLS FIRST LIMIT 5", true),
+        (
+            "SELECT b, count(*), max(a) FROM n WHERE a > 100 AND a * 2 < 9000 AND b IS NOT NULL GROUP BY b HAVING count(*) > 1",
+            true,
+        ),
+        (
+            "SELECT h, count(DISTINCT c), sum(a) FILTER (WHERE a > 50) FROM n WHERE c = 'x' OR a IN (1, 2, 3) GROUP BY h",
+            true,
+        ),
+        (
+            "SELECT d, sum(a) FROM n WHERE c LIKE 'x%' GROUP BY d ORDER BY d DESC NULLS FIRST LIMIT 5",
+            true,
+        ),
         ("SELECT a, c FROM n ORDER BY c, b DESC, a LIMIT 20 OFFSET 3", true),
         ("SELECT a, d FROM n WHERE NOT e ORDER BY d NULLS FIRST, a DESC", true),
         ("SELECT sum(g), count(*) FROM n", false),
@@ -300,12 +314,19 @@ fn both_ways_give_the_same() {
         ("SELECT count(*) FROM n WHERE a > 5 AND a + 2147483000 > 0", true),
         ("SELECT a FROM n ORDER BY b * 1000000000000 * a", true),
         ("SELECT x.a, count(*) FROM n x JOIN n y ON x.a = y.b GROUP BY x.a ORDER BY x.a", true),
-        ("SELECT (SELECT count(*) FROM n y WHERE y.a < x.a) FROM n x WHERE x.a < 4 ORDER BY x.a", false),
+        (
+            "SELECT (SELECT count(*) FROM n y WHERE y.a < x.a) FROM n x WHERE x.a < 4 ORDER BY x.a",
+            false,
+        ),
     ] {
         let parameters = if text.contains("$1") { vec![Value::Integer(5)] } else { Vec::new() };
         let mut answer = |way: &str| {
             connection.execute(&format!("SET plan_way = '{way}'"), &[]).unwrap();
-            let plan = connection.query(&format!("EXPLAIN {text}"), &parameters).unwrap().collect().unwrap();
+            let plan = connection
+                .query(&format!("EXPLAIN {text}"), &parameters)
+                .unwrap()
+                .collect()
+                .unwrap();
             let way = plan.last().unwrap()[0].to_string();
             let rows = connection.query(text, &parameters).and_then(|rows| rows.collect());
             let rows = rows.map(|mut rows| {
@@ -336,9 +357,11 @@ fn a_statement_by_columns_keeps_to_its_budget_and_can_be_analyzed() {
     connection.execute("SET work_mem = '64MB'", &[]).unwrap();
     assert_eq!(connection.execute(text, &[]).unwrap(), 8192);
     let plan = connection.query(&format!("EXPLAIN ANALYZE {text} HAVING a < 10"), &[]).unwrap();
-    let lines: Vec<String> =
-        plan.collect().unwrap().iter().map(|row| row[0].to_string()).collect();
+    let lines: Vec<String> = plan.collect().unwrap().iter().map(|row| row[0].to_string()).collect();
     assert!(lines.iter().any(|line| line.contains("by columns (actual rows=8192)")), "{lines:?}");
-    assert!(lines.iter().any(|line| line.contains("Seq Scan") && line.contains("(actual rows=8192)")), "{lines:?}");
+    assert!(
+        lines.iter().any(|line| line.contains("Seq Scan") && line.contains("(actual rows=8192)")),
+        "{lines:?}"
+    );
     assert!(lines.last().unwrap().starts_with("Way: batch"), "{lines:?}");
 }

@@ -33,6 +33,7 @@ pub fn choose_way(plan: &mut Plan, way: Way, can_batch: CanBatch<'_>) {
         by_columns: 0.0,
         most: 0.0,
         possible: false,
+        first_only: false,
     };
     match &mut plan.action {
         Action::Query(query) => chooser.query(query),
@@ -44,10 +45,11 @@ pub fn choose_way(plan: &mut Plan, way: Way, can_batch: CanBatch<'_>) {
         // The rows that are changed have to be stood on.
         Action::Change(_) => {}
     }
-    let Chooser { by_columns, most, possible, .. } = chooser;
+    let Chooser { by_columns, most, possible, first_only, .. } = chooser;
     plan.way = match way {
         _ if by_columns > 0.0 => format!("batch, about {by_columns:.0} rows taken by columns"),
         Way::Direct if possible => "direct, as plan_way says".to_owned(),
+        _ if first_only => "direct, only the first rows are kept in order".to_owned(),
         _ if possible => format!("direct, about {most:.0} rows are few"),
         _ => "direct, no step takes many rows by columns".to_owned(),
     };
@@ -63,6 +65,8 @@ struct Chooser<'c> {
     /// The most rows that a step which could have gone by columns is expected to take.
     most: f64,
     possible: bool,
+    /// Such a step keeps no more rows than LIMIT asks for.
+    first_only: bool,
 }
 
 impl Chooser<'_> {
@@ -103,8 +107,10 @@ impl Chooser<'_> {
         }
         self.possible = true;
         self.most = self.most.max(rows);
+        let keeps_few = keeps_few(node);
+        self.first_only |= keeps_few;
         let wanted = match self.way {
-            Way::Auto => rows >= MANY,
+            Way::Auto => rows >= MANY && !keeps_few,
             Way::Direct => false,
             Way::Batch => true,
         };
@@ -186,6 +192,12 @@ fn collect(node: &Node, slots: &mut Vec<usize>) {
         }
         Node::Batch(batch) => collect(&batch.step, slots),
     }
+}
+
+/// Whether a step orders rows of which no more than the first few are kept: row by row that takes next to no memory.
+fn keeps_few(step: &Node) -> bool {
+    let Node::Sort { most: Some((limit, _)), .. } = step else { return false };
+    limit.as_constant().and_then(|limit| limit.as_ref().as_i64()).is_some_and(|limit| limit < 1_000)
 }
 
 /// Rows that a step is expected to deliver, told by its largest scan.

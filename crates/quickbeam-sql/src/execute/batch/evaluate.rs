@@ -17,7 +17,7 @@ use super::super::direct::Context;
 use super::vector::{Kind, Vector, kind_of};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Arithmetic, ColumnRef, Comparison, Expr, NumberKind, Pattern, Place};
-use crate::types::{DataType, Value, ValueRef};
+use crate::types::{DataType, Value};
 
 /// An expression on columns.
 #[derive(Debug)]
