@@ -16,6 +16,8 @@ pub mod session;
 pub mod storage;
 pub mod types;
 
+pub use arrow_array;
+pub use arrow_schema;
 pub use bind::CopyPlace;
 pub use error::{Result, SqlError, SqlState};
 pub use session::{Cancel, ColumnValue, Connection, CopyAccess, Database, Row, Rows, Statement};

@@ -365,3 +365,41 @@ fn a_statement_by_columns_keeps_to_its_budget_and_can_be_analyzed() {
     );
     assert!(lines.last().unwrap().starts_with("Way: batch"), "{lines:?}");
 }
+
+#[test]
+fn answers_come_as_record_batches() {
+    use quickbeam_sql::arrow_array::cast::AsArray;
+    use quickbeam_sql::arrow_array::types::{Decimal128Type, Int32Type, TimestampMicrosecondType};
+    use quickbeam_sql::arrow_schema::{DataType as ArrowType, TimeUnit};
+    let mut connection = many();
+    connection
+        .execute_script(
+            "CREATE TABLE m (i SMALLINT, n NUMERIC(9,2), t TIMESTAMP WITH TIME ZONE, u UUID, b BYTEA, r REAL, h TIME, k INTEGER);
+             INSERT INTO m VALUES (1, 12.5, '2020-02-03 04:05:06+00', '00112233-4455-6677-8899-aabbccddeeff', '\\x00ff', 0.5, '01:02:03', 7),
+                                  (NULL, NULL, NULL, NULL, NULL, NULL, NULL, 8)",
+        )
+        .unwrap();
+    let batches = connection.query_batches("SELECT * FROM m ORDER BY k", &[]).unwrap();
+    let [batch] = &batches[..] else { panic!("{} batches", batches.len()) };
+    assert_eq!((batch.num_rows(), batch.num_columns()), (2, 8));
+    assert_eq!(batch.schema().field(1).data_type(), &ArrowType::Decimal128(9, 2));
+    let zone = ArrowType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
+    assert_eq!(batch.schema().field(2).data_type(), &zone);
+    assert_eq!(batch.column(1).as_primitive::<Decimal128Type>().value(0), 1250);
+    let moment = batch.column(2).as_primitive::<TimestampMicrosecondType>().value(0);
+    assert_eq!(moment, 1_580_702_706_000_000);
+    assert_eq!(batch.column(4).as_binary::<i32>().value(0), [0, 255]);
+    assert!((0..7).all(|column| batch.column(column).is_null(1)));
+    let batches =
+        connection.query_batches("SELECT a, c FROM n WHERE a >= 10 ORDER BY a", &[]).unwrap();
+    let sizes: Vec<usize> = batches.iter().map(|batch| batch.num_rows()).collect();
+    assert_eq!(sizes, [8182]);
+    assert_eq!(batches[0].column(0).as_primitive::<Int32Type>().value(5), 15);
+    assert!(connection.query_batches("SELECT a FROM n WHERE a < 0", &[]).unwrap().is_empty());
+    let mut rows = connection.query("SELECT a FROM n", &[]).unwrap();
+    let mut sizes = Vec::new();
+    while let Some(batch) = rows.next_batch(5000).unwrap() {
+        sizes.push(batch.num_rows());
+    }
+    assert_eq!(sizes, [5000, 3192]);
+}

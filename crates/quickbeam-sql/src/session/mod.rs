@@ -8,6 +8,7 @@
 //!   one it is undone, and the transaction can go on.
 //! - SESSION-2: a plan is used only under the catalog version it was made for, in the transaction that uses it.
 
+mod batches;
 mod connection;
 mod control;
 mod copy;
