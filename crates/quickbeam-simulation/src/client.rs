@@ -173,15 +173,14 @@ impl Client {
         match error {
             _ if core.is_cut_off() => Stop::Over,
             Error::DiskFull { .. } => {
-                if core.disk.limit == u64::MAX
-                    && !core.probes.contains_key("refused for want of room")
-                {
+                if core.disk.limit == u64::MAX && core.refused_now == 0 {
                     core.violation(format!("there was room: {error}"));
                 }
                 Stop::Full
             }
             Error::Failed { .. } => {
-                if core.met == 0 && !core.probes.contains_key("refused for want of room") {
+                // Want of room is no reason: that call fails, and the environment goes on.
+                if core.met_now == 0 {
                     core.violation(format!("nothing had failed: {error}"));
                 }
                 drop(core);
@@ -189,7 +188,7 @@ impl Client {
                 Stop::Over
             }
             Error::Io { .. } => {
-                if core.met == 0 {
+                if core.met_now == 0 {
                     core.violation(format!("no call had failed: {error}"));
                 }
                 Stop::Retry

@@ -188,7 +188,7 @@ impl Plan {
             vec![Isolation::ReadCommitted, Isolation::Serializable],
         ]);
         let rounds = 2 + random.below(3);
-        Plan {
+        let plan = Plan {
             seed,
             store: random.chance(8),
             clients: random.pick(&[1, 2, 3, 4, 6]),
@@ -214,6 +214,23 @@ impl Plan {
             rot: random.chance(8),
             hashed: random.chance(50),
             options,
+        };
+        if plan.store { plan.for_store() } else { plan }
+    }
+
+    /// The plan of a data store: more work in less memory, since otherwise one owner's calls seldom come to the disk, and
+    /// failing calls in most rounds.
+    fn for_store(mut self) -> Plan {
+        let random = &mut Random::part(self.seed, 0x5702);
+        self.options.cache_size = self.options.page_size * 64;
+        self.keys = self.keys.max(100);
+        self.transactions *= 4;
+        self.lengths = random.pick(&[vec![300, 900, 6000], vec![900, 3000, 30_000]]);
+        for round in &mut self.rounds {
+            if random.chance(60) {
+                round.faults.extend((0..1 + random.below(3)).map(|_| draw_fault(random, 60)));
+            }
         }
+        self
     }
 }

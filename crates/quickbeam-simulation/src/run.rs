@@ -224,6 +224,7 @@ impl<'w> Runner<'w> {
     }
 
     fn open_once(&self, options: Options) -> Result<Environment> {
+        self.world.core().background.interval = options.log_write_interval.as_nanos() as u64;
         self.world.enter(Phase::Recovery);
         let directory = Some(Path::new(DIRECTORY));
         let opened = Environment::open_in(self.world.as_world(), directory, options);
@@ -324,9 +325,22 @@ impl<'w> Runner<'w> {
     fn restart(&mut self, restart: Restart) {
         let oracle = open(&self.oracle);
         let lost = self.world.core().flush_failed || restart != Restart::Process;
-        self.bound = if lost { oracle.power } else { oracle.process };
+        self.bound = if lost { oracle.power } else { oracle.process.max(self.written()) };
         self.power = oracle.power;
         self.world.core().restart(restart);
+    }
+
+    /// The newest commit that the log's thread has written, whatever the durability: `log_write_interval` promises that.
+    fn written(&self) -> u64 {
+        let mut core = self.world.core();
+        let written = core.background.written;
+        if core.met_now > 0 {
+            return 0;
+        }
+        if written > 0 {
+            core.probe("commits written in the background");
+        }
+        written
     }
 
     /// The environment accepts no writes any more: it is closed and opened again in the same process.

@@ -1,4 +1,7 @@
 //! A run of the data store: one owner, no log; a loss of power goes back to the last `sync`.
+//!
+//! A call that fails, for whatever reason, has changed nothing, and the store goes on; but for a `sync`, after which, unless it
+//! was for want of room, the store accepts nothing more until it is opened again.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,7 +11,7 @@ use quickbeam::{DataStore, Error, Result, StoreDatabase};
 use crate::client::value;
 use crate::faults::{Cut, Phase, Restart};
 use crate::model::{Records, State, difference};
-use crate::plan::Plan;
+use crate::plan::{Plan, Round, RoundEnd};
 use crate::random::Random;
 use crate::run::DIRECTORY;
 use crate::world::SimulatedWorld;
@@ -41,33 +44,67 @@ pub fn run(world: &SimulatedWorld, plan: &Arc<Plan>) {
     let random = &mut Random::part(plan.seed, 0x5704);
     let mut known = Known { synced: vec![State::new()], now: State::new() };
     for round in &plan.rounds {
-        let mut cuts = round.opening_cuts.clone();
-        let store = loop {
-            let restart = cuts.pop().map(|(after, restart)| {
-                world.core().cut = Some(Cut { phase: Phase::Recovery, after });
-                restart
-            });
-            world.enter(Phase::Recovery);
-            let directory = Some(Path::new(DIRECTORY));
-            let opened = DataStore::open_in(world.as_world(), directory, plan.options.clone());
-            world.leave(Phase::Recovery);
-            let mut core = world.core();
-            core.cut = None;
-            let cut_off = core.is_cut_off();
-            match opened {
-                Ok(store) if !cut_off => break store,
-                Err(_) if cut_off => core.restart(restart.unwrap_or(Restart::Process)),
-                Ok(store) => {
-                    drop(core);
-                    let _ = store.close();
-                    world.core().restart(restart.unwrap_or(Restart::Process));
-                }
-                Err(error) => return core.violation(format!("opening: {error}")),
-            }
+        let store = match open(world, plan, round) {
+            Ok(store) => store,
+            Err(error) => return world.core().violation(format!("opening: {error}")),
         };
         if let Err(what) = work(world, plan, random, store, &mut known, round) {
             return world.core().violation(what);
         }
+    }
+}
+
+/// Opens the store, through cuts and failing calls.
+fn open(world: &SimulatedWorld, plan: &Plan, round: &Round) -> Result<DataStore> {
+    let mut cuts = round.opening_cuts.clone();
+    world.core().faults.clone_from(&round.opening_faults);
+    loop {
+        let restart = cuts.pop().map(|(after, restart)| {
+            world.core().cut = Some(Cut { phase: Phase::Recovery, after });
+            restart
+        });
+        let met = world.core().met;
+        world.enter(Phase::Recovery);
+        let directory = Some(Path::new(DIRECTORY));
+        let opened = DataStore::open_in(world.as_world(), directory, plan.options.clone());
+        world.leave(Phase::Recovery);
+        let mut core = world.core();
+        core.cut = None;
+        let cut_off = core.is_cut_off();
+        match opened {
+            Ok(store) if !cut_off => {
+                core.faults.clear();
+                return Ok(store);
+            }
+            Err(_) if cut_off => core.restart(restart.unwrap_or(Restart::Process)),
+            Ok(store) => {
+                drop(core);
+                let _ = store.close();
+                world.core().restart(restart.unwrap_or(Restart::Process));
+            }
+            Err(Error::Io { .. } | Error::Failed { .. } | Error::Corruption { .. })
+                if core.met > met =>
+            {
+                core.faults.clear();
+                core.go_on();
+                core.probe("openings that failed");
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Whether the store goes on after a call that failed; an error if the call was not to fail.
+fn goes_on(world: &SimulatedWorld, error: &Error) -> std::result::Result<bool, String> {
+    let core = world.core();
+    match error {
+        _ if core.is_cut_off() => Ok(false),
+        Error::DiskFull { .. } if core.refused_now > 0 => Ok(true),
+        Error::Io { .. } if core.met_now > 0 => Ok(true),
+        Error::Failed { .. } if core.met_now > 0 => Ok(false),
+        // What a failed flush did not bring to the disk, and programs no longer see, is missing.
+        Error::Corruption { .. } if core.flush_failed => Ok(false),
+        error => Err(format!("unexpected error: {error}")),
     }
 }
 
@@ -77,7 +114,7 @@ fn work(
     random: &mut Random,
     mut store: DataStore,
     known: &mut Known,
-    round: &crate::plan::Round,
+    round: &Round,
 ) -> std::result::Result<(), String> {
     let state = dump(&mut store).map_err(|error| format!("reading after opening: {error}"))?;
     if !known.synced.contains(&state) {
@@ -93,56 +130,70 @@ fn work(
             Phase::Commit | Phase::Recovery => Cut { phase: Phase::Any, ..cut },
             _ => cut,
         });
+        core.faults.clone_from(&round.faults);
         core.full = round.full;
     }
-    let mut failed = false;
+    let mut fit = true;
     for _ in 0..plan.clients * plan.transactions * 2 {
-        match operate(plan, random, &mut store, known) {
-            Ok(()) => {}
-            Err(Error::DiskFull { .. }) => {
-                // What a refused call may have begun is not known of a store: it goes back to its last sync.
-                failed = true;
+        if let Err(error) = operate(plan, random, &mut store, known) {
+            fit = goes_on(world, &error)?;
+            if !fit {
                 break;
             }
-            Err(_) if world.core().is_cut_off() => {
-                failed = true;
-                break;
-            }
-            Err(error) => return Err(format!("unexpected error: {error}")),
+            world.core().probe("calls of a store that failed");
         }
     }
-    world.core().make_room();
-    if !failed && !world.core().is_cut_off() {
-        let report = store.verify().map_err(|error| format!("verify: {error}"));
-        let cut_off = world.core().is_cut_off();
-        match report {
-            Ok(report) if !report.complaints.is_empty() && !cut_off => {
-                return Err(format!("verify: {}", report.complaints.join("; ")));
-            }
-            Err(error) if !cut_off => return Err(error),
-            _ => {}
-        }
+    {
+        let mut core = world.core();
+        core.faults.clear();
+        core.make_room();
     }
-    let crash = round.end == crate::plan::RoundEnd::Cut || failed;
-    if crash {
+    if fit && let Err(what) = check(world, &mut store, &known.now) {
+        return Err(what);
+    }
+    if fit && round.end == RoundEnd::Cut {
         world.core().cut_now();
     }
+    // A store that is closed well has been synced.
     known.synced.push(known.now.clone());
     let closed = store.close();
     let mut core = world.core();
     if core.is_cut_off() {
-        if crash && failed {
-            // The state of the call that failed is of no sync.
-            core.restart(round.restart);
-            return Ok(());
-        }
         core.restart(round.restart);
         return Ok(());
     }
-    closed.map_err(|error| format!("closing: {error}"))?;
-    known.synced = vec![known.now.clone()];
+    let failed = !fit || core.flush_failed;
+    match closed {
+        Err(error) if !failed => return Err(format!("closing: {error}")),
+        // A failed store is as of one of its syncs when it is opened again.
+        _ if failed => core.probe("reopened after a failure"),
+        _ => known.synced = vec![known.now.clone()],
+    }
     core.go_on();
     Ok(())
+}
+
+/// Calls that failed have changed nothing and left nothing behind.
+fn check(
+    world: &SimulatedWorld,
+    store: &mut DataStore,
+    now: &State,
+) -> std::result::Result<(), String> {
+    let found = dump(store).and_then(|state| store.verify().map(|report| (state, report)));
+    if world.core().is_cut_off() {
+        return Ok(());
+    }
+    match found {
+        Ok((state, _)) if state != *now => {
+            Err(format!("not what the calls made: {}", difference(&state, now)))
+        }
+        Ok((_, report)) if !report.complaints.is_empty() => {
+            Err(format!("verify: {}", report.complaints.join("; ")))
+        }
+        Ok(_) => Ok(()),
+        Err(Error::Corruption { .. }) if world.core().flush_failed => Ok(()),
+        Err(error) => Err(format!("reading: {error}")),
+    }
 }
 
 fn operate(
@@ -187,10 +238,8 @@ fn operate(
             known.synced = vec![known.now.clone()];
         }
         _ => {
-            let there = known.now.remove(name).is_some();
-            if there {
-                store.drop_database(name)?;
-            }
+            store.drop_database(name)?;
+            known.now.remove(name);
         }
     }
     Ok(())

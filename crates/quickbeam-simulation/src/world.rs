@@ -67,13 +67,34 @@ pub struct Core {
     flush_known: bool,
     /// Faults that were met.
     pub met: u64,
-    /// Calls refused for want of room.
+    /// Those since the environment was opened anew, and calls refused for want of room since then.
+    pub met_now: u64,
+    /// See `met_now`.
+    pub refused_now: u64,
+    /// Calls refused for want of room, since there was some.
     pub refused: u32,
+    /// What the thread that writes the log of `NoSync` commits has promised by now.
+    pub background: Background,
     cut_off: bool,
     phases: [u32; 3],
     random: Random,
     slowness: u64,
 }
+
+/// The rounds of the thread that writes the log in the background. What was committed when one began is written when it
+/// ends, and the next one begins an interval later at the latest.
+#[derive(Clone, Copy, Default)]
+pub struct Background {
+    /// How long the thread waits between two rounds, in nanoseconds.
+    pub interval: u64,
+    /// The newest commit when its round began.
+    began: u64,
+    /// The newest commit that is written, unless a call failed.
+    pub written: u64,
+}
+
+/// The name of that thread.
+const LOG_THREAD: &str = "quickbeam-log";
 
 /// How a world came to its end.
 enum End {
@@ -149,7 +170,10 @@ impl Core {
             flush_failed_by: None,
             flush_known: false,
             met: 0,
+            met_now: 0,
+            refused_now: 0,
             refused: 0,
+            background: Background::default(),
             cut_off: false,
             phases: [0; 3],
             random: Random::new(seed),
@@ -178,6 +202,17 @@ impl Core {
         if self.flush_failed_by == Some(self.scheduler.current()) {
             self.flush_known = true;
         }
+    }
+
+    /// Whether the current thread writes the log and now waits for its next round: that wait lasts just an interval.
+    fn note_wait(&mut self, timeout: Option<Duration>) -> bool {
+        let nanos = timeout.map(|timeout| timeout.as_nanos());
+        let ends_round = self.scheduler.name() == LOG_THREAD
+            && nanos == Some(u128::from(self.background.interval));
+        if ends_round && !self.cut_off {
+            self.background.written = self.background.began;
+        }
+        ends_round
     }
 
     /// Whether all calls fail now.
@@ -227,6 +262,10 @@ impl Core {
     /// The environment is opened anew: what happened to the one before is past.
     pub fn go_on(&mut self) {
         self.newest = 0;
+        self.met_now = 0;
+        self.refused_now = 0;
+        self.background =
+            Background { interval: self.background.interval, ..Background::default() };
         self.flush_failed = false;
         self.flush_failed_by = None;
         self.flush_known = false;
@@ -260,6 +299,7 @@ impl Core {
             && number + 1 == self.calls
         {
             self.met += 1;
+            self.met_now += 1;
             let no_room = full && matches!(kind, CallKind::Write | CallKind::Length);
             let error = if no_room { io::ErrorKind::StorageFull.into() } else { broken() };
             return Some(error);
@@ -284,6 +324,7 @@ impl Core {
             self.faults.retain(|fault| fault.times > 0);
         }
         self.met += 1;
+        self.met_now += 1;
         self.probe(match kind {
             CallKind::Open => "failed openings",
             CallKind::Read => "failed reads",
@@ -312,6 +353,7 @@ impl Core {
             return true;
         }
         self.refused += 1;
+        self.refused_now += 1;
         self.probe("refused for want of room");
         if self.full.is_some_and(|full| self.refused >= full.refusals) {
             self.make_room();
@@ -604,12 +646,20 @@ impl Event for SimulatedEvent {
     fn wait(&self, seen: u64, timeout: Option<Duration>) {
         let mut core = self.world.core();
         core.note_progress();
+        let ends_round = core.note_wait(timeout);
         if core.scheduler.generation(self.number) > seen {
+            if ends_round {
+                core.background.began = core.newest;
+            }
             return;
         }
         let in_nanos = |timeout: Duration| u64::try_from(timeout.as_nanos()).ok();
         let deadline = timeout.and_then(in_nanos).map(|timeout| core.scheduler.now + timeout);
         self.world.block(core, Status::Waiting { event: self.number, deadline });
+        if ends_round {
+            let mut core = self.world.core();
+            core.background.began = core.newest;
+        }
     }
 
     fn notify(&self) {

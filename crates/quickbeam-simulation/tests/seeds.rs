@@ -29,6 +29,8 @@ fn three_hundred_seeds_hold_what_is_promised() {
         "power losses",
         "rollbacks to savepoints",
         "commits of open fate",
+        "commits written in the background",
+        "calls of a store that failed",
     ] {
         assert!(summary.probes.contains_key(probe), "no seed came to: {probe}");
     }

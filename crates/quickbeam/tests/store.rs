@@ -8,11 +8,12 @@ mod common;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use common::faulty::FaultyWorld;
+use common::faulty::{Call, FaultyWorld};
 use common::{Random, Records, assert_same, place, small_options, world_with};
 use quickbeam::world::World;
-use quickbeam::{DataStore, Error, Result};
+use quickbeam::{DataStore, Error, Options, Result};
 
 type All = BTreeMap<String, Records>;
 
@@ -168,4 +169,62 @@ fn a_failed_sync_stops_changes() {
     let mut store = open(world).unwrap();
     let found = contents(&mut store).remove("data").unwrap();
     assert!([&b"synced"[..], b"lost"].contains(&&found[&b"key"[..]][..]));
+}
+
+/// Each read and write of a run of changes fails once. The change that meets it has not happened, and has left nothing
+/// behind: no part of a long value, no tree without a name; after it everything goes on.
+#[test]
+fn a_change_that_fails_leaves_nothing_behind() {
+    let options = Options { cache_size: 64 * 4096, ..small_options() };
+    let mut refused = 0;
+    for number in 0.. {
+        let world = FaultyWorld::in_memory();
+        let opened = DataStore::open_in(world.clone(), Some(place()), options.clone());
+        let mut store = opened.unwrap();
+        let mut all = All::new();
+        let mut random = Random::new(5);
+        // More than the cache holds, so that changes read and write.
+        for name in ["database 0", "database 1", "database 2"] {
+            let database = store.create_database(name).unwrap();
+            for key in 0..30 {
+                let (key, value) = (format!("{key:03}").into_bytes(), vec![key as u8; 9000]);
+                store.put(database, &key, &value).unwrap();
+                all.entry(name.to_owned()).or_default().insert(key, value);
+            }
+        }
+        store.sync().unwrap();
+        let left = Arc::new(AtomicUsize::new(number));
+        let count = left.clone();
+        world.set_rule(move |call, _| {
+            let counts = matches!(call, Call::Read | Call::Write { .. });
+            let fails = counts && count.fetch_sub(1, Ordering::SeqCst) == 0;
+            fails.then(|| std::io::Error::other("the device is broken"))
+        });
+        for _ in 0..150 {
+            let mut after = all.clone();
+            match change(&mut random, &mut store, &mut after) {
+                Ok(()) => all = after,
+                Err(Error::Io { .. }) => {
+                    refused += 1;
+                    // A database that was to be made first may have been.
+                    for name in store.databases().unwrap() {
+                        all.entry(name).or_default();
+                    }
+                }
+                Err(error) => panic!("call {number}: {error}"),
+            }
+        }
+        world.clear_rule();
+        let what = format!("after call {number} failed");
+        assert_all(&contents(&mut store), &all, &what);
+        assert_eq!(store.verify().unwrap().complaints, Vec::<String>::new(), "{what}");
+        store.close().unwrap();
+        let mut store = DataStore::open_in(world, Some(place()), options.clone()).unwrap();
+        assert_all(&contents(&mut store), &all, &what);
+        assert_eq!(store.verify().unwrap().complaints, Vec::<String>::new(), "{what}");
+        if left.load(Ordering::SeqCst) < usize::MAX / 2 {
+            break;
+        }
+    }
+    assert!(refused > 10, "only {refused} changes met a call that failed");
 }

@@ -11,7 +11,7 @@
 //! 4. A flush that fails leaves any part of what was to be flushed on the medium, and the rest is gone: no later flush
 //!    brings it back. Programs go on seeing it, or not.
 //! 5. A write-through write is durable when it returns; one that was cut off may be there in any part.
-//! 6. A read, write, flush or change of names can fail with an error; a failing write may have written a part.
+//! 6. A read, write, flush or change of names can fail with an error; a failing write may have written a part (a short write).
 //! 7. The disk has limited room, at any time; room can come back.
 //! 8. Bits turn over in what is durable.
 //! 9. The death of the process loses nothing that the calls before it did, and makes nothing of it durable: a loss of power

@@ -30,16 +30,15 @@ pub fn decode_pointer(pointer: &[u8]) -> Option<(PageId, usize)> {
     Some((first, usize::try_from(length).ok().filter(|&length| length <= VALUE_LIMIT)?))
 }
 
-/// Writes `value` to a new chain. `announce` is told the first page before the second is made.
+/// Writes `value` to a new chain. `announce` is told each page once it is part of the chain, before the next is made.
 pub fn write_chain(
     pool: &Pool,
     lane: usize,
     tree: u32,
     value: &[u8],
-    announce: impl FnOnce(PageId),
+    mut announce: impl FnMut(PageId),
 ) -> Result<PageId> {
     let room = pool.page_size - HEADER_BYTES;
-    let mut announce = Some(announce);
     let mut first = 0;
     let mut last: PageId = 0;
     for part in value.chunks(room) {
@@ -51,14 +50,12 @@ pub fn write_chain(
         drop(guard);
         if last == 0 {
             first = page;
-            if let Some(announce) = announce.take() {
-                announce(first);
-            }
         } else if let Err(error) = link(pool, &pass, last, page) {
             // Nobody knows of the new page yet.
             pool.discard(&pass, page)?;
             return Err(error);
         }
+        announce(page);
         last = page;
     }
     Ok(first)
@@ -139,10 +136,15 @@ pub fn chain_pages(pool: &Pool, first: PageId) -> Result<Vec<PageId>> {
     Ok(pages)
 }
 
+/// Frees pages that nothing points to any more, or yet. Nothing of them is read, so that this does not fail when a device does.
+pub fn free_pages(pool: &Pool, pass: &Pass, pages: &[PageId]) -> Result<()> {
+    pages.iter().try_for_each(|&page| pool.discard(pass, page))
+}
+
 /// Frees the pages of a chain; all in one pass, so that a checkpoint sees the whole chain or none of it. Finding them may
 /// fail, freeing what was found not.
 pub fn free_chain(pool: &Pool, pass: &Pass, first: PageId) -> Result<()> {
-    chain_pages(pool, first)?.into_iter().try_for_each(|page| pool.discard(pass, page))
+    free_pages(pool, pass, &chain_pages(pool, first)?)
 }
 
 /// The chains that a leaf's records point to.

@@ -39,20 +39,22 @@ pub struct VerifyReport {
 /// How often blocks are counted before a difference is a complaint.
 const ACCOUNTING_ATTEMPTS: usize = 100;
 
-/// Walks all trees, accounts for every page, and reads every image of the last checkpoint back. `dead` are chains that
-/// wait to be freed. Nothing may change meanwhile.
+/// Walks all trees, accounts for every page, and reads every image of the last checkpoint back. `freeing` are trees
+/// that are being freed, `dead` chains that wait to be freed. Nothing may change meanwhile.
 pub fn verify_pages(
     pool: &Pool,
     locations: &Locations<'_>,
     trees: &[Tree],
+    freeing: &[Tree],
     dead: &[u64],
 ) -> VerifyReport {
     let mut report = VerifyReport::default();
     let mut seen = HashSet::new();
     let (mut leaf_bytes, mut leaves) = (0, 0);
-    for tree in trees {
-        let census = tree.census(pool, &mut seen);
-        if tree.id != CATALOG_TREE {
+    let whole = trees.iter().map(|tree| (tree, false));
+    for (tree, shrinks) in whole.chain(freeing.iter().map(|tree| (tree, true))) {
+        let census = tree.census(pool, &mut seen, shrinks);
+        if tree.id != CATALOG_TREE && !shrinks {
             report.databases += 1;
             report.records += census.records;
         }
@@ -138,12 +140,16 @@ impl Inner {
         self.do_ready_work(0, usize::MAX)?;
         // The checkpointer's lock first: it is also the right to close the gate.
         let report = self.checkpointer.inspect(|locations| {
+            // Before the gate closes: who holds this lock may be waiting there.
+            let freeing = self.freeing_trees.read().clone();
             let mut report = self.pool.close_for(|| {
                 let mut dead = self.registry.dead_chains(true);
                 dead.sort_unstable();
                 dead.dedup();
-                let trees: Vec<Tree> = self.trees.read().values().copied().collect();
-                verify_pages(&self.pool, locations, &trees, &dead)
+                let all = self.trees.read();
+                let (freeing, trees): (Vec<Tree>, Vec<Tree>) =
+                    all.values().copied().partition(|tree| freeing.contains(&tree.id));
+                verify_pages(&self.pool, locations, &trees, &freeing, &dead)
             });
             if let Some(log) = &self.log {
                 let from = self.checkpointer.counters.log_position.load(Ordering::Relaxed);

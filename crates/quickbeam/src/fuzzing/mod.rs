@@ -1,5 +1,5 @@
 //! Ways in for bytes that come from outside the process: page images, log segments, root slots. Not part of the
-//! interface: for the fuzz targets in `fuzz/` and for the runs of mutations in this module's tests.
+//! interface: for the fuzz targets of the crate quickbeam-fuzz and for the runs of mutations in this module's tests.
 //!
 //! Each way in reads the bytes as the engine would and then uses what was accepted in every way there is. The bytes may
 //! be sealed, that is, have right checksums over wrong content. What must hold: no panic, no endless loop, and
@@ -141,6 +141,15 @@ pub fn read_roots(file: &[u8]) -> Result<u64> {
 /// Gives a root slot of 128 bytes the checksum of its content.
 pub fn seal_root(slot: &mut [u8]) {
     if let Some((content, checksum)) = slot.split_last_chunk_mut::<4>() {
+        *checksum = crc32c::crc32c(content).to_le_bytes();
+    }
+}
+
+/// Gives the header of a log segment the checksum of its content.
+pub fn seal_segment(segment: &mut [u8]) {
+    if let Some((content, rest)) = segment.split_first_chunk_mut::<40>()
+        && let Some(checksum) = rest.first_chunk_mut::<4>()
+    {
         *checksum = crc32c::crc32c(content).to_le_bytes();
     }
 }

@@ -27,8 +27,8 @@ impl Arena {
             .len(bytes)
             .map_anon()
             .map_err(|error| Error::io("reserving memory for the cache", error))?;
-        // Huge pages are an optimization: a system that refuses them works as well, only slower.
-        #[cfg(target_os = "linux")]
+        // Huge pages are an optimization: a system that refuses them works as well, only slower. Miri does not know them.
+        #[cfg(all(target_os = "linux", not(miri)))]
         let _refused = mapping.advise(memmap2::Advice::HugePage).err();
         Ok(Arena { mapping: mapping.into(), page_words: page_size / 8 })
     }

@@ -11,7 +11,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::access::btree::{Finger, Tree};
-use crate::access::overflow::{decode_pointer, encode_pointer, free_chain, write_chain};
+use crate::access::overflow::{
+    chain_pages, decode_pointer, encode_pointer, free_pages, write_chain,
+};
 use crate::checkpoint::{INCARNATION_LIMIT, Identity, Root};
 use crate::environment::{CATALOG_TREE, LOG_DIRECTORY};
 use crate::error::{Error, Result};
@@ -166,38 +168,58 @@ fn apply(
     }
 }
 
-/// Inserts or replaces a record where no transaction looks.
+/// Inserts or replaces a record where no transaction looks. On an error it is as it was.
 pub fn put(pool: &Pool, tree: Tree, key: &[u8], value: &[u8], finger: &mut Finger) -> Result<()> {
-    let pointer;
-    let (stored, flags) = if fits_inline(pool.page_size, key, value) {
-        (value, 0)
-    } else {
-        let first = write_chain(pool, 0, tree.id, value, |_| {})?;
-        pointer = encode_pointer(first, value.len());
-        (&pointer[..], OVERFLOW)
-    };
-    let replaced = loop {
+    if fits_inline(pool.page_size, key, value) {
+        return store(pool, tree, key, (value, 0), finger);
+    }
+    let mut pages = Vec::new();
+    let written = write_chain(pool, 0, tree.id, value, |page| pages.push(page));
+    let stored = written.and_then(|first| {
+        store(pool, tree, key, (&encode_pointer(first, value.len()), OVERFLOW), finger)
+    });
+    if stored.is_err() {
+        free_pages(pool, &pool.enter(0), &pages)?;
+    }
+    stored
+}
+
+/// Puts that value, or pointer, and its flags into the record's place.
+fn store(
+    pool: &Pool,
+    tree: Tree,
+    key: &[u8],
+    (stored, flags): (&[u8], u8),
+    finger: &mut Finger,
+) -> Result<()> {
+    let mut replaced = None;
+    loop {
         let pass = pool.enter(0);
         let (guard, found) = tree.locate(pool, key, finger)?;
+        let chain = found.ok().and_then(|position| chain_at(guard.page, position));
+        if let Some(chain) = chain.filter(|_| replaced.is_none()) {
+            // Its pages are looked up before anything is changed: that can fail, and needs room in memory.
+            replaced = Some(chain_pages(pool, chain)?);
+            continue;
+        }
         let Some(latched) = guard.upgrade() else { continue };
         let page = latched.write(&pass)?;
-        let replaced = found.ok().and_then(|position| chain_at(page, position));
-        let stored = match found {
+        let done = match found {
             Ok(position) => page.replace_record(position, 0, flags, stored),
             Err(position) => page.insert_record(position, key, 0, flags, stored),
         };
-        if stored {
-            break replaced;
-        }
         drop(latched);
+        if done {
+            return free_pages(pool, &pass, &replaced.unwrap_or_default());
+        }
         tree.split(pool, &pass, key)?;
-    };
-    replaced.map_or(Ok(()), |chain| free_chain(pool, &pool.enter(0), chain))
+    }
 }
 
-/// Removes a record where no transaction looks; false when there is none.
+/// Removes a record where no transaction looks; false when there is none. On an error it is as it was.
 pub fn delete(pool: &Pool, tree: Tree, key: &[u8], finger: &mut Finger) -> Result<bool> {
-    let (removed, sparse) = loop {
+    let mut removed = None;
+    loop {
         let pass = pool.enter(0);
         let (guard, found) = tree.locate(pool, key, finger)?;
         let Ok(position) = found else {
@@ -206,18 +228,23 @@ pub fn delete(pool: &Pool, tree: Tree, key: &[u8], finger: &mut Finger) -> Resul
             }
             continue;
         };
+        if let Some(chain) = chain_at(guard.page, position).filter(|_| removed.is_none()) {
+            removed = Some(chain_pages(pool, chain)?);
+            continue;
+        }
         let Some(latched) = guard.upgrade() else { continue };
         let page = latched.write(&pass)?;
-        let removed = chain_at(page, position);
         page.remove(position);
         finger.hint = position;
-        break (removed, crate::access::btree::is_sparse(page));
-    };
-    if sparse {
-        let pass = pool.enter(0);
-        tree.merge(pool, &pass, key)?;
+        let sparse = crate::access::btree::is_sparse(page);
+        drop(latched);
+        free_pages(pool, &pass, &removed.unwrap_or_default())?;
+        if sparse {
+            // The record is gone. What keeps its leaf from being joined with another is met by the next call.
+            let _joined = tree.merge(pool, &pass, key);
+        }
+        return Ok(true);
     }
-    removed.map_or(Ok(true), |chain| free_chain(pool, &pool.enter(0), chain).map(|()| true))
 }
 
 fn chain_at(page: crate::page::Page<'_>, position: usize) -> Option<PageId> {

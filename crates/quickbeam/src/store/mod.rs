@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use crate::access::btree::{Finger, Tree};
 use crate::access::hash::{Directory, with_stored};
-use crate::access::overflow::read_chain;
+use crate::access::overflow::{free_pages, read_chain};
 use crate::checkpoint::{Checkpointer, FlipState, RootSlots, StoreKind};
 use crate::environment::{
     CATALOG_TREE, Opened, Statistics, VerifyReport, open_data_file, pool_statistics, sample_trees,
@@ -59,6 +59,8 @@ pub struct DataStore {
     checkpointer: Checkpointer,
     catalog: Tree,
     trees: Vec<Tree>,
+    /// Trees of dropped databases that could not be freed yet: each `sync` and each opening tries again.
+    nameless: Vec<Tree>,
     /// Number of the next new tree: a number is not given again, so that old handles stay invalid.
     next_tree: u32,
     finger: Finger,
@@ -110,6 +112,7 @@ impl DataStore {
             pool,
             catalog,
             trees,
+            nameless: Vec::new(),
             next_tree: next_tree.max(CATALOG_TREE + 1),
             finger: Finger::default(),
             directories: Vec::new(),
@@ -120,8 +123,27 @@ impl DataStore {
             changed: created,
             _lock: lock,
         };
+        store.find_nameless()?;
         store.sync()?;
         Ok(store)
+    }
+
+    /// Finds the trees that no name leads to: of databases that were dropped and not freed before the last sync.
+    fn find_nameless(&mut self) -> Result<()> {
+        let mut named = vec![self.catalog];
+        for name in self.databases()? {
+            named.extend(self.look_up(&name)?);
+        }
+        let is_named = |tree: &Tree| named.contains(tree);
+        (self.trees, self.nameless) =
+            std::mem::take(&mut self.trees).into_iter().partition(is_named);
+        Ok(())
+    }
+
+    /// Frees the trees that have no name any more. What cannot be freed now stays until the next time.
+    fn free_nameless(&mut self) {
+        let pool = &self.pool;
+        self.nameless.retain(|tree| tree.free(pool, 0, || {}).is_err());
     }
 
     fn new_tree(&mut self, method: AccessMethod) -> Result<Tree> {
@@ -165,8 +187,12 @@ impl DataStore {
         check_name(name)?;
         let tree = self.new_tree(method)?;
         let record = encode_catalog_record(tree.id, method);
-        self.write(self.catalog, name.as_bytes(), &record)?;
-        Ok(self.handle(tree))
+        let named = self.write(self.catalog, name.as_bytes(), &record);
+        if named.is_err() {
+            self.trees.retain(|other| *other != tree);
+            free_pages(&self.pool, &Pass::unshared(), &[tree.root])?;
+        }
+        named.map(|()| self.handle(tree))
     }
 
     /// Opens a database.
@@ -187,12 +213,15 @@ impl DataStore {
     /// Removes a database and everything in it. Its handles are no longer valid.
     pub fn drop_database(&mut self, name: &str) -> Result<()> {
         let database = self.open_database(name)?;
+        self.check_failed()?;
         recovery::delete(&self.pool, self.catalog, name.as_bytes(), &mut self.finger)?;
         self.trees.retain(|tree| *tree != database.tree);
         self.changed = true;
         self.finger = Finger::default();
         self.directories.retain(|(tree, _)| *tree != database.tree.id);
-        database.tree.free(&self.pool, 0, || {})
+        self.nameless.push(database.tree);
+        self.free_nameless();
+        Ok(())
     }
 
     /// The names of all databases, in order.
@@ -349,7 +378,8 @@ impl DataStore {
         if self.path.is_none() {
             return Ok(());
         }
-        let trees = self.trees.clone();
+        self.free_nameless();
+        let trees = self.trees.iter().chain(&self.nameless).copied().collect();
         let fix = || FlipState {
             timestamp: 0,
             log_position: 0,
@@ -378,8 +408,10 @@ impl DataStore {
 
     /// Walks every page and says what is wrong.
     pub fn verify(&mut self) -> Result<VerifyReport> {
-        let (pool, trees) = (&self.pool, &self.trees);
-        Ok(self.checkpointer.inspect(|locations| verify_pages(pool, locations, trees, &[])))
+        let (pool, trees, nameless) = (&self.pool, &self.trees, &self.nameless);
+        Ok(self
+            .checkpointer
+            .inspect(|locations| verify_pages(pool, locations, trees, nameless, &[])))
     }
 
     /// Closes the data store with a sync.

@@ -97,8 +97,10 @@ impl Transaction {
             Some(long) if !fits_inline(inner.pool.page_size, key, long) => {
                 let mut begun = None;
                 let announce = |page| {
-                    begun = Some(page);
-                    writer.new_chains.lock().push(page);
+                    if begun.is_none() {
+                        begun = Some(page);
+                        writer.new_chains.lock().push(page);
+                    }
                 };
                 let written = write_chain(&inner.pool, self.slot, tree.id, long, announce);
                 if let (Err(_), Some(part)) = (&written, begun) {

@@ -265,15 +265,21 @@ impl Registry {
         Some(work)
     }
 
-    /// The chain is gone; called in the pass that freed it.
+    /// The chain is gone; called in the pass that freed it. Only this one: its pages may be those of another chain by
+    /// now, which is being freed as well and waits for the gate, where a checkpoint has to name it.
     pub fn freed(&self, chain: u64) {
-        self.freeing.lock().retain(|&other| other != chain);
+        let mut freeing = self.freeing.lock();
+        if let Some(at) = freeing.iter().position(|&other| other == chain) {
+            freeing.swap_remove(at);
+        }
     }
 
-    /// Puts work back that could not be done now.
+    /// Puts work back that was taken and could not be done now, or adds some that nobody has taken yet.
     pub fn put_back(&self, work: Deferred) {
         let mut ready = self.ready.lock();
-        self.freeing.lock().retain(|&chain| Some(chain) != chain_of(&work));
+        if let Some(chain) = chain_of(&work) {
+            self.freed(chain);
+        }
         ready.push_back(work);
     }
 
@@ -355,5 +361,29 @@ fn chain_of(work: &Deferred) -> Option<u64> {
     match work {
         Deferred::FreeChain(page) => Some(*page),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::world::MemoryWorld;
+
+    /// A page freed with its chain can begin another chain before the first thread has said that it is done. Both are told
+    /// by the same number: the end of one must not hide the other from the next checkpoint, which would keep its pages for ever.
+    #[test]
+    fn the_end_of_one_chain_does_not_hide_another_of_the_same_number() {
+        let registry = Registry::new(&MemoryWorld::new());
+        let defer = || registry.ready.lock().push_back(Deferred::FreeChain(7));
+        let take = || assert!(matches!(registry.take_ready(true), Some(Deferred::FreeChain(7))));
+        defer();
+        take();
+        // The first thread has freed the pages; another has used, replaced and taken page 7 meanwhile.
+        defer();
+        take();
+        registry.freed(7);
+        assert_eq!(registry.dead_chains(false), [7]);
+        registry.freed(7);
+        assert_eq!(registry.dead_chains(false), [] as [u64; 0]);
     }
 }

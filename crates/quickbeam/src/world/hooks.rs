@@ -45,11 +45,13 @@ pub enum Canary {
     FailureForgotten,
     /// Chains of replaced values are never freed.
     ChainLeaked,
+    /// The log of commits that wait for nothing is not written in the background.
+    BackgroundIdle,
 }
 
 impl Canary {
     /// Every one.
-    pub const ALL: [Canary; 12] = [
+    pub const ALL: [Canary; 13] = [
         Canary::LogNotFlushed,
         Canary::RecordDropped,
         Canary::UndoLost,
@@ -62,6 +64,7 @@ impl Canary {
         Canary::NotValidated,
         Canary::FailureForgotten,
         Canary::ChainLeaked,
+        Canary::BackgroundIdle,
     ];
 }
 

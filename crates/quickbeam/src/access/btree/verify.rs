@@ -40,7 +40,8 @@ struct Expected {
 impl Tree {
     /// Looks at every page of the tree: kind, level, order, fences against the parent's separators, chains. Pages seen
     /// are added to `seen`; one that was there already is reached twice. The tree must not change meanwhile.
-    pub fn census(&self, pool: &Pool, seen: &mut HashSet<PageId>) -> TreeCensus {
+    /// `shrinks`: it is being freed, and a page may have lost its last child.
+    pub fn census(&self, pool: &Pool, seen: &mut HashSet<PageId>, shrinks: bool) -> TreeCensus {
         let mut census = TreeCensus::default();
         let mut work =
             vec![Expected { page: self.root, level: None, lower: Vec::new(), upper: None }];
@@ -49,9 +50,9 @@ impl Tree {
                 census.complaints.push(format!("page {} is reached twice", expected.page));
                 continue;
             }
-            let looked = pool
-                .latch(expected.page)
-                .map(|guard| self.look_at(guard.page(), &expected, &mut census, &mut work));
+            let looked = pool.latch(expected.page).map(|guard| {
+                self.look_at(guard.page(), &expected, shrinks, &mut census, &mut work)
+            });
             // Without the latch: a damaged pointer may lead back to the page.
             let followed = looked.and_then(|chains| follow(pool, &chains, seen, &mut census));
             if let Err(error) = followed {
@@ -66,6 +67,7 @@ impl Tree {
         &self,
         page: Page<'_>,
         expected: &Expected,
+        shrinks: bool,
         census: &mut TreeCensus,
         work: &mut Vec<Expected>,
     ) -> Vec<PageId> {
@@ -111,6 +113,9 @@ impl Tree {
         }
         census.inner_pages += 1;
         for index in 0..=page.count() {
+            if shrinks && page.child_at(index) == 0 {
+                continue;
+            }
             let lower = if index == 0 { expected.lower.clone() } else { page.key(index - 1) };
             let upper =
                 if index == page.count() { expected.upper.clone() } else { Some(page.key(index)) };

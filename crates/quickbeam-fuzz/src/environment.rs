@@ -1,0 +1,339 @@
+//! Whole environments with changed bytes: made, changed, made to fit again, opened and used in every way.
+//!
+//! An input says which bytes of which part of the files are changed ([`edits`]). What has a checksum of its own is a
+//! [`Part`]: sealed, it gets a right one, and so do the locations that lead to it ([`settle`]), so that the damage is
+//! met where the content is used and not where it is read.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, LazyLock};
+
+use quickbeam::fuzzing::{seal_page, seal_record, seal_root, seal_segment};
+use quickbeam::world::{MemoryWorld, OpenMode, World};
+use quickbeam::{
+    AccessMethod, DATA_FILE, Durability, Environment, Error, LOG_DIRECTORY, Options, Result,
+    Transaction,
+};
+
+use crate::targets::assert_names_its_place;
+
+const PAGE: usize = 4096;
+
+/// Records of one database.
+pub type Records = BTreeMap<Vec<u8>, Vec<u8>>;
+/// All databases by name.
+pub type All = BTreeMap<String, Records>;
+/// The files of an environment, by their path below its directory.
+pub type Files = BTreeMap<PathBuf, Vec<u8>>;
+
+fn place() -> &'static Path {
+    Path::new("environment")
+}
+
+fn options() -> Options {
+    Options {
+        page_size: PAGE,
+        cache_size: PAGE * 256,
+        log_segment_size: 256 << 10,
+        log_buffer: 128 << 10,
+        durability: Durability::Sync,
+        checkpoint_bytes: 1 << 30,
+        ..Options::default()
+    }
+}
+
+/// A part of a file that has a checksum of its own.
+pub struct Part {
+    /// The file.
+    pub file: PathBuf,
+    /// Where in it.
+    pub range: Range<usize>,
+    /// Gives the part a right checksum.
+    pub seal: fn(&mut [u8]),
+}
+
+/// An environment with a checkpoint and a log behind it, as a crash leaves it.
+pub struct Crashed {
+    /// Its files.
+    pub files: Files,
+    /// What it holds.
+    pub all: All,
+    /// Everything in the files that is in use.
+    pub parts: Vec<Part>,
+}
+
+/// The one that inputs change: made once.
+pub static CRASHED: LazyLock<Crashed> = LazyLock::new(crashed);
+
+fn crashed() -> Crashed {
+    let world = Arc::new(MemoryWorld::new());
+    let environment = Environment::open_in(world.clone(), Some(place()), options()).unwrap();
+    for name in ["one", "two"] {
+        let method = if name == "two" { AccessMethod::Hash } else { AccessMethod::BTree };
+        let database = environment.create_database_as(name, method).unwrap();
+        let fill = |from: usize| {
+            environment
+                .transact(|transaction| {
+                    (from..from + 120).try_for_each(|n| {
+                        let length = if n % 30 == 3 { 9000 } else { n % 250 };
+                        let key = format!("{name} {:05}", n * 7 % 1000);
+                        database.put(transaction, key.as_bytes(), &vec![n as u8; length])
+                    })
+                })
+                .unwrap();
+        };
+        // Small commits first: the kept inputs for the log are cut from its start.
+        for n in 0..12 {
+            let key = format!("{name} small {n}");
+            let some = |transaction: &Transaction| {
+                if n % 3 == 2 {
+                    database.delete(transaction, format!("{name} small {}", n - 1).as_bytes())?;
+                }
+                database.put(transaction, key.as_bytes(), &vec![n as u8; n * 60])
+            };
+            environment.transact(some).unwrap();
+        }
+        fill(0);
+        environment.checkpoint().unwrap();
+        fill(60);
+        for key in ["after", "last"] {
+            let one = |t: &Transaction| database.put(t, key.as_bytes(), b"the checkpoint");
+            environment.transact(one).unwrap();
+        }
+    }
+    let all = contents(&environment).unwrap();
+    let files = files_of(&*world);
+    let parts = parts(&files);
+    Crashed { files, all, parts }
+}
+
+/// Copies the files of an environment in which nothing happens at the moment.
+fn files_of(world: &dyn World) -> Files {
+    let mut files = Files::new();
+    for folder in [place().to_owned(), place().join(LOG_DIRECTORY)] {
+        for path in world.list_directory(&folder).unwrap() {
+            let name = path.strip_prefix(place()).unwrap();
+            if name == Path::new(DATA_FILE) || path.extension().is_some_and(|name| name == "log") {
+                let file = world.open(&path, OpenMode::Read).unwrap();
+                let mut bytes = vec![0; file.length().unwrap() as usize];
+                file.read_at(&mut bytes, 0).unwrap();
+                files.insert(name.to_owned(), bytes);
+            }
+        }
+    }
+    files
+}
+
+fn contents(environment: &Environment) -> Result<All> {
+    let reader = environment.begin_read()?;
+    let mut all = All::new();
+    for name in reader.databases()? {
+        let database = reader.open_database(&name)?;
+        let mut records = Records::new();
+        let mut cursor = database.cursor(&reader)?;
+        while cursor.next()? {
+            records.insert(cursor.key().to_vec(), cursor.value().to_vec());
+        }
+        drop(cursor);
+        all.insert(name, records);
+    }
+    Ok(all)
+}
+
+/// Where whole blocks begin.
+fn blocks(data: &[u8]) -> impl Iterator<Item = usize> + use<> {
+    (65_536..data.len() / PAGE * PAGE).step_by(PAGE)
+}
+
+fn parts(files: &Files) -> Vec<Part> {
+    let data = PathBuf::from(DATA_FILE);
+    let slot = |at: usize| Part { file: data.clone(), range: at..at + 128, seal: seal_root };
+    let mut parts = vec![slot(0), slot(8192)];
+    for at in blocks(&files[&data]).filter(|at| files[&data][*at + 4] != 0) {
+        parts.push(Part { file: data.clone(), range: at..at + PAGE, seal: seal_page });
+    }
+    for (file, bytes) in files.iter().filter(|(file, _)| file.starts_with(LOG_DIRECTORY)) {
+        parts.push(Part { file: file.clone(), range: 0..44, seal: seal_segment });
+        let mut at = 4096;
+        while at + 48 <= bytes.len() && bytes[at + 4] != 0 {
+            let length = u32::from_le_bytes(*bytes[at + 8..].first_chunk().unwrap()) as usize;
+            let end = at + (48 + length).next_multiple_of(8);
+            parts.push(Part { file: file.clone(), range: at..end, seal: seal_record });
+            at = end;
+        }
+    }
+    // Nothing says that the last record of a log was whole once: without it, this is a crash a moment before.
+    // (Behind it there may be a segment made ready ahead, which has a header only.)
+    let is_record = |part: &Part| part.file.starts_with(LOG_DIRECTORY) && part.range.start > 0;
+    let last = parts.iter().rposition(is_record).expect("the log has records");
+    parts.remove(last);
+    parts
+}
+
+fn word(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(*bytes[at..].first_chunk().unwrap())
+}
+
+/// Brings every location in `bytes` up to date: it has bits of the checksum of the image it leads to.
+fn follow(data: &mut [u8], range: Range<usize>) {
+    for at in range.step_by(8) {
+        let location = word(data, at);
+        let block = (location & ((1 << 40) - 1)) as usize;
+        if location >> 40 != 0 && block.checked_add(1).is_some_and(|end| end * PAGE <= data.len()) {
+            let checksum = u32::from_le_bytes(*data[block * PAGE..].first_chunk().unwrap());
+            let location = block as u64 | u64::from(checksum & 0xff_ffff) << 40;
+            data[at..at + 8].copy_from_slice(&location.to_le_bytes());
+        }
+    }
+}
+
+/// After pages were sealed: mapping, directory and root slots, each sealed again, lead to what there is now.
+pub fn settle(files: &mut Files) {
+    let data = files.get_mut(Path::new(DATA_FILE)).unwrap();
+    for kind in [4, 5] {
+        // The directory's pages lead from the first to the last, written the other way round: twice will do.
+        for at in blocks(data).chain(blocks(data)) {
+            if data[at + 4] == kind {
+                follow(data, at + 48..at + PAGE);
+                seal_page(&mut data[at..at + PAGE]);
+            }
+        }
+    }
+    for slot in [0, 8192] {
+        follow(data, slot + 72..slot + 80);
+        seal_root(&mut data[slot..slot + 128]);
+    }
+}
+
+/// Opens the environment that these files are.
+pub fn open(files: &Files) -> Result<Environment> {
+    let world = Arc::new(MemoryWorld::new());
+    for (path, bytes) in files {
+        let file = world.open(&place().join(path), OpenMode::Create).unwrap();
+        file.write_at(bytes, 0).unwrap();
+    }
+    world.create_directory(&place().join(LOG_DIRECTORY)).unwrap();
+    Environment::open_in(world, Some(place()), options())
+}
+
+/// Reads everything, both ways, and compares it with what is right, if that is known.
+fn read(environment: &Environment, all: &All, must_be_right: bool) -> Result<()> {
+    let reader = environment.begin_read()?;
+    for (name, records) in all {
+        let Ok(database) = reader.open_database(name) else { continue };
+        for (key, value) in records {
+            let found = database.get(&reader, key);
+            let right = found.as_ref().is_ok_and(|found| found.as_ref() == Some(value));
+            assert!(!must_be_right || found.is_err() || right, "{name}: {key:?} is {found:?}");
+        }
+        let mut cursor = database.cursor(&reader)?;
+        let mut forward = Records::new();
+        let whole = (|| {
+            while cursor.next()? {
+                forward.insert(cursor.key().to_vec(), cursor.value().to_vec());
+            }
+            Ok::<_, Error>(())
+        })();
+        assert!(!must_be_right || whole.is_err() || forward == *records);
+        let mut cursor = database.cursor(&reader)?;
+        while matches!(cursor.prev(), Ok(true)) {}
+    }
+    Ok(())
+}
+
+/// Uses an environment in every way; whether all of it went well. What fails, fails, and names its place.
+pub fn use_it(files: &Files, all: &All, sealed: bool) -> bool {
+    let environment = match open(files) {
+        Ok(environment) => environment,
+        Err(error) => {
+            assert_names_its_place(&error);
+            return false;
+        }
+    };
+    let read_all = read(&environment, all, !sealed);
+    let change = |transaction: &Transaction| {
+        for name in ["one", "two"] {
+            let database = transaction.open_database(name)?;
+            for n in 0..40usize {
+                let key = format!("{name} {:05}", n * 31 % 1000);
+                match n % 3 {
+                    0 => drop(database.delete(transaction, key.as_bytes())?),
+                    _ => database.put(transaction, key.as_bytes(), &vec![1; n * 37 % 5000])?,
+                }
+            }
+        }
+        Ok(())
+    };
+    let changed = environment.transact(change);
+    let dropped = environment.drop_database("two");
+    let verified = environment.verify();
+    let closed = environment.checkpoint().and_then(|()| environment.close());
+    let verified = verified.map(|report| report.complaints.is_empty());
+    let mut all_went_well = matches!(verified, Ok(true));
+    for error in [read_all, changed, dropped, closed].into_iter().filter_map(Result::err) {
+        assert_names_its_place(&error);
+        all_went_well = false;
+    }
+    all_went_well
+}
+
+/// One change: of which part, where in it, to what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Edit {
+    /// Number of the part, less as many times the number of parts as it is too large.
+    pub part: u16,
+    /// Likewise of the byte in it.
+    pub at: u16,
+    /// The new bytes, up to 31 of them.
+    pub bytes: Vec<u8>,
+}
+
+/// What an input says: whether parts are sealed anew, and what is changed.
+#[must_use]
+pub fn edits(input: &[u8]) -> (bool, Vec<Edit>) {
+    let Some((first, mut rest)) = input.split_first() else { return (false, Vec::new()) };
+    let mut all = Vec::new();
+    while let Some((head, after)) = rest.split_first_chunk::<5>() {
+        let length = usize::from(head[4] % 32).min(after.len());
+        let (bytes, after) = after.split_at(length);
+        let number = |at: usize| u16::from_le_bytes([head[at], head[at + 1]]);
+        all.push(Edit { part: number(0), at: number(2), bytes: bytes.to_vec() });
+        rest = after;
+    }
+    (first % 2 == 1, all)
+}
+
+/// The input that says that.
+#[must_use]
+pub fn input_of(sealed: bool, edits: &[Edit]) -> Vec<u8> {
+    let mut input = vec![u8::from(sealed)];
+    for edit in edits {
+        input.extend(edit.part.to_le_bytes());
+        input.extend(edit.at.to_le_bytes());
+        input.push(edit.bytes.len() as u8);
+        input.extend(&edit.bytes);
+    }
+    input
+}
+
+/// A whole environment, changed as the input says.
+pub fn read_edited(input: &[u8]) {
+    let Crashed { files, all, parts } = &*CRASHED;
+    let (sealed, edits) = edits(input);
+    let mut files = files.clone();
+    for edit in &edits {
+        let part = &parts[usize::from(edit.part) % parts.len()];
+        let bytes = &mut files.get_mut(&part.file).unwrap()[part.range.clone()];
+        let at = usize::from(edit.at) % bytes.len();
+        let length = edit.bytes.len().min(bytes.len() - at);
+        bytes[at..at + length].copy_from_slice(&edit.bytes[..length]);
+        if sealed {
+            (part.seal)(bytes);
+        }
+    }
+    if sealed {
+        settle(&mut files);
+    }
+    use_it(&files, all, sealed);
+}

@@ -1,0 +1,109 @@
+//! Whole environments with changed bytes, with and without new checksums over them, are opened, read and written to.
+//!
+//! Without new checksums everything read is right, or an error. With them content may be wrong; but no thread panics, and
+//! no call goes on for ever. `QUICKBEAM_MUTATIONS` sets how many environments, `QUICKBEAM_SEED` where it begins.
+//! Single images are changed in far greater number by the unit tests of `fuzzing`.
+
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use quickbeam_fuzz::environment::{CRASHED, Crashed, Files, Part, settle, use_it};
+use quickbeam_fuzz::random::Random;
+
+/// How long one environment may take before it counts as going on for ever.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Changes a few bytes of some parts; more often the first ones of each.
+fn mutate(files: &mut Files, parts: &[Part], sealed: bool, random: &mut Random) {
+    for _ in 0..1 + random.below(3) {
+        let part = &parts[random.below(parts.len())];
+        let bytes = &mut files.get_mut(&part.file).unwrap()[part.range.clone()];
+        for _ in 0..1 + random.below(3) {
+            let end = if random.below(2) == 0 { bytes.len() } else { 96 };
+            let at = random.below(end.min(bytes.len()));
+            match random.below(4) {
+                0 => bytes[at] ^= 1 << random.below(8),
+                1 => bytes[at] = [0, 1, 0x7f, 0x80, 0xff][random.below(5)],
+                2 => bytes[at] = random.draw() as u8,
+                _ => {
+                    let length = random.below(12).min(bytes.len() - at);
+                    let value = [0, 0xff][random.below(2)];
+                    bytes[at..at + length].fill(value);
+                }
+            }
+        }
+        if sealed {
+            (part.seal)(bytes);
+        }
+    }
+}
+
+fn run(sealed: bool, default: u64) {
+    let number = |variable: &str| std::env::var(variable).ok().map(|text| text.parse().unwrap());
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    let seed: u64 = number("QUICKBEAM_SEED").unwrap_or(now.as_nanos() as u64 % 1_000_000_000_000);
+    println!("seed {seed}");
+    let Crashed { files, all, parts } = &*CRASHED;
+    assert!(use_it(files, all, false), "what is not changed can be used");
+    // A panic anywhere, in a thread of the engine too, ends the run with its seed; so does a call that does not end.
+    let round = Arc::new(AtomicU64::new(0));
+    let hook = std::panic::take_hook();
+    let at = round.clone();
+    std::panic::set_hook(Box::new(move |panic| {
+        hook(panic);
+        eprintln!("QUICKBEAM_SEED={} repeats it", at.load(Ordering::SeqCst));
+        std::process::abort();
+    }));
+    let at = round.clone();
+    std::thread::spawn(move || {
+        let mut last = u64::MAX;
+        while last != at.load(Ordering::SeqCst) {
+            last = at.load(Ordering::SeqCst);
+            std::thread::sleep(PATIENCE);
+        }
+        eprintln!("QUICKBEAM_SEED={last}: a call does not end");
+        std::process::abort();
+    });
+    let count = number("QUICKBEAM_MUTATIONS").unwrap_or(default);
+    let mut used = 0;
+    for number in 0..count {
+        round.store(seed + number, Ordering::SeqCst);
+        let mut random = Random(seed + number);
+        let mut changed = files.clone();
+        mutate(&mut changed, parts, sealed, &mut random);
+        if sealed {
+            settle(&mut changed);
+        }
+        used += usize::from(use_it(&changed, all, sealed));
+    }
+    println!("{count} environments, {used} of them usable in every way");
+    let _ = std::panic::take_hook();
+}
+
+#[test]
+fn changed_environments_are_read_right_or_refused() {
+    run(false, 150);
+}
+
+#[test]
+fn sealed_environments_do_no_harm() {
+    run(true, 300);
+}
+
+/// The parts of the files are known to this test as the engine knows them.
+#[test]
+fn every_part_is_sealed_as_the_engine_seals_it() {
+    let Crashed { files, parts, .. } = &*CRASHED;
+    let mut sealed = 0;
+    for part in parts {
+        let bytes = &files[&part.file][part.range.clone()];
+        let mut again = bytes.to_vec();
+        (part.seal)(&mut again);
+        sealed += usize::from(again == bytes);
+    }
+    // Blocks that are free may hold anything.
+    assert!(sealed > 40, "only {sealed} parts have the checksum that this test would give them");
+}

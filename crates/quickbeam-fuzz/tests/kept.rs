@@ -1,0 +1,79 @@
+//! The kept inputs, and random ones made from them: what every run of the tests gives to the fuzz targets.
+//! `QUICKBEAM_FUZZ` sets how many random inputs each target gets, `QUICKBEAM_SEED` where they begin.
+
+use std::path::Path;
+use std::sync::Mutex;
+
+use quickbeam_fuzz::random::{Random, make, read};
+use quickbeam_fuzz::{TARGETS, Target, corpus};
+
+fn number(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok().map(|text| text.parse().unwrap())
+}
+
+fn kept(target: &Target) -> Vec<(String, Vec<u8>)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target.name);
+    let files = std::fs::read_dir(&folder).unwrap().map(|file| file.unwrap().path());
+    let name = |path: &Path| path.file_name().unwrap().to_string_lossy().into_owned();
+    let mut inputs: Vec<_> = files.map(|f| (name(&f), std::fs::read(&f).unwrap())).collect();
+    inputs.sort();
+    inputs
+}
+
+/// What threads panicked with, the engine's own too: such a panic comes to nobody's knowledge otherwise.
+static TOLD: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+fn told() -> Option<String> {
+    TOLD.lock().unwrap().pop()
+}
+
+/// One test, because what other threads say is known of the whole process only.
+#[test]
+fn kept_inputs_and_random_ones_are_dealt_with() {
+    std::panic::set_hook(Box::new(|panic| TOLD.lock().unwrap().push(panic.to_string())));
+    let mut problems = Vec::new();
+    // A target that panics is seen, in its own thread and in another one.
+    let here = |_: &[u8]| panic!("it was seven");
+    problems.extend(read(here, &[7], told).is_ok().then(|| "a panic was not seen".to_owned()));
+    let there = |_: &[u8]| drop(std::thread::spawn(|| panic!("elsewhere")).join());
+    TOLD.lock().unwrap().clear();
+    problems.extend(read(there, &[7], told).is_ok().then(|| "a thread's was not seen".to_owned()));
+    TOLD.lock().unwrap().clear();
+
+    let seed = number("QUICKBEAM_SEED").unwrap_or(20_261_122);
+    for target in &TARGETS {
+        let kept = kept(target);
+        for (name, bytes) in &kept {
+            let read = read(target.run, bytes, told);
+            problems.extend(read.err().map(|what| format!("{} {name}: {what}", target.name)));
+        }
+        let inputs: Vec<Vec<u8>> = kept.into_iter().map(|(_, bytes)| bytes).collect();
+        let count = number("QUICKBEAM_FUZZ").unwrap_or(target.quick);
+        for at in 0..count {
+            let bytes = make(&inputs, &mut Random(seed.wrapping_add(at)));
+            if let Err(what) = read(target.run, &bytes, told) {
+                problems
+                    .push(format!("{}, QUICKBEAM_SEED={seed}, number {at}: {what}", target.name));
+                break;
+            }
+        }
+        println!("{}: {} kept inputs, {count} random ones", target.name, inputs.len());
+    }
+    let _ = std::panic::take_hook();
+    assert_eq!(problems, Vec::<String>::new());
+}
+
+#[test]
+fn every_target_has_kept_inputs_of_its_own() {
+    for (name, inputs) in corpus::make() {
+        let target = TARGETS.iter().find(|target| target.name == name).unwrap();
+        let kept = kept(target);
+        let missing: Vec<_> = inputs
+            .iter()
+            .filter(|(name, _)| !kept.iter().any(|(other, _)| name == other))
+            .collect();
+        assert!(inputs.len() > 2 && missing.is_empty(), "{name}: `cargo run -p quickbeam-fuzz`");
+        assert!(kept.iter().all(|(_, bytes)| bytes.len() <= 64 << 10), "{name}: a large input");
+    }
+    assert_eq!(corpus::make().len(), TARGETS.len());
+}
