@@ -6,7 +6,6 @@
 //! That is done outside the critical section; inside it only the leaves' versions are compared once more, and that no
 //! transaction that had changed something read, without having finished, has committed meanwhile.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::{State, Transaction};
@@ -149,20 +148,6 @@ impl ReadSet {
         }
         self.ranges.push(Range { tree, low: low.to_vec(), high: high.map(<[u8]>::to_vec) });
     }
-
-    /// Leaves of which one version only was seen: as long as a leaf has it, its records are what they were when they were read.
-    fn untouched(&self) -> HashMap<PageId, Option<u64>> {
-        let mut known = HashMap::new();
-        if !self.contested {
-            for &(leaf, version) in &self.leaves {
-                let seen = known.entry(leaf).or_insert(Some(version));
-                if *seen != Some(version) {
-                    *seen = None;
-                }
-            }
-        }
-        known
-    }
 }
 
 impl Validated {
@@ -191,13 +176,12 @@ impl Transaction {
             return Err(Error::SerializationFailure);
         }
         let reads = std::mem::take(&mut state.reads);
-        let untouched = reads.untouched();
         for &(tree, start, length) in &reads.points {
             let key = reads.keys.get(start..start + length).unwrap_or_default();
             self.validate_point(state, tree, key, &mut validated)?;
         }
         for range in &reads.ranges {
-            self.validate_range(state, range, &untouched, &mut validated)?;
+            self.validate_range(state, range, &mut validated)?;
         }
         state.reads = reads;
         Ok(validated)
@@ -266,7 +250,6 @@ impl Transaction {
         &self,
         state: &State,
         range: &Range,
-        untouched: &HashMap<PageId, Option<u64>>,
         validated: &mut Validated,
     ) -> Result<()> {
         let mut low = range.low.clone();
@@ -284,12 +267,10 @@ impl Transaction {
             let last =
                 page.is_open_end() || range.high.as_ref().is_some_and(|high| page.covers(high));
             let next = page.upper_fence_bytes();
-            let checked = match untouched.get(&guard.id) {
-                Some(Some(version)) if *version == guard.version() => Ok(()),
-                _ => {
-                    (start..end).try_for_each(|at| self.validate_record(state, page, at, validated))
-                }
-            };
+            // All of them, also where the leaf is as it was when something in it was read: a split may have brought a record here
+            // that was read, and changed since, in another leaf.
+            let checked =
+                (start..end).try_for_each(|at| self.validate_record(state, page, at, validated));
             if !guard.validate() {
                 validated.unfinished.truncate(unfinished);
                 continue;
