@@ -14,6 +14,8 @@ struct Case {
     rows: Vec<String>,
     statements: Vec<(String, bool)>,
     isolation: Isolation,
+    /// Primary keys are hash keys.
+    hashed: bool,
 }
 
 fn number() -> impl Strategy<Value = String> {
@@ -172,16 +174,28 @@ fn case() -> impl Strategy<Value = Case> {
         Isolation::Snapshot,
         Isolation::ReadCommitted,
     ]);
-    (index, keyed, row("t", 1), row("u", 3), prop::collection::vec(statement, 1..12), isolation)
-        .prop_map(|(index, keyed, t, u, statements, isolation)| {
+    let hashed = prop::bool::weighted(0.4);
+    let keys = (keyed, hashed);
+    (index, keys, row("t", 1), row("u", 3), prop::collection::vec(statement, 1..12), isolation)
+        .prop_map(|(index, (keyed, hashed), t, u, statements, isolation)| {
             let key = if keyed { "PRIMARY KEY" } else { "NOT NULL" };
             let mut schema = vec![
                 "CREATE TABLE t (k INTEGER PRIMARY KEY, a INTEGER, b INTEGER, s TEXT)".to_owned(),
                 format!("CREATE TABLE u (k INTEGER {key}, a INTEGER, b INTEGER, s TEXT)"),
             ];
             schema.extend(index.into_iter().map(str::to_owned));
-            Case { schema, rows: t.into_iter().chain(u).collect(), statements, isolation }
+            let rows = t.into_iter().chain(u).collect();
+            Case { schema, rows, statements, isolation, hashed }
         })
+}
+
+/// The definition of the same table with a hash key, which SQLite does not have.
+fn with_hash_key(definition: &str) -> String {
+    if !definition.contains("k INTEGER PRIMARY KEY") {
+        return definition.to_owned();
+    }
+    let plain = definition.replace(" PRIMARY KEY", "");
+    format!("{}, PRIMARY KEY (k) USING HASH)", plain.trim_end_matches(')'))
 }
 
 fn ours(connection: &mut Connection, text: &str) -> Result<Vec<String>, String> {
@@ -234,7 +248,8 @@ proptest! {
         let sqlite = rusqlite::Connection::open_in_memory().unwrap();
         sqlite.execute_batch("PRAGMA case_sensitive_like = ON").unwrap();
         for text in case.schema.iter().chain(&case.rows) {
-            connection.execute(text, &[]).unwrap();
+            let ours = if case.hashed { with_hash_key(text) } else { text.clone() };
+            connection.execute(&ours, &[]).unwrap();
             sqlite.execute_batch(text).unwrap();
         }
         for (text, ordered) in &case.statements {

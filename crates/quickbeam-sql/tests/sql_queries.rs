@@ -237,6 +237,28 @@ fn plans_use_keys_and_indexes() {
 }
 
 #[test]
+fn plans_use_hash_keys_for_equality_of_all_columns_alone() {
+    let mut c = shop();
+    let table = "CREATE TABLE h (a INTEGER, b INTEGER, c TEXT, d INTEGER, PRIMARY KEY (a, b) USING HASH, UNIQUE (c) USING HASH)";
+    c.execute(table, &[]).unwrap();
+    c.execute("CREATE INDEX h_d ON h USING HASH (d)", &[]).unwrap();
+    for (text, expected) in [
+        ("SELECT * FROM h WHERE b = 1 AND a = 2", "Primary Key Hash Lookup on h"),
+        ("SELECT * FROM h WHERE c = 'x'", "Index Hash Lookup using h_c_key on h"),
+        ("SELECT * FROM h WHERE d = 1", "Index Scan using h_d on h"),
+        ("SELECT * FROM h WHERE a = 2", "Seq Scan on h"),
+        ("SELECT * FROM h WHERE a = 2 AND b > 1", "Seq Scan on h"),
+        ("SELECT * FROM h WHERE c > 'x'", "Seq Scan on h"),
+        ("SELECT * FROM h WHERE d > 1", "Seq Scan on h"),
+        ("SELECT * FROM h ORDER BY a, b", "Sort"),
+        ("DELETE FROM h WHERE a = 1 AND b = 2", "Primary Key Hash Lookup on h"),
+    ] {
+        let plan = plan(&mut c, text);
+        assert!(plan.contains(expected), "{text}\n{plan}");
+    }
+}
+
+#[test]
 fn a_statement_stays_within_its_memory_and_can_be_cancelled() {
     let mut c = connect();
     c.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, v TEXT)", &[]).unwrap();

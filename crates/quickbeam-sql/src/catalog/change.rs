@@ -181,7 +181,8 @@ impl<'a> Change<'a> {
     /// Makes an index's tree and fills it from the table's rows. The table's tree is the one of `handle`.
     pub fn fill_index(&self, handle: &TableHandle, index: &Arc<Index>) -> Result<()> {
         let table = handle.table();
-        let entries = self.transaction.create_database(&index_tree(index.id))?;
+        let (name, method) = (index_tree(index.id), index.access_method());
+        let entries = self.transaction.create_database_as(&name, method)?;
         let index =
             IndexHandle { key: KeySpec::of_index(table, index), index: index.clone(), entries };
         self.for_each_row(handle, |key, row| index.add_existing(self.transaction, table, row, key))

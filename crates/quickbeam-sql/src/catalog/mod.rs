@@ -28,7 +28,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::{Mutex, RwLock};
-use quickbeam::{Database, Environment, Transaction};
+use quickbeam::{AccessMethod, Database, Environment, Transaction};
 use smol_str::SmolStr;
 
 pub use crate::error::TREE_PREFIX;
@@ -223,7 +223,10 @@ impl Catalog {
             primary_key: Some(PrimaryKey {
                 name: smol_str::format_smolstr!("{name}_pkey"),
                 columns: vec![0],
-                method: Method::Range,
+                method: match database.access_method() {
+                    AccessMethod::BTree => Method::Range,
+                    AccessMethod::Hash => Method::Hash,
+                },
             }),
             indexes: Vec::new(),
             checks: Vec::new(),

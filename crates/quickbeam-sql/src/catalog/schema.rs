@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use quickbeam::AccessMethod;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
@@ -104,6 +105,29 @@ pub struct PrimaryKey {
     pub columns: Vec<usize>,
     /// How rows are found.
     pub method: Method,
+}
+
+impl Table {
+    /// What the table's tree is made as.
+    #[must_use]
+    pub fn access_method(&self) -> AccessMethod {
+        match &self.primary_key {
+            Some(PrimaryKey { method: Method::Hash, .. }) => AccessMethod::Hash,
+            _ => AccessMethod::BTree,
+        }
+    }
+}
+
+impl Index {
+    /// What the index's tree is made as. The entries of one that is not unique hold more than the values looked for, so
+    /// that they have to lie next to each other.
+    #[must_use]
+    pub fn access_method(&self) -> AccessMethod {
+        match self.method {
+            Method::Hash if self.unique => AccessMethod::Hash,
+            _ => AccessMethod::BTree,
+        }
+    }
 }
 
 /// A secondary index.

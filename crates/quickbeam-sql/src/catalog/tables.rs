@@ -45,10 +45,10 @@ impl Catalog {
         if let Some(key) = &new.primary_key {
             change.define_primary_key(&mut table, key, &mut taken)?;
         }
-        change.transaction.create_database(&rows_tree(&table))?;
+        change.transaction.create_database_as(&rows_tree(&table), table.access_method())?;
         for key in &new.uniques {
             let index = Arc::new(change.define_unique(&table, key, &mut taken)?);
-            change.transaction.create_database(&index_tree(index.id))?;
+            change.transaction.create_database_as(&index_tree(index.id), index.access_method())?;
             table.indexes.push(index);
         }
         for check in &new.checks {

@@ -6,6 +6,7 @@ use super::{Access, Action, Join, Node, Path, Plan, QueryPlan, RangeOf};
 use crate::bind::{AggregateKind, SlotShape, Source, SubqueryKind};
 use crate::expression::{Expr, Truth};
 use crate::types::Value;
+use quickbeam::AccessMethod;
 
 /// Rows that a step delivered, in the order in which [`explain`] writes the steps; for EXPLAIN ANALYZE.
 pub type Counts = [u64];
@@ -192,8 +193,12 @@ impl Writer<'_> {
             Path::All => (format!("Seq Scan{order} on {name}"), None),
             Path::Key(values) => {
                 let values: Vec<String> = values.iter().map(|value| self.text(value)).collect();
+                let by = match access.table.access_method() {
+                    AccessMethod::BTree => "",
+                    AccessMethod::Hash => "Hash ",
+                };
                 (
-                    format!("Primary Key Lookup on {name}"),
+                    format!("Primary Key {by}Lookup on {name}"),
                     Some(format!("Key: ({})", values.join(", "))),
                 )
             }
@@ -209,7 +214,10 @@ impl Writer<'_> {
                     .map_or(Vec::new(), |index| index.columns.iter().map(|c| c.position).collect());
                 let index_name = index.map_or("", |index| &index.name);
                 let range = self.range(range, &columns, access);
-                (format!("Index Scan{order} using {index_name} on {name}"), Some(range))
+                let is_hash =
+                    index.is_some_and(|index| index.access_method() == AccessMethod::Hash);
+                let way = if is_hash { "Index Hash Lookup" } else { "Index Scan" };
+                (format!("{way}{order} using {index_name} on {name}"), Some(range))
             }
         };
         self.line(depth, format!("{text} (rows={rows}){counted}"));

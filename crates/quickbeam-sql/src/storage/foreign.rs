@@ -5,10 +5,12 @@
 
 use std::sync::Arc;
 
+use quickbeam::{AccessMethod, Database};
+
 use super::key::{KeyRange, KeySpec};
 use super::layout::Row;
 use super::statement::{Statement, describe, differ, values_of};
-use super::table::TableHandle;
+use super::table::{IndexHandle, TableHandle};
 use crate::catalog::{ForeignKey, ForeignKeyAction, Table};
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::{DataType, Value, ValueRef, convert};
@@ -25,6 +27,9 @@ pub(super) struct Work {
 pub(super) struct Pending {
     reference: Referring,
 }
+
+/// A row's key, and the row.
+type KeyedRow = (Vec<u8>, Vec<u8>);
 
 /// A key that was referred to, and by what.
 #[derive(Clone)]
@@ -257,7 +262,7 @@ impl Statement<'_> {
     }
 
     /// Gives referring rows another key, NULL, or the DEFAULT.
-    fn follow(&mut self, work: &Work, children: Vec<(Vec<u8>, Vec<u8>)>) -> Result<()> {
+    fn follow(&mut self, work: &Work, children: Vec<KeyedRow>) -> Result<()> {
         let (handle, table) = (&work.reference.child, work.reference.child.table());
         let columns = &work.reference.definition()?.columns;
         let mut values = Vec::with_capacity(columns.len());
@@ -296,24 +301,23 @@ impl Statement<'_> {
     }
 
     /// Rows that refer to a key, up to `limit` of them: their keys and bytes.
-    fn referring_rows(
-        &self,
-        reference: &Referring,
-        limit: usize,
-    ) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
+    fn referring_rows(&self, reference: &Referring, limit: usize) -> Result<Vec<KeyedRow>> {
         self.tracked(|| self.find_referring(reference, limit))
     }
 
-    fn find_referring(
-        &self,
-        reference: &Referring,
-        limit: usize,
-    ) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
+    fn find_referring(&self, reference: &Referring, limit: usize) -> Result<Vec<KeyedRow>> {
         let (handle, transaction) = (&reference.child, self.transaction);
         let columns = &reference.definition()?.columns;
         let mut found = Vec::new();
-        let index = handle.indexes().iter().find(|index| begins_with(&index.key, columns));
-        let key = if begins_with(handle.key(), columns) {
+        if let Some(found) = self.find_by_hash(reference, columns)? {
+            return Ok(found);
+        }
+        let is_ordered = |database: &Database| database.access_method() == AccessMethod::BTree;
+        let by_key = is_ordered(handle.database()) && begins_with(handle.key(), columns);
+        let leads =
+            |index: &&IndexHandle| is_ordered(&index.entries) && begins_with(&index.key, columns);
+        let index = handle.indexes().iter().find(leads);
+        let key = if by_key {
             Some((handle.database(), handle.key()))
         } else {
             index.map(|index| (&index.entries, &index.key))
@@ -328,9 +332,12 @@ impl Statement<'_> {
                 database
             }
         };
-        let by_index = key.is_some() && !begins_with(handle.key(), columns);
+        let by_index = key.is_some() && !by_key;
         let mut cursor = database.cursor(transaction)?;
-        let mut more = cursor.seek(&range.low)?;
+        let mut more = match key {
+            Some(_) => cursor.seek(&range.low)?,
+            None => cursor.first()?,
+        };
         while more && range.high.as_deref().is_none_or(|high| cursor.key() < high) {
             let (row_key, row) = match index.filter(|_| by_index) {
                 None => (cursor.key().to_vec(), cursor.value().to_vec()),
@@ -354,6 +361,37 @@ impl Statement<'_> {
             more = cursor.next()?;
         }
         Ok(found)
+    }
+
+    /// The row that refers to a key, where its columns are a hash key of the table or of an index: one at most.
+    fn find_by_hash(
+        &self,
+        reference: &Referring,
+        columns: &[usize],
+    ) -> Result<Option<Vec<KeyedRow>>> {
+        let (handle, transaction) = (&reference.child, self.transaction);
+        let is_hash_key = |database: &Database, key: &KeySpec| {
+            database.access_method() == AccessMethod::Hash
+                && key.parts.len() == columns.len()
+                && begins_with(key, columns)
+        };
+        let (mut row_key, mut row) = (Vec::new(), Vec::new());
+        if is_hash_key(handle.database(), handle.key()) {
+            prefix(handle.key(), columns, &reference.key, &mut row_key)?;
+        } else {
+            let mut indexes = handle.indexes().iter();
+            let Some(index) = indexes.find(|index| is_hash_key(&index.entries, &index.key)) else {
+                return Ok(None);
+            };
+            let mut entry = Vec::new();
+            prefix(&index.key, columns, &reference.key, &mut entry)?;
+            let Some(value) = index.entries.get(transaction, &entry)? else {
+                return Ok(Some(Vec::new()));
+            };
+            row_key.extend_from_slice(index.row_key(&entry, &value)?);
+        }
+        let found = handle.get(transaction, &row_key, &mut row)?;
+        Ok(Some(if found { vec![(row_key, row)] } else { Vec::new() }))
     }
 
     /// At the statement's end: what NO ACTION forbids, unless the key is there again or nobody refers to it any more.

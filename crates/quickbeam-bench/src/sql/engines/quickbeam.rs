@@ -64,8 +64,7 @@ impl SqlInstance for Open {
     }
 
     fn dialect(&self) -> Dialect {
-        // An index declared USING HASH is a tree as well so far: it is not measured under that name.
-        Dialect::default()
+        Dialect { hash_key: Some(" USING HASH"), ..Dialect::default() }
     }
 
     fn connect(&self) -> Result<Box<dyn SqlConnection + '_>> {
