@@ -222,11 +222,18 @@ impl<'a> Statement<'a> {
             index.entries.put(self.transaction, &self.entry, &self.value)?;
             return Ok(None);
         }
-        if index.entries.put_if_absent(self.transaction, &self.entry, &self.value)? {
-            return Ok(None);
+        let mut other = Vec::new();
+        loop {
+            if index.entries.put_if_absent(self.transaction, &self.entry, &self.value)? {
+                return Ok(None);
+            }
+            // Under read committed it may be newer than what the statement sees, and it may go before it is looked at.
+            if index.entries.get_into(self.transaction, &self.entry, &mut other)?
+                || index.entries.get_for_update(self.transaction, &self.entry, &mut other)?
+            {
+                return index.row_key(&self.entry, &other).map(|key| Some(key.to_vec()));
+            }
         }
-        index.entries.get_into(self.transaction, &self.entry, &mut self.value)?;
-        index.row_key(&self.entry, &self.value).map(|key| Some(key.to_vec()))
     }
 
     fn remove_entry(&mut self, index: &IndexHandle, row: Row<'_>, key: &[u8]) -> Result<()> {
