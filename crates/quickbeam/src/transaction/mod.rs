@@ -142,7 +142,9 @@ impl Transaction {
             return Err(closed);
         }
         let catalog_version = inner.catalog_version_for(snapshot);
-        let Memory { redo, reads, resolved, used } = inner.spare_memory();
+        // One that only reads needs none of it, and so has nothing to share with other threads.
+        let Memory { redo, reads, resolved, used } =
+            if options.read_only { Memory::default() } else { inner.spare_memory() };
         let state = State {
             snapshot,
             catalog_version,
@@ -370,7 +372,9 @@ impl Transaction {
         for tree in state.created.drain(..) {
             inner.forget_tree(tree);
         }
-        inner.return_memory(Memory::of(state));
+        if !self.read_only {
+            inner.return_memory(Memory::of(state));
+        }
         undone
     }
 }
