@@ -317,6 +317,10 @@ fn data_and_log_that_do_not_belong_together_are_refused() {
 }
 
 /// The Data Store has no log and no verify beside its own: the same rules for its pages.
+/// Where the root slots of a data file are, and how many bytes of each mean something.
+const ROOT_SLOTS: [usize; 2] = [0, 8192];
+const ROOT_BYTES: usize = 128;
+
 #[test]
 fn a_data_store_notices_damage() {
     let seed = common::first_seed();
@@ -339,6 +343,10 @@ fn a_data_store_notices_damage() {
     let mut noticed = 0;
     for _ in 0..300 {
         let at = random.below(length);
+        if ROOT_SLOTS.iter().any(|&slot| (slot..slot + ROOT_BYTES).contains(&at)) {
+            // A damaged slot cannot be told from one whose write was cut off: the sync before counts then, without a word.
+            continue;
+        }
         let files = damage(&files, |data| data[at] ^= 1 << random.below(8));
         let what = format!("byte {at} of block {}", at / PAGE);
         let read = || -> Result<usize> {
