@@ -16,6 +16,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
+use crossbeam_utils::CachePadded;
+
 use crate::world::locks::{Mutex, RwLock};
 
 use crate::access::btree::Tree;
@@ -29,6 +31,7 @@ use crate::pool::Pool;
 use crate::transaction::{Database, Memory, Transaction, purge_leaf};
 use crate::versions::{Deferred, Registry, Timestamp};
 use crate::world::hooks::{Canary, planted};
+use crate::world::place;
 use crate::world::{Event, File, MemoryWorld, RealWorld, Task, World};
 
 pub use open::{DATA_FILE, LOCK_FILE, LOG_DIRECTORY};
@@ -44,11 +47,12 @@ pub const CATALOG_TREE: u32 = 1;
 const TRANSACT_ATTEMPTS: usize = 100;
 /// Ended transactions whose memory is kept for later ones.
 const SPARE_MEMORY: usize = 64;
+/// Threads that begin transactions without meeting at a count of references.
+const HOLDS: usize = 64;
 
-/// Counts of transactions.
+/// Counts of transactions; commits are counted where [`Snapshots`](crate::versions::Snapshots) are.
 #[derive(Default)]
 pub struct TransactionCounters {
-    pub commits: AtomicU64,
     pub aborts: AtomicU64,
     /// How long commits waited for the log.
     pub commit_wait: Latencies,
@@ -94,9 +98,20 @@ pub struct Inner {
 
 /// What handles and transactions share; closes the environment when the last of them goes.
 pub struct Shared {
-    pub inner: Arc<Inner>,
+    inner: Arc<Inner>,
     tasks: Mutex<Vec<Box<dyn Task>>>,
 }
+
+/// By which a transaction keeps the environment open. There are several, so that threads count their references to it on
+/// cache lines of their own.
+pub struct Hold {
+    pub inner: Arc<Inner>,
+    /// Closes the environment when the last hold goes (ENV-2).
+    shared: Arc<Shared>,
+}
+
+/// A hold on a cache line that it shares with its count of references only.
+pub type AnyHold = Arc<CachePadded<Hold>>;
 
 /// A Transactional Data Store: named databases with ACID transactions. Cloning gives another handle to the same.
 ///
@@ -115,7 +130,8 @@ pub struct Shared {
 /// ```
 #[derive(Clone)]
 pub struct Environment {
-    shared: Arc<Shared>,
+    inner: Arc<Inner>,
+    holds: Arc<[AnyHold]>,
 }
 
 impl Environment {
@@ -138,7 +154,10 @@ impl Environment {
     ) -> Result<Environment> {
         let inner = Arc::new(open::open(world, path, options)?);
         let tasks = background::start(&inner)?;
-        Ok(Environment { shared: Arc::new(Shared { inner, tasks: Mutex::new(tasks) }) })
+        let shared = Arc::new(Shared { inner: inner.clone(), tasks: Mutex::new(tasks) });
+        let hold = || Hold { inner: inner.clone(), shared: shared.clone() };
+        let holds = (0..HOLDS).map(|_| Arc::new(CachePadded::new(hold()))).collect();
+        Ok(Environment { inner, holds })
     }
 
     /// Begins a transaction with the environment's defaults.
@@ -148,7 +167,8 @@ impl Environment {
 
     /// Begins a transaction.
     pub fn begin_with(&self, options: TransactionOptions) -> Result<Transaction> {
-        Transaction::begin(self.shared.clone(), &options)
+        let hold = &self.holds[place::of_thread() % HOLDS];
+        Transaction::begin(hold.clone(), &options)
     }
 
     /// Begins a transaction that reads one snapshot: it never waits for another transaction and is never aborted.
@@ -172,7 +192,7 @@ impl Environment {
             attempt += 1;
             match result {
                 Err(error) if error.is_retryable() && attempt < TRANSACT_ATTEMPTS => {
-                    self.shared.inner.world.yield_now();
+                    self.inner.world.yield_now();
                 }
                 result => return result,
             }
@@ -230,7 +250,7 @@ impl Environment {
 
     /// Makes a checkpoint and gives back the log and data file space that it frees.
     pub fn checkpoint(&self) -> Result<()> {
-        let inner = &self.shared.inner;
+        let inner = &self.inner;
         inner.check_open()?;
         inner.check_failed()?;
         inner.do_ready_work(0, usize::MAX)?;
@@ -242,18 +262,18 @@ impl Environment {
     /// Numbers about the environment.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
-        self.shared.inner.statistics()
+        self.inner.statistics()
     }
 
     /// Walks every page, checks order, structure, reachability and space, and says what is wrong. Changes wait meanwhile.
     pub fn verify(&self) -> Result<VerifyReport> {
-        self.shared.inner.verify()
+        self.inner.verify()
     }
 
     /// Closes the environment with a checkpoint. Fails, and closes nothing, while transactions are open; other handles
     /// then get errors.
     pub fn close(self) -> Result<()> {
-        let inner = &self.shared.inner;
+        let inner = &self.inner;
         if inner.closed.swap(true, Ordering::SeqCst) {
             return Ok(());
         }
@@ -264,7 +284,7 @@ impl Environment {
                 "{open} transactions are open; commit or abort them before closing"
             )));
         }
-        self.shared.finish()
+        self.holds[0].shared.finish()
     }
 }
 

@@ -135,7 +135,7 @@ impl Inner {
         numbers.commit_wait = self.counters.commit_wait.summary();
         let trees: Vec<Tree> = self.trees.read().values().copied().collect();
         sample_trees(&self.pool, &trees, &mut numbers);
-        numbers.commits = self.counters.commits.load(Ordering::Relaxed);
+        numbers.commits = self.registry.snapshots.commits();
         numbers.aborts = self.counters.aborts.load(Ordering::Relaxed);
         let (open, since) = self.registry.snapshots.census();
         numbers.open_transactions = open;

@@ -21,17 +21,17 @@ impl Transaction {
         Self::check_whole(state)?;
         let inner = self.inner();
         let Some(writer) = state.writer.clone().filter(|writer| writer.entries() > 0) else {
-            inner.counters.commits.fetch_add(1, Ordering::Relaxed);
+            inner.registry.snapshots.count_commit(self.slot);
             return Ok(());
         };
         // On an error, dropping the transaction rolls it back.
         let end = self.enter_order(state, &writer)?;
         state.finished = true;
         state.writer = None;
+        inner.registry.snapshots.count_commit(self.slot);
         inner.registry.snapshots.release(self.slot);
         inner.registry.finish(writer, true);
         inner.return_memory(Memory::of(state));
-        inner.counters.commits.fetch_add(1, Ordering::Relaxed);
         if let (Some(log), Some(end)) = (&inner.log, end) {
             self.wait_for_log(log, end)?;
         }

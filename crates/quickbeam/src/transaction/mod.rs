@@ -31,7 +31,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::access::btree::{Finger, Tree};
-use crate::environment::Shared;
+use crate::environment::AnyHold;
 use crate::error::{Error, Result};
 use crate::log::Redo;
 use crate::options::{Durability, Isolation, TransactionOptions};
@@ -64,7 +64,7 @@ pub struct Savepoint {
 /// A transaction. Dropping it without [`commit`](Transaction::commit) aborts it. It may move between threads, but
 /// only one uses it at a time.
 pub struct Transaction {
-    shared: Arc<Shared>,
+    hold: AnyHold,
     /// The snapshot slot; also spreads threads over the gate's lanes.
     slot: usize,
     read_only: bool,
@@ -122,8 +122,8 @@ impl State {
 }
 
 impl Transaction {
-    pub(crate) fn begin(shared: Arc<Shared>, options: &TransactionOptions) -> Result<Transaction> {
-        let inner = &*shared.inner;
+    pub(crate) fn begin(hold: AnyHold, options: &TransactionOptions) -> Result<Transaction> {
+        let inner = &*hold.inner;
         inner.check_open()?;
         let durability = options.durability.unwrap_or(inner.options.durability);
         if (durability == Durability::InMemory) != inner.log.is_none() {
@@ -175,7 +175,7 @@ impl Transaction {
             lock_timeout: Cell::new(options.lock_timeout.unwrap_or(inner.options.lock_timeout)),
             tracking: Cell::new(false),
             state: RefCell::new(state),
-            shared,
+            hold,
         })
     }
 
@@ -269,12 +269,12 @@ impl Transaction {
     }
 
     fn inner(&self) -> &crate::environment::Inner {
-        &self.shared.inner
+        &self.hold.inner
     }
 
     /// The identity of the environment that the transaction belongs to.
     pub(crate) fn environment_id(&self) -> u64 {
-        self.shared.inner.id
+        self.hold.inner.id
     }
 
     pub(crate) fn is_read_committed(&self) -> bool {

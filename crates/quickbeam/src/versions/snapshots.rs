@@ -1,6 +1,7 @@
 //! The snapshots in use: which commit timestamps some transaction still reads.
 //!
-//! A transaction owns one slot on a cache line of its own, so beginning one writes no shared memory. The race between
+//! A transaction owns one slot on a cache line of its own, so neither beginning nor ending one writes memory that
+//! other threads read all the time. The race between
 //! a beginning reader and the one who retires old versions is decided by sequentially consistent order: the reader
 //! publishes its snapshot and then looks at the retired mark; the retirer publishes the mark and then looks at the
 //! slots. At least one of them sees the other.
@@ -23,6 +24,18 @@ struct Slot {
     snapshot: AtomicU64,
     /// When the transaction began, in milliseconds of the world's clock.
     since_ms: AtomicU64,
+    /// Commits made from this slot; only who owns it counts.
+    commits: AtomicU64,
+}
+
+impl Slot {
+    fn free() -> CachePadded<Slot> {
+        CachePadded::new(Slot {
+            snapshot: AtomicU64::new(FREE),
+            since_ms: AtomicU64::new(0),
+            commits: AtomicU64::new(0),
+        })
+    }
 }
 
 /// All snapshot slots.
@@ -41,11 +54,8 @@ impl Snapshots {
 
     /// As [`new`](Self::new), for that many transactions at once.
     pub fn with_slots(slots: usize) -> Snapshots {
-        let slot = |_| {
-            CachePadded::new(Slot { snapshot: AtomicU64::new(FREE), since_ms: AtomicU64::new(0) })
-        };
         Snapshots {
-            slots: (0..slots).map(slot).collect(),
+            slots: (0..slots).map(|_| Slot::free()).collect(),
             used: AtomicUsize::new(0),
             retired: AtomicU64::new(0),
         }
@@ -53,8 +63,12 @@ impl Snapshots {
 
     /// Takes a slot and a snapshot of everything committed so far.
     pub fn acquire(&self, newest: &AtomicU64, now: Duration) -> Result<(usize, Timestamp)> {
-        let slot = self.claim(newest.load(Ordering::SeqCst))?;
+        let snapshot = newest.load(Ordering::SeqCst);
+        let slot = self.claim(snapshot)?;
         self.slots[slot].since_ms.store(now.as_millis() as u64, Ordering::Relaxed);
+        if self.retired.load(Ordering::SeqCst) <= snapshot {
+            return Ok((slot, snapshot));
+        }
         Ok((slot, self.refresh(slot, newest)))
     }
 
@@ -94,10 +108,23 @@ impl Snapshots {
         })
     }
 
-    /// Gives the slot back.
+    /// Counts a commit; the caller owns the slot.
+    #[inline]
+    pub fn count_commit(&self, slot: usize) {
+        let commits = &self.slots[slot].commits;
+        commits.store(commits.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
+
+    /// Commits counted.
+    pub fn commits(&self) -> u64 {
+        let used = self.used.load(Ordering::SeqCst);
+        self.slots[..used].iter().map(|slot| slot.commits.load(Ordering::Relaxed)).sum()
+    }
+
+    /// Gives the slot back. What was read in the snapshot was read before that: who finds the slot free may retire it.
     #[inline]
     pub fn release(&self, slot: usize) {
-        self.slots[slot].snapshot.store(FREE, Ordering::SeqCst);
+        self.slots[slot].snapshot.store(FREE, Ordering::Release);
     }
 
     /// The newest timestamp that every snapshot, now and later, includes: versions replaced up to it can go.
