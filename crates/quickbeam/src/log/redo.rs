@@ -1,11 +1,12 @@
 //! Encoding what a transaction does, while it does it.
 //!
-//! Above: transactions. Below: nothing. [`operations`](super::operations) has the format, and reads it.
+//! Above: transactions. Below: nothing but what keys have in common. [`operations`](super::operations) has the format, and reads it.
 //!
 //! - REDO-1: what is cut off at either end takes the key with it that later ones were to begin as: a key is never shortened
 //!   by one that a reader of the remaining bytes, behind all that were taken off the front before, would not know.
 
 use super::operations::{DELETE, DELETE_REST, PUT, PUT_REST};
+use crate::page::common_prefix;
 
 /// A key is shortened when it begins as the one before with at least so many bytes.
 const WORTH_SHORTENING: usize = 8;
@@ -81,7 +82,7 @@ impl Redo {
     #[inline]
     fn alike(&self, key: &[u8]) -> usize {
         let full = self.full.and_then(|(start, end)| self.bytes.get(start..end));
-        let alike = full.map_or(0, |full| common_start(full, key));
+        let alike = full.map_or(0, |full| common_prefix(full, key));
         if alike >= WORTH_SHORTENING { alike } else { 0 }
     }
 
@@ -110,23 +111,6 @@ fn push_number(out: &mut Vec<u8>, mut number: u64) {
         number >>= 7;
     }
     out.push(number as u8);
-}
-
-/// How many bytes two keys begin with alike, eight at a time.
-#[inline]
-fn common_start(one: &[u8], other: &[u8]) -> usize {
-    let (ours, _) = one.as_chunks::<8>();
-    let (theirs, _) = other.as_chunks::<8>();
-    let mut at = 0;
-    for (a, b) in ours.iter().zip(theirs) {
-        let differing = u64::from_le_bytes(*a) ^ u64::from_le_bytes(*b);
-        if differing != 0 {
-            return at + differing.trailing_zeros() as usize / 8;
-        }
-        at += 8;
-    }
-    let rest = one.iter().skip(at).zip(other.iter().skip(at));
-    at + rest.take_while(|(a, b)| a == b).count()
 }
 
 #[cfg(test)]

@@ -307,9 +307,20 @@ impl<'a> Page<'a> {
     }
 }
 
-/// How many bytes two keys begin with alike.
+/// How many bytes two keys begin with alike: eight at a time.
+#[inline]
 pub fn common_prefix(a: &[u8], b: &[u8]) -> usize {
-    a.iter().zip(b).take_while(|(x, y)| x == y).count()
+    let ((ours, _), (theirs, _)) = (a.as_chunks::<8>(), b.as_chunks::<8>());
+    let mut at = 0;
+    for (ours, theirs) in ours.iter().zip(theirs) {
+        let differing = u64::from_le_bytes(*ours) ^ u64::from_le_bytes(*theirs);
+        if differing != 0 {
+            return at + differing.trailing_zeros() as usize / 8;
+        }
+        at += 8;
+    }
+    let rest = a.iter().zip(b).skip(at);
+    at + rest.take_while(|(x, y)| x == y).count()
 }
 
 thread_local! {

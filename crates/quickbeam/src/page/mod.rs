@@ -19,7 +19,7 @@ mod record;
 mod search;
 mod words;
 
-pub use header::{HEADER_BYTES, PageKind};
+pub use header::{HEADER_BYTES, PageKind, common_prefix};
 pub use image::{image_checksum, read_image, write_image};
 pub use record::{RecordRef, inline_limit, key_limit};
 pub use words::{Page, Scratch};

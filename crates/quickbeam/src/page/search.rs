@@ -102,6 +102,21 @@ impl Page<'_> {
         key.get(self.prefix_length()..).unwrap_or_default()
     }
 
+    /// Where the slot is of which `order` says that it is the one, or where it would be.
+    #[inline(always)]
+    fn bisect(self, order: impl Fn(usize) -> Ordering) -> Result<usize, usize> {
+        let (mut low, mut high) = (0, self.count());
+        while low < high {
+            let middle = usize::midpoint(low, high);
+            match order(middle) {
+                Ordering::Less => low = middle + 1,
+                Ordering::Greater => high = middle,
+                Ordering::Equal => return Ok(middle),
+            }
+        }
+        Err(low)
+    }
+
     /// Orders the first `shared` bytes of the separators, which are alike, against the same bytes of a suffix; a suffix
     /// that ends within them is less.
     fn compare_shared(self, shared: usize, suffix: &[u8]) -> Ordering {
@@ -135,16 +150,7 @@ impl Page<'_> {
                 unequal => unequal,
             }
         };
-        let (mut low, mut high) = (0, self.count());
-        while low < high {
-            let middle = usize::midpoint(low, high);
-            match order(self.slot(middle)) {
-                Ordering::Less => low = middle + 1,
-                Ordering::Greater => high = middle,
-                Ordering::Equal => return Ok(middle),
-            }
-        }
-        Err(low)
+        self.bisect(|position| order(self.slot(position)))
     }
 
     /// How many bytes the suffix at `position` and `suffix` begin with alike.
@@ -197,16 +203,7 @@ impl Page<'_> {
             return self.search_behind(shared, suffix);
         }
         let head = head_of(suffix);
-        let (mut low, mut high) = (0, self.count());
-        while low < high {
-            let middle = usize::midpoint(low, high);
-            match self.compare_suffix(middle, head, suffix) {
-                Ordering::Less => low = middle + 1,
-                Ordering::Greater => high = middle,
-                Ordering::Equal => return Ok(middle),
-            }
-        }
-        Err(low)
+        self.bisect(|position| self.compare_suffix(position, head, suffix))
     }
 
     /// As [`search`](Self::search), looking first at `hint`, where the key is when keys come one after the other.
