@@ -1,9 +1,11 @@
 //! The `quickbeam` program from outside: what it prints, what it says when it fails, how it ends.
 
-use std::io::Write;
-use std::path::Path;
-use std::process::{Command, Output, Stdio};
+mod common;
 
+use std::path::Path;
+use std::process::Output;
+
+use common::{command, done, finish, folder, path, text};
 use quickbeam::{DataStore, Environment, Options};
 use tempfile::TempDir;
 
@@ -32,31 +34,11 @@ DATA=END
 ";
 
 fn run_with_input(arguments: &[&str], input: &str) -> Output {
-    let mut program = Command::new(env!("CARGO_BIN_EXE_quickbeam"))
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the program starts");
-    // A program that does not read its input closes it: no failure.
-    let _ = program.stdin.take().expect("it has an input").write_all(input.as_bytes());
-    program.wait_with_output().expect("the program ends")
+    finish(command(arguments), input)
 }
 
 fn run(arguments: &[&str]) -> Output {
     run_with_input(arguments, "")
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).expect("output is UTF-8")
-}
-
-/// Standard output of a run that must be done without a word on standard error.
-#[track_caller]
-fn done(output: &Output) -> String {
-    assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()));
-    text(&output.stdout)
 }
 
 /// Standard error of a run that must fail with exit code 1.
@@ -71,14 +53,6 @@ fn environment(folder: &TempDir) -> String {
     let directory = path(&folder.path().join("environment"));
     done(&run(&["create", &directory]));
     directory
-}
-
-fn path(path: &Path) -> String {
-    path.to_str().expect("a path of this test is UTF-8").to_owned()
-}
-
-fn folder() -> TempDir {
-    TempDir::new().expect("there is room for a temporary folder")
 }
 
 #[test]

@@ -1,34 +1,20 @@
 //! `quickbeam sql` from outside: scripts, pipes, formats, errors, COPY, Ctrl-C.
 
+mod common;
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 
-use tempfile::TempDir;
+use common::{command, done, finish, folder, path, text};
 
-fn command(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_quickbeam"));
-    command.arg("sql").args(arguments);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command
+/// The program's shell with these arguments.
+fn shell(arguments: &[&str]) -> Command {
+    command(&[&["sql"], arguments].concat())
 }
 
 fn run(arguments: &[&str], input: &str) -> Output {
-    let mut program = command(arguments).spawn().expect("the program starts");
-    // A program that ends before it has read its input closes it: no failure.
-    let _ = program.stdin.take().expect("it has an input").write_all(input.as_bytes());
-    program.wait_with_output().expect("the program ends")
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).expect("output is UTF-8")
-}
-
-/// Standard output of a run that must be done without a word on standard error.
-#[track_caller]
-fn done(output: &Output) -> String {
-    assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()));
-    text(&output.stdout)
+    finish(shell(arguments), input)
 }
 
 /// Standard output and standard error of a run that must fail with exit code 1.
@@ -36,14 +22,6 @@ fn done(output: &Output) -> String {
 fn failed(output: &Output) -> (String, String) {
     assert_eq!(output.status.code(), Some(1), "{}", text(&output.stdout));
     (text(&output.stdout), text(&output.stderr))
-}
-
-fn path(path: &Path) -> String {
-    path.to_str().expect("a temporary folder has a plain name").to_owned()
-}
-
-fn folder() -> TempDir {
-    tempfile::tempdir().expect("a temporary folder")
 }
 
 const FRUIT: &str =
@@ -253,7 +231,7 @@ fn rows_are_copied_from_scripts_files_and_pipes() {
 
 #[test]
 fn an_interrupt_cancels_the_statement_and_not_the_shell() {
-    let mut program = command(&["--memory", "--keep-going", "-q", "--format=csv"])
+    let mut program = shell(&["--memory", "--keep-going", "-q", "--format=csv"])
         .spawn()
         .expect("the program starts");
     let mut input = program.stdin.take().expect("it has an input");

@@ -1,0 +1,42 @@
+//! What the tests of the program share: running it, and what it said.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use tempfile::TempDir;
+
+/// The program with these arguments, its input and output in the test's hands.
+pub fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_quickbeam"));
+    command.args(arguments);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// Runs it to its end.
+pub fn finish(mut command: Command, input: &str) -> Output {
+    let mut program = command.spawn().expect("the program starts");
+    // A program that ends before it has read its input closes it: no failure.
+    let _ = program.stdin.take().expect("it has an input").write_all(input.as_bytes());
+    program.wait_with_output().expect("the program ends")
+}
+
+pub fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("output is UTF-8")
+}
+
+/// Standard output of a run that must be done without a word on standard error.
+#[track_caller]
+pub fn done(output: &Output) -> String {
+    assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()));
+    text(&output.stdout)
+}
+
+pub fn path(path: &Path) -> String {
+    path.to_str().expect("a path of this test is UTF-8").to_owned()
+}
+
+pub fn folder() -> TempDir {
+    TempDir::new().expect("there is room for a temporary folder")
+}
