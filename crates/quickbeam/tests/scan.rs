@@ -5,7 +5,8 @@ use std::ops::Bound;
 
 use proptest::prelude::*;
 use quickbeam::{
-    Batch, Database, Environment, Isolation, Options, Scan, Transaction, TransactionOptions, Window,
+    Batch, Database, Environment, Isolation, Number, Options, Scan, Transaction,
+    TransactionOptions, Window,
 };
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -177,8 +178,29 @@ proptest! {
                 let mut found = Vec::new();
                 let mut batch = Batch::default();
                 while database.scan(transaction, &mut scan, &mut batch).unwrap() {
+                    let first = found.len();
                     found.extend((0..batch.len()).map(|i| (batch.key(i).to_vec(), batch.value(i).to_vec())));
+                    let inside = |(_, value): &(Vec<u8>, Vec<u8>)| value[0] == 1 && wanted(value);
+                    prop_assert!(!batch.is_inside() || found[first..].iter().all(inside));
                 }
+                let numbers_of = |value: &[u8]| {
+                    let number = i32::from_le_bytes(*value[3..].first_chunk().unwrap());
+                    (i64::from(number), i64::from(i16::from_le_bytes(*value[7..].first_chunk().unwrap())))
+                };
+                // The same as numbers, where they are told. Those of another form come as records.
+                let mut as_numbers = Vec::new();
+                scan.restart(Bound::Unbounded, Bound::Unbounded);
+                scan.numbers(1, [Number { at: 3, width: 4 }, Number { at: 7, width: 2 }]);
+                while database.scan(transaction, &mut scan, &mut batch).unwrap() {
+                    prop_assert_eq!(batch.rows().min(batch.len()), 0);
+                    prop_assert_eq!((batch.column(0).len(), batch.column(1).len()), (batch.rows(), batch.rows()));
+                    as_numbers.extend(batch.column(0).iter().copied().zip(batch.column(1).iter().copied()));
+                    let wanted = (0..batch.len()).map(|i| batch.value(i)).filter(|value| wanted(value));
+                    as_numbers.extend(wanted.map(numbers_of));
+                }
+                let told: Vec<_> =
+                    found.iter().filter(|(_, value)| wanted(value)).map(|(_, value)| numbers_of(value)).collect();
+                prop_assert_eq!(as_numbers, told);
                 if backward {
                     found.reverse();
                 }
@@ -269,6 +291,43 @@ fn a_scan_that_another_transaction_contradicts_makes_the_commit_fail() {
         database.put(&transaction, b"mine", key).unwrap();
         environment.transact(|t| database.put(t, key, b"y")).unwrap();
         assert_eq!(transaction.commit().is_err(), fails);
+    }
+}
+
+#[test]
+fn changes_of_its_own_hide_no_other_in_leaves_that_a_transaction_read_long_before() {
+    let environment = environment();
+    let database = environment.create_database("d").unwrap();
+    let key = |n: u32| n.to_be_bytes();
+    environment
+        .transact(|t| (0..4000).try_for_each(|n| database.put(t, &key(n), &[1; 50])))
+        .unwrap();
+    // Another transaction changes that record, before or after this one changes its own ones, each twice and in turns.
+    for (other, before, fails) in [
+        (None, true, false),
+        (Some(7), true, true),
+        (Some(7), false, true),
+        (Some(2001), false, true),
+    ] {
+        let transaction = environment.begin().unwrap();
+        let mut everything = Scan::new(Bound::Unbounded, Bound::Unbounded);
+        assert_eq!(read_all(&database, &transaction, &mut everything).len(), 4000);
+        let contradict = || {
+            if let Some(other) = other {
+                environment.transact(|t| database.put(t, &key(other), &[2; 50])).unwrap();
+            }
+        };
+        if before {
+            contradict();
+        }
+        for number in [3, 2003, 4, 2004, 3] {
+            database.put(&transaction, &key(number), &[3; 50]).unwrap();
+            assert!(database.get(&transaction, &key(number + 1)).unwrap().is_some());
+        }
+        if !before {
+            contradict();
+        }
+        assert_eq!(transaction.commit().is_err(), fails, "{other:?}");
     }
 }
 

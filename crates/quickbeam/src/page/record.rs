@@ -145,6 +145,13 @@ impl Page<'_> {
         Some(at)
     }
 
+    /// Where the records begin and end, in whatever order they lie there.
+    #[inline]
+    pub fn heap(self) -> (usize, usize) {
+        let end = self.fence_start().min(self.size());
+        (self.heap_start().min(end) & !7, end)
+    }
+
     /// Pushes all records together at the page's end.
     fn compact(self) {
         Scratch::with(self.size(), |old| {

@@ -53,6 +53,13 @@ impl<'a> Page<'a> {
         std::hint::black_box(lines.fold(0, |all, word| all | word.load(Relaxed)));
     }
 
+    /// Looks at the words at these offsets, as [`fetch_slots`](Self::fetch_slots) does at those of slots: a scan reads one record after the
+    /// other, but the processor need not wait for each.
+    #[inline]
+    pub fn fetch_words(self, offsets: impl Iterator<Item = usize>) {
+        std::hint::black_box(offsets.fold(0, |all, offset| all | self.word(offset >> 3)));
+    }
+
     /// Eight bytes from any offset, little-endian.
     #[inline]
     pub fn load8(self, offset: usize) -> u64 {
@@ -97,7 +104,7 @@ impl<'a> Page<'a> {
 
     /// Copies the bytes from `offset` on; past the page's end there are zeros (PAGE-1).
     #[inline]
-    fn copy_to(self, offset: usize, out: &mut [u8]) {
+    pub fn copy_to(self, offset: usize, out: &mut [u8]) {
         let length = out.len();
         let (chunks, rest) = out.as_chunks_mut::<8>();
         let words = self.words_from(offset);
@@ -108,6 +115,14 @@ impl<'a> Page<'a> {
         let shift = (offset & 7) * 8;
         // Slices side by side: one bound to look at for a word, not one for each access.
         if shift == 0 {
+            // By lines first, which needs them to be there.
+            let lined = if words.len() < chunks.len() { 0 } else { chunks.len() / LINE_WORDS };
+            let (lines, chunks) = chunks.split_at_mut(lined * LINE_WORDS);
+            let (line_words, words) = words.split_at(lined * LINE_WORDS);
+            let lines = lines.as_chunks_mut::<LINE_WORDS>().0;
+            for (line, words) in lines.iter_mut().zip(line_words.as_chunks::<LINE_WORDS>().0) {
+                *line = std::array::from_fn(|nth| words[nth].load(Relaxed).to_le_bytes());
+            }
             for (chunk, word) in chunks.iter_mut().zip(words) {
                 *chunk = word.load(Relaxed).to_le_bytes();
             }

@@ -2,14 +2,16 @@
 //!
 //! Above: whoever fills a tree in the order of its keys. Below: the same leaves, versions and redo as every other change. The first
 //! record of each leaf goes the way of any other; those that follow it into the same leaf need no search, no
-//! judgement and no latch of their own, because there is nothing where they go.
+//! judgement and no latch of their own, because there is nothing where they go. The tree's last leaf is split before it is full,
+//! where the records that are known to come will fill it: so its fences, and what keys have in common with them, are right
+//! before the records come, and none of them is moved again.
 
 use super::write::{Change, fits_inline};
 use super::{Database, Transaction};
 use crate::access::btree::Tree;
 use crate::error::Result;
 use crate::options::AccessMethod;
-use crate::page::key_limit;
+use crate::page::{Page, key_limit, shortest_separator};
 use crate::versions::Before;
 
 impl Database {
@@ -24,6 +26,7 @@ impl Database {
             }
             done += 1;
             if tree.method == AccessMethod::BTree {
+                transaction.seal(tree, &records[done - 1..])?;
                 done += transaction.fill(tree, &records[done - 1..])?;
             }
         }
@@ -31,8 +34,46 @@ impl Database {
     }
 }
 
+/// How many of the records, beginning with the second, fit into the leaf when it also has to keep a fence as long as a key.
+fn count_fitting(page: Page<'_>, records: &[(&[u8], &[u8])]) -> usize {
+    let (mut used, mut longest) = (0, 0);
+    let fits = |(key, value): &&(&[u8], &[u8])| {
+        used += page.leaf_need(key.len(), value.len());
+        longest = longest.max(key.len());
+        used + longest.next_multiple_of(8) <= page.free_bytes()
+    };
+    records.iter().skip(1).take_while(fits).count()
+}
+
 impl Transaction {
-    /// Inserts what comes behind the first of the records, the last one of its tree, into the same leaf; how many.
+    /// Splits the tree's last leaf, in which the first of the records is the last one, where those that follow will have filled it; does
+    /// nothing when they all fit, or when that is better left to an ordinary split.
+    fn seal(&self, tree: Tree, records: &[(&[u8], &[u8])]) -> Result<()> {
+        let pool = &self.inner().pool;
+        let state = &mut *self.state.borrow_mut();
+        let Some((first, _)) = records.first() else { return Ok(()) };
+        let (guard, found) = tree.locate(pool, first, &mut state.finger)?;
+        let is_last = found.is_ok_and(|at| at + 1 == guard.page.count());
+        if !is_last || !guard.page.is_open_end() {
+            return Ok(());
+        }
+        let fitting = count_fitting(guard.page, records);
+        if fitting == 0 || !guard.validate() {
+            return Ok(());
+        }
+        let [Some((before, _)), Some((after, _))] =
+            [records.get(fitting), records.get(fitting + 1)]
+        else {
+            return Ok(());
+        };
+        if before < after {
+            let separator = shortest_separator(before, after);
+            tree.split_behind(pool, &pool.enter(self.slot), &separator)?;
+        }
+        Ok(())
+    }
+
+    /// Inserts what comes behind the first of the records, the last one of its leaf, into the same leaf; how many.
     fn fill(&self, tree: Tree, records: &[(&[u8], &[u8])]) -> Result<usize> {
         let inner = self.inner();
         let pool = &inner.pool;
@@ -43,18 +84,20 @@ impl Transaction {
         let pass = pool.enter(self.slot);
         let (guard, found) = tree.locate(pool, first, &mut state.finger)?;
         let is_last = found.is_ok_and(|at| at + 1 == guard.page.count());
-        if !is_last || !guard.page.is_open_end() {
+        if !is_last {
             return Ok(0);
         }
         let Some(latched) = guard.upgrade() else { return Ok(0) };
         let page = latched.write(&pass)?;
+        let fence = page.upper_fence_bytes();
         let mut before = *first;
         let mut count = 0;
         for (key, value) in &records[1..] {
             let fits = key.len() <= key_limit(pool.page_size)
                 && fits_inline(pool.page_size, key, value)
                 && page.free_bytes() >= page.leaf_need(key.len(), value.len());
-            if !fits || *key <= before {
+            // Between the last record and the fence there is nothing, in this leaf or another (BTREE-1).
+            if !fits || *key <= before || fence.as_ref().is_some_and(|fence| **key >= fence[..]) {
                 break;
             }
             let nothing = Before { present: false, flags: 0, version: 0 };

@@ -10,7 +10,8 @@ use crate::options::Durability;
 use crate::versions::Writer;
 use crate::world::hooks::{Canary, Moment, planted, reach};
 
-/// Pieces of deferred work that a committing transaction does for everybody.
+/// Pieces of deferred work that a committing transaction does for everybody, besides as many as it leaves behind: who makes much work
+/// does not leave it to small transactions that come later.
 const WORK_PER_COMMIT: usize = 4;
 
 impl Transaction {
@@ -30,13 +31,14 @@ impl Transaction {
         state.writer = None;
         inner.registry.snapshots.count_commit(self.slot);
         inner.registry.snapshots.release(self.slot);
+        let left_behind = writer.deferred.lock().len();
         inner.registry.finish(writer, true);
         inner.return_memory(Memory::of(state));
         if let (Some(log), Some(end)) = (&inner.log, end) {
             self.wait_for_log(log, end)?;
         }
         // The commit stands. What cannot be done now waits, and whoever comes to it next meets the error.
-        let _ = inner.do_ready_work(self.slot, WORK_PER_COMMIT);
+        let _ = inner.do_ready_work(self.slot, WORK_PER_COMMIT + left_behind);
         Ok(())
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::write::Change;
-use super::{Cursor, Transaction};
+use super::{Cursor, Transaction, check_ordered};
 use crate::access::btree::{Finger, Tree};
 use crate::access::hash::{Directory, HASH_BYTES, with_stored};
 use crate::error::{Error, Result};
@@ -217,6 +217,14 @@ impl Database {
             sum += transaction.estimate(tree, way)?;
         }
         Ok(sum / ways.len() as f64)
+    }
+
+    /// About what part of the records have keys less than `key`, from a look at one leaf. For planning. Of a hash database
+    /// nothing can be said: [`Error::Misuse`].
+    pub fn estimate_before(&self, transaction: &Transaction, key: &[u8]) -> Result<f64> {
+        let tree = self.tree(transaction, false)?;
+        check_ordered(tree)?;
+        tree.way_to(&transaction.inner().pool, key)
     }
 
     /// A cursor, standing nowhere yet. Several may be open in one transaction.

@@ -41,7 +41,7 @@ pub use catalog::{check_name, decode_catalog_record, encode_catalog_record};
 pub use cursor::{Cursor, check_ordered};
 pub use database::Database;
 pub use memory::Memory;
-pub use scan::{Batch, Scan, Window};
+pub use scan::{Batch, Number, Scan, Window};
 use validate::ReadSet;
 pub use write::{check_limits, fits_inline, purge_leaf};
 

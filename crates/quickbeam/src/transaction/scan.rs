@@ -9,6 +9,8 @@
 //! - SCAN-2: what is left to read begins exactly where the batch ended, whatever happens to the leaves in between.
 //! - SCAN-3: a record is left out for its value only if the value that the transaction sees is outside a [`Window`]. What is
 //!   not easily told is delivered: whoever sets windows checks again.
+//! - SCAN-4: a batch of numbers has one row for each record that the transaction sees of one leaf, but for those left out; of a leaf
+//!   in which one of them is not easily told, records are delivered instead.
 
 use std::cmp::Ordering;
 use std::ops::Bound;
@@ -20,7 +22,7 @@ use crate::access::btree::Tree;
 use crate::error::{Error, Result};
 use crate::options::AccessMethod;
 use crate::page::{HASH_BYTES, OVERFLOW, Page, RecordRef};
-use crate::versions::writer_of;
+use crate::versions::{WriterId, writer_of};
 
 /// A number within a value, and what it has to be for the record to be wanted: signed, little-endian, of one, two, four or
 /// eight bytes.
@@ -51,6 +53,36 @@ impl Window {
     }
 }
 
+/// A whole number within a value: signed, little-endian, of one, two, four or eight bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Number {
+    /// Where in the value it begins.
+    pub at: usize,
+    /// How many bytes it has.
+    pub width: usize,
+}
+
+impl Number {
+    /// Where it ends.
+    #[inline]
+    fn end(self) -> usize {
+        self.at.saturating_add(self.width)
+    }
+
+    /// The number in the value that begins at `value`.
+    #[inline]
+    fn read(self, page: Page<'_>, value: usize) -> i64 {
+        let unused = 64 - 8 * self.width.clamp(1, 8) as u32;
+        let at = value + self.at;
+        // Most numbers lie within one word.
+        let bytes = match (at & 7) + self.width <= 8 {
+            true => page.word(at >> 3) >> ((at & 7) * 8),
+            false => page.load8(at),
+        };
+        (bytes << unused) as i64 >> unused
+    }
+}
+
 /// Leaves read without finding a record before the caller is asked to call again.
 const LEAVES_IN_VAIN: usize = 256;
 
@@ -68,6 +100,7 @@ pub struct Scan {
     /// What values begin with whose numbers are looked at, and the numbers.
     form: u16,
     windows: Vec<Window>,
+    numbers: Option<Vec<Number>>,
     finished: bool,
 }
 
@@ -85,6 +118,7 @@ impl Scan {
             hashed: false,
             form: 0,
             windows: Vec::new(),
+            numbers: None,
             finished: false,
         }
     }
@@ -131,26 +165,33 @@ impl Scan {
         self.windows.extend(windows);
     }
 
-    /// Whether the record's value, which the transaction sees and which is in the page, is outside a window (SCAN-3).
+    /// Delivers, where it can, these numbers of the values in place of the records, if values begin with the two bytes of
+    /// `form`, little-endian.
+    pub fn numbers(&mut self, form: u16, numbers: impl IntoIterator<Item = Number>) {
+        self.form = form;
+        self.numbers = Some(numbers.into_iter().collect());
+    }
+
+    /// Whether the record's value, which the transaction sees and which is in the page, is inside all windows (SCAN-3); none
+    /// where that is not told.
     #[inline]
-    fn leaves_out(&self, page: Page<'_>, record: RecordRef) -> bool {
-        let outside = |window: &Window| {
-            if record.value_length < window.at.saturating_add(window.width) {
-                return false;
+    fn is_inside(&self, page: Page<'_>, record: RecordRef) -> Option<bool> {
+        if self.windows.is_empty() {
+            return Some(true);
+        }
+        if page.load2(record.value_offset) != usize::from(self.form) {
+            return None;
+        }
+        let mut told = true;
+        for window in &self.windows {
+            let place = Number { at: window.at, width: window.width };
+            if record.value_length < place.end() {
+                told = false;
+            } else if !window.holds(place.read(page, record.value_offset)) {
+                return Some(false);
             }
-            let unused = 64 - 8 * window.width.clamp(1, 8) as u32;
-            let at = record.value_offset + window.at;
-            // Most numbers lie within one word.
-            let bytes = match (at & 7) + window.width <= 8 {
-                true => page.word(at >> 3) >> ((at & 7) * 8),
-                false => page.load8(at),
-            };
-            let number = (bytes << unused) as i64 >> unused;
-            !window.holds(number)
-        };
-        !self.windows.is_empty()
-            && page.load2(record.value_offset) == usize::from(self.form)
-            && self.windows.iter().any(outside)
+        }
+        told.then_some(true)
     }
 
     /// Begins again with another range; memory and settings are kept.
@@ -179,15 +220,26 @@ fn assign(to: &mut Bound<Vec<u8>>, from: Bound<&[u8]>) {
 #[derive(Clone, Copy, Debug)]
 struct Place {
     key: u32,
+    key_end: u32,
     value: u32,
-    end: u32,
+    value_end: u32,
 }
 
 /// Records read by one step of a scan. Keep it: its memory is used again.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
+    keys: Vec<u8>,
+    /// Values, up to `used`; behind that is memory that need not be filled before it is overwritten.
     bytes: Vec<u8>,
+    used: usize,
+    /// A value that was changed of late, before it is copied behind the others.
+    spare: Vec<u8>,
     places: Vec<Place>,
+    /// A record may be outside a window.
+    untold: bool,
+    /// Where the values of a batch of numbers begin in their page.
+    values: Vec<u32>,
+    columns: Vec<Vec<i64>>,
 }
 
 impl Batch {
@@ -200,7 +252,19 @@ impl Batch {
     /// Whether there is none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.places.is_empty()
+        self.places.is_empty() && self.values.is_empty()
+    }
+
+    /// How many rows of numbers there are; then there is no record.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.values.len()
+    }
+
+    /// A number of every row, in the order of the rows.
+    #[must_use]
+    pub fn column(&self, number: usize) -> &[i64] {
+        self.columns.get(number).map_or(&[], Vec::as_slice)
     }
 
     /// The key of a record; empty when the scan is one without keys.
@@ -208,7 +272,7 @@ impl Batch {
     #[inline]
     pub fn key(&self, record: usize) -> &[u8] {
         let place = self.places.get(record);
-        place.map_or(&[], |at| &self.bytes[at.key as usize..at.value as usize])
+        place.map_or(&[], |at| &self.keys[at.key as usize..at.key_end as usize])
     }
 
     /// The value of a record.
@@ -216,13 +280,54 @@ impl Batch {
     #[inline]
     pub fn value(&self, record: usize) -> &[u8] {
         let place = self.places.get(record);
-        place.map_or(&[], |at| &self.bytes[at.value as usize..at.end as usize])
+        place.map_or(&[], |at| &self.bytes[at.value as usize..at.value_end as usize])
+    }
+
+    /// Whether every record is known to be inside every window of the scan.
+    #[must_use]
+    pub fn is_inside(&self) -> bool {
+        !self.untold
     }
 
     /// Removes every record.
     pub fn clear(&mut self) {
-        self.bytes.clear();
+        self.keys.clear();
+        self.used = 0;
         self.places.clear();
+        self.untold = false;
+        self.values.clear();
+        self.columns.iter_mut().for_each(Vec::clear);
+    }
+
+    /// Room for so many bytes of values, behind those that are there.
+    #[inline]
+    fn room(&mut self, bytes: usize) -> &mut [u8] {
+        let start = self.used;
+        self.used += bytes;
+        if self.bytes.len() < self.used {
+            self.bytes.resize(self.used.max(self.bytes.len() * 2), 0);
+        }
+        &mut self.bytes[start..self.used]
+    }
+
+    /// Adds a record whose value lies there, its key behind `key` in the keys.
+    #[inline]
+    fn add(&mut self, key: usize, hash_bytes: usize, value: usize, value_end: usize) {
+        let key_end = self.keys.len();
+        self.places.push(Place {
+            key: (key + hash_bytes).min(key_end) as u32,
+            key_end: key_end as u32,
+            value: value as u32,
+            value_end: value_end as u32,
+        });
+    }
+
+    /// Reads the numbers of all rows from their page, one column after the other.
+    fn read_columns(&mut self, page: Page<'_>, numbers: &[Number]) {
+        self.columns.resize_with(numbers.len(), Vec::new);
+        for (column, number) in self.columns.iter_mut().zip(numbers) {
+            column.extend(self.values.iter().map(|&value| number.read(page, value as usize)));
+        }
     }
 }
 
@@ -416,7 +521,7 @@ impl Transaction {
         &self,
         state: &mut State,
         page: Page<'_>,
-        positions: impl Iterator<Item = usize>,
+        positions: impl ExactSizeIterator<Item = usize> + Clone,
         bounded: bool,
         scan: &Scan,
         batch: &mut Batch,
@@ -426,37 +531,77 @@ impl Transaction {
         let hash_bytes = if scan.hashed { HASH_BYTES } else { 0 };
         // Looked up once for all: what is plain stays so.
         let horizon = self.inner().registry.horizon();
+        if scan.numbers.is_some() || !scan.windows.is_empty() {
+            page.fetch_words(positions.clone().map(|position| page.slot(position).offset()));
+        }
+        if let Some(numbers) = &scan.numbers {
+            if scan.record_limit == usize::MAX
+                && collect_numbers(page, positions.clone(), horizon, scan, numbers, batch)
+            {
+                return Some(step);
+            }
+            batch.clear();
+        }
+        // When most records are wanted, they are copied together, as they lie in the page.
+        let all_from = (scan.windows.is_empty()
+            && scan.value_limit >= page.size()
+            && positions.len() >= page.count().div_ceil(2)
+            && positions.len() <= scan.record_limit)
+            .then(|| {
+                let (from, to) = page.heap();
+                page.copy_to(from, batch.room(to - from));
+                from
+            });
         for position in positions {
             let record = page.record(position);
-            if record.flags == 0
-                && writer_of(record.version) < horizon
-                && scan.leaves_out(page, record)
-            {
-                continue;
-            }
-            let key = batch.bytes.len();
-            if scan.keys {
-                page.append_key(position, &mut batch.bytes);
-            }
-            let value = batch.bytes.len();
-            match self.see_start(state, page, position, scan.value_limit, &mut batch.bytes) {
-                Sight::Again => return None,
-                Sight::Nothing => batch.bytes.truncate(key),
-                Sight::Record(flags) => {
-                    if flags & OVERFLOW != 0 {
-                        step.long.push(batch.places.len());
+            let key = batch.keys.len();
+            if record.flags == 0 && writer_of(record.version) < horizon {
+                match scan.is_inside(page, record) {
+                    Some(false) => continue,
+                    Some(true) => {}
+                    None => batch.untold = true,
+                }
+                if scan.keys {
+                    page.append_key(position, &mut batch.keys);
+                }
+                let value = match all_from {
+                    Some(from) => record.value_offset.saturating_sub(from).min(batch.used),
+                    None => {
+                        let length = record.value_length.min(scan.value_limit).min(page.size());
+                        page.copy_to(record.value_offset, batch.room(length));
+                        batch.used - length
                     }
-                    let end = batch.bytes.len();
-                    batch.places.push(Place {
-                        key: (key + hash_bytes).min(value) as u32,
-                        value: value as u32,
-                        end: end as u32,
-                    });
-                    if batch.places.len() >= scan.record_limit {
-                        step.stopped_at = Some(position);
-                        break;
+                };
+                let value_end = match all_from {
+                    Some(_) => (value + record.value_length).min(batch.used),
+                    None => batch.used,
+                };
+                batch.add(key, hash_bytes, value, value_end);
+            } else {
+                batch.untold = true;
+                let mut bytes = std::mem::take(&mut batch.spare);
+                bytes.clear();
+                let sight = self.see_start(state, page, position, scan.value_limit, &mut bytes);
+                let length = bytes.len();
+                batch.room(length).copy_from_slice(&bytes);
+                batch.spare = bytes;
+                match sight {
+                    Sight::Again => return None,
+                    Sight::Nothing => continue,
+                    Sight::Record(flags) => {
+                        if flags & OVERFLOW != 0 {
+                            step.long.push(batch.places.len());
+                        }
                     }
                 }
+                if scan.keys {
+                    page.append_key(position, &mut batch.keys);
+                }
+                batch.add(key, hash_bytes, batch.used - length, batch.used);
+            }
+            if batch.places.len() >= scan.record_limit {
+                step.stopped_at = Some(position);
+                break;
             }
         }
         Some(step)
@@ -467,18 +612,46 @@ impl Transaction {
         for &record in long {
             let mut value = batch.value(record).to_vec();
             self.fetch_long(&mut value)?;
-            let key = batch.key(record).to_vec();
-            let start = batch.bytes.len();
-            batch.bytes.extend_from_slice(&key);
-            let middle = batch.bytes.len();
-            batch.bytes.extend_from_slice(&value);
-            let end = batch.bytes.len();
+            batch.room(value.len()).copy_from_slice(&value);
+            let end = batch.used;
             if let Some(place) = batch.places.get_mut(record) {
-                *place = Place { key: start as u32, value: middle as u32, end: end as u32 };
+                (place.value, place.value_end) = ((end - value.len()) as u32, end as u32);
             }
         }
         Ok(())
     }
+}
+
+/// Reads the numbers of the records at those positions; false when one of them is not easily told (SCAN-4).
+fn collect_numbers(
+    page: Page<'_>,
+    positions: impl Iterator<Item = usize>,
+    horizon: WriterId,
+    scan: &Scan,
+    numbers: &[Number],
+    batch: &mut Batch,
+) -> bool {
+    let end = numbers.iter().map(|number| number.end()).max().unwrap_or(0).max(2);
+    for position in positions {
+        let record = page.record(position);
+        if writer_of(record.version) >= horizon {
+            return false;
+        }
+        if record.is_tombstone() {
+            continue;
+        }
+        if record.flags != 0
+            || record.value_length < end
+            || page.load2(record.value_offset) != usize::from(scan.form)
+        {
+            return false;
+        }
+        if scan.is_inside(page, record) != Some(false) {
+            batch.values.push(record.value_offset as u32);
+        }
+    }
+    batch.read_columns(page, numbers);
+    true
 }
 
 /// Whether every key of the leaf is greater than `key`.

@@ -19,7 +19,8 @@ use crate::world::hooks::{Canary, planted};
 /// Times that a commit looks its reads up again before it gives way.
 const ATTEMPTS: usize = 16;
 
-/// A change looks for its leaf among so many that were read last; transactions change what they have just read.
+/// A change looks for its leaf among so many that were read last; transactions change what they have just read. Where more were
+/// read, it is noted besides.
 const RECENT_LEAVES: usize = 16;
 
 /// What a transaction read.
@@ -27,12 +28,23 @@ const RECENT_LEAVES: usize = 16;
 pub struct ReadSet {
     /// Leaves and the versions they had.
     leaves: Vec<(PageId, u64)>,
+    /// Changes by the transaction itself, of leaves that may have been read.
+    own: Vec<Own>,
     points: Vec<(Tree, usize, usize)>,
     ranges: Vec<Range>,
     keys: Vec<u8>,
     /// Some record read had a newer version, or one whose writer had not finished, or a change of it was rolled
     /// back: leaf versions do not tell enough.
     pub contested: bool,
+}
+
+/// A leaf that the transaction changed, and that nobody else changed between these two versions.
+struct Own {
+    leaf: PageId,
+    before: u64,
+    after: u64,
+    /// Leaves that had been read then.
+    read: usize,
 }
 
 struct Range {
@@ -58,6 +70,7 @@ impl ReadSet {
     /// Forgets everything and keeps the memory.
     pub fn clear(&mut self) {
         self.leaves.clear();
+        self.own.clear();
         self.points.clear();
         self.ranges.clear();
         self.keys.clear();
@@ -67,6 +80,7 @@ impl ReadSet {
     /// Bytes of memory kept.
     pub fn capacity(&self) -> usize {
         self.leaves.capacity() * size_of::<(PageId, u64)>()
+            + self.own.capacity() * size_of::<Own>()
             + self.points.capacity() * size_of::<(Tree, usize, usize)>()
             + self.ranges.capacity() * size_of::<Range>()
             + self.keys.capacity()
@@ -112,6 +126,36 @@ impl ReadSet {
                 seen.1 = after;
             }
         }
+        let read = self.leaves.len();
+        if read <= RECENT_LEAVES {
+            return;
+        }
+        match self.own.last_mut() {
+            // No version between the two was noted.
+            Some(last) if last.leaf == leaf && last.after == before && last.read == read => {
+                last.after = after;
+            }
+            _ => self.own.push(Own { leaf, before, after, read }),
+        }
+    }
+
+    /// Whether every leaf is as it was read, but for the transaction's own changes; their versions are then those of now.
+    fn is_unchanged(&mut self, pool: &Pool) -> bool {
+        // In the order in which they were made, for each leaf.
+        self.own.sort_by_key(|own| own.leaf);
+        let own = &self.own;
+        self.leaves.iter_mut().all(|(leaf, version)| {
+            if pool.has_version(*leaf, *version) {
+                return true;
+            }
+            let first = own.partition_point(|own| own.leaf < *leaf);
+            for change in own.iter().skip(first).take_while(|own| own.leaf == *leaf) {
+                if change.before == *version {
+                    *version = change.after;
+                }
+            }
+            pool.has_version(*leaf, *version)
+        })
     }
 
     /// Notes that all keys from `low` up to and including `high` (`None`: to the end) were seen, the last part of them in that leaf.
@@ -166,9 +210,7 @@ impl Transaction {
             return Ok(validated);
         }
         let pool = &self.inner().pool;
-        let unchanged =
-            state.reads.leaves.iter().all(|&(leaf, version)| pool.has_version(leaf, version));
-        if attempts == 0 && unchanged && !state.reads.contested {
+        if attempts == 0 && !state.reads.contested && state.reads.is_unchanged(pool) {
             validated.leaves = std::mem::take(&mut state.reads.leaves);
             return Ok(validated);
         }

@@ -193,6 +193,27 @@ impl Tree {
         Ok(leaves.get() * leaf.page.count() as f64)
     }
 
+    /// How far `key` is (0 to 1) from the first to the last record, judged by the way down to its leaf.
+    pub fn way_to(&self, pool: &Pool, key: &[u8]) -> Result<f64> {
+        let way = std::cell::Cell::new((0.0, 1.0));
+        let step = |position: usize, places: usize| {
+            let (way_before, width) = way.get();
+            let part = width / places.max(1) as f64;
+            way.set((way_before + part * position as f64, part));
+        };
+        let child_of = |node: &ReadGuard<'_>| {
+            if node.id == self.root {
+                way.set((0.0, 1.0));
+            }
+            let position = node.page.search(key).map_or_else(|at| at, |at| at + 1);
+            step(position, node.page.count() + 1);
+            node.page.child_at(position)
+        };
+        let (_, leaf) = self.walk(pool, 0, child_of)?;
+        step(leaf.page.search(key).unwrap_or_else(|at| at), leaf.page.count());
+        Ok(way.get().0)
+    }
+
     /// The leaf for `key` and where in it the key is, or would be. Looks first where the finger points.
     #[inline(always)]
     pub fn locate<'p>(

@@ -44,6 +44,33 @@ impl Tree {
         }
     }
 
+    /// Splits the tree's last leaf behind all of its records, at a separator greater than each of them, for records that are still to
+    /// come. False, and nothing is changed, where that needs more than a leaf and a place in its parent.
+    pub fn split_behind(&self, pool: &Pool, pass: &Pass, separator: &[u8]) -> Result<bool> {
+        let (parent, node) = self.walk(pool, 0, |node| node.page.child_for(separator))?;
+        let Some(parent) = parent.and_then(ReadGuard::upgrade) else { return Ok(false) };
+        let Some(node) = node.upgrade() else { return Ok(false) };
+        let page = node.page();
+        let count = page.count();
+        let is_behind = count > 0 && page.key(count - 1)[..] < *separator;
+        if !is_behind
+            || !page.is_open_end()
+            || parent.page().free_bytes() < parent.page().inner_need(separator.len())
+        {
+            return Ok(false);
+        }
+        Scratch::with(pool.page_size, |left| {
+            Scratch::with(pool.page_size, |right| {
+                if !try_cut(page, count, separator, left, right) {
+                    return Ok(false);
+                }
+                let cut = Cut { separator: separator.to_vec() };
+                replace(pool, pass, &parent, &node, &cut, left, right)?;
+                Ok(true)
+            })
+        })
+    }
+
     /// Moves the root's content down into a new page (BTREE-2).
     fn deepen(&self, pool: &Pool, pass: &Pass, root: ReadGuard<'_>) -> Result<()> {
         let Some(root) = root.upgrade() else { return Ok(()) };
