@@ -122,6 +122,13 @@ fn query() -> BoxedStrategy<(String, bool)> {
             .prop_map(|(j, c, e)| (format!("SELECT count(*), count(DISTINCT {e}), min({e}), max(t.s) FROM {j} WHERE {c}"), false)),
         (prop::sample::select(vec!["min", "max"]), prop::sample::select(vec!["k", "a", "b", "s"]))
             .prop_map(|(f, column)| (format!("SELECT {f}({column}) FROM t"), false)),
+        // Columns that are never NULL, which are read as numbers off the page.
+        (-2i32..9, -2i32..9, condition(false), any::<bool>())
+            .prop_map(|(a, b, c, more)| (format!("SELECT count(*), sum(t.k), min(t.k), max(t.k * 2) FROM t WHERE t.k BETWEEN {a} AND {b}{}", if more { format!(" AND {c}") } else { String::new() }), false)),
+        (-2i32..9, -2i32..9)
+            .prop_map(|(a, b)| (format!("SELECT CASE WHEN t.k > {a} THEN 1 ELSE 0 END, count(*), sum(t.k) FROM t WHERE t.k <> {b} GROUP BY CASE WHEN t.k > {a} THEN 1 ELSE 0 END"), false)),
+        (prop::sample::select(vec!["u.k", "t.k"]), -2i32..9, -2i32..9)
+            .prop_map(|(k, a, b)| (format!("SELECT u.k, u.a, u.s FROM u JOIN t ON u.k = t.k WHERE {k} > {a} AND {k} < {b}"), false)),
         (condition(false), condition(false), prop::sample::select(vec!["UNION", "UNION ALL", "EXCEPT", "INTERSECT"]))
             .prop_map(|(a, b, op)| (format!("SELECT t.a, t.s FROM t WHERE {a} {op} SELECT t.b, t.s FROM t WHERE {b}"), false)),
         (numeric(false), condition(false), distinct)

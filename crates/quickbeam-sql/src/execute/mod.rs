@@ -4,4 +4,6 @@ mod batch;
 mod direct;
 
 pub use batch::can_batch;
-pub use direct::{Builder, Change, Context, Handles, Insert, Limits, QueryProgram, Returned};
+pub use direct::{
+    Builder, Change, Context, Handles, Insert, Limits, QueryProgram, Returned, constant_range,
+};

@@ -10,11 +10,13 @@ use crate::types::DataType;
 
 /// Costs, in rows read one after the other: a row by its key.
 const LOOKUP: f64 = 6.0;
-/// A row found through an index: its entry, and a lookup.
-const FETCH: f64 = 7.0;
+/// A row found through an index: its entry, and a lookup somewhere.
+const FETCH: f64 = 9.0;
 
 /// Rows that a table is taken to have at least.
 const SMALLEST: f64 = 1_000.0;
+/// A table of fewer is not looked at for what part of it a range is: it is only beginning to grow.
+const TOLD: f64 = 500.0;
 
 /// Of a comparison that nothing is known about, so many rows are expected to fulfil it.
 const EQUAL: f64 = 0.05;
@@ -142,17 +144,45 @@ pub(super) struct Wish<'w> {
     pub alike: &'w dyn Fn(&Expr, &Expr) -> bool,
 }
 
+/// What part of a table's rows a range of its primary key, or of an index, holds, where that can be told.
+type PartOf<'p> = &'p dyn Fn(Option<usize>, &RangeOf) -> Option<f64>;
+
+/// The part of the rows that fulfils all conditions: of those that make a range of a key or an index, what is there is counted.
+fn part_of_all(
+    table: &Table,
+    conjuncts: &[Expr],
+    key_columns: &[usize],
+    sargs: &[Sarg<'_>],
+    part_of: PartOf<'_>,
+) -> f64 {
+    let known = |(number, columns): (Option<usize>, Vec<usize>)| {
+        let (range, _, used) = range_of(&columns, sargs);
+        Some((part_of(number, &range)?, used))
+    };
+    let indexes = table.indexes.iter().enumerate().map(|(number, index)| {
+        (Some(number), index.columns.iter().map(|column| column.position).collect())
+    });
+    let (part, used) = std::iter::once((None, key_columns.to_vec()))
+        .chain(indexes)
+        .find_map(known)
+        .unwrap_or((1.0, Vec::new()));
+    let rest = conjuncts.iter().enumerate().filter(|(number, _)| !used.contains(number));
+    part * rest.map(|(_, conjunct)| selectivity(conjunct)).product::<f64>()
+}
+
 fn candidates(
     table: &Table,
     conjuncts: &[Expr],
     slot: usize,
     rows: f64,
     wish: &Wish<'_>,
+    part_of: PartOf<'_>,
 ) -> Vec<Candidate> {
     let sargs = sargs(conjuncts, slot, table, wish);
     let mut found = Vec::new();
-    let all = (rows * conjuncts.iter().map(selectivity).product::<f64>()).clamp(0.0, rows);
     let key_columns = table.primary_key.as_ref().map_or(&[][..], |key| &key.columns[..]);
+    let all = rows * part_of_all(table, conjuncts, key_columns, &sargs, part_of);
+    let all = all.clamp(0.0, rows);
     let is_hash = table.primary_key.as_ref().is_some_and(|key| key.method == Method::Hash);
     let order = |columns: &[usize]| columns.iter().map(|&column| (column, false, false)).collect();
     found.push(Candidate {
@@ -171,7 +201,7 @@ fn candidates(
             found.push(Candidate { path, cost: LOOKUP, rows: 1.0, order, ordered: true, used });
         } else if range.is_bounded() && !is_hash {
             let columns = &key_columns[range.equal.len()..];
-            let rows = (rows * part).max(1.0);
+            let rows = (rows * part_of(None, &range).unwrap_or(part)).max(1.0);
             found.push(Candidate {
                 cost: LOOKUP + rows,
                 rows: rows.min(all.max(1.0)),
@@ -192,7 +222,10 @@ fn candidates(
         if !range.is_bounded() && wish.order.is_empty() {
             continue;
         }
-        let rows = if whole && index.unique { 1.0 } else { (rows * part).max(1.0) };
+        let rows = match whole && index.unique {
+            true => 1.0,
+            false => (rows * part_of(Some(number), &range).unwrap_or(part)).max(1.0),
+        };
         found.push(Candidate {
             cost: LOOKUP + rows * FETCH,
             rows: rows.min(all.max(1.0)),
@@ -245,9 +278,13 @@ pub(super) fn choose(
     wish: &Wish<'_>,
 ) -> (Access, f64, bool) {
     // A plan is kept while tables grow: what is empty now is not planned for as empty.
-    let rows = statistics.rows(table).max(SMALLEST);
+    let told = statistics.rows(table);
+    let rows = told.max(SMALLEST);
+    let part_of = |index: Option<usize>, range: &RangeOf| {
+        (told >= TOLD && range.is_bounded()).then(|| statistics.part(table, index, range))?
+    };
     let mut best: Option<(Candidate, f64, Option<bool>)> = None;
-    for candidate in candidates(table, conjuncts, slot, rows, wish) {
+    for candidate in candidates(table, conjuncts, slot, rows, wish, &part_of) {
         let order = delivers(&candidate, wish.order, slot, table);
         let mut cost = candidate.cost;
         if !wish.order.is_empty() {

@@ -13,6 +13,17 @@ use crate::expression::{Comparison, Expr, slot_bit};
 const KEEP: f64 = 2.0;
 const PROBE: f64 = 1.5;
 
+/// What a hash join costs besides its rows. Of the larger side no more rows are probed than there are keys in the smaller one, as far
+/// as the scan below leaves out the others.
+fn hash_cost(one: &Joined, other: &Joined) -> f64 {
+    let (few, many) = match one.rows < other.rows {
+        true => (one, other),
+        false => (other, one),
+    };
+    let probed = if matches!(many.node, Node::Table(_)) { few.rows } else { many.rows };
+    few.rows * KEEP + probed * PROBE
+}
+
 /// Rows of some tables, joined.
 pub(super) struct Joined {
     pub node: Node,
@@ -276,10 +287,9 @@ impl Planner<'_> {
             let bound = outer_bits | outside;
             let wish = Wish { bound, order: &[], few: false, alike: &alike };
             let (access, cost, _) = choose(table, *slot, &conjuncts, self.statistics, &wish);
-            let hashed = if keys.is_empty() {
-                f64::INFINITY
-            } else {
-                inner.cost + inner.rows * KEEP + outer.rows * PROBE
+            let hashed = match keys.is_empty() {
+                true => f64::INFINITY,
+                false => inner.cost + hash_cost(outer, &inner),
             };
             let looped = outer.rows.max(1.0) * cost;
             if !matches!(access.path, Path::All) && looped < hashed {
@@ -311,7 +321,7 @@ impl Planner<'_> {
         // What is kept in memory is the smaller side.
         let (probe, build, flipped) =
             if inner.rows > outer.rows { (&inner, outer, true) } else { (outer, &inner, false) };
-        let cost = outer.cost + inner.cost + build.rows * KEEP + probe.rows * PROBE;
+        let cost = outer.cost + inner.cost + hash_cost(outer, &inner);
         let (mut outer_keys, mut inner_keys): (Vec<Expr>, Vec<Expr>) = keys.into_iter().unzip();
         if flipped {
             std::mem::swap(&mut outer_keys, &mut inner_keys);

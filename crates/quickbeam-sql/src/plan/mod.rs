@@ -35,6 +35,9 @@ pub use way::{Way, choose_way};
 pub trait Statistics {
     /// About how many rows the table has.
     fn rows(&self, table: &Table) -> f64;
+
+    /// About what part of them lies in that range of the primary key, or of the index with that number; none if that cannot be told.
+    fn part(&self, table: &Table, index: Option<usize>, range: &RangeOf) -> Option<f64>;
 }
 
 /// How the rows of a table are found.

@@ -11,9 +11,9 @@ use super::database::Database;
 use crate::bind::{Binder, CatalogChange, CopyForm, Names, OutputColumn, SlotShape, Source};
 use crate::catalog::{CatalogSnapshot, Relation, Table};
 use crate::error::{Result, SqlError, SqlState};
-use crate::execute::{Builder, Change, Handles, Insert, QueryProgram};
+use crate::execute::{Builder, Change, Handles, Insert, QueryProgram, constant_range};
 use crate::expression::Slot;
-use crate::plan::{self, Action, Plan, Statistics, Way};
+use crate::plan::{self, Action, Plan, RangeOf, Statistics, Way};
 use crate::types::{DataType, Value};
 
 /// A statement that can run, under one version of the catalog.
@@ -73,6 +73,19 @@ impl Statistics for Look<'_> {
         handle
             .and_then(|handle| handle.database().estimate(self.transaction).ok())
             .unwrap_or(1_000.0)
+    }
+
+    fn part(&self, table: &Table, index: Option<usize>, range: &RangeOf) -> Option<f64> {
+        let handle = self.handles().of(table).ok()?;
+        let index = index.map(|number| handle.indexes().get(number));
+        let (tree, key) = match index {
+            None => (handle.database(), handle.key()),
+            Some(index) => (&index?.entries, &index?.key),
+        };
+        let bounds = constant_range(key, range)?;
+        let at = |key: &[u8]| tree.estimate_before(self.transaction, key).ok();
+        let end = bounds.high.as_deref().map_or(Some(1.0), at)?;
+        Some((end - at(&bounds.low)?).clamp(0.0, 1.0))
     }
 }
 

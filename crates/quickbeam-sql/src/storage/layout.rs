@@ -407,6 +407,12 @@ impl Table {
         row.first_chunk() == Some(&self.layouts.current.number.to_le_bytes())
     }
 
+    /// What rows of the form in which they are written now begin with.
+    #[must_use]
+    pub fn form(&self) -> u16 {
+        self.layouts.current.number
+    }
+
     /// Where a column of integers or dates stands; none if it is of another type.
     #[must_use]
     pub fn number_at(&self, position: usize) -> Option<NumberAt> {

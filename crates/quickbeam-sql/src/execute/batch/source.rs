@@ -67,6 +67,11 @@ impl Source {
                     wanted.number = table.number_at(wanted.at.column);
                 }
             }
+            let numbers: Option<Vec<NumberAt>> =
+                source.columns.iter().map(|wanted| wanted.number).collect();
+            if let (Some(numbers), Some((scan, _))) = (numbers, source.operator.as_scan()) {
+                scan.want_numbers(&numbers);
+            }
         }
         Ok(source)
     }
@@ -148,6 +153,15 @@ fn decode(scan: &TableScan, context: &Context<'_>, columns: &mut [Wanted]) -> Re
     let table = scan.table();
     let Some(slot) = context.slots.get(scan.slot()) else { return Ok(0) };
     let batch = &slot.batch;
+    if batch.rows() > 0 {
+        for (nth, wanted) in columns.iter_mut().enumerate() {
+            match &mut wanted.builder {
+                Builder::Numbers(builder) => builder.append_slice(batch.column(nth)),
+                _ => return Err(SqlError::internal("a number that is kept as something else")),
+            }
+        }
+        return Ok(batch.rows());
+    }
     let is_current = (0..batch.len()).all(|record| table.is_current(batch.value(record)));
     for wanted in columns {
         if let (Some(number), Builder::Numbers(builder), true) =

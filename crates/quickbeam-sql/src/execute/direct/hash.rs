@@ -76,19 +76,32 @@ pub fn mix(a: u64, b: u64) -> u64 {
     (product as u64) ^ ((product >> 64) as u64)
 }
 
+/// The hash of some bytes. Two words go into each product, and two products are under way at a time; as one factor of each is mixed
+/// with the seed, nobody can choose words for which it is zero.
 #[inline]
 fn hash_of(seed: u64, bytes: &[u8]) -> u64 {
     const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
-    let mut state = seed ^ (bytes.len() as u64);
-    let mut chunks = bytes.chunks_exact(8);
-    for chunk in &mut chunks {
-        let word = chunk.first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
-        state = mix(state ^ word, ODD);
+    let words = |block: &[u8; 16]| {
+        let number = u128::from_le_bytes(*block);
+        (number as u64, (number >> 64) as u64)
+    };
+    let (mut one, mut other) = (seed ^ bytes.len() as u64, seed.rotate_left(32) ^ ODD);
+    let (pairs, mut rest) = bytes.as_chunks::<32>();
+    for pair in pairs {
+        let [first, second] = pair.as_chunks::<16>().0 else { continue };
+        let ((a, b), (c, d)) = (words(first), words(second));
+        one = mix(a ^ seed, b ^ one);
+        other = mix(c ^ seed, d ^ other);
     }
-    let mut last = [0; 8];
-    let rest = chunks.remainder();
+    if let Some((block, left)) = rest.split_first_chunk::<16>() {
+        let (a, b) = words(block);
+        one = mix(a ^ seed, b ^ one);
+        rest = left;
+    }
+    let mut last = [0; 16];
     last[..rest.len()].copy_from_slice(rest);
-    mix(state ^ u64::from_le_bytes(last), ODD ^ seed)
+    let (a, b) = words(&last);
+    mix(mix(a ^ seed, b ^ one) ^ other, ODD ^ seed)
 }
 
 const NONE: u32 = u32::MAX;

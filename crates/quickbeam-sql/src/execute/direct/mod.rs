@@ -40,6 +40,7 @@ pub(super) use hash::{KeyTable, append, mix, seed};
 pub use insert::{Insert, Returned};
 pub use query::QueryProgram;
 pub(super) use scan::TableScan;
+pub use scan::constant_range;
 pub(super) use sort::wanted_of;
 
 /// What bounds a statement.

@@ -3,12 +3,12 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use quickbeam::{Batch, Scan, Window};
+use quickbeam::{Batch, Number, Scan, Window};
 
 use super::Context;
 use crate::catalog::Table;
 use crate::error::{Result, SqlError};
-use crate::expression::{ColumnRef, Comparison, Current, Datum, Expr};
+use crate::expression::{ColumnRef, Comparison, Current, Datum, Expr, Frame};
 use crate::plan::{Access, Path, RangeOf};
 use crate::storage::{KeyBound, KeyRange, KeySpec, NumberAt, TableHandle};
 use crate::types::{DataType, Value, ValueRef};
@@ -21,8 +21,14 @@ pub struct TableScan {
     filter: Option<Expr>,
     /// Conditions of the filter that can be told from a row's bytes.
     windows: Vec<Narrow>,
+    /// The filter is nothing but such conditions, on columns that are never NULL.
+    all_windows: bool,
+    /// Rows inside all windows fulfil the filter.
+    told: bool,
     /// The form of rows and what else a number of theirs is: a key that rows of another table have.
     keys_wanted: Vec<(u16, Window)>,
+    /// The form of rows and numbers of theirs, if no more of a row is wanted.
+    numbers: Option<(u16, Vec<Number>)>,
     way: Way,
     scan: Scan,
     state: State,
@@ -48,8 +54,9 @@ struct Narrow {
     value: Expr,
 }
 
-/// The conditions of a filter that compare a column of whole numbers with what is known before the scan begins.
-fn narrows(access: &Access) -> Vec<Narrow> {
+/// The conditions of a filter that compare a column of whole numbers with what is known before the scan begins; whether these are
+/// all, and the columns never NULL.
+fn narrows(access: &Access) -> (Vec<Narrow>, bool) {
     let mut conjuncts = Vec::new();
     if let Some(filter) = &access.filter {
         filter.clone().into_conjuncts(&mut conjuncts);
@@ -65,15 +72,15 @@ fn narrows(access: &Access) -> Vec<Narrow> {
         };
         let is_known = matches!(value, Expr::Constant(_) | Expr::Parameter(_) | Expr::Column(_));
         let NumberAt { form, at, width } = access.table.number_at(column.column)?;
-        (is_known && comparison != Comparison::NotEqual).then_some(Narrow {
-            form,
-            at,
-            width,
-            comparison,
-            value,
-        })
+        let not_null = access.table.columns.get(column.column).is_some_and(|c| c.not_null);
+        let narrow = Narrow { form, at, width, comparison, value };
+        (is_known && comparison != Comparison::NotEqual).then_some((narrow, not_null))
     };
-    conjuncts.into_iter().filter_map(narrow).collect()
+    let count = conjuncts.len();
+    let (narrows, not_null): (Vec<Narrow>, Vec<bool>) =
+        conjuncts.into_iter().filter_map(narrow).unzip();
+    let all = narrows.len() == count && not_null.into_iter().all(|not_null| not_null);
+    (narrows, all)
 }
 
 impl Narrow {
@@ -187,12 +194,16 @@ impl TableScan {
         if let (Some(prefix), false) = (access.prefix, entries || is_database) {
             scan = scan.value_limit(prefix);
         }
+        let (windows, all_windows) = if entries { (Vec::new(), false) } else { narrows(access) };
         TableScan {
             slot: access.slot,
             handle,
             filter: access.filter.clone(),
-            windows: if entries { Vec::new() } else { narrows(access) },
+            windows,
+            all_windows,
+            told: false,
             keys_wanted: Vec::new(),
+            numbers: None,
             way,
             scan,
             state: State::Fresh,
@@ -255,10 +266,14 @@ impl TableScan {
             let value = narrow.value.evaluate(&frame)?;
             windows.extend(narrow.window(value.as_ref()));
         }
+        self.told = self.all_windows && windows.len() == self.windows.len();
         let form = self.windows.first().map(|narrow| narrow.form);
         let form = form.or(self.keys_wanted.first().map(|wanted| wanted.0)).unwrap_or(0);
         windows.extend(self.keys_wanted.drain(..).map(|wanted| wanted.1));
         self.scan.only(form, windows);
+        if let Some((form, numbers)) = &self.numbers {
+            self.scan.numbers(*form, numbers.iter().copied());
+        }
         Ok(())
     }
 
@@ -305,14 +320,15 @@ impl TableScan {
                 Ok(true)
             }
             Way::Rows(Some(range)) => {
-                let some = encode_range(self.handle.key(), range, context, &mut self.range)?;
+                let some =
+                    encode_range(self.handle.key(), range, &context.frame(), &mut self.range)?;
                 self.restart();
                 self.next = context.slots.get(self.slot).map_or(0, |slot| slot.batch.len());
                 Ok(some)
             }
             Way::Entries(number, range) => {
                 let index = index_of(&self.handle, *number)?;
-                let some = encode_range(&index.key, range, context, &mut self.range)?;
+                let some = encode_range(&index.key, range, &context.frame(), &mut self.range)?;
                 self.restart();
                 self.entries.clear();
                 self.next = 0;
@@ -356,6 +372,14 @@ impl TableScan {
         }
         slot.current = Current::Bytes(0, slot.bytes.len());
         context.holds(self.filter.as_ref())
+    }
+
+    /// Who reads leaves wants nothing of a row but these numbers of it, which are never NULL: where a leaf can be read so, its batch
+    /// has them as columns, and no records.
+    pub fn want_numbers(&mut self, numbers: &[NumberAt]) {
+        let form = self.handle.table().form();
+        let numbers = numbers.iter().map(|number| Number { at: number.at, width: number.width });
+        self.numbers = Some((form, numbers.collect()));
     }
 
     /// The table.
@@ -411,6 +435,9 @@ impl TableScan {
                 slot.current = Current::Record(self.next);
             }
             self.next += 1;
+            if self.told && slot.batch.is_inside() {
+                return Ok(true);
+            }
             if context.holds(self.filter.as_ref())? {
                 return Ok(true);
             }
@@ -476,14 +503,25 @@ fn encode_point(
     Ok(true)
 }
 
+/// The range of keys that constants make; none if something else makes it, or it is empty.
+pub fn constant_range(spec: &KeySpec, range: &RangeOf) -> Option<KeyRange> {
+    let bounds = range.lower.iter().chain(&range.upper).map(|(value, _)| value);
+    if !range.equal.iter().chain(bounds).all(|value| value.as_constant().is_some()) {
+        return None;
+    }
+    let frame = Frame { slots: &[], parameters: &[], clock: None, sequences: None };
+    let mut out = KeyRange::default();
+    encode_range(spec, range, &frame, &mut out).ok()?.then_some(out)
+}
+
 fn side_of(
     bound: Option<&(Expr, bool)>,
     is_lower: bool,
     data_type: DataType,
-    context: &Context<'_>,
+    frame: &Frame<'_>,
 ) -> Result<Side> {
     let Some((value, inclusive)) = bound else { return Ok(Side::Open) };
-    Ok(match fit(value.evaluate(&context.frame())?, data_type)? {
+    Ok(match fit(value.evaluate(frame)?, data_type)? {
         Fit::Value(value) => Side::Bound(value, *inclusive),
         Fit::Null => Side::Empty,
         // Beyond what the column can hold: everything is on one side of it.
@@ -497,20 +535,19 @@ fn side_of(
 fn encode_range(
     spec: &KeySpec,
     range: &RangeOf,
-    context: &Context<'_>,
+    frame: &Frame<'_>,
     out: &mut KeyRange,
 ) -> Result<bool> {
-    let frame = context.frame();
     let mut equal = Vec::with_capacity(range.equal.len());
     for (part, value) in spec.parts.iter().zip(&range.equal) {
-        match fit(value.evaluate(&frame)?, part.data_type)? {
+        match fit(value.evaluate(frame)?, part.data_type)? {
             Fit::Value(value) => equal.push(value),
             Fit::Below | Fit::Above | Fit::Null => return Ok(false),
         }
     }
     let data_type = spec.parts.get(range.equal.len()).map_or(DataType::Text, |part| part.data_type);
-    let lower = side_of(range.lower.as_ref(), true, data_type, context)?;
-    let upper = side_of(range.upper.as_ref(), false, data_type, context)?;
+    let lower = side_of(range.lower.as_ref(), true, data_type, frame)?;
+    let upper = side_of(range.upper.as_ref(), false, data_type, frame)?;
     if matches!(lower, Side::Empty) || matches!(upper, Side::Empty) {
         return Ok(false);
     }
