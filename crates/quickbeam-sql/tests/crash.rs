@@ -5,19 +5,19 @@
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, clippy::disallowed_types)]
 
-use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+#[path = "../../quickbeam/tests/common/kill.rs"]
+mod kill;
+#[path = "../../quickbeam/tests/common/random.rs"]
+mod random;
+
+use std::path::Path;
 use std::time::Duration;
 
+use kill::{Acknowledgements, THREADS, assert_kept, draw_wait, orders, run_and_kill};
 use quickbeam::{Durability, Options};
 use quickbeam_sql::{Connection, Database, Statement, params};
+use random::{Random, first_seed, rounds};
 
-/// Set in the process to be killed: directory, and durability, of its environment.
-const VICTIM: &str = "QUICKBEAM_CRASH_VICTIM";
-const DURABILITY: &str = "QUICKBEAM_CRASH_DURABILITY";
-
-const THREADS: i64 = 4;
 const BRANCHES: i64 = 4;
 const TELLERS: i64 = 40;
 const ACCOUNTS: i64 = 2_000;
@@ -30,25 +30,9 @@ const TABLES: &str = "
         thread BIGINT NOT NULL, counter BIGINT NOT NULL, at TIMESTAMP DEFAULT now(), UNIQUE (thread, counter));
     CREATE INDEX history_branch ON history (branch);";
 
-/// Splitmix64.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, end: i64) -> i64 {
-        (self.next() % end as u64) as i64
-    }
-}
-
-fn number_of(variable: &str, default: u64) -> u64 {
-    std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+/// A number below `end`.
+fn draw(random: &mut Random, end: i64) -> i64 {
+    random.below(end as usize) as i64
 }
 
 /// Small everything, so that evictions, segment changes and checkpoints come soon.
@@ -101,13 +85,9 @@ fn number(connection: &mut Connection, query: &str) -> i64 {
     rows.next().unwrap().unwrap().get(0).unwrap()
 }
 
-fn counter_of(connection: &mut Connection, thread: i64) -> i64 {
+fn counter_of(connection: &mut Connection, thread: u64) -> u64 {
     let query = format!("SELECT coalesce(max(counter), 0) FROM history WHERE thread = {thread}");
-    number(connection, &query)
-}
-
-fn acknowledgements(directory: &Path, thread: i64) -> PathBuf {
-    directory.join(format!("acknowledged.{thread}"))
+    number(connection, &query) as u64
 }
 
 /// The statements of the transaction.
@@ -137,16 +117,16 @@ impl Transfer {
         &mut self,
         connection: &mut Connection,
         random: &mut Random,
-        (thread, counter): (i64, i64),
+        (thread, counter): (u64, u64),
     ) -> quickbeam_sql::Result<()> {
-        let (account, teller) = (random.below(ACCOUNTS), random.below(TELLERS));
-        let (branch, delta) = (teller % BRANCHES, random.below(1_999_999) - 999_999);
+        let (account, teller) = (draw(random, ACCOUNTS), draw(random, TELLERS));
+        let (branch, delta) = (teller % BRANCHES, draw(random, 1_999_999) - 999_999);
         connection.begin()?;
         self.account.execute(connection, params![account, delta])?;
         self.balance.query(connection, params![account])?.collect()?;
         self.teller.execute(connection, params![teller, delta])?;
         self.branch.execute(connection, params![branch, delta])?;
-        let row = params![teller, branch, account, delta, thread, counter];
+        let row = params![teller, branch, account, delta, thread as i64, counter as i64];
         self.history.execute(connection, row)?;
         connection.commit()
     }
@@ -155,19 +135,14 @@ impl Transfer {
 /// Not a test by itself: the process that is killed.
 #[test]
 fn victim() {
-    let Some(directory) = std::env::var_os(VICTIM).map(PathBuf::from) else { return };
-    let durability = std::env::var(DURABILITY).unwrap().parse().unwrap();
+    let Some((directory, durability)) = orders() else { return };
     let database = open(&directory, durability);
-    let work = |thread: i64| {
+    let work = |thread: u64| {
         let mut connection = database.connect();
         let mut counter = counter_of(&mut connection, thread);
-        let mut random = Random((counter * THREADS + thread) as u64);
+        let mut random = Random::new(counter * THREADS + thread);
         let mut transfer = Transfer::new(&mut connection).unwrap();
-        let mut file = std::fs::OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(acknowledgements(&directory, thread))
-            .unwrap();
+        let mut acknowledgements = Acknowledgements::of(&directory, thread);
         loop {
             match transfer.run(&mut connection, &mut random, (thread, counter + 1)) {
                 Ok(()) => counter += 1,
@@ -179,8 +154,7 @@ fn victim() {
                     continue;
                 }
             }
-            // One write call: it is there whole or not at all, whenever the process ends.
-            file.write_all(&counter.to_be_bytes()).unwrap();
+            acknowledgements.note(counter);
         }
     };
     let work = &work;
@@ -189,34 +163,6 @@ fn victim() {
             scope.spawn(move || work(thread));
         }
     });
-}
-
-/// Runs a victim for that long.
-fn run_and_kill(directory: &Path, durability: Durability, wait: Duration) {
-    let log = std::fs::File::create(directory.join("victim.log")).unwrap();
-    let mut victim = Command::new(std::env::current_exe().unwrap())
-        .args(["victim", "--exact", "--nocapture"])
-        .env(VICTIM, directory)
-        .env(DURABILITY, durability.to_string())
-        .stdout(Stdio::from(log.try_clone().unwrap()))
-        .stderr(Stdio::from(log))
-        .spawn()
-        .unwrap();
-    std::thread::sleep(wait);
-    let ended = victim.try_wait().unwrap();
-    victim.kill().unwrap();
-    victim.wait().unwrap();
-    if let Some(status) = ended {
-        let said = std::fs::read_to_string(directory.join("victim.log")).unwrap();
-        panic!("the victim ended by itself with {status}: {said}");
-    }
-}
-
-/// The last acknowledgement of a thread since the file was removed.
-fn acknowledged(directory: &Path, thread: i64) -> i64 {
-    let bytes = std::fs::read(acknowledgements(directory, thread)).unwrap_or_default();
-    let last = bytes.chunks_exact(8).last();
-    last.map_or(0, |bytes| i64::from_be_bytes(*bytes.first_chunk().unwrap()))
 }
 
 /// Whether what there is hangs together.
@@ -251,20 +197,15 @@ fn check(connection: &mut Connection, what: &str) {
 }
 
 /// Kills a process again and again; `keeps`: what it acknowledged survives.
-fn kill_again_and_again(durability: Durability, keeps: bool, rounds: u64) {
-    let seed = number_of("QUICKBEAM_SEED", u64::from(std::process::id()));
+fn kill_again_and_again(durability: Durability, keeps: bool, times: usize) {
+    let seed = first_seed();
     println!("seed {seed}");
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let directory = tempfile::tempdir().unwrap();
     let directory = directory.path();
     set_up(directory, durability);
-    for round in 0..number_of("QUICKBEAM_CRASH_ROUNDS", rounds) {
-        for thread in 0..THREADS {
-            let _ = std::fs::remove_file(acknowledgements(directory, thread));
-        }
-        // Now and then so soon that it is still opening, or recovering.
-        let longest = if random.below(4) == 0 { 40 } else { 500 };
-        let wait = Duration::from_millis(random.below(longest) as u64);
+    for round in 0..rounds("QUICKBEAM_CRASH_ROUNDS", times) {
+        let wait = draw_wait(&mut random, 40, 500);
         run_and_kill(directory, durability, wait);
 
         let what = format!("seed {seed}, round {round}, killed after {wait:?}");
@@ -272,26 +213,20 @@ fn kill_again_and_again(durability: Durability, keeps: bool, rounds: u64) {
         let mut connection = database.connect();
         check(&mut connection, &what);
         for thread in 0..THREADS {
-            let (last, told) =
-                (counter_of(&mut connection, thread), acknowledged(directory, thread));
+            let last = counter_of(&mut connection, thread);
             let query = format!("SELECT count(*) FROM history WHERE thread = {thread}");
-            let count = number(&mut connection, &query);
+            let count = number(&mut connection, &query) as u64;
             assert_eq!(
                 count, last,
                 "{what}: thread {thread}: transactions in the middle are missing"
             );
-            assert!(
-                !keeps || last >= told,
-                "{what}: thread {thread} was told {told}, {last} are there"
-            );
-            assert!(
-                !keeps || told == 0 || last <= told + 1,
-                "{what}: thread {thread}: {last}, told {told}"
-            );
+            if keeps {
+                assert_kept(directory, thread, last, &what);
+            }
         }
         let report = database.environment().verify().unwrap();
         assert_eq!(report.complaints, Vec::<String>::new(), "{what}");
-        if random.below(2) == 0 {
+        if random.chance(50) {
             close(database, connection);
         }
     }

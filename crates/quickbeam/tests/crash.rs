@@ -10,19 +10,11 @@
 mod common;
 
 use std::collections::BTreeMap;
-use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use common::kill::{Acknowledgements, THREADS, assert_kept, draw_wait, orders, run_and_kill};
 use common::{Random, Records, assert_same, contents, small_options};
 use quickbeam::{AccessMethod, Durability, Environment, Options, Result, Transaction};
-
-/// Set in the process to be killed: directory, and durability, of its environment.
-const VICTIM: &str = "QUICKBEAM_CRASH_VICTIM";
-const DURABILITY: &str = "QUICKBEAM_CRASH_DURABILITY";
-
-const THREADS: u64 = 4;
 
 fn options(durability: Durability) -> Options {
     Options {
@@ -127,10 +119,6 @@ fn commit_one(environment: &Environment, thread: u64, counter: u64) -> Result<u6
     })
 }
 
-fn acknowledgements(directory: &Path, thread: u64) -> PathBuf {
-    directory.join(format!("acknowledged.{thread}"))
-}
-
 fn counter_of(environment: &Environment, thread: u64) -> u64 {
     let reader = environment.begin_read().unwrap();
     let order = reader.open_database("order").unwrap();
@@ -141,8 +129,7 @@ fn counter_of(environment: &Environment, thread: u64) -> u64 {
 /// Not a test by itself: the process that is killed.
 #[test]
 fn victim() {
-    let Some(directory) = std::env::var_os(VICTIM).map(PathBuf::from) else { return };
-    let durability = std::env::var(DURABILITY).unwrap().parse().unwrap();
+    let Some((directory, durability)) = orders() else { return };
     let environment =
         Environment::open(directory.join("environment"), options(durability)).unwrap();
     environment.open_or_create_database("data").unwrap();
@@ -151,11 +138,7 @@ fn victim() {
     }
     let work = |thread: u64| {
         let mut counter = counter_of(&environment, thread);
-        let mut file = std::fs::OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(acknowledgements(&directory, thread))
-            .unwrap();
+        let mut acknowledgements = Acknowledgements::of(&directory, thread);
         loop {
             match commit_one(&environment, thread, counter + 1) {
                 Ok(_) => counter += 1,
@@ -164,8 +147,7 @@ fn victim() {
                     continue;
                 }
             }
-            // One write call: it is there whole or not at all, whenever the process ends.
-            file.write_all(&counter.to_be_bytes()).unwrap();
+            acknowledgements.note(counter);
         }
     };
     let work = &work;
@@ -174,33 +156,6 @@ fn victim() {
             scope.spawn(move || work(thread));
         }
     });
-}
-
-/// Runs a victim for that long.
-fn run_and_kill(directory: &Path, durability: Durability, wait: Duration) {
-    let log = std::fs::File::create(directory.join("victim.log")).unwrap();
-    let mut victim = Command::new(std::env::current_exe().unwrap())
-        .args(["victim", "--exact", "--nocapture"])
-        .env(VICTIM, directory)
-        .env(DURABILITY, durability.to_string())
-        .stdout(Stdio::from(log.try_clone().unwrap()))
-        .stderr(Stdio::from(log))
-        .spawn()
-        .unwrap();
-    std::thread::sleep(wait);
-    let ended = victim.try_wait().unwrap();
-    victim.kill().unwrap();
-    victim.wait().unwrap();
-    if let Some(status) = ended {
-        let said = std::fs::read_to_string(directory.join("victim.log")).unwrap();
-        panic!("the victim ended by itself with {status}: {said}");
-    }
-}
-
-/// The last acknowledgement of a thread since the file was emptied.
-fn acknowledged(directory: &Path, thread: u64) -> u64 {
-    let bytes = std::fs::read(acknowledgements(directory, thread)).unwrap_or_default();
-    bytes.chunks_exact(8).last().map_or(0, number_in)
 }
 
 /// Kills a process again and again; `keeps`: what it acknowledged survives.
@@ -213,12 +168,7 @@ fn kill_again_and_again(durability: Durability, keeps: bool, rounds: usize) {
     let mut known = (0, All::new());
     let mut commits = 0;
     for round in 0..common::rounds("QUICKBEAM_CRASH_ROUNDS", rounds) {
-        for thread in 0..THREADS {
-            let _ = std::fs::remove_file(acknowledgements(directory.path(), thread));
-        }
-        // Now and then so soon that it is still opening, or recovering.
-        let longest = if random.chance(25) { 30 } else { 400 };
-        let wait = Duration::from_millis(random.below(longest) as u64);
+        let wait = draw_wait(&mut random, 30, 400);
         run_and_kill(directory.path(), durability, wait);
 
         let what = format!("seed {seed}, round {round}, killed after {wait:?}");
@@ -261,17 +211,8 @@ fn kill_again_and_again(durability: Durability, keeps: bool, rounds: usize) {
         for (name, records) in &found {
             assert_same(records, &model[name], &format!("{what}, {name}"));
         }
-        for thread in 0..THREADS {
-            let (last, told) =
-                (counter_of_model(model, thread), acknowledged(directory.path(), thread));
-            assert!(
-                !keeps || last >= told,
-                "{what}: thread {thread} was told {told}, {last} are there"
-            );
-            assert!(
-                !keeps || told == 0 || last <= told + 1,
-                "{what}: thread {thread}: {last}, told {told}"
-            );
+        for thread in (0..THREADS).filter(|_| keeps) {
+            assert_kept(directory.path(), thread, counter_of_model(model, thread), &what);
         }
         let report = environment.verify().unwrap();
         assert_eq!(report.complaints, Vec::<String>::new(), "{what}");
