@@ -93,9 +93,25 @@ const SYNC: Durability = Durability::Sync;
 const WRITE: Durability = Durability::WriteNoSync;
 const NOSYNC: Durability = Durability::NoSync;
 
-/// The workloads: name, steps.
-const WORKLOADS: [(&str, &[Step]); 6] = [
-    (
+/// A workload.
+#[derive(Clone, Copy)]
+struct Workload {
+    name: &'static str,
+    /// How records are found in the database that it puts to.
+    method: AccessMethod,
+    steps: &'static [Step],
+}
+
+const fn ordered(name: &'static str, steps: &'static [Step]) -> Workload {
+    Workload { name, method: AccessMethod::BTree, steps }
+}
+
+const fn hashed(name: &'static str, steps: &'static [Step]) -> Workload {
+    Workload { name, method: AccessMethod::Hash, steps }
+}
+
+const WORKLOADS: [Workload; 7] = [
+    ordered(
         "commits",
         &[
             Put { from: 0, count: 3, bytes: 40, durability: SYNC },
@@ -106,7 +122,7 @@ const WORKLOADS: [(&str, &[Step]); 6] = [
             Put { from: 0, count: 4, bytes: 90, durability: SYNC },
         ],
     ),
-    (
+    ordered(
         "checkpoints",
         &[
             Put { from: 0, count: 30, bytes: 700, durability: SYNC },
@@ -119,7 +135,7 @@ const WORKLOADS: [(&str, &[Step]); 6] = [
             Checkpoint,
         ],
     ),
-    (
+    ordered(
         "levels",
         &[
             Put { from: 0, count: 2, bytes: 100, durability: NOSYNC },
@@ -131,7 +147,7 @@ const WORKLOADS: [(&str, &[Step]); 6] = [
             Put { from: 5, count: 2, bytes: 600, durability: WRITE },
         ],
     ),
-    (
+    ordered(
         "names",
         &[
             Make,
@@ -146,7 +162,7 @@ const WORKLOADS: [(&str, &[Step]); 6] = [
             Make,
         ],
     ),
-    (
+    ordered(
         "segments",
         &[
             Put { from: 0, count: 9, bytes: 20_000, durability: SYNC },
@@ -157,7 +173,7 @@ const WORKLOADS: [(&str, &[Step]); 6] = [
             Checkpoint,
         ],
     ),
-    (
+    ordered(
         "openings",
         &[
             Put { from: 0, count: 10, bytes: 500, durability: SYNC },
@@ -166,6 +182,20 @@ const WORKLOADS: [(&str, &[Step]); 6] = [
             Reopen,
             Put { from: 2, count: 1, bytes: 30_000, durability: SYNC },
             Reopen,
+        ],
+    ),
+    hashed(
+        "hashed",
+        &[
+            Put { from: 0, count: 12, bytes: 700, durability: SYNC },
+            Checkpoint,
+            Put { from: 8, count: 20, bytes: 500, durability: SYNC },
+            Abort { from: 20, count: 20, bytes: 700 },
+            Delete { from: 4, count: 15 },
+            Checkpoint,
+            Put { from: 0, count: 1, bytes: 12_000, durability: SYNC },
+            Reopen,
+            Put { from: 2, count: 3, bytes: 300, durability: SYNC },
         ],
     ),
 ];
@@ -230,13 +260,21 @@ fn commit(
     done
 }
 
-fn do_step(environment: &Environment, known: &Shared, step: Step, salt: u8) -> Result<()> {
+fn do_step(
+    environment: &Environment,
+    known: &Shared,
+    method: AccessMethod,
+    step: Step,
+    salt: u8,
+) -> Result<()> {
     let fill = |number: u32, bytes: usize| vec![number as u8 ^ salt; bytes];
     match step {
         Put { from, count, bytes, durability } => {
             commit(environment, known, durability, |transaction, state| {
                 let database = match transaction.open_database("data") {
-                    Err(Error::NoSuchDatabase { .. }) => transaction.create_database("data")?,
+                    Err(Error::NoSuchDatabase { .. }) => {
+                        transaction.create_database_as("data", method)?
+                    }
                     other => other?,
                 };
                 let records = state.entry("data".into()).or_default();
@@ -301,9 +339,9 @@ fn do_step(environment: &Environment, known: &Shared, step: Step, salt: u8) -> R
 }
 
 /// Runs a workload; an error ends it.
-fn work(world: &SimulatedWorld, steps: &[Step], known: &Shared) -> Result<()> {
+fn work(world: &SimulatedWorld, workload: Workload, known: &Shared) -> Result<()> {
     let mut environment = open(world)?;
-    for (number, &step) in steps.iter().enumerate() {
+    for (number, &step) in workload.steps.iter().enumerate() {
         if matches!(step, Reopen) {
             environment.close()?;
             {
@@ -314,7 +352,7 @@ fn work(world: &SimulatedWorld, steps: &[Step], known: &Shared) -> Result<()> {
             environment = open(world)?;
             continue;
         }
-        if let Err(error) = do_step(&environment, known, step, number as u8) {
+        if let Err(error) = do_step(&environment, known, workload.method, step, number as u8) {
             let _ = environment.close();
             return Err(error);
         }
@@ -371,14 +409,15 @@ fn in_world(
 }
 
 /// Every cut of one workload on one medium.
-fn cut_everywhere(report: &mut Report, name: &str, steps: &'static [Step], medium: Medium) {
+fn cut_everywhere(report: &mut Report, workload: Workload, medium: Medium) {
+    let name = workload.name;
     for after in 0.. {
         let known = fresh();
         let shared = known.clone();
         let what = format!("{name}, {medium:?}, cut {after}");
         let core = in_world(report, &what, Disk::new(medium), move |world| {
             world.core().cut = Some(Cut { phase: Phase::Any, after });
-            let done = work(world, steps, &shared);
+            let done = work(world, workload, &shared);
             let cut_off = world.core().is_cut_off();
             if let (Err(error), false) = (done, cut_off) {
                 world.core().violation(error.to_string());
@@ -405,7 +444,8 @@ fn cut_everywhere(report: &mut Report, name: &str, steps: &'static [Step], mediu
 }
 
 /// Every failing call of one workload, then the environment opened again, and the power lost on top.
-fn fail_everywhere(report: &mut Report, name: &str, steps: &'static [Step], medium: Medium) {
+fn fail_everywhere(report: &mut Report, workload: Workload, medium: Medium) {
+    let name = workload.name;
     for full in [false, true] {
         for number in 0.. {
             let known = fresh();
@@ -413,7 +453,7 @@ fn fail_everywhere(report: &mut Report, name: &str, steps: &'static [Step], medi
             let what = format!("{name}, {medium:?}, call {number} fails, full {full}");
             let core = in_world(report, &what, Disk::new(medium), move |world| {
                 world.core().fail_call = Some((number, full));
-                let done = work(world, steps, &shared);
+                let done = work(world, workload, &shared);
                 let mut core = world.core();
                 core.fail_call = None;
                 match done {
@@ -456,9 +496,9 @@ pub fn run_all() -> Report {
             let report = &report;
             scope.spawn(move || {
                 let mut own = Report::default();
-                for (name, steps) in WORKLOADS {
-                    cut_everywhere(&mut own, name, steps, medium);
-                    fail_everywhere(&mut own, name, steps, medium);
+                for workload in WORKLOADS {
+                    cut_everywhere(&mut own, workload, medium);
+                    fail_everywhere(&mut own, workload, medium);
                 }
                 let mut all = report.lock().unwrap_or_else(PoisonError::into_inner);
                 all.cuts += own.cuts;

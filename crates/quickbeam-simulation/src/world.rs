@@ -724,7 +724,9 @@ impl World for SimulatedWorld {
     }
 
     fn sync_directory(&self, path: &Path) -> io::Result<()> {
-        self.call(CallKind::Name, path, &[3], &nothing, |core| {
+        let partial =
+            |core: &mut Core, random: &mut Random| core.disk.fail_flush_folder(random, path);
+        self.call(CallKind::Name, path, &[3], &partial, |core| {
             core.disk.flush_folder(path);
             Ok(())
         })

@@ -1,12 +1,28 @@
-//! The simulation sees: each planted fault is found within a few hundred seeds, and the seed that finds it passes
-//! without the fault. One test, since a fault is planted in the whole process.
+//! The simulation sees: each planted fault is found within a few hundred seeds, the plan that finds it can be made smaller,
+//! and the seed passes without the fault. One test, since a fault is planted in the whole process.
+
+#![allow(clippy::unwrap_used)]
 
 use quickbeam::world::hooks::{Canary, plant};
 use quickbeam_simulation::plan::Plan;
 use quickbeam_simulation::run::run;
+use quickbeam_simulation::shrink::{plan_with, shrink};
 
 /// Seeds tried for each fault.
 const BUDGET: u64 = 600;
+
+/// Runs for making one plan smaller.
+const ATTEMPTS: usize = 60;
+
+/// With the fault still planted: what is left of the plan fails as well, and is less.
+fn assert_shrinks(seed: u64) {
+    let changes = shrink(seed, &[], ATTEMPTS);
+    let smaller = plan_with(seed, &changes).unwrap();
+    assert!(!run(&smaller, false).violations.is_empty(), "seed {seed} with {changes:?}");
+    let size = |plan: &Plan| plan.rounds.len() * plan.clients * plan.transactions;
+    assert!(size(&smaller) < size(&Plan::new(seed)), "seed {seed} with {changes:?}");
+    println!("  smaller: ./x simulate --seed {seed} --with {}", changes.join(","));
+}
 
 #[test]
 fn every_canary_is_found() {
@@ -17,6 +33,11 @@ fn every_canary_is_found() {
             let outcome = run(&Plan::new(seed), false);
             outcome.violations.first().map(|what| (seed, what.clone()))
         });
+        if let Some((seed, _)) = found
+            && canary == Canary::LogNotFlushed
+        {
+            assert_shrinks(seed);
+        }
         plant(None);
         let Some((seed, what)) = found else {
             missed.push(canary);

@@ -9,13 +9,15 @@
 //!    survives. In the ext4-like model names survive in the order in which they changed, and any flush brings
 //!    all names before it along. A rename is whole or not at all.
 //! 4. A flush that fails leaves any part of what was to be flushed on the medium, and the rest is gone: no later flush
-//!    brings it back. Programs go on seeing it, or not.
+//!    brings it back. Programs go on seeing it, or not. Names whose flush failed are durable up to some
+//!    point; the others wait for another flush.
 //! 5. A write-through write is durable when it returns; one that was cut off may be there in any part.
 //! 6. A read, write, flush or change of names can fail with an error; a failing write may have written a part (a short write).
 //! 7. The disk has limited room, at any time; room can come back.
 //! 8. Bits turn over in what is durable.
-//! 9. The death of the process loses nothing that the calls before it did, and makes nothing of it durable: a loss of power
-//!    after a restart takes what was not flushed before it.
+//! 9. The device may be slow: every call then takes ten or forty times as long, while clocks and timeouts go on as ever.
+//! 10. The death of the process loses nothing that the calls before it did, and makes nothing of it durable: a loss of power
+//!     after a restart takes what was not flushed before it.
 //!
 //! Which calls fail, and when the power goes, is decided above ([`crate::world`]).
 
@@ -225,6 +227,21 @@ impl Disk {
         self.pending = later;
         let now: Vec<NameChange> = now;
         now.iter().for_each(|change| self.durable.apply(change));
+    }
+
+    /// A flush of a folder that fails: its names are durable up to some point, the others wait for another flush.
+    pub fn fail_flush_folder(&mut self, random: &mut Random, path: &Path) {
+        let strict = self.medium.strict;
+        let mut left = random.below(self.pending.len() + 1);
+        let durable = &mut self.durable;
+        self.pending.retain(|change| {
+            if left == 0 || (strict && change.folder() != path) {
+                return true;
+            }
+            left -= 1;
+            durable.apply(change);
+            false
+        });
     }
 
     /// The file.
