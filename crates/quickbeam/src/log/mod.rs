@@ -37,7 +37,7 @@ pub use operations::{Operation, decode_operations};
 pub use reader::{LogReader, ReadRecord};
 #[cfg(any(test, feature = "fuzzing"))]
 pub use record::seal_record;
-pub use record::{HEADER, RecordKind, decode};
+pub use record::{HEADER, RecordKind, decode, places};
 use record::{RecordHeader, encode_header};
 pub use redo::Redo;
 use segment::SegmentWriter;

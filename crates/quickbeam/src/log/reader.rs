@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::Lsn;
-use super::record::{HEADER, RecordKind, decode};
+use super::record::{HEADER, RecordKind, decode, places};
 use super::segment::{SEGMENT_HEADER, SegmentIdentity, number_of, path_of};
 use crate::error::{Error, Result};
 use crate::world::{OpenMode, World};
@@ -164,7 +164,7 @@ impl LogReader {
             if number == first {
                 offset = (stop % self.segment_size) as usize + 8;
             }
-            while offset + HEADER <= bytes.len() {
+            for offset in places(bytes, offset) {
                 let lsn = number * self.segment_size + offset as u64;
                 if let Some((header, _)) = decode(&bytes[offset..], lsn)
                     && header.incarnation >= self.incarnation
@@ -173,7 +173,6 @@ impl LogReader {
                     let what = "no whole record, though the log was durable up to";
                     return Err(self.damage(stop, format!("{what} {}", header.durable)));
                 }
-                offset += 8;
             }
         }
         Ok(None)

@@ -65,6 +65,13 @@ fn half(bytes: &[u8], at: usize) -> u32 {
     bytes.get(at..).and_then(|b| b.first_chunk()).map_or(0, |b| u32::from_le_bytes(*b))
 }
 
+/// The places in the bytes of a segment, at multiples of eight from `offset` on, where a record may begin. Most are ruled out by the
+/// byte of the kind alone, so that looking for a record at every place of a segment is cheap.
+pub fn places(segment: &[u8], offset: usize) -> impl Iterator<Item = usize> {
+    let words = segment.as_chunks::<8>().0.iter().enumerate().skip(offset.div_ceil(8));
+    words.filter(|(_, word)| matches!(word[4], 1..=3)).map(|(at, _)| at * 8)
+}
+
 /// The record that begins at the start of `bytes`, if a whole and undamaged one for position `lsn` does.
 pub fn decode(bytes: &[u8], lsn: Lsn) -> Option<(RecordHeader, &[u8])> {
     let head: &[u8; HEADER] = bytes.first_chunk()?;

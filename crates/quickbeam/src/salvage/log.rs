@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::{LostLog, SalvageReport};
 use crate::log::{
     HEADER, Lsn, Operation, RecordKind, SEGMENT_HEADER, SegmentIdentity, decode, decode_operations,
-    number_of,
+    number_of, places as record_places,
 };
 use crate::world::{OpenMode, World};
 
@@ -91,17 +91,20 @@ impl SalvagedLog {
                 continue;
             }
             let bytes = bytes_of(&*self.world, path).unwrap_or_default();
-            let mut offset = start.saturating_sub(base).max(SEGMENT_HEADER) as usize;
-            while offset + HEADER <= bytes.len() {
+            let mut end = start.saturating_sub(base).max(SEGMENT_HEADER) as usize;
+            for offset in record_places(&bytes, end) {
+                // Within a record that is whole none begins.
+                if offset < end {
+                    continue;
+                }
                 let lsn = base + offset as u64;
                 let record = decode(&bytes[offset..], lsn);
                 let Some((header, payload)) = record.filter(|(h, _)| h.incarnation >= incarnation)
                 else {
-                    offset += 8;
                     continue;
                 };
                 incarnation = header.incarnation;
-                let end = offset + (HEADER + payload.len()).next_multiple_of(8);
+                end = offset + (HEADER + payload.len()).next_multiple_of(8);
                 let full = header.kind == RecordKind::Skip
                     || self.segment_size.saturating_sub(end as u64) < HEADER as u64;
                 let next = base + if full { self.segment_size } else { end as u64 };
@@ -113,7 +116,6 @@ impl SalvagedLog {
                     incarnation,
                     durable: header.durable,
                 });
-                offset = end;
             }
         }
         places
