@@ -110,7 +110,6 @@ impl Page<'_> {
     /// False when they do not fit.
     pub fn append_range(self, source: Page<'_>, range: Range<usize>) -> bool {
         let mut key = Vec::new();
-        let mut value = Vec::new();
         let leaf = self.is_leaf();
         let same_prefix = self.prefix_length() == source.prefix_length();
         for position in range {
@@ -123,10 +122,7 @@ impl Page<'_> {
             key.clear();
             source.append_key(position, &mut key);
             let fits = if leaf {
-                let record = source.record(position);
-                value.clear();
-                source.append_to(record.value_offset, record.value_length, &mut value);
-                self.append_with_room(&key, record, source.value_room(position), &mut value)
+                self.append_record_of(source, position, &key)
             } else {
                 self.insert_separator(self.count(), &key, source.child_at(position + 1))
             };

@@ -216,22 +216,31 @@ impl Page<'_> {
         self.load2(self.slot(position).offset() + self.word_bytes() + 2)
     }
 
-    /// Appends a record whose value keeps more room than it needs.
-    pub(super) fn append_with_room(
-        self,
-        key: &[u8],
-        record: RecordRef,
-        room: usize,
-        value: &mut Vec<u8>,
-    ) -> bool {
-        let length = value.len();
-        value.resize(room.max(length), 0);
-        let position = self.count();
-        if !self.insert_record(position, key, record.version, record.flags, value) {
-            return false;
+    /// Appends the leaf record at `position` of another page, whose key has another prefix there; its value keeps the room that it has. False
+    /// when there is no room.
+    pub(super) fn append_record_of(self, source: Page<'_>, position: usize, key: &[u8]) -> bool {
+        let record = source.record(position);
+        let (length, head) = (record.value_length, self.word_bytes());
+        let room = source.value_room(position).max(length);
+        let suffix = key.get(self.prefix_length()..).unwrap_or_default();
+        let rest = suffix.get(4..).unwrap_or_default();
+        let bytes = (head + 4 + rest.len() + room).next_multiple_of(8);
+        let Some(at) = self.allocate(bytes, 1) else { return false };
+        if head != 0 {
+            self.set_word(at >> 3, record.version);
         }
-        let at = self.slot(position).offset() + self.word_bytes();
-        self.set_lengths(at, length, room.max(length));
+        self.set_lengths(at + head, length, room);
+        self.store_bytes(at + head + 4, rest);
+        let value_at = at + head + 4 + rest.len();
+        self.store_from(value_at, source, record.value_offset, length);
+        if room > length {
+            self.store_bytes(value_at + length, &vec![0; room - length]);
+        }
+        let slot = Slot::new(at, record.flags, suffix.len(), head_of(suffix));
+        self.open_slot(self.count(), slot);
+        if record.is_tombstone() {
+            self.set_tombstones(true);
+        }
         true
     }
 

@@ -1,6 +1,8 @@
 //! Finding a key in a page: binary search over the key heads in the slots.
 
 use std::cmp::Ordering;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 
 use super::header::common_prefix;
 use super::words::{Page, big_endian};
@@ -62,11 +64,18 @@ pub fn head_of(suffix: &[u8]) -> u32 {
     (big_endian(suffix) >> 32) as u32
 }
 
-impl Page<'_> {
+impl<'a> Page<'a> {
     /// The slot at `position`.
     #[inline]
     pub fn slot(self, position: usize) -> Slot {
         Slot(self.word(HEADER_BYTES / 8 + position))
+    }
+
+    /// The slots' words, no more of them than the page can have (PAGE-1).
+    #[inline]
+    fn slots(self) -> &'a [AtomicU64] {
+        let words = self.words_from(HEADER_BYTES);
+        words.get(..self.count()).unwrap_or(words)
     }
 
     #[inline]
@@ -102,10 +111,10 @@ impl Page<'_> {
         key.get(self.prefix_length()..).unwrap_or_default()
     }
 
-    /// Where the slot is of which `order` says that it is the one, or where it would be.
+    /// Where the slot is, from `first` on, of which `order` says that it is the one, or where it would be.
     #[inline(always)]
-    fn bisect(self, order: impl Fn(usize) -> Ordering) -> Result<usize, usize> {
-        let (mut low, mut high) = (0, self.count());
+    fn bisect(self, first: usize, order: impl Fn(usize) -> Ordering) -> Result<usize, usize> {
+        let (mut low, mut high) = (first, self.count());
         while low < high {
             let middle = usize::midpoint(low, high);
             match order(middle) {
@@ -150,7 +159,7 @@ impl Page<'_> {
                 unequal => unequal,
             }
         };
-        self.bisect(|position| order(self.slot(position)))
+        self.bisect(0, |position| order(self.slot(position)))
     }
 
     /// How many bytes the suffix at `position` and `suffix` begin with alike.
@@ -194,6 +203,24 @@ impl Page<'_> {
         }
     }
 
+    /// The first position whose head is not less than `head`. Which way each step goes cannot be foretold: so the processor is not
+    /// asked to, and a step is a comparison and a sum, without a jump.
+    #[inline]
+    fn first_head(self, head: u32) -> usize {
+        let slots = self.slots();
+        let is_less = |at: usize| {
+            let slot = slots.get(at).map_or(u64::MAX, |slot| slot.load(Relaxed));
+            usize::from(Slot(slot).head() < head)
+        };
+        let (mut low, mut left) = (0, slots.len());
+        while left > 1 {
+            let half = left / 2;
+            low += half & 0usize.wrapping_sub(is_less(low + half - 1));
+            left -= half;
+        }
+        low + is_less(low)
+    }
+
     /// Where `key` is, or where it would be.
     #[inline]
     pub fn search(self, key: &[u8]) -> Result<usize, usize> {
@@ -203,10 +230,31 @@ impl Page<'_> {
             return self.search_behind(shared, suffix);
         }
         let head = head_of(suffix);
-        self.bisect(|position| self.compare_suffix(position, head, suffix))
+        let count = self.count();
+        // Where keys arrive in order they go behind the last one.
+        if self.is_open_end()
+            && self.is_leaf()
+            && count > 0
+            && self.compare_suffix(count - 1, head, suffix) == Ordering::Less
+        {
+            return Err(count);
+        }
+        let first = self.first_head(head);
+        // Heads are mostly all there is to a key, or differ: the first that is not less is it, or there is none.
+        if first >= count {
+            return Err(count);
+        }
+        match self.compare_suffix(first, head, suffix) {
+            Ordering::Equal => Ok(first),
+            Ordering::Greater => Err(first),
+            Ordering::Less => {
+                self.bisect(first + 1, |position| self.compare_suffix(position, head, suffix))
+            }
+        }
     }
 
-    /// As [`search`](Self::search), looking first at `hint`, where the key is when keys come one after the other.
+    /// As [`search`](Self::search), looking first at `hint`, where the key is when keys come one after the other, and before
+    /// it, where it is when it is the same key again.
     #[inline]
     pub fn search_near(self, key: &[u8], hint: usize) -> Result<usize, usize> {
         let suffix = self.suffix_of(key);
@@ -222,10 +270,12 @@ impl Page<'_> {
         if hint > count {
             return self.search(key);
         }
-        if hint == 0 || self.compare_suffix(hint - 1, head, suffix) == Ordering::Less {
-            return Err(hint);
+        let Some(before) = hint.checked_sub(1) else { return Err(hint) };
+        match self.compare_suffix(before, head, suffix) {
+            Ordering::Less => Err(hint),
+            Ordering::Equal => Ok(before),
+            Ordering::Greater => self.search(key),
         }
-        self.search(key)
     }
 
     /// As [`search`](Self::search), for keys that are spread evenly, as hash values are: looks first where the key's head
@@ -396,6 +446,31 @@ mod tests {
             let probes = probes.iter().flat_map(|tail| [tail.clone(), [&common[..], tail].concat()]);
             for probe in keys.iter().cloned().chain(probes) {
                 prop_assert_eq!(page.search(&probe), keys.binary_search(&probe), "{:?}", probe);
+            }
+        }
+
+        /// In a leaf, with an end or open, from whatever position the search begins.
+        #[test]
+        fn a_key_is_found_in_a_leaf_whatever_the_hint(
+            keys in prop::collection::btree_set(prop::collection::vec(0u8..3, 0..9), 0..40),
+            probes in prop::collection::vec(prop::collection::vec(0u8..3, 0..9), 0..20),
+            is_open in any::<bool>(),
+            hint in 0usize..45,
+        ) {
+            let keys: Vec<Vec<u8>> = keys.into_iter().collect();
+            let scratch = Scratch::new(8192);
+            let page = scratch.page();
+            page.initialize(1, PageKind::Leaf, 1, 0);
+            page.set_versioned(true);
+            page.set_fences(b"", if is_open { None } else { Some(&[9]) });
+            for (at, key) in keys.iter().enumerate() {
+                prop_assert_eq!(page.search(key), Err(at));
+                prop_assert!(page.insert_record(at, key, 0, 0, b"value"));
+            }
+            for probe in keys.iter().chain(&probes) {
+                let expected = keys.binary_search(probe);
+                prop_assert_eq!(page.search(probe), expected, "{:?}", probe);
+                prop_assert_eq!(page.search_near(probe, hint), expected, "{:?} near {}", probe, hint);
             }
         }
     }

@@ -82,7 +82,7 @@ impl<'a> Page<'a> {
 
     /// The words from the one that holds `offset` on; none past the end (PAGE-1).
     #[inline]
-    fn words_from(self, offset: usize) -> &'a [AtomicU64] {
+    pub(super) fn words_from(self, offset: usize) -> &'a [AtomicU64] {
         self.words.get(offset >> 3..).unwrap_or_default()
     }
 
@@ -164,13 +164,25 @@ impl<'a> Page<'a> {
     #[inline]
     fn store_part(self, offset: usize, bytes: &[u8]) {
         let shift = (offset & 7) * 8;
-        let mut value = 0u64;
-        for (i, &byte) in bytes.iter().enumerate() {
-            value |= u64::from(byte) << (i * 8);
-        }
+        let value = big_endian(bytes).swap_bytes();
         let mask = if bytes.len() >= 8 { u64::MAX } else { (1u64 << (bytes.len() * 8)) - 1 };
         let old = self.word(offset >> 3);
         self.set_word(offset >> 3, (old & !(mask << shift)) | (value << shift));
+    }
+
+    /// Writes `length` bytes that stand at `from` in another page to `offset`.
+    pub fn store_from(self, offset: usize, other: Page<'_>, from: usize, length: usize) {
+        let first = (offset.next_multiple_of(8) - offset).min(length);
+        self.store_part(offset, &other.load8(from).to_le_bytes()[..first]);
+        let words = (length - first) / 8;
+        for (step, word) in self.words_from(offset + first).iter().take(words).enumerate() {
+            word.store(other.load8(from + first + step * 8), Relaxed);
+        }
+        let done = first + words * 8;
+        if done < length {
+            let last = other.load8(from + done).to_le_bytes();
+            self.store_part(offset + done, &last[..length - done]);
+        }
     }
 
     /// Orders the `length` bytes at `offset` against `key`, as byte strings.
