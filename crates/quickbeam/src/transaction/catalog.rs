@@ -38,16 +38,34 @@ pub fn decode_catalog_record(record: &[u8]) -> Option<(u32, AccessMethod)> {
     Some((u32::from_le_bytes(*number.first_chunk()?), method))
 }
 
+impl State {
+    #[inline]
+    fn note_used(&mut self, name: &Arc<str>, tree: Tree) {
+        let is_same = |known: &Arc<str>| Arc::ptr_eq(known, name) || known == name;
+        if self.used.last().is_none_or(|(_, last)| *last != tree)
+            && !self.used.iter().any(|(known, other)| *other == tree && is_same(known))
+        {
+            self.used.push((name.clone(), tree));
+        }
+    }
+}
+
 impl Transaction {
     fn catalog(&self) -> Tree {
         self.inner().catalog
     }
 
-    /// Whether what was known at that catalog version holds for this transaction.
+    /// Whether what was known at that catalog version, that `name` is `tree`, holds for this transaction; then it is noted as used.
     #[inline]
-    pub(super) fn knows_catalog(&self, version: u64) -> bool {
-        let state = self.state.borrow();
-        state.catalog_version == Some(version) && !state.changed_catalog
+    pub(super) fn uses(&self, name: &Arc<str>, tree: Tree, version: u64, writes: bool) -> bool {
+        let state = &mut *self.state.borrow_mut();
+        if state.catalog_version != Some(version) || state.changed_catalog {
+            return false;
+        }
+        if self.notes_use(writes) {
+            state.note_used(name, tree);
+        }
+        true
     }
 
     /// A number that changes with every committed change of the names of databases, and with every commit after
@@ -107,14 +125,8 @@ impl Transaction {
     }
 
     /// Notes that a database was used: if its name means something else at commit, the commit fails.
-    #[inline]
     pub(super) fn note_used(&self, name: &Arc<str>, tree: Tree) {
-        let state = &mut *self.state.borrow_mut();
-        if state.used.last().is_none_or(|(_, last)| *last != tree)
-            && !state.used.iter().any(|(known, other)| *other == tree && known == name)
-        {
-            state.used.push((name.clone(), tree));
-        }
+        self.state.borrow_mut().note_used(name, tree);
     }
 
     /// Makes sure that the databases used are still the ones of those names; the catalog version that this holds for.

@@ -58,10 +58,7 @@ impl Database {
         }
         transaction.begin_call();
         let known_at = self.known_at.load(Ordering::Relaxed);
-        if transaction.knows_catalog(known_at) {
-            if transaction.notes_use(writes) {
-                transaction.note_used(&self.name, self.tree);
-            }
+        if transaction.uses(&self.name, self.tree, known_at, writes) {
             return Ok(self.tree);
         }
         self.look_up_tree(transaction, writes, known_at)

@@ -35,7 +35,7 @@ use crate::environment::AnyHold;
 use crate::error::{Error, Result};
 use crate::log::Redo;
 use crate::options::{Durability, Isolation, TransactionOptions};
-use crate::versions::{Deferred, Timestamp, Writer, WriterId};
+use crate::versions::{Deferred, Timestamp, Writer, WriterId, writer_of};
 
 pub use catalog::{check_name, decode_catalog_record, encode_catalog_record};
 pub use cursor::{Cursor, check_ordered};
@@ -118,6 +118,13 @@ struct State {
 impl State {
     fn own(&self) -> Option<WriterId> {
         self.writer.as_ref().map(|writer| writer.id())
+    }
+
+    /// Whether this transaction wrote the record with that version word, which is then what it sees. One that took further ids for
+    /// its many changes knows those of the first.
+    #[inline]
+    fn is_own(&self, version: u64) -> bool {
+        self.own() == Some(writer_of(version))
     }
 }
 

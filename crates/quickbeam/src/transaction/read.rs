@@ -5,7 +5,7 @@ use crate::access::btree::{Finger, Tree};
 use crate::access::overflow::read_chain;
 use crate::error::Result;
 use crate::page::{OVERFLOW, Page, TOMBSTONE};
-use crate::versions::{Resolved, Timestamp, writer_of};
+use crate::versions::{Resolved, Timestamp};
 
 /// What a transaction sees at a position of a leaf. Counts only once the leaf was validated.
 pub(super) enum Sight {
@@ -101,7 +101,7 @@ impl Transaction {
         value: &mut Vec<u8>,
     ) -> Sight {
         let record = page.record(position);
-        if !self.inner().registry.is_plain(record.version) {
+        if !self.inner().registry.is_plain(record.version) && !state.is_own(record.version) {
             value.clear();
             return self.see(state, page, position, value);
         }
@@ -133,11 +133,11 @@ impl Transaction {
     ) -> Sight {
         let registry = &self.inner().registry;
         let record = page.record(position);
-        let resolved = if registry.is_plain(record.version) {
+        let resolved = if registry.is_plain(record.version) || state.is_own(record.version) {
             Resolved::InPage
         } else {
             let own = state.own();
-            state.reads.contested |= own != Some(writer_of(record.version));
+            state.reads.contested = true;
             registry.resolve(record.version, state.snapshot, own, value)
         };
         let flags = match resolved {
