@@ -97,12 +97,12 @@ fn mismatch() -> SqlError {
 
 /// The result of an operator; NULL when an operand is.
 #[inline]
-pub fn calculate<'a>(
+pub fn calculate(
     operator: Arithmetic,
     kind: NumberKind,
-    left: ValueRef<'a>,
-    right: ValueRef<'a>,
-) -> Result<ValueRef<'a>> {
+    left: ValueRef<'_>,
+    right: ValueRef<'_>,
+) -> Result<ValueRef<'static>> {
     if left.is_null() || right.is_null() {
         return Ok(ValueRef::Null);
     }
@@ -153,7 +153,11 @@ pub fn calculate<'a>(
     }
 }
 
-fn days<'a>(operator: Arithmetic, left: ValueRef<'a>, right: ValueRef<'a>) -> Result<ValueRef<'a>> {
+fn days(
+    operator: Arithmetic,
+    left: ValueRef<'_>,
+    right: ValueRef<'_>,
+) -> Result<ValueRef<'static>> {
     let (ValueRef::Date(day), Some(count)) = (left, right.as_i64()) else {
         return Err(mismatch());
     };
@@ -179,7 +183,7 @@ fn integers(operator: Arithmetic, kind: NumberKind, a: i64, b: i64) -> Result<i6
     result.ok_or_else(|| out_of_range(kind))
 }
 
-fn floats<'a>(operator: Arithmetic, kind: NumberKind, a: f64, b: f64) -> Result<ValueRef<'a>> {
+fn floats(operator: Arithmetic, kind: NumberKind, a: f64, b: f64) -> Result<ValueRef<'static>> {
     let result = match operator {
         Arithmetic::Add => a + b,
         Arithmetic::Subtract => a - b,
@@ -205,7 +209,7 @@ fn floats<'a>(operator: Arithmetic, kind: NumberKind, a: f64, b: f64) -> Result<
 
 /// The number with the other sign.
 #[inline]
-pub fn negate(value: ValueRef<'_>) -> Result<ValueRef<'_>> {
+pub fn negate(value: ValueRef<'_>) -> Result<ValueRef<'static>> {
     Ok(match value {
         ValueRef::Null => ValueRef::Null,
         ValueRef::SmallInt(v) => {

@@ -54,35 +54,59 @@ fn no_parameter(number: usize) -> SqlError {
     SqlError::new(SqlState::UndefinedParameter, message)
 }
 
+#[cold]
+fn no_row() -> SqlError {
+    SqlError::internal("an expression reads a row that is not there")
+}
+
 impl Expr {
     /// The value of the expression.
+    #[inline]
     pub fn evaluate<'a>(&'a self, frame: &Frame<'a>) -> Result<Datum<'a>> {
-        Ok(match self {
-            Expr::Constant(value) => Datum::Ref(value.as_ref()),
+        match self.borrow(frame) {
+            Some(value) => value.map(Datum::Ref),
+            None => self.compute(frame),
+        }
+    }
+
+    /// The value of an expression that is no more than a constant, a column or a parameter.
+    #[inline(always)]
+    fn borrow<'a>(&'a self, frame: &Frame<'a>) -> Option<Result<ValueRef<'a>>> {
+        Some(match self {
+            Expr::Constant(value) => Ok(value.as_ref()),
             Expr::Column(at) => match frame.slots.get(at.slot) {
-                Some(slot) => Datum::Ref(slot.column(at.column)?),
-                None => {
-                    return Err(SqlError::internal("an expression reads a row that is not there"));
-                }
+                Some(slot) => slot.column(at.column),
+                None => Err(no_row()),
             },
-            Expr::Parameter(number) => {
-                let value = frame.parameters.get(*number);
-                Datum::Ref(value.ok_or_else(|| no_parameter(*number))?.as_ref())
+            Expr::Parameter(number) => match frame.parameters.get(*number) {
+                Some(value) => Ok(value.as_ref()),
+                None => Err(no_parameter(*number)),
+            },
+            _ => return None,
+        })
+    }
+
+    /// The value of any other expression.
+    fn compute<'a>(&'a self, frame: &Frame<'a>) -> Result<Datum<'a>> {
+        Ok(match self {
+            Expr::Constant(_) | Expr::Column(_) | Expr::Parameter(_) => {
+                return self.borrow(frame).unwrap_or(Ok(ValueRef::Null)).map(Datum::Ref);
             }
             Expr::Arithmetic(operator, kind, pair, position) => {
                 let [left, right] = &**pair;
-                let (left, right) = (left.evaluate(frame)?, right.evaluate(frame)?);
-                let result = calculate(*operator, *kind, left.as_ref(), right.as_ref());
-                match result.map_err(|error| error.at(position.0 as usize))? {
-                    ValueRef::Text(_) | ValueRef::Bytea(_) => Datum::NULL,
-                    number => Datum::Own(number.to_value()),
-                }
+                let result = match (left.borrow(frame), right.borrow(frame)) {
+                    (Some(left), Some(right)) => calculate(*operator, *kind, left?, right?),
+                    _ => {
+                        let (left, right) = (left.evaluate(frame)?, right.evaluate(frame)?);
+                        calculate(*operator, *kind, left.as_ref(), right.as_ref())
+                    }
+                };
+                Datum::Ref(result.map_err(|error| error.at(position.0 as usize))?)
             }
             Expr::Negate(inner, position) => {
                 let value = inner.evaluate(frame)?;
-                let negated =
-                    negate(value.as_ref()).map_err(|error| error.at(position.0 as usize))?;
-                Datum::Own(negated.to_value())
+                let negated = negate(value.as_ref());
+                Datum::Ref(negated.map_err(|error| error.at(position.0 as usize))?)
             }
             Expr::Cast(inner, data_type, position) => {
                 let value = inner.evaluate(frame)?;

@@ -201,55 +201,51 @@ impl Session {
         if self.control_of(statement)?.is_some() {
             return Ok(());
         }
-        if let Some(open) = self.open.take() {
-            let (open, prepared) = self.with_begun(open, |session, transaction| {
-                session.prepare_for(statement, transaction).map(|_| ())
-            });
-            self.open = Some(open);
-            return prepared;
+        if self.open.is_some() {
+            self.make_begun()?;
+            return self.prepare_for(statement, self.begun()?).map(|_| ());
         }
         let reader = self.database.environment.begin_read()?;
         self.prepare_for(statement, &reader).map(|_| ())
     }
 
-    /// Runs something in the transaction under way, which is begun if it was not yet.
-    fn with_begun<T>(
-        &mut self,
-        mut open: Open,
-        work: impl FnOnce(&mut Session, &Transaction) -> Result<T>,
-    ) -> (Open, Result<T>) {
-        if let Err(error) = self.make_begun(&mut open) {
-            return (open, Err(error));
-        }
-        let result = match &open.transaction {
-            Some(transaction) => work(self, transaction),
-            None => Err(SqlError::internal("a transaction that was not begun")),
-        };
-        (open, result)
-    }
-
-    fn make_begun(&self, open: &mut Open) -> Result<()> {
-        if open.transaction.is_none() {
-            let options = self.options(open.settings);
-            open.transaction = Some(self.database.environment.begin_with(options)?);
+    /// Begins the transaction under way, if that was not done yet.
+    #[inline]
+    fn make_begun(&mut self) -> Result<()> {
+        if self.open.as_ref().is_some_and(|open| open.transaction.is_none()) {
+            self.begin_now()?;
         }
         Ok(())
+    }
+
+    #[inline(never)]
+    fn begin_now(&mut self) -> Result<()> {
+        let Some(settings) = self.open.as_ref().map(|open| open.settings) else { return Ok(()) };
+        let transaction = self.database.environment.begin_with(self.options(settings))?;
+        if let Some(open) = &mut self.open {
+            open.transaction = Some(transaction);
+        }
+        Ok(())
+    }
+
+    /// The transaction under way, which was begun.
+    #[inline]
+    fn begun(&self) -> Result<&Transaction> {
+        let transaction = self.open.as_ref().and_then(|open| open.transaction.as_ref());
+        transaction.ok_or_else(|| SqlError::internal("a transaction that was not begun"))
     }
 
     /// Executes a statement.
     pub fn execute(&mut self, statement: &mut Statement, parameters: &[Value]) -> Result<u64> {
         self.limits.cancelled.store(false, Ordering::Relaxed);
-        if self.open.is_some()
-            && let Some(control) = self.control_of(statement)?
-        {
-            return self.control(&control).map(|()| 0);
-        }
-        if let Some(open) = self.open.take() {
-            let (open, result) = self.with_begun(open, |session, transaction| {
-                session.run(statement, transaction, parameters, false).map(|done| done.count)
-            });
-            self.open = Some(open);
-            return result;
+        if self.open.is_some() {
+            if let Some(control) = self.control_of(statement)? {
+                let control = control.clone();
+                return self.control(&control).map(|()| 0);
+            }
+            self.make_begun()?;
+            let done = self.run(statement, self.begun()?, parameters, false)?;
+            return Ok(done.count);
         }
         let mut attempt = 0;
         loop {
@@ -273,6 +269,7 @@ impl Session {
         parameters: &[Value],
     ) -> Result<super::run::Done> {
         if let Some(control) = self.control_of(statement)? {
+            let control = control.clone();
             self.control(&control)?;
             return Ok(super::run::Done::default());
         }
@@ -294,16 +291,16 @@ impl Session {
     }
 
     /// The steering that a statement does. Its text is looked at once.
-    fn control_of(&self, statement: &mut Statement) -> Result<Option<Control>> {
-        if let Some(known) = &statement.control {
-            return Ok(known.clone());
+    #[inline]
+    fn control_of<'s>(&self, statement: &'s mut Statement) -> Result<Option<&'s Control>> {
+        if statement.control.is_none() {
+            let control = match crate::parse::statement(&statement.text)? {
+                Some(parsed) => super::control::control_of(&parsed)?,
+                None => None,
+            };
+            statement.control = Some(control);
         }
-        let control = match crate::parse::statement(&statement.text)? {
-            Some(parsed) => super::control::control_of(&parsed)?,
-            None => None,
-        };
-        statement.control = Some(control.clone());
-        Ok(control)
+        Ok(statement.control.as_ref().and_then(Option::as_ref))
     }
 
     /// Executes a query.
@@ -317,15 +314,10 @@ impl Session {
             self.execute(statement, parameters)?;
             return Ok(Rows::none());
         }
-        if let Some(mut open) = self.open.take() {
-            let begun = self.make_begun(&mut open);
-            self.open = Some(open);
-            begun?;
+        if self.open.is_some() {
+            self.make_begun()?;
             let session = &*self;
-            let transaction = session.open.as_ref().and_then(|open| open.transaction.as_ref());
-            let transaction = transaction
-                .ok_or_else(|| SqlError::internal("a transaction that was not begun"))?;
-            return session.stream(statement, Held::Lent(transaction), parameters);
+            return session.stream(statement, Held::Lent(session.begun()?), parameters);
         }
         let mut attempt = 0;
         loop {
@@ -337,7 +329,7 @@ impl Session {
                 let reader = self.database.environment.begin_read()?;
                 if self.prepare_for(statement, &reader)?.reads_only {
                     let session = &*self;
-                    return session.stream(statement, Held::Own(reader), parameters);
+                    return session.stream(statement, Held::Own(Box::new(reader)), parameters);
                 }
             }
             attempt += 1;
@@ -508,16 +500,16 @@ impl Session {
         &mut self,
         work: impl FnOnce(&Transaction, &mut Vec<(SmolStr, Savepoint)>) -> Result<()>,
     ) -> Result<()> {
-        let Some(mut open) = self.open.take() else {
-            let message = "SAVEPOINT can only be used in transaction blocks";
-            return Err(SqlError::new(SqlState::NoActiveSqlTransaction, message));
-        };
-        let mut savepoints = std::mem::take(&mut open.savepoints);
-        let (mut open, result) =
-            self.with_begun(open, |_, transaction| work(transaction, &mut savepoints));
-        open.savepoints = savepoints;
-        self.open = Some(open);
-        result
+        self.make_begun()?;
+        match &mut self.open {
+            Some(Open { transaction: Some(transaction), savepoints, .. }) => {
+                work(transaction, savepoints)
+            }
+            _ => {
+                let message = "SAVEPOINT can only be used in transaction blocks";
+                Err(SqlError::new(SqlState::NoActiveSqlTransaction, message))
+            }
+        }
     }
 }
 

@@ -361,44 +361,68 @@ fn into_target(query: &ast::Query) -> Result<Option<(ast::ObjectName, ast::Query
 }
 
 impl Prepared {
+    /// The parameters of an execution, each of the type that the statement needs: those given, if they are so already.
+    #[inline]
+    pub fn parameters_of<'p>(
+        types: &[DataType],
+        given: &'p [Value],
+        values: &'p mut Vec<Value>,
+    ) -> Result<&'p [Value]> {
+        let fits = |(value, data_type): (&Value, &DataType)| is_of(value, *data_type);
+        if given.len() == types.len() && given.iter().zip(types).all(fits) {
+            return Ok(given);
+        }
+        take_parameters(types, given, values)?;
+        Ok(values)
+    }
+
     /// Takes the parameters of an execution, each as one of the type that the statement needs.
     pub fn take_parameters(&mut self, given: &[Value]) -> Result<()> {
-        if given.len() != self.parameters.len() {
-            let message = format!(
-                "the statement has {} parameters, {} were given",
-                self.parameters.len(),
-                given.len()
-            );
-            return Err(SqlError::new(SqlState::UndefinedParameter, message));
-        }
-        self.values.clear();
-        for (value, data_type) in given.iter().zip(&self.parameters) {
-            // What applications mostly give: an integer, as one that is wide enough.
-            let fast = match (value, data_type) {
-                (Value::Integer(number), DataType::Integer) => Some(Value::Integer(*number)),
-                (Value::BigInt(number), DataType::BigInt) => Some(Value::BigInt(*number)),
-                (Value::BigInt(number), DataType::Integer) => {
-                    i32::try_from(*number).ok().map(Value::Integer)
-                }
-                (Value::Integer(number), DataType::BigInt) => {
-                    Some(Value::BigInt(i64::from(*number)))
-                }
-                (Value::Null, _) | (Value::Text(_), DataType::Text | DataType::Varchar(None)) => {
-                    Some(value.clone())
-                }
-                _ if value.data_type() == Some(*data_type) => Some(value.clone()),
-                _ => None,
-            };
-            self.values.push(match fast {
-                Some(value) => value,
-                None => {
-                    let datum = crate::expression::Datum::Ref(value.as_ref());
-                    crate::expression::cast(datum, data_type.unconstrained(), true)?.into_value()
-                }
-            });
-        }
-        Ok(())
+        take_parameters(&self.parameters, given, &mut self.values)
     }
+}
+
+/// Whether a value is of a parameter's type, or NULL.
+#[inline]
+fn is_of(value: &Value, data_type: DataType) -> bool {
+    match (value, data_type) {
+        (Value::Null, _)
+        | (Value::Integer(_), DataType::Integer)
+        | (Value::BigInt(_), DataType::BigInt)
+        | (Value::Text(_), DataType::Text | DataType::Varchar(None)) => true,
+        (Value::Text(text), DataType::Char(length)) => {
+            text.len() == length as usize && text.is_ascii()
+        }
+        _ => value.data_type() == Some(data_type),
+    }
+}
+
+fn take_parameters(types: &[DataType], given: &[Value], values: &mut Vec<Value>) -> Result<()> {
+    if given.len() != types.len() {
+        let message =
+            format!("the statement has {} parameters, {} were given", types.len(), given.len());
+        return Err(SqlError::new(SqlState::UndefinedParameter, message));
+    }
+    values.clear();
+    for (value, data_type) in given.iter().zip(types) {
+        // What applications mostly give beside the type itself: an integer of another width.
+        let fast = match (value, data_type) {
+            (value, data_type) if is_of(value, *data_type) => Some(value.clone()),
+            (Value::BigInt(number), DataType::Integer) => {
+                i32::try_from(*number).ok().map(Value::Integer)
+            }
+            (Value::Integer(number), DataType::BigInt) => Some(Value::BigInt(i64::from(*number))),
+            _ => None,
+        };
+        values.push(match fast {
+            Some(value) => value,
+            None => {
+                let datum = crate::expression::Datum::Ref(value.as_ref());
+                crate::expression::cast(datum, data_type.unconstrained(), true)?.into_value()
+            }
+        });
+    }
+    Ok(())
 }
 
 /// A constant text for each line of an EXPLAIN.

@@ -13,11 +13,10 @@ use crate::execute::{Context, Returned};
 use crate::expression::{Expr, Slot};
 use crate::types::{Value, ValueRef};
 
-/// The transaction that a query reads in. It is not boxed: it is made for every query.
-#[allow(clippy::large_enum_variant)]
+/// The transaction that a query reads in.
 pub(super) enum Held<'c> {
-    /// The query's own.
-    Own(Transaction),
+    /// The query's own: boxed, because rows are handed on several times before the first is read.
+    Own(Box<Transaction>),
     /// Another one's.
     Lent(&'c Transaction),
 }
@@ -33,15 +32,13 @@ impl Held<'_> {
 
 /// The rows of an answer, one after the other. A row is found when it is asked for.
 pub struct Rows<'c> {
-    columns: Arc<[OutputColumn]>,
     source: Source<'c>,
     /// Values of the row stood on that are computed.
     values: Vec<Value>,
 }
 
-#[allow(clippy::large_enum_variant)]
 enum Source<'c> {
-    Kept(Returned, usize),
+    Kept { columns: Arc<[OutputColumn]>, rows: Returned, next: usize },
     Running(Running<'c>),
 }
 
@@ -62,12 +59,12 @@ impl Drop for Running<'_> {
 impl<'c> Rows<'c> {
     /// No rows.
     pub(super) fn none() -> Rows<'c> {
-        Rows { columns: Arc::new([]), source: Source::Kept(Vec::new(), 0), values: Vec::new() }
+        Rows::of(Arc::new([]), Vec::new())
     }
 
     /// Rows that are there already.
     pub(super) fn of(columns: Arc<[OutputColumn]>, rows: Returned) -> Rows<'c> {
-        Rows { columns, source: Source::Kept(rows, 0), values: Vec::new() }
+        Rows { source: Source::Kept { columns, rows, next: 0 }, values: Vec::new() }
     }
 
     pub(super) fn streaming(
@@ -78,22 +75,24 @@ impl<'c> Rows<'c> {
         if let Work::Query(query) = &mut prepared.work {
             query.root.rewind();
         }
-        let columns = prepared.columns.clone();
         let running = Running { session, prepared, held, used: Cell::new(0), done: false };
-        Rows { columns, source: Source::Running(running), values: Vec::new() }
+        Rows { source: Source::Running(running), values: Vec::new() }
     }
 
     /// Names and types of the columns.
     #[must_use]
     pub fn columns(&self) -> &[OutputColumn] {
-        &self.columns
+        match &self.source {
+            Source::Kept { columns, .. } => columns,
+            Source::Running(running) => &running.prepared.columns,
+        }
     }
 
     /// The next row; none when there are no more. After an error there are no more rows either.
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<Option<Row<'_>>> {
         let more = match &mut self.source {
-            Source::Kept(rows, next) => {
+            Source::Kept { rows, next, .. } => {
                 *next += 1;
                 *next <= rows.len()
             }
@@ -107,9 +106,9 @@ impl<'c> Rows<'c> {
     }
 
     fn row(&self) -> Row<'_> {
-        let width = self.columns.len();
+        let width = self.columns().len();
         match &self.source {
-            Source::Kept(rows, next) => {
+            Source::Kept { rows, next, .. } => {
                 let values = rows.get(next.wrapping_sub(1)).map_or(&[][..], |row| row);
                 Row { width, values, standing: None }
             }

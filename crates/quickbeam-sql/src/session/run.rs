@@ -74,8 +74,8 @@ impl Session {
         parameters: &[Value],
         alone: bool,
     ) -> Result<Done> {
-        prepared.take_parameters(parameters)?;
-        let Prepared { snapshot, work, slots, values, .. } = prepared;
+        let Prepared { snapshot, work, slots, values, parameters: types, .. } = prepared;
+        let parameters = Prepared::parameters_of(types, parameters, values)?;
         let Some(snapshot) = snapshot else {
             return Err(SqlError::internal("a statement without a catalog"));
         };
@@ -101,8 +101,7 @@ impl Session {
                 return Ok(Done { count: 0, returned: lines(crate::plan::explain(plan, None)) });
             }
             Work::Explain(plan, Some(inner)) => {
-                let parameters = std::mem::take(values);
-                self.run_prepared(inner, transaction, &parameters, alone)?;
+                self.run_prepared(inner, transaction, parameters, alone)?;
                 let mut counts = Vec::new();
                 match &inner.work {
                     Work::Query(query) => query.root.counts(&mut counts),
@@ -122,7 +121,7 @@ impl Session {
             catalog: &self.database.catalog,
             snapshot,
             slots: std::mem::take(slots),
-            parameters: values,
+            parameters,
             clock: &self.clock,
             given: &self.given,
             limits: &self.limits,
@@ -142,6 +141,10 @@ impl Session {
     ) -> Result<Done> {
         let mut done = Done::default();
         let single: Option<&TableHandle> = match work {
+            Work::Change(change) if change.is_plain() => {
+                done.count = change.run_plain(context)?;
+                return Ok(done);
+            }
             Work::Insert(insert) => insert.single(),
             Work::Change(change) => change.single(),
             Work::Query(query) => {

@@ -431,6 +431,24 @@ impl Table {
         })
     }
 
+    /// The number in a column of integers, if the row is of the form in which rows are written now and it is not NULL.
+    #[inline]
+    pub fn number_in(&self, row: &[u8], position: usize) -> Option<i64> {
+        let layout = &*self.layouts.current;
+        let place = layout.places.get(position)?.as_ref()?;
+        let is_null = row.get(usize::from(place.null_at))? & place.null_mask != 0;
+        if is_null || !self.is_current(row) {
+            return None;
+        }
+        let bytes = row.get(place.at as usize..)?;
+        match place.kind {
+            Kind::BigInt => bytes.first_chunk().map(|bytes| i64::from_le_bytes(*bytes)),
+            Kind::Integer => bytes.first_chunk().map(|bytes| i32::from_le_bytes(*bytes).into()),
+            Kind::SmallInt => bytes.first_chunk().map(|bytes| i16::from_le_bytes(*bytes).into()),
+            _ => None,
+        }
+    }
+
     /// How many bytes at the start of a row suffice to read these columns; none if the whole row is needed.
     #[must_use]
     pub fn prefix_for(&self, columns: &[usize]) -> Option<usize> {

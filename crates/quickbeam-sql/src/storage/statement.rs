@@ -60,6 +60,34 @@ pub(super) fn check_not_null(table: &Table, row: Row<'_>) -> Result<()> {
     Ok(())
 }
 
+/// Whether a NULL stands where none may, in the columns that changed.
+fn check_changed(table: &Table, row: Row<'_>, changed: &[usize]) -> Result<()> {
+    for &position in changed {
+        if table.columns.get(position).is_some_and(|column| column.not_null)
+            && row.is_null(position)
+        {
+            return Err(null_violation(table, position));
+        }
+    }
+    Ok(())
+}
+
+impl TableHandle {
+    /// Gives the row of that key other values in columns of which none [`touches more`](Self::touches_more) than the row itself: one change
+    /// of one record, which is made or fails, and so needs no [`Statement`].
+    #[inline]
+    pub fn update_alone(
+        &self,
+        transaction: &Transaction,
+        key: &[u8],
+        new: &[u8],
+        changed: &[usize],
+    ) -> Result<()> {
+        check_changed(self.table(), Row::new(self.table(), new)?, changed)?;
+        Ok(self.database().put(transaction, key, &self.stored(new)?)?)
+    }
+}
+
 #[cold]
 fn null_violation(table: &Table, position: usize) -> SqlError {
     let column = table.columns.get(position).map_or("", |column| column.name.as_str());
@@ -265,18 +293,12 @@ impl<'a> Statement<'a> {
         new: &[u8],
         changed: &[usize],
     ) -> Result<()> {
+        if !handle.touches_more(changed) {
+            return handle.update_alone(self.transaction, key, new, changed);
+        }
         let table = handle.table();
         let new_row = Row::new(table, new)?;
-        for &position in changed {
-            if table.columns.get(position).is_some_and(|column| column.not_null)
-                && new_row.is_null(position)
-            {
-                return Err(null_violation(table, position));
-            }
-        }
-        if !handle.touches_more(changed) {
-            return Ok(handle.database().put(self.transaction, key, &handle.stored(new)?)?);
-        }
+        check_changed(table, new_row, changed)?;
         let old_row = Row::new(table, old)?;
         let mut new_key = std::mem::take(&mut self.key);
         new_key.clear();

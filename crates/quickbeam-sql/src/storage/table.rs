@@ -118,7 +118,7 @@ impl TableHandle {
 
     /// Whether a change of one of these columns touches more than the row itself.
     #[inline]
-    pub(super) fn touches_more(&self, changed: &[usize]) -> bool {
+    pub fn touches_more(&self, changed: &[usize]) -> bool {
         changed.iter().any(|&column| self.structural.get(column).is_none_or(|touches| *touches))
     }
 

@@ -8,7 +8,7 @@ use quickbeam::{Batch, Number, Scan, Window};
 use super::Context;
 use crate::catalog::Table;
 use crate::error::{Result, SqlError};
-use crate::expression::{ColumnRef, Comparison, Current, Datum, Expr, Frame};
+use crate::expression::{ColumnRef, Comparison, Current, Expr, Frame};
 use crate::plan::{Access, Path, RangeOf};
 use crate::storage::{KeyBound, KeyRange, KeySpec, NumberAt, TableHandle};
 use crate::types::{DataType, Value, ValueRef};
@@ -126,8 +126,8 @@ enum State {
 }
 
 /// A value compared with a column, as one of the column's type.
-enum Fit {
-    Value(Value),
+enum Fit<'v> {
+    Value(ValueRef<'v>),
     /// Less than every value of the type.
     Below,
     /// Greater than every value of the type.
@@ -135,28 +135,29 @@ enum Fit {
     Null,
 }
 
-fn fit(value: Datum<'_>, data_type: DataType) -> Result<Fit> {
-    let wanted = match (value.as_ref(), data_type) {
-        (ValueRef::Null, _) => return Ok(Fit::Null),
+#[inline]
+fn fit(value: ValueRef<'_>, data_type: DataType) -> Fit<'_> {
+    let wanted = match (value, data_type) {
+        (ValueRef::Null, _) => return Fit::Null,
         (ValueRef::Integer(_), DataType::Integer) | (ValueRef::BigInt(_), DataType::BigInt) => {
-            return Ok(Fit::Value(value.into_value()));
+            return Fit::Value(value);
         }
         (found, wanted) => match (found.as_i64(), wanted) {
             (Some(number), DataType::SmallInt) => {
-                i16::try_from(number).map(Value::SmallInt).map_err(|_| number)
+                i16::try_from(number).map(ValueRef::SmallInt).map_err(|_| number)
             }
             (Some(number), DataType::Integer) => {
-                i32::try_from(number).map(Value::Integer).map_err(|_| number)
+                i32::try_from(number).map(ValueRef::Integer).map_err(|_| number)
             }
-            (Some(number), DataType::BigInt) => Ok(Value::BigInt(number)),
-            _ => return Ok(Fit::Value(value.into_value())),
+            (Some(number), DataType::BigInt) => Ok(ValueRef::BigInt(number)),
+            _ => return Fit::Value(value),
         },
     };
-    Ok(match wanted {
+    match wanted {
         Ok(value) => Fit::Value(value),
         Err(number) if number < 0 => Fit::Below,
         Err(_) => Fit::Above,
-    })
+    }
 }
 
 /// A bound on a column, as the key takes it.
@@ -495,8 +496,8 @@ fn encode_point(
 ) -> Result<bool> {
     let frame = context.frame();
     for (part, value) in spec.parts.iter().zip(values) {
-        match fit(value.evaluate(&frame)?, part.data_type)? {
-            Fit::Value(value) => part.encode(out, value.as_ref())?,
+        match fit(value.evaluate(&frame)?.as_ref(), part.data_type) {
+            Fit::Value(value) => part.encode(out, value)?,
             Fit::Below | Fit::Above | Fit::Null => return Ok(false),
         }
     }
@@ -521,8 +522,8 @@ fn side_of(
     frame: &Frame<'_>,
 ) -> Result<Side> {
     let Some((value, inclusive)) = bound else { return Ok(Side::Open) };
-    Ok(match fit(value.evaluate(frame)?, data_type)? {
-        Fit::Value(value) => Side::Bound(value, *inclusive),
+    Ok(match fit(value.evaluate(frame)?.as_ref(), data_type) {
+        Fit::Value(value) => Side::Bound(value.to_value(), *inclusive),
         Fit::Null => Side::Empty,
         // Beyond what the column can hold: everything is on one side of it.
         Fit::Below if is_lower => Side::Open,
@@ -540,8 +541,8 @@ fn encode_range(
 ) -> Result<bool> {
     let mut equal = Vec::with_capacity(range.equal.len());
     for (part, value) in spec.parts.iter().zip(&range.equal) {
-        match fit(value.evaluate(frame)?, part.data_type)? {
-            Fit::Value(value) => equal.push(value),
+        match fit(value.evaluate(frame)?.as_ref(), part.data_type) {
+            Fit::Value(value) => equal.push(value.to_value()),
             Fit::Below | Fit::Above | Fit::Null => return Ok(false),
         }
     }
