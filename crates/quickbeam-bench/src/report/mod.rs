@@ -11,7 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 
 use crate::engine::Mode;
@@ -185,6 +185,17 @@ impl Report {
         }
     }
 
+    /// An error if a run of Quickbeam has failed, or if nothing was measured. That another engine loses a row of its own
+    /// under load is in the report, and no failure of the benchmark.
+    pub fn verdict(&self) -> Result<()> {
+        let own = self.failures.iter().filter(|failure| failure.engine == "quickbeam").count();
+        let count = self.failures.len();
+        if own > 0 || (count > 0 && self.results.is_empty()) {
+            bail!("{count} runs failed, {own} of them Quickbeam's; see the end of the report");
+        }
+        Ok(())
+    }
+
     /// The results of one benchmark.
     pub fn of<'r>(&'r self, benchmark: &str) -> impl Iterator<Item = &'r Measurement> + use<'r> {
         let benchmark = benchmark.to_owned();
@@ -344,6 +355,23 @@ pub(crate) mod tests {
             reason: "no such <class>".to_owned(),
         });
         report
+    }
+
+    #[test]
+    fn who_measures_fails_with_quickbeam_and_not_with_its_peers() {
+        let mut report = sample();
+        let failure = |engine: &str| Failure {
+            engine: engine.to_owned(),
+            mode: "wns".to_owned(),
+            threads: 4,
+            error: "a row is missing".to_owned(),
+        };
+        report.failures.push(failure("bdb-sql"));
+        assert!(report.verdict().is_ok());
+        let none_measured = Report { results: Vec::new(), ..report.clone() };
+        assert!(none_measured.verdict().is_err());
+        report.failures.push(failure("quickbeam"));
+        assert!(report.verdict().unwrap_err().to_string().contains("1 of them Quickbeam's"));
     }
 
     #[test]
