@@ -189,21 +189,43 @@ impl Page<'_> {
         value: &[u8],
     ) -> bool {
         let suffix = key.get(self.prefix_length()..).unwrap_or_default();
+        let Some((at, value_at)) = self.open_record(suffix, version, value.len(), value.len())
+        else {
+            return false;
+        };
+        self.store_bytes(value_at, value);
+        self.enter_record(position, at, flags, suffix);
+        true
+    }
+
+    /// Makes place for a leaf record and writes what stands before its value: where the record begins, and its value, which has `length`
+    /// bytes and keeps `room`. None when there is no room.
+    #[inline(always)]
+    fn open_record(
+        self,
+        suffix: &[u8],
+        version: u64,
+        length: usize,
+        room: usize,
+    ) -> Option<(usize, usize)> {
         let rest = suffix.get(4..).unwrap_or_default();
         let head = self.word_bytes();
-        let bytes = (head + 4 + rest.len() + value.len()).next_multiple_of(8);
-        let Some(at) = self.allocate(bytes, 1) else { return false };
+        let at = self.allocate((head + 4 + rest.len() + room).next_multiple_of(8), 1)?;
         if head != 0 {
             self.set_word(at >> 3, version);
         }
-        self.set_lengths(at + head, value.len(), value.len());
+        self.set_lengths(at + head, length, room);
         self.store_bytes(at + head + 4, rest);
-        self.store_bytes(at + head + 4 + rest.len(), value);
+        Some((at, at + head + 4 + rest.len()))
+    }
+
+    /// Gives the leaf record at `at` its slot.
+    #[inline(always)]
+    fn enter_record(self, position: usize, at: usize, flags: u8, suffix: &[u8]) {
         self.open_slot(position, Slot::new(at, flags, suffix.len(), head_of(suffix)));
         if flags & TOMBSTONE != 0 {
             self.set_tombstones(true);
         }
-        true
     }
 
     /// Whether a leaf record's value is longer than its room.
@@ -220,27 +242,17 @@ impl Page<'_> {
     /// when there is no room.
     pub(super) fn append_record_of(self, source: Page<'_>, position: usize, key: &[u8]) -> bool {
         let record = source.record(position);
-        let (length, head) = (record.value_length, self.word_bytes());
+        let length = record.value_length;
         let room = source.value_room(position).max(length);
         let suffix = key.get(self.prefix_length()..).unwrap_or_default();
-        let rest = suffix.get(4..).unwrap_or_default();
-        let bytes = (head + 4 + rest.len() + room).next_multiple_of(8);
-        let Some(at) = self.allocate(bytes, 1) else { return false };
-        if head != 0 {
-            self.set_word(at >> 3, record.version);
-        }
-        self.set_lengths(at + head, length, room);
-        self.store_bytes(at + head + 4, rest);
-        let value_at = at + head + 4 + rest.len();
+        let Some((at, value_at)) = self.open_record(suffix, record.version, length, room) else {
+            return false;
+        };
         self.store_from(value_at, source, record.value_offset, length);
         if room > length {
             self.store_bytes(value_at + length, &vec![0; room - length]);
         }
-        let slot = Slot::new(at, record.flags, suffix.len(), head_of(suffix));
-        self.open_slot(self.count(), slot);
-        if record.is_tombstone() {
-            self.set_tombstones(true);
-        }
+        self.enter_record(self.count(), at, record.flags, suffix);
         true
     }
 
