@@ -17,6 +17,18 @@ pub enum RecordKind {
     Skip = 3,
 }
 
+/// Where in a record its kind is.
+const KIND_AT: usize = 4;
+
+impl RecordKind {
+    /// The kind that a byte stands for.
+    fn of(byte: u8) -> Option<RecordKind> {
+        [RecordKind::Commit, RecordKind::Piece, RecordKind::Skip]
+            .into_iter()
+            .find(|kind| *kind as u8 == byte)
+    }
+}
+
 /// A record's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordHeader {
@@ -38,7 +50,7 @@ pub struct RecordHeader {
 /// The header's bytes, sealed with their checksum.
 pub fn encode_header(header: &RecordHeader) -> [u8; HEADER] {
     let mut bytes = [0; HEADER];
-    bytes[4] = header.kind as u8;
+    bytes[KIND_AT] = header.kind as u8;
     // Bytes 5 to 7 stay zero: room for flags.
     bytes[8..12].copy_from_slice(&header.length.to_le_bytes());
     bytes[12..16].copy_from_slice(&header.incarnation.to_le_bytes());
@@ -69,18 +81,13 @@ fn half(bytes: &[u8], at: usize) -> u32 {
 /// byte of the kind alone, so that looking for a record at every place of a segment is cheap.
 pub fn places(segment: &[u8], offset: usize) -> impl Iterator<Item = usize> {
     let words = segment.as_chunks::<8>().0.iter().enumerate().skip(offset.div_ceil(8));
-    words.filter(|(_, word)| matches!(word[4], 1..=3)).map(|(at, _)| at * 8)
+    words.filter(|(_, word)| RecordKind::of(word[KIND_AT]).is_some()).map(|(at, _)| at * 8)
 }
 
 /// The record that begins at the start of `bytes`, if a whole and undamaged one for position `lsn` does.
 pub fn decode(bytes: &[u8], lsn: Lsn) -> Option<(RecordHeader, &[u8])> {
     let head: &[u8; HEADER] = bytes.first_chunk()?;
-    let kind = match head[4] {
-        1 => RecordKind::Commit,
-        2 => RecordKind::Piece,
-        3 => RecordKind::Skip,
-        _ => return None,
-    };
+    let kind = RecordKind::of(head[KIND_AT])?;
     if word(head, 16) != lsn {
         return None;
     }
