@@ -130,7 +130,6 @@ pub type AnyHold = Arc<CachePadded<Hold>>;
 /// ```
 #[derive(Clone)]
 pub struct Environment {
-    inner: Arc<Inner>,
     holds: Arc<[AnyHold]>,
 }
 
@@ -157,7 +156,11 @@ impl Environment {
         let shared = Arc::new(Shared { inner: inner.clone(), tasks: Mutex::new(tasks) });
         let hold = || Hold { inner: inner.clone(), shared: shared.clone() };
         let holds = (0..HOLDS).map(|_| Arc::new(CachePadded::new(hold()))).collect();
-        Ok(Environment { inner, holds })
+        Ok(Environment { holds })
+    }
+
+    fn inner(&self) -> &Inner {
+        &self.holds[0].inner
     }
 
     /// Begins a transaction with the environment's defaults.
@@ -192,7 +195,7 @@ impl Environment {
             attempt += 1;
             match result {
                 Err(error) if error.is_retryable() && attempt < TRANSACT_ATTEMPTS => {
-                    self.inner.world.yield_now();
+                    self.inner().world.yield_now();
                 }
                 result => return result,
             }
@@ -250,7 +253,7 @@ impl Environment {
 
     /// Makes a checkpoint and gives back the log and data file space that it frees.
     pub fn checkpoint(&self) -> Result<()> {
-        let inner = &self.inner;
+        let inner = self.inner();
         inner.check_open()?;
         inner.check_failed()?;
         inner.do_ready_work(0, usize::MAX)?;
@@ -262,18 +265,18 @@ impl Environment {
     /// Numbers about the environment.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
-        self.inner.statistics()
+        self.inner().statistics()
     }
 
     /// Walks every page, checks order, structure, reachability and space, and says what is wrong. Changes wait meanwhile.
     pub fn verify(&self) -> Result<VerifyReport> {
-        self.inner.verify()
+        self.inner().verify()
     }
 
     /// Closes the environment with a checkpoint. Fails, and closes nothing, while transactions are open; other handles
     /// then get errors.
     pub fn close(self) -> Result<()> {
-        let inner = &self.inner;
+        let inner = self.inner();
         if inner.closed.swap(true, Ordering::SeqCst) {
             return Ok(());
         }
