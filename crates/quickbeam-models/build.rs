@@ -29,7 +29,7 @@ const MODULES: [(&str, &str); 7] = [
 /// A module with a mistake: name here, module, file that has it, what is replaced, by what.
 type Mistake = (&'static str, &'static str, &'static str, &'static str, &'static str);
 
-const MISTAKES: [Mistake; 15] = [
+const MISTAKES: [Mistake; 16] = [
     (
         "entry_change_before_held",
         "entry",
@@ -71,6 +71,13 @@ const MISTAKES: [Mistake; 15] = [
         "pool/gate.rs",
         "count.fetch_add(1, Ordering::SeqCst);\n            if !self.closed.load(Ordering::SeqCst) {",
         "count.fetch_add(1, Ordering::AcqRel);\n            if !self.closed.load(Ordering::Acquire) {",
+    ),
+    (
+        "gate_own_lane_left_before_change",
+        "gate",
+        "pool/gate.rs",
+        "count.store(count.load(Ordering::Relaxed) - 1, Ordering::Release);",
+        "count.store(count.load(Ordering::Relaxed) - 1, Ordering::Relaxed);",
     ),
     (
         "gate_left_before_change",

@@ -6,7 +6,7 @@
 //! VERSION=3
 //! format=bytevalue        or print
 //! database=people         which one; db_dump leaves it out for a file with a single database
-//! type=btree              or hash
+//! type=btree              or hash, or hash_prefix
 //! HEADER=END
 //!  616c706861             key, after one space; keys and values alternate
 //!  6f6e65                 value
@@ -150,6 +150,8 @@ impl<R: BufRead> Reader<R> {
             }
             ("type", "btree") => header.method = AccessMethod::BTree,
             ("type", "hash") => header.method = AccessMethod::Hash,
+            // Ours alone: Berkeley DB has nothing like it.
+            ("type", "hash_prefix") => header.method = AccessMethod::HashPrefix,
             ("type", _) => bail!("a database of type {value} cannot be loaded: it has no keys"),
             ("duplicates", "1") => {
                 bail!(

@@ -14,10 +14,11 @@ macro_rules! models {
         #[allow(dead_code)] // Each mistake has the models that find it.
         mod $name {
             use super::*;
-            use crate::engine::$source::Gate;
+            use crate::engine::$source::{Gate, SHARED_LANE};
 
-            /// Threads change two words, each in a pass of its own lane; a checkpoint looks at them with the gate closed.
-            pub fn changes(writers: usize, interruptions: usize) {
+            /// Threads change two words, each in passes of a lane; a checkpoint looks at them with the gate closed. Each has a
+            /// lane of its own, or all have the one that is `shared`.
+            pub fn changes(shared: bool, writers: usize, interruptions: usize) {
                 try_within(interruptions, move || {
                     let gate = Arc::new(Gate::new(Arc::new(ModelWorld)));
                     let words: Arc<Vec<[AtomicU64; 2]>> =
@@ -26,7 +27,7 @@ macro_rules! models {
                         .map(|lane| {
                             let (gate, words) = (gate.clone(), words.clone());
                             start(move || {
-                                let pass = gate.enter(lane);
+                                let pass = gate.enter(if shared { SHARED_LANE } else { lane });
                                 words[lane][0].store(1, Relaxed);
                                 words[lane][1].store(1, Relaxed);
                                 drop(pass);
@@ -74,11 +75,14 @@ macro_rules! models {
 models!(right, gate);
 models!(not_looked_at_again, gate_not_looked_at_again);
 models!(left_before_change, gate_left_before_change);
+models!(own_lane_left_before_change, gate_own_lane_left_before_change);
 
 #[test]
 fn behind_the_closed_gate_nothing_is_half_done() {
-    right::changes(1, 5);
-    right::changes(2, 1);
+    for shared in [false, true] {
+        right::changes(shared, 1, 5);
+        right::changes(shared, 2, 1);
+    }
 }
 
 #[test]
@@ -89,11 +93,17 @@ fn no_flip_comes_within_a_pass() {
 #[test]
 #[should_panic = "a change is under way"]
 fn found_a_gate_that_is_not_looked_at_after_the_pass_was_counted() {
-    not_looked_at_again::changes(1, 3);
+    not_looked_at_again::changes(false, 1, 3);
 }
 
 #[test]
 #[should_panic = "a change is under way"]
 fn found_a_pass_that_ends_before_its_change() {
-    left_before_change::changes(1, 3);
+    left_before_change::changes(true, 1, 3);
+}
+
+#[test]
+#[should_panic = "a change is under way"]
+fn found_a_pass_of_an_own_lane_that_ends_before_its_change() {
+    own_lane_left_before_change::changes(false, 1, 3);
 }

@@ -8,6 +8,7 @@
 //! 4. After a failed flush that the engine was told of, no commit is acknowledged.
 //! 5. What is acknowledged is noted, for the check after the next opening.
 
+mod modify;
 mod scans;
 
 use std::cell::Cell;
@@ -23,7 +24,7 @@ use crate::faults::Phase;
 use crate::model::{Answer, Model, Own, Question, Value, View};
 use crate::plan::Plan;
 use crate::random::Random;
-use crate::world::{SimulatedWorld, on_commit};
+use crate::world::{SimulatedWorld, on_commit, stored_in_vain};
 
 /// What all clients know together.
 #[derive(Default)]
@@ -115,6 +116,10 @@ impl Client {
     fn key(&mut self) -> Vec<u8> {
         let number = self.random.below(self.plan.keys);
         let mut key = format!("key {number:04}").into_bytes();
+        if self.plan.grouped {
+            // Its group is a letter, with the length of that before it.
+            key.splice(0..0, [0, 1, b'a' + (number % 7) as u8]);
+        }
         if number % 17 == 3 {
             key.resize(200 + number % 700, b'.');
         }
@@ -308,6 +313,7 @@ impl Client {
             }
         })));
         self.world.enter(Phase::Commit);
+        stored_in_vain();
         let done = transaction.commit();
         self.world.leave(Phase::Commit);
         on_commit(None);
@@ -317,6 +323,10 @@ impl Client {
                 self.world.core().probe("commits of open fate");
             }
             return Err(self.judge(&error));
+        }
+        if stored_in_vain() {
+            // The process that could have told of it is no more.
+            return Err(Stop::Over);
         }
         let Some(timestamp) = committed.get() else { return Ok(()) };
         let oracle = &mut *open(&self.oracle);
@@ -525,6 +535,9 @@ impl Client {
         match self.random.below(100) {
             0..30 => {
                 let (key, value) = (self.key(), self.draw_value());
+                if self.plan.modifies && self.random.chance(40) {
+                    return self.modify(transaction, checks, &name, &key, &value);
+                }
                 self.put(transaction, checks, &name, &key, &value)
             }
             30..50 => {

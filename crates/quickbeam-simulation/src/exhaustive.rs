@@ -13,7 +13,7 @@ use crate::disk::{Disk, Loss, Medium};
 use crate::faults::{Cut, Phase, Restart};
 use crate::model::{Records, State, difference};
 use crate::run::{DIRECTORY, dump};
-use crate::world::{Core, SimulatedWorld};
+use crate::world::{Core, SimulatedWorld, stored_in_vain};
 
 /// What came of all cases.
 #[derive(Default)]
@@ -241,13 +241,19 @@ fn commit(
         known.states.push(state);
         known.states.len() - 1
     };
+    stored_in_vain();
     let placed = std::rc::Rc::new(std::cell::Cell::new(false));
     let seen = placed.clone();
     crate::world::on_commit(Some(Box::new(move |_| seen.set(true))));
     let done = transaction.commit();
     crate::world::on_commit(None);
+    let in_vain = stored_in_vain();
     let mut known = lock(known);
     if done.is_ok() {
+        // The process that could have told of it is no more.
+        if in_vain {
+            return done;
+        }
         if durability == SYNC {
             known.power = number;
         }
@@ -489,10 +495,11 @@ fn fail_everywhere(report: &mut Report, workload: Workload, medium: Medium) {
 #[must_use]
 pub fn run_all() -> Report {
     let report = Mutex::new(Report::default());
-    let strict = Medium { grain: 512, strict: true, write_through: false };
-    let through = Medium { grain: 4096, strict: false, write_through: true };
+    let strict = Medium { grain: 512, strict: true, write_through: false, mapped: false };
+    let mapped = Medium { mapped: true, ..strict };
+    let through = Medium { grain: 4096, strict: false, write_through: true, mapped: false };
     std::thread::scope(|scope| {
-        for medium in [strict, through] {
+        for medium in [strict, mapped, through] {
             let report = &report;
             scope.spawn(move || {
                 let mut own = Report::default();

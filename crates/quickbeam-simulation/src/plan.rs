@@ -59,6 +59,10 @@ pub struct Plan {
     pub preload: usize,
     /// Every other database is found by hash.
     pub hashed: bool,
+    /// It is found by the hash of the first part of keys.
+    pub grouped: bool,
+    /// Some records are changed in one visit.
+    pub modifies: bool,
     /// Percent of operations that change databases as such.
     pub catalog: usize,
     /// Percent of transactions with a durability of their own.
@@ -151,7 +155,11 @@ impl Plan {
     #[must_use]
     pub fn method_of(&self, name: &str) -> AccessMethod {
         let is_odd = ["second", "made 1", "made 3"].contains(&name);
-        if self.hashed && is_odd { AccessMethod::Hash } else { AccessMethod::BTree }
+        match (self.hashed && is_odd, self.grouped) {
+            (true, true) => AccessMethod::HashPrefix,
+            (true, false) => AccessMethod::Hash,
+            (false, _) => AccessMethod::BTree,
+        }
     }
 
     /// What the seed stands for.
@@ -210,9 +218,12 @@ impl Plan {
                 grain: random.pick(&[512, 512, 4096]),
                 strict: random.chance(60),
                 write_through: random.chance(60),
+                mapped: Random::part(seed, 0x3a99).chance(70),
             },
             rot: random.chance(8),
             hashed: random.chance(50),
+            grouped: Random::part(seed, 0x6a0f).chance(40),
+            modifies: Random::part(seed, 0x30d1).chance(50),
             options,
         };
         if plan.store { plan.for_store() } else { plan }

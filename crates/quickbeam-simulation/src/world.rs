@@ -31,6 +31,7 @@ use crate::random::Random;
 use crate::scheduler::{Baton, Scheduler, Status, Stuck};
 use crate::trace::Trace;
 use file::SimulatedFile;
+pub use file::stored_in_vain;
 
 /// Everything that a world is made of.
 pub struct Core {

@@ -34,4 +34,6 @@ pub use salvage::{
     LostLog, LostPage, LostRange, LostValue, SalvageReport, SalvagedDatabase, salvage, salvage_in,
 };
 pub use store::{DataStore, StoreCursor, StoreDatabase};
-pub use transaction::{Batch, Cursor, Database, Number, Savepoint, Scan, Transaction, Window};
+pub use transaction::{
+    Batch, Cursor, Database, Modified, Number, Savepoint, Scan, Transaction, Window,
+};

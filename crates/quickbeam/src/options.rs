@@ -55,6 +55,20 @@ pub enum AccessMethod {
     /// By the hash value of the whole key, faster than the B+tree for single records. A cursor goes through all records,
     /// in no order that means anything; there are no ranges.
     Hash,
+    /// By the hash value of the first part of the key, which is a *group* for all keys that begin with it: the length of that part in two bytes,
+    /// the highest first, then the part itself; what else the key has follows. The records of a group lie next to each other,
+    /// in the order of what follows, and [`Scan::restart_group`](crate::Scan::restart_group) reads them. Otherwise as `Hash`. In a key that
+    /// is shorter than its first bytes say, all of it is the group.
+    HashPrefix,
+}
+
+impl AccessMethod {
+    /// Whether records lie in the order of their keys.
+    #[must_use]
+    #[inline]
+    pub fn is_ordered(self) -> bool {
+        self == AccessMethod::BTree
+    }
 }
 
 impl fmt::Display for AccessMethod {
@@ -62,6 +76,7 @@ impl fmt::Display for AccessMethod {
         f.write_str(match self {
             AccessMethod::BTree => "btree",
             AccessMethod::Hash => "hash",
+            AccessMethod::HashPrefix => "hash_prefix",
         })
     }
 }

@@ -10,11 +10,12 @@
 mod common;
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::path::{Path, PathBuf};
 
 use common::faulty::FaultyWorld;
 use common::{Files, Records, contents, open_files, place, small_options, world_with};
-use quickbeam::{AccessMethod, DATA_FILE, DataStore, Environment, Error, Options};
+use quickbeam::{AccessMethod, Batch, DATA_FILE, DataStore, Environment, Error, Options, Scan};
 
 /// The version that this release writes.
 const VERSION: u32 = 2;
@@ -67,6 +68,24 @@ fn store() -> Files {
     }
     store.close().unwrap();
     world.files(place())
+}
+
+/// An environment with a hash database of groups.
+fn groups() -> Files {
+    let world = FaultyWorld::in_memory();
+    let environment = Environment::open_in(world.clone(), Some(place()), options()).unwrap();
+    let made = environment.create_database_as("groups", AccessMethod::HashPrefix).unwrap();
+    for (key, value) in &grouped() {
+        common::put(&environment, &made, key, value);
+    }
+    environment.close().unwrap();
+    world.files(place())
+}
+
+/// What it holds: groups of ten records.
+fn grouped() -> Records {
+    let grouped = |(key, value): (Vec<u8>, Vec<u8>)| ([&b"\0\x06"[..], &key].concat(), value);
+    expected().into_iter().map(grouped).collect()
 }
 
 /// Files as one: for each its name's length, name, length, then runs: how often, and which byte.
@@ -187,6 +206,27 @@ fn a_data_store_of_the_first_release_opens() {
 #[test]
 fn a_data_store_with_a_hash_database_opens() {
     assert_store(2, &["data", "hashed"]);
+}
+
+#[test]
+fn an_environment_with_groups_opens() {
+    let files = fixture(2, "groups", groups);
+    let environment = open_files(&files, &options()).unwrap();
+    assert!(contents(&environment).unwrap() == BTreeMap::from([("groups".into(), grouped())]));
+    let database = environment.open_database("groups").unwrap();
+    assert_eq!(database.access_method(), AccessMethod::HashPrefix);
+    let reader = environment.begin_read().unwrap();
+    let mut scan = Scan::new(Bound::Unbounded, Bound::Unbounded);
+    scan.restart_group(b"\0\x06key 01");
+    let (mut batch, mut count) = (Batch::default(), 0);
+    while database.scan(&reader, &mut scan, &mut batch).unwrap() {
+        count += batch.len();
+    }
+    assert_eq!(count, 10);
+    drop(reader);
+    common::assert_sound(&environment);
+    common::put(&environment, &database, b"\0\x06key 01new", b"record");
+    environment.close().unwrap();
 }
 
 fn assert_store(version: u32, names: &[&str]) {

@@ -63,6 +63,33 @@ fn buckets_fill_and_split_evenly_as_records_come() {
 }
 
 #[test]
+fn records_in_the_order_of_hash_values_leave_full_buckets_behind() {
+    for method in [AccessMethod::Hash, AccessMethod::HashPrefix] {
+        let (environment, database) = memory();
+        let sorted = environment.create_database_as("sorted", method).unwrap();
+        fill(&environment, &database, 0..10_000);
+        let reader = environment.begin_read().unwrap();
+        let writer = environment.begin().unwrap();
+        let mut keys: Vec<[u8; 4]> = (0..10_000u32).map(u32::to_be_bytes).collect();
+        keys.sort_by_key(|key| sorted.hash_of(key));
+        for key in &keys {
+            sorted.put(&writer, key, &database.get(&reader, key).unwrap().unwrap()).unwrap();
+        }
+        writer.commit().unwrap();
+        drop(reader);
+        environment.drop_database("data").unwrap();
+        let report = environment.verify().unwrap();
+        assert_eq!(report.complaints, Vec::<String>::new());
+        assert!(report.leaf_fill > 0.75, "{method}: {}", report.leaf_fill);
+        // More of them go where there is room, and what is full is halved.
+        fill(&environment, &sorted, 10_000..20_000);
+        let report = environment.verify().unwrap();
+        assert_eq!((report.complaints.len(), report.records), (0, 20_000));
+        assert!(report.leaf_fill > 0.45, "{method}: {}", report.leaf_fill);
+    }
+}
+
+#[test]
 fn what_needs_an_order_of_keys_is_refused() {
     let (environment, database) = memory();
     fill(&environment, &database, 0..300);

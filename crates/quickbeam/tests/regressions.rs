@@ -4,7 +4,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use quickbeam::{Durability, Environment, Error, Options};
+use quickbeam::{Durability, Environment, Error, Options, Transaction};
 
 fn small_segments(durability: Durability) -> Options {
     Options { log_segment_size: 256 << 10, durability, ..Options::default() }
@@ -118,5 +118,24 @@ fn a_commit_beside_closing_is_kept_or_refused() {
         let last = database.get(&environment.begin_read().unwrap(), b"last").unwrap();
         let last = last.map_or(0, |bytes| u64::from_be_bytes(bytes.try_into().unwrap()));
         assert!(last >= acknowledged.load(Ordering::SeqCst), "an acknowledged commit is lost");
+    }
+}
+
+/// A full leaf that had no room for the fence that a split would have given it was cut behind its first record, again and again.
+#[test]
+fn records_in_order_leave_full_leaves_behind_whatever_their_length() {
+    for length in 0..48 {
+        let environment =
+            Environment::memory(Options { page_size: 4096, ..Options::default() }).unwrap();
+        let database = environment.create_database("data").unwrap();
+        let fill = |transaction: &Transaction| {
+            (0..1500u32).try_for_each(|n| {
+                database.put(transaction, &(n | 1 << 31).to_be_bytes(), &vec![1; length])
+            })
+        };
+        environment.transact(fill).unwrap();
+        let report = environment.verify().unwrap();
+        assert_eq!(report.complaints, Vec::<String>::new());
+        assert!(report.leaf_fill > 0.8, "values of {length} bytes: {}", report.leaf_fill);
     }
 }

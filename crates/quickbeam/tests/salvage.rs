@@ -98,7 +98,9 @@ fn salvaged_environment(files: &Files, what: &str) -> (SalvageReport, All) {
 fn is_named(report: &SalvageReport, database: &str, key: &[u8]) -> bool {
     let place = match common::method_of(database) {
         AccessMethod::BTree => key.escape_ascii().to_string(),
-        AccessMethod::Hash => format!("hash value {:08x}", common::hash_of(key)),
+        AccessMethod::Hash | AccessMethod::HashPrefix => {
+            format!("hash value {:08x}", common::hash_of(key))
+        }
     };
     let key = key.escape_ascii().to_string();
     let in_range = report.lost_ranges.iter().any(|range| {

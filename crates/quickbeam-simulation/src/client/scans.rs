@@ -50,7 +50,7 @@ impl Client {
         checks: &mut Checks,
         name: &str,
     ) -> Step<()> {
-        if self.plan.method_of(name) == AccessMethod::Hash {
+        if self.plan.method_of(name) != AccessMethod::BTree {
             return self.pass(transaction, checks, name);
         }
         let Some(database) = self.open_database(transaction, checks, name)? else { return Ok(()) };

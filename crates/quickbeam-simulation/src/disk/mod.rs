@@ -16,7 +16,8 @@
 //! 7. The disk has limited room, at any time; room can come back.
 //! 8. Bits turn over in what is durable.
 //! 9. The device may be slow: every call then takes ten or forty times as long, while clocks and timeouts go on as ever.
-//! 10. The death of the process loses nothing that the calls before it did, and makes nothing of it durable: a loss of power
+//! 10. A store into a mapped file is a write that cannot fail; one that was cut off has stored a first part, in words of eight bytes.
+//! 11. The death of the process loses nothing that the calls before it did, and makes nothing of it durable: a loss of power
 //!     after a restart takes what was not flushed before it.
 //!
 //! Which calls fail, and when the power goes, is decided above ([`crate::world`]).
@@ -41,11 +42,13 @@ pub struct Medium {
     pub strict: bool,
     /// Writing through is possible.
     pub write_through: bool,
+    /// Files can be mapped into memory.
+    pub mapped: bool,
 }
 
 impl Default for Medium {
     fn default() -> Self {
-        Medium { grain: 512, strict: true, write_through: true }
+        Medium { grain: 512, strict: true, write_through: true, mapped: false }
     }
 }
 

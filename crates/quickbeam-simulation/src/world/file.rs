@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use quickbeam::world::File;
+use quickbeam::world::{File, MappedFile};
 
 use super::{Core, Partial, SimulatedWorld, gone, nothing};
 use crate::faults::CallKind;
@@ -163,9 +163,93 @@ impl File for SimulatedFile {
         })
     }
 
+    fn map(&self, length: u64) -> io::Result<Option<Box<dyn MappedFile>>> {
+        let inode = self.inode;
+        if !self.world.core().disk.medium.mapped {
+            return Ok(None);
+        }
+        let is_long_enough = self.call(CallKind::Length, &[length, 2], &nothing, |core| {
+            if core.disk.inode(inode).seen.length() < length {
+                return Ok(false);
+            }
+            // As the operating system's files: room for what was a hole.
+            let more = core.disk.inode(inode).seen.more_room(0, length as usize);
+            if !core.has_room(more, true) {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            core.disk.inode(inode).allocate(length);
+            Ok(true)
+        })?;
+        let mapping =
+            SimulatedMapping { world: self.world.clone(), path: self.path.clone(), inode, length };
+        Ok(is_long_enough.then(|| Box::new(mapping) as Box<dyn MappedFile>))
+    }
+
     fn try_lock(&self) -> io::Result<bool> {
         let locked = self.world.core().disk.lock(self.inode);
         self.locks.store(locked, Ordering::Relaxed);
         Ok(locked)
+    }
+}
+
+thread_local! {
+    /// The thread has stored into a mapped file after the cut, or was cut off in it.
+    static IN_VAIN: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+/// Whether the calling thread has stored something since this was last asked that the cut took: a store cannot fail, but whoever
+/// made it then is no more.
+pub fn stored_in_vain() -> bool {
+    IN_VAIN.replace(false)
+}
+
+/// A file's memory.
+struct SimulatedMapping {
+    world: SimulatedWorld,
+    path: PathBuf,
+    inode: usize,
+    length: u64,
+}
+
+impl MappedFile for SimulatedMapping {
+    fn store(&mut self, bytes: &[u8], offset: u64) -> bool {
+        let whole = offset.is_multiple_of(8) && bytes.len().is_multiple_of(8);
+        let inside = offset.checked_add(bytes.len() as u64).is_some_and(|end| end <= self.length);
+        if whole && inside {
+            self.store_words(bytes, offset);
+        }
+        whole && inside
+    }
+}
+
+impl SimulatedMapping {
+    /// Stores what is known to be inside, in whole words.
+    fn store_words(&self, bytes: &[u8], offset: u64) {
+        self.world.give_way(true);
+        let mut guard = self.world.core();
+        let core = &mut *guard;
+        if core.cut_off {
+            IN_VAIN.set(true);
+            return;
+        }
+        core.note_progress();
+        let thread = core.scheduler.current() as u64;
+        core.trace.add(&[3, thread, offset, bytes.len() as u64]);
+        core.trace.add_bytes(bytes);
+        core.changes += 1;
+        core.probe("stores");
+        let mut random = core.random.clone();
+        core.random.next();
+        let mut there = bytes.len();
+        if core.is_cut_here() {
+            there = random.below(bytes.len() / 8 + 1) * 8;
+            IN_VAIN.set(true);
+            core.cut_now();
+        }
+        core.disk.inode(self.inode).write(&bytes[..there], offset);
+        let (name, now) = (core.scheduler.name().to_owned(), core.scheduler.now / 1000);
+        core.trace.say(|| {
+            format!("{now:>9} {name:<22} Store {} [{offset}, {there}]", self.path.display())
+        });
     }
 }

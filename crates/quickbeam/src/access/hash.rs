@@ -5,7 +5,7 @@
 //! range is halved, as buckets of extendible hashing do. The tree's inner pages are the directory of the buckets as it
 //! is stored. A [`Directory`] is the same in memory, as an array: it leads to the bucket in one step.
 //!
-//! - HASH-1: a stored key is the hash value of the key, big-endian, and the key. Keys of the same hash value lie next to
+//! - HASH-1: a stored key is the hash value of the key, or of the key's group ([`hashed_part`]), big-endian, and the key. Keys of the same hash value lie next to
 //!   each other and are told apart as any keys are: no choice of keys makes the tree anything but a tree.
 //! - HASH-2: what a directory says is a guess. The leaf that it names counts only if it says itself that it is for the
 //!   stored key (BTREE-1); otherwise the walk from the root tells, and the directory learns it. So it is neither
@@ -19,6 +19,7 @@ use std::fmt;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use crate::options::AccessMethod;
 pub use crate::page::HASH_BYTES;
 use crate::page::PageId;
 
@@ -56,10 +57,39 @@ pub fn hash_of(key: &[u8]) -> u32 {
     (hash.wrapping_mul(FINISHER) >> 32) as u32
 }
 
+/// The part of a key that its hash value is of. Part of the file format.
+#[inline]
+pub fn hashed_part(method: AccessMethod, key: &[u8]) -> &[u8] {
+    if method != AccessMethod::HashPrefix {
+        return key;
+    }
+    let part = key.split_first_chunk().and_then(|(length, rest)| {
+        let length = usize::from(u16::from_be_bytes(*length));
+        rest.get(..length)
+    });
+    part.unwrap_or(key)
+}
+
+/// Makes the key of a group the bounds of the stored keys of its records: from the first, up to and without the second; false when they
+/// go up to the last of all. And their hash value.
+pub fn group_bounds(group: &mut Vec<u8>, end: &mut Vec<u8>) -> (u32, bool) {
+    let hash = hash_of(hashed_part(AccessMethod::HashPrefix, group));
+    group.splice(0..0, hash.to_be_bytes());
+    end.clear();
+    end.extend_from_slice(group);
+    while let Some(last) = end.pop() {
+        if last < u8::MAX {
+            end.push(last + 1);
+            return (hash, true);
+        }
+    }
+    (hash, false)
+}
+
 /// Runs `work` with the key as it is stored (HASH-1), and its hash value.
 #[inline]
-pub fn with_stored<T>(key: &[u8], work: impl FnOnce(&[u8], u32) -> T) -> T {
-    let hash = hash_of(key);
+pub fn with_stored<T>(method: AccessMethod, key: &[u8], work: impl FnOnce(&[u8], u32) -> T) -> T {
+    let hash = hash_of(hashed_part(method, key));
     let length = HASH_BYTES + key.len();
     let mut short = [0; SHORT];
     let mut long;
@@ -73,6 +103,11 @@ pub fn with_stored<T>(key: &[u8], work: impl FnOnce(&[u8], u32) -> T) -> T {
     stored[..HASH_BYTES].copy_from_slice(&hash.to_be_bytes());
     stored[HASH_BYTES..].copy_from_slice(key);
     work(stored, hash)
+}
+
+/// Whether a stored key begins with the hash value that it should (HASH-1).
+pub fn is_stored(method: AccessMethod, stored: &[u8]) -> bool {
+    split_stored(stored).is_some_and(|(hash, key)| hash == hash_of(hashed_part(method, key)))
 }
 
 /// The hash value that a stored key begins with, and the key; `None` when it is too short to be one.
@@ -195,11 +230,30 @@ mod tests {
     fn a_stored_key_is_taken_apart() {
         for length in [0, 1, 59, 60, 61, 500] {
             let key = vec![7; length];
-            with_stored(&key, |stored, hash| {
-                assert_eq!(split_stored(stored), Some((hash, &key[..])));
-            });
+            for method in [AccessMethod::Hash, AccessMethod::HashPrefix] {
+                with_stored(method, &key, |stored, hash| {
+                    assert_eq!(split_stored(stored), Some((hash, &key[..])));
+                    assert!(is_stored(method, stored));
+                });
+            }
         }
         assert_eq!(split_stored(b"abc"), None);
+    }
+
+    #[test]
+    fn a_group_is_what_the_hash_value_is_of() {
+        let prefix = AccessMethod::HashPrefix;
+        assert_eq!(hashed_part(AccessMethod::Hash, b"\0\x01ab"), b"\0\x01ab");
+        assert_eq!(hashed_part(prefix, b"\0\x01ab"), b"a");
+        assert_eq!(hashed_part(prefix, b"\0\0ab"), b"");
+        for short in [&b""[..], b"\0", b"\0\x03ab"] {
+            assert_eq!(hashed_part(prefix, short), short);
+        }
+        let (mut low, mut high) = (b"\0\x02a\xff".to_vec(), vec![1]);
+        let (hash, is_bounded) = group_bounds(&mut low, &mut high);
+        assert!(is_bounded && hash == hash_of(b"a\xff"));
+        let begin = [&hash.to_be_bytes()[..], b"\0\x02"].concat();
+        assert_eq!((low, high), ([&begin[..], b"a\xff"].concat(), [&begin[..], b"b"].concat()));
     }
 
     #[test]

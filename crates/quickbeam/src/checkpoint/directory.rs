@@ -122,6 +122,7 @@ fn tree_word(tree: &Tree) -> u64 {
     let method = match tree.method {
         AccessMethod::BTree => 0,
         AccessMethod::Hash => 1,
+        AccessMethod::HashPrefix => 2,
     };
     u64::from(tree.id) | method << 32
 }
@@ -137,6 +138,7 @@ pub fn parse(words: &[u64]) -> Option<Directory> {
         let method = match pair[0] >> 32 {
             0 => AccessMethod::BTree,
             1 => AccessMethod::Hash,
+            2 => AccessMethod::HashPrefix,
             _ => return None,
         };
         Some(Tree { id: pair[0] as u32, root: pair[1], method })

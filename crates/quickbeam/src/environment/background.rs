@@ -77,9 +77,10 @@ impl Inner {
 fn make_room(inner: &Inner) {
     inner.rounds(&*inner.pool.frames_wanted, HOUSEKEEPING_POLL, || {
         inner.note_time();
+        inner.pool.make_ready();
         inner.pool.fill_free_frames()?;
         inner.registry.advance();
-        inner.do_ready_work(31, usize::MAX)
+        inner.do_ready_work(usize::MAX)
     });
 }
 

@@ -27,12 +27,11 @@ use crate::error::{Error, Result};
 use crate::latency::Latencies;
 use crate::log::Log;
 use crate::options::{AccessMethod, Options, TransactionOptions};
-use crate::pool::Pool;
-use crate::transaction::{Database, Memory, Transaction, purge_leaf};
+use crate::pool::{Pool, SHARED_LANE};
+use crate::transaction::{Database, Transaction, purge_leaf};
 use crate::versions::{Deferred, Registry, Timestamp};
 use crate::world::hooks::{Canary, planted};
-use crate::world::place;
-use crate::world::{Event, File, MemoryWorld, RealWorld, Task, World};
+use crate::world::{Event, File, MemoryWorld, RealWorld, Task, World, place};
 
 pub use open::{DATA_FILE, LOCK_FILE, LOG_DIRECTORY};
 pub(crate) use open::{Opened, open_data_file};
@@ -45,8 +44,6 @@ pub const CATALOG_TREE: u32 = 1;
 
 /// Times that [`Environment::transact`] tries before it gives the error back.
 const TRANSACT_ATTEMPTS: usize = 100;
-/// Ended transactions whose memory is kept for later ones.
-const SPARE_MEMORY: usize = 64;
 /// Threads that begin transactions without meeting at a count of references.
 const HOLDS: usize = 64;
 
@@ -85,7 +82,6 @@ pub struct Inner {
     directories: Mutex<BTreeMap<u32, Arc<Directory>>>,
     /// Milliseconds of the world's clock, as of the last look of the thread that makes room.
     recent_ms: AtomicU64,
-    spare_memory: Mutex<Vec<Memory>>,
     failure: Mutex<Option<String>>,
     failed: AtomicBool,
     closed: AtomicBool,
@@ -256,7 +252,7 @@ impl Environment {
         let inner = self.inner();
         inner.check_open()?;
         inner.check_failed()?;
-        inner.do_ready_work(0, usize::MAX)?;
+        inner.do_ready_work(usize::MAX)?;
         inner.checkpoint(false, false)?;
         // Blocks that only the checkpoint before used are free now: what lies at the file's end can go.
         inner.pool.shrink_file()
@@ -311,7 +307,7 @@ impl Shared {
             // A failed environment recovers when it is opened again; one in memory has nothing to keep.
             return Ok(());
         }
-        inner.do_ready_work(0, usize::MAX)?;
+        inner.do_ready_work(usize::MAX)?;
         inner.checkpoint(true, false)
     }
 }
@@ -372,12 +368,6 @@ impl Inner {
         self.recent_ms.store(self.world.now().as_millis() as u64, Ordering::Relaxed);
     }
 
-    /// A number that no other savepoint has, not even one of another environment.
-    pub fn next_savepoint(&self) -> u64 {
-        static NEXT: AtomicU64 = AtomicU64::new(1);
-        NEXT.fetch_add(1, Ordering::Relaxed)
-    }
-
     /// A new tree that no name leads to yet.
     pub fn make_tree(&self, lane: usize, method: AccessMethod) -> Result<Tree> {
         let id = self.next_tree.fetch_add(1, Ordering::Relaxed);
@@ -389,7 +379,7 @@ impl Inner {
 
     /// The directory of a hash tree, which all its handles share; none for another.
     pub fn directory(&self, tree: Tree) -> Option<Arc<Directory>> {
-        if tree.method != AccessMethod::Hash {
+        if tree.method.is_ordered() {
             return None;
         }
         let mut directories = self.directories.lock();
@@ -409,27 +399,13 @@ impl Inner {
         (version <= snapshot).then_some(version)
     }
 
-    /// Memory for a transaction, used before if there is such.
-    #[inline]
-    pub fn spare_memory(&self) -> Memory {
-        self.spare_memory.lock().pop().unwrap_or_default()
-    }
-
-    /// Keeps a transaction's memory for another one.
-    pub fn return_memory(&self, memory: Memory) {
-        if let Some(memory) = memory.emptied() {
-            let mut spare = self.spare_memory.lock();
-            if spare.len() < SPARE_MEMORY {
-                spare.push(memory);
-            }
-        }
-    }
-
     /// Does up to `limit` pieces of work that became possible. Freeing whole trees is left to who asks for all.
-    pub fn do_ready_work(&self, lane: usize, limit: usize) -> Result<()> {
+    pub fn do_ready_work(&self, limit: usize) -> Result<()> {
         if self.registry.ready_count() == 0 {
             return Ok(());
         }
+        // The transaction's own lane, if there was one, went back with its snapshot.
+        let lane = SHARED_LANE + place::of_thread();
         for _ in 0..limit.min(1 << 40) {
             let Some(work) = self.registry.take_ready(limit == usize::MAX) else { break };
             if let Err(error) = self.do_work(lane, &work) {

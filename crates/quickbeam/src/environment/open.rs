@@ -239,7 +239,6 @@ pub fn open(world: Arc<dyn World>, path: Option<&Path>, options: Options) -> Res
         next_tree: AtomicU32::new(next_tree),
         directories: crate::world::locks::Mutex::default(),
         recent_ms: AtomicU64::new(world.now().as_millis() as u64),
-        spare_memory: crate::world::locks::Mutex::default(),
         failure: crate::world::locks::Mutex::default(),
         failed: AtomicBool::new(false),
         closed: AtomicBool::new(false),

@@ -45,7 +45,7 @@ pub struct Statistics {
     pub average_log_write: f64,
     /// How long writing and flushing the log took.
     pub log_flush: LatencySummary,
-    /// How long `Sync` and `WriteNoSync` commits waited for the log.
+    /// How long `Sync` and `WriteNoSync` commits waited for the log, where they had to.
     pub commit_wait: LatencySummary,
     /// Levels of the deepest tree.
     pub tree_depth: usize,
@@ -156,8 +156,7 @@ impl Inner {
             let position = checkpoint.log_position.load(Ordering::Relaxed);
             numbers.log_flush = log.counters.flush_latency.summary();
             numbers.log_file_bytes = log.file_bytes();
-            numbers.log_bytes = log.counters.bytes.load(Ordering::Relaxed);
-            numbers.log_writes = log.counters.writes.load(Ordering::Relaxed);
+            (numbers.log_bytes, numbers.log_writes) = log.traffic();
             numbers.log_flushes = log.counters.flushes.load(Ordering::Relaxed);
             numbers.average_log_write = ratio(numbers.log_bytes, numbers.log_writes);
             numbers.commits_per_flush = ratio(numbers.commits, numbers.log_flushes);

@@ -137,7 +137,7 @@ fn read_back(pool: &Pool, mapping: &[Location], report: &mut VerifyReport) {
 impl Inner {
     pub fn verify(&self) -> Result<VerifyReport> {
         self.check_open()?;
-        self.do_ready_work(0, usize::MAX)?;
+        self.do_ready_work(usize::MAX)?;
         // The checkpointer's lock first: it is also the right to close the gate.
         let report = self.checkpointer.inspect(|locations| {
             // Before the gate closes: who holds this lock may be waiting there.

@@ -14,6 +14,7 @@
 //!
 //! Sources: Johnson et al., "Aether: A Scalable Approach to Logging" (2010) for the separation of append and flush.
 
+mod buffer;
 mod operations;
 mod reader;
 mod record;
@@ -33,12 +34,13 @@ use crate::latency::Latencies;
 use crate::world::hooks::{Canary, planted};
 use crate::world::{Event, World};
 
+use buffer::Taken;
+pub use buffer::{Appended, LogBuffer};
 pub use operations::{Operation, decode_operations};
 pub use reader::{LogReader, ReadRecord};
 #[cfg(any(test, feature = "fuzzing"))]
 pub use record::seal_record;
 pub use record::{HEADER, RecordKind, decode, places};
-use record::{RecordHeader, encode_header};
 pub use redo::Redo;
 use segment::SegmentWriter;
 pub use segment::{SEGMENT_HEADER, SegmentIdentity, number_of};
@@ -50,7 +52,7 @@ pub type Lsn = u64;
 /// Numbers for statistics.
 #[derive(Default)]
 pub struct LogCounters {
-    /// Bytes written to segments.
+    /// Bytes that write calls wrote.
     pub bytes: AtomicU64,
     /// Write calls.
     pub writes: AtomicU64,
@@ -81,20 +83,6 @@ pub struct LogSettings {
     pub write_through: bool,
 }
 
-/// Bytes taken to be written, and the runs that they are of (see [`LogBuffer`]).
-type Taken = (Vec<u8>, Vec<(Lsn, usize)>);
-
-/// What was appended and not yet taken to be written. Holding it locked is the commit's critical section.
-pub struct LogBuffer {
-    bytes: Vec<u8>,
-    /// Where runs of `bytes` go: LSN and start in `bytes`. A new run begins with each segment.
-    runs: Vec<(Lsn, usize)>,
-    /// Where the next record goes.
-    pub end: Lsn,
-    segment_size: u64,
-    incarnation: u32,
-}
-
 /// The log of an environment.
 pub struct Log {
     settings: LogSettings,
@@ -118,84 +106,11 @@ pub struct Log {
     pub counters: LogCounters,
 }
 
-impl LogBuffer {
-    /// Bytes waiting.
-    pub fn waiting(&self) -> usize {
-        self.bytes.len()
-    }
-
-    /// Appends a record and returns the LSN after it. `durable` is what [`Log::durable`] said before.
-    pub fn append(
-        &mut self,
-        kind: RecordKind,
-        timestamp: u64,
-        transaction: u64,
-        payload: &[u8],
-        payload_checksum: u32,
-        durable: Lsn,
-    ) -> Lsn {
-        let total = (HEADER + payload.len()).next_multiple_of(8) as u64;
-        if self.end.is_multiple_of(self.segment_size) {
-            // The record before filled its segment to the last byte.
-            self.end += SEGMENT_HEADER;
-            self.runs.push((self.end, self.bytes.len()));
-        }
-        let left = self.segment_size - self.end % self.segment_size;
-        if total > left {
-            if left >= HEADER as u64 {
-                let length = (left - HEADER as u64) as u32;
-                self.push_header(RecordKind::Skip, length, 0, 0, 0, durable);
-            }
-            self.end += left + SEGMENT_HEADER;
-            self.runs.push((self.end, self.bytes.len()));
-        } else if self.runs.is_empty() {
-            self.runs.push((self.end, self.bytes.len()));
-        }
-        let length = payload.len() as u32;
-        self.push_header(kind, length, timestamp, transaction, payload_checksum, durable);
-        self.bytes.extend_from_slice(payload);
-        self.bytes.resize(self.bytes.len().next_multiple_of(8), 0);
-        self.end += total;
-        self.end
-    }
-
-    fn push_header(
-        &mut self,
-        kind: RecordKind,
-        length: u32,
-        timestamp: u64,
-        transaction: u64,
-        payload_checksum: u32,
-        durable: Lsn,
-    ) {
-        if self.runs.is_empty() {
-            self.runs.push((self.end, self.bytes.len()));
-        }
-        let header = RecordHeader {
-            kind,
-            incarnation: self.incarnation,
-            length,
-            payload_checksum,
-            lsn: self.end,
-            timestamp,
-            transaction,
-            durable,
-        };
-        self.bytes.extend_from_slice(&encode_header(&header));
-    }
-}
-
 impl Log {
     /// A log that goes on at `end`; everything before is durable.
     pub fn open(world: Arc<dyn World>, settings: LogSettings, end: Lsn) -> Result<Log> {
         let end = end.next_multiple_of(8).max(settings.segment_size + SEGMENT_HEADER);
-        let buffer = LogBuffer {
-            bytes: Vec::new(),
-            runs: Vec::new(),
-            end,
-            segment_size: settings.segment_size,
-            incarnation: settings.incarnation,
-        };
+        let buffer = LogBuffer::new(&settings, end);
         let writer = SegmentWriter::open(world.clone(), &settings, end)?;
         Ok(Log {
             prepared_end: writer.prepared_end.clone(),
@@ -257,32 +172,52 @@ impl Log {
         self.failed.store(true, Ordering::Release);
     }
 
-    /// Makes room in the buffer for `bytes`, writing it out when it is full.
-    #[inline]
-    pub fn make_room(&self, bytes: usize) -> Result<()> {
-        let waiting = self.buffer.lock().waiting();
-        if waiting > BACKGROUND_WRITE.min(self.settings.buffer / 2) {
+    /// Appends a record and returns the LSN after it; [`Log::has_room_for`] has said that it can be. Where its segment is
+    /// mapped it is written with that, else it waits for a turn.
+    pub fn append(&self, buffer: &mut LogBuffer, record: &Appended, payload: &[u8]) -> Lsn {
+        // What is on its way to its segment with a turn comes there first: everything before `written` has to be there.
+        let none_on_its_way = self.written() == buffer.start;
+        if buffer.append(record, payload, none_on_its_way) {
+            self.written.store(buffer.end, Ordering::Release);
+            if buffer.is_successor_wanted() {
+                self.want_next();
+            }
+        } else if buffer.waiting() > BACKGROUND_WRITE.min(self.settings.buffer / 2) {
             self.background.notify();
         }
-        if waiting + bytes <= self.settings.buffer {
-            return Ok(());
-        }
-        let end = self.buffer.lock().end;
-        self.write_to(end)
+        buffer.end
     }
 
-    /// Whether a record with `bytes` of payload has its segment. Asked with the buffer locked: a commit whose record
-    /// could not be written for want of room must not become visible.
+    /// Has the next segment prepared in the background.
+    fn want_next(&self) {
+        self.next_wanted.store(true, Ordering::Release);
+        self.background.notify();
+    }
+
+    /// Whether a record with `bytes` of payload has room in the buffer, and its segment. Asked with the buffer locked: a
+    /// commit whose record could not be written for want of room must not become visible.
     #[inline]
-    pub fn has_segment_for(&self, buffer: &LogBuffer, bytes: usize) -> bool {
-        self.last_byte(buffer.end, bytes) < self.prepared_end.load(Ordering::Acquire)
+    pub fn has_room_for(&self, buffer: &LogBuffer, bytes: usize) -> bool {
+        buffer.waiting() + bytes <= self.settings.buffer
+            && self.last_byte(buffer.end, bytes) < self.prepared_end.load(Ordering::Acquire)
     }
 
-    /// Makes segments ready for a record with `bytes` of payload. A full device is an error here, and changes nothing.
+    /// Makes room and segments ready for a record with `bytes` of payload. A full device is an error here, and changes
+    /// nothing.
     #[cold]
-    pub fn prepare_for(&self, bytes: usize) -> Result<()> {
-        let end = self.buffer.lock().end;
-        self.writer.lock().prepare_through(self.last_byte(end, bytes))
+    pub fn make_room_for(&self, bytes: usize) -> Result<()> {
+        let (waiting, end) = {
+            let buffer = self.buffer.lock();
+            (buffer.waiting(), buffer.end)
+        };
+        if waiting + bytes > self.settings.buffer {
+            self.write_to(end)?;
+        }
+        let mut writer = self.writer.lock();
+        writer.prepare_through(self.last_byte(end, bytes))?;
+        let unneeded = self.buffer.lock().exchange_mapped(&mut writer);
+        drop((writer, unneeded));
+        Ok(())
     }
 
     /// Where a record appended at `end` will have its last byte, or a little behind.
@@ -327,24 +262,24 @@ impl Log {
     fn take_turn(&self, flush: bool) -> Result<()> {
         self.check()?;
         let mut writer = self.writer.lock();
-        let (mut bytes, mut runs) = std::mem::take(&mut *self.spare.lock());
+        let mut taken = std::mem::take(&mut *self.spare.lock());
         let end = {
             let mut buffer = self.buffer.lock();
-            std::mem::swap(&mut buffer.bytes, &mut bytes);
-            std::mem::swap(&mut buffer.runs, &mut runs);
+            buffer.take(&mut taken);
             buffer.end
         };
         // Only flushes are timed.
         let started = (flush || writer.is_write_through()).then(|| self.world.now());
-        let done = self.write_runs(&mut writer, &bytes, &runs, flush);
-        let wrote = bytes.len() as u64;
-        bytes.clear();
-        runs.clear();
-        *self.spare.lock() = (bytes, runs);
+        let done = self.write_taken(&mut writer, &taken, flush.then_some(end));
+        let wrote = taken.0.len() as u64;
+        taken.0.clear();
+        taken.1.clear();
+        *self.spare.lock() = taken;
         match done {
             Ok(durable) => {
                 self.counters.bytes.fetch_add(wrote, Ordering::Relaxed);
-                self.written.store(end, Ordering::Release);
+                // What was appended since may be stored already.
+                self.written.fetch_max(end, Ordering::AcqRel);
                 if durable {
                     if let Some(started) = started {
                         let took = self.world.now().saturating_sub(started);
@@ -353,8 +288,7 @@ impl Log {
                     self.durable.store(end, Ordering::Release);
                 }
                 if wrote > 0 && writer.wants_next() {
-                    self.next_wanted.store(true, Ordering::Release);
-                    self.background.notify();
+                    self.want_next();
                 }
                 Ok(())
             }
@@ -365,12 +299,12 @@ impl Log {
         }
     }
 
-    fn write_runs(
+    /// Writes what was taken, and flushes everything before `flush`. Whether what was written is durable now.
+    fn write_taken(
         &self,
         writer: &mut SegmentWriter,
-        bytes: &[u8],
-        runs: &[(Lsn, usize)],
-        flush: bool,
+        (bytes, runs): &Taken,
+        flush: Option<Lsn>,
     ) -> Result<bool> {
         for (i, &(lsn, start)) in runs.iter().enumerate() {
             let end = runs.get(i + 1).map_or(bytes.len(), |&(_, start)| start);
@@ -380,13 +314,16 @@ impl Log {
             }
         }
         let through = writer.is_write_through();
-        if flush || through {
+        if flush.is_some() || through {
             self.counters.flushes.fetch_add(1, Ordering::Relaxed);
         }
-        if flush {
+        if let Some(end) = flush {
+            if !planted(Canary::StoredNotFlushed) {
+                writer.reach(end)?;
+            }
             writer.flush()?;
         }
-        Ok(flush || through)
+        Ok(flush.is_some() || through)
     }
 
     /// Prepares the next segment if the current one is half full; for the background thread.
@@ -394,15 +331,32 @@ impl Log {
         if !self.next_wanted.swap(false, Ordering::AcqRel) {
             return Ok(());
         }
-        let (wanted, preparing) = {
+        let done = self.prepare_successor();
+        if done.is_err() {
+            // Wanted as much as before: the next round tries again.
+            self.next_wanted.store(true, Ordering::Release);
+        }
+        done
+    }
+
+    fn prepare_successor(&self) -> Result<()> {
+        let (wanted, preparing, through) = {
             let mut writer = self.writer.lock();
-            (writer.take_next_to_prepare(), writer.preparing.clone())
+            writer.reach(self.written())?;
+            (writer.take_next_to_prepare(), writer.preparing.clone(), writer.is_write_through())
         };
-        let Some((number, old)) = wanted else { return Ok(()) };
+        let Some(wanted) = wanted else { return Ok(()) };
         let held = preparing.lock();
-        segment::prepare(&*self.world, &self.settings, number, old)?;
+        segment::prepare(&*self.world, &self.settings, wanted.number, wanted.old)?;
         drop(held);
-        self.writer.lock().prepared_aside(number);
+        let mapped = match through {
+            true => None,
+            false => segment::map(&*self.world, &self.settings, wanted.number)?,
+        };
+        let mut writer = self.writer.lock();
+        writer.prepared_aside(wanted.number, mapped, wanted.withdrawals);
+        let unneeded = self.lock().exchange_mapped(&mut writer);
+        drop((writer, unneeded));
         Ok(())
     }
 
@@ -412,7 +366,12 @@ impl Log {
         if busy {
             return writer.discard_before(keep, segment::SPARE_SEGMENTS);
         }
-        writer.withdraw_prepared(self.lock().end);
+        let forgotten = {
+            let mut buffer = self.lock();
+            let current = writer.withdraw_prepared(buffer.end);
+            buffer.forget_mapped(current + 1)
+        };
+        drop(forgotten);
         writer.discard_before(keep, 0)
     }
 
@@ -441,6 +400,13 @@ impl Log {
             records += 1;
         }
         Ok(records)
+    }
+
+    /// Bytes that went to segments, and in how many calls or stores.
+    pub fn traffic(&self) -> (u64, u64) {
+        let (bytes, stores) = self.lock().stored;
+        let counted = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        (bytes + counted(&self.counters.bytes), stores + counted(&self.counters.writes))
     }
 
     /// Bytes of segment files there are.

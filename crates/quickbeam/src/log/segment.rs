@@ -12,7 +12,7 @@ use crate::world::locks::Mutex;
 
 use crate::error::{Error, Result};
 use crate::world::hooks::{Canary, planted};
-use crate::world::{DIRECT_ALIGNMENT, File, OpenMode, World};
+use crate::world::{DIRECT_ALIGNMENT, File, MappedFile, OpenMode, World};
 
 /// Bytes at a segment's start that hold no records.
 pub const SEGMENT_HEADER: u64 = 4096;
@@ -129,6 +129,48 @@ pub fn prepare(
     flush_folder()
 }
 
+/// The memory of a segment that is made ready.
+pub struct MappedSegment {
+    /// The segment's number.
+    pub number: u64,
+    /// Its file's bytes.
+    pub memory: Box<dyn MappedFile>,
+}
+
+/// Maps segment `number`, where its medium can.
+pub fn map(
+    world: &dyn World,
+    settings: &LogSettings,
+    number: u64,
+) -> Result<Option<MappedSegment>> {
+    let path = path_of(&settings.directory, number);
+    let file = world
+        .open(&path, OpenMode::Write)
+        .map_err(|error| Error::on_file("opening", &path, error))?;
+    map_file(&*file, &path, settings, number)
+}
+
+fn map_file(
+    file: &dyn File,
+    path: &Path,
+    settings: &LogSettings,
+    number: u64,
+) -> Result<Option<MappedSegment>> {
+    let memory =
+        file.map(settings.segment_size).map_err(|error| Error::on_file("mapping", path, error))?;
+    Ok(memory.map(|memory| MappedSegment { number, memory }))
+}
+
+/// A segment to make ready while there is time.
+pub struct Wanted {
+    /// Its number.
+    pub number: u64,
+    /// A file to make it from.
+    pub old: Option<PathBuf>,
+    /// How often prepared segments had been withdrawn.
+    pub withdrawals: u64,
+}
+
 /// Writes zeros behind a segment's header, `part` bytes at a time.
 fn fill(file: &dyn File, size: u64, part: usize) -> std::io::Result<()> {
     let zeros = vec![0; part];
@@ -161,6 +203,10 @@ pub struct SegmentWriter {
     last: u64,
     /// Files of segments that nobody needs.
     unneeded: Vec<PathBuf>,
+    /// Memory of segments made ready, for the log's buffer.
+    mapped: Vec<MappedSegment>,
+    /// How often prepared segments lost their files.
+    withdrawals: u64,
     /// Everything before this LSN has its segment.
     pub prepared_end: Arc<AtomicU64>,
     /// Held while a segment is made ready, here or in the background.
@@ -193,6 +239,8 @@ impl SegmentWriter {
             first,
             last,
             unneeded: Vec::new(),
+            mapped: Vec::new(),
+            withdrawals: 0,
             prepared_end: Arc::default(),
             preparing: Arc::default(),
         };
@@ -244,16 +292,23 @@ impl SegmentWriter {
     }
 
     /// The segment to prepare while there is time, and a file to make it from.
-    pub fn take_next_to_prepare(&mut self) -> Option<(u64, Option<PathBuf>)> {
+    pub fn take_next_to_prepare(&mut self) -> Option<Wanted> {
         let number = self.next_to_prepare()?;
-        Some((number, self.unneeded.pop()))
+        Some(Wanted { number, old: self.unneeded.pop(), withdrawals: self.withdrawals })
     }
 
-    /// Notes that segment `number` was made ready, if it is still there.
-    pub fn prepared_aside(&mut self, number: u64) {
+    /// Notes that segment `number` was made ready, if it is still there. Its memory counts only if no prepared segment was
+    /// withdrawn meanwhile: another file may have its name now.
+    pub fn prepared_aside(&mut self, number: u64, mapped: Option<MappedSegment>, withdrawals: u64) {
         if self.world.exists(&path_of(&self.settings.directory, number)) {
+            self.mapped.extend(mapped.filter(|_| withdrawals == self.withdrawals));
             self.prepared(number);
         }
+    }
+
+    /// Memory of segments made ready since this was last asked.
+    pub fn take_mapped(&mut self) -> Vec<MappedSegment> {
+        std::mem::take(&mut self.mapped)
     }
 
     /// Notes that segment `number` is there.
@@ -280,6 +335,12 @@ impl SegmentWriter {
         let there = self.world.exists(&path_of(&self.settings.directory, number));
         let old = if there { None } else { self.unneeded.pop() };
         prepare(&*self.world, &self.settings, number, old)?;
+        let path = path_of(&self.settings.directory, number);
+        // Only now is it known whether the medium can be written through to.
+        let file = self.open_segment(&path)?;
+        if !self.write_through {
+            self.mapped.extend(map_file(&*file, &path, &self.settings, number)?);
+        }
         self.prepared(number);
         Ok(())
     }
@@ -360,6 +421,21 @@ impl SegmentWriter {
         file.write_at(block, start)
     }
 
+    /// Notes that everything before `end` is in its segments, also what was stored there past this writer: the next flush
+    /// has to flush them.
+    pub fn reach(&mut self, end: Lsn) -> Result<()> {
+        if end <= self.end {
+            return Ok(());
+        }
+        let size = self.settings.segment_size;
+        for number in (self.end / size).max(self.first)..=(end - 1) / size {
+            self.file_for(number)?;
+        }
+        self.tail.clear();
+        self.end = end;
+        Ok(())
+    }
+
     /// Makes everything written durable.
     pub fn flush(&mut self) -> Result<()> {
         if planted(Canary::LogNotFlushed) {
@@ -375,10 +451,13 @@ impl SegmentWriter {
     }
 
     /// No segment behind the one that `end` lies in counts as made ready any more. Called with the buffer locked that
-    /// ends there, so that every record in it keeps its segment.
-    pub fn withdraw_prepared(&self, end: Lsn) {
+    /// ends there, so that every record in it keeps its segment. The number of that segment.
+    pub fn withdraw_prepared(&mut self, end: Lsn) -> u64 {
         let current = self.end.max(end) / self.settings.segment_size;
         self.prepared_end.fetch_min((current + 1) * self.settings.segment_size, Ordering::AcqRel);
+        self.mapped.retain(|segment| segment.number <= current);
+        self.withdrawals += 1;
+        current
     }
 
     /// Removes segments made ready ahead that do not count as such any more: a log that rests needs none. One that is

@@ -29,7 +29,7 @@ impl Page<'_> {
             return (0, key.to_vec());
         }
         if self.is_hashed()
-            && let Some(cut) = self.hashed_split_point()
+            && let Some(cut) = self.hashed_split_point(position == count && self.is_open_end())
         {
             return cut;
         }
@@ -46,18 +46,23 @@ impl Page<'_> {
     /// Where to cut a leaf of keys that begin with hash values: at the roundest hash value between its first and its last
     /// quarter, which is the middle of the values that it is for, unless records are long or few. So nearly every leaf
     /// is for as many hash values as a power of two, and a directory of so many entries is exact. `None` when the hash
-    /// values there are all the same.
-    fn hashed_split_point(self) -> Option<(usize, Vec<u8>)> {
+    /// values there are all the same. Where records arrive in order, at the tree's end, it is within the last quarter, so that full pages stay
+    /// behind.
+    fn hashed_split_point(self, in_order: bool) -> Option<(usize, Vec<u8>)> {
         let count = self.count();
         let hash_at = |position| {
             let key = self.key(position);
             key.first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes))
         };
         let quarter = (count / 4).min(count.saturating_sub(2));
-        let (low, high) = (hash_at(quarter), hash_at(count - 1 - quarter));
+        let (from, to) = match in_order {
+            true => (count - 1 - quarter, count - 1),
+            false => (quarter, count - 1 - quarter),
+        };
+        let (low, high) = (hash_at(from), hash_at(to));
         let differing = (low ^ high).checked_ilog2().filter(|_| low < high)?;
         let round = high >> differing << differing;
-        let first = (quarter + 1..count - quarter).find(|&at| hash_at(at) >= round)?;
+        let first = (from + 1..=to).find(|&at| hash_at(at) >= round)?;
         let mut separator = round.to_be_bytes().to_vec();
         while separator.last() == Some(&0) {
             separator.pop();
@@ -152,7 +157,7 @@ impl Page<'_> {
         self.set_slot(count, Slot((slot.0 & !0xffff) | at as u64));
         self.set_count(count + 1);
         if slot.flags() & super::TOMBSTONE != 0 {
-            self.set_tombstones(true);
+            self.note_tombstone();
         }
         true
     }

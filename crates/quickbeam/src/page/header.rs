@@ -1,5 +1,7 @@
 //! The header: the first eight words of every page. `docs/format.md` has the drawing.
 
+use std::cmp::Ordering;
+
 use super::words::Page;
 use super::{PageId, Scratch};
 
@@ -57,6 +59,9 @@ const FLAG_OPEN_END: u8 = 4;
 const FLAG_TOMBSTONES: u8 = 8;
 /// Bit of the flag byte: the keys of a leaf begin with the hash values of what follows.
 const FLAG_HASHED: u8 = 16;
+
+/// Deleted records that a leaf notes at most.
+const MOST_NOTED: usize = 255;
 
 #[inline]
 fn field(word: u64, shift: u32, bits: u32) -> usize {
@@ -133,9 +138,25 @@ impl<'a> Page<'a> {
         self.flag(FLAG_TOMBSTONES)
     }
 
-    /// See [`has_tombstones`](Self::has_tombstones).
-    pub fn set_tombstones(self, on: bool) {
-        self.set_flag(FLAG_TOMBSTONES, on);
+    /// Notes that there may be one deleted record more.
+    #[inline]
+    pub fn note_tombstone(self) {
+        let noted = field(self.word(W_CHECKSUM), 56, 8);
+        self.set_field(W_CHECKSUM, 56, 8, (noted + 1).min(MOST_NOTED));
+        self.set_flag(FLAG_TOMBSTONES, true);
+    }
+
+    /// Notes how many deleted records there are.
+    pub fn set_tombstones(self, count: usize) {
+        self.set_field(W_CHECKSUM, 56, 8, count.min(MOST_NOTED));
+        self.set_flag(FLAG_TOMBSTONES, count > 0);
+    }
+
+    /// Whether so many records may be deleted that a visit to remove them is worth it: a quarter of all.
+    #[inline]
+    pub fn is_purge_worthwhile(self) -> bool {
+        let noted = field(self.word(W_CHECKSUM), 56, 8);
+        noted == MOST_NOTED || noted * 4 >= self.count()
     }
 
     /// Whether the keys of the leaf begin with hash values.
@@ -297,13 +318,18 @@ impl<'a> Page<'a> {
 
     /// The upper fence's bytes; `None` at the tree's end.
     pub fn upper_fence_bytes(self) -> Option<Vec<u8>> {
+        let mut out = Vec::new();
+        self.append_upper_fence(&mut out).then_some(out)
+    }
+
+    /// Appends the upper fence; false when there is none.
+    pub fn append_upper_fence(self, out: &mut Vec<u8>) -> bool {
         if self.is_open_end() {
-            return None;
+            return false;
         }
         let (offset, length) = self.upper_fence();
-        let mut out = Vec::new();
-        self.append_to(offset, length, &mut out);
-        Some(out)
+        self.append_to(offset, length, out);
+        true
     }
 }
 
@@ -321,6 +347,13 @@ pub fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     }
     let rest = a.iter().zip(b).skip(at);
     at + rest.take_while(|(x, y)| x == y).count()
+}
+
+/// Orders two keys: eight bytes at a time, which is quick with short ones that have only just been written.
+#[inline]
+pub fn compare_keys(a: &[u8], b: &[u8]) -> Ordering {
+    let alike = common_prefix(a, b);
+    a.get(alike).cmp(&b.get(alike))
 }
 
 thread_local! {

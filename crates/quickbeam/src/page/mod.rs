@@ -20,7 +20,7 @@ mod search;
 mod words;
 
 pub use build::shortest_separator;
-pub use header::{HEADER_BYTES, PageKind, common_prefix};
+pub use header::{HEADER_BYTES, PageKind, common_prefix, compare_keys};
 pub use image::{image_checksum, read_image, write_image};
 pub use record::{RecordRef, inline_limit, key_limit};
 pub use words::{Page, Scratch};

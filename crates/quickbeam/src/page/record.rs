@@ -6,6 +6,9 @@
 //!
 //! An inner record: `[child: 8] [key after the head]`. The slot holds offset, flags, key length and key head.
 
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
 use super::search::{Slot, head_of};
 use super::words::{Page, Scratch};
 use super::{HEADER_BYTES, PageId, TOMBSTONE};
@@ -41,6 +44,32 @@ impl RecordRef {
     }
 }
 
+/// What is the same of all records of a leaf.
+#[derive(Clone, Copy, Debug)]
+pub struct RecordLayout {
+    /// Bytes of version word.
+    head: usize,
+}
+
+impl RecordLayout {
+    /// Where in the record of a slot the value begins.
+    #[inline]
+    pub fn value_start(self, slot: Slot) -> usize {
+        self.head + 4 + slot.rest_length()
+    }
+
+    /// The version word and the value's length of the record of a slot, and its words and those behind it.
+    #[inline(always)]
+    pub fn record<'a>(self, page: Page<'a>, slot: Slot) -> (u64, usize, &'a [AtomicU64]) {
+        let record = page.words_from(slot.offset());
+        let word = |at: usize| record.get(at).map_or(0, |word| word.load(Relaxed));
+        match self.head {
+            0 => (0, word(0) as usize & 0xffff, record),
+            _ => (word(0), word(1) as usize & 0xffff, record),
+        }
+    }
+}
+
 impl Page<'_> {
     /// Bytes of version word in each leaf record.
     #[inline]
@@ -57,9 +86,15 @@ impl Page<'_> {
         RecordRef {
             version: if head == 0 { 0 } else { self.word(at >> 3) },
             flags: slot.flags(),
-            value_offset: at + head + 4 + slot.rest_length(),
+            value_offset: at + RecordLayout { head }.value_start(slot),
             value_length: self.load2(at + head),
         }
+    }
+
+    /// How the records of this leaf are laid out, to be asked once for all of them.
+    #[inline]
+    pub fn record_layout(self) -> RecordLayout {
+        RecordLayout { head: self.word_bytes() }
     }
 
     /// Sets the version word of the leaf record at `position`.
@@ -76,7 +111,7 @@ impl Page<'_> {
         let slot = self.slot(position);
         self.set_slot(position, Slot((slot.0 & !(3 << 16)) | u64::from(flags) << 16));
         if flags & TOMBSTONE != 0 {
-            self.set_tombstones(true);
+            self.note_tombstone();
         }
     }
 
@@ -224,7 +259,7 @@ impl Page<'_> {
     fn enter_record(self, position: usize, at: usize, flags: u8, suffix: &[u8]) {
         self.open_slot(position, Slot::new(at, flags, suffix.len(), head_of(suffix)));
         if flags & TOMBSTONE != 0 {
-            self.set_tombstones(true);
+            self.note_tombstone();
         }
     }
 
@@ -296,7 +331,7 @@ impl Page<'_> {
         self.store_bytes(at + head + 4 + rest, value);
         self.set_slot(position, Slot((slot.0 & !0x3_ffff) | at as u64 | u64::from(flags) << 16));
         if flags & TOMBSTONE != 0 {
-            self.set_tombstones(true);
+            self.note_tombstone();
         }
         true
     }
@@ -368,7 +403,7 @@ impl Page<'_> {
     pub fn remove_dead(self, is_plain: impl Fn(u64) -> bool) {
         let count = self.count();
         let mut kept = 0;
-        let mut tombstones = false;
+        let mut tombstones = 0;
         let mut live = self.live_bytes();
         for position in 0..count {
             let slot = self.slot(position);
@@ -377,7 +412,7 @@ impl Page<'_> {
                     live = live.saturating_sub(self.record_bytes(position));
                     continue;
                 }
-                tombstones = true;
+                tombstones += 1;
             }
             if kept != position {
                 self.set_slot(kept, slot);
@@ -395,11 +430,11 @@ impl Page<'_> {
 
     /// Clears version words that are plain, removes dead records, and gives back room kept for rolling back.
     pub fn purge(self, is_plain: impl Fn(u64) -> bool) {
-        let mut tombstones = false;
+        let mut tombstones = 0;
         for position in (0..self.count()).rev() {
             let record = self.record(position);
             if record.version != 0 && !is_plain(record.version) {
-                tombstones |= record.is_tombstone();
+                tombstones += usize::from(record.is_tombstone());
             } else if record.is_tombstone() {
                 self.remove(position);
             } else if record.version != 0 {

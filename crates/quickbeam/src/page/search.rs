@@ -356,6 +356,13 @@ impl<'a> Page<'a> {
         self.is_open_end() || self.compare(offset, length, key) == Ordering::Greater
     }
 
+    /// Whether `key` is the page's lower fence.
+    #[inline]
+    pub fn starts_with_key(self, key: &[u8]) -> bool {
+        let (offset, length) = self.lower_fence();
+        self.compare(offset, length, key) == Ordering::Equal
+    }
+
     /// Whether `key` begins with the page's prefix.
     #[inline]
     pub fn has_prefix_of(self, key: &[u8]) -> bool {

@@ -4,6 +4,8 @@ use std::cmp::Ordering;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
+use super::HEADER_BYTES;
+
 /// Words in a line of the processor's cache.
 const LINE_WORDS: usize = 8;
 /// Header and slots of a leaf with some sixty records.
@@ -53,13 +55,6 @@ impl<'a> Page<'a> {
         std::hint::black_box(lines.fold(0, |all, word| all | word.load(Relaxed)));
     }
 
-    /// Looks at the words at these offsets, as [`fetch_slots`](Self::fetch_slots) does at those of slots: a scan reads one record after the
-    /// other, but the processor need not wait for each.
-    #[inline]
-    pub fn fetch_words(self, offsets: impl Iterator<Item = usize>) {
-        std::hint::black_box(offsets.fold(0, |all, offset| all | self.word(offset >> 3)));
-    }
-
     /// Eight bytes from any offset, little-endian.
     #[inline]
     pub fn load8(self, offset: usize) -> u64 {
@@ -82,13 +77,16 @@ impl<'a> Page<'a> {
 
     /// The words from the one that holds `offset` on; none past the end (PAGE-1).
     #[inline]
-    pub(super) fn words_from(self, offset: usize) -> &'a [AtomicU64] {
+    pub fn words_from(self, offset: usize) -> &'a [AtomicU64] {
         self.words.get(offset >> 3..).unwrap_or_default()
     }
 
     /// Appends `length` bytes from `offset` to `out`.
     #[inline]
     pub fn append_to(self, offset: usize, length: usize, out: &mut Vec<u8>) {
+        if length == 0 {
+            return;
+        }
         let start = out.len();
         out.resize(start + length.min(self.size()), 0);
         self.copy_to(offset, &mut out[start..]);
@@ -152,7 +150,18 @@ impl<'a> Page<'a> {
             left = &left[take..];
         }
         let (chunks, rest) = left.as_chunks::<8>();
-        for (word, chunk) in self.words_from(at).iter().zip(chunks) {
+        let words = self.words_from(at);
+        // By lines first, which needs them to be there, as where they are copied from.
+        let lined = if words.len() < chunks.len() { 0 } else { chunks.len() / LINE_WORDS };
+        let (lines, last_chunks) = chunks.split_at(lined * LINE_WORDS);
+        let (line_words, last_words) = words.split_at(lined * LINE_WORDS);
+        let lines = lines.as_chunks::<LINE_WORDS>().0;
+        for (words, line) in line_words.as_chunks::<LINE_WORDS>().0.iter().zip(lines) {
+            for (word, chunk) in words.iter().zip(line) {
+                word.store(u64::from_le_bytes(*chunk), Relaxed);
+            }
+        }
+        for (word, chunk) in last_words.iter().zip(last_chunks) {
             word.store(u64::from_le_bytes(*chunk), Relaxed);
         }
         if !rest.is_empty() {
@@ -265,6 +274,17 @@ impl<'a> Page<'a> {
         for (to, from) in self.words.iter().zip(source.words) {
             to.store(from.load(Relaxed), Relaxed);
         }
+    }
+
+    /// As [`copy_from`](Self::copy_from), without what lies between the slots and the records of a page of a tree.
+    pub fn copy_content_from(self, source: Page<'_>) {
+        let slots_end = HEADER_BYTES / 8 + source.count();
+        let heap = source.heap_start().min(source.size()) / 8;
+        if slots_end >= heap {
+            return self.copy_from(source);
+        }
+        self.copy_words(0, source, 0, slots_end);
+        self.copy_words(heap, source, heap, source.words.len() - heap);
     }
 
     /// Copies `count` words of `source` from index `from` on to index `to` on.

@@ -15,6 +15,16 @@ use crate::versions::writer_of;
 /// The background thread keeps this share of the frames free, as a divisor.
 const FREE_SHARE: usize = 64;
 
+/// Bytes of the cache that it has made ready in one go: a huge page. Made ready by who touches it first, that one waits for two
+/// milliseconds.
+const READY_STEP: usize = 2 << 20;
+
+/// So much is ready ahead of the frames in use.
+const READY_AHEAD: usize = 2 * READY_STEP;
+
+/// In caches smaller than this nothing is made ready ahead.
+const LEAST_CACHE: usize = 16 * READY_AHEAD;
+
 impl Pool {
     /// A frame that no page is in.
     pub(super) fn allocate_frame(&self) -> Result<u32> {
@@ -32,6 +42,9 @@ impl Pool {
         if !self.all_touched() {
             let frame = self.frames_touched.fetch_add(1, Ordering::Relaxed);
             if (frame as usize) < self.frame_pages.len() {
+                if self.wants_ready(frame as usize) {
+                    self.frames_wanted.notify();
+                }
                 return Ok(frame);
             }
             self.frames_touched.store(self.frame_pages.len() as u32, Ordering::Relaxed);
@@ -43,6 +56,30 @@ impl Pool {
 
     fn all_touched(&self) -> bool {
         self.frames_touched.load(Ordering::Relaxed) as usize >= self.frame_pages.len()
+    }
+
+    /// Whether with frame number `frame` the memory made ready is used up to the middle of what was ahead.
+    fn wants_ready(&self, frame: usize) -> bool {
+        let used = (frame + 1) * self.page_size;
+        let cache = self.frame_pages.len() * self.page_size;
+        let ready = self.ready.load(Ordering::Relaxed);
+        cache >= LEAST_CACHE
+            && ready < cache
+            && used + READY_AHEAD / 2 >= ready
+            && used % READY_STEP < self.page_size
+    }
+
+    /// Has the next frames' memory made ready; for the background thread.
+    pub fn make_ready(&self) {
+        let touched = self.frames_touched.load(Ordering::Relaxed) as usize * self.page_size;
+        let cache = self.frame_pages.len() * self.page_size;
+        let end = (touched + READY_AHEAD).min(cache);
+        let mut ready = self.ready.load(Ordering::Relaxed).max(touched / READY_STEP * READY_STEP);
+        while cache >= LEAST_CACHE && ready + READY_STEP <= end {
+            self.arena.populate(ready, READY_STEP);
+            ready += READY_STEP;
+        }
+        self.ready.store(ready, Ordering::Relaxed);
     }
 
     /// Evicts until the reserve of free frames is full; for the background thread.

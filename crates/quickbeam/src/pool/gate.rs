@@ -10,7 +10,14 @@ use crossbeam_utils::CachePadded;
 
 use crate::world::World;
 
-const LANES: usize = 32;
+/// Lanes that belong to one thread at a time: to the one whose transaction has the snapshot slot of that number.
+const OWNED_LANES: usize = 32;
+/// Lanes for all others.
+const SHARED_LANES: usize = 4;
+const LANES: usize = OWNED_LANES + SHARED_LANES;
+
+/// Any lane that is nobody's own.
+pub const SHARED_LANE: usize = OWNED_LANES;
 
 /// The gate.
 pub struct Gate {
@@ -20,21 +27,28 @@ pub struct Gate {
 }
 
 /// Leave to change pages; ends when dropped.
-pub struct Pass<'a>(Option<&'a AtomicU32>);
+pub struct Pass<'a> {
+    count: Option<&'a AtomicU32>,
+    /// Nobody else changes the count.
+    owned: bool,
+}
 
 impl Gate {
     pub fn new(world: Arc<dyn World>) -> Gate {
-        Gate { closed: CachePadded::default(), lanes: Default::default(), world }
+        let lanes = std::array::from_fn(|_| CachePadded::default());
+        Gate { closed: CachePadded::default(), lanes, world }
     }
 
-    /// Waits until the gate is open and goes through. `lane` spreads threads; any number will do.
+    /// Waits until the gate is open and goes through. `lane` spreads threads: the caller's snapshot slot, or
+    /// [`SHARED_LANE`] and above.
     #[inline]
     pub fn enter(&self, lane: usize) -> Pass<'_> {
-        let count = &self.lanes[lane % LANES];
+        let owned = lane < OWNED_LANES;
+        let count = &*self.lanes[if owned { lane } else { OWNED_LANES + lane % SHARED_LANES }];
         loop {
             count.fetch_add(1, Ordering::SeqCst);
             if !self.closed.load(Ordering::SeqCst) {
-                return Pass(Some(count));
+                return Pass { count: Some(count), owned };
             }
             count.fetch_sub(1, Ordering::SeqCst);
             while self.closed.load(Ordering::Relaxed) {
@@ -60,15 +74,21 @@ impl Gate {
 impl Pass<'_> {
     /// Leave for the one owner of a store that has no gate.
     pub fn unshared() -> Pass<'static> {
-        Pass(None)
+        Pass { count: None, owned: false }
     }
 }
 
 impl Drop for Pass<'_> {
     #[inline]
     fn drop(&mut self) {
-        if let Some(count) = self.0 {
-            count.fetch_sub(1, Ordering::Release);
+        match self.count {
+            Some(count) if self.owned => {
+                count.store(count.load(Ordering::Relaxed) - 1, Ordering::Release);
+            }
+            Some(count) => {
+                count.fetch_sub(1, Ordering::Release);
+            }
+            None => {}
         }
     }
 }

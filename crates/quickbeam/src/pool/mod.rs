@@ -39,7 +39,7 @@ use crate::world::{Event, File, World};
 use arena::Arena;
 pub use entry::{Entry, NO_FRAME, status};
 use gate::Gate;
-pub use gate::Pass;
+pub use gate::{Pass, SHARED_LANE};
 pub use guard::{ReadGuard, WriteGuard};
 use room::Room;
 use table::PageTable;
@@ -93,6 +93,8 @@ pub struct Pool {
     arena: Arena,
     frame_pages: Box<[AtomicU64]>,
     free_frames: Mutex<Vec<u32>>,
+    /// Bytes at the beginning of the arena that are ready, or were touched.
+    ready: AtomicUsize,
     frames_touched: AtomicU32,
     hand: AtomicUsize,
     gate: Gate,
@@ -141,6 +143,7 @@ impl Pool {
             arena: Arena::new(frames, page_size)?,
             frame_pages: std::iter::repeat_with(AtomicU64::default).take(frames).collect(),
             free_frames: Mutex::default(),
+            ready: AtomicUsize::new(0),
             frames_touched: AtomicU32::new(0),
             hand: AtomicUsize::new(0),
             gate: Gate::new(world.clone()),

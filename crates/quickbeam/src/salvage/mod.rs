@@ -22,7 +22,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::access::btree::Tree;
-use crate::access::hash::{HASH_BYTES, split_stored};
+use crate::access::hash::{HASH_BYTES, is_stored, split_stored};
 use crate::access::overflow::decode_pointer;
 use crate::blocks::{DATA_FILE, Location};
 use crate::checkpoint::{Identity, Root, RootSlots, StoreKind};
@@ -30,7 +30,7 @@ use crate::environment::{CATALOG_TREE, LOCK_FILE, LOG_DIRECTORY};
 use crate::error::{Error, Result};
 use crate::log::Operation;
 use crate::options::{AccessMethod, Options};
-use crate::page::{HEADER_BYTES, OVERFLOW, PageId, PageKind};
+use crate::page::{HEADER_BYTES, OVERFLOW, Page, PageId, PageKind};
 use crate::transaction::decode_catalog_record;
 use crate::world::{OpenMode, RealWorld, World};
 use images::Images;
@@ -234,8 +234,8 @@ struct Leaf {
     sequence: u64,
     lower: Vec<u8>,
     upper: Option<Vec<u8>>,
-    /// Its keys begin with hash values.
-    hashed: bool,
+    /// What its keys look like.
+    method: AccessMethod,
 }
 
 /// What new places are made after.
@@ -365,7 +365,7 @@ impl Source {
                         sequence: content.sequence(),
                         lower: content.lower_fence_bytes(),
                         upper: content.upper_fence_bytes(),
-                        hashed: content.is_hashed(),
+                        method: method_of(content),
                     };
                     (content.tree(), content.is_versioned(), leaf)
                 })
@@ -455,8 +455,9 @@ impl Source {
             for tree in others.into_iter().filter(|tree| *tree != CATALOG_TREE) {
                 named.entry(tree).or_insert_with(|| {
                     let name = format!("salvaged {tree}");
-                    let is_hashed = self.leaves_of(tree).iter().any(|leaf| leaf.hashed);
-                    let method = if is_hashed { AccessMethod::Hash } else { AccessMethod::BTree };
+                    // All leaves of a tree are alike; of one without records that is not known for sure.
+                    let methods = self.leaves_of(tree).into_iter().map(|leaf| leaf.method);
+                    let method = methods.max_by_key(|method| *method as u8).unwrap_or_default();
                     report.doubts.push(format!(
                         "a database whose name is lost, or that had been dropped, is {name:?}"
                     ));
@@ -568,18 +569,32 @@ fn printable(key: &[u8]) -> String {
     key.escape_ascii().to_string()
 }
 
+/// The access method that a leaf's keys look like.
+fn method_of(leaf: Page<'_>) -> AccessMethod {
+    let is_of = |method| leaf.count() == 0 || is_stored(method, &leaf.key(0));
+    if !leaf.is_hashed() {
+        AccessMethod::BTree
+    } else if is_of(AccessMethod::Hash) {
+        AccessMethod::Hash
+    } else {
+        AccessMethod::HashPrefix
+    }
+}
+
 /// The key as the user knows it.
 fn user_key(method: AccessMethod, stored: &[u8]) -> &[u8] {
     match method {
         AccessMethod::BTree => stored,
-        AccessMethod::Hash => split_stored(stored).map_or(stored, |(_, key)| key),
+        AccessMethod::Hash | AccessMethod::HashPrefix => {
+            split_stored(stored).map_or(stored, |(_, key)| key)
+        }
     }
 }
 
 fn lost_range(database: &str, method: AccessMethod, from: &[u8], to: Option<&[u8]>) -> LostRange {
     let bound = |bound: &[u8]| match method {
         AccessMethod::BTree => printable(bound),
-        AccessMethod::Hash => {
+        AccessMethod::Hash | AccessMethod::HashPrefix => {
             let digits: String =
                 bound.iter().take(HASH_BYTES).map(|b| format!("{b:02x}")).collect();
             format!("hash value {digits:0<8}")

@@ -344,7 +344,7 @@ impl DataStore {
         key: &[u8],
         work: impl FnOnce(&mut DataStore, &[u8]) -> Result<T>,
     ) -> Result<T> {
-        if tree.method == AccessMethod::BTree {
+        if tree.method.is_ordered() {
             return work(self, key);
         }
         let directory = match self.directories.iter().find(|(id, _)| *id == tree.id) {
@@ -355,7 +355,7 @@ impl DataStore {
                 directory
             }
         };
-        with_stored(key, |stored, hash| {
+        with_stored(tree.method, key, |stored, hash| {
             let guess = directory.leaf_for(hash);
             self.finger = Finger::at(tree, guess);
             let done = work(self, stored);

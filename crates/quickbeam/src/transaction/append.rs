@@ -25,7 +25,7 @@ impl Database {
                 break;
             }
             done += 1;
-            if tree.method == AccessMethod::BTree {
+            if tree.method == AccessMethod::BTree && done < records.len() {
                 transaction.seal(tree, &records[done - 1..])?;
                 done += transaction.fill(tree, &records[done - 1..])?;
             }

@@ -16,6 +16,7 @@ use crate::versions::Deferred;
 /// Access method numbers in catalog records.
 const BTREE: u8 = 1;
 const HASH: u8 = 2;
+const HASH_PREFIX: u8 = 3;
 
 /// The catalog record that names a tree.
 pub fn encode_catalog_record(tree: u32, method: AccessMethod) -> [u8; 5] {
@@ -23,6 +24,7 @@ pub fn encode_catalog_record(tree: u32, method: AccessMethod) -> [u8; 5] {
     let method = match method {
         AccessMethod::BTree => BTREE,
         AccessMethod::Hash => HASH,
+        AccessMethod::HashPrefix => HASH_PREFIX,
     };
     [method, a, b, c, d]
 }
@@ -33,6 +35,7 @@ pub fn decode_catalog_record(record: &[u8]) -> Option<(u32, AccessMethod)> {
     let method = match method {
         BTREE => AccessMethod::BTree,
         HASH => AccessMethod::Hash,
+        HASH_PREFIX => AccessMethod::HashPrefix,
         _ => return None,
     };
     Some((u32::from_le_bytes(*number.first_chunk()?), method))
@@ -224,7 +227,7 @@ impl Transaction {
         state.changed_catalog = true;
         state.resolved.clear();
         if let (Some(tree), Some(writer)) = (dropped, &state.writer) {
-            writer.deferred.lock().push(Deferred::FreeTree(tree.id));
+            writer.deferred.push(Deferred::FreeTree(tree.id));
         }
     }
 

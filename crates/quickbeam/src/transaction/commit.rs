@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use super::{Memory, State, Transaction};
 use crate::error::Result;
-use crate::log::{Log, Lsn, RecordKind};
+use crate::log::{Appended, Log, Lsn, RecordKind};
 use crate::options::Durability;
 use crate::versions::Writer;
 use crate::world::hooks::{Canary, Moment, planted, reach};
@@ -31,25 +31,31 @@ impl Transaction {
         state.writer = None;
         inner.registry.snapshots.count_commit(self.slot);
         inner.registry.snapshots.release(self.slot);
-        let left_behind = writer.deferred.lock().len();
+        let left_behind = writer.deferred.count();
         inner.registry.finish(writer, true);
-        inner.return_memory(Memory::of(state));
+        Memory::of(state).keep();
         if let (Some(log), Some(end)) = (&inner.log, end) {
             self.wait_for_log(log, end)?;
         }
         // The commit stands. What cannot be done now waits, and whoever comes to it next meets the error.
-        let _ = inner.do_ready_work(self.slot, WORK_PER_COMMIT + left_behind);
+        let _ = inner.do_ready_work(WORK_PER_COMMIT + left_behind);
         Ok(())
     }
 
     /// Waits until the log is as far as the transaction's durability asks.
     fn wait_for_log(&self, log: &Log, end: Lsn) -> Result<()> {
         let inner = self.inner();
-        let started = match self.durability {
-            Durability::Sync | Durability::WriteNoSync => inner.world.now(),
+        let flush = match self.durability {
+            Durability::Sync => true,
+            Durability::WriteNoSync => false,
             Durability::NoSync | Durability::InMemory => return Ok(()),
         };
-        if self.durability == Durability::Sync {
+        if !flush && log.written() >= end {
+            // Stored where it belongs when it was appended.
+            return Ok(());
+        }
+        let started = inner.world.now();
+        if flush {
             log.flush_to(end)?;
         } else {
             log.write_to(end)?;
@@ -66,7 +72,6 @@ impl Transaction {
         let payload = match &inner.log {
             Some(log) => {
                 self.spill_all(state, writer, log)?;
-                log.make_room(state.redo.len())?;
                 crc32c::crc32c(state.redo.bytes())
             }
             None => 0,
@@ -75,13 +80,14 @@ impl Transaction {
         loop {
             let validated = self.validate(state, attempts)?;
             let catalog_version = self.validate_names(state)?;
-            let mut buffer = inner.log.as_ref().map(|log| (log.lock(), log.durable()));
+            let mut buffer = inner.log.as_ref().map(|log| (log, log.lock()));
             let alone = inner.log.is_none().then(|| inner.commit_lock.lock());
-            if let (Some(log), Some((locked, _))) = (&inner.log, &buffer)
-                && !log.has_segment_for(locked, state.redo.len())
+            if let Some((log, locked)) = &buffer
+                && !log.has_room_for(locked, state.redo.len())
             {
+                let log = *log;
                 drop(buffer);
-                log.prepare_for(state.redo.len())?;
+                log.make_room_for(state.redo.len())?;
                 attempts += 1;
                 continue;
             }
@@ -92,12 +98,18 @@ impl Transaction {
                 continue;
             }
             let timestamp = registry.newest_commit.load(Ordering::SeqCst) + 1;
-            let end = buffer.as_mut().map(|(buffer, durable)| {
-                let kind = RecordKind::Commit;
+            let end = buffer.as_mut().map(|(log, buffer)| {
                 let dropped = planted(Canary::RecordDropped) && timestamp.is_multiple_of(16);
                 let (redo, payload) =
                     if dropped { (&[][..], 0) } else { (state.redo.bytes(), payload) };
-                buffer.append(kind, timestamp, writer.id(), redo, payload, *durable)
+                let record = Appended {
+                    kind: RecordKind::Commit,
+                    timestamp,
+                    transaction: writer.id(),
+                    payload_checksum: payload,
+                    durable: log.durable(),
+                };
+                log.append(buffer, &record, redo)
             });
             if state.changed_catalog {
                 // Before the commit is visible: a snapshot that has the change finds the version that goes with it.
@@ -139,18 +151,22 @@ impl Transaction {
 /// Gives one piece of a large transaction to the log.
 #[cold]
 fn spill_piece(writer: &Writer, log: &Log, piece: &[u8]) -> Result<()> {
-    log.make_room(piece.len())?;
-    let checksum = crc32c::crc32c(piece);
-    let durable = log.durable();
+    let record = Appended {
+        kind: RecordKind::Piece,
+        timestamp: 0,
+        transaction: writer.id(),
+        payload_checksum: crc32c::crc32c(piece),
+        durable: log.durable(),
+    };
     let mut buffer = loop {
         let buffer = log.lock();
-        if log.has_segment_for(&buffer, piece.len()) {
+        if log.has_room_for(&buffer, piece.len()) {
             break buffer;
         }
         drop(buffer);
-        log.prepare_for(piece.len())?;
+        log.make_room_for(piece.len())?;
     };
     writer.note_piece(buffer.end);
-    buffer.append(RecordKind::Piece, 0, writer.id(), piece, checksum, durable);
+    log.append(&mut buffer, &record, piece);
     Ok(())
 }

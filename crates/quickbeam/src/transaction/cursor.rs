@@ -315,7 +315,7 @@ impl<'t> Cursor<'t> {
 pub fn check_ordered(tree: Tree) -> Result<()> {
     match tree.method {
         AccessMethod::BTree => Ok(()),
-        AccessMethod::Hash => Err(Error::misuse(
+        AccessMethod::Hash | AccessMethod::HashPrefix => Err(Error::misuse(
             "a hash database has no order of keys: look a key up with get, or go through all records with first and next",
         )),
     }

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::write::Change;
-use super::{Cursor, Transaction, check_ordered};
+use super::{Cursor, Modified, Transaction, check_ordered};
 use crate::access::btree::{Finger, Tree};
 use crate::access::hash::{Directory, HASH_BYTES, with_stored};
 use crate::error::{Error, Result};
 use crate::options::AccessMethod;
-use crate::page::key_limit;
+use crate::page::{PageId, key_limit};
 
 /// A handle to a named database: cheap to clone, usable in any transaction of its environment, on any thread.
 #[derive(Clone, Debug)]
@@ -92,14 +92,19 @@ impl Database {
         key: &[u8],
         change: Change<'_>,
     ) -> Result<bool> {
-        if tree.method == AccessMethod::BTree {
+        if tree.method.is_ordered() {
             return transaction.change(tree, key, change);
         }
+        self.check_hash_key(transaction, key)?;
+        self.by_hash(transaction, tree, key, |stored| transaction.change(tree, stored, change))
+    }
+
+    fn check_hash_key(&self, transaction: &Transaction, key: &[u8]) -> Result<()> {
         let limit = key_limit(transaction.inner().pool.page_size) - HASH_BYTES;
         if key.len() > limit {
             return Err(Error::KeyTooLong { length: key.len(), limit });
         }
-        self.by_hash(transaction, tree, key, |stored| transaction.change(tree, stored, change))
+        Ok(())
     }
 
     /// Does with a record of a hash tree, of which it is given the stored key, what `work` does, beginning in the leaf that
@@ -112,20 +117,37 @@ impl Database {
         key: &[u8],
         work: impl FnOnce(&[u8]) -> Result<T>,
     ) -> Result<T> {
-        with_stored(key, |stored, hash| {
-            // The name may mean another tree than it did when the handle was made.
-            let Some(directory) = self.directory.as_deref().filter(|_| tree == self.tree) else {
-                return work(stored);
-            };
-            let guess = directory.leaf_for(hash);
-            transaction.state.borrow_mut().finger = Finger::at(tree, guess);
+        with_stored(tree.method, key, |stored, hash| {
+            let guess = self.aim(transaction, tree, hash);
             let done = work(stored);
-            let leaf = transaction.state.borrow().finger.leaf();
-            if leaf != guess {
-                directory.learn(hash, leaf, transaction.inner().pool.page_count());
-            }
+            self.learn(transaction, tree, hash, guess);
             done
         })
+    }
+
+    /// The directory of that tree, unless the name means another than it did when the handle was made.
+    #[inline]
+    fn directory_of(&self, tree: Tree) -> Option<&Directory> {
+        self.directory.as_deref().filter(|_| tree == self.tree)
+    }
+
+    /// Points the transaction at the leaf that the directory names for a hash value; returns it.
+    #[inline]
+    pub(super) fn aim(&self, transaction: &Transaction, tree: Tree, hash: u32) -> PageId {
+        let guess = self.directory_of(tree).map_or(0, |directory| directory.leaf_for(hash));
+        transaction.state.borrow_mut().finger = Finger::at(tree, guess);
+        guess
+    }
+
+    /// After [`aim`](Self::aim), tells the directory where it led to, if that was elsewhere (HASH-2).
+    #[inline]
+    pub(super) fn learn(&self, transaction: &Transaction, tree: Tree, hash: u32, guess: PageId) {
+        let leaf = transaction.state.borrow().finger.leaf();
+        if leaf != guess
+            && let Some(directory) = self.directory_of(tree)
+        {
+            directory.learn(hash, leaf, transaction.inner().pool.page_count());
+        }
     }
 
     #[inline]
@@ -138,7 +160,7 @@ impl Database {
     ) -> Result<bool> {
         match tree.method {
             AccessMethod::BTree => transaction.read(tree, key, value),
-            AccessMethod::Hash => {
+            AccessMethod::Hash | AccessMethod::HashPrefix => {
                 self.by_hash(transaction, tree, key, |stored| transaction.read(tree, stored, value))
             }
         }
@@ -187,6 +209,25 @@ impl Database {
     #[inline]
     pub fn put(&self, transaction: &Transaction, key: &[u8], value: &[u8]) -> Result<()> {
         self.change(transaction, key, Change::Put(value)).map(|_| ())
+    }
+
+    /// Gives a record the value that `make` makes of the one it has, in one visit: as [`get_for_update`](Self::get_for_update) and
+    /// [`put`](Self::put), in less time. `make` is given the value, and empty memory for the new one; it returns false to leave the record as
+    /// it is. It is called again when others change the leaf meanwhile, and should do nothing but make a value.
+    /// [`Modified::NotInPlace`] when a value too long for a leaf is involved: then nothing was changed.
+    #[inline]
+    pub fn modify(
+        &self,
+        transaction: &Transaction,
+        key: &[u8],
+        mut make: impl FnMut(&[u8], &mut Vec<u8>) -> bool,
+    ) -> Result<Modified> {
+        let tree = self.tree(transaction, true)?;
+        if tree.method.is_ordered() {
+            return transaction.modify(tree, key, &mut make);
+        }
+        self.check_hash_key(transaction, key)?;
+        self.by_hash(transaction, tree, key, |stored| transaction.modify(tree, stored, &mut make))
     }
 
     /// Inserts a record; false, and nothing changed, when there is one already.
@@ -245,7 +286,7 @@ impl Database {
         transaction: &Transaction,
         sorted: impl IntoIterator<Item = (K, V)>,
     ) -> Result<u64> {
-        let ordered = self.access_method() == AccessMethod::BTree;
+        let ordered = self.access_method().is_ordered();
         let mut before: Option<Vec<u8>> = None;
         let mut count = 0;
         for (key, value) in sorted {

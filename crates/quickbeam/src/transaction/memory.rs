@@ -1,7 +1,9 @@
 //! What transactions allocate again and again, kept from one for the next.
 //!
-//! Above: beginning and ending a transaction. The environment keeps a few of these; each is empty while it is kept.
+//! Above: beginning and ending a transaction. Each thread keeps a few of these, whatever environment they were used in; each is empty
+//! while it is kept. So threads that begin and end transactions do not meet here.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use super::State;
@@ -12,6 +14,13 @@ use crate::log::Redo;
 /// Memory that outgrew this many bytes is not kept.
 const LARGEST_KEPT: usize = 1 << 20;
 
+/// Memory of so many transactions is kept: more are seldom open at once in one thread.
+const KEPT: usize = 4;
+
+thread_local! {
+    static SPARE: RefCell<Vec<Memory>> = const { RefCell::new(Vec::new()) };
+}
+
 /// The memory of a transaction.
 #[derive(Default)]
 pub struct Memory {
@@ -19,6 +28,7 @@ pub struct Memory {
     pub(super) reads: ReadSet,
     pub(super) resolved: Vec<(Arc<str>, Tree)>,
     pub(super) used: Vec<(Arc<str>, Tree)>,
+    pub(super) values: (Vec<u8>, Vec<u8>),
 }
 
 impl Memory {
@@ -29,21 +39,36 @@ impl Memory {
             reads: std::mem::take(&mut state.reads),
             resolved: std::mem::take(&mut state.resolved),
             used: std::mem::take(&mut state.used),
+            values: std::mem::take(&mut state.values),
         }
     }
 
-    /// Empties it; `None` if it is not worth keeping, or too large for it.
-    pub fn emptied(mut self) -> Option<Memory> {
+    /// Memory used before, if the thread has such.
+    #[inline]
+    pub(super) fn spare() -> Memory {
+        // A thread that ends has none any more.
+        SPARE.try_with(|spare| spare.borrow_mut().pop()).ok().flatten().unwrap_or_default()
+    }
+
+    /// Empties it and keeps it for the thread's next transaction, if it is worth keeping and not too large for it.
+    pub(super) fn keep(mut self) {
         let capacity = self.redo.capacity()
             + self.reads.capacity()
+            + (self.values.0.capacity() + self.values.1.capacity())
             + (self.resolved.capacity() + self.used.capacity()) * size_of::<(Arc<str>, Tree)>();
         if capacity == 0 || capacity > LARGEST_KEPT {
-            return None;
+            return;
         }
         self.redo.clear();
         self.reads.clear();
         self.resolved.clear();
         self.used.clear();
-        Some(self)
+        // A thread that ends needs none any more.
+        let _ended = SPARE.try_with(|spare| {
+            let mut spare = spare.borrow_mut();
+            if spare.len() < KEPT {
+                spare.push(self);
+            }
+        });
     }
 }

@@ -18,10 +18,13 @@ mod catalog;
 mod commit;
 mod cursor;
 mod database;
+mod groups;
 mod memory;
+mod modify;
 mod read;
 mod rollback;
 mod scan;
+mod sift;
 mod validate;
 mod write;
 
@@ -36,12 +39,15 @@ use crate::error::{Error, Result};
 use crate::log::Redo;
 use crate::options::{Durability, Isolation, TransactionOptions};
 use crate::versions::{Deferred, Timestamp, Writer, WriterId, writer_of};
+use crate::world::place;
 
 pub use catalog::{check_name, decode_catalog_record, encode_catalog_record};
 pub use cursor::{Cursor, check_ordered};
 pub use database::Database;
-pub use memory::Memory;
-pub use scan::{Batch, Number, Scan, Window};
+use memory::Memory;
+pub use modify::Modified;
+pub use scan::{Batch, Scan};
+pub use sift::{Number, Window};
 use validate::ReadSet;
 pub use write::{check_limits, fits_inline, purge_leaf};
 
@@ -110,6 +116,8 @@ struct State {
     changed_catalog: bool,
     /// Several calls are one statement: they read one snapshot, even under read committed.
     in_statement: bool,
+    /// Memory for the old and the new value of a record that is modified.
+    values: (Vec<u8>, Vec<u8>),
     /// Tree and leaf of the newest purge to be done after commit.
     last_purge: (u32, u64),
     finished: bool,
@@ -150,8 +158,8 @@ impl Transaction {
         }
         let catalog_version = inner.catalog_version_for(snapshot);
         // One that only reads needs none of it, and so has nothing to share with other threads.
-        let Memory { redo, reads, resolved, used } =
-            if options.read_only { Memory::default() } else { inner.spare_memory() };
+        let Memory { redo, reads, resolved, used, values } =
+            if options.read_only { Memory::default() } else { Memory::spare() };
         let state = State {
             snapshot,
             catalog_version,
@@ -171,6 +179,7 @@ impl Transaction {
             names_moved: false,
             changed_catalog: false,
             in_statement: false,
+            values,
             last_purge: (0, 0),
             finished: false,
         };
@@ -191,10 +200,10 @@ impl Transaction {
         let state = &mut *self.state.borrow_mut();
         let count = |of: fn(&Writer) -> usize| state.writer.as_deref().map_or(0, of);
         let entries = count(Writer::entries);
-        let deferred = count(|writer| writer.deferred.lock().len());
+        let deferred = count(|writer| writer.deferred.count());
         let chains = count(|writer| writer.new_chains.lock().len());
         state.newest_savepoint = entries;
-        let id = self.inner().next_savepoint();
+        let id = place::unique_number();
         state.savepoints.push(id);
         Ok(Savepoint {
             deferred,
@@ -380,7 +389,7 @@ impl Transaction {
             inner.forget_tree(tree);
         }
         if !self.read_only {
-            inner.return_memory(Memory::of(state));
+            Memory::of(state).keep();
         }
         undone
     }

@@ -14,74 +14,15 @@
 
 use std::cmp::Ordering;
 use std::ops::Bound;
-use std::sync::Arc;
 
 use super::read::Sight;
+use super::sift::{Left, Number, Sift, Window};
 use super::{Database, State, Transaction, check_ordered};
-use crate::access::btree::Tree;
+use crate::access::btree::{Neighbour, Tree};
+use crate::access::hash::group_bounds;
 use crate::error::{Error, Result};
-use crate::options::AccessMethod;
-use crate::page::{HASH_BYTES, OVERFLOW, Page, RecordRef};
+use crate::page::{HASH_BYTES, OVERFLOW, Page};
 use crate::versions::{WriterId, writer_of};
-
-/// A number within a value, and what it has to be for the record to be wanted: signed, little-endian, of one, two, four or
-/// eight bytes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Window {
-    /// Where in the value it begins.
-    pub at: usize,
-    /// How many bytes it has.
-    pub width: usize,
-    /// The least that is wanted.
-    pub low: i64,
-    /// The greatest that is wanted.
-    pub high: i64,
-    /// Which between them are wanted, if not all: bit `n` stands for `low + n`; what has no bit is not wanted.
-    pub members: Option<Arc<[u64]>>,
-}
-
-impl Window {
-    #[inline]
-    fn holds(&self, number: i64) -> bool {
-        if number < self.low || number > self.high {
-            return false;
-        }
-        let Some(members) = &self.members else { return true };
-        let nth = number.wrapping_sub(self.low) as u64;
-        let word = usize::try_from(nth / 64).ok().and_then(|word| members.get(word));
-        word.is_some_and(|word| word >> (nth % 64) & 1 != 0)
-    }
-}
-
-/// A whole number within a value: signed, little-endian, of one, two, four or eight bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Number {
-    /// Where in the value it begins.
-    pub at: usize,
-    /// How many bytes it has.
-    pub width: usize,
-}
-
-impl Number {
-    /// Where it ends.
-    #[inline]
-    fn end(self) -> usize {
-        self.at.saturating_add(self.width)
-    }
-
-    /// The number in the value that begins at `value`.
-    #[inline]
-    fn read(self, page: Page<'_>, value: usize) -> i64 {
-        let unused = 64 - 8 * self.width.clamp(1, 8) as u32;
-        let at = value + self.at;
-        // Most numbers lie within one word.
-        let bytes = match (at & 7) + self.width <= 8 {
-            true => page.word(at >> 3) >> ((at & 7) * 8),
-            false => page.load8(at),
-        };
-        (bytes << unused) as i64 >> unused
-    }
-}
 
 /// Leaves read without finding a record before the caller is asked to call again.
 const LEAVES_IN_VAIN: usize = 256;
@@ -97,10 +38,16 @@ pub struct Scan {
     record_limit: usize,
     /// It goes through a hash database: its bounds are stored keys.
     hashed: bool,
+    /// It is for one group of records.
+    group: bool,
     /// What values begin with whose numbers are looked at, and the numbers.
     form: u16,
     windows: Vec<Window>,
     numbers: Option<Vec<Number>>,
+    /// Where the leaf after the last one probably is.
+    neighbour: Neighbour,
+    /// Memory for a fence.
+    fence: Vec<u8>,
     finished: bool,
 }
 
@@ -116,9 +63,12 @@ impl Scan {
             value_limit: usize::MAX,
             record_limit: usize::MAX,
             hashed: false,
+            group: false,
             form: 0,
             windows: Vec::new(),
             numbers: None,
+            neighbour: Neighbour::default(),
+            fence: Vec::new(),
             finished: false,
         }
     }
@@ -172,26 +122,13 @@ impl Scan {
         self.numbers = Some(numbers.into_iter().collect());
     }
 
-    /// Whether the record's value, which the transaction sees and which is in the page, is inside all windows (SCAN-3); none
-    /// where that is not told.
-    #[inline]
-    fn is_inside(&self, page: Page<'_>, record: RecordRef) -> Option<bool> {
-        if self.windows.is_empty() {
-            return Some(true);
-        }
-        if page.load2(record.value_offset) != usize::from(self.form) {
-            return None;
-        }
-        let mut told = true;
-        for window in &self.windows {
-            let place = Number { at: window.at, width: window.width };
-            if record.value_length < place.end() {
-                told = false;
-            } else if !window.holds(place.read(page, record.value_offset)) {
-                return Some(false);
-            }
-        }
-        told.then_some(true)
+    /// What was read ends at the fence of its leaf.
+    fn go_on_at_fence(&mut self) {
+        let memory = match std::mem::replace(&mut self.low, Bound::Unbounded) {
+            Bound::Included(bytes) | Bound::Excluded(bytes) => bytes,
+            Bound::Unbounded => Vec::new(),
+        };
+        self.low = Bound::Included(std::mem::replace(&mut self.fence, memory));
     }
 
     /// Begins again with another range; memory and settings are kept.
@@ -199,7 +136,28 @@ impl Scan {
         assign(&mut self.low, low);
         assign(&mut self.high, high);
         self.hashed = false;
+        self.neighbour = Neighbour::default();
+        self.group = false;
         self.finished = false;
+    }
+
+    /// Begins again with a group of an [`AccessMethod::HashPrefix`](crate::AccessMethod::HashPrefix) database, of which `group` is a key with nothing behind the group.
+    pub fn restart_group(&mut self, group: &[u8]) {
+        self.restart(Bound::Included(group), Bound::Excluded(&[]));
+        self.group = true;
+    }
+
+    /// Puts the bounds of stored keys in place of the group; its hash value.
+    pub(super) fn bound_by_group(&mut self) -> u32 {
+        let (Bound::Included(low), Bound::Excluded(high)) = (&mut self.low, &mut self.high) else {
+            return 0;
+        };
+        let (hash, is_bounded) = group_bounds(low, high);
+        if !is_bounded {
+            self.high = Bound::Unbounded;
+        }
+        self.hashed = true;
+        hash
     }
 }
 
@@ -237,8 +195,10 @@ pub struct Batch {
     places: Vec<Place>,
     /// A record may be outside a window.
     untold: bool,
-    /// Where the values of a batch of numbers begin in their page.
-    values: Vec<u32>,
+    /// What windows and numbers leave of a leaf.
+    sift: Sift,
+    /// Rows of numbers.
+    rows: usize,
     columns: Vec<Vec<i64>>,
 }
 
@@ -252,13 +212,13 @@ impl Batch {
     /// Whether there is none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.places.is_empty() && self.values.is_empty()
+        self.places.is_empty() && self.rows == 0
     }
 
     /// How many rows of numbers there are; then there is no record.
     #[must_use]
     pub fn rows(&self) -> usize {
-        self.values.len()
+        self.rows
     }
 
     /// A number of every row, in the order of the rows.
@@ -295,7 +255,7 @@ impl Batch {
         self.used = 0;
         self.places.clear();
         self.untold = false;
-        self.values.clear();
+        self.rows = 0;
         self.columns.iter_mut().for_each(Vec::clear);
     }
 
@@ -321,14 +281,6 @@ impl Batch {
             value_end: value_end as u32,
         });
     }
-
-    /// Reads the numbers of all rows from their page, one column after the other.
-    fn read_columns(&mut self, page: Page<'_>, numbers: &[Number]) {
-        self.columns.resize_with(numbers.len(), Vec::new);
-        for (column, number) in self.columns.iter_mut().zip(numbers) {
-            column.extend(self.values.iter().map(|&value| number.read(page, value as usize)));
-        }
-    }
 }
 
 /// What a step found in one leaf.
@@ -344,7 +296,7 @@ struct Step {
 impl Database {
     /// Reads on: the batch is replaced by the next records of the scan's range. False when there were no more. A batch has no
     /// records only in a scan with windows, so that who waits for a rare record can do something else in between. A hash
-    /// database can be scanned without bounds only.
+    /// database can be scanned without bounds only, or by groups.
     pub fn scan(
         &self,
         transaction: &Transaction,
@@ -352,7 +304,10 @@ impl Database {
         batch: &mut Batch,
     ) -> Result<bool> {
         let tree = self.tree(transaction, false)?;
-        if scan.hashed != (tree.method == AccessMethod::Hash) {
+        let mut aimed = None;
+        if scan.group && !scan.hashed {
+            aimed = Some(self.enter_group(transaction, tree, scan)?);
+        } else if scan.hashed == tree.method.is_ordered() {
             if scan.hashed
                 || !matches!((&scan.low, &scan.high), (Bound::Unbounded, Bound::Unbounded))
             {
@@ -375,6 +330,9 @@ impl Database {
                 transaction.scan_back(tree, scan, batch)?;
             } else {
                 transaction.scan_on(tree, scan, batch)?;
+                if let Some((hash, leaf)) = aimed.take() {
+                    self.learn(transaction, tree, hash, leaf);
+                }
             }
             if !batch.is_empty() {
                 return Ok(true);
@@ -393,11 +351,21 @@ impl Transaction {
                 Bound::Included(key) | Bound::Excluded(key) => key,
                 Bound::Unbounded => &[],
             };
-            let guard = tree.leaf(pool, low)?;
+            let (guard, starts, found) = if scan.group {
+                let (guard, found) = tree.locate(pool, low, &mut state.finger)?;
+                (guard, false, Some(found))
+            } else {
+                let (guard, starts) = tree.leaf_after(pool, low, &mut scan.neighbour)?;
+                (guard, starts, None)
+            };
             let page = guard.page;
-            let first = match (page.search(low), &scan.low) {
-                (Ok(at), Bound::Excluded(_)) => at + 1,
-                (Ok(at) | Err(at), _) => at,
+            let search = || found.unwrap_or_else(|| page.search(low));
+            let first = match &scan.low {
+                Bound::Unbounded => 0,
+                // It begins where the leaf does.
+                Bound::Included(_) if starts => 0,
+                Bound::Included(_) => search().unwrap_or_else(|at| at),
+                Bound::Excluded(_) => search().map_or_else(|at| at, |at| at + 1),
             };
             let end = match &scan.high {
                 Bound::Included(key) if page.covers(key) => {
@@ -410,8 +378,9 @@ impl Transaction {
                 _ => usize::MAX,
             };
             let positions = first..end.min(page.count());
-            let fence = page.upper_fence_bytes();
-            let bounded = end != usize::MAX || fence.is_none();
+            scan.fence.clear();
+            let has_fence = page.append_upper_fence(&mut scan.fence);
+            let bounded = end != usize::MAX || !has_fence;
             let Some(step) = self.collect(state, page, positions, bounded, scan, batch) else {
                 continue;
             };
@@ -425,22 +394,24 @@ impl Transaction {
                     (None, Bound::Included(key) | Bound::Excluded(key)) if step.finished => {
                         Some(&key[..])
                     }
-                    _ => fence.as_deref(),
+                    _ => has_fence.then_some(&scan.fence[..]),
                 };
                 state.reads.range(tree, low, high, guard.id, guard.version());
             }
             scan.finished = step.finished && last.is_none();
-            match (last, fence) {
-                (Some(key), _) => {
+            match last {
+                Some(key) => {
                     if matches!(scan.low, Bound::Excluded(_)) {
                         tree.advanced(guard.id, &key, Ordering::Greater, low)?;
                     }
                     scan.low = Bound::Excluded(key);
+                    scan.neighbour = Neighbour::default();
                 }
-                (None, Some(fence)) => {
-                    scan.low = Bound::Included(tree.onward(guard.id, low, fence)?);
+                None if has_fence => {
+                    tree.check_onward(guard.id, low, &scan.fence)?;
+                    scan.go_on_at_fence();
                 }
-                (None, None) => {}
+                None => {}
             }
             return self.fetch_all_long(batch, &step.long);
         }
@@ -516,51 +487,67 @@ impl Transaction {
         }
     }
 
-    /// Copies what is to be seen at those positions into the batch; `None` when the leaf has to be looked at again.
+    /// Takes what is to be seen at those positions into the batch; `None` when the leaf has to be looked at again.
     fn collect(
         &self,
         state: &mut State,
         page: Page<'_>,
-        positions: impl ExactSizeIterator<Item = usize> + Clone,
+        positions: impl ExactSizeIterator<Item = usize>,
         bounded: bool,
         scan: &Scan,
         batch: &mut Batch,
     ) -> Option<Step> {
         batch.clear();
-        let mut step = Step { finished: bounded, stopped_at: None, long: Vec::new() };
-        let hash_bytes = if scan.hashed { HASH_BYTES } else { 0 };
         // Looked up once for all: what is plain stays so.
         let horizon = self.inner().registry.horizon();
-        if scan.numbers.is_some() || !scan.windows.is_empty() {
-            page.fetch_words(positions.clone().map(|position| page.slot(position).offset()));
+        let step = Step { finished: bounded, stopped_at: None, long: Vec::new() };
+        if scan.numbers.is_none() && scan.windows.is_empty() {
+            let all = positions.map(|position| Left { position: position as u32, told: true });
+            return self.copy(state, page, all, horizon, scan, (step, batch));
         }
-        if let Some(numbers) = &scan.numbers {
-            if scan.record_limit == usize::MAX
-                && collect_numbers(page, positions.clone(), horizon, scan, numbers, batch)
-            {
-                return Some(step);
-            }
-            batch.clear();
-        }
+        let mut sift = std::mem::take(&mut batch.sift);
+        let numbers = scan.numbers.as_deref().unwrap_or_default();
+        batch.columns.resize_with(numbers.len(), Vec::new);
+        let wanted = (scan.form, &scan.windows[..], numbers);
+        let all_told = sift.run(page, positions, horizon, wanted, &mut batch.columns);
+        let step = if all_told && scan.numbers.is_some() && scan.record_limit == usize::MAX {
+            batch.rows = sift.left.len();
+            Some(step)
+        } else {
+            batch.columns.iter_mut().for_each(Vec::clear);
+            self.copy(state, page, sift.left.iter().copied(), horizon, scan, (step, batch))
+        };
+        batch.sift = sift;
+        step
+    }
+
+    /// Copies what is to be seen of those records into the batch; `None` when the leaf has to be looked at again.
+    fn copy(
+        &self,
+        state: &mut State,
+        page: Page<'_>,
+        records: impl ExactSizeIterator<Item = Left>,
+        horizon: WriterId,
+        scan: &Scan,
+        (mut step, batch): (Step, &mut Batch),
+    ) -> Option<Step> {
+        let hash_bytes = if scan.hashed { HASH_BYTES } else { 0 };
         // When most records are wanted, they are copied together, as they lie in the page.
         let all_from = (scan.windows.is_empty()
             && scan.value_limit >= page.size()
-            && positions.len() >= page.count().div_ceil(2)
-            && positions.len() <= scan.record_limit)
+            && records.len() >= page.count().div_ceil(2)
+            && records.len() <= scan.record_limit)
             .then(|| {
                 let (from, to) = page.heap();
                 page.copy_to(from, batch.room(to - from));
                 from
             });
-        for position in positions {
+        for Left { position, told } in records {
+            let position = position as usize;
             let record = page.record(position);
             let key = batch.keys.len();
             if record.flags == 0 && writer_of(record.version) < horizon {
-                match scan.is_inside(page, record) {
-                    Some(false) => continue,
-                    Some(true) => {}
-                    None => batch.untold = true,
-                }
+                batch.untold |= !told;
                 if scan.keys {
                     page.append_key(position, &mut batch.keys);
                 }
@@ -620,38 +607,6 @@ impl Transaction {
         }
         Ok(())
     }
-}
-
-/// Reads the numbers of the records at those positions; false when one of them is not easily told (SCAN-4).
-fn collect_numbers(
-    page: Page<'_>,
-    positions: impl Iterator<Item = usize>,
-    horizon: WriterId,
-    scan: &Scan,
-    numbers: &[Number],
-    batch: &mut Batch,
-) -> bool {
-    let end = numbers.iter().map(|number| number.end()).max().unwrap_or(0).max(2);
-    for position in positions {
-        let record = page.record(position);
-        if writer_of(record.version) >= horizon {
-            return false;
-        }
-        if record.is_tombstone() {
-            continue;
-        }
-        if record.flags != 0
-            || record.value_length < end
-            || page.load2(record.value_offset) != usize::from(scan.form)
-        {
-            return false;
-        }
-        if scan.is_inside(page, record) != Some(false) {
-            batch.values.push(record.value_offset as u32);
-        }
-    }
-    batch.read_columns(page, numbers);
-    true
 }
 
 /// Whether every key of the leaf is greater than `key`.

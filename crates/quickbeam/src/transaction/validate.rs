@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::{State, Transaction};
 use crate::access::btree::{Finger, Tree};
 use crate::error::{Error, Result};
-use crate::page::{Page, PageId};
+use crate::page::{Page, PageId, compare_keys};
 use crate::pool::Pool;
 use crate::versions::{Writer, WriterState, entry_of, writer_of};
 use crate::world::hooks::{Canary, planted};
@@ -23,6 +23,9 @@ const ATTEMPTS: usize = 16;
 /// read, it is noted besides.
 const RECENT_LEAVES: usize = 16;
 
+/// Ranges whose memory is kept.
+const SPARE_RANGES: usize = 4;
+
 /// What a transaction read.
 #[derive(Default)]
 pub struct ReadSet {
@@ -32,6 +35,8 @@ pub struct ReadSet {
     own: Vec<Own>,
     points: Vec<(Tree, usize, usize)>,
     ranges: Vec<Range>,
+    /// Memory of ranges before.
+    spare: Vec<Range>,
     keys: Vec<u8>,
     /// Some record read had a newer version, or one whose writer had not finished, or a change of it was rolled
     /// back: leaf versions do not tell enough.
@@ -72,7 +77,8 @@ impl ReadSet {
         self.leaves.clear();
         self.own.clear();
         self.points.clear();
-        self.ranges.clear();
+        let room = SPARE_RANGES.saturating_sub(self.spare.len());
+        self.spare.extend(self.ranges.drain(..).take(room));
         self.keys.clear();
         self.contested = false;
     }
@@ -172,26 +178,45 @@ impl ReadSet {
         if let Some(last) = self.ranges.last_mut()
             && last.tree == tree
         {
-            let follows =
-                last.high.as_deref().is_some_and(|end| low <= end && last.low[..] <= *low);
-            let precedes = high.is_some_and(|high| high >= &last.low[..]) && low <= &last.low[..];
-            if follows {
-                if high.is_none_or(|high| last.high.as_deref().is_some_and(|end| high > end)) {
-                    last.high = high.map(<[u8]>::to_vec);
+            let is_past = |high: Option<&[u8]>, end: Option<&[u8]>| {
+                end.is_some_and(|end| high.is_none_or(|high| compare_keys(high, end).is_gt()))
+            };
+            let end = last.high.as_deref();
+            let starts = compare_keys(low, &last.low);
+            if starts.is_ge() && end.is_some_and(|end| compare_keys(low, end).is_le()) {
+                if is_past(high, end) {
+                    assign(&mut last.high, high);
                 }
                 return;
             }
-            if precedes {
-                last.low = low.to_vec();
+            if starts.is_le() && high.is_some_and(|high| compare_keys(high, &last.low).is_ge()) {
                 // What the transaction has deleted itself no longer stops a scan where the one before ended.
-                if last.high.as_deref().is_some_and(|end| high.is_some_and(|high| high > end)) {
-                    last.high = high.map(<[u8]>::to_vec);
+                if high.is_some() && is_past(high, end) {
+                    assign(&mut last.high, high);
                 }
+                last.low.clear();
+                last.low.extend_from_slice(low);
                 return;
             }
         }
-        self.ranges.push(Range { tree, low: low.to_vec(), high: high.map(<[u8]>::to_vec) });
+        let empty = || Range { tree, low: Vec::new(), high: None };
+        let mut range = self.spare.pop().unwrap_or_else(empty);
+        range.tree = tree;
+        range.low.clear();
+        range.low.extend_from_slice(low);
+        assign(&mut range.high, high);
+        self.ranges.push(range);
     }
+}
+
+/// Makes `to` the key `from`, in the memory it has.
+fn assign(to: &mut Option<Vec<u8>>, from: Option<&[u8]>) {
+    let mut memory = to.take().unwrap_or_default();
+    *to = from.map(|from| {
+        memory.clear();
+        memory.extend_from_slice(from);
+        memory
+    });
 }
 
 impl Validated {

@@ -37,7 +37,7 @@ impl<'a> Change<'a> {
 }
 
 /// Whether a record may be changed now.
-enum Verdict {
+pub(super) enum Verdict {
     Go,
     WaitFor(Arc<Writer>),
     Again,
@@ -66,19 +66,34 @@ pub fn fits_inline(page_size: usize, key: &[u8], value: &[u8]) -> bool {
 impl Transaction {
     /// Makes the change; false when `PutIfAbsent` found a record or `Delete` found none.
     pub(super) fn change(&self, tree: Tree, key: &[u8], change: Change<'_>) -> Result<bool> {
+        self.check_change(key, change.value())?;
+        self.as_writer(|state, writer| self.change_as(state, writer, tree, key, change))
+    }
+
+    /// Refuses a change that the transaction, the limits or a failed environment do not allow.
+    #[inline]
+    pub(super) fn check_change(&self, key: &[u8], value: Option<&[u8]>) -> Result<()> {
         if self.read_only {
             return Err(Error::misuse("the transaction is read-only; begin one that is not"));
         }
         let inner = self.inner();
-        check_limits(inner.pool.page_size, key, change.value())?;
-        inner.check_failed()?;
+        check_limits(inner.pool.page_size, key, value)?;
+        inner.check_failed()
+    }
+
+    /// Does `work` with the transaction's state and its writer, which it has from now on.
+    #[inline]
+    pub(super) fn as_writer<T>(
+        &self,
+        work: impl FnOnce(&mut State, &Arc<Writer>) -> Result<T>,
+    ) -> Result<T> {
         let state = &mut *self.state.borrow_mut();
         Self::check_whole(state)?;
         // Taken out for the time of the call, which is cheaper than another reference to it.
-        let writer = state.writer.take().unwrap_or_else(|| inner.registry.begin_writer());
-        let changed = self.change_as(state, &writer, tree, key, change);
+        let writer = state.writer.take().unwrap_or_else(|| self.inner().registry.begin_writer());
+        let done = work(state, &writer);
         state.writer = Some(writer);
-        changed
+        done
     }
 
     fn change_as(
@@ -104,27 +119,36 @@ impl Transaction {
                 };
                 let written = write_chain(&inner.pool, self.slot, tree.id, long, announce);
                 if let (Err(_), Some(part)) = (&written, begun) {
-                    writer.deferred.lock().push(Deferred::FreeChain(part));
+                    writer.deferred.push(Deferred::FreeChain(part));
                 }
                 let first = written?;
                 let pointer = encode_pointer(first, long.len());
                 let applied = self.apply(state, writer, tree, key, change, &pointer, OVERFLOW);
                 if !matches!(applied, Ok(true)) {
                     // No record points to the chain: it goes when the transaction commits, or aborts.
-                    writer.deferred.lock().push(Deferred::FreeChain(first));
+                    writer.deferred.push(Deferred::FreeChain(first));
                 }
                 applied?
             }
             value => self.apply(state, writer, tree, key, change, value.unwrap_or_default(), 0)?,
         };
-        if changed && inner.log.is_some() {
-            match (change, value) {
-                (Change::Claim, _) => {}
-                (_, Some(value)) => state.redo.put(tree.id, key, value),
-                (_, None) => state.redo.delete(tree.id, key),
-            }
+        if changed {
+            self.log_change(state, tree, key, change);
         }
         Ok(changed)
+    }
+
+    /// Notes the change for the log, if there is one.
+    #[inline]
+    pub(super) fn log_change(&self, state: &mut State, tree: Tree, key: &[u8], change: Change<'_>) {
+        if self.inner().log.is_none() {
+            return;
+        }
+        match (change, change.value()) {
+            (Change::Claim, _) => {}
+            (_, Some(value)) => state.redo.put(tree.id, key, value),
+            (_, None) => state.redo.delete(tree.id, key),
+        }
     }
 
     /// Finds the record, makes sure that it may be changed, and changes it.
@@ -147,16 +171,11 @@ impl Transaction {
             let (leaf, leaf_version) = (guard.id, guard.version());
             let Some(latched) = guard.upgrade() else { continue };
             let record = found.ok().map(|position| latched.page().record(position));
-            match self.judge(state, writer, record.map_or(0, |record| record.version)) {
-                Verdict::Go => {}
-                Verdict::Again => continue,
-                Verdict::Conflict => return Err(Error::WriteConflict),
-                Verdict::WaitFor(other) => {
-                    drop((latched, pass));
-                    let (world, timeout) = (&*inner.world, self.lock_timeout.get());
-                    inner.registry.wait_for(world, Some(writer.id()), &other, timeout)?;
-                    continue;
-                }
+            let verdict = self.judge(state, writer, record.map_or(0, |record| record.version));
+            if !matches!(verdict, Verdict::Go) {
+                drop((latched, pass));
+                self.settle(writer, verdict)?;
+                continue;
             }
             let exists = record.is_some_and(|record| !record.is_tombstone());
             let wanted = match change {
@@ -193,7 +212,7 @@ impl Transaction {
 
     /// Whether the record with that version word may be changed by this transaction now (TXN-2, TXN-3).
     #[inline]
-    fn judge(&self, state: &State, writer: &Writer, version: u64) -> Verdict {
+    pub(super) fn judge(&self, state: &State, writer: &Writer, version: u64) -> Verdict {
         if version == 0 || writer_of(version) == writer.id() {
             return Verdict::Go;
         }
@@ -217,9 +236,25 @@ impl Transaction {
         }
     }
 
+    /// Does what the verdict asks for, nothing being held: true if the record may be changed as it was found, false if it is to
+    /// be looked at again, after waiting for who is about to change it.
+    #[inline]
+    pub(super) fn settle(&self, writer: &Writer, verdict: Verdict) -> Result<bool> {
+        match verdict {
+            Verdict::Go => Ok(true),
+            Verdict::Again => Ok(false),
+            Verdict::Conflict => Err(Error::WriteConflict),
+            Verdict::WaitFor(other) => {
+                let (world, timeout) = (&*self.inner().world, self.lock_timeout.get());
+                self.inner().registry.wait_for(world, Some(writer.id()), &other, timeout)?;
+                Ok(false)
+            }
+        }
+    }
+
     /// Puts the new record (`None`: a tombstone) into the latched leaf; false when it has no room.
     #[allow(clippy::too_many_arguments)]
-    fn store(
+    pub(super) fn store(
         &self,
         state: &mut State,
         writer: &Arc<Writer>,
@@ -256,7 +291,9 @@ impl Transaction {
             (Ok(position), None) => {
                 page.set_version(position, version);
                 page.set_record_flags(position, TOMBSTONE);
-                self.defer_purge(state, writer, tree, key, latched.id);
+                if page.is_purge_worthwhile() {
+                    self.defer_purge(state, writer, tree, key, latched.id);
+                }
             }
             (Err(position), Some((value, flags))) => {
                 page.insert_record(position, key, version, flags, value);
@@ -326,7 +363,7 @@ impl Transaction {
             return;
         }
         if let Some((first, _)) = decode_pointer(&pointer) {
-            writer.deferred.lock().push(Deferred::FreeChain(first));
+            writer.deferred.push(Deferred::FreeChain(first));
         }
     }
 
@@ -334,7 +371,7 @@ impl Transaction {
     fn defer_purge(&self, state: &mut State, writer: &Writer, tree: Tree, key: &[u8], leaf: u64) {
         if state.last_purge != (tree.id, leaf) {
             state.last_purge = (tree.id, leaf);
-            writer.deferred.lock().push(Deferred::Purge { tree: tree.id, key: key.to_vec() });
+            writer.deferred.push(Deferred::Purge { tree: tree.id, key: key.to_vec() });
         }
     }
 }

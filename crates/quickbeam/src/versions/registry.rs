@@ -1,6 +1,6 @@
 //! All writers that still matter: the running ones, and the committed ones that some snapshot may not yet include.
 
-use crate::world::atomic::{AtomicU64, Ordering};
+use crate::world::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
@@ -69,6 +69,8 @@ pub struct Registry {
     /// Ids in order with their writers; the front holds the horizon back.
     order: Mutex<Order>,
     ready: Mutex<VecDeque<Deferred>>,
+    /// How many there are.
+    ready_count: AtomicUsize,
     /// Chains being freed: until they are gone a checkpoint has to name them.
     freeing: Mutex<Vec<u64>>,
     events: Vec<Arc<dyn Event>>,
@@ -96,6 +98,7 @@ impl Registry {
             shards: Default::default(),
             order: Mutex::new(Order { next: 1, queue: VecDeque::new(), spare: Vec::new() }),
             ready: Mutex::default(),
+            ready_count: AtomicUsize::new(0),
             freeing: Mutex::default(),
             events: (0..EVENTS).map(|_| world.event()).collect(),
         }
@@ -204,10 +207,10 @@ impl Registry {
     pub fn finish(&self, writer: Arc<Writer>, committed: bool) {
         if !committed {
             writer.deferred.lock().clear();
-            let mut ready = self.ready.lock();
-            let chains = std::mem::take(&mut *writer.new_chains.lock());
-            ready.extend(chains.into_iter().map(Deferred::FreeChain));
-            drop(ready);
+            self.change_ready(|ready| {
+                let chains = std::mem::take(&mut *writer.new_chains.lock());
+                ready.extend(chains.into_iter().map(Deferred::FreeChain));
+            });
             for id in writer.ids() {
                 self.shard(id).write().remove(&id);
             }
@@ -235,11 +238,10 @@ impl Registry {
                 WriterState::Active => break,
                 WriterState::Committed(timestamp) if timestamp > mark => break,
                 WriterState::Committed(_) => {
-                    let mut deferred = writer.deferred.lock();
-                    if !deferred.is_empty() {
-                        self.ready.lock().extend(deferred.drain(..));
+                    if writer.deferred.count() > 0 {
+                        let mut deferred = writer.deferred.lock();
+                        self.change_ready(|ready| ready.extend(deferred.drain(..)));
                     }
-                    drop(deferred);
                     self.shard(*id).write().remove(id);
                 }
                 WriterState::Aborted => {}
@@ -257,12 +259,13 @@ impl Registry {
 
     /// Takes one piece of work that became possible; freeing a whole tree only if `heavy`.
     pub fn take_ready(&self, heavy: bool) -> Option<Deferred> {
-        let mut ready = self.ready.lock();
-        let light = |work: &Deferred| !matches!(work, Deferred::FreeTree(_));
-        let at = if heavy { 0 } else { ready.iter().take(8).position(light)? };
-        let work = ready.remove(at)?;
-        self.freeing.lock().extend(chain_of(&work));
-        Some(work)
+        self.change_ready(|ready| {
+            let light = |work: &Deferred| !matches!(work, Deferred::FreeTree(_));
+            let at = if heavy { 0 } else { ready.iter().take(8).position(light)? };
+            let work = ready.remove(at)?;
+            self.freeing.lock().extend(chain_of(&work));
+            Some(work)
+        })
     }
 
     /// The chain is gone; called in the pass that freed it. Only this one: its pages may be those of another chain by
@@ -276,16 +279,25 @@ impl Registry {
 
     /// Puts work back that was taken and could not be done now, or adds some that nobody has taken yet.
     pub fn put_back(&self, work: Deferred) {
-        let mut ready = self.ready.lock();
-        if let Some(chain) = chain_of(&work) {
-            self.freed(chain);
-        }
-        ready.push_back(work);
+        self.change_ready(|ready| {
+            if let Some(chain) = chain_of(&work) {
+                self.freed(chain);
+            }
+            ready.push_back(work);
+        });
     }
 
     /// Pieces of work that are possible.
     pub fn ready_count(&self) -> usize {
-        self.ready.lock().len()
+        self.ready_count.load(Ordering::Acquire)
+    }
+
+    /// Changes what is possible, and says how much there is then: who only looks whether there is any takes no lock.
+    fn change_ready<T>(&self, change: impl FnOnce(&mut VecDeque<Deferred>) -> T) -> T {
+        let mut ready = self.ready.lock();
+        let done = change(&mut ready);
+        self.ready_count.store(ready.len(), Ordering::Release);
+        done
     }
 
     /// Chains whose freeing waits for a snapshot or for its turn, and that no image taken now refers to.

@@ -2,7 +2,7 @@
 
 use crate::world::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::world::locks::Mutex;
+use crate::world::locks::{Mutex, MutexGuard};
 
 use super::{ENTRIES_PER_ID, Timestamp, WriterId, version_word};
 use crate::page::PageId;
@@ -77,13 +77,39 @@ impl Undo {
     }
 }
 
+/// What a transaction has deferred. Most defer nothing: then nobody need take the lock to know that.
+#[derive(Default)]
+pub struct Deferrals {
+    work: Mutex<Vec<Deferred>>,
+    /// There may be some. Set by the transaction itself, before it commits.
+    any: AtomicBool,
+}
+
+impl Deferrals {
+    /// Defers one more piece of work.
+    pub fn push(&self, work: Deferred) {
+        self.lock().push(work);
+    }
+
+    /// All of them, to be changed.
+    pub fn lock(&self) -> MutexGuard<'_, Vec<Deferred>> {
+        self.any.store(true, Ordering::Release);
+        self.work.lock()
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        if self.any.load(Ordering::Acquire) { self.work.lock().len() } else { 0 }
+    }
+}
+
 /// A writing transaction as others see it.
 pub struct Writer {
     id: WriterId,
     state: AtomicU64,
     undo: Mutex<Undo>,
     /// Work for after the commit is visible to all.
-    pub deferred: Mutex<Vec<Deferred>>,
+    pub deferred: Deferrals,
     /// Overflow chains that this transaction made: to be freed if it never commits.
     pub new_chains: Mutex<Vec<PageId>>,
     /// Where in the log the first piece of a large transaction is, or the end of time.
@@ -100,7 +126,7 @@ impl Writer {
             id,
             state: AtomicU64::new(0),
             undo: Mutex::new(undo),
-            deferred: Mutex::default(),
+            deferred: Deferrals::default(),
             new_chains: Mutex::default(),
             first_piece: AtomicU64::new(u64::MAX),
             waited_for: AtomicBool::new(false),

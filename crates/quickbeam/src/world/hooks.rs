@@ -47,11 +47,13 @@ pub enum Canary {
     ChainLeaked,
     /// The log of commits that wait for nothing is not written in the background.
     BackgroundIdle,
+    /// Segments that records were stored in are not flushed with those that were written to.
+    StoredNotFlushed,
 }
 
 impl Canary {
     /// Every one.
-    pub const ALL: [Canary; 13] = [
+    pub const ALL: [Canary; 14] = [
         Canary::LogNotFlushed,
         Canary::RecordDropped,
         Canary::UndoLost,
@@ -65,6 +67,7 @@ impl Canary {
         Canary::FailureForgotten,
         Canary::ChainLeaked,
         Canary::BackgroundIdle,
+        Canary::StoredNotFlushed,
     ];
 }
 

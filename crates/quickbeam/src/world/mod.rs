@@ -13,6 +13,7 @@ pub(crate) mod atomic;
 mod event;
 pub mod hooks;
 pub mod locks;
+pub(crate) mod mapping;
 mod memory;
 mod parking;
 pub(crate) mod place;
@@ -65,6 +66,20 @@ pub trait File: Send + Sync {
     }
     /// Takes the file's exclusive lock; false when another opener holds it.
     fn try_lock(&self) -> io::Result<bool>;
+    /// The file's first `length` bytes as memory to store into. `None` where a store could fail for want of room, or the
+    /// file is shorter, or the medium has no such memory.
+    fn map(&self, _length: u64) -> io::Result<Option<Box<dyn MappedFile>>> {
+        Ok(None)
+    }
+}
+
+/// The bytes of a file as memory. What is stored is as if written by [`File::write_at`], without a call of the operating
+/// system: whoever reads the file sees it, the process's death loses none of it, `sync_data` makes it durable, and a store
+/// that is cut off by the process's death has stored some first part, in whole words of eight bytes.
+pub trait MappedFile: Send + Sync {
+    /// Stores `bytes` at `offset`, both in multiples of eight; false if that is not all inside. Each store is behind the one
+    /// before: memory that was stored into is let go of, bit by bit.
+    fn store(&mut self, bytes: &[u8], offset: u64) -> bool;
 }
 
 /// Grows a file from `start` to `length` bytes by writing zeros.

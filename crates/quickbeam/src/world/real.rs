@@ -4,6 +4,7 @@
 // This is the place that the bans on going around the seam point to.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 
+use std::collections::VecDeque;
 use std::fs;
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -12,7 +13,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::event::ParkingEvent;
-use super::{Event, File, OpenMode, Task, World};
+use super::mapping::Mapping;
+use super::{Event, File, MappedFile, OpenMode, Task, World};
 
 /// The world that a user's program runs in.
 pub struct RealWorld {
@@ -80,6 +82,88 @@ impl File for RealFile {
             Err(errno) => Err(errno.into()),
         }
     }
+
+    fn map(&self, length: u64) -> io::Result<Option<Box<dyn MappedFile>>> {
+        // A store that finds no room, or no file, ends the process: only where written blocks stay where they are.
+        let keeps_blocks = matches!(file_system(&self.0), FileSystem::Ext | FileSystem::Memory);
+        if !keeps_blocks || cfg!(miri) || self.length()? < length {
+            return Ok(None);
+        }
+        // A file that was copied may have holes.
+        self.allocate(length)?;
+        let mut parts = VecDeque::new();
+        let mut at = 0;
+        while at < length {
+            let bytes = (length - at).min(MAPPED_PART);
+            let part = Mapping::of_file(&self.0, at, bytes as usize)?;
+            // Made ready now, the memory keeps no store waiting; and what would end the process shows here.
+            if part.populate(0, bytes as usize).is_err() {
+                return Ok(None);
+            }
+            parts.push_back(part);
+            at += bytes;
+        }
+        Ok(Some(Box::new(MappedParts { parts, start: 0 })))
+    }
+}
+
+/// Bytes of a mapped file that are let go of at once.
+const MAPPED_PART: u64 = 1 << 20;
+
+/// What is left of a mapped file: parts of [`MAPPED_PART`] bytes, of which those that were stored into are gone. So the log takes memory for what is to
+/// be stored in it, and not for what was.
+struct MappedParts {
+    parts: VecDeque<Mapping>,
+    /// Where in the file the first of them begins.
+    start: u64,
+}
+
+impl MappedFile for MappedParts {
+    fn store(&mut self, bytes: &[u8], offset: u64) -> bool {
+        while self.start + MAPPED_PART <= offset && self.parts.pop_front().is_some() {
+            self.start += MAPPED_PART;
+        }
+        let Some(mut inside) = offset.checked_sub(self.start) else { return false };
+        let mut rest = bytes;
+        for part in &self.parts {
+            let room = MAPPED_PART.saturating_sub(inside) as usize;
+            let (here, behind) = rest.split_at(rest.len().min(room));
+            if !part.store(here, inside) {
+                return false;
+            }
+            if behind.is_empty() {
+                return true;
+            }
+            (rest, inside) = (behind, 0);
+        }
+        false
+    }
+}
+
+/// Kinds of file systems, as far as they are treated differently.
+#[derive(PartialEq, Eq)]
+enum FileSystem {
+    /// ext2 to ext4: a block that was written once is written in place from then on.
+    Ext,
+    /// Memory of the machine (tmpfs): what was set aside stays so, and there is no device behind it.
+    Memory,
+    Other,
+}
+
+#[cfg(target_os = "linux")]
+fn file_system(file: &fs::File) -> FileSystem {
+    const EXT: u64 = 0xef53;
+    const TMPFS: u64 = 0x0102_1994;
+    match rustix::fs::fstatfs(file).map(|about| about.f_type as u64) {
+        Ok(EXT) => FileSystem::Ext,
+        Ok(TMPFS) => FileSystem::Memory,
+        Ok(_) | Err(_) => FileSystem::Other,
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn file_system(_: &fs::File) -> FileSystem {
+    FileSystem::Other
 }
 
 struct RealTask(std::thread::JoinHandle<()>);
@@ -110,7 +194,12 @@ impl World for RealWorld {
                 options.write(true).custom_flags(flags.bits().cast_signed());
             }
         }
-        Ok(Arc::new(RealFile(options.open(path)?)))
+        let file = options.open(path)?;
+        if mode == OpenMode::WriteThrough && file_system(&file) == FileSystem::Memory {
+            // There is no device to write to past the operating system's memory.
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        Ok(Arc::new(RealFile(file)))
     }
 
     fn exists(&self, path: &Path) -> bool {

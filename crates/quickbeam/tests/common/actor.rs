@@ -208,7 +208,7 @@ impl<'s> Actor<'s> {
 
     /// A scan from one key towards another, both included; ends early at times. Writes at the cursor at times.
     pub fn scan(&mut self, random: &mut Random) -> Step<()> {
-        if self.stage.database.access_method() == AccessMethod::Hash {
+        if !self.stage.database.access_method().is_ordered() {
             return self.pass(random);
         }
         let (a, b) = (random.below(self.stage.keys), random.below(self.stage.keys));
@@ -290,7 +290,7 @@ impl<'s> Actor<'s> {
         let mut cursor = self.stage.database.cursor(self.transaction())?;
         let stands = match self.stage.database.access_method() {
             AccessMethod::BTree => cursor.seek(&key_of(key))?,
-            AccessMethod::Hash => {
+            AccessMethod::Hash | AccessMethod::HashPrefix => {
                 while cursor.next()? && cursor.key() != key_of(key) {}
                 true
             }

@@ -68,7 +68,7 @@ impl Tree {
             let parent_page = parent.write(pass)?;
             let page = left.write(pass)?;
             right.write(pass)?;
-            page.copy_from(both);
+            page.copy_content_from(both);
             parent_page.remove(first);
             Ok(true)
         })?;
@@ -88,7 +88,7 @@ impl Tree {
         let child = pool.latch(root.page().link())?;
         let page = root.write(pass)?;
         child.write(pass)?;
-        page.copy_from(child.page());
+        page.copy_content_from(child.page());
         page.set_page_id(root.id);
         pool.free_page(pass, child)
     }

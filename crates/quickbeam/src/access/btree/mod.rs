@@ -19,7 +19,7 @@ use crate::access::hash::HASH_BYTES;
 use crate::access::overflow;
 use crate::error::{Error, Result};
 use crate::options::AccessMethod;
-use crate::page::{Page, PageId, PageKind};
+use crate::page::{Page, PageId, PageKind, compare_keys};
 use crate::pool::{Pass, Pool, ReadGuard};
 
 pub use merge::is_sparse;
@@ -61,6 +61,14 @@ impl Finger {
     }
 }
 
+/// Where the leaf after the last one probably is: which child of which page.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Neighbour {
+    /// No page has the number zero.
+    parent: PageId,
+    at: usize,
+}
+
 fn astray(leaf: PageId) -> Error {
     Error::page(leaf, "the leaf is not the one for the keys that led to it")
 }
@@ -76,7 +84,7 @@ impl Tree {
     ) -> Result<Tree> {
         let guard = pool.new_page(pass, PageKind::Leaf, id, 0)?;
         guard.page().set_versioned(versioned);
-        guard.page().set_hashed(method == AccessMethod::Hash);
+        guard.page().set_hashed(!method.is_ordered());
         guard.page().set_fences(b"", None);
         Ok(Tree { id, root: guard.id, method })
     }
@@ -86,7 +94,7 @@ impl Tree {
     pub fn key_start(&self) -> usize {
         match self.method {
             AccessMethod::BTree => 0,
-            AccessMethod::Hash => HASH_BYTES,
+            AccessMethod::Hash | AccessMethod::HashPrefix => HASH_BYTES,
         }
     }
 
@@ -134,10 +142,64 @@ impl Tree {
         self.walk(pool, 0, |node| node.page.child_for(key)).map(|(_, leaf)| leaf)
     }
 
-    /// The fence of the leaf that a scan came to from `from`, to go on behind it; an error if it is not further on.
+    /// The leaf for `key`, and whether it begins with that key. Looks first where the leaf after the last one probably is.
+    pub fn leaf_after<'p>(
+        &self,
+        pool: &'p Pool,
+        key: &[u8],
+        neighbour: &mut Neighbour,
+    ) -> Result<(ReadGuard<'p>, bool)> {
+        if neighbour.parent != 0
+            && let Some(parent) = pool.read_resident(neighbour.parent)
+            && let Some(guard) = self.child_with(pool, parent.page, neighbour.at, key)
+        {
+            neighbour.at += 1;
+            return Ok((guard, true));
+        }
+        let child_of = |node: &ReadGuard<'_>| match key {
+            [] => node.page.child_at(0),
+            _ => node.page.child_for(key),
+        };
+        let (parent, leaf) = self.walk(pool, 0, child_of)?;
+        *neighbour = parent.map_or(Neighbour::default(), |parent| Neighbour {
+            parent: parent.id,
+            at: match key {
+                [] => 1,
+                _ => parent.page.search(key).map_or_else(|at| at, |at| at + 1) + 1,
+            },
+        });
+        let starts = leaf.page.starts_with_key(key);
+        Ok((leaf, starts))
+    }
+
+    /// That child of a page, if it is a leaf of this tree that begins with `key` (BTREE-1): then it does not matter what the page is.
+    fn child_with<'p>(
+        &self,
+        pool: &'p Pool,
+        parent: Page<'_>,
+        at: usize,
+        key: &[u8],
+    ) -> Option<ReadGuard<'p>> {
+        if at > parent.count() {
+            return None;
+        }
+        let guard = pool.read_resident(parent.child_at(at))?;
+        let page = guard.page;
+        page.fetch_slots();
+        let is_it = page.is_leaf() && page.tree() == self.id && page.starts_with_key(key);
+        (is_it && guard.validate()).then_some(guard)
+    }
+
+    /// Makes sure that the fence of the leaf that a scan came to from `from`, behind which it goes on, is further on.
     /// So no scan goes round in a circle, whatever the leaves and their parents say of each other.
+    #[inline]
+    pub fn check_onward(&self, leaf: PageId, from: &[u8], fence: &[u8]) -> Result<()> {
+        if compare_keys(fence, from).is_gt() { Ok(()) } else { Err(astray(leaf)) }
+    }
+
+    /// As [`check_onward`](Self::check_onward).
     pub fn onward(&self, leaf: PageId, from: &[u8], fence: Vec<u8>) -> Result<Vec<u8>> {
-        if fence[..] > *from { Ok(fence) } else { Err(astray(leaf)) }
+        self.check_onward(leaf, from, &fence).map(|()| fence)
     }
 
     /// Makes sure that a scan has got further: the key found compares to the one it came from in that way.
@@ -223,13 +285,25 @@ impl Tree {
         finger: &mut Finger,
     ) -> Result<(ReadGuard<'p>, std::result::Result<usize, usize>)> {
         if finger.tree == self.id
-            && let Some(guard) = pool.read_resident(finger.leaf)
+            && let Some(guard) = self.resident(pool, finger.leaf)
             && let Some(found) = self.near(&guard, key, finger.hint)
         {
             finger.hint = found.unwrap_or_else(|at| at) + 1;
             return Ok((guard, found));
         }
         self.locate_from_root(pool, key, finger)
+    }
+
+    /// The leaf that the finger points to, if it is in memory. In a hash tree it is probably none that was looked at of late: all that a
+    /// search needs of it, slots and fences, is fetched at once.
+    #[inline(always)]
+    fn resident<'p>(&self, pool: &'p Pool, leaf: PageId) -> Option<ReadGuard<'p>> {
+        let guard = pool.read_resident(leaf)?;
+        if !self.method.is_ordered() {
+            guard.page.fetch_slots();
+            std::hint::black_box(guard.page.word(pool.page_size / 8 - 1));
+        }
+        Some(guard)
     }
 
     #[inline(never)]
@@ -250,7 +324,7 @@ impl Tree {
     fn search(&self, page: Page<'_>, key: &[u8], hint: usize) -> std::result::Result<usize, usize> {
         match self.method {
             AccessMethod::BTree => page.search_near(key, hint),
-            AccessMethod::Hash => page.search_spread(key),
+            AccessMethod::Hash | AccessMethod::HashPrefix => page.search_spread(key),
         }
     }
 

@@ -28,6 +28,11 @@ impl Tree {
             let split = Scratch::with(pool.page_size, |left| {
                 Scratch::with(pool.page_size, |right| {
                     let cut = cut(node.page(), key, left, right)?;
+                    // Who asked for it saw another leaf: of this one, empty or with one record, nothing would go to the left, and two
+                    // separators would be alike. There is room in it now.
+                    if node.page().is_leaf() && cut.separator <= node.page().lower_fence_bytes() {
+                        return Ok(true);
+                    }
                     let need = parent.page().inner_need(cut.separator.len());
                     if parent.page().free_bytes() < need {
                         return Ok(false);
@@ -78,7 +83,7 @@ impl Tree {
         let (kind, level) = (page.kind().unwrap_or(PageKind::Empty), page.level());
         let child = pool.new_page(pass, kind, self.id, level)?;
         let child_id = child.id;
-        child.page().copy_from(page);
+        child.page().copy_content_from(page);
         child.page().set_page_id(child_id);
         page.initialize(root.id, PageKind::Inner, self.id, level + 1);
         page.set_inner_fences(Some(b""), Some(None));
@@ -87,7 +92,8 @@ impl Tree {
     }
 }
 
-/// Cuts `node` in two, in `left` and `right`. Where the middle does not fit, because long keys became fences, another place does.
+/// Cuts `node` in two, in `left` and `right`. Where that does not fit, because keys became fences, the next place that does is taken: so of
+/// records that arrive in order all but the last few stay behind.
 fn cut(node: Page<'_>, key: &[u8], left: Page<'_>, right: Page<'_>) -> Result<Cut> {
     let position = node.search(key).unwrap_or_else(|at| at);
     let first = if node.is_leaf() {
@@ -95,8 +101,13 @@ fn cut(node: Page<'_>, key: &[u8], left: Page<'_>, right: Page<'_>) -> Result<Cu
     } else {
         node.inner_split_point(position)
     };
-    let others = (1..node.count()).map(|at| (at, node.separator_at(at)));
-    for (at, separator) in std::iter::once(first).chain(others) {
+    if try_cut(node, first.0, &first.1, left, right) {
+        return Ok(Cut { separator: first.1 });
+    }
+    let mut others: Vec<usize> = (1..node.count()).collect();
+    others.sort_by_key(|at| at.abs_diff(first.0));
+    for at in others {
+        let separator = node.separator_at(at);
         if try_cut(node, at, &separator, left, right) {
             return Ok(Cut { separator });
         }
@@ -156,9 +167,9 @@ fn replace(
     let node_page = node.write(pass)?;
     let kind = node_page.kind().unwrap_or(PageKind::Empty);
     let sibling = pool.new_page(pass, kind, node_page.tree(), node_page.level())?;
-    sibling.page().copy_from(right);
+    sibling.page().copy_content_from(right);
     sibling.page().set_page_id(sibling.id);
-    node_page.copy_from(left);
+    node_page.copy_content_from(left);
     let at = parent_page.search(&cut.separator).unwrap_or_else(|at| at);
     if parent_page.insert_separator(at, &cut.separator, sibling.id) {
         Ok(())

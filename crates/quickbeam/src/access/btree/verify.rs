@@ -3,10 +3,9 @@
 use std::collections::HashSet;
 
 use super::{DEEPEST, Tree};
-use crate::access::hash::{hash_of, split_stored};
+use crate::access::hash::is_stored;
 use crate::access::overflow::{chain_pages, chains_of};
 use crate::error::Result;
-use crate::options::AccessMethod;
 use crate::page::{Page, PageId};
 use crate::pool::Pool;
 
@@ -98,10 +97,11 @@ impl Tree {
         }
         census.depth = census.depth.max(usize::from(page.level()) + 1);
         if page.is_leaf() {
-            if page.is_hashed() != (self.method == AccessMethod::Hash) {
+            if page.is_hashed() == self.method.is_ordered() {
                 complain(format!("is not a leaf of a {} tree", self.method));
             } else if page.is_hashed()
-                && let Some(position) = (0..page.count()).find(|&at| !is_stored(&page.key(at)))
+                && let Some(position) =
+                    (0..page.count()).find(|&at| !is_stored(self.method, &page.key(at)))
             {
                 complain(format!("key {position} does not begin with its hash value"));
             }
@@ -124,11 +124,6 @@ impl Tree {
         }
         Vec::new()
     }
-}
-
-/// Whether a key begins with the hash value of what follows (HASH-1).
-fn is_stored(key: &[u8]) -> bool {
-    split_stored(key).is_some_and(|(hash, rest)| hash == hash_of(rest))
 }
 
 /// Counts the pages of chains.

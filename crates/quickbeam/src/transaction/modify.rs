@@ -1,0 +1,154 @@
+//! Changing a record in one visit: its new value is made of the one it has.
+//!
+//! Above: [`Database::modify`](super::Database::modify). Below: what every change uses (`write.rs`). As `get` and `put`, but the record is looked
+//! up once, and there is nothing that the commit has to look up again: who may change the record now saw its newest version.
+//!
+//! - MODIFY-1: while the caller makes the value nothing is held. The change is made only if the leaf has not changed since
+//!   the old value was read.
+
+use std::sync::Arc;
+
+use super::write::{Change, fits_inline};
+use super::{State, Transaction};
+use crate::access::btree::Tree;
+use crate::error::Result;
+use crate::page::OVERFLOW;
+use crate::pool::ReadGuard;
+use crate::versions::Writer;
+
+/// What came of modifying a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Modified {
+    /// It has the new value.
+    Changed,
+    /// The caller left it as it is.
+    Left,
+    /// There is no record.
+    Absent,
+    /// The value is too long to be kept in the leaf, or would be, or the leaf changed again and again: nothing was changed, `get_for_update` and
+    /// `put` do it.
+    NotInPlace,
+}
+
+/// Times that a value is made anew because the leaf has changed meanwhile.
+const ATTEMPTS: usize = 4;
+
+/// A record that may be changed now.
+struct Found<'p> {
+    guard: ReadGuard<'p>,
+    position: usize,
+    flags: u8,
+}
+
+impl Transaction {
+    /// See [`Database::modify`](super::Database::modify). `make` is given the value and empty memory for the new one.
+    pub(super) fn modify(
+        &self,
+        tree: Tree,
+        key: &[u8],
+        make: &mut dyn FnMut(&[u8], &mut Vec<u8>) -> bool,
+    ) -> Result<Modified> {
+        self.check_change(key, None)?;
+        let (mut old, mut new) = std::mem::take(&mut self.state.borrow_mut().values);
+        let done = self.modify_with(tree, key, make, &mut old, &mut new);
+        self.state.borrow_mut().values = (old, new);
+        done
+    }
+
+    fn modify_with(
+        &self,
+        tree: Tree,
+        key: &[u8],
+        make: &mut dyn FnMut(&[u8], &mut Vec<u8>) -> bool,
+        old: &mut Vec<u8>,
+        new: &mut Vec<u8>,
+    ) -> Result<Modified> {
+        for _ in 0..ATTEMPTS {
+            let found = self
+                .as_writer(|state, writer| self.find_for_change(state, writer, tree, key, old))?;
+            let Some(found) = found else { return Ok(Modified::Absent) };
+            if found.flags & OVERFLOW != 0 {
+                return Ok(Modified::NotInPlace);
+            }
+            new.clear();
+            if !make(old, new) {
+                let state = &mut *self.state.borrow_mut();
+                if self.tracks_reads() {
+                    state.reads.point(tree, key, found.guard.id, found.guard.version());
+                }
+                return Ok(Modified::Left);
+            }
+            if !fits_inline(self.inner().pool.page_size, key, new) {
+                return Ok(Modified::NotInPlace);
+            }
+            if self.as_writer(|state, writer| {
+                self.store_found(state, writer, tree, key, &found, new)
+            })? {
+                return Ok(Modified::Changed);
+            }
+        }
+        Ok(Modified::NotInPlace)
+    }
+
+    /// Finds the record and reads its value, once it may be changed; `None` if there is none.
+    fn find_for_change(
+        &self,
+        state: &mut State,
+        writer: &Arc<Writer>,
+        tree: Tree,
+        key: &[u8],
+        value: &mut Vec<u8>,
+    ) -> Result<Option<Found<'_>>> {
+        loop {
+            let (guard, found) = tree.locate(&self.inner().pool, key, &mut state.finger)?;
+            let record = found.ok().map(|position| (position, guard.page.record(position)));
+            if let Some((_, record)) = record {
+                guard.page.assign_to(record.value_offset, record.value_length, value);
+            }
+            if !guard.validate() {
+                continue;
+            }
+            let verdict = self.judge(state, writer, record.map_or(0, |(_, record)| record.version));
+            if !self.settle(writer, verdict)? {
+                continue;
+            }
+            if let Some((position, record)) = record.filter(|(_, record)| !record.is_tombstone()) {
+                return Ok(Some(Found { guard, position, flags: record.flags }));
+            }
+            if self.tracks_reads() {
+                state.reads.point(tree, key, guard.id, guard.version());
+            }
+            return Ok(None);
+        }
+    }
+
+    /// Gives the record the new value; false when the leaf has changed since it was found, or has no room, which is made.
+    fn store_found(
+        &self,
+        state: &mut State,
+        writer: &Arc<Writer>,
+        tree: Tree,
+        key: &[u8],
+        found: &Found<'_>,
+        new: &[u8],
+    ) -> Result<bool> {
+        // First what can be refused: afterwards the change would be made (TXN-5).
+        self.spill(state, writer)?;
+        let inner = self.inner();
+        let pass = inner.pool.enter(self.slot);
+        let version = found.guard.version();
+        let Some(latched) = found.guard.upgrade() else { return Ok(false) };
+        let (leaf, at) = (latched.id, Ok(found.position));
+        if !self.store(state, writer, tree, key, &latched, &pass, at, Some((new, 0)))? {
+            drop(latched);
+            tree.split(&inner.pool, &pass, key)?;
+            return Ok(false);
+        }
+        let changed = latched.release_changed();
+        if self.tracks_reads() {
+            state.reads.changed(leaf, version, changed);
+        }
+        self.log_change(state, tree, key, Change::Put(new));
+        Ok(true)
+    }
+}
