@@ -14,7 +14,7 @@ struct Case {
     rows: Vec<String>,
     statements: Vec<(String, bool)>,
     isolation: Isolation,
-    /// Primary keys are hash keys.
+    /// Primary keys are hash keys, and indexes hash indexes.
     hashed: bool,
 }
 
@@ -127,6 +127,14 @@ fn query() -> BoxedStrategy<(String, bool)> {
             .prop_map(|(a, b, c, more)| (format!("SELECT count(*), sum(t.k), min(t.k), max(t.k * 2) FROM t WHERE t.k BETWEEN {a} AND {b}{}", if more { format!(" AND {c}") } else { String::new() }), false)),
         (-2i32..9, -2i32..9)
             .prop_map(|(a, b)| (format!("SELECT CASE WHEN t.k > {a} THEN 1 ELSE 0 END, count(*), sum(t.k) FROM t WHERE t.k <> {b} GROUP BY CASE WHEN t.k > {a} THEN 1 ELSE 0 END"), false)),
+        // DISTINCT by columns: alone, with an order and its first rows.
+        (condition(false), direction.clone(), limit.clone())
+            .prop_map(|(c, d, limit)| (format!("SELECT DISTINCT t.s, t.a FROM t WHERE {c} ORDER BY t.a {d}, t.s NULLS LAST{limit}"), true)),
+        (numeric(false), plain_condition(false))
+            .prop_map(|(e, c)| (format!("SELECT x.e, count(*) FROM (SELECT DISTINCT t.b, {e} AS e FROM t WHERE {c}) x GROUP BY x.e"), false)),
+        // CASE by columns: of numbers and texts, with and without ELSE.
+        (plain_condition(false), plain_condition(false), prop::sample::select(vec!["t.a", "t.k", "7", "NULL"]), prop::sample::select(vec![" ELSE t.b", " ELSE -1", ""]))
+            .prop_map(|(c, d, value, otherwise)| (format!("SELECT t.b, count(*), sum(CASE WHEN {c} THEN t.k WHEN {d} THEN {value}{otherwise} END), min(CASE WHEN {d} THEN t.s ELSE 'none' END) FROM t GROUP BY t.b"), false)),
         (prop::sample::select(vec!["u.k", "t.k"]), -2i32..9, -2i32..9)
             .prop_map(|(k, a, b)| (format!("SELECT u.k, u.a, u.s FROM u JOIN t ON u.k = t.k WHERE {k} > {a} AND {k} < {b}"), false)),
         (condition(false), condition(false), prop::sample::select(vec!["UNION", "UNION ALL", "EXCEPT", "INTERSECT"]))
@@ -196,8 +204,11 @@ fn case() -> impl Strategy<Value = Case> {
         })
 }
 
-/// The definition of the same table with a hash key, which SQLite does not have.
+/// The definition of the same table with a hash key, or of the same index as a hash index, which SQLite does not have.
 fn with_hash_key(definition: &str) -> String {
+    if definition.starts_with("CREATE INDEX") {
+        return definition.replace(" (", " USING HASH (");
+    }
     if !definition.contains("k INTEGER PRIMARY KEY") {
         return definition.to_owned();
     }

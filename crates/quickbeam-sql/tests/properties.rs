@@ -103,11 +103,13 @@ fn keys() -> impl Strategy<Value = (KeySpec, Vec<Value>, Vec<Value>)> {
         let one: Vec<_> = parts.iter().map(|part| or_null(part.data_type)).collect();
         // The second key often begins as the first does.
         let same = prop::collection::vec(prop::bool::weighted(0.6), parts.len());
-        (Just(KeySpec { parts }), one.clone(), one, same).prop_map(|(spec, a, b, same)| {
-            let pairs = a.iter().zip(b).zip(same);
-            let b = pairs.map(|((a, b), same)| if same { a.clone() } else { b }).collect();
-            (spec, a, b)
-        })
+        (Just(KeySpec { parts, grouped: false }), one.clone(), one, same).prop_map(
+            |(spec, a, b, same)| {
+                let pairs = a.iter().zip(b).zip(same);
+                let b = pairs.map(|((a, b), same)| if same { a.clone() } else { b }).collect();
+                (spec, a, b)
+            },
+        )
     })
 }
 

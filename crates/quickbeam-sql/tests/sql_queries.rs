@@ -245,7 +245,12 @@ fn plans_use_hash_keys_for_equality_of_all_columns_alone() {
     for (text, expected) in [
         ("SELECT * FROM h WHERE b = 1 AND a = 2", "Primary Key Hash Lookup on h"),
         ("SELECT * FROM h WHERE c = 'x'", "Index Hash Lookup using h_c_key on h"),
-        ("SELECT * FROM h WHERE d = 1", "Index Scan using h_d on h"),
+        ("SELECT * FROM h WHERE d = 1", "Index Hash Lookup using h_d on h"),
+        ("SELECT * FROM h WHERE d = 1 ORDER BY d, a", "Sort"),
+        (
+            "SELECT a.c FROM h a JOIN h b ON a.d = b.a WHERE b.a = 1 AND b.b = 1",
+            "Index Hash Lookup using h_d on h a",
+        ),
         ("SELECT * FROM h WHERE a = 2", "Seq Scan on h"),
         ("SELECT * FROM h WHERE a = 2 AND b > 1", "Seq Scan on h"),
         ("SELECT * FROM h WHERE c > 'x'", "Seq Scan on h"),
@@ -331,6 +336,16 @@ fn both_ways_give_the_same() {
         ("SELECT a, c FROM n ORDER BY c, b DESC, a LIMIT 20 OFFSET 3", true),
         ("SELECT a, d FROM n WHERE NOT e ORDER BY d NULLS FIRST, a DESC", true),
         ("SELECT sum(g), count(*) FROM n", false),
+        ("SELECT DISTINCT b, c, e FROM n", true),
+        ("SELECT DISTINCT f, h, 5 FROM n ORDER BY h DESC, f LIMIT 3", true),
+        ("SELECT DISTINCT b FROM n LIMIT 1000", false),
+        ("SELECT DISTINCT g, b FROM n", false),
+        ("SELECT count(*), max(x.c) FROM (SELECT DISTINCT c, b FROM n) x", true),
+        (
+            "SELECT CASE WHEN b > 3 THEN 'b' WHEN e THEN 'e' END, count(*), sum(CASE WHEN d IS NULL THEN 1 ELSE b END) FROM n GROUP BY 1",
+            true,
+        ),
+        ("SELECT sum(CASE WHEN b > 3 THEN a + 1 END) FROM n", false),
         ("SELECT count(*) FROM n WHERE a = $1 + 1", true),
         ("SELECT sum(a + 2147483000) FROM n", true),
         ("SELECT count(*) FROM n WHERE a > 5 AND a + 2147483000 > 0", true),
@@ -424,4 +439,49 @@ fn answers_come_as_record_batches() {
         sizes.push(batch.num_rows());
     }
     assert_eq!(sizes, [5000, 3192]);
+}
+
+#[test]
+fn hash_joins_find_keys_of_every_kind_of_number() {
+    let mut c = connect();
+    c.execute_script(
+        "CREATE TABLE a (k SMALLINT, n INTEGER); CREATE TABLE b (k BIGINT, d NUMERIC(20,2));",
+    )
+    .unwrap();
+    let numbers = [-32_768, -700, -1, 0, 1, 700, 1_023, 1_024, 1_025, 32_767];
+    for n in 0..400 {
+        let small = numbers[n % 10];
+        let (a, b) = (n % 7 == 0, n % 5 == 0);
+        let text = |null: bool, value: String| if null { "NULL".to_owned() } else { value };
+        let rows = format!(
+            "INSERT INTO a VALUES ({}, {n}); INSERT INTO b VALUES ({}, {small}.00)",
+            text(a, small.to_string()),
+            text(b, small.to_string())
+        );
+        c.execute_script(&rows).unwrap();
+    }
+    c.execute("INSERT INTO b VALUES (9223372036854775807, 1), (-9223372036854775808, 0.5)", &[])
+        .unwrap();
+    assert!(plan(&mut c, "SELECT * FROM a JOIN b ON a.k = b.k").contains("Hash Join"));
+    let expected = |on_b: bool| {
+        let count = |wanted: i32, b: bool| {
+            (0..400)
+                .filter(|n| {
+                    numbers[n % 10] == wanted && (b || n % 7 != 0) && !(b && on_b && n % 5 == 0)
+                })
+                .count()
+        };
+        numbers.iter().map(|&number| count(number, false) * count(number, true)).sum::<usize>()
+    };
+    let mut check =
+        |text: &str, count: usize| assert_eq!(ask(&mut c, text), count.to_string(), "{text}");
+    check("SELECT count(*) FROM a JOIN b ON a.k = b.k", expected(true));
+    check("SELECT count(*) FROM b JOIN a ON a.k = b.k AND a.k + 0 = b.k", expected(true));
+    check("SELECT count(*) FROM a JOIN b ON a.k = b.d", expected(false) + count_of_one(&numbers));
+    check("SELECT count(*) FROM a LEFT JOIN b ON a.k = b.k WHERE a.k IS NULL", 58);
+}
+
+/// How many rows of `a` have the number one, which a last row of `b` has as well.
+fn count_of_one(numbers: &[i32]) -> usize {
+    (0..400).filter(|n| numbers[n % 10] == 1 && n % 7 != 0).count()
 }

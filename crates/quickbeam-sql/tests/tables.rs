@@ -9,12 +9,54 @@ use common::{
 };
 use quickbeam::Isolation;
 use quickbeam_sql::catalog::{
-    Added, ForeignKeyAction, NewCheck, NewIdentity, NewIndex, NewTable, SequenceOptions,
+    Added, ForeignKeyAction, Method, NewCheck, NewIdentity, NewIndex, NewTable, SequenceOptions,
 };
 use quickbeam_sql::{DataType, SqlError, Value};
 
 fn code<T: std::fmt::Debug>(result: Result<T, SqlError>) -> &'static str {
     result.unwrap_err().code()
+}
+
+#[test]
+fn an_index_of_many_rows_is_made_of_full_leaves() {
+    let (environment, catalog) = memory();
+    let transaction = environment.begin().unwrap();
+    catalog.create_table(&transaction, &integers("t", &["id", "a", "b"], &["id"])).unwrap();
+    let rows: Vec<Vec<Value>> = (0..20_000)
+        .map(|n| vec![int(n), int(n.wrapping_mul(7_919) % 20_011), int(n % 7)])
+        .collect();
+    let rows: Vec<&[Value]> = rows.iter().map(Vec::as_slice).collect();
+    insert(&catalog, &transaction, "t", &rows).unwrap();
+    transaction.commit().unwrap();
+    for (column, unique, method) in [
+        ("a", true, Method::Hash),
+        ("a", false, Method::Hash),
+        ("b", false, Method::Hash),
+        ("a", false, Method::Range),
+    ] {
+        let transaction = environment.begin().unwrap();
+        let columns = vec![(column.into(), false, None)];
+        let index = NewIndex { table: "t".into(), columns, unique, method, ..NewIndex::default() };
+        let name = catalog.create_index(&transaction, &index).unwrap();
+        transaction.commit().unwrap();
+        let report = environment.verify().unwrap();
+        assert_eq!(report.complaints, Vec::<String>::new());
+        assert!(report.leaf_fill > 0.75, "{column} {method:?}: {}", report.leaf_fill);
+        let transaction = environment.begin().unwrap();
+        catalog.drop_index(&transaction, &name, false).unwrap();
+        transaction.commit().unwrap();
+    }
+    let transaction = environment.begin().unwrap();
+    for method in [Method::Hash, Method::Range] {
+        let columns = vec![("b".into(), false, None)];
+        let index =
+            NewIndex { table: "t".into(), columns, unique: true, method, ..NewIndex::default() };
+        let savepoint = transaction.savepoint().unwrap();
+        let error = catalog.create_index(&transaction, &index).unwrap_err();
+        assert_eq!((error.code(), error.constraint()), ("23505", Some("t_b_idx")));
+        assert!(error.detail().is_some_and(|detail| detail.ends_with(") is duplicated.")));
+        transaction.rollback_to(savepoint).unwrap();
+    }
 }
 
 #[test]

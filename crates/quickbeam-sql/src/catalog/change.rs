@@ -11,7 +11,7 @@ use super::records::{Record, TableRecord};
 use super::schema::{Index, ObjectId, Sequence, Table, View};
 use super::{Catalog, CatalogSnapshot, OBJECT, VERSION};
 use crate::error::{Result, SqlError, SqlState};
-use crate::storage::{IndexHandle, KeySpec, Row, TableHandle, index_tree, rows_tree};
+use crate::storage::{Filling, IndexHandle, KeySpec, Row, TableHandle, index_tree, rows_tree};
 
 /// Most columns of a table.
 const COLUMN_LIMIT: usize = 1600;
@@ -185,7 +185,9 @@ impl<'a> Change<'a> {
         let entries = self.transaction.create_database_as(&name, method)?;
         let index =
             IndexHandle { key: KeySpec::of_index(table, index), index: index.clone(), entries };
-        self.for_each_row(handle, |key, row| index.add_existing(self.transaction, table, row, key))
+        let mut filling = Filling::new(self.transaction, handle, &index);
+        self.for_each_row(handle, |key, row| filling.add(row, key))?;
+        filling.put()
     }
 }
 

@@ -225,7 +225,7 @@ impl Catalog {
                 columns: vec![0],
                 method: match database.access_method() {
                     AccessMethod::BTree => Method::Range,
-                    AccessMethod::Hash => Method::Hash,
+                    AccessMethod::Hash | AccessMethod::HashPrefix => Method::Hash,
                 },
             }),
             indexes: Vec::new(),

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use quickbeam::AccessMethod;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
@@ -66,6 +67,9 @@ struct IndexRecord {
     unique: bool,
     method: Method,
     is_constraint: bool,
+    /// A hash index that is not unique has groups. Without this, one is of before there were any, and its tree is ordered.
+    #[serde(default)]
+    grouped: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -173,12 +177,13 @@ impl TableRecord {
                     nulls_first: column.nulls_first,
                 })
             };
+            let is_old = index.method == Method::Hash && !index.unique && !index.grouped;
             Ok(Arc::new(Index {
                 id: index.id,
                 name: index.name,
                 columns: index.columns.into_iter().map(column).collect::<Result<_>>()?,
                 unique: index.unique,
-                method: index.method,
+                method: if is_old { Method::Range } else { index.method },
                 is_constraint: index.is_constraint,
             }))
         };
@@ -266,6 +271,37 @@ impl IndexRecord {
             unique: index.unique,
             method: index.method,
             is_constraint: index.is_constraint,
+            grouped: index.access_method() == AccessMethod::HashPrefix,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hash_index_of_before_there_were_groups_is_an_ordered_one() {
+        for (unique, grouped, method) in [
+            (false, "", Method::Range),
+            (true, "", Method::Hash),
+            (false, r#","grouped":true"#, Method::Hash),
+        ] {
+            let text = format!(
+                r#"{{"table":{{"id":1,"name":"t","columns":[{{"id":1,"name":"a","data_type":"Integer","not_null":false,
+                "default":null,"identity":null,"missing":null}}],"primary_key":null,"indexes":[{{"id":2,"name":"i",
+                "columns":[{{"column":1,"descending":false,"nulls_first":false}}],"unique":{unique},"method":"Hash",
+                "is_constraint":false{grouped}}}],"checks":[],"foreign_keys":[],"generation":0,
+                "layouts":[{{"number":0,"columns":[[1,"Integer"]]}}],"next_column":2}}}}"#
+            );
+            let Record::Table(record) = Record::decode(text.as_bytes()).unwrap() else {
+                panic!("a table")
+            };
+            let table = record.into_table().unwrap();
+            assert_eq!(table.indexes[0].method, method, "{text}");
+            let again = Record::Table(TableRecord::of(&table)).encode().unwrap();
+            let Record::Table(again) = Record::decode(&again).unwrap() else { panic!("a table") };
+            assert_eq!(again.into_table().unwrap().indexes, table.indexes);
         }
     }
 }

@@ -119,13 +119,14 @@ impl Table {
 }
 
 impl Index {
-    /// What the index's tree is made as. The entries of one that is not unique hold more than the values looked for, so
-    /// that they have to lie next to each other.
+    /// What the index's tree is made as. The entries of one that is not unique hold the row's key behind the values looked for: it is a
+    /// hash database of groups, one for the rows of the same values.
     #[must_use]
     pub fn access_method(&self) -> AccessMethod {
         match self.method {
             Method::Hash if self.unique => AccessMethod::Hash,
-            _ => AccessMethod::BTree,
+            Method::Hash => AccessMethod::HashPrefix,
+            Method::Range => AccessMethod::BTree,
         }
     }
 }

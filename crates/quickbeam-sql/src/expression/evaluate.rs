@@ -326,6 +326,12 @@ pub fn cast(value: Datum<'_>, data_type: DataType, explicit: bool) -> Result<Dat
     if fits {
         return Ok(value);
     }
+    if let (ValueRef::SmallInt(_) | ValueRef::Integer(_), DataType::BigInt) =
+        (value.as_ref(), data_type)
+        && let Some(number) = value.as_ref().as_i64()
+    {
+        return Ok(Datum::Ref(ValueRef::BigInt(number)));
+    }
     // The binder took the blanks of a CHAR away where they do not count.
     let cast = if explicit {
         types::cast(value.as_ref(), data_type)

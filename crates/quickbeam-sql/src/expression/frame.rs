@@ -57,6 +57,12 @@ impl Slot {
         }
     }
 
+    /// The number in a column of integers of the row stood on, if it can be told at a glance.
+    #[inline]
+    pub fn number(&self, column: usize) -> Option<i64> {
+        self.table.as_ref()?.number_in(self.row(), column)
+    }
+
     /// A column of the row stood on.
     #[inline]
     pub fn column(&self, column: usize) -> Result<ValueRef<'_>> {

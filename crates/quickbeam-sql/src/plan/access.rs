@@ -12,6 +12,8 @@ use crate::types::DataType;
 const LOOKUP: f64 = 6.0;
 /// A row found through an index: its entry, and a lookup somewhere.
 const FETCH: f64 = 9.0;
+/// What a hash index saves of a lookup.
+const BY_HASH: f64 = 1.0;
 
 /// Rows that a table is taken to have at least.
 const SMALLEST: f64 = 1_000.0;
@@ -227,7 +229,7 @@ fn candidates(
             false => (rows * part_of(Some(number), &range).unwrap_or(part)).max(1.0),
         };
         found.push(Candidate {
-            cost: LOOKUP + rows * FETCH,
+            cost: LOOKUP + rows * FETCH - if index.method == Method::Hash { BY_HASH } else { 0.0 },
             rows: rows.min(all.max(1.0)),
             order: index.columns[range.equal.len()..]
                 .iter()

@@ -6,7 +6,6 @@ use super::{Access, Action, Join, Node, Path, Plan, QueryPlan, RangeOf};
 use crate::bind::{AggregateKind, SlotShape, Source, SubqueryKind};
 use crate::expression::{Expr, Truth};
 use crate::types::Value;
-use quickbeam::AccessMethod;
 
 /// Rows that a step delivered, in the order in which [`explain`] writes the steps; for EXPLAIN ANALYZE.
 pub type Counts = [u64];
@@ -193,10 +192,7 @@ impl Writer<'_> {
             Path::All => (format!("Seq Scan{order} on {name}"), None),
             Path::Key(values) => {
                 let values: Vec<String> = values.iter().map(|value| self.text(value)).collect();
-                let by = match access.table.access_method() {
-                    AccessMethod::BTree => "",
-                    AccessMethod::Hash => "Hash ",
-                };
+                let by = if access.table.access_method().is_ordered() { "" } else { "Hash " };
                 (
                     format!("Primary Key {by}Lookup on {name}"),
                     Some(format!("Key: ({})", values.join(", "))),
@@ -214,8 +210,7 @@ impl Writer<'_> {
                     .map_or(Vec::new(), |index| index.columns.iter().map(|c| c.position).collect());
                 let index_name = index.map_or("", |index| &index.name);
                 let range = self.range(range, &columns, access);
-                let is_hash =
-                    index.is_some_and(|index| index.access_method() == AccessMethod::Hash);
+                let is_hash = index.is_some_and(|index| !index.access_method().is_ordered());
                 let way = if is_hash { "Index Hash Lookup" } else { "Index Scan" };
                 (format!("{way}{order} using {index_name} on {name}"), Some(range))
             }

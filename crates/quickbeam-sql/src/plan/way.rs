@@ -20,6 +20,9 @@ pub enum Way {
 /// From so many rows on, columns are worth being made.
 const MANY: f64 = 500.0;
 
+/// Sets of slots tell so many of them apart.
+const SLOT_LIMIT: usize = 63;
+
 /// Says whether a step can take these columns of its input as columns; the types are those of the parameters.
 pub type CanBatch<'c> = &'c dyn Fn(&Node, &[(ColumnRef, DataType)], &[DataType]) -> bool;
 
@@ -34,6 +37,7 @@ pub fn choose_way(plan: &mut Plan, way: Way, can_batch: CanBatch<'_>) {
         most: 0.0,
         possible: false,
         first_only: false,
+        made: 0,
     };
     match &mut plan.action {
         Action::Query(query) => chooser.query(query),
@@ -45,7 +49,9 @@ pub fn choose_way(plan: &mut Plan, way: Way, can_batch: CanBatch<'_>) {
         // The rows that are changed have to be stood on.
         Action::Change(_) => {}
     }
-    let Chooser { by_columns, most, possible, first_only, .. } = chooser;
+    let Chooser { by_columns, most, possible, first_only, made, .. } = chooser;
+    let computed = || SlotShape { name: "computed".into(), source: Source::Computed };
+    plan.slots.extend(std::iter::repeat_with(computed).take(made));
     plan.way = match way {
         _ if by_columns > 0.0 => format!("batch, about {by_columns:.0} rows taken by columns"),
         Way::Direct if possible => "direct, as plan_way says".to_owned(),
@@ -67,11 +73,57 @@ struct Chooser<'c> {
     possible: bool,
     /// Such a step keeps no more rows than LIMIT asks for.
     first_only: bool,
+    /// Slots that came in addition.
+    made: usize,
 }
 
 impl Chooser<'_> {
     fn query(&mut self, query: &mut QueryPlan) {
+        self.group_distinct(query);
         self.node(&mut query.root);
+    }
+
+    /// Makes a DISTINCT that is to go by columns a step of groups, of which nothing is computed: their keys stand in a slot of their own, and what is
+    /// above reads them there.
+    fn group_distinct(&mut self, query: &mut QueryPlan) {
+        let slot = self.slots.len() + self.made;
+        let Some((distinct, above)) = distinct_of(&mut query.root, &mut query.outputs) else {
+            return;
+        };
+        let Node::Distinct { input, outputs } = &*distinct else { return };
+        let column_of = |expr: &Expr| {
+            let column = outputs.iter().position(|output| output == expr)?;
+            Some(Expr::column(slot, column))
+        };
+        let columns: Option<Vec<Expr>> = above.iter().map(|expr| column_of(expr)).collect();
+        let Some(columns) = columns.filter(|_| slot < SLOT_LIMIT) else { return };
+        let (keys, aggregates) = (outputs.clone(), Vec::new());
+        let group = Node::Group { input: input.clone(), slot, keys, aggregates };
+        let read = self.columns_of(&group);
+        if !read.is_some_and(|read| (self.can_batch)(&group, &read, self.parameters)) {
+            return;
+        }
+        // Values of several columns are told apart as fast row by row.
+        let is_number = matches!(&outputs[..], [Expr::Column(at)] if self.type_of(*at).is_some_and(DataType::is_integer));
+        if self.way != Way::Batch && !is_number {
+            return;
+        }
+        self.possible = true;
+        self.most = self.most.max(expected(input));
+        if self.is_wanted(expected(input)) {
+            *distinct = group;
+            self.made += 1;
+            above.into_iter().zip(columns).for_each(|(expr, column)| *expr = column);
+        }
+    }
+
+    /// Whether a step that takes so many rows is to go by columns.
+    fn is_wanted(&self, rows: f64) -> bool {
+        match self.way {
+            Way::Auto => rows >= MANY,
+            Way::Direct => false,
+            Way::Batch => true,
+        }
     }
 
     fn node(&mut self, node: &mut Node) {
@@ -109,12 +161,7 @@ impl Chooser<'_> {
         self.most = self.most.max(rows);
         let keeps_few = keeps_few(node);
         self.first_only |= keeps_few;
-        let wanted = match self.way {
-            Way::Auto => rows >= MANY && !keeps_few,
-            Way::Direct => false,
-            Way::Batch => true,
-        };
-        if wanted {
+        if self.is_wanted(rows) && (self.way == Way::Batch || !keeps_few) {
             self.by_columns += rows.max(1.0);
             let step = std::mem::replace(node, Node::One);
             *node = Node::Batch(Box::new(Batch { step, columns }));
@@ -156,6 +203,29 @@ impl Chooser<'_> {
             Source::Query(query) => Some(query.columns.get(column.column)?.data_type),
             Source::Computed => None,
         }
+    }
+}
+
+/// The DISTINCT of a query, and all that reads its rows: the steps above it, or the query itself. None below a LIMIT that may end before all rows
+/// have come.
+fn distinct_of<'n>(
+    node: &'n mut Node,
+    outputs: &'n mut [Expr],
+) -> Option<(&'n mut Node, Vec<&'n mut Expr>)> {
+    let is_top = matches!(node, Node::Limit { input, .. } if matches!(**input, Node::Sort { .. }));
+    let node = if is_top {
+        let Node::Limit { input, .. } = node else { return None };
+        &mut **input
+    } else {
+        node
+    };
+    match node {
+        Node::Distinct { .. } => Some((node, outputs.iter_mut().collect())),
+        Node::Sort { input, outputs, keys, .. } if matches!(**input, Node::Distinct { .. }) => {
+            let keys = keys.iter_mut().map(|key| &mut key.expr);
+            Some((input, outputs.iter_mut().chain(keys).collect()))
+        }
+        _ => None,
     }
 }
 

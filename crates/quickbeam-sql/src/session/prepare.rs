@@ -83,6 +83,9 @@ impl Statistics for Look<'_> {
             Some(index) => (&index?.entries, &index?.key),
         };
         let bounds = constant_range(key, range)?;
+        if key.grouped {
+            return tree.estimate_group(self.transaction, &bounds.low).ok();
+        }
         let at = |key: &[u8]| tree.estimate_before(self.transaction, key).ok();
         let end = bounds.high.as_deref().map_or(Some(1.0), at)?;
         Some((end - at(&bounds.low)?).clamp(0.0, 1.0))

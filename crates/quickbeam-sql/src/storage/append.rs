@@ -28,6 +28,16 @@ impl Statement<'_> {
         ends: &[usize],
     ) -> Result<()> {
         let table = handle.table();
+        if let [_] = ends {
+            // One row needs no lists.
+            check_not_null(table, Row::new(table, bytes)?)?;
+            let (ids, environment) = (self.catalog.row_ids(), self.catalog.environment());
+            let key = ids.next_of(environment, self.transaction, handle, 1)?.to_be_bytes();
+            if handle.database().append(self.transaction, &[(&key, bytes)])? == 0 {
+                self.insert(handle, bytes)?;
+            }
+            return Ok(());
+        }
         let starts = std::iter::once(0).chain(ends.iter().copied());
         let rows: Vec<&[u8]> = starts
             .zip(ends)

@@ -3,9 +3,10 @@
 //! Rows that follow from others are worked off from a queue, so that a long chain of them needs no stack. What NO ACTION forbids is
 //! looked at again when the statement ends.
 
+use std::ops::Bound;
 use std::sync::Arc;
 
-use quickbeam::{AccessMethod, Database};
+use quickbeam::{Batch, Database, Scan};
 
 use super::key::{KeyRange, KeySpec};
 use super::layout::Row;
@@ -95,12 +96,18 @@ fn begins_with(key: &KeySpec, positions: &[usize]) -> bool {
 
 /// The beginning of a key, from the values of the columns at these positions.
 fn prefix(key: &KeySpec, positions: &[usize], values: &[Value], out: &mut Vec<u8>) -> Result<()> {
+    let start = key.begin(out);
     for part in key.parts.iter().take(positions.len()) {
         let place = positions.iter().position(|position| *position == part.position);
         let value = place.and_then(|place| values.get(place));
         part.encode(out, value.map_or(ValueRef::Null, Value::as_ref))?;
     }
-    Ok(())
+    key.end(out, start)
+}
+
+#[cold]
+fn without_row() -> SqlError {
+    SqlError::corrupted("an entry of an index without its row")
 }
 
 /// Whether a row's columns at these positions have these values.
@@ -309,10 +316,10 @@ impl Statement<'_> {
         let (handle, transaction) = (&reference.child, self.transaction);
         let columns = &reference.definition()?.columns;
         let mut found = Vec::new();
-        if let Some(found) = self.find_by_hash(reference, columns)? {
+        if let Some(found) = self.find_by_hash(reference, columns, limit)? {
             return Ok(found);
         }
-        let is_ordered = |database: &Database| database.access_method() == AccessMethod::BTree;
+        let is_ordered = |database: &Database| database.access_method().is_ordered();
         let by_key = is_ordered(handle.database()) && begins_with(handle.key(), columns);
         let leads =
             |index: &&IndexHandle| is_ordered(&index.entries) && begins_with(&index.key, columns);
@@ -344,12 +351,7 @@ impl Statement<'_> {
                 Some(index) => {
                     let row_key = index.row_key(cursor.key(), cursor.value())?.to_vec();
                     let row = handle.database().get(transaction, &row_key)?;
-                    (
-                        row_key,
-                        row.ok_or_else(|| {
-                            SqlError::corrupted("an entry of an index without its row")
-                        })?,
-                    )
+                    (row_key, row.ok_or_else(without_row)?)
                 }
             };
             if key.is_some() || matches(Row::new(handle.table(), &row)?, columns, &reference.key)? {
@@ -363,15 +365,16 @@ impl Statement<'_> {
         Ok(found)
     }
 
-    /// The row that refers to a key, where its columns are a hash key of the table or of an index: one at most.
+    /// The rows that refer to a key, where its columns are a hash key of the table or of an index.
     fn find_by_hash(
         &self,
         reference: &Referring,
         columns: &[usize],
+        limit: usize,
     ) -> Result<Option<Vec<KeyedRow>>> {
         let (handle, transaction) = (&reference.child, self.transaction);
         let is_hash_key = |database: &Database, key: &KeySpec| {
-            database.access_method() == AccessMethod::Hash
+            !database.access_method().is_ordered()
                 && key.parts.len() == columns.len()
                 && begins_with(key, columns)
         };
@@ -385,6 +388,9 @@ impl Statement<'_> {
             };
             let mut entry = Vec::new();
             prefix(&index.key, columns, &reference.key, &mut entry)?;
+            if index.key.grouped {
+                return self.find_group(handle, index, &entry, limit).map(Some);
+            }
             let Some(value) = index.entries.get(transaction, &entry)? else {
                 return Ok(Some(Vec::new()));
             };
@@ -392,6 +398,29 @@ impl Statement<'_> {
         }
         let found = handle.get(transaction, &row_key, &mut row)?;
         Ok(Some(if found { vec![(row_key, row)] } else { Vec::new() }))
+    }
+
+    /// The rows of a group of an index, up to `limit` of them.
+    fn find_group(
+        &self,
+        handle: &TableHandle,
+        index: &IndexHandle,
+        group: &[u8],
+        limit: usize,
+    ) -> Result<Vec<KeyedRow>> {
+        let mut scan = Scan::new(Bound::Unbounded, Bound::Unbounded).record_limit(limit);
+        scan.restart_group(group);
+        let (mut entries, mut found) = (Batch::default(), Vec::new());
+        while found.len() < limit
+            && index.entries.scan(self.transaction, &mut scan, &mut entries)?
+        {
+            for entry in 0..entries.len().min(limit - found.len()) {
+                let row_key = index.row_key(entries.key(entry), entries.value(entry))?;
+                let row = handle.database().get(self.transaction, row_key)?;
+                found.push((row_key.to_vec(), row.ok_or_else(without_row)?));
+            }
+        }
+        Ok(found)
     }
 
     /// At the statement's end: what NO ACTION forbids, unless the key is there again or nobody refers to it any more.

@@ -12,11 +12,14 @@
 //! | TEXT, BYTEA | the bytes, 0 as 0 255; then 0 0. Of CHAR without the blanks at the end |
 //! | UUID | its bytes |
 //!
-//! A descending column is turned over as a whole, but for the byte that says NULL.
+//! A descending column is turned over as a whole, but for the byte that says NULL. Before the columns of a hash index that is not unique stands
+//! how many bytes they have, u16 big-endian: they are a group of the engine's ([`AccessMethod::HashPrefix`]).
 //!
 //! - KEY-1: a key is less than another exactly if its values come before in the columns' order; equal exactly if they are equal.
 //! - KEY-2: keys that begin with the same values begin with the same bytes, and no others do. So all of them lie from those
 //!   bytes up to, and without, [`prefix_end`] of them.
+
+use quickbeam::AccessMethod;
 
 use crate::catalog::{Index, Table};
 use crate::error::{Result, SqlError};
@@ -25,6 +28,9 @@ use crate::types::{DataType, Numeric, Value, ValueRef};
 const NULL_FIRST: u8 = 0;
 const PRESENT: u8 = 1;
 const NULL_LAST: u8 = 2;
+
+/// Bytes that say how long a group is.
+const GROUP_BYTES: usize = 2;
 
 /// How one column of a key is encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +54,8 @@ pub struct KeyPart {
 pub struct KeySpec {
     /// The columns, in order. None: the key is a hidden row id.
     pub parts: Vec<KeyPart>,
+    /// The columns are a group of a hash database: before them stands how many bytes they have.
+    pub grouped: bool,
 }
 
 /// A range of keys: from `low` up to, and without, `high`.
@@ -83,7 +91,7 @@ impl KeySpec {
                 raw: table.is_database(),
             })
         };
-        KeySpec { parts: key.columns.iter().filter_map(part).collect() }
+        KeySpec { parts: key.columns.iter().filter_map(part).collect(), grouped: false }
     }
 
     /// The keys of an index's entries, without what is behind the index's own columns.
@@ -99,7 +107,29 @@ impl KeySpec {
                 raw: false,
             })
         };
-        KeySpec { parts: index.columns.iter().filter_map(part).collect() }
+        let grouped = index.access_method() == AccessMethod::HashPrefix;
+        KeySpec { parts: index.columns.iter().filter_map(part).collect(), grouped }
+    }
+
+    /// Leaves room for how long a group is; where the key begins.
+    #[inline]
+    pub(super) fn begin(&self, out: &mut Vec<u8>) -> usize {
+        let start = out.len();
+        if self.grouped {
+            out.extend_from_slice(&[0; GROUP_BYTES]);
+        }
+        start
+    }
+
+    /// Says how long the group is whose key began there.
+    #[inline]
+    pub(super) fn end(&self, out: &mut [u8], start: usize) -> Result<()> {
+        if self.grouped {
+            let length = u16::try_from(out.len() - start - GROUP_BYTES);
+            let length = length.map_err(|_| SqlError::internal("an index key of 64 KiB"))?;
+            out[start..start + GROUP_BYTES].copy_from_slice(&length.to_be_bytes());
+        }
+        Ok(())
     }
 
     /// Appends the key, or as many of its first columns as there are `values`. Each is of its column's type, or NULL.
@@ -109,10 +139,11 @@ impl KeySpec {
         out: &mut Vec<u8>,
         values: impl IntoIterator<Item = ValueRef<'v>>,
     ) -> Result<()> {
+        let start = self.begin(out);
         for (part, value) in self.parts.iter().zip(values) {
             part.encode(out, value)?;
         }
-        Ok(())
+        self.end(out, start)
     }
 
     /// Appends the whole key of a row whose columns' values `value` gives by position.
@@ -122,11 +153,14 @@ impl KeySpec {
         out: &mut Vec<u8>,
         mut value: impl FnMut(usize) -> Result<ValueRef<'v>>,
     ) -> Result<()> {
-        self.parts.iter().try_for_each(|part| part.encode(out, value(part.position)?))
+        let start = self.begin(out);
+        self.parts.iter().try_for_each(|part| part.encode(out, value(part.position)?))?;
+        self.end(out, start)
     }
 
     /// Makes `range` that of the keys whose first columns equal `equal` and whose next column lies between the bounds. Of NULLs in the next
     /// column: without any bound they are in the range, with one they are not.
+    /// Of a group all columns are in `equal`, and its key is `low`.
     pub fn range(
         &self,
         range: &mut KeyRange,
@@ -136,6 +170,9 @@ impl KeySpec {
     ) -> Result<()> {
         range.low.clear();
         self.encode(&mut range.low, equal.iter().copied())?;
+        if self.grouped {
+            return Ok(());
+        }
         let high = range.high.get_or_insert_default();
         high.clear();
         high.extend_from_slice(&range.low);

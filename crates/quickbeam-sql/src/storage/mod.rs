@@ -3,6 +3,7 @@
 //! Above: the executor. Below: the catalog's definitions, types, the engine.
 
 mod append;
+mod fill;
 mod foreign;
 mod key;
 mod layout;
@@ -10,6 +11,7 @@ mod splice;
 mod statement;
 mod table;
 
+pub(crate) use fill::Filling;
 pub use key::{KeyBound, KeyPart, KeyRange, KeySpec, prefix_end};
 pub(crate) use layout::{Layout, Layouts};
 pub use layout::{NumberAt, Row};

@@ -8,11 +8,11 @@
 
 use std::sync::Arc;
 
-use quickbeam::{Savepoint, Transaction};
+use quickbeam::{Modified, Savepoint, Transaction};
 
 use super::foreign::{Pending, Work};
 use super::layout::Row;
-use super::table::{IndexHandle, TableHandle, encode_place};
+use super::table::{IndexHandle, TableHandle};
 use crate::catalog::{Catalog, CatalogSnapshot, Table};
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::{Value, ValueRef};
@@ -85,6 +85,34 @@ impl TableHandle {
     ) -> Result<()> {
         check_changed(self.table(), Row::new(self.table(), new)?, changed)?;
         Ok(self.database().put(transaction, key, &self.stored(new)?)?)
+    }
+
+    /// As [`update_alone`](Self::update_alone), with the new row made of the one that is there; how many rows there were, or `None` if it
+    /// cannot be done so.
+    #[inline]
+    pub fn modify_alone(
+        &self,
+        transaction: &Transaction,
+        key: &[u8],
+        changed: &[usize],
+        mut make: impl FnMut(&[u8], &mut Vec<u8>) -> Result<()>,
+    ) -> Result<Option<u64>> {
+        if self.table().is_database() {
+            return Ok(None);
+        }
+        let mut failure = None;
+        let done = self.database().modify(transaction, key, |old, new| {
+            let made = make(old, new)
+                .and_then(|()| check_changed(self.table(), Row::new(self.table(), new)?, changed));
+            failure = made.err();
+            failure.is_none()
+        })?;
+        match (done, failure) {
+            (_, Some(error)) => Err(error),
+            (Modified::Changed, None) => Ok(Some(1)),
+            (Modified::Absent, None) => Ok(Some(0)),
+            (Modified::Left | Modified::NotInPlace, None) => Ok(None),
+        }
     }
 }
 
@@ -245,7 +273,7 @@ impl<'a> Statement<'a> {
     ) -> Result<Option<Vec<u8>>> {
         self.entry.clear();
         let holds_row_key = index.encode_entry(row, key, &mut self.entry)?;
-        encode_place(&self.entry, key, holds_row_key, &mut self.value)?;
+        index.encode_place(&self.entry, key, holds_row_key, &mut self.value)?;
         if holds_row_key {
             index.entries.put(self.transaction, &self.entry, &self.value)?;
             return Ok(None);

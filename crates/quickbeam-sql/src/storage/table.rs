@@ -5,6 +5,7 @@
 //! | table with a primary key | the primary key's columns | the row, all columns |
 //! | table without one | hidden row id, big-endian | the row |
 //! | unique index, no column NULL | the index's columns | 1, the row's key |
+//! | hash index that is not unique | the length of the columns, the index's columns, the row's key | nothing |
 //! | other index, or a column NULL | the index's columns, the row's key | 0, and where in the key the row's key begins, u16 |
 //!
 //! - TABLE-1: every row has exactly one entry in every index of its table, and every entry belongs to a row.
@@ -19,7 +20,7 @@ use quickbeam::{Database, Transaction};
 use super::key::KeySpec;
 use super::layout::Row;
 use crate::catalog::{Index, ObjectId, TREE_PREFIX, Table};
-use crate::error::{Result, SqlError, SqlState};
+use crate::error::{Result, SqlError};
 use crate::types::ValueRef;
 
 /// A table and what is needed to read and change it.
@@ -187,11 +188,39 @@ impl IndexHandle {
         Ok(holds_row_key)
     }
 
+    /// The value of an entry, of which [`encode_entry`](Self::encode_entry) made the key.
+    pub(super) fn encode_place(
+        &self,
+        entry: &[u8],
+        row_key: &[u8],
+        holds_row_key: bool,
+        value: &mut Vec<u8>,
+    ) -> Result<()> {
+        value.clear();
+        if self.key.grouped {
+            return Ok(());
+        }
+        if holds_row_key {
+            let place = u16::try_from(entry.len() - row_key.len());
+            let place = place.map_err(|_| SqlError::internal("an index key of 64 KiB"))?;
+            value.push(0);
+            value.extend_from_slice(&place.to_le_bytes());
+        } else {
+            value.push(1);
+            value.extend_from_slice(row_key);
+        }
+        Ok(())
+    }
+
     /// The key of the row that an entry of this index belongs to.
     #[inline]
     pub fn row_key<'e>(&self, entry_key: &'e [u8], entry_value: &'e [u8]) -> Result<&'e [u8]> {
         // Told apart by the lead byte: a place in the key, or the row's key itself.
         match entry_value {
+            [] => {
+                let (length, rest) = entry_key.split_first_chunk().ok_or_else(damaged)?;
+                rest.get(usize::from(u16::from_be_bytes(*length))..).ok_or_else(damaged)
+            }
             [0, low, high] => {
                 let at = usize::from(u16::from_le_bytes([*low, *high]));
                 entry_key.get(at..).ok_or_else(damaged)
@@ -275,48 +304,4 @@ fn last_row(rows: &Database, transaction: &Transaction) -> quickbeam::Result<u64
         return Ok(0);
     }
     Ok(cursor.key().first_chunk().map_or(0, |key| u64::from_be_bytes(*key)))
-}
-
-impl IndexHandle {
-    /// Adds the entry of a row that was there before the index.
-    pub(crate) fn add_existing(
-        &self,
-        transaction: &Transaction,
-        table: &Table,
-        row: Row<'_>,
-        row_key: &[u8],
-    ) -> Result<()> {
-        let (mut entry, mut value) = (Vec::new(), Vec::new());
-        let holds_row_key = self.encode_entry(row, row_key, &mut entry)?;
-        encode_place(&entry, row_key, holds_row_key, &mut value)?;
-        if self.entries.put_if_absent(transaction, &entry, &value)? {
-            return Ok(());
-        }
-        let positions: Vec<usize> = self.index.columns.iter().map(|c| c.position).collect();
-        let message = format!("could not create unique index \"{}\"", self.index.name);
-        let detail =
-            format!("Key {} is duplicated.", super::statement::describe(table, &positions, row));
-        let error = SqlError::new(SqlState::UniqueViolation, message);
-        Err(error.with_detail(detail).of_constraint(self.index.name.as_str()))
-    }
-}
-
-/// The value of an index's entry.
-pub(super) fn encode_place(
-    entry: &[u8],
-    row_key: &[u8],
-    holds_row_key: bool,
-    value: &mut Vec<u8>,
-) -> Result<()> {
-    value.clear();
-    if holds_row_key {
-        let place = u16::try_from(entry.len() - row_key.len());
-        let place = place.map_err(|_| SqlError::internal("an index key of 64 KiB"))?;
-        value.push(0);
-        value.extend_from_slice(&place.to_le_bytes());
-    } else {
-        value.push(1);
-        value.extend_from_slice(row_key);
-    }
-    Ok(())
 }

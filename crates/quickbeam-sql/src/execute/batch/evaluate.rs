@@ -12,6 +12,8 @@ use arrow_arith::boolean::{and_kleene, is_not_null, is_null, not, or_kleene};
 use arrow_array::{Array, BooleanArray, Datum, Int64Array, Scalar, StringArray};
 use arrow_ord::cmp;
 use arrow_schema::ArrowError;
+use arrow_select::filter::prep_null_mask_filter;
+use arrow_select::zip::zip;
 
 use super::super::direct::Context;
 use super::vector::{Kind, Vector, kind_of};
@@ -44,6 +46,8 @@ enum Step {
     Trimmed(Box<Formula>),
     /// Another width of whole numbers, which holds at least as much.
     Widened(Box<Formula>),
+    /// Conditions with their results, one after the other, and last the result when none holds.
+    Case(Vec<Formula>),
 }
 
 /// The columns that there are, and the slots whose rows they are columns of.
@@ -128,8 +132,29 @@ impl Known<'_> {
                 is_wider.then_some(())?;
                 made(Step::Widened(inner), *to)
             }
+            Expr::Case(branches, otherwise) => self.case(branches, otherwise),
             _ => None,
         }
+    }
+
+    /// CASE, of which no part may fail: all are evaluated for each row (BATCH-2).
+    fn case(&self, branches: &[(Expr, Expr)], otherwise: &Expr) -> Option<Formula> {
+        let results = || branches.iter().map(|(_, result)| result).chain([otherwise]);
+        let is_null = |expr: &Expr| expr.as_constant().is_some_and(Value::is_null);
+        let typed = results().find(|expr| !is_null(expr))?;
+        let data_type = self.formula(typed)?.data_type;
+        let result = |expr: &Expr| match is_null(expr) {
+            true => Some(Formula { step: Step::Given(expr.clone(), None), data_type }),
+            false => self.formula(expr).filter(|formula| formula.data_type == data_type),
+        };
+        let mut parts = Vec::with_capacity(branches.len() * 2 + 1);
+        for (condition, value) in branches {
+            parts.push(self.formula(condition).filter(|f| f.data_type == DataType::Boolean)?);
+            parts.push(result(value)?);
+        }
+        parts.push(result(otherwise)?);
+        let is_safe = parts.iter().all(|part| !part.may_fail());
+        is_safe.then_some(Formula { step: Step::Case(parts), data_type })
     }
 
     fn boxed(&self, expr: &Expr) -> Option<Box<Formula>> {
@@ -164,7 +189,7 @@ impl Formula {
         match &mut self.step {
             Step::Column(_) | Step::Given(..) => Vec::new(),
             Step::Compare(_, pair) | Step::Arithmetic(_, _, pair, _) => pair.iter_mut().collect(),
-            Step::And(list) | Step::Or(list) => list.iter_mut().collect(),
+            Step::And(list) | Step::Or(list) | Step::Case(list) => list.iter_mut().collect(),
             Step::Not(inner)
             | Step::IsNull(inner, _)
             | Step::InSet(inner, ..)
@@ -179,7 +204,9 @@ impl Formula {
             Step::Column(_) | Step::Given(..) => false,
             Step::Arithmetic(..) => true,
             Step::Compare(_, pair) => pair.iter().any(Formula::may_fail),
-            Step::And(list) | Step::Or(list) => list.iter().any(Formula::may_fail),
+            Step::And(list) | Step::Or(list) | Step::Case(list) => {
+                list.iter().any(Formula::may_fail)
+            }
             Step::Not(inner)
             | Step::IsNull(inner, _)
             | Step::InSet(inner, ..)
@@ -277,6 +304,7 @@ impl Formula {
                 Ok(Values::Column(Vector::Texts(trimmed)))
             }
             Step::Widened(inner) => inner.evaluate(columns),
+            Step::Case(parts) => choose(parts, columns),
         }
     }
 
@@ -365,6 +393,26 @@ fn calculate(
         )),
         Err(error) => Err(failed(&error)),
     }
+}
+
+/// For each row the result behind the first condition that holds.
+fn choose(parts: &[Formula], columns: &[Vector]) -> Result<Values> {
+    let Some((otherwise, branches)) = parts.split_last() else {
+        return Err(SqlError::internal("a choice of nothing"));
+    };
+    let mut chosen = otherwise.evaluate(columns)?;
+    for branch in branches.as_chunks::<2>().0.iter().rev() {
+        let [condition, result] = branch;
+        let truths = condition.condition(columns)?;
+        // What is not known does not hold.
+        let holds = match truths.null_count() {
+            0 => truths,
+            _ => prep_null_mask_filter(&truths),
+        };
+        let array = zip(&holds, &result.evaluate(columns)?, &chosen);
+        chosen = Values::Column(Vector::of(&*array.map_err(|error| failed(&error))?)?);
+    }
+    Ok(chosen)
 }
 
 /// The rows of columns for which a condition holds.

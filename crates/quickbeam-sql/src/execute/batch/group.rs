@@ -236,15 +236,33 @@ fn bump(counts: &mut [i64], place: u32, by: i64) {
 
 fn sum(numbers: &Int64Array, places: &[u32], sums: &mut [i128], counts: &mut [i64]) {
     if let ([sum], [count]) = (&mut *sums, &mut *counts) {
-        *sum += numbers.iter().flatten().map(i128::from).sum::<i128>();
+        *sum += match numbers.null_count() {
+            0 => numbers.values().iter().map(|number| i128::from(*number)).sum::<i128>(),
+            _ => numbers.iter().flatten().map(i128::from).sum::<i128>(),
+        };
         *count += (numbers.len() - numbers.null_count()) as i64;
         return;
     }
-    for (number, place) in numbers.iter().zip(places) {
-        let (Some(number), place) = (number, *place as usize) else { continue };
+    each_placed(numbers, places, |number, place| {
         if let (Some(sum), Some(count)) = (sums.get_mut(place), counts.get_mut(place)) {
             *sum += i128::from(number);
             *count += 1;
+        }
+    });
+}
+
+/// Does something with each number that is not NULL, and the place of its row.
+#[inline(always)]
+fn each_placed(numbers: &Int64Array, places: &[u32], mut work: impl FnMut(i64, usize)) {
+    if numbers.null_count() == 0 {
+        for (number, place) in numbers.values().iter().zip(places) {
+            work(*number, *place as usize);
+        }
+        return;
+    }
+    for (number, place) in numbers.iter().zip(places) {
+        if let Some(number) = number {
+            work(number, *place as usize);
         }
     }
 }
@@ -258,8 +276,12 @@ fn extreme(
 ) {
     let is_least = kind == AggregateKind::Minimum;
     if let ([best], [seen]) = (&mut *best, &mut *seen) {
-        let values = numbers.iter().flatten();
-        let found = if is_least { values.min() } else { values.max() };
+        let found = match (numbers.null_count(), is_least) {
+            (0, true) => numbers.values().iter().copied().min(),
+            (0, false) => numbers.values().iter().copied().max(),
+            (_, true) => numbers.iter().flatten().min(),
+            (_, false) => numbers.iter().flatten().max(),
+        };
         if let Some(found) = found {
             let better = if is_least { found < *best } else { found > *best };
             if !*seen || better {
@@ -268,15 +290,14 @@ fn extreme(
         }
         return;
     }
-    for (number, place) in numbers.iter().zip(places) {
-        let (Some(number), place) = (number, *place as usize) else { continue };
+    each_placed(numbers, places, |number, place| {
         if let (Some(best), Some(seen)) = (best.get_mut(place), seen.get_mut(place)) {
             let better = if is_least { number < *best } else { number > *best };
             if !*seen || better {
                 (*best, *seen) = (number, true);
             }
         }
-    }
+    });
 }
 
 impl Group {
@@ -328,20 +349,11 @@ impl Group {
             vectors.push((key.column(&columns.vectors, columns.rows)?, key.data_type));
         }
         if let [(Vector::Numbers(numbers), data_type)] = &vectors[..] {
-            for number in numbers {
-                let (place, new) = match number {
-                    Some(number) => self.numbers.place(number),
-                    None => self.numbers.null(),
-                };
-                self.places.push(place);
-                if new {
-                    let value =
-                        number.map_or(Value::Null, |n| number_value(n, *data_type).to_value());
-                    self.values.push(value);
-                    self.add_group(context, 16)?;
-                }
+            if numbers.null_count() == 0 {
+                let numbers = numbers.values().iter().map(|number| Some(*number));
+                return self.place_numbers(numbers, *data_type, context);
             }
-            return Ok(());
+            return self.place_numbers(numbers.iter(), *data_type, context);
         }
         for row in 0..columns.rows {
             self.key.clear();
@@ -358,6 +370,30 @@ impl Group {
                 self.add_group(context, self.key.len())?;
             }
         }
+        Ok(())
+    }
+
+    fn place_numbers(
+        &mut self,
+        numbers: impl Iterator<Item = Option<i64>>,
+        data_type: DataType,
+        context: &Context<'_>,
+    ) -> Result<()> {
+        let mut places = std::mem::take(&mut self.places);
+        places.reserve(numbers.size_hint().0);
+        for number in numbers {
+            let (place, new) = match number {
+                Some(number) => self.numbers.place(number),
+                None => self.numbers.null(),
+            };
+            places.push(place);
+            if new {
+                let value = number.map_or(Value::Null, |n| number_value(n, data_type).to_value());
+                self.values.push(value);
+                self.add_group(context, 16)?;
+            }
+        }
+        self.places = places;
         Ok(())
     }
 

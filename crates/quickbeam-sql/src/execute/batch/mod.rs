@@ -17,6 +17,7 @@ use crate::expression::{ColumnRef, Expr};
 use crate::plan::{Access, Node, Path};
 use crate::types::DataType;
 use evaluate::{Formula, Known};
+pub(super) use numbers::NumberTable;
 use source::Source;
 
 /// A step that goes by columns.

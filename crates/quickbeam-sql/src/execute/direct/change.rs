@@ -96,6 +96,9 @@ impl Change {
 
     /// Changes the one row, if there is one; how many. Nothing can be left half done, so there is no statement to take it back.
     pub fn run_plain(&mut self, context: &mut Context<'_>) -> Result<u64> {
+        if let Some(count) = self.modify_one(context)? {
+            return Ok(count);
+        }
         if !self.find_one(context)? {
             return Ok(0);
         }
@@ -106,6 +109,22 @@ impl Change {
         new_row(&self.handle, assignments, self.slot, context, &mut self.new)?;
         self.handle.update_alone(context.transaction, &self.key, &self.new, &self.changed)?;
         Ok(1)
+    }
+
+    /// Changes the row of a key that the statement gives, in one visit; `None` where there is more to it.
+    fn modify_one(&mut self, context: &mut Context<'_>) -> Result<Option<u64>> {
+        let Operator::Scan(scan) = &mut self.root else { return Ok(None) };
+        let Some(key) = scan.only_key(context)? else { return Ok(None) };
+        let (handle, slot) = (&self.handle, self.slot);
+        let assignments = self.assignments.as_deref().unwrap_or_default();
+        let transaction = context.transaction;
+        handle.modify_alone(transaction, key, &self.changed, |old, new| {
+            let place = context.slot(slot)?;
+            place.bytes.clear();
+            place.bytes.extend_from_slice(old);
+            place.current = Current::Bytes(0, old.len());
+            new_row(handle, assignments, slot, context, new)
+        })
     }
 
     /// Stands on the only row and takes its key; false when there is none.

@@ -21,6 +21,8 @@ pub struct Insert {
     new_slot: usize,
     old_slot: usize,
     rows: Vec<Vec<Expr>>,
+    /// The row, encoded, if it is the only one, and nothing but constants.
+    constant: Option<Vec<u8>>,
     source: Option<Source>,
     checks: Vec<(usize, Expr)>,
     conflict: Option<Conflict>,
@@ -61,6 +63,7 @@ impl Insert {
             new_slot: plan.new_slot,
             old_slot: plan.old_slot,
             rows: plan.rows.clone(),
+            constant: None,
             source,
             checks: plan.checks.clone(),
             conflict: plan.conflict.clone(),
@@ -92,14 +95,29 @@ impl Insert {
     ) -> Result<u64> {
         let mut count = 0;
         for number in 0..self.rows.len() {
-            let Some(values) = self.rows.get(number) else { break };
-            encode(&self.handle, values, context, self.new_slot)?;
+            self.encode_row(number, context)?;
             count += u64::from(self.insert(context, statement, returned)?);
         }
         let Some(mut source) = self.source.take() else { return Ok(count) };
         let inserted = self.insert_all(&mut source, context, statement, returned);
         self.source = Some(source);
         Ok(count + inserted?)
+    }
+
+    /// Encodes a row of VALUES into the new row's slot: one of constants once for all executions.
+    fn encode_row(&mut self, number: usize, context: &mut Context<'_>) -> Result<()> {
+        let mut row = std::mem::take(&mut context.slot(self.new_slot)?.bytes);
+        row.clear();
+        if let Some(constant) = &self.constant {
+            row.extend_from_slice(constant);
+            return stand_on(context, self.new_slot, row);
+        }
+        let values = self.rows.get(number).map_or(&[][..], |values| values);
+        append(&self.handle, values, context, &mut row)?;
+        if self.rows.len() == 1 && values.iter().all(|value| value.as_constant().is_some()) {
+            self.constant = Some(row.clone());
+        }
+        stand_on(context, self.new_slot, row)
     }
 
     fn insert_all(
@@ -327,19 +345,6 @@ fn stand_on(context: &mut Context<'_>, slot: usize, row: Vec<u8>) -> Result<()> 
     slot.current = Current::Bytes(0, row.len());
     slot.bytes = row;
     Ok(())
-}
-
-/// Encodes a row of values into the slot.
-fn encode(
-    handle: &TableHandle,
-    values: &[Expr],
-    context: &mut Context<'_>,
-    slot: usize,
-) -> Result<()> {
-    let mut row = std::mem::take(&mut context.slot(slot)?.bytes);
-    row.clear();
-    append(handle, values, context, &mut row)?;
-    stand_on(context, slot, row)
 }
 
 /// Appends an encoded row of values.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::super::batch::NumberTable;
 use super::hash::{KeyTable, append};
 use super::scan::TableScan;
 use super::{Context, Operator};
@@ -187,6 +188,98 @@ impl Rows {
 
 const NONE: u32 = u32::MAX;
 
+/// The first and the last row of each key.
+type Ends = Vec<(u32, u32)>;
+
+/// Keys of the inner rows, and the rows that have them.
+#[derive(Debug, Default)]
+struct Keys {
+    /// Keys that are one whole number, however wide.
+    numbers: NumberTable,
+    number_ends: Ends,
+    /// All others.
+    table: KeyTable,
+    table_ends: Ends,
+    bytes: Vec<u8>,
+}
+
+/// The key of a row.
+enum Key {
+    /// A part of it is NULL, which equals nothing.
+    Null,
+    Number(i64),
+    /// It stands in [`Keys::bytes`].
+    Bytes,
+}
+
+impl Keys {
+    fn clear(&mut self) {
+        self.numbers.clear();
+        self.number_ends.clear();
+        self.table.clear();
+        self.table_ends.clear();
+    }
+
+    /// Makes the key of the rows stood on.
+    #[inline]
+    fn make(&mut self, keys: &[Expr], context: &Context<'_>) -> Result<Key> {
+        if let [Expr::Column(at)] = keys
+            && let Some(number) = context.slots.get(at.slot).and_then(|slot| slot.number(at.column))
+        {
+            return Ok(Key::Number(number));
+        }
+        self.make_bytes(keys, context)
+    }
+
+    fn make_bytes(&mut self, keys: &[Expr], context: &Context<'_>) -> Result<Key> {
+        self.bytes.clear();
+        let frame = context.frame();
+        for part in keys {
+            let value = part.evaluate(&frame)?;
+            match value.as_ref().as_i64() {
+                _ if value.is_null() => return Ok(Key::Null),
+                Some(number) if keys.len() == 1 => return Ok(Key::Number(number)),
+                _ => append(value.as_ref(), &mut self.bytes),
+            }
+        }
+        Ok(Key::Bytes)
+    }
+
+    /// The first row of a key.
+    #[inline]
+    fn first(&self, key: &Key) -> u32 {
+        let ends = match key {
+            Key::Null => None,
+            Key::Number(number) => {
+                let place = self.numbers.find(*number);
+                place.and_then(|place| self.number_ends.get(place as usize))
+            }
+            Key::Bytes => self.table.find(&self.bytes).and_then(|place| self.table_ends.get(place)),
+        };
+        ends.map_or(NONE, |(first, _)| *first)
+    }
+
+    /// Adds a row; the one before it with the same key.
+    fn add(&mut self, key: &Key, row: u32) -> Option<u32> {
+        let (place, new, ends) = match key {
+            Key::Null => return None,
+            Key::Number(number) => {
+                let (place, new) = self.numbers.place(*number);
+                (place as usize, new, &mut self.number_ends)
+            }
+            Key::Bytes => {
+                let (place, new) = self.table.insert(&self.bytes);
+                (place, new, &mut self.table_ends)
+            }
+        };
+        if new {
+            ends.push((row, row));
+            return None;
+        }
+        ends.get_mut(place).map(|(_, last)| std::mem::replace(last, row))
+    }
+}
+
 /// Keeps the inner rows by their keys, then looks for each outer row which of them fit.
 #[derive(Debug)]
 pub struct HashJoin {
@@ -199,14 +292,12 @@ pub struct HashJoin {
     join: Join,
     full: bool,
     condition: Option<Expr>,
-    table: KeyTable,
+    keys: Keys,
     rows: Rows,
     count: usize,
-    /// First and last row of each key; the next row of the same key.
-    ends: Vec<(u32, u32)>,
+    /// The next row of the same key.
     next_same: Vec<u32>,
     fitted_rows: Vec<bool>,
-    key: Vec<u8>,
     built: bool,
     /// The inner row to be tried next.
     candidate: u32,
@@ -259,12 +350,10 @@ impl HashJoin {
             join: plan.join,
             full: plan.full,
             condition: plan.condition.clone(),
-            table: KeyTable::default(),
+            keys: Keys::default(),
             count: 0,
-            ends: Vec::new(),
             next_same: Vec::new(),
             fitted_rows: Vec::new(),
-            key: Vec::new(),
             built: false,
             candidate: NONE,
             current: 0,
@@ -272,21 +361,6 @@ impl HashJoin {
             fitted: false,
             unfitted: None,
         }
-    }
-
-    /// Makes the key of the rows stood on; false when a part of it is NULL, which equals nothing.
-    #[inline]
-    fn make_key(keys: &[Expr], context: &Context<'_>, key: &mut Vec<u8>) -> Result<bool> {
-        key.clear();
-        let frame = context.frame();
-        for part in keys {
-            let value = part.evaluate(&frame)?;
-            if value.is_null() {
-                return Ok(false);
-            }
-            append(value.as_ref(), key);
-        }
-        Ok(true)
     }
 
     /// See [`Operator::scan_for_keys`]: outer rows of a left join come once more than not, but only those of a full one come
@@ -306,16 +380,31 @@ impl HashJoin {
         Ok(())
     }
 
+    /// Notes the first part of an inner row's key, to narrow the scan of the outer rows.
+    fn note_number(&mut self, key: &Key, context: &Context<'_>) -> Result<()> {
+        let number = match (key, self.inner_keys.first()) {
+            (Key::Number(number), _) => Some(*number),
+            (_, Some(first)) => first.evaluate(&context.frame())?.as_ref().as_i64(),
+            _ => None,
+        };
+        match number {
+            Some(number) => self.numbers.push(number),
+            // Whatever it is, a window of numbers does not hold it.
+            None => self.wanted = None,
+        }
+        Ok(())
+    }
+
     fn build(&mut self, context: &mut Context<'_>) -> Result<()> {
         self.built = true;
         self.numbers.clear();
-        self.table.clear();
+        self.keys.clear();
         self.rows.clear();
-        self.ends.clear();
         self.next_same.clear();
         self.count = 0;
         while self.inner.next(context)? {
-            let has_key = Self::make_key(&self.inner_keys, context, &mut self.key)?;
+            let key = self.keys.make(&self.inner_keys, context)?;
+            let has_key = !matches!(key, Key::Null);
             if !has_key && !self.full {
                 continue;
             }
@@ -326,24 +415,14 @@ impl HashJoin {
             if !has_key {
                 continue;
             }
-            context.keep(self.key.len() + 48)?;
-            if self.wanted.is_some()
-                && let Some(first) = self.inner_keys.first()
-            {
-                match first.evaluate(&context.frame())?.as_ref().as_i64() {
-                    Some(number) => self.numbers.push(number),
-                    // Whatever it is, a window of numbers does not hold it.
-                    None => self.wanted = None,
-                }
+            context.keep(self.keys.bytes.len() + 48)?;
+            if self.wanted.is_some() {
+                self.note_number(&key, context)?;
             }
-            let (number, new) = self.table.insert(&self.key);
-            if new {
-                self.ends.push((row, row));
-            } else if let Some((_, last)) = self.ends.get_mut(number) {
-                if let Some(next) = self.next_same.get_mut(*last as usize) {
-                    *next = row;
-                }
-                *last = row;
+            if let Some(before) = self.keys.add(&key, row)
+                && let Some(next) = self.next_same.get_mut(before as usize)
+            {
+                *next = row;
             }
         }
         self.rows.settle(context)?;
@@ -372,12 +451,8 @@ impl HashJoin {
                 }
                 self.standing = true;
                 self.fitted = false;
-                self.candidate = NONE;
-                if Self::make_key(&self.outer_keys, context, &mut self.key)?
-                    && let Some(number) = self.table.find(&self.key)
-                {
-                    self.candidate = self.ends.get(number).map_or(NONE, |(first, _)| *first);
-                }
+                let key = self.keys.make(&self.outer_keys, context)?;
+                self.candidate = self.keys.first(&key);
             }
             while let Some(next) = self.next_same.get(self.candidate as usize) {
                 self.current = self.candidate as usize;

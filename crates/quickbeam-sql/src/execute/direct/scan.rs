@@ -330,7 +330,11 @@ impl TableScan {
             Way::Entries(number, range) => {
                 let index = index_of(&self.handle, *number)?;
                 let some = encode_range(&index.key, range, &context.frame(), &mut self.range)?;
-                self.restart();
+                if index.key.grouped {
+                    self.scan.restart_group(&self.range.low);
+                } else {
+                    self.restart();
+                }
                 self.entries.clear();
                 self.next = 0;
                 Ok(some)
@@ -344,6 +348,13 @@ impl TableScan {
             Bound::Included(&self.range.low),
             high.map_or(Bound::Unbounded, Bound::Excluded),
         );
+    }
+
+    /// The key of the only row that there can be, where all that is asked of the row is its key: `None` where it is not so, or there is
+    /// none. Instead of [`next`](Self::next), for who reads the row otherwise.
+    pub fn only_key(&mut self, context: &Context<'_>) -> Result<Option<&[u8]>> {
+        let is_lookup = matches!(self.way, Way::Key(_)) && self.filter.is_none();
+        Ok(if is_lookup && self.start(context)? { Some(&self.key) } else { None })
     }
 
     /// The one row with the key.
