@@ -171,7 +171,8 @@ fn parts(files: &Files) -> Vec<Part> {
     parts
 }
 
-fn word(bytes: &[u8], at: usize) -> u64 {
+/// The eight bytes there as a number.
+pub fn word(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(*bytes[at..].first_chunk().unwrap())
 }
 

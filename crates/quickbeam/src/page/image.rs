@@ -57,9 +57,10 @@ fn validate(page: Page<'_>) -> Result<(), String> {
     if page.is_fenced() {
         let (lower, lower_length) = page.lower_fence();
         let (upper, upper_length) = page.upper_fence();
+        // As they are put there: what is left over in a page with few records is room for any other.
         let ordered = lower >= HEADER_BYTES
-            && lower + lower_length <= upper
-            && upper + upper_length <= page.size()
+            && lower + lower_length.next_multiple_of(8) == upper
+            && upper + upper_length.next_multiple_of(8) == page.size()
             && page.prefix_length() <= lower_length
             && (page.is_open_end()
                 || page.lower_fence_bytes() < page.upper_fence_bytes().unwrap_or_default());

@@ -212,7 +212,7 @@ fn store(
         if done {
             return free_pages(pool, &pass, &replaced.unwrap_or_default());
         }
-        tree.split(pool, &pass, key)?;
+        tree.split(pool, &pass, key, finger)?;
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::write::{Change, fits_inline};
 use super::{State, Transaction};
-use crate::access::btree::Tree;
+use crate::access::btree::{Finger, Tree};
 use crate::error::Result;
 use crate::page::OVERFLOW;
 use crate::pool::ReadGuard;
@@ -141,7 +141,8 @@ impl Transaction {
         let (leaf, at) = (latched.id, Ok(found.position));
         if !self.store(state, writer, tree, key, &latched, &pass, at, Some((new, 0)))? {
             drop(latched);
-            tree.split(&inner.pool, &pass, key)?;
+            state.finger = Finger::at(tree, leaf);
+            tree.split(&inner.pool, &pass, key, &mut state.finger)?;
             return Ok(false);
         }
         let changed = latched.release_changed();

@@ -206,7 +206,7 @@ impl Transaction {
                 return Ok(true);
             }
             drop(latched);
-            tree.split(pool, &pass, key)?;
+            tree.split(pool, &pass, key, &mut state.finger)?;
         }
     }
 

@@ -313,10 +313,18 @@ impl Tree {
         key: &[u8],
         finger: &mut Finger,
     ) -> Result<(ReadGuard<'p>, std::result::Result<usize, usize>)> {
-        let guard = self.leaf(pool, key)?;
-        let found = self.search(guard.page, key, usize::MAX);
-        *finger = Finger { tree: self.id, leaf: guard.id, hint: found.unwrap_or_else(|at| at) + 1 };
-        Ok((guard, found))
+        loop {
+            let guard = self.leaf(pool, key)?;
+            let Some(found) = self.near(&guard, key, usize::MAX) else {
+                if guard.validate() {
+                    return Err(astray(guard.id));
+                }
+                continue;
+            };
+            let hint = found.unwrap_or_else(|at| at) + 1;
+            *finger = Finger { tree: self.id, leaf: guard.id, hint };
+            return Ok((guard, found));
+        }
     }
 
     /// Where `key` is in that leaf, looking first where it probably is.

@@ -1,8 +1,8 @@
 //! Splits: a page without room becomes two, and their parent gets the separator between them.
 
-use super::Tree;
+use super::{Finger, Tree};
 use crate::error::{Error, Result};
-use crate::page::{Page, PageKind, Scratch};
+use crate::page::{Page, PageId, PageKind, Scratch};
 use crate::pool::{Pass, Pool, ReadGuard, WriteGuard};
 
 /// The two halves that a page was cut into, in scratch memory, and what separates them.
@@ -11,14 +11,29 @@ struct Cut {
 }
 
 impl Tree {
-    /// Splits the leaf for `key`, which has no room for it.
-    pub fn split(&self, pool: &Pool, pass: &Pass, key: &[u8]) -> Result<()> {
-        self.split_level(pool, pass, 0, key)
+    /// Splits the leaf for `key`, to which the finger points and which has no room for it. If by now another leaf is for it,
+    /// nothing is split, and the finger points nowhere: whoever looks again comes from the root, as this does.
+    pub fn split(&self, pool: &Pool, pass: &Pass, key: &[u8], finger: &mut Finger) -> Result<()> {
+        if !self.split_level(pool, pass, 0, key, Some(finger.leaf))? {
+            *finger = Finger::default();
+        }
+        Ok(())
     }
 
-    fn split_level(&self, pool: &Pool, pass: &Pass, level: u8, key: &[u8]) -> Result<()> {
+    /// False, and nothing is changed, if the page for `key` at that level is not the one that is `full`.
+    fn split_level(
+        &self,
+        pool: &Pool,
+        pass: &Pass,
+        level: u8,
+        key: &[u8],
+        full: Option<PageId>,
+    ) -> Result<bool> {
         loop {
             let (parent, node) = self.walk(pool, level, |node| node.page.child_for(key))?;
+            if full.is_some_and(|full| full != node.id) {
+                return Ok(false);
+            }
             let Some(parent) = parent else {
                 self.deepen(pool, pass, node)?;
                 continue;
@@ -28,8 +43,8 @@ impl Tree {
             let split = Scratch::with(pool.page_size, |left| {
                 Scratch::with(pool.page_size, |right| {
                     let cut = cut(node.page(), key, left, right)?;
-                    // Who asked for it saw another leaf: of this one, empty or with one record, nothing would go to the left, and two
-                    // separators would be alike. There is room in it now.
+                    // It was emptied since it was full. Of a leaf with one record, or none, nothing would go to the left, and two
+                    // separators would be alike; but there is room in it.
                     if node.page().is_leaf() && cut.separator <= node.page().lower_fence_bytes() {
                         return Ok(true);
                     }
@@ -42,10 +57,10 @@ impl Tree {
                 })
             })?;
             if split {
-                return Ok(());
+                return Ok(true);
             }
             drop((node, parent));
-            self.split_level(pool, pass, level + 1, key)?;
+            self.split_level(pool, pass, level + 1, key, None)?;
         }
     }
 
