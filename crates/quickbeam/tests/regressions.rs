@@ -139,3 +139,28 @@ fn records_in_order_leave_full_leaves_behind_whatever_their_length() {
         assert!(report.leaf_fill > 0.8, "values of {length} bytes: {}", report.leaf_fill);
     }
 }
+
+/// The last leaf has no upper fence, so no prefix: what was cut off it with keys at full length was half empty from then on.
+#[test]
+fn long_keys_in_order_leave_full_leaves_behind() {
+    for (gaps, least) in [([1, 1, 1], 0.85), ([3, 3, 3], 0.85), ([1, 20, 400], 0.6)] {
+        let environment = Environment::memory(Options::default()).unwrap();
+        let database = environment.create_database("records").unwrap();
+        let mut number = 0u64;
+        for batch in 0..300 {
+            environment
+                .transact(|t| {
+                    (0..30).try_for_each(|n| {
+                        number += gaps[(batch * 30 + n) * 7 % 11 % 3];
+                        let mut key = [0; 64];
+                        key[56..].copy_from_slice(&number.to_be_bytes());
+                        database.put(t, &key, &[1; 64])
+                    })
+                })
+                .unwrap();
+        }
+        let report = environment.verify().unwrap();
+        assert!(report.complaints.is_empty(), "{:?}", report.complaints);
+        assert!(report.leaf_fill > least, "{gaps:?} apart: {}", report.leaf_fill);
+    }
+}

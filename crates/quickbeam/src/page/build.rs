@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::header::common_prefix;
 use super::search::{Slot, head_of};
-use super::words::Page;
+use super::words::{Page, big_endian};
 use super::{HEADER_BYTES, PageId};
 
 /// The shortest key that is greater than `left` and not greater than `right` (suffix truncation).
@@ -34,13 +34,41 @@ impl Page<'_> {
             return cut;
         }
         if position == count && (self.is_open_end() || count == 1) {
-            return (count, shortest_separator(&self.key(count - 1), key));
+            let ahead = self.separator_ahead(key);
+            return (count, ahead.unwrap_or_else(|| shortest_separator(&self.key(count - 1), key)));
         }
         if count == 1 {
             return (0, self.key(0));
         }
         let at = self.middle();
         (at, shortest_separator(&self.key(at - 1), &self.key(at)))
+    }
+
+    /// A separator so far behind `key`, which is behind all keys of the tree's last leaf, that the records until there will fill this
+    /// leaf, should they be as far apart as those that are here: once it has an upper fence there is a prefix, and room.
+    /// `None` where the distances are no numbers, or there will be no room.
+    fn separator_ahead(self, key: &[u8]) -> Option<Vec<u8>> {
+        let count = self.count();
+        let (first, last) = (self.key(0), self.key(count - 1));
+        let alike = common_prefix(&first, &last);
+        let number = |key: &[u8]| big_endian(&key[alike..]);
+        let gap = number(&last).saturating_sub(number(&first)).checked_div(count as u64 - 1)?;
+        let lowest = gap.checked_ilog2()?;
+        // The prefix will be about what these have in common; of the rest, the head is in the slot.
+        let rest = |prefix: usize| last.len().saturating_sub(prefix + 4);
+        let saved = rest(self.prefix_length()).saturating_sub(rest(alike)) & !7;
+        let each = (self.used_bytes() / count).saturating_sub(saved);
+        let fences = 2 * last.len().next_multiple_of(8);
+        let room = self.size().checked_sub(HEADER_BYTES + fences + each * count)?;
+        // Somewhat less than there is room for: a leaf that is full before is cut in the middle.
+        let more = (room / each.max(1) * 7 / 8) as u64;
+        let ahead = number(&last).checked_add(gap.checked_mul(more)?)? >> lowest << lowest;
+        let mut separator = last[..alike].to_vec();
+        separator.extend(ahead.to_be_bytes());
+        while separator.len() > alike && separator.last() == Some(&0) {
+            separator.pop();
+        }
+        (*separator > *key).then_some(separator)
     }
 
     /// Where to cut a leaf of keys that begin with hash values: at the roundest hash value between its first and its last
@@ -129,7 +157,7 @@ impl Page<'_> {
             let fits = if leaf {
                 self.append_record_of(source, position, &key)
             } else {
-                self.insert_separator(self.count(), &key, source.child_at(position + 1))
+                self.place_separator(self.count(), &key, source.child_at(position + 1))
             };
             if !fits {
                 return false;

@@ -373,12 +373,21 @@ impl Page<'_> {
 
     /// Inserts a separator with the child right of it; false when there is no room.
     pub fn insert_separator(self, position: usize, key: &[u8], child: PageId) -> bool {
+        let shared = self.shared_with(key);
+        let is_there = self.place_separator(position, key, child);
+        if is_there {
+            self.set_shared_length(shared);
+        }
+        is_there
+    }
+
+    /// As [`insert_separator`](Self::insert_separator), but what the separators have in common is not noted.
+    pub(super) fn place_separator(self, position: usize, key: &[u8], child: PageId) -> bool {
         let suffix = key.get(self.prefix_length()..).unwrap_or_default();
         let rest = suffix.get(4..).unwrap_or_default();
         let Some(at) = self.allocate((8 + rest.len()).next_multiple_of(8), 1) else {
             return false;
         };
-        self.share_with(suffix);
         self.set_word(at >> 3, child);
         self.store_bytes(at + 8, rest);
         self.open_slot(position, Slot::new(at, 0, suffix.len(), head_of(suffix)));

@@ -170,16 +170,14 @@ impl<'a> Page<'a> {
         common_prefix(&ours, suffix)
     }
 
-    /// Notes what the separators have in common, `suffix` included, which is about to be inserted.
-    pub(super) fn share_with(self, suffix: &[u8]) {
-        let shared = match self.count() {
-            0 => suffix.len(),
-            _ => match self.shared_length() {
-                0 => 0,
-                shared => shared.min(self.alike(0, suffix)),
-            },
-        };
-        self.set_shared_length(shared);
+    /// What the separators have in common, as far as it is noted, and `key` with them.
+    pub(super) fn shared_with(self, key: &[u8]) -> usize {
+        let suffix = self.suffix_of(key);
+        match (self.count(), self.shared_length()) {
+            (0, _) => suffix.len(),
+            (_, 0) => 0,
+            (_, shared) => shared.min(self.alike(0, suffix)),
+        }
     }
 
     /// What all separators have in common. They are in order: what the outer ones have, those between have, too.

@@ -2,7 +2,7 @@
 
 use super::Tree;
 use crate::error::{Error, Result};
-use crate::page::{Page, PageId, PageKind, Scratch};
+use crate::page::{HEADER_BYTES, Page, PageId, PageKind, Scratch};
 use crate::pool::{Pass, Pool, ReadGuard, WriteGuard};
 
 /// A page that fills less than one part in this many is joined with its neighbour.
@@ -61,6 +61,9 @@ impl Tree {
         left: WriteGuard<'_>,
         right: WriteGuard<'_>,
     ) -> Result<bool> {
+        if !may_fit(left.page(), right.page()) {
+            return Ok(false);
+        }
         let joined = Scratch::with(pool.page_size, |both| {
             if !fill(both, left.page(), right.page(), parent.page(), first) {
                 return Ok(false);
@@ -102,11 +105,22 @@ fn check_apart(parent: PageId, left: PageId, right: PageId) -> Result<()> {
     Ok(())
 }
 
+/// Bytes that are left free in the page that two neighbours become, unless one of them is empty.
+fn spare(left: Page<'_>, right: Page<'_>) -> usize {
+    if left.count() == 0 || right.count() == 0 { 0 } else { left.size() / SPARSE }
+}
+
+/// False if the content of two neighbours certainly does not fit in one page. Wider fences have no longer prefix: it takes
+/// no less than it does now.
+fn may_fit(left: Page<'_>, right: Page<'_>) -> bool {
+    left.used_bytes() + right.used_bytes() + spare(left, right) <= left.size() - HEADER_BYTES
+}
+
 /// Fills `both` with the content of two neighbours; false when it does not fit with room to spare.
 fn fill(both: Page<'_>, left: Page<'_>, right: Page<'_>, parent: Page<'_>, first: usize) -> bool {
     let kind = left.kind().unwrap_or(PageKind::Empty);
+    let spare = spare(left, right);
     both.initialize(left.page_id(), kind, left.tree(), left.level());
-    let spare = if left.count() == 0 || right.count() == 0 { 0 } else { left.size() / SPARSE };
     if left.is_leaf() {
         both.set_versioned(left.is_versioned());
         both.set_hashed(left.is_hashed());
