@@ -59,8 +59,8 @@ fn commit(
 }
 
 /// Every commit is in the files when its call has returned, wherever in a segment it went.
-fn survives(durability: Durability) {
-    let folder = tempfile::tempdir().unwrap();
+fn survives(durability: Durability, folder: &Path) {
+    let folder = tempfile::tempdir_in(folder).unwrap();
     let (directory, copy) = (folder.path().join("db"), folder.path().join("copy"));
     let random = &mut Random::new(first_seed());
     let mut known = Records::new();
@@ -86,12 +86,31 @@ fn survives(durability: Durability) {
 
 #[test]
 fn what_write_no_sync_commits_stored_is_in_the_files() {
-    survives(Durability::WriteNoSync);
+    survives(Durability::WriteNoSync, &std::env::temp_dir());
 }
 
 #[test]
 fn what_sync_commits_stored_is_in_the_files() {
-    survives(Durability::Sync);
+    survives(Durability::Sync, &std::env::temp_dir());
+}
+
+/// On Linux this is a memory file system: there is nothing to flush to, and no commit asks for it.
+#[cfg(target_os = "linux")]
+#[test]
+fn what_sync_commits_stored_in_memory_is_in_the_files() {
+    let folder = Path::new("/dev/shm");
+    if folder.is_dir() {
+        survives(Durability::Sync, folder);
+        let folder = tempfile::tempdir_in(folder).unwrap();
+        let environment = Environment::open(folder.path(), options(Durability::Sync)).unwrap();
+        let database = environment.create_database("data").unwrap();
+        let before = environment.statistics().log_flushes;
+        for n in 0..1000u32 {
+            environment.transact(|t| database.put(t, &n.to_be_bytes(), b"value")).unwrap();
+        }
+        let flushes = environment.statistics().log_flushes - before;
+        assert!(flushes < 1000, "{flushes} flushes");
+    }
 }
 
 #[test]

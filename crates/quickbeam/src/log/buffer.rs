@@ -176,6 +176,11 @@ impl LogBuffer {
         wanted
     }
 
+    /// Whether what is stored is durable with that. Segments are all on one medium.
+    pub fn stores_durably(&self) -> bool {
+        self.mapped.first().is_some_and(|segment| segment.memory.is_durable_as_stored())
+    }
+
     /// Takes over what memory `writer` has of segments made ready, and gives back what is needed no more: letting go of it
     /// takes time, and is not for who holds the lock.
     #[must_use]

@@ -176,9 +176,13 @@ impl Log {
     /// mapped it is written with that, else it waits for a turn.
     pub fn append(&self, buffer: &mut LogBuffer, record: &Appended, payload: &[u8]) -> Lsn {
         // What is on its way to its segment with a turn comes there first: everything before `written` has to be there.
-        let none_on_its_way = self.written() == buffer.start;
+        let before = buffer.start;
+        let none_on_its_way = self.written() == before;
         if buffer.append(record, payload, none_on_its_way) {
             self.written.store(buffer.end, Ordering::Release);
+            if buffer.stores_durably() && self.durable() == before {
+                self.durable.store(buffer.end, Ordering::Release);
+            }
             if buffer.is_successor_wanted() {
                 self.want_next();
             }
@@ -285,7 +289,7 @@ impl Log {
                         let took = self.world.now().saturating_sub(started);
                         self.counters.flush_latency.add(took);
                     }
-                    self.durable.store(end, Ordering::Release);
+                    self.durable.fetch_max(end, Ordering::AcqRel);
                 }
                 if wrote > 0 && writer.wants_next() {
                     self.want_next();

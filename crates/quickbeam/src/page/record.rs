@@ -306,7 +306,9 @@ impl Page<'_> {
         let head = self.word_bytes();
         let rest = slot.rest_length();
         let mut at = slot.offset();
-        let mut room = self.load2(at + head + 2);
+        let lengths = self.load8(at + head);
+        let (old_length, old_room) = (lengths as usize & 0xffff, (lengths >> 16) as usize & 0xffff);
+        let (old_at, mut room) = (at, old_room);
         if value.len() > room {
             let old_bytes = self.record_bytes(position);
             let bytes = (head + 4 + rest + value.len()).next_multiple_of(8);
@@ -327,7 +329,9 @@ impl Page<'_> {
         if head != 0 {
             self.set_word(at >> 3, version);
         }
-        self.set_lengths(at + head, value.len(), room);
+        if (at, value.len(), room) != (old_at, old_length, old_room) {
+            self.set_lengths(at + head, value.len(), room);
+        }
         self.store_bytes(at + head + 4 + rest, value);
         self.set_slot(position, Slot((slot.0 & !0x3_ffff) | at as u64 | u64::from(flags) << 16));
         if flags & TOMBSTONE != 0 {

@@ -10,6 +10,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use memmap2::{MmapAsRawDesc, MmapOptions, MmapRaw};
 
+/// Words of a line of the processor's cache.
+const LINE_WORDS: usize = 8;
+
 /// A range of mapped memory, aligned to a page of the operating system.
 pub struct Mapping {
     /// Owns the memory; only `words` below looks at it.
@@ -59,13 +62,21 @@ impl Mapping {
 
     /// Stores `bytes` at `offset`, both in multiples of eight; false, and nothing stored, if that is not inside.
     pub fn store(&self, bytes: &[u8], offset: u64) -> bool {
-        let (values, rest) = bytes.as_chunks::<8>();
+        let (values, odd) = bytes.as_chunks::<8>();
         let start = usize::try_from(offset / 8).unwrap_or(usize::MAX);
         let words = self.words().get(start..).and_then(|words| words.get(..values.len()));
-        let Some(words) = words.filter(|_| rest.is_empty() && offset.is_multiple_of(8)) else {
+        let Some(words) = words.filter(|_| odd.is_empty() && offset.is_multiple_of(8)) else {
             return false;
         };
-        for (word, value) in words.iter().zip(values) {
+        // By lines first: one look at where the end is for so many stores.
+        let (lines, rest) = values.as_chunks::<LINE_WORDS>();
+        let (line_words, words) = words.as_chunks::<LINE_WORDS>();
+        for (words, line) in line_words.iter().zip(lines) {
+            for (word, value) in words.iter().zip(line) {
+                word.store(u64::from_ne_bytes(*value), Ordering::Relaxed);
+            }
+        }
+        for (word, value) in words.iter().zip(rest) {
             word.store(u64::from_ne_bytes(*value), Ordering::Relaxed);
         }
         true

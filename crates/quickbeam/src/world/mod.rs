@@ -80,6 +80,11 @@ pub trait MappedFile: Send + Sync {
     /// Stores `bytes` at `offset`, both in multiples of eight; false if that is not all inside. Each store is behind the one
     /// before: memory that was stored into is let go of, bit by bit.
     fn store(&mut self, bytes: &[u8], offset: u64) -> bool;
+
+    /// Whether what is stored is at once as durable as a flush would make it: there is no device below the file.
+    fn is_durable_as_stored(&self) -> bool {
+        false
+    }
 }
 
 /// Grows a file from `start` to `length` bytes by writing zeros.

@@ -85,8 +85,11 @@ impl File for RealFile {
 
     fn map(&self, length: u64) -> io::Result<Option<Box<dyn MappedFile>>> {
         // A store that finds no room, or no file, ends the process: only where written blocks stay where they are.
-        let keeps_blocks = matches!(file_system(&self.0), FileSystem::Ext | FileSystem::Memory);
-        if !keeps_blocks || cfg!(miri) || self.length()? < length {
+        let below = file_system(&self.0);
+        if !matches!(below, FileSystem::Ext | FileSystem::Memory)
+            || cfg!(miri)
+            || self.length()? < length
+        {
             return Ok(None);
         }
         // A file that was copied may have holes.
@@ -103,7 +106,8 @@ impl File for RealFile {
             parts.push_back(part);
             at += bytes;
         }
-        Ok(Some(Box::new(MappedParts { parts, start: 0 })))
+        let in_memory = matches!(below, FileSystem::Memory);
+        Ok(Some(Box::new(MappedParts { parts, start: 0, in_memory })))
     }
 }
 
@@ -116,9 +120,15 @@ struct MappedParts {
     parts: VecDeque<Mapping>,
     /// Where in the file the first of them begins.
     start: u64,
+    /// Of a memory file system: to flush it does nothing.
+    in_memory: bool,
 }
 
 impl MappedFile for MappedParts {
+    fn is_durable_as_stored(&self) -> bool {
+        self.in_memory
+    }
+
     fn store(&mut self, bytes: &[u8], offset: u64) -> bool {
         while self.start + MAPPED_PART <= offset && self.parts.pop_front().is_some() {
             self.start += MAPPED_PART;
