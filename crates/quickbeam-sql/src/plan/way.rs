@@ -1,6 +1,6 @@
 //! Which way a statement goes: row by row, or by columns where it takes many rows before it delivers one.
 
-use super::{Action, Batch, Node, Plan, QueryPlan};
+use super::{Action, Batch, HashJoin, Node, Plan, QueryPlan};
 use crate::bind::{SlotShape, Source};
 use crate::expression::{ColumnRef, Expr};
 use crate::types::DataType;
@@ -163,9 +163,44 @@ impl Chooser<'_> {
         self.first_only |= keeps_few;
         if self.is_wanted(rows) && (self.way == Way::Batch || !keeps_few) {
             self.by_columns += rows.max(1.0);
-            let step = std::mem::replace(node, Node::One);
-            *node = Node::Batch(Box::new(Batch { step, columns }));
+            if let Node::Group { input, .. } | Node::Sort { input, .. } = node {
+                self.join(input, &columns);
+            }
+            by_columns(node, columns);
         }
+    }
+
+    /// Lets a join whose rows are taken as columns go by columns itself, if it can, and the joins below it. `wanted` is what is taken.
+    fn join(&self, node: &mut Node, wanted: &[(ColumnRef, DataType)]) {
+        let Node::HashJoin(join) = &*node else { return };
+        let Some(columns) = self.columns_of_join(join, wanted) else { return };
+        if !(self.can_batch)(node, &columns, self.parameters) {
+            return;
+        }
+        if let Node::HashJoin(join) = &mut *node {
+            let of = |slots: &[usize]| -> Vec<(ColumnRef, DataType)> {
+                columns.iter().filter(|(at, _)| slots.contains(&at.slot)).copied().collect()
+            };
+            self.join(&mut join.outer, &of(&join.outer_slots));
+            self.join(&mut join.inner, &of(&join.inner_slots));
+        }
+        by_columns(node, columns);
+    }
+
+    /// The columns that a join reads and delivers.
+    fn columns_of_join(
+        &self,
+        join: &HashJoin,
+        wanted: &[(ColumnRef, DataType)],
+    ) -> Option<Vec<(ColumnRef, DataType)>> {
+        let mut read: Vec<ColumnRef> = wanted.iter().map(|(column, _)| *column).collect();
+        let mut note = |expr: &Expr| expr.each_column(&mut |column| read.push(column));
+        let keys = join.outer_keys.iter().chain(&join.inner_keys);
+        keys.chain(&join.condition).for_each(&mut note);
+        for side in [&join.outer, &join.inner] {
+            filter_of(side).into_iter().for_each(&mut note);
+        }
+        self.typed(read)
     }
 
     /// The columns of its input that a step reads, and their types; none if the type of one is not known.
@@ -184,17 +219,20 @@ impl Chooser<'_> {
             }
             _ => return None,
         };
-        if let Node::Table(access) = &**input {
-            access.filter.iter().for_each(&mut note);
-        }
-        read.sort_unstable();
-        read.dedup();
+        filter_of(input).into_iter().for_each(&mut note);
         let produced = produced(input);
         // What else is read stands in an outer query's rows: no formula reads those.
         if read.iter().any(|column| !produced.contains(&column.slot)) {
             return None;
         }
-        read.into_iter().map(|column| Some((column, self.type_of(column)?))).collect()
+        self.typed(read)
+    }
+
+    /// Columns, each once, with their types; none if the type of one is not known.
+    fn typed(&self, mut columns: Vec<ColumnRef>) -> Option<Vec<(ColumnRef, DataType)>> {
+        columns.sort_unstable();
+        columns.dedup();
+        columns.into_iter().map(|column| Some((column, self.type_of(column)?))).collect()
     }
 
     fn type_of(&self, column: ColumnRef) -> Option<DataType> {
@@ -204,6 +242,17 @@ impl Chooser<'_> {
             Source::Computed => None,
         }
     }
+}
+
+/// Makes a step one that goes by columns: these are what it reads of its input.
+fn by_columns(node: &mut Node, columns: Vec<(ColumnRef, DataType)>) {
+    let step = std::mem::replace(node, Node::One);
+    *node = Node::Batch(Box::new(Batch { step, columns }));
+}
+
+/// What the rows of a step must fulfil that are decoded from leaves.
+fn filter_of(input: &Node) -> Option<&Expr> {
+    if let Node::Table(access) = input { access.filter.as_ref() } else { None }
 }
 
 /// The DISTINCT of a query, and all that reads its rows: the steps above it, or the query itself. None below a LIMIT that may end before all rows

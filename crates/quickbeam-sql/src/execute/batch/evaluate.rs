@@ -180,7 +180,7 @@ fn comparable(left: DataType, right: DataType) -> bool {
         || (left == right && kind_of(left) == Some(Kind::Numbers))
 }
 
-fn failed(error: &ArrowError) -> SqlError {
+pub fn failed(error: &ArrowError) -> SqlError {
     SqlError::internal(format!("a kernel failed: {error}"))
 }
 
@@ -199,7 +199,7 @@ impl Formula {
         }
     }
 
-    fn may_fail(&self) -> bool {
+    pub fn may_fail(&self) -> bool {
         match &self.step {
             Step::Column(_) | Step::Given(..) => false,
             Step::Arithmetic(..) => true,
@@ -417,12 +417,6 @@ fn choose(parts: &[Formula], columns: &[Vector]) -> Result<Values> {
 
 /// The rows of columns for which a condition holds.
 pub fn keep(columns: &[Vector], truths: &BooleanArray) -> Result<(Vec<Vector>, usize)> {
-    let kept: Result<Vec<Vector>> = columns
-        .iter()
-        .map(|column| {
-            let array = arrow_select::filter::filter(column.array(), truths);
-            Vector::of(&*array.map_err(|error| failed(&error))?)
-        })
-        .collect();
+    let kept: Result<Vec<Vector>> = columns.iter().map(|column| column.filtered(truths)).collect();
     Ok((kept?, truths.true_count()))
 }

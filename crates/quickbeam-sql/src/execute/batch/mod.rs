@@ -2,11 +2,13 @@
 //!
 //! Above: the operators that go row by row. Below: scans by leaf, Arrow's kernels. A step that takes all its rows before it delivers
 //! the first one (groups, order) takes them as columns, if the planner says so; what it delivers are rows
-//! again. The formulas that stand for expressions are in [`evaluate`], with what holds of them (BATCH-1, BATCH-2).
+//! again. A join right below it, or below such a join, is made by columns too, and hands its rows on as columns. The formulas that stand for expressions are in [`evaluate`], with what holds of them (BATCH-1, BATCH-2).
 
 mod evaluate;
 mod group;
+mod join;
 mod numbers;
+mod pairs;
 mod sort;
 mod source;
 mod vector;
@@ -14,7 +16,7 @@ mod vector;
 use super::direct::{Builder, Context};
 use crate::error::{Result, SqlError};
 use crate::expression::{ColumnRef, Expr};
-use crate::plan::{Access, Node, Path};
+use crate::plan::Node;
 use crate::types::DataType;
 use evaluate::{Formula, Known};
 pub(super) use numbers::NumberTable;
@@ -54,6 +56,7 @@ pub fn can_batch(step: &Node, columns: &[(ColumnRef, DataType)], parameters: &[D
                 };
                 all_have(&mut outputs.iter()) && keys.iter().all(|key| is_exact(&key.expr))
             }
+            Node::HashJoin(join) => join::can_join(join, columns, parameters),
             _ => false,
         }
 }
@@ -67,17 +70,10 @@ fn known_columns<'k>(
     Known { columns, slots, parameters }
 }
 
-/// The conditions of a scan as formulas, if its rows can be decoded leaf by leaf.
-fn leaf_filter(access: &Access, known: &Known<'_>) -> Option<Vec<Formula>> {
-    let by_leaf = matches!(access.path, Path::All | Path::KeyRange(_)) && !access.keys;
-    if !by_leaf || access.table.is_database() {
-        return None;
-    }
-    let mut conjuncts = Vec::new();
-    if let Some(filter) = &access.filter {
-        filter.clone().into_conjuncts(&mut conjuncts);
-    }
-    conjuncts.iter().map(|conjunct| known.formula(conjunct)).collect()
+/// What [`can_batch`] has made sure of is not so.
+#[cold]
+fn no_formula() -> SqlError {
+    SqlError::internal("an expression without a formula")
 }
 
 impl BatchProgram {
@@ -85,20 +81,12 @@ impl BatchProgram {
     pub fn new(
         step: &Node,
         columns: &[(ColumnRef, DataType)],
-        parameters: &[DataType],
         builder: &Builder<'_>,
     ) -> Result<BatchProgram> {
-        let known = known_columns(columns, parameters);
-        let no_formula = || SqlError::internal("an expression without a formula");
+        let known = known_columns(columns, builder.parameters());
         let formula = |expr: &Expr| known.formula(expr).ok_or_else(no_formula);
         let optional = |expr: &Option<Expr>| expr.as_ref().map(formula).transpose();
-        let source = |input: &Node| {
-            let filter = match input {
-                Node::Table(access) => leaf_filter(access, &known),
-                _ => None,
-            };
-            Source::new(builder.operator(input)?, columns, filter)
-        };
+        let source = |input: &Node| Source::of(input, columns, builder);
         let work = match step {
             Node::Group { input, slot, keys, aggregates } => {
                 let keys: Result<Vec<Formula>> = keys.iter().map(formula).collect();
@@ -146,8 +134,8 @@ impl BatchProgram {
     /// Rows that the steps below delivered, for EXPLAIN ANALYZE.
     pub fn counts(&self, counts: &mut Vec<u64>) {
         match &self.work {
-            Work::Group(group) => group.source.operator.counts(counts),
-            Work::Sort(sort) => sort.source.operator.counts(counts),
+            Work::Group(group) => group.source.counts(counts),
+            Work::Sort(sort) => sort.source.counts(counts),
         }
     }
 }

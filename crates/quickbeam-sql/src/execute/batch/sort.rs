@@ -1,15 +1,15 @@
 //! Order of columns.
 
-use arrow_array::{Array, Int64Array, UInt32Array};
+use arrow_array::{Int64Array, UInt32Array};
 use arrow_ord::sort::{SortColumn, lexsort_to_indices};
-use arrow_schema::{ArrowError, SortOptions};
+use arrow_schema::SortOptions;
 use std::sync::Arc;
 
 use super::super::direct::{Context, wanted_of};
-use super::evaluate::Formula;
+use super::evaluate::{Formula, failed};
 use super::source::Source;
 use super::vector::Vector;
-use crate::error::{Result, SqlError};
+use crate::error::Result;
 use crate::expression::Expr;
 use crate::types::ValueRef;
 
@@ -37,10 +37,6 @@ pub struct Sort {
     order: UInt32Array,
     next: usize,
     done: bool,
-}
-
-fn failed(error: &ArrowError) -> SqlError {
-    SqlError::internal(format!("a kernel failed: {error}"))
 }
 
 impl Sort {
@@ -118,9 +114,7 @@ impl Sort {
             return Ok(());
         }
         for parts in &self.kept {
-            let arrays: Vec<&dyn Array> = parts.iter().map(Vector::array).collect();
-            let whole = arrow_select::concat::concat(&arrays).map_err(|error| failed(&error))?;
-            self.columns.push(Vector::of(&*whole)?);
+            self.columns.push(Vector::joined(parts)?);
         }
         let keys = self.columns.iter().skip(self.outputs.len()).zip(&self.keys);
         let mut columns: Vec<SortColumn> = keys

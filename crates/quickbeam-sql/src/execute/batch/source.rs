@@ -1,20 +1,31 @@
 //! Rows as columns: leaves of a table decoded column by column, or the rows of any operator one after the other.
 
-use super::super::direct::{Context, Operator, TableScan};
-use super::evaluate::{Formula, keep};
-use super::vector::{Builder, Vector, kind_of};
+use super::super::direct::{Builder, Context, Operator, TableScan};
+use super::evaluate::{Formula, Known, keep};
+use super::join::Join;
+use super::known_columns;
+use super::vector::{self, Vector, kind_of};
 use crate::error::{Result, SqlError};
 use crate::expression::ColumnRef;
+use crate::plan::{Access, Node, Path};
 use crate::storage::{NumberAt, Row};
 use crate::types::{DataType, ValueRef};
 
 /// Rows decoded together, about.
 const ROWS: usize = 4096;
 
-/// Rows of which some columns are wanted.
+/// Where rows come from of which some columns are wanted.
 #[derive(Debug)]
-pub struct Source {
-    pub operator: Operator,
+pub enum Source {
+    Rows(Box<Rows>),
+    /// Rows joined by columns.
+    Join(Box<Join>),
+}
+
+/// The rows of an operator.
+#[derive(Debug)]
+pub struct Rows {
+    operator: Operator,
     columns: Vec<Wanted>,
     /// Conditions, if the rows come leaf by leaf; otherwise the operator has seen to them.
     filter: Vec<Formula>,
@@ -25,7 +36,7 @@ pub struct Source {
 #[derive(Debug)]
 struct Wanted {
     at: ColumnRef,
-    builder: Builder,
+    builder: vector::Builder,
     /// Where in a row it stands, if it is a number and never NULL.
     number: Option<NumberAt>,
 }
@@ -37,21 +48,104 @@ pub struct Columns {
     pub vectors: Vec<Vector>,
 }
 
+impl Columns {
+    /// Leaves the rows that fulfil conditions: one after the other, each for the rows that the ones before left (BATCH-2).
+    pub fn narrow(&mut self, conditions: &[Formula]) -> Result<()> {
+        for condition in conditions {
+            let truths = condition.truths(&self.vectors, self.rows)?;
+            if truths.true_count() < self.rows {
+                (self.vectors, self.rows) = keep(&self.vectors, &truths)?;
+            }
+            if self.rows == 0 {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Source {
+    /// The rows of a step, with these columns of them.
+    pub fn of(
+        input: &Node,
+        columns: &[(ColumnRef, DataType)],
+        builder: &Builder<'_>,
+    ) -> Result<Source> {
+        if let Node::Batch(batch) = input
+            && let Node::HashJoin(join) = &batch.step
+        {
+            let join = Join::new(join, &batch.columns, columns, builder)?;
+            return Ok(Source::Join(Box::new(join)));
+        }
+        let filter = match input {
+            Node::Table(access) => {
+                leaf_filter(access, &known_columns(columns, builder.parameters()))
+            }
+            _ => None,
+        };
+        Ok(Source::Rows(Box::new(Rows::new(builder.operator(input)?, columns, filter)?)))
+    }
+
+    pub fn rewind(&mut self) {
+        match self {
+            Source::Rows(rows) => rows.rewind(),
+            Source::Join(join) => join.rewind(),
+        }
+    }
+
+    /// The next rows; none when there are no more.
+    pub fn next(&mut self, context: &mut Context<'_>) -> Result<Option<Columns>> {
+        match self {
+            Source::Rows(rows) => rows.next(context),
+            Source::Join(join) => join.next(context),
+        }
+    }
+
+    /// Rows delivered here and below, for EXPLAIN ANALYZE.
+    pub fn counts(&self, counts: &mut Vec<u64>) {
+        match self {
+            Source::Rows(rows) => rows.operator.counts(counts),
+            Source::Join(join) => join.counts(counts),
+        }
+    }
+
+    /// See [`Operator::scan_for_keys`].
+    pub fn scan_for_keys(&mut self, column: ColumnRef) -> Option<&mut TableScan> {
+        match self {
+            Source::Rows(rows) => rows.operator.scan_for_keys(column),
+            Source::Join(join) => join.outer_source().scan_for_keys(column),
+        }
+    }
+}
+
+/// The conditions of a scan as formulas, if its rows can be decoded leaf by leaf.
+fn leaf_filter(access: &Access, known: &Known<'_>) -> Option<Vec<Formula>> {
+    let by_leaf = matches!(access.path, Path::All | Path::KeyRange(_)) && !access.keys;
+    if !by_leaf || access.table.is_database() {
+        return None;
+    }
+    let mut conjuncts = Vec::new();
+    if let Some(filter) = &access.filter {
+        filter.clone().into_conjuncts(&mut conjuncts);
+    }
+    conjuncts.iter().map(|conjunct| known.formula(conjunct)).collect()
+}
+
+impl Rows {
     /// Rows of an operator. With a filter the operator is a scan whose leaves are to be decoded, and the filter all of its
     /// conditions.
-    pub fn new(
+    fn new(
         operator: Operator,
         columns: &[(ColumnRef, DataType)],
         filter: Option<Vec<Formula>>,
-    ) -> Result<Source> {
+    ) -> Result<Rows> {
         let mut wanted = Vec::with_capacity(columns.len());
         for (at, data_type) in columns {
             let kind = kind_of(*data_type);
             let kind = kind.ok_or_else(|| SqlError::internal("a column that stays in rows"))?;
-            wanted.push(Wanted { at: *at, builder: Builder::new(kind), number: None });
+            wanted.push(Wanted { at: *at, builder: vector::Builder::new(kind), number: None });
         }
-        let mut source = Source {
+        let mut source = Rows {
             operator,
             columns: wanted,
             by_leaf: filter.is_some(),
@@ -76,13 +170,12 @@ impl Source {
         Ok(source)
     }
 
-    pub fn rewind(&mut self) {
+    fn rewind(&mut self) {
         self.operator.rewind();
         self.begun = false;
     }
 
-    /// The next rows; none when there are no more.
-    pub fn next(&mut self, context: &mut Context<'_>) -> Result<Option<Columns>> {
+    fn next(&mut self, context: &mut Context<'_>) -> Result<Option<Columns>> {
         if !self.begun {
             self.begun = true;
             self.filter.iter_mut().try_for_each(|condition| condition.begin(context))?;
@@ -97,16 +190,7 @@ impl Source {
                 rows,
                 vectors: self.columns.iter_mut().map(|wanted| wanted.builder.finish()).collect(),
             };
-            // One condition after the other, each for the rows that the ones before left (BATCH-2).
-            for condition in &self.filter {
-                let truths = condition.truths(&columns.vectors, columns.rows)?;
-                if truths.true_count() < columns.rows {
-                    (columns.vectors, columns.rows) = keep(&columns.vectors, &truths)?;
-                }
-                if columns.rows == 0 {
-                    break;
-                }
-            }
+            columns.narrow(&self.filter)?;
             if self.by_leaf
                 && let Some((_, Some(count))) = self.operator.as_scan()
             {
@@ -156,7 +240,7 @@ fn decode(scan: &TableScan, context: &Context<'_>, columns: &mut [Wanted]) -> Re
     if batch.rows() > 0 {
         for (nth, wanted) in columns.iter_mut().enumerate() {
             match &mut wanted.builder {
-                Builder::Numbers(builder) => builder.append_slice(batch.column(nth)),
+                vector::Builder::Numbers(builder) => builder.append_slice(batch.column(nth)),
                 _ => return Err(SqlError::internal("a number that is kept as something else")),
             }
         }
@@ -164,7 +248,7 @@ fn decode(scan: &TableScan, context: &Context<'_>, columns: &mut [Wanted]) -> Re
     }
     let is_current = (0..batch.len()).all(|record| table.is_current(batch.value(record)));
     for wanted in columns {
-        if let (Some(number), Builder::Numbers(builder), true) =
+        if let (Some(number), vector::Builder::Numbers(builder), true) =
             (&wanted.number, &mut wanted.builder, is_current)
         {
             for record in 0..batch.len() {

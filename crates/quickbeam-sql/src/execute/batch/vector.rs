@@ -7,6 +7,7 @@ use arrow_array::builder::{BooleanBuilder, Float64Builder, Int64Builder, StringB
 use arrow_array::{Array, ArrayRef, BooleanArray, Float64Array, Int64Array, StringArray};
 use std::sync::Arc;
 
+use super::evaluate::failed;
 use crate::error::{Result, SqlError};
 use crate::types::{DataType, Value, ValueRef};
 
@@ -119,6 +120,19 @@ impl Vector {
         let mut builder = Builder::new(kind);
         builder.push(value.as_ref())?;
         Ok(builder.finish())
+    }
+
+    /// Columns as one, one behind the other. There is at least one.
+    pub fn joined(parts: &[Vector]) -> Result<Vector> {
+        let arrays: Vec<&dyn Array> = parts.iter().map(Vector::array).collect();
+        let whole = arrow_select::concat::concat(&arrays).map_err(|error| failed(&error))?;
+        Vector::of(&*whole)
+    }
+
+    /// The rows for which a condition holds.
+    pub fn filtered(&self, truths: &BooleanArray) -> Result<Vector> {
+        let array = arrow_select::filter::filter(self.array(), truths);
+        Vector::of(&*array.map_err(|error| failed(&error))?)
     }
 
     /// Bytes that it takes.

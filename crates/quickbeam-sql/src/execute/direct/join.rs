@@ -1,9 +1,7 @@
 //! Joins.
 
-use std::sync::Arc;
-
-use super::super::batch::NumberTable;
-use super::hash::{KeyTable, append};
+use super::chains::{Chains, NONE, ROW_BYTES, members_of};
+use super::hash::append;
 use super::scan::TableScan;
 use super::{Context, Operator};
 use crate::error::Result;
@@ -186,20 +184,10 @@ impl Rows {
     }
 }
 
-const NONE: u32 = u32::MAX;
-
-/// The first and the last row of each key.
-type Ends = Vec<(u32, u32)>;
-
 /// Keys of the inner rows, and the rows that have them.
 #[derive(Debug, Default)]
 struct Keys {
-    /// Keys that are one whole number, however wide.
-    numbers: NumberTable,
-    number_ends: Ends,
-    /// All others.
-    table: KeyTable,
-    table_ends: Ends,
+    chains: Chains,
     bytes: Vec<u8>,
 }
 
@@ -213,13 +201,6 @@ enum Key {
 }
 
 impl Keys {
-    fn clear(&mut self) {
-        self.numbers.clear();
-        self.number_ends.clear();
-        self.table.clear();
-        self.table_ends.clear();
-    }
-
     /// Makes the key of the rows stood on.
     #[inline]
     fn make(&mut self, keys: &[Expr], context: &Context<'_>) -> Result<Key> {
@@ -248,35 +229,20 @@ impl Keys {
     /// The first row of a key.
     #[inline]
     fn first(&self, key: &Key) -> u32 {
-        let ends = match key {
-            Key::Null => None,
-            Key::Number(number) => {
-                let place = self.numbers.find(*number);
-                place.and_then(|place| self.number_ends.get(place as usize))
-            }
-            Key::Bytes => self.table.find(&self.bytes).and_then(|place| self.table_ends.get(place)),
-        };
-        ends.map_or(NONE, |(first, _)| *first)
+        match key {
+            Key::Null => NONE,
+            Key::Number(number) => self.chains.first_of_number(*number),
+            Key::Bytes => self.chains.first_of_bytes(&self.bytes),
+        }
     }
 
-    /// Adds a row; the one before it with the same key.
-    fn add(&mut self, key: &Key, row: u32) -> Option<u32> {
-        let (place, new, ends) = match key {
-            Key::Null => return None,
-            Key::Number(number) => {
-                let (place, new) = self.numbers.place(*number);
-                (place as usize, new, &mut self.number_ends)
-            }
-            Key::Bytes => {
-                let (place, new) = self.table.insert(&self.bytes);
-                (place, new, &mut self.table_ends)
-            }
-        };
-        if new {
-            ends.push((row, row));
-            return None;
+    /// Adds a row.
+    fn add(&mut self, key: &Key) {
+        match key {
+            Key::Null => self.chains.add_without_key(),
+            Key::Number(number) => self.chains.add_number(*number),
+            Key::Bytes => self.chains.add_bytes(&self.bytes),
         }
-        ends.get_mut(place).map(|(_, last)| std::mem::replace(last, row))
     }
 }
 
@@ -294,9 +260,6 @@ pub struct HashJoin {
     condition: Option<Expr>,
     keys: Keys,
     rows: Rows,
-    count: usize,
-    /// The next row of the same key.
-    next_same: Vec<u32>,
     fitted_rows: Vec<bool>,
     built: bool,
     /// The inner row to be tried next.
@@ -310,26 +273,6 @@ pub struct HashJoin {
     /// not be found at all.
     wanted: Option<ColumnRef>,
     numbers: Vec<i64>,
-}
-
-/// Bits that a set of keys may have for each key in it.
-const BITS_A_KEY: usize = 256;
-
-/// The least and the greatest of some numbers, and which of those between are among them, if that can be said with few bits.
-fn members_of(numbers: &[i64]) -> (i64, i64, Option<Arc<[u64]>>) {
-    let (Some(&low), Some(&high)) = (numbers.iter().min(), numbers.iter().max()) else {
-        return (1, 0, None);
-    };
-    let span = high.checked_sub(low).and_then(|span| usize::try_from(span).ok());
-    let Some(span) = span.filter(|span| *span < numbers.len().saturating_mul(BITS_A_KEY)) else {
-        return (low, high, None);
-    };
-    let mut bits = vec![0u64; span / 64 + 1];
-    for number in numbers {
-        let nth = (number - low) as usize;
-        bits[nth / 64] |= 1 << (nth % 64);
-    }
-    (low, high, Some(bits.into()))
 }
 
 impl HashJoin {
@@ -351,8 +294,6 @@ impl HashJoin {
             full: plan.full,
             condition: plan.condition.clone(),
             keys: Keys::default(),
-            count: 0,
-            next_same: Vec::new(),
             fitted_rows: Vec::new(),
             built: false,
             candidate: NONE,
@@ -398,10 +339,8 @@ impl HashJoin {
     fn build(&mut self, context: &mut Context<'_>) -> Result<()> {
         self.built = true;
         self.numbers.clear();
-        self.keys.clear();
+        self.keys.chains.clear();
         self.rows.clear();
-        self.next_same.clear();
-        self.count = 0;
         while self.inner.next(context)? {
             let key = self.keys.make(&self.inner_keys, context)?;
             let has_key = !matches!(key, Key::Null);
@@ -409,27 +348,20 @@ impl HashJoin {
                 continue;
             }
             self.rows.push(context, &self.inner)?;
-            let row = self.count as u32;
-            self.count += 1;
-            self.next_same.push(NONE);
+            self.keys.add(&key);
             if !has_key {
                 continue;
             }
-            context.keep(self.keys.bytes.len() + 48)?;
+            context.keep(self.keys.bytes.len() + ROW_BYTES)?;
             if self.wanted.is_some() {
                 self.note_number(&key, context)?;
-            }
-            if let Some(before) = self.keys.add(&key, row)
-                && let Some(next) = self.next_same.get_mut(before as usize)
-            {
-                *next = row;
             }
         }
         self.rows.settle(context)?;
         self.narrow_outer(context)?;
         self.fitted_rows.clear();
         if self.full {
-            self.fitted_rows.resize(self.count, false);
+            self.fitted_rows.resize(self.keys.chains.rows(), false);
         }
         Ok(())
     }
@@ -454,9 +386,9 @@ impl HashJoin {
                 let key = self.keys.make(&self.outer_keys, context)?;
                 self.candidate = self.keys.first(&key);
             }
-            while let Some(next) = self.next_same.get(self.candidate as usize) {
+            while let Some(next) = self.keys.chains.next(self.candidate) {
                 self.current = self.candidate as usize;
-                self.candidate = *next;
+                self.candidate = next;
                 self.rows.stand(self.current, context)?;
                 if context.holds(self.condition.as_ref())? {
                     self.fitted = true;
@@ -476,8 +408,9 @@ impl HashJoin {
 
     /// Inner rows that nothing fitted, from that one on.
     fn next_unfitted(&mut self, from: usize, context: &mut Context<'_>) -> Result<bool> {
-        let next = (from..self.count).find(|row| self.fitted_rows.get(*row) == Some(&false));
-        self.unfitted = Some(next.map_or(self.count, |row| row + 1));
+        let count = self.keys.chains.rows();
+        let next = (from..count).find(|row| self.fitted_rows.get(*row) == Some(&false));
+        self.unfitted = Some(next.map_or(count, |row| row + 1));
         let Some(row) = next else { return Ok(false) };
         set_nothing(context, &self.outer_slots)?;
         self.current = row;

@@ -9,6 +9,7 @@
 //! - DIRECT-3: what an operator keeps counts against the statement's memory budget, and every loop looks whether
 //!   the statement was cancelled.
 
+mod chains;
 mod change;
 mod group;
 mod hash;
@@ -30,10 +31,11 @@ use crate::bind::Aggregate;
 use crate::catalog::{Catalog, CatalogSnapshot, ObjectId, Sequence, Table};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Clock, ColumnRef, Current, Expr, Frame, Given, Sequences, Slot};
-use crate::plan::{self, Node};
+use crate::plan::Node;
 use crate::storage::TableHandle;
 use crate::types::{DataType, Value};
 
+pub(super) use chains::{Chains, NONE, ROW_BYTES, members_of};
 pub use change::Change;
 pub(super) use group::State;
 pub(super) use hash::{KeyTable, append, mix, seed};
@@ -272,6 +274,16 @@ impl<'b> Builder<'b> {
         Builder { handles, counted, parameters: &[] }
     }
 
+    /// The types of the statement's parameters.
+    pub(super) fn parameters(&self) -> &'b [DataType] {
+        self.parameters
+    }
+
+    /// Whether rows are counted, for EXPLAIN ANALYZE.
+    pub(super) fn is_counted(&self) -> bool {
+        self.counted
+    }
+
     fn boxed(&self, node: &Node) -> Result<Box<Operator>> {
         self.operator(node).map(Box::new)
     }
@@ -343,8 +355,7 @@ impl<'b> Builder<'b> {
                 Operator::Combine(Box::new(query::Combine::new(*kind, *all, sides, *slot)))
             }
             Node::Batch(batch) => {
-                let plan::Batch { step, columns, .. } = &**batch;
-                let program = BatchProgram::new(step, columns, self.parameters, self)?;
+                let program = BatchProgram::new(&batch.step, &batch.columns, self)?;
                 Operator::Batch(Box::new(program))
             }
             Node::Lock { input, tables, recheck, wait } => {
@@ -448,7 +459,7 @@ impl Operator {
 
     /// The scan that finds the rows of a column's slot, if rows that it does not find are missed by nobody but a join above on that column,
     /// and the column is one of whole numbers.
-    fn scan_for_keys(&mut self, column: ColumnRef) -> Option<&mut TableScan> {
+    pub(super) fn scan_for_keys(&mut self, column: ColumnRef) -> Option<&mut TableScan> {
         match self {
             Operator::Scan(scan) if scan.takes_keys(column) => Some(scan),
             Operator::Filter(input, _) | Operator::Counted(input, _) => input.scan_for_keys(column),

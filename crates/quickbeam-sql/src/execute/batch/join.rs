@@ -1,0 +1,415 @@
+//! Hash joins by columns.
+//!
+//! Above: steps that take their rows as columns, joins among them. Below: sources of columns, chains of rows by their keys. The inner rows are
+//! collected as columns; the outer ones come batch by batch, and of both sides the rows that fit are gathered.
+//!
+//! - JOIN-1: joined rows come in the order in which the row-by-row way delivers them: outer rows as they come, for each of them the inner
+//!   rows as they came. So what depends on the order, such as sums of floating point numbers, is the same.
+//! - JOIN-2: of keys and of conditions only the first part may fail: the row-by-row way evaluates no further part where one
+//!   before it is NULL or false.
+
+use arrow_arith::boolean::{and, is_not_null};
+use arrow_array::{Array, BooleanArray};
+
+use super::super::direct::{Builder, Chains, Context, NONE, ROW_BYTES, append, members_of};
+use super::evaluate::{Formula, failed};
+use super::pairs::{Pairs, Place, Sides};
+use super::source::{Columns, Source};
+use super::vector::{Builder as Filling, Kind, Vector, kind_of};
+use super::{known_columns, no_formula};
+use crate::error::{Result, SqlError};
+use crate::expression::{ColumnRef, Expr};
+use crate::plan::{self, Node};
+use crate::types::DataType;
+
+/// Columns of keys, and what they stand for.
+type Keys = Vec<(Vector, DataType)>;
+
+/// One side: its rows, and what they are joined by.
+#[derive(Debug)]
+struct Side {
+    source: Source,
+    keys: Vec<Formula>,
+}
+
+/// A hash join at work.
+#[derive(Debug)]
+pub struct Join {
+    outer: Side,
+    inner: Side,
+    /// Outer rows that nothing fits come too.
+    is_left: bool,
+    condition: Vec<Formula>,
+    /// Where the columns stand that the condition reads.
+    condition_columns: Vec<Place>,
+    /// Where the columns stand that are delivered.
+    outputs: Vec<Place>,
+    /// The columns of the inner rows that are kept, and their kinds.
+    kept: Vec<(usize, Kind)>,
+    chains: Chains,
+    sides: Sides,
+    /// For each outer row of the batch the first inner row that fits.
+    firsts: Vec<u32>,
+    /// The outer row whose turn it is, and the inner row to be tried next, if some were tried.
+    row: usize,
+    candidate: Option<u32>,
+    /// Something fitted that outer row.
+    fitted: bool,
+    built: bool,
+    /// See [`narrow_outer`](Self::narrow_outer).
+    wanted: Option<ColumnRef>,
+    /// Rows delivered, if they are counted.
+    delivered: Option<u64>,
+}
+
+fn conjuncts_of(condition: Option<&Expr>) -> Vec<Expr> {
+    let mut conjuncts = Vec::new();
+    if let Some(condition) = condition {
+        condition.clone().into_conjuncts(&mut conjuncts);
+    }
+    conjuncts
+}
+
+/// Whether a join can go by columns: these are what it reads and delivers.
+pub fn can_join(
+    join: &plan::HashJoin,
+    columns: &[(ColumnRef, DataType)],
+    parameters: &[DataType],
+) -> bool {
+    let known = known_columns(columns, parameters);
+    let formula = |nth: usize, expr: &Expr| {
+        known.formula(expr).filter(|formula| nth == 0 || !formula.may_fail())
+    };
+    let mut pairs = join.outer_keys.iter().zip(&join.inner_keys).enumerate();
+    let are_alike =
+        pairs.all(|(nth, (outer, inner))| match (formula(nth, outer), formula(nth, inner)) {
+            (Some(outer), Some(inner)) => kind_of(outer.data_type) == kind_of(inner.data_type),
+            _ => false,
+        });
+    let conjuncts = conjuncts_of(join.condition.as_ref());
+    let mut conjuncts = conjuncts.iter().enumerate();
+    let is_of_sides = |(at, _): &(ColumnRef, DataType)| {
+        join.outer_slots.contains(&at.slot) || join.inner_slots.contains(&at.slot)
+    };
+    // Without keys all rows fit all; and what nothing fitted is found by looking at the rows.
+    !join.full
+        && !join.outer_keys.is_empty()
+        && are_alike
+        && conjuncts.all(|(nth, conjunct)| formula(nth, conjunct).is_some())
+        && columns.iter().all(is_of_sides)
+}
+
+impl Side {
+    fn new(
+        node: &Node,
+        keys: &[Expr],
+        columns: &[(ColumnRef, DataType)],
+        builder: &Builder<'_>,
+    ) -> Result<Side> {
+        let known = known_columns(columns, builder.parameters());
+        let keys = keys.iter().map(|key| known.formula(key).ok_or_else(no_formula));
+        let keys = keys.collect::<Result<Vec<Formula>>>()?;
+        Ok(Side { source: Source::of(node, columns, builder)?, keys })
+    }
+
+    fn keys(&self, columns: &Columns) -> Result<Keys> {
+        let key = |key: &Formula| {
+            key.column(&columns.vectors, columns.rows).map(|column| (column, key.data_type))
+        };
+        self.keys.iter().map(key).collect()
+    }
+}
+
+/// Makes the key of a row; false if a part of it is NULL, which equals nothing.
+fn make_key(keys: &Keys, row: usize, out: &mut Vec<u8>) -> bool {
+    out.clear();
+    keys.iter().all(|(vector, data_type)| {
+        let value = vector.value(row, *data_type);
+        append(value, out);
+        !value.is_null()
+    })
+}
+
+/// The rows whose keys have no NULL in them; none: all of them.
+fn rows_with_keys(keys: &Keys) -> Result<Option<BooleanArray>> {
+    let mut all: Option<BooleanArray> = None;
+    for (vector, _) in keys.iter().filter(|(vector, _)| vector.array().null_count() > 0) {
+        let valid = is_not_null(vector.array()).map_err(|error| failed(&error))?;
+        all = Some(match all {
+            None => valid,
+            Some(before) => and(&before, &valid).map_err(|error| failed(&error))?,
+        });
+    }
+    Ok(all)
+}
+
+impl Join {
+    /// The join at work: `columns` are those that it reads and delivers, `wanted` those that it delivers.
+    pub fn new(
+        join: &plan::HashJoin,
+        columns: &[(ColumnRef, DataType)],
+        wanted: &[(ColumnRef, DataType)],
+        builder: &Builder<'_>,
+    ) -> Result<Join> {
+        let columns_in = |slots: &[usize]| -> Vec<(ColumnRef, DataType)> {
+            columns.iter().filter(|(at, _)| slots.contains(&at.slot)).copied().collect()
+        };
+        let (outer_columns, inner_columns) =
+            (columns_in(&join.outer_slots), columns_in(&join.inner_slots));
+        let mut outer = Side::new(&join.outer, &join.outer_keys, &outer_columns, builder)?;
+        let inner = Side::new(&join.inner, &join.inner_keys, &inner_columns, builder)?;
+        let conjuncts = conjuncts_of(join.condition.as_ref());
+        let is_read = |(at, _): &&(ColumnRef, DataType)| {
+            let mut found = false;
+            conjuncts.iter().for_each(|c| c.each_column(&mut |column| found |= column == *at));
+            found
+        };
+        let read: Vec<(ColumnRef, DataType)> = columns.iter().filter(is_read).copied().collect();
+        let known = known_columns(&read, builder.parameters());
+        let condition = conjuncts.iter().map(|part| known.formula(part).ok_or_else(no_formula));
+        let condition = condition.collect::<Result<Vec<Formula>>>()?;
+        let mut kept: Vec<(usize, Kind)> = Vec::new();
+        let mut place = |(at, data_type): &(ColumnRef, DataType)| {
+            let nth_of = |columns: &[(ColumnRef, DataType)]| {
+                columns.iter().position(|(column, _)| column == at)
+            };
+            if let Some(nth) = nth_of(&outer_columns) {
+                return Ok(Place::Outer(nth));
+            }
+            let nth = nth_of(&inner_columns).ok_or_else(no_formula)?;
+            let known = kept.iter().position(|(known, _)| *known == nth).unwrap_or(kept.len());
+            if known == kept.len() {
+                kept.push((nth, kind_of(*data_type).ok_or_else(no_formula)?));
+            }
+            Ok(Place::Inner(known))
+        };
+        let condition_columns = read.iter().map(&mut place).collect::<Result<Vec<Place>>>()?;
+        let outputs = wanted.iter().map(&mut place).collect::<Result<Vec<Place>>>()?;
+        let is_left = join.join == plan::Join::Left;
+        let first = join.outer_keys.first().and_then(Expr::as_column);
+        let is_number = inner.keys.first().is_some_and(|key| key.data_type.is_integer());
+        let wanted = first.filter(|column| {
+            !is_left && is_number && outer.source.scan_for_keys(*column).is_some()
+        });
+        Ok(Join {
+            outer,
+            inner,
+            is_left,
+            condition,
+            condition_columns,
+            outputs,
+            kept,
+            chains: Chains::default(),
+            sides: Sides::default(),
+            firsts: Vec::new(),
+            row: 0,
+            candidate: None,
+            fitted: false,
+            built: false,
+            wanted,
+            delivered: builder.is_counted().then_some(0),
+        })
+    }
+
+    pub fn rewind(&mut self) {
+        self.outer.source.rewind();
+        self.inner.source.rewind();
+        self.built = false;
+    }
+
+    /// Rows delivered here and below, for EXPLAIN ANALYZE.
+    pub fn counts(&self, counts: &mut Vec<u64>) {
+        counts.extend(self.delivered);
+        self.outer.source.counts(counts);
+        self.inner.source.counts(counts);
+    }
+
+    /// The source of the outer rows, of which those that are not found are missed by nobody but a join above.
+    pub fn outer_source(&mut self) -> &mut Source {
+        &mut self.outer.source
+    }
+
+    /// Collects the inner rows.
+    fn build(&mut self, context: &mut Context<'_>) -> Result<()> {
+        self.built = true;
+        self.chains.clear();
+        self.firsts.clear();
+        (self.row, self.candidate, self.fitted) = (0, None, false);
+        let keys = self.outer.keys.iter_mut().chain(&mut self.inner.keys);
+        keys.chain(&mut self.condition).try_for_each(|formula| formula.begin(context))?;
+        let mut pieces: Vec<Vec<Vector>> = self.kept.iter().map(|_| Vec::new()).collect();
+        let mut numbers: Vec<i64> = Vec::new();
+        while let Some(columns) = self.inner.source.next(context)? {
+            let keys = self.inner.keys(&columns)?;
+            let has_key = rows_with_keys(&keys)?;
+            let left = |vector: &Vector| match &has_key {
+                None => Ok(vector.clone()),
+                Some(has_key) => vector.filtered(has_key),
+            };
+            let key = |(vector, data_type): &(Vector, DataType)| Ok((left(vector)?, *data_type));
+            let keys = keys.iter().map(key).collect::<Result<Keys>>()?;
+            for (piece, (nth, _)) in pieces.iter_mut().zip(&self.kept) {
+                let column = left(columns.vectors.get(*nth).ok_or_else(no_formula)?)?;
+                context.keep(column.bytes())?;
+                piece.push(column);
+            }
+            if let (Some(_), Some((Vector::Numbers(first), _))) = (self.wanted, keys.first()) {
+                context.keep(first.len() * size_of::<i64>())?;
+                numbers.extend(first.values());
+            }
+            self.add_rows(&keys, context)?;
+        }
+        let inner = pieces.iter().zip(&self.kept).map(|(pieces, (_, kind))| {
+            if pieces.is_empty() {
+                Ok(Filling::new(*kind).finish())
+            } else {
+                Vector::joined(pieces)
+            }
+        });
+        self.sides.set_inner(inner.collect::<Result<Vec<Vector>>>()?);
+        self.narrow_outer(&numbers, context)
+    }
+
+    /// Adds inner rows, all of which have keys.
+    fn add_rows(&mut self, keys: &Keys, context: &Context<'_>) -> Result<()> {
+        let rows = keys.first().map_or(0, |(vector, _)| vector.array().len());
+        context.keep(rows * ROW_BYTES)?;
+        if let [(Vector::Numbers(numbers), _)] = &keys[..] {
+            numbers.values().iter().for_each(|number| self.chains.add_number(*number));
+            return Ok(());
+        }
+        let mut key = Vec::new();
+        for row in 0..rows {
+            make_key(keys, row, &mut key);
+            context.keep(key.len())?;
+            self.chains.add_bytes(&key);
+        }
+        Ok(())
+    }
+
+    /// Lets the scan of the outer rows find no others than those that fit, if their keys begin with a column of whole numbers.
+    fn narrow_outer(&mut self, numbers: &[i64], context: &Context<'_>) -> Result<()> {
+        let Some(column) = self.wanted else { return Ok(()) };
+        let (low, high, members) = members_of(numbers);
+        context.keep(members.as_ref().map_or(0, |bits| bits.len() * 8))?;
+        if let Some(scan) = self.outer.source.scan_for_keys(column) {
+            scan.want_keys(column, low, high, members);
+        }
+        Ok(())
+    }
+
+    /// The next joined rows; none when there are no more.
+    pub fn next(&mut self, context: &mut Context<'_>) -> Result<Option<Columns>> {
+        if !self.built {
+            self.build(context)?;
+        }
+        loop {
+            context.check_cancelled()?;
+            if self.row >= self.firsts.len() {
+                let Some(columns) = self.outer.source.next(context)? else { return Ok(None) };
+                self.look_up(columns)?;
+            }
+            let from = self.row;
+            let mut pairs = self.pair();
+            if !self.condition.is_empty() {
+                pairs = self.fitting(&pairs)?;
+            }
+            if self.is_left {
+                pairs = self.with_unfitted(from, &pairs);
+            }
+            // Outer rows that are there no more than once, and no fewer of them than came, are those that came.
+            pairs.are_all_outer = !self.chains.is_repeated() && pairs.len() == self.firsts.len();
+            if pairs.len() > 0 {
+                if let Some(delivered) = &mut self.delivered {
+                    *delivered += pairs.len() as u64;
+                }
+                return self.sides.gather(&pairs, &self.outputs).map(Some);
+            }
+        }
+    }
+
+    /// Takes outer rows, and finds the first inner row for each of them.
+    fn look_up(&mut self, columns: Columns) -> Result<()> {
+        let keys = self.outer.keys(&columns)?;
+        (self.row, self.candidate, self.fitted) = (0, None, false);
+        self.firsts.clear();
+        let chains = &self.chains;
+        match &keys[..] {
+            [(Vector::Numbers(numbers), _)] if numbers.null_count() == 0 => {
+                let firsts = numbers.values().iter().map(|number| chains.first_of_number(*number));
+                self.firsts.extend(firsts);
+            }
+            [(Vector::Numbers(numbers), _)] => {
+                let first =
+                    |number: Option<i64>| number.map_or(NONE, |n| chains.first_of_number(n));
+                self.firsts.extend(numbers.iter().map(first));
+            }
+            _ => {
+                let mut key = Vec::new();
+                self.firsts.extend((0..columns.rows).map(|row| {
+                    if make_key(&keys, row, &mut key) { chains.first_of_bytes(&key) } else { NONE }
+                }));
+            }
+        }
+        self.sides.set_outer(columns);
+        Ok(())
+    }
+
+    /// The next pairs of rows with equal keys, as many as may be gathered at a time.
+    fn pair(&mut self) -> Pairs {
+        let mut pairs = Pairs::default();
+        if !self.chains.is_repeated() && self.sides.are_light() {
+            let firsts = self.firsts.iter().enumerate().filter(|(_, first)| **first != NONE);
+            firsts.for_each(|(row, first)| pairs.push(row as u32, *first));
+            self.row = self.firsts.len();
+            return pairs;
+        }
+        let mut room = Sides::ROOM;
+        while let Some(first) = self.firsts.get(self.row) {
+            let mut inner = self.candidate.take().unwrap_or(*first);
+            while let Some(next) = self.chains.next(inner) {
+                if room == 0 {
+                    self.candidate = Some(inner);
+                    return pairs;
+                }
+                pairs.push(self.row as u32, inner);
+                room = room.saturating_sub(self.sides.weight(self.row, inner));
+                inner = next;
+            }
+            self.row += 1;
+        }
+        pairs
+    }
+
+    /// The pairs that fulfil the condition.
+    fn fitting(&self, pairs: &Pairs) -> Result<Pairs> {
+        let mut columns = self.sides.gather(pairs, &self.condition_columns)?;
+        // One column more: the numbers of the pairs.
+        columns.vectors.push(Vector::Numbers((0..pairs.len() as i64).collect()));
+        columns.narrow(&self.condition)?;
+        match columns.vectors.last() {
+            Some(Vector::Numbers(numbers)) => Ok(pairs.only(numbers.values())),
+            _ => Err(SqlError::internal("the numbers of pairs are gone")),
+        }
+    }
+
+    /// The pairs, and those outer rows from one on that nothing fits, each in its place.
+    fn with_unfitted(&mut self, from: usize, pairs: &Pairs) -> Pairs {
+        let mut all = Pairs::default();
+        let mut pairs = pairs.iter().peekable();
+        // The last one may not be through yet.
+        for row in from..self.firsts.len().min(self.row + 1) {
+            while let Some((row, inner)) = pairs.next_if(|(outer, _)| *outer as usize == row) {
+                all.push(row, inner);
+                self.fitted = true;
+            }
+            if row < self.row {
+                if !self.fitted {
+                    all.push(row as u32, NONE);
+                }
+                self.fitted = false;
+            }
+        }
+        all
+    }
+}

@@ -1,0 +1,134 @@
+//! Pairs of rows that are joined, and the columns that become of them.
+
+use arrow_array::{Array, UInt32Array};
+
+use super::super::direct::NONE;
+use super::evaluate::failed;
+use super::source::Columns;
+use super::vector::Vector;
+use crate::error::{Result, SqlError};
+
+/// Rows of both sides, one by one; [`NONE`] inside: no row, all its columns are NULL.
+#[derive(Debug, Default)]
+pub struct Pairs {
+    outer: Vec<u32>,
+    inner: Vec<u32>,
+    /// The outer rows are all there are, each of them once, in order.
+    pub are_all_outer: bool,
+}
+
+impl Pairs {
+    #[inline]
+    pub fn push(&mut self, outer: u32, inner: u32) {
+        self.outer.push(outer);
+        self.inner.push(inner);
+    }
+
+    pub fn len(&self) -> usize {
+        self.outer.len()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (u32, u32)> {
+        self.outer.iter().copied().zip(self.inner.iter().copied())
+    }
+
+    /// Those with these numbers.
+    pub fn only(&self, numbers: &[i64]) -> Pairs {
+        let of = |rows: &[u32]| -> Vec<u32> {
+            numbers.iter().filter_map(|number| rows.get(*number as usize).copied()).collect()
+        };
+        Pairs { outer: of(&self.outer), inner: of(&self.inner), are_all_outer: false }
+    }
+
+    /// The inner rows' numbers, NULL for none.
+    fn inner_rows(&self) -> UInt32Array {
+        if self.inner.contains(&NONE) {
+            let row = |row: &u32| (*row != NONE).then_some(*row);
+            return self.inner.iter().map(row).collect();
+        }
+        UInt32Array::from(self.inner.clone())
+    }
+}
+
+/// Where a column of joined rows stands.
+#[derive(Clone, Copy, Debug)]
+pub enum Place {
+    Outer(usize),
+    Inner(usize),
+}
+
+/// The columns of both sides.
+#[derive(Debug, Default)]
+pub struct Sides {
+    outer: Columns,
+    inner: Vec<Vector>,
+    /// Bytes of each row's texts; empty if there are none.
+    outer_weights: Vec<usize>,
+    inner_weights: Vec<usize>,
+}
+
+/// What a pair counts without its texts.
+const PAIR: usize = 128;
+
+/// Bytes of texts in each row; empty if no column is one of texts.
+fn weights(columns: &[Vector]) -> Vec<usize> {
+    let mut weights = Vec::new();
+    for column in columns {
+        if let Vector::Texts(texts) = column {
+            weights.resize(texts.len(), 0);
+            for (weight, ends) in weights.iter_mut().zip(texts.value_offsets().windows(2)) {
+                *weight += (ends[1] - ends[0]) as usize;
+            }
+        }
+    }
+    weights
+}
+
+fn take(column: Option<&Vector>, rows: &UInt32Array) -> Result<Vector> {
+    let column = column.ok_or_else(|| SqlError::internal("no such column"))?;
+    let taken = arrow_select::take::take(column.array(), rows, None);
+    Vector::of(&*taken.map_err(|error| failed(&error))?)
+}
+
+impl Sides {
+    /// What pairs that are gathered at a time may weigh: a text of an inner row may be needed for each of many outer ones.
+    pub const ROOM: usize = 1 << 20;
+
+    pub fn set_inner(&mut self, columns: Vec<Vector>) {
+        self.inner_weights = weights(&columns);
+        self.inner = columns;
+    }
+
+    pub fn set_outer(&mut self, columns: Columns) {
+        self.outer_weights = weights(&columns.vectors);
+        self.outer = columns;
+    }
+
+    /// Whether there are no texts.
+    pub fn are_light(&self) -> bool {
+        self.outer_weights.is_empty() && self.inner_weights.is_empty()
+    }
+
+    /// What a pair counts of the room that there is.
+    #[inline]
+    pub fn weight(&self, outer: usize, inner: u32) -> usize {
+        let of = |weights: &[usize], row: usize| weights.get(row).copied().unwrap_or(0);
+        PAIR + of(&self.outer_weights, outer) + of(&self.inner_weights, inner as usize)
+    }
+
+    /// Columns of pairs of rows.
+    pub fn gather(&self, pairs: &Pairs, places: &[Place]) -> Result<Columns> {
+        let outer_rows = UInt32Array::from(pairs.outer.clone());
+        let inner_rows = pairs.inner_rows();
+        let column = |place: &Place| match place {
+            Place::Outer(nth) if pairs.are_all_outer => {
+                let column = self.outer.vectors.get(*nth).cloned();
+                column.ok_or_else(|| SqlError::internal("no such column"))
+            }
+            Place::Outer(nth) => take(self.outer.vectors.get(*nth), &outer_rows),
+            Place::Inner(nth) => take(self.inner.get(*nth), &inner_rows),
+        };
+        let vectors = places.iter().map(column).collect::<Result<Vec<Vector>>>()?;
+        Ok(Columns { rows: pairs.len(), vectors })
+    }
+}
