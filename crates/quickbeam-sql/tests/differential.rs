@@ -87,6 +87,55 @@ fn conditions(both: bool, subqueries: bool) -> BoxedStrategy<String> {
     .boxed()
 }
 
+/// Joins by equal columns under groups or an order, which can go by columns; and whether the order of the answer is total.
+fn equal_join() -> BoxedStrategy<(String, bool)> {
+    let keys = prop::sample::select(vec![
+        "t.a = u.a",
+        "t.k = u.k",
+        "t.a = u.b",
+        "t.b = u.a",
+        "t.s = u.s",
+        "t.a + 1 = u.b",
+        "t.a = u.a AND t.b = u.b",
+        "u.s = t.s AND u.a = t.a",
+    ]);
+    let more = prop_oneof![
+        3 => Just(String::new()),
+        1 => Just(" AND t.k < u.k".to_owned()),
+        1 => Just(" AND (t.a > u.b OR u.s > 'a')".to_owned()),
+        1 => number().prop_map(|n| format!(" AND t.b * u.b > {n}")),
+        1 => number().prop_map(|n| format!(" AND u.a <> {n} AND t.k > {n}")),
+        1 => plain_condition(true).prop_map(|c| format!(" AND {c}")),
+    ];
+    let third = prop_oneof![
+        4 => Just(""),
+        1 => Just(" JOIN u v ON v.a = t.a"),
+        1 => Just(" JOIN t v ON v.k = u.k AND v.b > t.b"),
+        1 => Just(" LEFT JOIN u v ON v.b = u.b AND v.k <> u.k"),
+    ];
+    let condition = prop_oneof![
+        2 => Just(String::new()),
+        2 => (number(), number()).prop_map(|(m, n)| format!(" WHERE t.a > {m} AND u.b <> {n}")),
+        1 => number().prop_map(|n| format!(" WHERE u.k < {n} OR u.k IS NULL")),
+        1 => condition(true).prop_map(|c| format!(" WHERE {c}")),
+    ];
+    let kind = prop::sample::select(vec!["JOIN", "LEFT JOIN"]);
+    let answers = prop::sample::select(vec![
+        ("t.a, count(*), count(u.b), sum(t.b + u.b), min(u.s), max(u.k)", " GROUP BY t.a"),
+        ("u.s, count(*), sum(u.a * t.k), count(DISTINCT u.b)", " GROUP BY u.s"),
+        ("t.k, u.a, count(*), min(t.s)", " GROUP BY t.k, u.a"),
+        ("count(*), sum(u.k), max(t.s)", ""),
+        ("t.k, u.k, t.s, u.b + t.b", " ORDER BY u.s DESC NULLS LAST, t.k, u.k NULLS FIRST"),
+    ]);
+    (keys, more, third, condition, kind, answers)
+        .prop_map(|(keys, more, third, condition, kind, (outputs, end))| {
+            let from = format!("t {kind} u ON {keys}{more}{third}");
+            let ordered = third.is_empty() && end.starts_with(" ORDER BY");
+            (format!("SELECT {outputs} FROM {from}{condition}{end}"), ordered)
+        })
+        .boxed()
+}
+
 /// A query, and whether the order of its answer is total.
 fn query() -> BoxedStrategy<(String, bool)> {
     let joins = prop_oneof![
@@ -110,38 +159,39 @@ fn query() -> BoxedStrategy<(String, bool)> {
         "DESC NULLS LAST",
     ]);
     prop_oneof![
-        (condition(false), limit.clone(), direction.clone())
+        4 => equal_join(),
+        1 => (condition(false), limit.clone(), direction.clone())
             .prop_map(|(c, limit, d)| (format!("SELECT t.k, t.a, t.s FROM t WHERE {c} ORDER BY t.a {d}, t.k{limit}"), true)),
-        (condition(false), direction.clone(), limit.clone())
+        1 => (condition(false), direction.clone(), limit.clone())
             .prop_map(|(c, d, limit)| (format!("SELECT t.k FROM t WHERE {c} ORDER BY t.k {d}{limit}"), true)),
-        (numeric(true), numeric(true), joins.clone(), condition(true), distinct.clone())
+        1 => (numeric(true), numeric(true), joins.clone(), condition(true), distinct.clone())
             .prop_map(|(a, b, j, c, d)| (format!("SELECT {d}{a}, {b}, u.s FROM {j} WHERE {c}"), false)),
-        (joins.clone(), condition(true), numeric(true), prop::sample::select(vec!["", " HAVING count(*) > 1"]))
+        1 => (joins.clone(), condition(true), numeric(true), prop::sample::select(vec!["", " HAVING count(*) > 1"]))
             .prop_map(|(j, c, e, h)| (format!("SELECT t.a, count(*), count(u.b), sum({e}), min(u.s), max({e}) FROM {j} WHERE {c} GROUP BY t.a{h}"), false)),
-        (joins, condition(true), numeric(true))
+        1 => (joins, condition(true), numeric(true))
             .prop_map(|(j, c, e)| (format!("SELECT count(*), count(DISTINCT {e}), min({e}), max(t.s) FROM {j} WHERE {c}"), false)),
-        (prop::sample::select(vec!["min", "max"]), prop::sample::select(vec!["k", "a", "b", "s"]))
+        1 => (prop::sample::select(vec!["min", "max"]), prop::sample::select(vec!["k", "a", "b", "s"]))
             .prop_map(|(f, column)| (format!("SELECT {f}({column}) FROM t"), false)),
         // Columns that are never NULL, which are read as numbers off the page.
-        (-2i32..9, -2i32..9, condition(false), any::<bool>())
+        1 => (-2i32..9, -2i32..9, condition(false), any::<bool>())
             .prop_map(|(a, b, c, more)| (format!("SELECT count(*), sum(t.k), min(t.k), max(t.k * 2) FROM t WHERE t.k BETWEEN {a} AND {b}{}", if more { format!(" AND {c}") } else { String::new() }), false)),
-        (-2i32..9, -2i32..9)
+        1 => (-2i32..9, -2i32..9)
             .prop_map(|(a, b)| (format!("SELECT CASE WHEN t.k > {a} THEN 1 ELSE 0 END, count(*), sum(t.k) FROM t WHERE t.k <> {b} GROUP BY CASE WHEN t.k > {a} THEN 1 ELSE 0 END"), false)),
         // DISTINCT by columns: alone, with an order and its first rows.
-        (condition(false), direction.clone(), limit.clone())
+        1 => (condition(false), direction.clone(), limit.clone())
             .prop_map(|(c, d, limit)| (format!("SELECT DISTINCT t.s, t.a FROM t WHERE {c} ORDER BY t.a {d}, t.s NULLS LAST{limit}"), true)),
-        (numeric(false), plain_condition(false))
+        1 => (numeric(false), plain_condition(false))
             .prop_map(|(e, c)| (format!("SELECT x.e, count(*) FROM (SELECT DISTINCT t.b, {e} AS e FROM t WHERE {c}) x GROUP BY x.e"), false)),
         // CASE by columns: of numbers and texts, with and without ELSE.
-        (plain_condition(false), plain_condition(false), prop::sample::select(vec!["t.a", "t.k", "7", "NULL"]), prop::sample::select(vec![" ELSE t.b", " ELSE -1", ""]))
+        1 => (plain_condition(false), plain_condition(false), prop::sample::select(vec!["t.a", "t.k", "7", "NULL"]), prop::sample::select(vec![" ELSE t.b", " ELSE -1", ""]))
             .prop_map(|(c, d, value, otherwise)| (format!("SELECT t.b, count(*), sum(CASE WHEN {c} THEN t.k WHEN {d} THEN {value}{otherwise} END), min(CASE WHEN {d} THEN t.s ELSE 'none' END) FROM t GROUP BY t.b"), false)),
-        (prop::sample::select(vec!["u.k", "t.k"]), -2i32..9, -2i32..9)
+        1 => (prop::sample::select(vec!["u.k", "t.k"]), -2i32..9, -2i32..9)
             .prop_map(|(k, a, b)| (format!("SELECT u.k, u.a, u.s FROM u JOIN t ON u.k = t.k WHERE {k} > {a} AND {k} < {b}"), false)),
-        (condition(false), condition(false), prop::sample::select(vec!["UNION", "UNION ALL", "EXCEPT", "INTERSECT"]))
+        1 => (condition(false), condition(false), prop::sample::select(vec!["UNION", "UNION ALL", "EXCEPT", "INTERSECT"]))
             .prop_map(|(a, b, op)| (format!("SELECT t.a, t.s FROM t WHERE {a} {op} SELECT t.b, t.s FROM t WHERE {b}"), false)),
-        (numeric(false), condition(false), distinct)
+        1 => (numeric(false), condition(false), distinct)
             .prop_map(|(e, c, d)| (format!("SELECT {d}x.e, x.s FROM (SELECT {e} AS e, t.s FROM t WHERE {c}) x WHERE x.e > 0"), false)),
-        (numeric(false), direction, limit)
+        1 => (numeric(false), direction, limit)
             .prop_map(|(e, d, limit)| (format!("SELECT t.k, (SELECT max(w.b) FROM u w WHERE w.a = t.a) FROM t ORDER BY {e} + 0 {d}, t.k{limit}"), true)),
     ]
     .boxed()
@@ -196,7 +246,8 @@ fn case() -> impl Strategy<Value = Case> {
             let key = if keyed { "PRIMARY KEY" } else { "NOT NULL" };
             let mut schema = vec![
                 "CREATE TABLE t (k INTEGER PRIMARY KEY, a INTEGER, b INTEGER, s TEXT)".to_owned(),
-                format!("CREATE TABLE u (k INTEGER {key}, a INTEGER, b INTEGER, s TEXT)"),
+                // Numbers of other widths than their like in the first table.
+                format!("CREATE TABLE u (k INTEGER {key}, a SMALLINT, b BIGINT, s TEXT)"),
             ];
             schema.extend(index.into_iter().map(str::to_owned));
             let rows = t.into_iter().chain(u).collect();

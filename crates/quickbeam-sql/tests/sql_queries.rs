@@ -404,6 +404,128 @@ fn a_statement_by_columns_keeps_to_its_budget_and_can_be_analyzed() {
 }
 
 #[test]
+fn joins_by_columns_give_the_same() {
+    let mut c = many();
+    c.execute_script(
+        "CREATE TABLE small (k SMALLINT NOT NULL, s TEXT, d DATE, f REAL); INSERT INTO small SELECT x.a::SMALLINT, x.c, x.d, x.f::REAL FROM n x WHERE x.a % 3 = 1;
+         INSERT INTO small SELECT * FROM small WHERE k < 50; INSERT INTO small VALUES (7, NULL, NULL, NULL), (-5, 'y', 'infinity', 'NaN'); CREATE TABLE empty (k INTEGER, s TEXT)",
+    )
+    .unwrap();
+    // How many joins go by columns.
+    for (text, joins) in [
+        (
+            "SELECT s.s, count(*), sum(n.b), max(s.k), sum(s.f) FROM n JOIN small s ON n.a = s.k GROUP BY s.s",
+            1,
+        ),
+        (
+            "SELECT n.a, count(*), sum(s.k), min(s.s) FROM n LEFT JOIN small s ON n.b = s.k GROUP BY n.a",
+            1,
+        ),
+        (
+            "SELECT count(*), sum(n.b), sum(s.k), sum(n.f) FROM n LEFT JOIN small s ON n.a = s.k AND s.k < n.b AND s.d > '2020-01-01'",
+            1,
+        ),
+        // Few keys that many rows have: more pairs than are gathered at a time.
+        (
+            "SELECT x.c, count(*), sum(x.a), sum(y.b) FROM n x JOIN n y ON x.c = y.c WHERE x.a < 300 AND y.a < 500 GROUP BY x.c",
+            1,
+        ),
+        (
+            "SELECT x.a, count(*), count(y.a) FROM n x LEFT JOIN n y ON x.e = y.e AND y.b > x.b + 4 WHERE x.a < 300 GROUP BY x.a",
+            1,
+        ),
+        (
+            "SELECT n.d, s.d, n.a, s.k FROM n JOIN small s ON n.d = s.d AND n.a <= s.k ORDER BY n.d, s.k DESC, n.a",
+            1,
+        ),
+        ("SELECT n.a, s.s FROM n LEFT JOIN small s ON s.k = n.a + 1 ORDER BY s.s DESC, n.a", 1),
+        (
+            "SELECT s.k, count(*), count(e.k) FROM small s LEFT JOIN empty e ON e.s = s.s GROUP BY s.k",
+            1,
+        ),
+        ("SELECT count(*), max(s.s) FROM small s JOIN empty e ON e.k = s.k", 1),
+        (
+            "SELECT x.b, count(*), sum(y.k), max(z.a) FROM n x JOIN small y ON x.a = y.k JOIN n z ON z.a = y.k AND z.b >= x.b GROUP BY x.b",
+            2,
+        ),
+        (
+            "SELECT count(*), sum(q.n) FROM (SELECT a, count(*) AS n FROM n GROUP BY a) q JOIN small s ON s.k = q.a",
+            1,
+        ),
+        (
+            "SELECT s.k, (SELECT sum(x.b) FROM n x JOIN small y ON x.a = y.k WHERE y.k < s.k AND x.a > 2) FROM small s WHERE s.k BETWEEN 5 AND 20 ORDER BY s.k",
+            1,
+        ),
+        ("SELECT count(*) FROM n JOIN small s ON n.a = s.k AND n.a < $1", 1),
+        ("SELECT count(*) FROM n JOIN small s ON n.a = s.k AND ($1 = 5 OR $1 = 6)", 1),
+        ("SELECT sum(n.a) FROM n JOIN small s ON n.a + 2147483000 = s.k", 1),
+        ("SELECT sum(n.a) FROM n JOIN small s ON n.a = s.k AND n.a * 300000 > s.k", 1),
+        ("SELECT count(*) FROM n JOIN small s ON n.a = s.k AND length(s.s) = 1", 1),
+        // What only the row-by-row way can do, or does no worse: a second part that may fail, what has no column, full joins.
+        ("SELECT sum(n.a) FROM n JOIN small s ON n.b = s.k AND n.a + 2147483000 = s.k", 0),
+        (
+            "SELECT sum(n.a) FROM n JOIN small s ON n.a = s.k AND n.b > s.k AND n.a * 300000 > s.k + n.b",
+            0,
+        ),
+        ("SELECT count(*) FROM n JOIN small s ON n.a = s.k AND n.g > 5", 0),
+        ("SELECT count(*) FROM n JOIN small s ON n.g = s.k", 0),
+        ("SELECT count(*), count(s.k) FROM n FULL JOIN small s ON n.a = s.k", 0),
+        ("SELECT count(*) FROM n JOIN small s ON n.a = s.k AND length(s.s) = n.b", 0),
+    ] {
+        let parameters = if text.contains("$1") { vec![Value::Integer(5)] } else { Vec::new() };
+        let mut answer = |way: &str| {
+            c.execute(&format!("SET plan_way = '{way}'"), &[]).unwrap();
+            let plan = c.query(&format!("EXPLAIN {text}"), &parameters).unwrap().collect().unwrap();
+            let is_join = |row: &&Vec<Value>| row[0].to_string().contains("Join, by columns");
+            let rows = c.query(text, &parameters).and_then(|rows| rows.collect());
+            // Groups and rows of equal order come as they do row by row.
+            (rows.map_err(|error| error.code()), plan.iter().filter(is_join).count())
+        };
+        let (direct, batch, auto) = (answer("direct"), answer("batch"), answer("auto"));
+        assert_eq!(direct.0, batch.0, "{text}");
+        assert_eq!(direct.0, auto.0, "{text}");
+        assert_eq!((direct.1, batch.1), (0, joins), "{text}");
+    }
+}
+
+#[test]
+fn a_join_by_columns_keeps_to_its_budget_and_can_be_cancelled_and_analyzed() {
+    let mut c = many();
+    c.execute("SET plan_way = 'batch'", &[]).unwrap();
+    let text = "SELECT count(*), min(y.c) FROM n x JOIN n y ON x.a = y.a AND x.b <= y.b";
+    c.execute("SET work_mem = '256kB'", &[]).unwrap();
+    assert!(ask(&mut c, text).starts_with("error 53200"));
+    assert!(ask(&mut c, &text.replace("x.a = y.a", "x.c = y.c")).starts_with("error 53200"));
+    // Only the side that is collected counts.
+    assert_eq!(ask(&mut c, &format!("{text} WHERE y.a < 100 AND x.a > 96")), "1 x   ");
+    c.execute("SET work_mem = '64MB'", &[]).unwrap();
+    let rows = c.query(&format!("EXPLAIN ANALYZE {text} WHERE y.a < 100"), &[]).unwrap();
+    let lines: Vec<String> = rows.collect().unwrap().iter().map(|row| row[0].to_string()).collect();
+    let plan = lines.join("\n");
+    assert!(plan.contains("Aggregate, by columns (actual rows=1)"), "{plan}");
+    assert!(plan.contains("Hash Join, by columns (actual rows=50)"), "{plan}");
+    assert!(
+        plan.contains("Seq Scan on n y (rows=") && plan.contains("(actual rows=100)"),
+        "{plan}"
+    );
+    let cancel = c.cancel_handle();
+    let thread = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        cancel.cancel();
+    });
+    let text = "SELECT count(*) FROM n x JOIN n y ON x.c = y.c JOIN n z ON y.c = z.c AND x.a = z.a + y.a + 9000";
+    assert_eq!(joins_by_columns(&mut c, text), 2);
+    let answer = ask(&mut c, text);
+    thread.join().unwrap();
+    assert!(answer.starts_with("error 57014"), "{answer}");
+}
+
+/// How many joins of a query go by columns.
+fn joins_by_columns(connection: &mut Connection, text: &str) -> usize {
+    plan(connection, text).matches("Join, by columns").count()
+}
+
+#[test]
 fn answers_come_as_record_batches() {
     use quickbeam_sql::arrow_array::cast::AsArray;
     use quickbeam_sql::arrow_array::types::{Decimal128Type, Int32Type, TimestampMicrosecondType};

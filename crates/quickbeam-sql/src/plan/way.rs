@@ -2,7 +2,7 @@
 
 use super::{Action, Batch, HashJoin, Node, Plan, QueryPlan};
 use crate::bind::{SlotShape, Source};
-use crate::expression::{ColumnRef, Expr};
+use crate::expression::{ColumnRef, Expr, slot_bit};
 use crate::types::DataType;
 
 /// What a session wants of the planner.
@@ -198,7 +198,9 @@ impl Chooser<'_> {
         let keys = join.outer_keys.iter().chain(&join.inner_keys);
         keys.chain(&join.condition).for_each(&mut note);
         for side in [&join.outer, &join.inner] {
-            filter_of(side).into_iter().for_each(&mut note);
+            // A filter that asks for an outer query's rows is for the scan to see to.
+            let is_own = |filter: &&Expr| filter.slots() & !slots_of(join) == 0;
+            filter_of(side).into_iter().filter(is_own).for_each(&mut note);
         }
         self.typed(read)
     }
@@ -248,6 +250,11 @@ impl Chooser<'_> {
 fn by_columns(node: &mut Node, columns: Vec<(ColumnRef, DataType)>) {
     let step = std::mem::replace(node, Node::One);
     *node = Node::Batch(Box::new(Batch { step, columns }));
+}
+
+/// The slots in which a join's rows stand, as bits.
+fn slots_of(join: &HashJoin) -> u64 {
+    join.outer_slots.iter().chain(&join.inner_slots).fold(0, |bits, slot| bits | slot_bit(*slot))
 }
 
 /// What the rows of a step must fulfil that are decoded from leaves.

@@ -44,7 +44,7 @@ enum Step {
     Like(Box<Formula>, Arc<Pattern>, bool),
     /// A text without the blanks at its end.
     Trimmed(Box<Formula>),
-    /// Another width of whole numbers, which holds at least as much.
+    /// Another width of whole numbers, or length of texts, which holds at least as much.
     Widened(Box<Formula>),
     /// Conditions with their results, one after the other, and last the result when none holds.
     Case(Vec<Formula>),
@@ -128,6 +128,10 @@ impl Known<'_> {
                     (DataType::SmallInt, DataType::SmallInt | DataType::Integer | DataType::BigInt)
                         | (DataType::Integer, DataType::Integer | DataType::BigInt)
                         | (DataType::BigInt, DataType::BigInt)
+                        | (
+                            DataType::Text | DataType::Varchar(_) | DataType::Char(_),
+                            DataType::Text | DataType::Varchar(None)
+                        )
                 );
                 is_wider.then_some(())?;
                 made(Step::Widened(inner), *to)
