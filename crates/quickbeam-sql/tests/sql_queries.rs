@@ -461,13 +461,35 @@ fn joins_by_columns_give_the_same() {
         ("SELECT sum(n.a) FROM n JOIN small s ON n.a + 2147483000 = s.k", 1),
         ("SELECT sum(n.a) FROM n JOIN small s ON n.a = s.k AND n.a * 300000 > s.k", 1),
         ("SELECT count(*) FROM n JOIN small s ON n.a = s.k AND length(s.s) = 1", 1),
+        (
+            "SELECT count(*), sum(n.a) FROM n JOIN small s ON n.a = s.k WHERE n.g > 5 AND s.s = 'x'",
+            1,
+        ),
+        // Conditions on the rows of an outer join.
+        (
+            "SELECT count(*), min(n.a), max(n.c) FROM n LEFT JOIN small s ON n.a = s.k WHERE s.k IS NULL",
+            1,
+        ),
+        (
+            "SELECT n.a, s.d FROM n LEFT JOIN small s ON n.a = s.k WHERE s.k IS NULL OR s.s = 'x' ORDER BY s.d, n.a",
+            1,
+        ),
+        (
+            "SELECT y.s, count(*), sum(x.b) FROM n x LEFT JOIN small y ON x.a = y.k LEFT JOIN n z ON z.b = y.k AND z.a < $1 WHERE coalesce(y.k, 0) = 0 AND x.a > 7 GROUP BY y.s",
+            1,
+        ),
+        (
+            "SELECT y.s, count(*), sum(x.b) FROM n x LEFT JOIN small y ON x.a = y.k JOIN n z ON z.a = x.a WHERE y.k IS NULL AND x.a > $1 GROUP BY y.s",
+            2,
+        ),
+        ("SELECT count(*) FROM n LEFT JOIN small s ON n.a = s.k WHERE s.k * 2000 > n.b", 1),
         // What only the row-by-row way can do, or does no worse: a second part that may fail, what has no column, full joins.
         ("SELECT sum(n.a) FROM n JOIN small s ON n.b = s.k AND n.a + 2147483000 = s.k", 0),
         (
             "SELECT sum(n.a) FROM n JOIN small s ON n.a = s.k AND n.b > s.k AND n.a * 300000 > s.k + n.b",
             0,
         ),
-        ("SELECT count(*) FROM n JOIN small s ON n.a = s.k AND n.g > 5", 0),
+        ("SELECT count(*) FROM n JOIN small s ON n.a = s.k AND n.g > s.k", 0),
         ("SELECT count(*) FROM n JOIN small s ON n.g = s.k", 0),
         ("SELECT count(*), count(s.k) FROM n FULL JOIN small s ON n.a = s.k", 0),
         ("SELECT count(*) FROM n JOIN small s ON n.a = s.k AND length(s.s) = n.b", 0),

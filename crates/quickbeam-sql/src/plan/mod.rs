@@ -219,9 +219,9 @@ pub enum Node {
 /// A step that takes its rows as columns.
 #[derive(Clone, Debug)]
 pub struct Batch {
-    /// The step: groups, or order; below these a hash join.
+    /// The step: groups, or order; below these a hash join, or a filter of its rows.
     pub step: Node,
-    /// The columns of its input that it reads, and their types. Of a join also those that it delivers.
+    /// The columns of its input that it reads, and their types. Of a join or a filter also those that it delivers.
     pub columns: Vec<(ColumnRef, DataType)>,
 }
 

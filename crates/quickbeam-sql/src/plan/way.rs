@@ -2,7 +2,7 @@
 
 use super::{Action, Batch, HashJoin, Node, Plan, QueryPlan};
 use crate::bind::{SlotShape, Source};
-use crate::expression::{ColumnRef, Expr, slot_bit};
+use crate::expression::{ColumnRef, Expr};
 use crate::types::DataType;
 
 /// What a session wants of the planner.
@@ -170,13 +170,19 @@ impl Chooser<'_> {
         }
     }
 
-    /// Lets a join whose rows are taken as columns go by columns itself, if it can, and the joins below it. `wanted` is what is taken.
+    /// Lets a join whose rows are taken as columns go by columns itself, if it can, with the joins below it and conditions between them.
+    /// `wanted` is what is taken.
     fn join(&self, node: &mut Node, wanted: &[(ColumnRef, DataType)]) {
-        let Node::HashJoin(join) = &*node else { return };
-        let Some(columns) = self.columns_of_join(join, wanted) else { return };
-        if !(self.can_batch)(node, &columns, self.parameters) {
-            return;
+        if let Node::Filter { .. } = node {
+            return self.filter(node, wanted);
         }
+        let Node::HashJoin(join) = &*node else { return };
+        // Sides whose filters cannot be evaluated by columns have their rows scanned one by one.
+        let columns = [true, false].into_iter().find_map(|with_filters| {
+            let columns = self.columns_of_join(join, wanted, with_filters)?;
+            (self.can_batch)(node, &columns, self.parameters).then_some(columns)
+        });
+        let Some(columns) = columns else { return };
         if let Node::HashJoin(join) = &mut *node {
             let of = |slots: &[usize]| -> Vec<(ColumnRef, DataType)> {
                 columns.iter().filter(|(at, _)| slots.contains(&at.slot)).copied().collect()
@@ -187,20 +193,35 @@ impl Chooser<'_> {
         by_columns(node, columns);
     }
 
-    /// The columns that a join reads and delivers.
+    /// Lets a condition on the rows of a join go by columns, if the join does.
+    fn filter(&self, node: &mut Node, wanted: &[(ColumnRef, DataType)]) {
+        let Node::Filter { condition, .. } = &*node else { return };
+        let mut read: Vec<ColumnRef> = wanted.iter().map(|(column, _)| *column).collect();
+        condition.each_column(&mut |column| read.push(column));
+        let Some(columns) = self.typed(read) else { return };
+        if !(self.can_batch)(node, &columns, self.parameters) {
+            return;
+        }
+        let Node::Filter { input, .. } = &mut *node else { return };
+        self.join(input, &columns);
+        if let Node::Batch(_) = **input {
+            by_columns(node, columns);
+        }
+    }
+
+    /// The columns that a join reads and delivers; those too, if wished, that the filters of its sides read.
     fn columns_of_join(
         &self,
         join: &HashJoin,
         wanted: &[(ColumnRef, DataType)],
+        with_filters: bool,
     ) -> Option<Vec<(ColumnRef, DataType)>> {
         let mut read: Vec<ColumnRef> = wanted.iter().map(|(column, _)| *column).collect();
         let mut note = |expr: &Expr| expr.each_column(&mut |column| read.push(column));
         let keys = join.outer_keys.iter().chain(&join.inner_keys);
         keys.chain(&join.condition).for_each(&mut note);
         for side in [&join.outer, &join.inner] {
-            // A filter that asks for an outer query's rows is for the scan to see to.
-            let is_own = |filter: &&Expr| filter.slots() & !slots_of(join) == 0;
-            filter_of(side).into_iter().filter(is_own).for_each(&mut note);
+            filter_of(side).into_iter().filter(|_| with_filters).for_each(&mut note);
         }
         self.typed(read)
     }
@@ -250,11 +271,6 @@ impl Chooser<'_> {
 fn by_columns(node: &mut Node, columns: Vec<(ColumnRef, DataType)>) {
     let step = std::mem::replace(node, Node::One);
     *node = Node::Batch(Box::new(Batch { step, columns }));
-}
-
-/// The slots in which a join's rows stand, as bits.
-fn slots_of(join: &HashJoin) -> u64 {
-    join.outer_slots.iter().chain(&join.inner_slots).fold(0, |bits, slot| bits | slot_bit(*slot))
 }
 
 /// What the rows of a step must fulfil that are decoded from leaves.

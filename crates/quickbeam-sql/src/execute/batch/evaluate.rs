@@ -141,6 +141,12 @@ impl Known<'_> {
         }
     }
 
+    /// The formula of one of several parts, of which only the first may fail: row by row none is evaluated behind one that is false or
+    /// NULL (BATCH-2).
+    pub fn formula_of_part(&self, nth: usize, expr: &Expr) -> Option<Formula> {
+        self.formula(expr).filter(|formula| nth == 0 || !formula.may_fail())
+    }
+
     /// CASE, of which no part may fail: all are evaluated for each row (BATCH-2).
     fn case(&self, branches: &[(Expr, Expr)], otherwise: &Expr) -> Option<Formula> {
         let results = || branches.iter().map(|(_, result)| result).chain([otherwise]);

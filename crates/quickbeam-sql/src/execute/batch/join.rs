@@ -8,29 +8,19 @@
 //! - JOIN-2: of keys and of conditions only the first part may fail: the row-by-row way evaluates no further part where one
 //!   before it is NULL or false.
 
-use arrow_arith::boolean::{and, is_not_null};
-use arrow_array::{Array, BooleanArray};
+use arrow_array::Array;
 
-use super::super::direct::{Builder, Chains, Context, NONE, ROW_BYTES, append, members_of};
-use super::evaluate::{Formula, failed};
-use super::pairs::{Pairs, Place, Sides};
+use super::super::direct::{Builder, Chains, Context, NONE, ROW_BYTES, members_of};
+use super::evaluate::Formula;
+use super::pairs::{Pairs, Place, Places, Sides};
+use super::side::{Keys, Side, make_key, rows_with_keys};
 use super::source::{Columns, Source};
 use super::vector::{Builder as Filling, Kind, Vector, kind_of};
-use super::{known_columns, no_formula};
+use super::{can_check, conjuncts_of, known_columns, no_formula};
 use crate::error::{Result, SqlError};
 use crate::expression::{ColumnRef, Expr};
-use crate::plan::{self, Node};
+use crate::plan;
 use crate::types::DataType;
-
-/// Columns of keys, and what they stand for.
-type Keys = Vec<(Vector, DataType)>;
-
-/// One side: its rows, and what they are joined by.
-#[derive(Debug)]
-struct Side {
-    source: Source,
-    keys: Vec<Formula>,
-}
 
 /// A hash join at work.
 #[derive(Debug)]
@@ -62,14 +52,6 @@ pub struct Join {
     delivered: Option<u64>,
 }
 
-fn conjuncts_of(condition: Option<&Expr>) -> Vec<Expr> {
-    let mut conjuncts = Vec::new();
-    if let Some(condition) = condition {
-        condition.clone().into_conjuncts(&mut conjuncts);
-    }
-    conjuncts
-}
-
 /// Whether a join can go by columns: these are what it reads and delivers.
 pub fn can_join(
     join: &plan::HashJoin,
@@ -77,17 +59,13 @@ pub fn can_join(
     parameters: &[DataType],
 ) -> bool {
     let known = known_columns(columns, parameters);
-    let formula = |nth: usize, expr: &Expr| {
-        known.formula(expr).filter(|formula| nth == 0 || !formula.may_fail())
-    };
+    let formula = |nth: usize, expr: &Expr| known.formula_of_part(nth, expr);
     let mut pairs = join.outer_keys.iter().zip(&join.inner_keys).enumerate();
     let are_alike =
         pairs.all(|(nth, (outer, inner))| match (formula(nth, outer), formula(nth, inner)) {
             (Some(outer), Some(inner)) => kind_of(outer.data_type) == kind_of(inner.data_type),
             _ => false,
         });
-    let conjuncts = conjuncts_of(join.condition.as_ref());
-    let mut conjuncts = conjuncts.iter().enumerate();
     let is_of_sides = |(at, _): &(ColumnRef, DataType)| {
         join.outer_slots.contains(&at.slot) || join.inner_slots.contains(&at.slot)
     };
@@ -95,52 +73,8 @@ pub fn can_join(
     !join.full
         && !join.outer_keys.is_empty()
         && are_alike
-        && conjuncts.all(|(nth, conjunct)| formula(nth, conjunct).is_some())
+        && can_check(join.condition.as_ref(), &known)
         && columns.iter().all(is_of_sides)
-}
-
-impl Side {
-    fn new(
-        node: &Node,
-        keys: &[Expr],
-        columns: &[(ColumnRef, DataType)],
-        builder: &Builder<'_>,
-    ) -> Result<Side> {
-        let known = known_columns(columns, builder.parameters());
-        let keys = keys.iter().map(|key| known.formula(key).ok_or_else(no_formula));
-        let keys = keys.collect::<Result<Vec<Formula>>>()?;
-        Ok(Side { source: Source::of(node, columns, builder)?, keys })
-    }
-
-    fn keys(&self, columns: &Columns) -> Result<Keys> {
-        let key = |key: &Formula| {
-            key.column(&columns.vectors, columns.rows).map(|column| (column, key.data_type))
-        };
-        self.keys.iter().map(key).collect()
-    }
-}
-
-/// Makes the key of a row; false if a part of it is NULL, which equals nothing.
-fn make_key(keys: &Keys, row: usize, out: &mut Vec<u8>) -> bool {
-    out.clear();
-    keys.iter().all(|(vector, data_type)| {
-        let value = vector.value(row, *data_type);
-        append(value, out);
-        !value.is_null()
-    })
-}
-
-/// The rows whose keys have no NULL in them; none: all of them.
-fn rows_with_keys(keys: &Keys) -> Result<Option<BooleanArray>> {
-    let mut all: Option<BooleanArray> = None;
-    for (vector, _) in keys.iter().filter(|(vector, _)| vector.array().null_count() > 0) {
-        let valid = is_not_null(vector.array()).map_err(|error| failed(&error))?;
-        all = Some(match all {
-            None => valid,
-            Some(before) => and(&before, &valid).map_err(|error| failed(&error))?,
-        });
-    }
-    Ok(all)
 }
 
 impl Join {
@@ -151,40 +85,18 @@ impl Join {
         wanted: &[(ColumnRef, DataType)],
         builder: &Builder<'_>,
     ) -> Result<Join> {
-        let columns_in = |slots: &[usize]| -> Vec<(ColumnRef, DataType)> {
-            columns.iter().filter(|(at, _)| slots.contains(&at.slot)).copied().collect()
-        };
-        let (outer_columns, inner_columns) =
-            (columns_in(&join.outer_slots), columns_in(&join.inner_slots));
-        let mut outer = Side::new(&join.outer, &join.outer_keys, &outer_columns, builder)?;
-        let inner = Side::new(&join.inner, &join.inner_keys, &inner_columns, builder)?;
+        let mut places = Places::new(join, columns);
+        let mut outer = Side::new(&join.outer, &join.outer_keys, &places.outer, builder)?;
+        let inner = Side::new(&join.inner, &join.inner_keys, &places.inner, builder)?;
         let conjuncts = conjuncts_of(join.condition.as_ref());
-        let is_read = |(at, _): &&(ColumnRef, DataType)| {
-            let mut found = false;
-            conjuncts.iter().for_each(|c| c.each_column(&mut |column| found |= column == *at));
-            found
-        };
+        let mut read: Vec<ColumnRef> = Vec::new();
+        conjuncts.iter().for_each(|part| part.each_column(&mut |column| read.push(column)));
+        let is_read = |(at, _): &&(ColumnRef, DataType)| read.contains(at);
         let read: Vec<(ColumnRef, DataType)> = columns.iter().filter(is_read).copied().collect();
         let known = known_columns(&read, builder.parameters());
         let condition = conjuncts.iter().map(|part| known.formula(part).ok_or_else(no_formula));
         let condition = condition.collect::<Result<Vec<Formula>>>()?;
-        let mut kept: Vec<(usize, Kind)> = Vec::new();
-        let mut place = |(at, data_type): &(ColumnRef, DataType)| {
-            let nth_of = |columns: &[(ColumnRef, DataType)]| {
-                columns.iter().position(|(column, _)| column == at)
-            };
-            if let Some(nth) = nth_of(&outer_columns) {
-                return Ok(Place::Outer(nth));
-            }
-            let nth = nth_of(&inner_columns).ok_or_else(no_formula)?;
-            let known = kept.iter().position(|(known, _)| *known == nth).unwrap_or(kept.len());
-            if known == kept.len() {
-                kept.push((nth, kind_of(*data_type).ok_or_else(no_formula)?));
-            }
-            Ok(Place::Inner(known))
-        };
-        let condition_columns = read.iter().map(&mut place).collect::<Result<Vec<Place>>>()?;
-        let outputs = wanted.iter().map(&mut place).collect::<Result<Vec<Place>>>()?;
+        let (condition_columns, outputs) = (places.of(&read)?, places.of(wanted)?);
         let is_left = join.join == plan::Join::Left;
         let first = join.outer_keys.first().and_then(Expr::as_column);
         let is_number = inner.keys.first().is_some_and(|key| key.data_type.is_integer());
@@ -198,7 +110,7 @@ impl Join {
             condition,
             condition_columns,
             outputs,
-            kept,
+            kept: places.kept,
             chains: Chains::default(),
             sides: Sides::default(),
             firsts: Vec::new(),
@@ -240,7 +152,7 @@ impl Join {
         let mut pieces: Vec<Vec<Vector>> = self.kept.iter().map(|_| Vec::new()).collect();
         let mut numbers: Vec<i64> = Vec::new();
         while let Some(columns) = self.inner.source.next(context)? {
-            let keys = self.inner.keys(&columns)?;
+            let keys = self.inner.keys_of(&columns)?;
             let has_key = rows_with_keys(&keys)?;
             let left = |vector: &Vector| match &has_key {
                 None => Ok(vector.clone()),
@@ -259,11 +171,12 @@ impl Join {
             }
             self.add_rows(&keys, context)?;
         }
-        let inner = pieces.iter().zip(&self.kept).map(|(pieces, (_, kind))| {
+        // The pieces of one column after the other are let go.
+        let inner = pieces.into_iter().zip(&self.kept).map(|(pieces, (_, kind))| {
             if pieces.is_empty() {
                 Ok(Filling::new(*kind).finish())
             } else {
-                Vector::joined(pieces)
+                Vector::joined(&pieces)
             }
         });
         self.sides.set_inner(inner.collect::<Result<Vec<Vector>>>()?);
@@ -311,7 +224,7 @@ impl Join {
             }
             let from = self.row;
             let mut pairs = self.pair();
-            if !self.condition.is_empty() {
+            if !self.condition.is_empty() && pairs.len() > 0 {
                 pairs = self.fitting(&pairs)?;
             }
             if self.is_left {
@@ -330,7 +243,7 @@ impl Join {
 
     /// Takes outer rows, and finds the first inner row for each of them.
     fn look_up(&mut self, columns: Columns) -> Result<()> {
-        let keys = self.outer.keys(&columns)?;
+        let keys = self.outer.keys_of(&columns)?;
         (self.row, self.candidate, self.fitted) = (0, None, false);
         self.firsts.clear();
         let chains = &self.chains;

@@ -2,13 +2,16 @@
 //!
 //! Above: the operators that go row by row. Below: scans by leaf, Arrow's kernels. A step that takes all its rows before it delivers
 //! the first one (groups, order) takes them as columns, if the planner says so; what it delivers are rows
-//! again. A join right below it, or below such a join, is made by columns too, and hands its rows on as columns. The formulas that stand for expressions are in [`evaluate`], with what holds of them (BATCH-1, BATCH-2).
+//! again. A join right below it, or below such a join, is made by columns too, and hands its rows on as columns;
+//! so is a condition on joined rows. The formulas that stand for expressions are in [`evaluate`], with what holds of them (BATCH-1, BATCH-2).
 
 mod evaluate;
+mod filter;
 mod group;
 mod join;
 mod numbers;
 mod pairs;
+mod side;
 mod sort;
 mod source;
 mod vector;
@@ -56,6 +59,7 @@ pub fn can_batch(step: &Node, columns: &[(ColumnRef, DataType)], parameters: &[D
                 };
                 all_have(&mut outputs.iter()) && keys.iter().all(|key| is_exact(&key.expr))
             }
+            Node::Filter { condition, .. } => can_check(Some(condition), &known),
             Node::HashJoin(join) => join::can_join(join, columns, parameters),
             _ => false,
         }
@@ -68,6 +72,23 @@ fn known_columns<'k>(
     // Slots that nothing is read of by columns are rows of an outer query, which no formula reads.
     let slots = columns.iter().fold(0, |bits, (at, _)| bits | crate::expression::slot_bit(at.slot));
     Known { columns, slots, parameters }
+}
+
+/// The parts of a condition.
+fn conjuncts_of(condition: Option<&Expr>) -> Vec<Expr> {
+    let mut conjuncts = Vec::new();
+    if let Some(condition) = condition {
+        condition.clone().into_conjuncts(&mut conjuncts);
+    }
+    conjuncts
+}
+
+/// Whether a condition on joined rows can be checked by columns.
+fn can_check(condition: Option<&Expr>, known: &Known<'_>) -> bool {
+    let conjuncts = conjuncts_of(condition);
+    let mut formulas =
+        conjuncts.iter().enumerate().map(|(nth, part)| known.formula_of_part(nth, part));
+    formulas.all(|formula| formula.is_some())
 }
 
 /// What [`can_batch`] has made sure of is not so.

@@ -1,12 +1,18 @@
 //! Pairs of rows that are joined, and the columns that become of them.
+//!
+//! Above: joins by columns. Below: Arrow's kernels. Of both sides no more rows are gathered at a time than [`Sides::ROOM`] allows, so
+//! that what is made of them stays small however often a row fits.
 
 use arrow_array::{Array, UInt32Array};
 
 use super::super::direct::NONE;
 use super::evaluate::failed;
 use super::source::Columns;
-use super::vector::Vector;
+use super::vector::{Kind, Vector, kind_of};
 use crate::error::{Result, SqlError};
+use crate::expression::ColumnRef;
+use crate::plan::HashJoin;
+use crate::types::DataType;
 
 /// Rows of both sides, one by one; [`NONE`] inside: no row, all its columns are NULL.
 #[derive(Debug, Default)]
@@ -57,6 +63,47 @@ pub enum Place {
     Inner(usize),
 }
 
+/// Where the columns stand that a join reads and delivers.
+#[derive(Debug)]
+pub struct Places {
+    /// The columns of each side's rows.
+    pub outer: Vec<(ColumnRef, DataType)>,
+    pub inner: Vec<(ColumnRef, DataType)>,
+    /// The columns of the inner rows that are kept, by their numbers, and their kinds.
+    pub kept: Vec<(usize, Kind)>,
+}
+
+impl Places {
+    pub fn new(join: &HashJoin, columns: &[(ColumnRef, DataType)]) -> Places {
+        let of = |slots: &[usize]| {
+            columns.iter().filter(|(at, _)| slots.contains(&at.slot)).copied().collect()
+        };
+        Places { outer: of(&join.outer_slots), inner: of(&join.inner_slots), kept: Vec::new() }
+    }
+
+    /// The places of columns. Those of inner rows are kept from now on.
+    pub fn of(&mut self, columns: &[(ColumnRef, DataType)]) -> Result<Vec<Place>> {
+        columns.iter().map(|column| self.place(column)).collect()
+    }
+
+    fn place(&mut self, column: &(ColumnRef, DataType)) -> Result<Place> {
+        if let Some(nth) = self.outer.iter().position(|known| known == column) {
+            return Ok(Place::Outer(nth));
+        }
+        let nth = self.inner.iter().position(|known| known == column).ok_or_else(no_column)?;
+        if let Some(place) = self.kept.iter().position(|(known, _)| *known == nth) {
+            return Ok(Place::Inner(place));
+        }
+        self.kept.push((nth, kind_of(column.1).ok_or_else(no_column)?));
+        Ok(Place::Inner(self.kept.len() - 1))
+    }
+}
+
+#[cold]
+fn no_column() -> SqlError {
+    SqlError::internal("no such column")
+}
+
 /// The columns of both sides.
 #[derive(Debug, Default)]
 pub struct Sides {
@@ -85,7 +132,7 @@ fn weights(columns: &[Vector]) -> Vec<usize> {
 }
 
 fn take(column: Option<&Vector>, rows: &UInt32Array) -> Result<Vector> {
-    let column = column.ok_or_else(|| SqlError::internal("no such column"))?;
+    let column = column.ok_or_else(no_column)?;
     let taken = arrow_select::take::take(column.array(), rows, None);
     Vector::of(&*taken.map_err(|error| failed(&error))?)
 }
@@ -123,7 +170,7 @@ impl Sides {
         let column = |place: &Place| match place {
             Place::Outer(nth) if pairs.are_all_outer => {
                 let column = self.outer.vectors.get(*nth).cloned();
-                column.ok_or_else(|| SqlError::internal("no such column"))
+                column.ok_or_else(no_column)
             }
             Place::Outer(nth) => take(self.outer.vectors.get(*nth), &outer_rows),
             Place::Inner(nth) => take(self.inner.get(*nth), &inner_rows),

@@ -2,9 +2,10 @@
 
 use super::super::direct::{Builder, Context, Operator, TableScan};
 use super::evaluate::{Formula, Known, keep};
+use super::filter::Filter;
 use super::join::Join;
-use super::known_columns;
 use super::vector::{self, Vector, kind_of};
+use super::{conjuncts_of, known_columns};
 use crate::error::{Result, SqlError};
 use crate::expression::ColumnRef;
 use crate::plan::{Access, Node, Path};
@@ -20,6 +21,8 @@ pub enum Source {
     Rows(Box<Rows>),
     /// Rows joined by columns.
     Join(Box<Join>),
+    /// Those that fulfil a condition.
+    Filter(Box<Filter>),
 }
 
 /// The rows of an operator.
@@ -71,11 +74,19 @@ impl Source {
         columns: &[(ColumnRef, DataType)],
         builder: &Builder<'_>,
     ) -> Result<Source> {
-        if let Node::Batch(batch) = input
-            && let Node::HashJoin(join) = &batch.step
-        {
-            let join = Join::new(join, &batch.columns, columns, builder)?;
-            return Ok(Source::Join(Box::new(join)));
+        if let Node::Batch(batch) = input {
+            let read = &batch.columns;
+            match &batch.step {
+                Node::HashJoin(join) => {
+                    let join = Join::new(join, read, columns, builder)?;
+                    return Ok(Source::Join(Box::new(join)));
+                }
+                Node::Filter { input, condition } => {
+                    let filter = Filter::new(input, condition, read, columns, builder)?;
+                    return Ok(Source::Filter(Box::new(filter)));
+                }
+                _ => {}
+            }
         }
         let filter = match input {
             Node::Table(access) => {
@@ -90,6 +101,7 @@ impl Source {
         match self {
             Source::Rows(rows) => rows.rewind(),
             Source::Join(join) => join.rewind(),
+            Source::Filter(filter) => filter.rewind(),
         }
     }
 
@@ -98,6 +110,7 @@ impl Source {
         match self {
             Source::Rows(rows) => rows.next(context),
             Source::Join(join) => join.next(context),
+            Source::Filter(filter) => filter.next(context),
         }
     }
 
@@ -106,6 +119,7 @@ impl Source {
         match self {
             Source::Rows(rows) => rows.operator.counts(counts),
             Source::Join(join) => join.counts(counts),
+            Source::Filter(filter) => filter.counts(counts),
         }
     }
 
@@ -114,6 +128,7 @@ impl Source {
         match self {
             Source::Rows(rows) => rows.operator.scan_for_keys(column),
             Source::Join(join) => join.outer_source().scan_for_keys(column),
+            Source::Filter(filter) => filter.source.scan_for_keys(column),
         }
     }
 }
@@ -124,10 +139,7 @@ fn leaf_filter(access: &Access, known: &Known<'_>) -> Option<Vec<Formula>> {
     if !by_leaf || access.table.is_database() {
         return None;
     }
-    let mut conjuncts = Vec::new();
-    if let Some(filter) = &access.filter {
-        filter.clone().into_conjuncts(&mut conjuncts);
-    }
+    let conjuncts = conjuncts_of(access.filter.as_ref());
     conjuncts.iter().map(|conjunct| known.formula(conjunct)).collect()
 }
 
