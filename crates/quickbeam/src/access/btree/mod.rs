@@ -315,12 +315,12 @@ impl Tree {
     ) -> Result<(ReadGuard<'p>, std::result::Result<usize, usize>)> {
         loop {
             let guard = self.leaf(pool, key)?;
-            let Some(found) = self.near(&guard, key, usize::MAX) else {
-                if guard.validate() {
-                    return Err(astray(guard.id));
-                }
+            let found = self.find(guard.page, key, usize::MAX);
+            // Asked once, and behind all that was read: what changes nothing comes and goes without a trace.
+            if !guard.validate() {
                 continue;
-            };
+            }
+            let found = found.ok_or_else(|| astray(guard.id))?;
             let hint = found.unwrap_or_else(|at| at) + 1;
             *finger = Finger { tree: self.id, leaf: guard.id, hint };
             return Ok((guard, found));
@@ -336,7 +336,7 @@ impl Tree {
         }
     }
 
-    /// Where `key` is in that leaf, if it is the leaf for it (BTREE-1).
+    /// Where `key` is in that leaf, if it is the leaf for it and has not changed meanwhile.
     #[inline(always)]
     fn near(
         &self,
@@ -344,7 +344,17 @@ impl Tree {
         key: &[u8],
         hint: usize,
     ) -> Option<std::result::Result<usize, usize>> {
-        let page = guard.page;
+        self.find(guard.page, key, hint).filter(|_| guard.validate())
+    }
+
+    /// Where `key` is in that page, if it is the leaf for it (BTREE-1).
+    #[inline(always)]
+    fn find(
+        &self,
+        page: Page<'_>,
+        key: &[u8],
+        hint: usize,
+    ) -> Option<std::result::Result<usize, usize>> {
         if !page.is_leaf() || page.tree() != self.id || !page.has_prefix_of(key) {
             return None;
         }
@@ -353,7 +363,7 @@ impl Tree {
             Ok(_) => true,
             Err(at) => (at > 0 && at < page.count()) || page.covers(key),
         };
-        (inside && guard.validate()).then_some(found)
+        inside.then_some(found)
     }
 
     /// Frees every page of the tree, which nobody uses any more. The tree stays whole, only smaller, at every step
