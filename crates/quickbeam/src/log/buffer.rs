@@ -14,6 +14,16 @@ use super::{HEADER, LogSettings, Lsn, RecordKind, SEGMENT_HEADER};
 /// Bytes taken to be written, and the runs that they are of (see [`LogBuffer`]).
 pub type Taken = (Vec<u8>, Vec<(Lsn, usize)>);
 
+/// The bytes of each run that has some, and where it goes.
+pub fn runs_of<'b>(
+    bytes: &'b [u8],
+    runs: &'b [(Lsn, usize)],
+) -> impl Iterator<Item = (Lsn, &'b [u8])> {
+    let ends = runs.iter().skip(1).map(|&(_, start)| start).chain([bytes.len()]);
+    let run = |(&(lsn, start), end)| (lsn, bytes.get(start..end).unwrap_or_default());
+    runs.iter().zip(ends).map(run).filter(|(_, run)| !run.is_empty())
+}
+
 /// What was appended and not yet taken to be written. Holding it locked is the commit's critical section.
 pub struct LogBuffer {
     bytes: Vec<u8>,
@@ -152,10 +162,7 @@ impl LogBuffer {
     /// Stores what waits in its segments' memory; false, and all of it waits on, if that is not there.
     fn store_waiting(&mut self) -> bool {
         let (bytes, runs) = (std::mem::take(&mut self.bytes), std::mem::take(&mut self.runs));
-        let is_stored = runs.iter().enumerate().all(|(i, &(lsn, start))| {
-            let end = runs.get(i + 1).map_or(bytes.len(), |&(_, start)| start);
-            self.store(lsn, [bytes.get(start..end).unwrap_or_default(), &[], &[]])
-        });
+        let is_stored = runs_of(&bytes, &runs).all(|(lsn, run)| self.store(lsn, [run, &[], &[]]));
         (self.bytes, self.runs) = (bytes, runs);
         if is_stored {
             self.stored.0 += self.bytes.len() as u64;

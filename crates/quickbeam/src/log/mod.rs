@@ -34,8 +34,8 @@ use crate::latency::Latencies;
 use crate::world::hooks::{Canary, planted};
 use crate::world::{Event, World};
 
-use buffer::Taken;
 pub use buffer::{Appended, LogBuffer};
+use buffer::{Taken, runs_of};
 pub use operations::{Operation, decode_operations};
 pub use reader::{LogReader, ReadRecord};
 #[cfg(any(test, feature = "fuzzing"))]
@@ -146,6 +146,12 @@ impl Log {
         self.written.load(Ordering::Acquire)
     }
 
+    /// Whether everything before `lsn` has been written, or with `flush` is durable.
+    #[inline]
+    pub fn has_reached(&self, lsn: Lsn, flush: bool) -> bool {
+        lsn <= if flush { self.durable() } else { self.written() }
+    }
+
     /// Largest payload of one record; more is written in pieces.
     pub fn piece_limit(&self) -> usize {
         (self.settings.segment_size as usize / 4).min(self.settings.buffer / 2).min(1 << 20)
@@ -173,7 +179,7 @@ impl Log {
     }
 
     /// Appends a record and returns the LSN after it; [`Log::has_room_for`] has said that it can be. Where its segment is
-    /// mapped it is written with that, else it waits for a turn.
+    /// mapped it is written with that, and durable where there is no device below; else it waits for a turn.
     pub fn append(&self, buffer: &mut LogBuffer, record: &Appended, payload: &[u8]) -> Lsn {
         // What is on its way to its segment with a turn comes there first: everything before `written` has to be there.
         let before = buffer.start;
@@ -247,10 +253,7 @@ impl Log {
     }
 
     fn serve(&self, lsn: Lsn, flush: bool) -> Result<()> {
-        let served = || {
-            let reached = if flush { self.durable() } else { self.written() };
-            reached >= lsn
-        };
+        let served = || self.has_reached(lsn, flush);
         while !served() {
             self.check()?;
             if let Some(flush) = self.turns.enter(flush, served) {
@@ -310,12 +313,9 @@ impl Log {
         (bytes, runs): &Taken,
         flush: Option<Lsn>,
     ) -> Result<bool> {
-        for (i, &(lsn, start)) in runs.iter().enumerate() {
-            let end = runs.get(i + 1).map_or(bytes.len(), |&(_, start)| start);
-            if let Some(run) = bytes.get(start..end).filter(|run| !run.is_empty()) {
-                writer.write(lsn, run)?;
-                self.counters.writes.fetch_add(1, Ordering::Relaxed);
-            }
+        for (lsn, run) in runs_of(bytes, runs) {
+            writer.write(lsn, run)?;
+            self.counters.writes.fetch_add(1, Ordering::Relaxed);
         }
         let through = writer.is_write_through();
         if flush.is_some() || through {

@@ -306,9 +306,8 @@ impl Page<'_> {
         let head = self.word_bytes();
         let rest = slot.rest_length();
         let mut at = slot.offset();
-        let lengths = self.load8(at + head);
-        let (old_length, old_room) = (lengths as usize & 0xffff, (lengths >> 16) as usize & 0xffff);
-        let (old_at, mut room) = (at, old_room);
+        let before = (at, self.load2(at + head), self.load2(at + head + 2));
+        let (_, _, mut room) = before;
         if value.len() > room {
             let old_bytes = self.record_bytes(position);
             let bytes = (head + 4 + rest + value.len()).next_multiple_of(8);
@@ -329,7 +328,7 @@ impl Page<'_> {
         if head != 0 {
             self.set_word(at >> 3, version);
         }
-        if (at, value.len(), room) != (old_at, old_length, old_room) {
+        if (at, value.len(), room) != before {
             self.set_lengths(at + head, value.len(), room);
         }
         self.store_bytes(at + head + 4 + rest, value);

@@ -50,8 +50,8 @@ impl Transaction {
             Durability::WriteNoSync => false,
             Durability::NoSync | Durability::InMemory => return Ok(()),
         };
-        if !flush && log.written() >= end {
-            // Stored where it belongs when it was appended.
+        if log.has_reached(end, flush) {
+            // With its being appended, or with another commit's turn.
             return Ok(());
         }
         let started = inner.world.now();

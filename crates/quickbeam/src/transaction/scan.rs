@@ -124,10 +124,7 @@ impl Scan {
 
     /// What was read ends at the fence of its leaf.
     fn go_on_at_fence(&mut self) {
-        let memory = match std::mem::replace(&mut self.low, Bound::Unbounded) {
-            Bound::Included(bytes) | Bound::Excluded(bytes) => bytes,
-            Bound::Unbounded => Vec::new(),
-        };
+        let memory = memory_of(&mut self.low);
         self.low = Bound::Included(std::mem::replace(&mut self.fence, memory));
     }
 
@@ -163,15 +160,19 @@ impl Scan {
 
 /// Makes `to` the bound `from`, in the memory it has.
 fn assign(to: &mut Bound<Vec<u8>>, from: Bound<&[u8]>) {
-    let mut bytes = match std::mem::replace(to, Bound::Unbounded) {
-        Bound::Included(bytes) | Bound::Excluded(bytes) => bytes,
-        Bound::Unbounded => Vec::new(),
-    };
-    bytes.clear();
+    let mut bytes = memory_of(to);
     *to = from.map(|from| {
-        bytes.extend_from_slice(from);
+        from.clone_into(&mut bytes);
         bytes
     });
+}
+
+/// Takes the memory out of a bound, which is none then.
+fn memory_of(bound: &mut Bound<Vec<u8>>) -> Vec<u8> {
+    match std::mem::replace(bound, Bound::Unbounded) {
+        Bound::Included(bytes) | Bound::Excluded(bytes) => bytes,
+        Bound::Unbounded => Vec::new(),
+    }
 }
 
 /// Where a record lies in a batch.

@@ -194,16 +194,14 @@ impl ReadSet {
                 if high.is_some() && is_past(high, end) {
                     assign(&mut last.high, high);
                 }
-                last.low.clear();
-                last.low.extend_from_slice(low);
+                low.clone_into(&mut last.low);
                 return;
             }
         }
         let empty = || Range { tree, low: Vec::new(), high: None };
         let mut range = self.spare.pop().unwrap_or_else(empty);
         range.tree = tree;
-        range.low.clear();
-        range.low.extend_from_slice(low);
+        low.clone_into(&mut range.low);
         assign(&mut range.high, high);
         self.ranges.push(range);
     }
@@ -213,8 +211,7 @@ impl ReadSet {
 fn assign(to: &mut Option<Vec<u8>>, from: Option<&[u8]>) {
     let mut memory = to.take().unwrap_or_default();
     *to = from.map(|from| {
-        memory.clear();
-        memory.extend_from_slice(from);
+        from.clone_into(&mut memory);
         memory
     });
 }
