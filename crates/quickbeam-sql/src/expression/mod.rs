@@ -172,6 +172,23 @@ impl Expr {
         Expr::Column(ColumnRef { slot, column })
     }
 
+    /// The value of a constant or a parameter, which is given before any row is looked at, also where it is assigned to a column that takes
+    /// it as it is.
+    #[inline]
+    pub fn given<'v>(&'v self, parameters: &'v [Value]) -> Option<&'v Value> {
+        match self {
+            Expr::Constant(value) => Some(value),
+            Expr::Parameter(number) => parameters.get(*number),
+            Expr::Assign(inner, data_type, _) => match &**inner {
+                Expr::Parameter(number) => {
+                    parameters.get(*number).filter(|value| value.is_of(*data_type))
+                }
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
     /// The constant, if it is one.
     pub fn as_constant(&self) -> Option<&Value> {
         match self {

@@ -329,7 +329,7 @@ impl Session {
                 let reader = self.database.environment.begin_read()?;
                 if self.prepare_for(statement, &reader)?.reads_only {
                     let session = &*self;
-                    return session.stream(statement, Held::Own(Box::new(reader)), parameters);
+                    return session.stream(statement, Held::Own(reader), parameters);
                 }
             }
             attempt += 1;

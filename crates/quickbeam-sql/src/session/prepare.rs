@@ -371,7 +371,7 @@ impl Prepared {
         given: &'p [Value],
         values: &'p mut Vec<Value>,
     ) -> Result<&'p [Value]> {
-        let fits = |(value, data_type): (&Value, &DataType)| is_of(value, *data_type);
+        let fits = |(value, data_type): (&Value, &DataType)| value.is_of(*data_type);
         if given.len() == types.len() && given.iter().zip(types).all(fits) {
             return Ok(given);
         }
@@ -385,21 +385,6 @@ impl Prepared {
     }
 }
 
-/// Whether a value is of a parameter's type, or NULL.
-#[inline]
-fn is_of(value: &Value, data_type: DataType) -> bool {
-    match (value, data_type) {
-        (Value::Null, _)
-        | (Value::Integer(_), DataType::Integer)
-        | (Value::BigInt(_), DataType::BigInt)
-        | (Value::Text(_), DataType::Text | DataType::Varchar(None)) => true,
-        (Value::Text(text), DataType::Char(length)) => {
-            text.len() == length as usize && text.is_ascii()
-        }
-        _ => value.data_type() == Some(data_type),
-    }
-}
-
 fn take_parameters(types: &[DataType], given: &[Value], values: &mut Vec<Value>) -> Result<()> {
     if given.len() != types.len() {
         let message =
@@ -410,7 +395,7 @@ fn take_parameters(types: &[DataType], given: &[Value], values: &mut Vec<Value>)
     for (value, data_type) in given.iter().zip(types) {
         // What applications mostly give beside the type itself: an integer of another width.
         let fast = match (value, data_type) {
-            (value, data_type) if is_of(value, *data_type) => Some(value.clone()),
+            (value, data_type) if value.is_of(*data_type) => Some(value.clone()),
             (Value::BigInt(number), DataType::Integer) => {
                 i32::try_from(*number).ok().map(Value::Integer)
             }

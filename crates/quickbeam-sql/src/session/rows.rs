@@ -15,8 +15,8 @@ use crate::types::{Value, ValueRef};
 
 /// The transaction that a query reads in.
 pub(super) enum Held<'c> {
-    /// The query's own: boxed, because rows are handed on several times before the first is read.
-    Own(Box<Transaction>),
+    /// The query's own.
+    Own(Transaction),
     /// Another one's.
     Lent(&'c Transaction),
 }

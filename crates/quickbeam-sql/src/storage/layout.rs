@@ -171,7 +171,8 @@ pub struct Row<'a> {
     columns: &'a [Column],
 }
 
-fn load<const N: usize>(bytes: &[u8], at: u32) -> Result<[u8; N]> {
+#[inline]
+pub(super) fn load<const N: usize>(bytes: &[u8], at: u32) -> Result<[u8; N]> {
     let found = bytes.get(at as usize..).and_then(<[u8]>::first_chunk);
     found.copied().ok_or_else(|| damaged("it is too short"))
 }
@@ -310,30 +311,6 @@ fn store(row: &mut [u8], place: &Place, value: ValueRef<'_>) -> bool {
     true
 }
 
-/// Where a number stands in rows of the form in which a table's rows are written now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NumberAt {
-    /// The form.
-    pub form: u16,
-    /// Bytes from the row's start.
-    pub at: usize,
-    /// Bytes of the number.
-    pub width: usize,
-}
-
-impl NumberAt {
-    /// The number in a row of that form, in which it is not NULL.
-    #[inline]
-    pub fn read(self, row: &[u8]) -> Result<i64> {
-        let at = self.at as u32;
-        Ok(match self.width {
-            2 => i16::from_le_bytes(load(row, at)?).into(),
-            4 => i32::from_le_bytes(load(row, at)?).into(),
-            _ => i64::from_le_bytes(load(row, at)?),
-        })
-    }
-}
-
 /// Appends a row of that form to `out`. `value` gives the value for each place: of exactly its type, or NULL.
 #[inline]
 pub(super) fn encode<'p, 'v>(
@@ -411,42 +388,6 @@ impl Table {
     #[must_use]
     pub fn form(&self) -> u16 {
         self.layouts.current.number
-    }
-
-    /// Where a column of integers or dates stands; none if it is of another type.
-    #[must_use]
-    pub fn number_at(&self, position: usize) -> Option<NumberAt> {
-        let layout = &*self.layouts.current;
-        let place = layout.places.get(position)?.as_ref()?;
-        let width = match place.kind {
-            Kind::SmallInt => 2,
-            Kind::Integer | Kind::Date => 4,
-            Kind::BigInt => 8,
-            _ => return None,
-        };
-        (!self.is_database()).then_some(NumberAt {
-            form: layout.number,
-            at: place.at as usize,
-            width,
-        })
-    }
-
-    /// The number in a column of integers, if the row is of the form in which rows are written now and it is not NULL.
-    #[inline]
-    pub fn number_in(&self, row: &[u8], position: usize) -> Option<i64> {
-        let layout = &*self.layouts.current;
-        let place = layout.places.get(position)?.as_ref()?;
-        let is_null = row.get(usize::from(place.null_at))? & place.null_mask != 0;
-        if is_null || !self.is_current(row) {
-            return None;
-        }
-        let bytes = row.get(place.at as usize..)?;
-        match place.kind {
-            Kind::BigInt => bytes.first_chunk().map(|bytes| i64::from_le_bytes(*bytes)),
-            Kind::Integer => bytes.first_chunk().map(|bytes| i32::from_le_bytes(*bytes).into()),
-            Kind::SmallInt => bytes.first_chunk().map(|bytes| i16::from_le_bytes(*bytes).into()),
-            _ => None,
-        }
     }
 
     /// How many bytes at the start of a row suffice to read these columns; none if the whole row is needed.

@@ -7,14 +7,16 @@ mod fill;
 mod foreign;
 mod key;
 mod layout;
+mod number;
 mod splice;
 mod statement;
 mod table;
 
 pub(crate) use fill::Filling;
 pub use key::{KeyBound, KeyPart, KeyRange, KeySpec, prefix_end};
+pub use layout::Row;
 pub(crate) use layout::{Layout, Layouts};
-pub use layout::{NumberAt, Row};
+pub use number::{NumberAt, NumberCell};
 pub use splice::{Origin, Splice};
 pub use statement::{Conflict, Expressions, Statement};
 pub use table::{IndexHandle, TableHandle};

@@ -83,18 +83,22 @@ impl TableHandle {
         new: &[u8],
         changed: &[usize],
     ) -> Result<()> {
-        check_changed(self.table(), Row::new(self.table(), new)?, changed)?;
+        self.check_changed(new, changed)?;
         Ok(self.database().put(transaction, key, &self.stored(new)?)?)
     }
 
-    /// As [`update_alone`](Self::update_alone), with the new row made of the one that is there; how many rows there were, or `None` if it
-    /// cannot be done so.
+    /// Whether a NULL stands where none may, in the columns that changed.
+    pub fn check_changed(&self, row: &[u8], changed: &[usize]) -> Result<()> {
+        check_changed(self.table(), Row::new(self.table(), row)?, changed)
+    }
+
+    /// As [`update_alone`](Self::update_alone), with the new row made of the one that is there by who has made sure of what
+    /// [`check_changed`](Self::check_changed) looks at; how many rows there were, or `None` if it cannot be done so.
     #[inline]
     pub fn modify_alone(
         &self,
         transaction: &Transaction,
         key: &[u8],
-        changed: &[usize],
         mut make: impl FnMut(&[u8], &mut Vec<u8>) -> Result<()>,
     ) -> Result<Option<u64>> {
         if self.table().is_database() {
@@ -102,9 +106,7 @@ impl TableHandle {
         }
         let mut failure = None;
         let done = self.database().modify(transaction, key, |old, new| {
-            let made = make(old, new)
-                .and_then(|()| check_changed(self.table(), Row::new(self.table(), new)?, changed));
-            failure = made.err();
+            failure = make(old, new).err();
             failure.is_none()
         })?;
         match (done, failure) {

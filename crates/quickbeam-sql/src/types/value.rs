@@ -131,6 +131,24 @@ impl Value {
         self.as_ref().data_type()
     }
 
+    /// Whether it is NULL, or, to be seen at a glance, what a column of that type holds: assigning it to one leaves it as it is.
+    #[inline]
+    #[must_use]
+    pub fn is_of(&self, data_type: DataType) -> bool {
+        match (self, data_type) {
+            (Value::Null, _)
+            | (Value::Integer(_), DataType::Integer)
+            | (Value::BigInt(_), DataType::BigInt)
+            | (Value::Text(_), DataType::Text | DataType::Varchar(None)) => true,
+            (Value::Text(text), DataType::Char(length)) => {
+                text.len() == length as usize && text.is_ascii()
+            }
+            // There are no more characters than bytes.
+            (Value::Text(text), DataType::Varchar(Some(length))) => text.len() <= length as usize,
+            _ => self.data_type() == Some(data_type),
+        }
+    }
+
     /// SQL's comparison: none when either is NULL.
     #[must_use]
     pub fn compare(&self, other: &Value) -> Option<Ordering> {

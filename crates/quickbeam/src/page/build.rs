@@ -144,20 +144,20 @@ impl Page<'_> {
     pub fn append_range(self, source: Page<'_>, range: Range<usize>) -> bool {
         let mut key = Vec::new();
         let leaf = self.is_leaf();
-        let same_prefix = self.prefix_length() == source.prefix_length();
+        let more = self.prefix_length().checked_sub(source.prefix_length());
         for position in range {
-            if same_prefix {
-                if !self.append_same(source, position) {
-                    return false;
+            let fits = match more {
+                Some(0) => self.append_same(source, position),
+                Some(more) if leaf => self.append_shortened(source, position, more),
+                _ => {
+                    key.clear();
+                    source.append_key(position, &mut key);
+                    if leaf {
+                        self.append_record_of(source, position, &key)
+                    } else {
+                        self.place_separator(self.count(), &key, source.child_at(position + 1))
+                    }
                 }
-                continue;
-            }
-            key.clear();
-            source.append_key(position, &mut key);
-            let fits = if leaf {
-                self.append_record_of(source, position, &key)
-            } else {
-                self.place_separator(self.count(), &key, source.child_at(position + 1))
             };
             if !fits {
                 return false;
@@ -221,5 +221,65 @@ impl Page<'_> {
             std::mem::swap(&mut before, &mut key);
         }
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::words::Scratch;
+    use super::super::{PageKind, TOMBSTONE};
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A versioned leaf between these fences.
+    fn leaf<'a>(scratch: &'a Scratch, lower: &[u8], upper: &[u8]) -> Page<'a> {
+        let page = scratch.page();
+        page.initialize(1, PageKind::Leaf, 1, 0);
+        page.set_versioned(true);
+        page.set_fences(lower, Some(upper));
+        page
+    }
+
+    proptest! {
+        /// From a leaf whose fences have `common` bytes alike into one where it is `alike`: more, as many, or fewer.
+        #[test]
+        fn records_are_the_same_behind_another_prefix(
+            prefix in prop::collection::vec(0u8..2, 14),
+            common in 0usize..14,
+            alike in 0usize..14,
+            records in prop::collection::btree_map(
+                prop::collection::vec(0u8..3, 0..12),
+                (prop::collection::vec(any::<u8>(), 0..20), 0usize..20, 0u8..4),
+                0..30,
+            ),
+        ) {
+            let (one, other) = (Scratch::new(8192), Scratch::new(8192));
+            let fences = |alike: usize| (prefix[..alike].to_vec(), [&prefix[..alike], &[9]].concat());
+            let (lower, upper) = fences(common);
+            let source = leaf(&one, &lower, &upper);
+            for (at, (tail, (value, shorter, flags))) in records.iter().enumerate() {
+                let key = [&prefix[..], tail].concat();
+                prop_assert!(source.insert_record(at, &key, 7 + at as u64, *flags, value));
+                // What is left of the value keeps the room that it had.
+                let left = &value[..value.len().min(*shorter)];
+                prop_assert!(source.replace_record(at, 7 + at as u64, *flags, left));
+            }
+            let (lower, upper) = fences(alike);
+            let target = leaf(&other, &lower, &upper);
+            prop_assert!(target.append_range(source, 0..records.len()));
+            prop_assert!(target.is_ordered());
+            for (at, (tail, (value, shorter, flags))) in records.iter().enumerate() {
+                let record = target.record(at);
+                let mut found = Vec::new();
+                target.append_to(record.value_offset, record.value_length, &mut found);
+                prop_assert_eq!(target.key(at), [&prefix[..], tail].concat());
+                prop_assert_eq!(&found[..], &value[..value.len().min(*shorter)]);
+                prop_assert_eq!((record.version, record.flags), (7 + at as u64, *flags));
+                prop_assert_eq!(target.value_room(at), source.value_room(at));
+                prop_assert_eq!(target.search(&target.key(at)), Ok(at));
+            }
+            let dead = records.values().filter(|(_, _, flags)| flags & TOMBSTONE != 0).count();
+            prop_assert_eq!(target.has_tombstones(), dead > 0);
+        }
     }
 }

@@ -291,6 +291,35 @@ impl Page<'_> {
         true
     }
 
+    /// As [`append_record_of`](Self::append_record_of), where the prefix here is `more` bytes longer: of the key, its first bytes are left out, and
+    /// all behind them is as it stands there.
+    pub(super) fn append_shortened(self, source: Page<'_>, position: usize, more: usize) -> bool {
+        let (slot, record) = (source.slot(position), source.record(position));
+        let room = source.value_room(position).max(record.value_length);
+        let length = slot.suffix_length().saturating_sub(more);
+        let (head, rest) = (self.word_bytes(), length.saturating_sub(4));
+        let bytes = (head + 4 + rest + room).next_multiple_of(8);
+        let Some(at) = self.allocate(bytes, 1) else { return false };
+        if head != 0 {
+            self.set_word(at >> 3, record.version);
+        }
+        self.set_lengths(at + head, record.value_length, room);
+        self.store_from(at + head + 4, source, record.value_offset - rest, rest + room);
+        // What the head there does not hold stands behind it.
+        let behind = source.load8(source.rest_offset(slot) + more.saturating_sub(4)).swap_bytes();
+        let key_head = match more {
+            ..4 => (u64::from(slot.head()) << 32 | behind >> 32) << (more * 8) >> 32,
+            _ => behind >> 32,
+        };
+        let beyond = u32::MAX.checked_shr(length as u32 * 8).unwrap_or(0);
+        let slot = Slot::new(at, slot.flags(), length, key_head as u32 & !beyond);
+        self.open_slot(self.count(), slot);
+        if slot.flags() & TOMBSTONE != 0 {
+            self.note_tombstone();
+        }
+        true
+    }
+
     #[inline]
     fn set_lengths(self, at: usize, length: usize, room: usize) {
         let [l0, l1] = (length as u16).to_le_bytes();
@@ -352,8 +381,11 @@ impl Page<'_> {
 
     /// Gives back what the record's room is larger than `room`.
     fn shrink_room(self, position: usize, room: usize) {
-        let before = self.record_bytes(position);
         let at = self.slot(position).offset() + self.word_bytes();
+        if self.load2(at + 2) == room {
+            return;
+        }
+        let before = self.record_bytes(position);
         self.set_lengths(at, self.load2(at), room);
         let after = self.record_bytes(position);
         self.set_live_bytes((self.live_bytes() + after).saturating_sub(before));

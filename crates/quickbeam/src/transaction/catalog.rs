@@ -41,15 +41,49 @@ pub fn decode_catalog_record(record: &[u8]) -> Option<(u32, AccessMethod)> {
     Some((u32::from_le_bytes(*number.first_chunk()?), method))
 }
 
-impl State {
+/// The databases that a transaction has used, by name, each once. Names are kept from one transaction of a thread to the next, which mostly
+/// uses the same ones in the same order: threads that do so do not meet at the names' reference counts.
+#[derive(Default)]
+pub struct Used {
+    /// Those of this transaction, and behind them what is left of earlier ones.
+    known: Vec<(Arc<str>, Tree)>,
+    count: usize,
+}
+
+impl Used {
     #[inline]
-    fn note_used(&mut self, name: &Arc<str>, tree: Tree) {
+    fn note(&mut self, name: &Arc<str>, tree: Tree) {
         let is_same = |known: &Arc<str>| Arc::ptr_eq(known, name) || known == name;
-        if self.used.last().is_none_or(|(_, last)| *last != tree)
-            && !self.used.iter().any(|(known, other)| *other == tree && is_same(known))
+        let used = self.databases();
+        if used.last().is_some_and(|(_, last)| *last == tree)
+            || used.iter().any(|(known, other)| *other == tree && is_same(known))
         {
-            self.used.push((name.clone(), tree));
+            return;
         }
+        match self.known.get_mut(self.count) {
+            Some((known, meant)) if Arc::ptr_eq(known, name) => *meant = tree,
+            _ => {
+                self.known.truncate(self.count);
+                self.known.push((name.clone(), tree));
+            }
+        }
+        self.count += 1;
+    }
+
+    /// Names, and what each meant.
+    #[inline]
+    pub fn databases(&self) -> &[(Arc<str>, Tree)] {
+        self.known.get(..self.count).unwrap_or_default()
+    }
+
+    /// Another transaction begins.
+    pub fn restart(&mut self) {
+        self.count = 0;
+    }
+
+    /// Bytes of memory kept.
+    pub fn capacity(&self) -> usize {
+        self.known.capacity() * size_of::<(Arc<str>, Tree)>()
     }
 }
 
@@ -66,7 +100,7 @@ impl Transaction {
             return false;
         }
         if self.notes_use(writes) {
-            state.note_used(name, tree);
+            state.used.note(name, tree);
         }
         true
     }
@@ -129,7 +163,7 @@ impl Transaction {
 
     /// Notes that a database was used: if its name means something else at commit, the commit fails.
     pub(super) fn note_used(&self, name: &Arc<str>, tree: Tree) {
-        self.state.borrow_mut().note_used(name, tree);
+        self.state.borrow_mut().used.note(name, tree);
     }
 
     /// Makes sure that the databases used are still the ones of those names; the catalog version that this holds for.
@@ -139,7 +173,7 @@ impl Transaction {
         if state.catalog_version == Some(version) && !state.names_moved {
             return Ok(version);
         }
-        for (name, tree) in &state.used {
+        for (name, tree) in state.used.databases() {
             if state.created.contains(tree) {
                 continue;
             }

@@ -33,7 +33,7 @@ impl Transaction {
         inner.registry.snapshots.release(self.slot);
         let left_behind = writer.deferred.count();
         inner.registry.finish(writer, true);
-        Memory::of(state).keep();
+        Memory::of(state, inner.id).keep();
         if let (Some(log), Some(end)) = (&inner.log, end) {
             self.wait_for_log(log, end)?;
         }

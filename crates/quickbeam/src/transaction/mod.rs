@@ -41,6 +41,7 @@ use crate::options::{Durability, Isolation, TransactionOptions};
 use crate::versions::{Deferred, Timestamp, Writer, WriterId, writer_of};
 use crate::world::place;
 
+use catalog::Used;
 pub use catalog::{check_name, decode_catalog_record, encode_catalog_record};
 pub use cursor::{Cursor, check_ordered};
 pub use database::Database;
@@ -79,7 +80,8 @@ pub struct Transaction {
     lock_timeout: Cell<Duration>,
     /// Reads are remembered although the isolation does not ask for it.
     tracking: Cell<bool>,
-    state: RefCell<State>,
+    /// Large; transactions are handed on and kept with other things.
+    state: Box<RefCell<State>>,
 }
 
 /// What changes while a transaction runs.
@@ -89,6 +91,8 @@ struct State {
     catalog_version: Option<u64>,
     writer: Option<Arc<Writer>>,
     finger: Finger,
+    /// Where a record was put behind all others of its leaf: the next one often goes there, too.
+    behind: Finger,
     /// Operations not yet given to the log.
     redo: Redo,
     /// Pieces given to the log.
@@ -105,7 +109,7 @@ struct State {
     /// Databases resolved by name, with the tree each is.
     resolved: Vec<(Arc<str>, Tree)>,
     /// Databases whose meaning must not have changed when the transaction commits.
-    used: Vec<(Arc<str>, Tree)>,
+    used: Used,
     /// Trees made here: they are freed if the transaction aborts.
     created: Vec<Tree>,
     /// Names given to trees that had another.
@@ -158,13 +162,14 @@ impl Transaction {
         }
         let catalog_version = inner.catalog_version_for(snapshot);
         // One that only reads needs none of it, and so has nothing to share with other threads.
-        let Memory { redo, reads, resolved, used, values } =
+        let Memory { redo, reads, resolved, used, values, behind } =
             if options.read_only { Memory::default() } else { Memory::spare() };
         let state = State {
             snapshot,
             catalog_version,
             writer: None,
             finger: Finger::default(),
+            behind: if behind.0 == inner.id { behind.1 } else { Finger::default() },
             redo,
             pieces: 0,
             reads,
@@ -190,7 +195,7 @@ impl Transaction {
             durability,
             lock_timeout: Cell::new(options.lock_timeout.unwrap_or(inner.options.lock_timeout)),
             tracking: Cell::new(false),
-            state: RefCell::new(state),
+            state: Box::new(RefCell::new(state)),
             hold,
         })
     }
@@ -333,7 +338,7 @@ impl Transaction {
             let version = self.inner().catalog_version_for(state.snapshot);
             if version.is_none() || version != state.catalog_version {
                 state.catalog_version = version;
-                state.names_moved |= !state.used.is_empty();
+                state.names_moved |= !state.used.databases().is_empty();
                 state.resolved.clear();
             }
         }
@@ -389,7 +394,7 @@ impl Transaction {
             inner.forget_tree(tree);
         }
         if !self.read_only {
-            Memory::of(state).keep();
+            Memory::of(state, inner.id).keep();
         }
         undone
     }

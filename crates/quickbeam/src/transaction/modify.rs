@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use super::write::{Change, fits_inline};
+use super::write::{Change, Step, fits_inline};
 use super::{State, Transaction};
 use crate::access::btree::{Finger, Tree};
 use crate::error::Result;
@@ -82,7 +82,7 @@ impl Transaction {
                 return Ok(Modified::NotInPlace);
             }
             if self.as_writer(|state, writer| {
-                self.store_found(state, writer, tree, key, &found, new)
+                self.store_found(state, writer, tree, key, &found, old, new)
             })? {
                 return Ok(Modified::Changed);
             }
@@ -122,7 +122,8 @@ impl Transaction {
         }
     }
 
-    /// Gives the record the new value; false when the leaf has changed since it was found, or has no room, which is made.
+    /// Gives the record the new value in place of the old one; false when the leaf has changed since it was found, or has no room, which is made.
+    #[allow(clippy::too_many_arguments)]
     fn store_found(
         &self,
         state: &mut State,
@@ -130,6 +131,7 @@ impl Transaction {
         tree: Tree,
         key: &[u8],
         found: &Found<'_>,
+        old: &[u8],
         new: &[u8],
     ) -> Result<bool> {
         // First what can be refused: afterwards the change would be made (TXN-5).
@@ -138,8 +140,9 @@ impl Transaction {
         let pass = inner.pool.enter(self.slot);
         let version = found.guard.version();
         let Some(latched) = found.guard.upgrade() else { return Ok(false) };
-        let (leaf, at) = (latched.id, Ok(found.position));
-        if !self.store(state, writer, tree, key, &latched, &pass, at, Some((new, 0)))? {
+        let leaf = latched.id;
+        let step = Step { found: Ok(found.position), old: Some(old), new: Some((new, 0)) };
+        if !self.store(state, writer, tree, key, &latched, &pass, step)? {
             drop(latched);
             state.finger = Finger::at(tree, leaf);
             tree.split(&inner.pool, &pass, key, &mut state.finger)?;

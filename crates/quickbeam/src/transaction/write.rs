@@ -44,6 +44,17 @@ pub(super) enum Verdict {
     Conflict,
 }
 
+/// What becomes of a record of a latched leaf.
+#[derive(Clone, Copy)]
+pub(super) struct Step<'a> {
+    /// Where it is, or would be.
+    pub found: std::result::Result<usize, usize>,
+    /// The value that it has, as it stands in the leaf, if that has been read.
+    pub old: Option<&'a [u8]>,
+    /// The value that it gets, as it is to stand there, and its flags; `None`: a tombstone.
+    pub new: Option<(&'a [u8], u8)>,
+}
+
 /// Refuses keys and values that the engine does not store.
 pub fn check_limits(page_size: usize, key: &[u8], value: Option<&[u8]>) -> Result<()> {
     let limit = key_limit(page_size);
@@ -165,6 +176,9 @@ impl Transaction {
     ) -> Result<bool> {
         let inner = self.inner();
         let pool = &inner.pool;
+        if !state.finger.is_in(tree) && state.behind.is_in(tree) {
+            state.finger = state.behind;
+        }
         loop {
             let pass = pool.enter(self.slot);
             let (guard, found) = tree.locate(pool, key, &mut state.finger)?;
@@ -198,8 +212,13 @@ impl Transaction {
                 }
                 _ => Some((stored, flags)),
             };
-            if self.store(state, writer, tree, key, &latched, &pass, found, new)? {
+            let is_behind = found.is_err_and(|at| at == latched.page().count());
+            let step = Step { found, old: None, new };
+            if self.store(state, writer, tree, key, &latched, &pass, step)? {
                 let changed = latched.release_changed();
+                if is_behind {
+                    state.behind = state.finger;
+                }
                 if self.tracks_reads() {
                     state.reads.changed(leaf, leaf_version, changed);
                 }
@@ -252,7 +271,7 @@ impl Transaction {
         }
     }
 
-    /// Puts the new record (`None`: a tombstone) into the latched leaf; false when it has no room.
+    /// Puts the new record into the latched leaf; false when it has no room.
     #[allow(clippy::too_many_arguments)]
     pub(super) fn store(
         &self,
@@ -262,8 +281,7 @@ impl Transaction {
         key: &[u8],
         latched: &WriteGuard<'_>,
         pass: &Pass,
-        found: std::result::Result<usize, usize>,
-        new: Option<(&[u8], u8)>,
+        Step { mut found, old, new }: Step<'_>,
     ) -> Result<bool> {
         let registry = &self.inner().registry;
         let page = latched.write(pass)?;
@@ -274,7 +292,6 @@ impl Transaction {
             }
             (_, None) => true,
         };
-        let mut found = found;
         if !room(page, found) {
             page.purge(|version| registry.is_plain(version));
             found = page.search(key);
@@ -283,7 +300,7 @@ impl Transaction {
             }
         }
         let record = found.ok().map(|position| page.record(position));
-        let version = self.remember(state, writer, tree, key, page, record, new);
+        let version = self.remember(state, writer, tree, key, page, record, old, new);
         match (found, new) {
             (Ok(position), Some((value, flags))) => {
                 page.replace_record(position, version, flags, value);
@@ -314,6 +331,7 @@ impl Transaction {
         key: &[u8],
         page: Page<'_>,
         record: Option<RecordRef>,
+        old: Option<&[u8]>,
         new: Option<(&[u8], u8)>,
     ) -> u64 {
         let registry = &self.inner().registry;
@@ -334,10 +352,12 @@ impl Transaction {
             }
         };
         loop {
-            let pushed = writer.push(tree.id, key, before, |bytes| {
-                if let Some(record) = record {
+            let pushed = writer.push(tree.id, key, before, |bytes| match (old, record) {
+                (Some(old), _) => bytes.extend_from_slice(old),
+                (None, Some(record)) => {
                     page.append_to(record.value_offset, record.value_length, bytes);
                 }
+                (None, None) => {}
             });
             match pushed {
                 Some(version) => return version,

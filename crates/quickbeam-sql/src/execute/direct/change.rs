@@ -9,17 +9,16 @@ use std::sync::Arc;
 
 use quickbeam::Isolation;
 
+use super::assign::Assignments;
 use super::hash::KeyTable;
 use super::insert::{Returned, check, give_back, row_in};
 use super::lock::claim;
 use super::{Builder, Context, Operator};
 use crate::bind::Returning;
-use crate::catalog::Table;
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::{Arithmetic, Current, Datum, Expr, NumberKind};
+use crate::expression::{Current, Expr};
 use crate::plan::{ChangePlan, Node};
 use crate::storage::{Statement, TableHandle};
-use crate::types::{Value, ValueRef};
 
 /// An UPDATE or DELETE at work.
 #[derive(Debug)]
@@ -28,7 +27,7 @@ pub struct Change {
     slot: usize,
     root: Operator,
     recheck: Option<Expr>,
-    assignments: Option<Vec<(usize, Expr)>>,
+    assignments: Option<Assignments>,
     changed: Vec<usize>,
     checks: Vec<(usize, Expr)>,
     single: bool,
@@ -52,9 +51,10 @@ struct Found {
 
 impl Change {
     pub fn new(plan: &ChangePlan, builder: &Builder<'_>) -> Result<Change> {
-        let assignments = plan.assignments.clone();
-        let changed: Vec<usize> = assignments.iter().flatten().map(|(column, _)| *column).collect();
         let handle = builder.handles.of(&plan.table)?;
+        let assign = |list: &Vec<_>| Assignments::new(list.clone(), handle.table(), plan.slot);
+        let assignments = plan.assignments.as_ref().map(assign);
+        let changed = assignments.as_ref().map_or_else(Vec::new, Assignments::columns);
         let is_plain = plan.single
             && assignments.is_some()
             && plan.checks.is_empty()
@@ -105,8 +105,8 @@ impl Change {
         if Self::is_read_committed(context) && !self.look_again(context)? {
             return Ok(0);
         }
-        let assignments = self.assignments.as_deref().unwrap_or_default();
-        new_row(&self.handle, assignments, self.slot, context, &mut self.new)?;
+        let Some(assignments) = &self.assignments else { return Ok(0) };
+        assignments.new_row(&self.handle, self.slot, context, &mut self.new)?;
         self.handle.update_alone(context.transaction, &self.key, &self.new, &self.changed)?;
         Ok(1)
     }
@@ -115,15 +115,18 @@ impl Change {
     fn modify_one(&mut self, context: &mut Context<'_>) -> Result<Option<u64>> {
         let Operator::Scan(scan) = &mut self.root else { return Ok(None) };
         let Some(key) = scan.only_key(context)? else { return Ok(None) };
-        let (handle, slot) = (&self.handle, self.slot);
-        let assignments = self.assignments.as_deref().unwrap_or_default();
+        let (handle, slot, changed) = (&self.handle, self.slot, &self.changed[..]);
+        let Some(assignments) = &self.assignments else { return Ok(None) };
         let transaction = context.transaction;
-        handle.modify_alone(transaction, key, &self.changed, |old, new| {
+        handle.modify_alone(transaction, key, |old, new| {
+            if assignments.count_up(old, context.parameters, new) {
+                return Ok(());
+            }
             let place = context.slot(slot)?;
-            place.bytes.clear();
-            place.bytes.extend_from_slice(old);
+            old.clone_into(&mut place.bytes);
             place.current = Current::Bytes(0, old.len());
-            new_row(handle, assignments, slot, context, new)
+            assignments.new_row(handle, slot, context, new)?;
+            handle.check_changed(new, changed)
         })
     }
 
@@ -196,7 +199,7 @@ impl Change {
         let Some(assignments) = &self.assignments else {
             return self.delete(context, statement, returned);
         };
-        new_row(&self.handle, assignments, self.slot, context, &mut self.new)?;
+        assignments.new_row(&self.handle, self.slot, context, &mut self.new)?;
         self.update(context, statement, returned)?;
         Ok(true)
     }
@@ -262,7 +265,7 @@ impl Change {
                 .extend_from_slice(context.slots.get(self.slot).map_or(&[][..], |slot| slot.row()));
             let old_end = bytes.len();
             if let Some(assignments) = &self.assignments {
-                new_row(&self.handle, assignments, self.slot, context, &mut self.new)?;
+                assignments.new_row(&self.handle, self.slot, context, &mut self.new)?;
                 bytes.extend_from_slice(&self.new);
             }
             context.keep(bytes.len() - ends.last().map_or(0, |[_, _, end]| *end) + 24)?;
@@ -304,83 +307,5 @@ impl Change {
             context.check_cancelled()?;
         }
         Ok(count)
-    }
-}
-
-/// Makes `new` the row in the slot with the assigned columns changed: where it stands if it can be, otherwise encoded anew.
-pub(super) fn new_row(
-    handle: &TableHandle,
-    assignments: &[(usize, Expr)],
-    slot: usize,
-    context: &Context<'_>,
-    new: &mut Vec<u8>,
-) -> Result<()> {
-    let table = handle.table();
-    let frame = context.frame();
-    let old = row_in(handle, context, slot)?;
-    new.clear();
-    new.extend_from_slice(old.bytes());
-    for (column, value) in assignments {
-        if let Some(sum) = quick_sum(value, table, old.bytes(), slot, frame.parameters)
-            && table.set_in_place(new, *column, sum)?
-        {
-            continue;
-        }
-        let value = value.evaluate(&frame)?;
-        if table.set_in_place(new, *column, value.as_ref())? {
-            continue;
-        }
-        // Columns before this one have their values already: evaluate all and encode the row.
-        let mut values: Vec<(usize, Datum<'_>)> = Vec::with_capacity(assignments.len());
-        for (column, value) in assignments {
-            values.push((*column, value.evaluate(&frame)?));
-        }
-        let mut olds: Vec<ValueRef<'_>> = Vec::with_capacity(table.columns.len());
-        for position in 0..table.columns.len() {
-            olds.push(old.get(position)?);
-        }
-        new.clear();
-        return table.encode_row(new, |position| {
-            let assigned = values.iter().find(|(column, _)| *column == position);
-            assigned.map_or_else(
-                || olds.get(position).copied().unwrap_or_default(),
-                |(_, value)| value.as_ref(),
-            )
-        });
-    }
-    Ok(())
-}
-
-/// The sum or difference of an integer of the row and a parameter or constant, if it is as simple as that and nothing is wrong with it: what
-/// updates mostly compute, without the way over values of any type.
-#[inline]
-fn quick_sum(
-    value: &Expr,
-    table: &Table,
-    row: &[u8],
-    slot: usize,
-    parameters: &[Value],
-) -> Option<ValueRef<'static>> {
-    let Expr::Arithmetic(operator, kind, pair, _) = value else { return None };
-    let [Expr::Column(at), other] = &**pair else { return None };
-    if at.slot != slot {
-        return None;
-    }
-    let number = table.number_in(row, at.column)?;
-    let other = match other {
-        Expr::Parameter(number) => parameters.get(*number)?,
-        Expr::Constant(constant) => constant,
-        _ => return None,
-    };
-    let other = other.as_ref().as_i64()?;
-    let sum = match operator {
-        Arithmetic::Add => number.checked_add(other)?,
-        Arithmetic::Subtract => number.checked_sub(other)?,
-        _ => return None,
-    };
-    match kind {
-        NumberKind::Big => Some(ValueRef::BigInt(sum)),
-        NumberKind::Integer => i32::try_from(sum).ok().map(ValueRef::Integer),
-        _ => None,
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::assign::Assignments;
 use super::lock::claim;
 use super::{Builder, Context, Operator};
 use crate::bind::{Conflict, Returning};
@@ -26,6 +27,8 @@ pub struct Insert {
     source: Option<Source>,
     checks: Vec<(usize, Expr)>,
     conflict: Option<Conflict>,
+    /// What its DO UPDATE sets.
+    assignments: Option<Assignments>,
     returning: Option<Returning>,
     /// The new row in DO UPDATE.
     changed: Vec<u8>,
@@ -58,8 +61,12 @@ impl Insert {
             None => None,
             Some((query, slot, values)) => Some(Source::new(plan, query, *slot, values, builder)?),
         };
+        let assign = |list: &Vec<_>| Assignments::new(list.clone(), handle.table(), plan.old_slot);
+        let conflict = plan.conflict.as_ref();
+        let assignments = conflict.and_then(|conflict| conflict.assignments.as_ref()).map(assign);
         Ok(Insert {
             handle,
+            assignments,
             new_slot: plan.new_slot,
             old_slot: plan.old_slot,
             rows: plan.rows.clone(),
@@ -234,21 +241,18 @@ impl Insert {
             statement.insert(&self.handle, row)?;
             return Ok(true);
         }
-        let Some(assignments) = conflict.assignments.clone() else { return Ok(false) };
-        let filter = conflict.filter.clone();
-        self.update(&found, &assignments, filter.as_ref(), context, statement, returned)
+        self.update(&found, context, statement, returned)
     }
 
-    /// DO UPDATE.
+    /// DO UPDATE; nothing if that is not asked for.
     fn update(
         &mut self,
         found: &storage::Conflict,
-        assignments: &[(usize, Expr)],
-        filter: Option<&Expr>,
         context: &mut Context<'_>,
         statement: &mut Statement<'_>,
         returned: &mut Returned,
     ) -> Result<bool> {
+        let Some(assignments) = &self.assignments else { return Ok(false) };
         let mut old = std::mem::take(&mut context.slot(self.old_slot)?.bytes);
         let there = claim(&self.handle, context.transaction, &found.row_key, &mut old)?;
         let slot = context.slot(self.old_slot)?;
@@ -259,22 +263,16 @@ impl Insert {
             let message = "a conflicting row was removed by another transaction; begin again";
             return Err(SqlError::new(SqlState::SerializationFailure, message));
         }
-        if !context.holds(filter)? {
+        if !context.holds(self.conflict.as_ref().and_then(|conflict| conflict.filter.as_ref()))? {
             return Ok(false);
         }
-        super::change::new_row(
-            &self.handle,
-            assignments,
-            self.old_slot,
-            context,
-            &mut self.changed,
-        )?;
+        assignments.new_row(&self.handle, self.old_slot, context, &mut self.changed)?;
         let slot = context.slot(self.new_slot)?;
         slot.bytes.clear();
         slot.bytes.extend_from_slice(&self.changed);
         slot.current = Current::Bytes(0, slot.bytes.len());
         check(&self.handle, &self.checks, context)?;
-        let changed: Vec<usize> = assignments.iter().map(|(column, _)| *column).collect();
+        let changed = assignments.columns();
         let old = context.slots.get(self.old_slot).map_or(&[][..], |slot| slot.row());
         statement.update(&self.handle, &found.row_key, old, &self.changed, &changed)?;
         self.give_back(context, returned)?;
@@ -354,6 +352,16 @@ fn append(
     context: &Context<'_>,
     out: &mut Vec<u8>,
 ) -> Result<()> {
+    let (start, mut are_given) = (out.len(), true);
+    handle.table().encode_row(out, |position| {
+        let given = values.get(position).and_then(|value| value.given(context.parameters));
+        are_given &= given.is_some();
+        given.map_or(ValueRef::Null, Value::as_ref)
+    })?;
+    if are_given {
+        return Ok(());
+    }
+    out.truncate(start);
     let frame = context.frame();
     let mut datums: Vec<Datum<'_>> = Vec::with_capacity(values.len());
     for value in values {

@@ -9,6 +9,7 @@
 //! - DIRECT-3: what an operator keeps counts against the statement's memory budget, and every loop looks whether
 //!   the statement was cancelled.
 
+mod assign;
 mod chains;
 mod change;
 mod group;

@@ -505,9 +505,16 @@ fn encode_point(
     context: &Context<'_>,
     out: &mut Vec<u8>,
 ) -> Result<bool> {
-    let frame = context.frame();
     for (part, value) in spec.parts.iter().zip(values) {
-        match fit(value.evaluate(&frame)?.as_ref(), part.data_type) {
+        let computed;
+        let value = match value.given(context.parameters) {
+            Some(given) => given.as_ref(),
+            None => {
+                computed = value.evaluate(&context.frame())?;
+                computed.as_ref()
+            }
+        };
+        match fit(value, part.data_type) {
             Fit::Value(value) => part.encode(out, value)?,
             Fit::Below | Fit::Above | Fit::Null => return Ok(false),
         }

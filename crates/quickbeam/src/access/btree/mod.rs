@@ -59,6 +59,12 @@ impl Finger {
     pub fn leaf(&self) -> PageId {
         self.leaf
     }
+
+    /// Whether it points to a leaf of that tree.
+    #[inline]
+    pub fn is_in(&self, tree: Tree) -> bool {
+        self.tree == tree.id
+    }
 }
 
 /// Where the leaf after the last one probably is: which child of which page.
