@@ -465,7 +465,7 @@ fn a_database_is_a_table_of_two_columns() {
         &transaction,
         &snapshot,
         &defaults,
-        Some(&handle),
+        false,
     )
     .unwrap();
     let row = common::encode(&handle, &[Value::bytea("pear"), Value::bytea("green")]);

@@ -104,7 +104,7 @@ impl Catalog {
         // The rows that are there, as of the catalog with the new constraint.
         let snapshot = self.snapshot(transaction)?;
         let handle = snapshot.handle(transaction, table.id)?;
-        let mut statement = Statement::begin(self, transaction, &snapshot, &NoExpressions, None)?;
+        let mut statement = Statement::begin(self, transaction, &snapshot, &NoExpressions, true)?;
         let number = handle.table().foreign_keys.len() - 1;
         change.for_each_row(&handle, |_, row| statement.check_parent(&handle, number, row))
     }

@@ -69,29 +69,26 @@ impl Expr {
         }
     }
 
-    /// The value of an expression that is no more than a constant, a column or a parameter.
+    /// The value of an expression that is no more than a column, or is [given](Self::given).
     #[inline(always)]
-    fn borrow<'a>(&'a self, frame: &Frame<'a>) -> Option<Result<ValueRef<'a>>> {
-        Some(match self {
-            Expr::Constant(value) => Ok(value.as_ref()),
-            Expr::Column(at) => match frame.slots.get(at.slot) {
+    pub fn borrow<'a>(&'a self, frame: &Frame<'a>) -> Option<Result<ValueRef<'a>>> {
+        match self {
+            Expr::Column(at) => Some(match frame.slots.get(at.slot) {
                 Some(slot) => slot.column(at.column),
                 None => Err(no_row()),
-            },
-            Expr::Parameter(number) => match frame.parameters.get(*number) {
-                Some(value) => Ok(value.as_ref()),
-                None => Err(no_parameter(*number)),
-            },
-            _ => return None,
-        })
+            }),
+            _ => self.given(frame.parameters).map(|value| Ok(value.as_ref())),
+        }
     }
 
     /// The value of any other expression.
     fn compute<'a>(&'a self, frame: &Frame<'a>) -> Result<Datum<'a>> {
         Ok(match self {
-            Expr::Constant(_) | Expr::Column(_) | Expr::Parameter(_) => {
+            Expr::Constant(_) | Expr::Column(_) => {
                 return self.borrow(frame).unwrap_or(Ok(ValueRef::Null)).map(Datum::Ref);
             }
+            // Those that there are, are borrowed.
+            Expr::Parameter(number) => return Err(no_parameter(*number)),
             Expr::Arithmetic(operator, kind, pair, position) => {
                 let [left, right] = &**pair;
                 let result = match (left.borrow(frame), right.borrow(frame)) {

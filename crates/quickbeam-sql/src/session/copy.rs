@@ -86,11 +86,10 @@ impl Session {
         let cascades = Cascades { look };
         let (catalog, transaction) = (&self.database.catalog, look.transaction);
         let mut statement =
-            storage::Statement::begin(catalog, transaction, look.snapshot, &cascades, None)?;
+            storage::Statement::begin(catalog, transaction, look.snapshot, &cascades, !alone)?;
         let copied = self.insert_records(copy, &mut reader, slots, look, &mut statement);
         match copied.and_then(|count| statement.finish().map(|()| count)) {
             Ok(count) => Ok(Done { count, returned: Returned::new() }),
-            Err(error) if alone => Err(error),
             Err(error) => {
                 statement.rollback()?;
                 Err(error)

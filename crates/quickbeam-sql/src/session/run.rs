@@ -163,8 +163,11 @@ impl Session {
         };
         let cascades = Cascades { look };
         let (catalog, transaction) = (context.catalog, context.transaction);
+        // Outside a transaction everything goes with the statement's own one.
+        let may_be_undone = !alone && !single.is_some_and(TableHandle::has_rows_only);
+        let snapshot = look.snapshot;
         let mut statement =
-            storage::Statement::begin(catalog, transaction, look.snapshot, &cascades, single)?;
+            storage::Statement::begin(catalog, transaction, snapshot, &cascades, may_be_undone)?;
         let result = match work {
             Work::Insert(insert) => insert.run(context, &mut statement, &mut done.returned),
             Work::Change(change) => change.run(context, &mut statement, &mut done.returned),
@@ -176,8 +179,6 @@ impl Session {
                 done.count = count;
                 Ok(done)
             }
-            // Outside a transaction everything goes with the statement's own one.
-            Err(error) if alone => Err(error),
             Err(error) => {
                 statement.rollback()?;
                 Err(error)

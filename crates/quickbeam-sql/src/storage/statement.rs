@@ -73,6 +73,13 @@ fn check_changed(table: &Table, row: Row<'_>, changed: &[usize]) -> Result<()> {
 }
 
 impl TableHandle {
+    /// Whether a row comes and goes as one record: there are no indexes, and it takes part in no foreign key. So there is nothing half
+    /// done of a change of one row.
+    pub fn has_rows_only(&self) -> bool {
+        let table = self.table();
+        table.indexes.is_empty() && table.foreign_keys.is_empty() && table.referenced_by.is_empty()
+    }
+
     /// Gives the row of that key other values in columns of which none [`touches more`](Self::touches_more) than the row itself: one change
     /// of one record, which is made or fails, and so needs no [`Statement`].
     #[inline]
@@ -140,22 +147,15 @@ pub(super) fn describe(table: &Table, positions: &[usize], row: Row<'_>) -> Stri
 }
 
 impl<'a> Statement<'a> {
-    /// Begins a statement's changes. `is_single`: it changes one row at most; if that row's table also has no indexes and takes part in no
-    /// foreign key, there can be nothing to roll back, and the statement is cheaper.
+    /// Begins a statement's changes. `may_be_undone`: if it fails half-way, the transaction may go on without what it did.
     pub fn begin(
         catalog: &'a Catalog,
         transaction: &'a Transaction,
         snapshot: &'a Arc<CatalogSnapshot>,
         expressions: &'a dyn Expressions,
-        is_single: Option<&TableHandle>,
+        may_be_undone: bool,
     ) -> Result<Statement<'a>> {
-        let is_simple = is_single.is_some_and(|handle| {
-            let table = handle.table();
-            table.indexes.is_empty()
-                && table.foreign_keys.is_empty()
-                && table.referenced_by.is_empty()
-        });
-        let savepoint = if is_simple { None } else { Some(transaction.savepoint()?) };
+        let savepoint = if may_be_undone { Some(transaction.savepoint()?) } else { None };
         Ok(Statement {
             catalog,
             transaction,
@@ -176,7 +176,7 @@ impl<'a> Statement<'a> {
         self.check_pending()
     }
 
-    /// Undoes everything it did.
+    /// Undoes everything it did, if it [may be undone](Self::begin).
     pub fn rollback(&mut self) -> Result<()> {
         self.queue.clear();
         self.pending.clear();

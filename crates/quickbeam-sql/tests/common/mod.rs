@@ -77,7 +77,7 @@ pub fn statement<T>(
     let snapshot = catalog.snapshot(transaction)?;
     let handle = snapshot.handle(transaction, snapshot.table_named(table)?.id)?;
     let defaults = Defaults(Value::Integer(0));
-    let mut statement = Statement::begin(catalog, transaction, &snapshot, &defaults, None)?;
+    let mut statement = Statement::begin(catalog, transaction, &snapshot, &defaults, true)?;
     let done = work(&mut statement, &handle).and_then(|value| {
         statement.finish()?;
         Ok(value)

@@ -55,8 +55,28 @@ struct Own {
 struct Range {
     tree: Tree,
     low: Vec<u8>,
-    /// `None`: to the end of the tree.
-    high: Option<Vec<u8>>,
+    high: High,
+}
+
+/// Where a range ends. Its memory is kept while it is not needed.
+#[derive(Default)]
+struct High {
+    key: Vec<u8>,
+    /// There is none: to the end of the tree.
+    is_open: bool,
+}
+
+impl High {
+    fn key(&self) -> Option<&[u8]> {
+        if self.is_open { None } else { Some(&self.key) }
+    }
+
+    fn set(&mut self, key: Option<&[u8]>) {
+        self.is_open = key.is_none();
+        if let Some(key) = key {
+            key.clone_into(&mut self.key);
+        }
+    }
 }
 
 /// The outcome of looking reads up again: what must still hold in the critical section.
@@ -181,39 +201,30 @@ impl ReadSet {
             let is_past = |high: Option<&[u8]>, end: Option<&[u8]>| {
                 end.is_some_and(|end| high.is_none_or(|high| compare_keys(high, end).is_gt()))
             };
-            let end = last.high.as_deref();
+            let end = last.high.key();
             let starts = compare_keys(low, &last.low);
             if starts.is_ge() && end.is_some_and(|end| compare_keys(low, end).is_le()) {
                 if is_past(high, end) {
-                    assign(&mut last.high, high);
+                    last.high.set(high);
                 }
                 return;
             }
             if starts.is_le() && high.is_some_and(|high| compare_keys(high, &last.low).is_ge()) {
                 // What the transaction has deleted itself no longer stops a scan where the one before ended.
                 if high.is_some() && is_past(high, end) {
-                    assign(&mut last.high, high);
+                    last.high.set(high);
                 }
                 low.clone_into(&mut last.low);
                 return;
             }
         }
-        let empty = || Range { tree, low: Vec::new(), high: None };
+        let empty = || Range { tree, low: Vec::new(), high: High::default() };
         let mut range = self.spare.pop().unwrap_or_else(empty);
         range.tree = tree;
         low.clone_into(&mut range.low);
-        assign(&mut range.high, high);
+        range.high.set(high);
         self.ranges.push(range);
     }
-}
-
-/// Makes `to` the key `from`, in the memory it has.
-fn assign(to: &mut Option<Vec<u8>>, from: Option<&[u8]>) {
-    let mut memory = to.take().unwrap_or_default();
-    *to = from.map(|from| {
-        from.clone_into(&mut memory);
-        memory
-    });
 }
 
 impl Validated {
@@ -322,14 +333,13 @@ impl Transaction {
             let page = guard.page;
             let unfinished = validated.unfinished.len();
             let start = page.search(&low).unwrap_or_else(|at| at);
-            let end = match &range.high {
+            let end = match range.high.key() {
                 Some(high) if page.covers(high) => {
                     page.search(high).map_or_else(|at| at, |at| at + 1)
                 }
                 _ => page.count(),
             };
-            let last =
-                page.is_open_end() || range.high.as_ref().is_some_and(|high| page.covers(high));
+            let last = page.is_open_end() || range.high.key().is_some_and(|high| page.covers(high));
             let next = page.upper_fence_bytes();
             // All of them, also where the leaf is as it was when something in it was read: a split may have brought a record here
             // that was read, and changed since, in another leaf.

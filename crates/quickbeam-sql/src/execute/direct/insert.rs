@@ -352,17 +352,22 @@ fn append(
     context: &Context<'_>,
     out: &mut Vec<u8>,
 ) -> Result<()> {
-    let (start, mut are_given) = (out.len(), true);
+    let frame = context.frame();
+    let (start, mut all_stand) = (out.len(), true);
+    // Of values that stand somewhere already no list is needed.
     handle.table().encode_row(out, |position| {
-        let given = values.get(position).and_then(|value| value.given(context.parameters));
-        are_given &= given.is_some();
-        given.map_or(ValueRef::Null, Value::as_ref)
+        match values.get(position).and_then(|value| value.borrow(&frame)) {
+            Some(Ok(value)) => value,
+            _ => {
+                all_stand = false;
+                ValueRef::Null
+            }
+        }
     })?;
-    if are_given {
+    if all_stand {
         return Ok(());
     }
     out.truncate(start);
-    let frame = context.frame();
     let mut datums: Vec<Datum<'_>> = Vec::with_capacity(values.len());
     for value in values {
         datums.push(value.evaluate(&frame)?);
