@@ -164,3 +164,36 @@ fn long_keys_in_order_leave_full_leaves_behind() {
         assert!(report.leaf_fill > least, "{gaps:?} apart: {}", report.leaf_fill);
     }
 }
+
+/// A record that comes and goes behind a full leaf found the leaf joined with the empty one behind it each time, and cut again.
+#[test]
+fn records_that_come_and_go_at_the_end_move_no_others() {
+    let environment =
+        Environment::memory(Options { page_size: 4096, ..Options::default() }).unwrap();
+    let database = environment.create_database("data").unwrap();
+    let put = |number: u64| {
+        environment.transact(|t| database.put(t, &number.to_be_bytes(), &[7; 100])).unwrap();
+    };
+    let delete = |number: u64| {
+        assert!(environment.transact(|t| database.delete(t, &number.to_be_bytes())).unwrap());
+    };
+    let pages = || environment.statistics().cache_used;
+    let mut leaves = 0;
+    for number in 0..600 {
+        let before = pages();
+        put(number);
+        leaves += usize::from(pages() > before);
+        let with_it = pages();
+        for _ in 0..3 {
+            delete(number);
+            assert_eq!(pages(), with_it, "without record {number}");
+            put(number);
+            assert_eq!(pages(), with_it, "with record {number}");
+        }
+    }
+    assert!(leaves > 8, "the tree became {leaves} pages larger");
+    // Pages are given back all the same where records go and do not come again.
+    let full = pages();
+    (0..600).rev().for_each(delete);
+    assert!(pages() * 4 < full, "{} of {full} bytes are in use", pages());
+}
