@@ -179,12 +179,9 @@ impl Expr {
         match self {
             Expr::Constant(value) => Some(value),
             Expr::Parameter(number) => parameters.get(*number),
-            Expr::Assign(inner, data_type, _) => match &**inner {
-                Expr::Parameter(number) => {
-                    parameters.get(*number).filter(|value| value.is_of(*data_type))
-                }
-                _ => None,
-            },
+            Expr::Assign(inner, data_type, _) => {
+                inner.given(parameters).filter(|value| value.is_of(*data_type))
+            }
             _ => None,
         }
     }

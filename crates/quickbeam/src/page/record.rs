@@ -229,8 +229,21 @@ impl Page<'_> {
             return false;
         };
         self.store_bytes(value_at, value);
-        self.enter_record(position, at, flags, suffix);
+        self.enter_record(position, Slot::new(at, flags, suffix.len(), head_of(suffix)));
         true
+    }
+
+    /// Makes place for a leaf record, of whose key `rest` bytes stand in it, and writes what stands before them: where the record begins.
+    /// None when there is no room.
+    #[inline(always)]
+    fn begin_record(self, rest: usize, version: u64, length: usize, room: usize) -> Option<usize> {
+        let head = self.word_bytes();
+        let at = self.allocate((head + 4 + rest + room).next_multiple_of(8), 1)?;
+        if head != 0 {
+            self.set_word(at >> 3, version);
+        }
+        self.set_lengths(at + head, length, room);
+        Some(at)
     }
 
     /// Makes place for a leaf record and writes what stands before its value: where the record begins, and its value, which has `length`
@@ -244,21 +257,17 @@ impl Page<'_> {
         room: usize,
     ) -> Option<(usize, usize)> {
         let rest = suffix.get(4..).unwrap_or_default();
-        let head = self.word_bytes();
-        let at = self.allocate((head + 4 + rest.len() + room).next_multiple_of(8), 1)?;
-        if head != 0 {
-            self.set_word(at >> 3, version);
-        }
-        self.set_lengths(at + head, length, room);
-        self.store_bytes(at + head + 4, rest);
-        Some((at, at + head + 4 + rest.len()))
+        let at = self.begin_record(rest.len(), version, length, room)?;
+        let rest_at = at + self.word_bytes() + 4;
+        self.store_bytes(rest_at, rest);
+        Some((at, rest_at + rest.len()))
     }
 
-    /// Gives the leaf record at `at` its slot.
+    /// Gives a leaf record its slot.
     #[inline(always)]
-    fn enter_record(self, position: usize, at: usize, flags: u8, suffix: &[u8]) {
-        self.open_slot(position, Slot::new(at, flags, suffix.len(), head_of(suffix)));
-        if flags & TOMBSTONE != 0 {
+    fn enter_record(self, position: usize, slot: Slot) {
+        self.open_slot(position, slot);
+        if slot.flags() & TOMBSTONE != 0 {
             self.note_tombstone();
         }
     }
@@ -287,7 +296,8 @@ impl Page<'_> {
         if room > length {
             self.store_bytes(value_at + length, &vec![0; room - length]);
         }
-        self.enter_record(self.count(), at, record.flags, suffix);
+        let slot = Slot::new(at, record.flags, suffix.len(), head_of(suffix));
+        self.enter_record(self.count(), slot);
         true
     }
 
@@ -297,14 +307,12 @@ impl Page<'_> {
         let (slot, record) = (source.slot(position), source.record(position));
         let room = source.value_room(position).max(record.value_length);
         let length = slot.suffix_length().saturating_sub(more);
-        let (head, rest) = (self.word_bytes(), length.saturating_sub(4));
-        let bytes = (head + 4 + rest + room).next_multiple_of(8);
-        let Some(at) = self.allocate(bytes, 1) else { return false };
-        if head != 0 {
-            self.set_word(at >> 3, record.version);
-        }
-        self.set_lengths(at + head, record.value_length, room);
-        self.store_from(at + head + 4, source, record.value_offset - rest, rest + room);
+        let rest = length.saturating_sub(4);
+        let Some(at) = self.begin_record(rest, record.version, record.value_length, room) else {
+            return false;
+        };
+        let rest_at = at + self.word_bytes() + 4;
+        self.store_from(rest_at, source, record.value_offset - rest, rest + room);
         // What the head there does not hold stands behind it.
         let behind = source.load8(source.rest_offset(slot) + more.saturating_sub(4)).swap_bytes();
         let key_head = match more {
@@ -313,10 +321,7 @@ impl Page<'_> {
         };
         let beyond = u32::MAX.checked_shr(length as u32 * 8).unwrap_or(0);
         let slot = Slot::new(at, slot.flags(), length, key_head as u32 & !beyond);
-        self.open_slot(self.count(), slot);
-        if slot.flags() & TOMBSTONE != 0 {
-            self.note_tombstone();
-        }
+        self.enter_record(self.count(), slot);
         true
     }
 

@@ -108,12 +108,8 @@ fn check_apart(parent: PageId, left: PageId, right: PageId) -> Result<()> {
 /// Bytes that are left free in the page that two neighbours become: none if one of them is empty. But the tree's last page stays when it is
 /// empty and the one before it nearly full: where records come and go at the tree's end, the two would be joined and cut again and again.
 fn spare(left: Page<'_>, right: Page<'_>) -> usize {
-    let is_last_empty = right.count() == 0 && right.is_open_end();
-    if (left.count() == 0 || right.count() == 0) && !is_last_empty {
-        0
-    } else {
-        left.size() / SPARSE
-    }
+    let one_is_empty = left.count() == 0 || (right.count() == 0 && !right.is_open_end());
+    if one_is_empty { 0 } else { left.size() / SPARSE }
 }
 
 /// False if the content of two neighbours certainly does not fit in one page. Wider fences have no longer prefix: it takes
