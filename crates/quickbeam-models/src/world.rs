@@ -104,8 +104,8 @@ pub mod locks {
             self.0.lock().unwrap()
         }
 
-        pub fn into_inner(self) -> T {
-            self.0.into_inner().unwrap()
+        pub fn get_mut(&mut self) -> &mut T {
+            self.0.get_mut().unwrap()
         }
     }
 

@@ -244,7 +244,7 @@ impl Session {
                 return self.control(&control).map(|()| 0);
             }
             self.make_begun()?;
-            let done = self.run(statement, self.begun()?, parameters, false)?;
+            let done = self.run(statement, self.begun()?, parameters)?;
             return Ok(done.count);
         }
         let mut attempt = 0;
@@ -280,12 +280,14 @@ impl Session {
         } else {
             self.database.environment.begin_with(self.options(Settings::default()))?
         };
+        transaction.begin_statement();
         let prepared = self.prepare_for(statement, &transaction)?;
         if reads_only && !prepared.reads_only {
             // What was prepared before only read. Now it is known that it does more.
             return self.execute_alone(statement, parameters);
         }
-        let done = self.run(statement, &transaction, parameters, true)?;
+        // Dropped without a commit, the transaction is aborted.
+        let done = self.run_prepared(prepared, &transaction, parameters, true)?;
         transaction.commit()?;
         Ok(done)
     }
@@ -359,7 +361,7 @@ impl Session {
         self.check_foreign(statement)?;
         self.limits.cancelled.store(false, Ordering::Relaxed);
         self.clock.reset();
-        Ok(self.run(statement, transaction, parameters, false)?.count)
+        Ok(self.run(statement, transaction, parameters)?.count)
     }
 
     /// Executes a query in a transaction of the engine.

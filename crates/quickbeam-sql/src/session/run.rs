@@ -51,23 +51,23 @@ impl Expressions for Cascades<'_> {
 }
 
 impl Session {
-    /// Executes a statement to its end. `alone`: the transaction is the statement's own, and is aborted if it fails.
+    /// Executes a statement to its end, as one of the transaction's.
     pub(super) fn run(
         &self,
         statement: &mut Statement,
         transaction: &Transaction,
         parameters: &[Value],
-        alone: bool,
     ) -> Result<Done> {
         transaction.begin_statement();
         let result = self
             .prepare_for(statement, transaction)
-            .and_then(|prepared| self.run_prepared(prepared, transaction, parameters, alone));
+            .and_then(|prepared| self.run_prepared(prepared, transaction, parameters, false));
         transaction.end_statement();
         result
     }
 
-    fn run_prepared(
+    /// Executes what a statement was prepared as. `alone`: the transaction is the statement's own, and is aborted if it fails.
+    pub(super) fn run_prepared(
         &self,
         prepared: &mut Prepared,
         transaction: &Transaction,

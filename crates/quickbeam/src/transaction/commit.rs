@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::{Memory, State, Transaction};
+use super::{State, Transaction};
 use crate::error::Result;
 use crate::log::{Appended, Log, Lsn, RecordKind};
 use crate::options::Durability;
@@ -33,7 +33,6 @@ impl Transaction {
         inner.registry.snapshots.release(self.slot);
         let left_behind = writer.deferred.count();
         inner.registry.finish(writer, true);
-        Memory::of(state, inner.id).keep();
         if let (Some(log), Some(end)) = (&inner.log, end) {
             self.wait_for_log(log, end)?;
         }

@@ -19,37 +19,32 @@ mod commit;
 mod cursor;
 mod database;
 mod groups;
-mod memory;
 mod modify;
 mod read;
 mod rollback;
 mod scan;
 mod sift;
+mod state;
 mod validate;
 mod write;
 
-use std::cell::{Cell, RefCell};
-use std::sync::Arc;
+use std::cell::Cell;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::access::btree::{Finger, Tree};
 use crate::environment::AnyHold;
 use crate::error::{Error, Result};
-use crate::log::Redo;
 use crate::options::{Durability, Isolation, TransactionOptions};
-use crate::versions::{Deferred, Timestamp, Writer, WriterId, writer_of};
+use crate::versions::{Deferred, Writer};
 use crate::world::place;
 
-use catalog::Used;
 pub use catalog::{check_name, decode_catalog_record, encode_catalog_record};
 pub use cursor::{Cursor, check_ordered};
 pub use database::Database;
-use memory::Memory;
 pub use modify::Modified;
 pub use scan::{Batch, Scan};
 pub use sift::{Number, Window};
-use validate::ReadSet;
+use state::{Held, State};
 pub use write::{check_limits, fits_inline, purge_leaf};
 
 /// A point that a transaction can roll back to, in the order of nesting.
@@ -80,64 +75,7 @@ pub struct Transaction {
     lock_timeout: Cell<Duration>,
     /// Reads are remembered although the isolation does not ask for it.
     tracking: Cell<bool>,
-    /// Large; transactions are handed on and kept with other things.
-    state: Box<RefCell<State>>,
-}
-
-/// What changes while a transaction runs.
-struct State {
-    snapshot: Timestamp,
-    /// The timestamp of the newest change to the catalog, if the snapshot includes it.
-    catalog_version: Option<u64>,
-    writer: Option<Arc<Writer>>,
-    finger: Finger,
-    /// Where a record was put behind all others of its leaf: the next one often goes there, too.
-    behind: Finger,
-    /// Operations not yet given to the log.
-    redo: Redo,
-    /// Pieces given to the log.
-    pieces: usize,
-    reads: ReadSet,
-    /// Below serializable: the snapshot of the first call whose reads are remembered.
-    tracked_since: Option<Timestamp>,
-    /// Undo entries before this one belong to an older savepoint: a record changed before it needs a new entry.
-    newest_savepoint: usize,
-    /// Rolling back to a savepoint came to an end half-way: the transaction is between two states.
-    torn: bool,
-    /// Savepoints that can be rolled back to.
-    savepoints: Vec<u64>,
-    /// Databases resolved by name, with the tree each is.
-    resolved: Vec<(Arc<str>, Tree)>,
-    /// Databases whose meaning must not have changed when the transaction commits.
-    used: Used,
-    /// Trees made here: they are freed if the transaction aborts.
-    created: Vec<Tree>,
-    /// Names given to trees that had another.
-    renamed: Vec<(Box<str>, Tree)>,
-    /// The catalog may have changed since a database was used: read committed, a later call has moved up.
-    names_moved: bool,
-    /// The catalog was changed here.
-    changed_catalog: bool,
-    /// Several calls are one statement: they read one snapshot, even under read committed.
-    in_statement: bool,
-    /// Memory for the old and the new value of a record that is modified.
-    values: (Vec<u8>, Vec<u8>),
-    /// Tree and leaf of the newest purge to be done after commit.
-    last_purge: (u32, u64),
-    finished: bool,
-}
-
-impl State {
-    fn own(&self) -> Option<WriterId> {
-        self.writer.as_ref().map(|writer| writer.id())
-    }
-
-    /// Whether this transaction wrote the record with that version word, which is then what it sees. One that took further ids for
-    /// its many changes knows those of the first.
-    #[inline]
-    fn is_own(&self, version: u64) -> bool {
-        self.own() == Some(writer_of(version))
-    }
+    state: Held,
 }
 
 impl Transaction {
@@ -161,33 +99,6 @@ impl Transaction {
             return Err(closed);
         }
         let catalog_version = inner.catalog_version_for(snapshot);
-        // One that only reads needs none of it, and so has nothing to share with other threads.
-        let Memory { redo, reads, resolved, used, values, behind } =
-            if options.read_only { Memory::default() } else { Memory::spare() };
-        let state = State {
-            snapshot,
-            catalog_version,
-            writer: None,
-            finger: Finger::default(),
-            behind: if behind.0 == inner.id { behind.1 } else { Finger::default() },
-            redo,
-            pieces: 0,
-            reads,
-            tracked_since: None,
-            newest_savepoint: 0,
-            torn: false,
-            savepoints: Vec::new(),
-            resolved,
-            used,
-            created: Vec::new(),
-            renamed: Vec::new(),
-            names_moved: false,
-            changed_catalog: false,
-            in_statement: false,
-            values,
-            last_purge: (0, 0),
-            finished: false,
-        };
         Ok(Transaction {
             slot,
             read_only: options.read_only,
@@ -195,7 +106,7 @@ impl Transaction {
             durability,
             lock_timeout: Cell::new(options.lock_timeout.unwrap_or(inner.options.lock_timeout)),
             tracking: Cell::new(false),
-            state: Box::new(RefCell::new(state)),
+            state: Held::begin(snapshot, catalog_version, inner.id),
             hold,
         })
     }
@@ -392,9 +303,6 @@ impl Transaction {
         };
         for tree in state.created.drain(..) {
             inner.forget_tree(tree);
-        }
-        if !self.read_only {
-            Memory::of(state, inner.id).keep();
         }
         undone
     }

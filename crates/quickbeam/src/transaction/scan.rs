@@ -46,8 +46,8 @@ pub struct Scan {
     numbers: Option<Vec<Number>>,
     /// Where the leaf after the last one probably is.
     neighbour: Neighbour,
-    /// Memory for a fence.
-    fence: Vec<u8>,
+    /// The key at which a batch ends; memory between two batches.
+    edge: Vec<u8>,
     finished: bool,
 }
 
@@ -68,7 +68,7 @@ impl Scan {
             windows: Vec::new(),
             numbers: None,
             neighbour: Neighbour::default(),
-            fence: Vec::new(),
+            edge: Vec::new(),
             finished: false,
         }
     }
@@ -122,16 +122,17 @@ impl Scan {
         self.numbers = Some(numbers.into_iter().collect());
     }
 
-    /// What was read ends at the fence of its leaf.
-    fn go_on_at_fence(&mut self) {
+    /// What is left to read begins at the edge, or behind it.
+    #[inline]
+    fn go_on_at_edge(&mut self, bound: fn(Vec<u8>) -> Bound<Vec<u8>>) {
         let memory = memory_of(&mut self.low);
-        self.low = Bound::Included(std::mem::replace(&mut self.fence, memory));
+        self.low = bound(std::mem::replace(&mut self.edge, memory));
     }
 
     /// Begins again with another range; memory and settings are kept.
     pub fn restart(&mut self, low: Bound<&[u8]>, high: Bound<&[u8]>) {
-        assign(&mut self.low, low);
-        assign(&mut self.high, high);
+        assign(&mut self.low, low, &mut self.edge);
+        assign(&mut self.high, high, &mut self.edge);
         self.hashed = false;
         self.neighbour = Neighbour::default();
         self.group = false;
@@ -158,13 +159,22 @@ impl Scan {
     }
 }
 
-/// Makes `to` the bound `from`, in the memory it has.
-fn assign(to: &mut Bound<Vec<u8>>, from: Bound<&[u8]>) {
+/// Makes `to` the bound `from`, in the memory it has; where it needs none, `spare` has it.
+#[inline]
+fn assign(to: &mut Bound<Vec<u8>>, from: Bound<&[u8]>, spare: &mut Vec<u8>) {
     let mut bytes = memory_of(to);
-    *to = from.map(|from| {
-        from.clone_into(&mut bytes);
-        bytes
-    });
+    *to = match from {
+        Bound::Unbounded => {
+            if spare.capacity() < bytes.capacity() {
+                *spare = bytes;
+            }
+            Bound::Unbounded
+        }
+        _ => from.map(|from| {
+            from.clone_into(&mut bytes);
+            bytes
+        }),
+    };
 }
 
 /// Takes the memory out of a bound, which is none then.
@@ -379,40 +389,41 @@ impl Transaction {
                 _ => usize::MAX,
             };
             let positions = first..end.min(page.count());
-            scan.fence.clear();
-            let has_fence = page.append_upper_fence(&mut scan.fence);
-            let bounded = end != usize::MAX || !has_fence;
+            let bounded = end != usize::MAX || page.is_open_end();
             let Some(step) = self.collect(state, page, positions, bounded, scan, batch) else {
                 continue;
             };
-            let last = step.stopped_at.map(|position| page.key(position));
+            scan.edge.clear();
+            let goes_on = match step.stopped_at {
+                Some(position) => {
+                    page.append_key(position, &mut scan.edge);
+                    true
+                }
+                None => page.append_upper_fence(&mut scan.edge),
+            };
             if !guard.validate() {
                 continue;
             }
+            let is_stopped = step.stopped_at.is_some();
             if self.tracks_reads() {
-                let high = match (&last, &scan.high) {
-                    (Some(key), _) => Some(&key[..]),
-                    (None, Bound::Included(key) | Bound::Excluded(key)) if step.finished => {
+                let high = match &scan.high {
+                    Bound::Included(key) | Bound::Excluded(key) if step.finished && !is_stopped => {
                         Some(&key[..])
                     }
-                    _ => has_fence.then_some(&scan.fence[..]),
+                    _ => goes_on.then_some(&scan.edge[..]),
                 };
                 state.reads.range(tree, low, high, guard.id, guard.version());
             }
-            scan.finished = step.finished && last.is_none();
-            match last {
-                Some(key) => {
-                    if matches!(scan.low, Bound::Excluded(_)) {
-                        tree.advanced(guard.id, &key, Ordering::Greater, low)?;
-                    }
-                    scan.low = Bound::Excluded(key);
-                    scan.neighbour = Neighbour::default();
+            scan.finished = step.finished && !is_stopped;
+            if is_stopped {
+                if matches!(scan.low, Bound::Excluded(_)) {
+                    tree.advanced(guard.id, &scan.edge, Ordering::Greater, low)?;
                 }
-                None if has_fence => {
-                    tree.check_onward(guard.id, low, &scan.fence)?;
-                    scan.go_on_at_fence();
-                }
-                None => {}
+                scan.go_on_at_edge(Bound::Excluded);
+                scan.neighbour = Neighbour::default();
+            } else if goes_on {
+                tree.check_onward(guard.id, low, &scan.edge)?;
+                scan.go_on_at_edge(Bound::Included);
             }
             return self.fetch_all_long(batch, &step.long);
         }

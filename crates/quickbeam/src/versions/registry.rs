@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::world::locks::{Mutex, RwLock};
 use crossbeam_utils::CachePadded;
 
-use super::writer::{Before, Deferred, Undo, Writer, WriterState};
+use super::writer::{Before, Deferred, Writer, WriterState};
 use super::{ENTRIES_PER_ID, Snapshots, Timestamp, WaitGraph, WriterId, entry_of, writer_of};
 use crate::error::Result;
 use crate::world::hooks::{Canary, planted};
@@ -17,8 +17,8 @@ use crate::world::{Event, World};
 
 const SHARDS: usize = 16;
 const EVENTS: usize = 16;
-/// Undo memory kept for later writers.
-const SPARE_UNDO: usize = 64;
+/// Writers of the past that are kept for later ones.
+const SPARE_WRITERS: usize = 64;
 
 /// Writer ids are consecutive numbers: they are their own hash.
 #[derive(Default)]
@@ -79,8 +79,8 @@ pub struct Registry {
 struct Order {
     next: WriterId,
     queue: VecDeque<(WriterId, Arc<Writer>)>,
-    /// Memory of earlier writers.
-    spare: Vec<Undo>,
+    /// Writers that nobody knows any more.
+    spare: Vec<Arc<Writer>>,
 }
 
 impl Registry {
@@ -125,8 +125,11 @@ impl Registry {
         let mut order = self.order.lock();
         let id = order.next;
         order.next += 1;
-        let undo = order.spare.pop().unwrap_or_default();
-        let writer = Arc::new(Writer::new(id, undo));
+        let mut writer = order.spare.pop().unwrap_or_default();
+        match Arc::get_mut(&mut writer) {
+            Some(writer) => writer.begin(id),
+            None => writer = Arc::new(Writer::new(id)),
+        }
         order.queue.push_back((id, writer.clone()));
         self.shard(id).write().insert(id, (writer.clone(), 0));
         writer
@@ -246,11 +249,11 @@ impl Registry {
                 }
                 WriterState::Aborted => {}
             }
-            if let Some((_, writer)) = order.queue.pop_front()
-                && order.spare.len() < SPARE_UNDO
-                && let Some(undo) = Arc::into_inner(writer).and_then(Writer::into_undo)
+            if let Some((_, mut writer)) = order.queue.pop_front()
+                && order.spare.len() < SPARE_WRITERS
+                && Arc::get_mut(&mut writer).is_some_and(Writer::forget)
             {
-                order.spare.push(undo);
+                order.spare.push(writer);
             }
         }
         let horizon = order.queue.front().map_or(order.next, |(id, _)| *id);

@@ -89,7 +89,8 @@ impl Snapshots {
         let hint = place::of_thread();
         let slots = self.slots.len();
         for i in 0..slots {
-            let slot = (hint + i) % slots;
+            // No division: the hint is one of them, as a rule.
+            let slot = if hint + i < slots { hint + i } else { (hint + i) % slots };
             let free = &self.slots[slot].snapshot;
             if free.load(Ordering::Relaxed) == FREE
                 && free

@@ -58,7 +58,7 @@ pub struct UndoEntry {
 }
 
 #[derive(Default)]
-pub(super) struct Undo {
+struct Undo {
     entries: Vec<UndoEntry>,
     bytes: Vec<u8>,
     /// The ids taken after the first, for every [`ENTRIES_PER_ID`] entries one.
@@ -97,6 +97,11 @@ impl Deferrals {
         self.work.lock()
     }
 
+    fn clear(&mut self) {
+        self.work.get_mut().clear();
+        self.any = AtomicBool::new(false);
+    }
+
     /// How many there are.
     pub fn count(&self) -> usize {
         if self.any.load(Ordering::Acquire) { self.work.lock().len() } else { 0 }
@@ -104,6 +109,7 @@ impl Deferrals {
 }
 
 /// A writing transaction as others see it.
+#[derive(Default)]
 pub struct Writer {
     id: WriterId,
     state: AtomicU64,
@@ -121,16 +127,18 @@ pub struct Writer {
 const ABORTED: u64 = 1;
 
 impl Writer {
-    pub(super) fn new(id: WriterId, undo: Undo) -> Writer {
-        Writer {
-            id,
-            state: AtomicU64::new(0),
-            undo: Mutex::new(undo),
-            deferred: Deferrals::default(),
-            new_chains: Mutex::default(),
-            first_piece: AtomicU64::new(u64::MAX),
-            waited_for: AtomicBool::new(false),
-        }
+    pub(super) fn new(id: WriterId) -> Writer {
+        let mut writer = Writer::default();
+        writer.begin(id);
+        writer
+    }
+
+    /// Begins as a writer of that id; nothing of an earlier one is left but memory, see [`forget`](Self::forget).
+    pub(super) fn begin(&mut self, id: WriterId) {
+        self.id = id;
+        self.state = AtomicU64::new(0);
+        self.first_piece = AtomicU64::new(u64::MAX);
+        self.waited_for = AtomicBool::new(false);
     }
 
     /// The first id.
@@ -215,13 +223,15 @@ impl Writer {
         std::iter::once(self.id).chain(undo.more_ids.iter().copied()).collect()
     }
 
-    /// The memory of a writer that nobody knows any more, for the next one.
-    pub(super) fn into_undo(self) -> Option<Undo> {
-        let mut undo = self.undo.into_inner();
+    /// Forgets everything, of a writer that nobody knows any more; whether its memory is fit for another.
+    pub(super) fn forget(&mut self) -> bool {
+        let undo = self.undo.get_mut();
         undo.entries.clear();
         undo.bytes.clear();
         undo.more_ids.clear();
-        (undo.bytes.capacity() <= KEPT_UNDO_BYTES).then_some(undo)
+        self.new_chains.get_mut().clear();
+        self.deferred.clear();
+        undo.bytes.capacity() <= KEPT_UNDO_BYTES
     }
 
     /// What the record was before entry `number`, its value appended to `value`; `None` if there is no such entry.

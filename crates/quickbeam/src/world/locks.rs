@@ -58,8 +58,8 @@ impl<T> Mutex<T> {
     }
 
     /// The value, from the only one who has the lock.
-    pub fn into_inner(self) -> T {
-        self.0.into_inner()
+    pub fn get_mut(&mut self) -> &mut T {
+        self.0.get_mut()
     }
 }
 

@@ -4,7 +4,7 @@ use super::hash::{KeyTable, append};
 use super::{Context, Operator};
 use crate::bind::{Aggregate, AggregateKind};
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::Expr;
+use crate::expression::{Current, Expr};
 use crate::types::{DataType, Numeric, Value, ValueRef};
 
 /// What is known of a group so far, for one aggregate.
@@ -62,9 +62,10 @@ impl State {
                     .as_f64()
                     .ok_or_else(|| SqlError::internal("a sum of what is no number"))?;
             }
+            State::Extreme(best) if best.is_null() => *best = value.to_value(),
             State::Extreme(best) => {
                 let better = match (kind, value.compare(best.as_ref())) {
-                    (_, None) => best.is_null(),
+                    (_, None) => false,
                     (AggregateKind::Minimum, Some(order)) => order.is_lt(),
                     (_, Some(order)) => order.is_gt(),
                 };
@@ -243,11 +244,13 @@ impl Group {
         let (width, count) = (self.keys.len(), self.aggregates.len());
         let keys = self.values.iter().skip(group * width).take(width);
         let states = self.states.iter().skip(group * count).take(count);
-        let finished: Result<Vec<Value>> = states
-            .zip(&self.aggregates)
-            .map(|(state, aggregate)| state.finish(aggregate))
-            .collect();
-        context.put_values(self.slot, keys.cloned().chain(finished?));
+        let slot = context.slot(self.slot)?;
+        slot.current = Current::Values;
+        slot.values.clear();
+        slot.values.extend(keys.cloned());
+        for (state, aggregate) in states.zip(&self.aggregates) {
+            slot.values.push(state.finish(aggregate)?);
+        }
         Ok(true)
     }
 }

@@ -24,7 +24,7 @@ pub struct Insert {
     rows: Vec<Vec<Expr>>,
     /// The row, encoded, if it is the only one, and nothing but constants.
     constant: Option<Vec<u8>>,
-    source: Option<Source>,
+    source: Option<Box<Source>>,
     checks: Vec<(usize, Expr)>,
     conflict: Option<Conflict>,
     /// What its DO UPDATE sets.
@@ -59,7 +59,9 @@ impl Insert {
         let handle = builder.handles.of(&plan.table)?;
         let source = match &plan.query {
             None => None,
-            Some((query, slot, values)) => Some(Source::new(plan, query, *slot, values, builder)?),
+            Some((query, slot, values)) => {
+                Some(Box::new(Source::new(plan, query, *slot, values, builder)?))
+            }
         };
         let assign = |list: &Vec<_>| Assignments::new(list.clone(), handle.table(), plan.old_slot);
         let conflict = plan.conflict.as_ref();

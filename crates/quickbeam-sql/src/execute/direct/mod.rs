@@ -195,7 +195,15 @@ fn bound_of(
     name: &str,
 ) -> Result<Option<u64>> {
     let Some(expr) = expr else { return Ok(None) };
-    match context.value(expr)?.as_ref().as_i64() {
+    let computed;
+    let value = match expr.given(context.parameters) {
+        Some(given) => given,
+        None => {
+            computed = context.value(expr)?;
+            &computed
+        }
+    };
+    match value.as_ref().as_i64() {
         None => Ok(None),
         Some(count) => match u64::try_from(count) {
             Ok(count) => Ok(Some(count)),
@@ -344,8 +352,10 @@ impl<'b> Builder<'b> {
             }
             Node::Limit { input, limit, offset } => {
                 let mut input = self.operator(input)?;
-                if let (Operator::Scan(scan), Some(limit)) = (&mut input, limit) {
-                    scan.expect(limit, offset.as_ref());
+                if let (Operator::Scan(scan), Some(limit)) = (&mut input, limit)
+                    && scan.expect(limit, offset.as_ref())
+                {
+                    return Ok(input);
                 }
                 Operator::Limit(Box::new(query::Limit::new(input, limit.clone(), offset.clone())))
             }
@@ -449,7 +459,7 @@ impl Operator {
     /// The scan that it is, with the count of its rows, if they are counted.
     pub(super) fn as_scan(&mut self) -> Option<(&mut TableScan, Option<&mut u64>)> {
         match self {
-            Operator::Scan(scan) => Some((scan, None)),
+            Operator::Scan(scan) if !scan.is_limited() => Some((scan, None)),
             Operator::Counted(operator, count) => match &mut **operator {
                 Operator::Scan(scan) => Some((scan, Some(count))),
                 _ => None,

@@ -42,6 +42,9 @@ pub struct TableScan {
     range: KeyRange,
     keys: bool,
     is_database: bool,
+    /// Rows that it delivers at most, and how many of these are left.
+    most: usize,
+    left: usize,
 }
 
 /// A condition on a column of whole numbers, whose rows are of that form.
@@ -215,6 +218,8 @@ impl TableScan {
             range: KeyRange::default(),
             keys: access.keys,
             is_database,
+            most: usize::MAX,
+            left: usize::MAX,
         }
     }
 
@@ -226,6 +231,7 @@ impl TableScan {
     pub fn next(&mut self, context: &mut Context<'_>) -> Result<bool> {
         if self.state == State::Fresh {
             self.state = State::Running;
+            self.left = self.most;
             if !self.start(context)? {
                 self.state = State::Done;
             }
@@ -242,21 +248,32 @@ impl TableScan {
             Way::Rows(_) => self.next_row(context)?,
             _ => self.next_entry(context)?,
         };
-        if !found {
+        self.left -= usize::from(found);
+        if !found || self.left == 0 {
             self.state = State::Done;
         }
         Ok(found)
     }
 
-    /// No more rows than that will be asked for.
-    pub fn expect(&mut self, limit: &Expr, offset: Option<&Expr>) {
+    /// No more rows than that are wanted. True if it will deliver no more, and so needs nobody to count them.
+    pub fn expect(&mut self, limit: &Expr, offset: Option<&Expr>) -> bool {
         let constant = |bound: &Expr| bound.as_constant().and_then(|value| value.as_ref().as_i64());
-        let Some(limit) = constant(limit) else { return };
-        let Some(offset) = offset.map_or(Some(0), constant) else { return };
-        let most = usize::try_from(limit.saturating_add(offset)).unwrap_or(0);
+        let Some(limit) = constant(limit) else { return false };
+        let Some(skipped) = offset.map_or(Some(0), constant) else { return false };
+        let most = usize::try_from(limit.saturating_add(skipped)).unwrap_or(0);
         if self.filter.is_none() && (1..1_000).contains(&most) {
             self.scan.set_record_limit(most);
         }
+        let counts = most > 0 && offset.is_none();
+        if counts {
+            self.most = most;
+        }
+        counts
+    }
+
+    /// Whether it may leave out rows that are there, for being too many: who reads its leaves would find them.
+    pub fn is_limited(&self) -> bool {
+        self.most != usize::MAX
     }
 
     /// Lets the scan leave out what the filter would.
@@ -281,7 +298,10 @@ impl TableScan {
     /// Whether the rows of a slot are read here one after the other, and a column of them is one of whole numbers.
     pub fn takes_keys(&self, column: ColumnRef) -> bool {
         let is_number = || self.handle.table().number_at(column.column).is_some();
-        column.slot == self.slot && matches!(self.way, Way::Rows(_)) && is_number()
+        column.slot == self.slot
+            && matches!(self.way, Way::Rows(_))
+            && !self.is_limited()
+            && is_number()
     }
 
     /// Of the rows found from now until the next [`rewind`](Self::rewind) only those are wanted whose column is one of these numbers.

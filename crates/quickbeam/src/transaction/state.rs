@@ -1,0 +1,195 @@
+//! What changes while a transaction runs, in memory that a thread's transactions use one after the other.
+//!
+//! Above: beginning and ending a transaction, and every call of one. Below: what is remembered of reads, changes and names. Each thread
+//! keeps a few states, whatever environment they were used in; so threads that begin and end transactions do not meet here.
+//!
+//! - STATE-1: a transaction begins with a state in which nothing is left of the one before but memory, and what [`State::begin`] says.
+
+use std::cell::RefCell;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use super::catalog::Used;
+use super::validate::ReadSet;
+use crate::access::btree::{Finger, Tree};
+use crate::log::Redo;
+use crate::versions::{Timestamp, Writer, WriterId, writer_of};
+
+/// A state whose memory outgrew this many bytes is not kept.
+const LARGEST_KEPT: usize = 1 << 20;
+
+/// So many states are kept: more transactions are seldom open at once in one thread.
+const KEPT: usize = 4;
+
+/// In a box: it is large, and transactions are handed on and kept with other things.
+type Boxed = Box<RefCell<State>>;
+
+thread_local! {
+    static SPARE: RefCell<Vec<Boxed>> = const { RefCell::new(Vec::new()) };
+}
+
+/// What changes while a transaction runs.
+#[derive(Default)]
+pub struct State {
+    pub(super) snapshot: Timestamp,
+    /// The timestamp of the newest change to the catalog, if the snapshot includes it.
+    pub(super) catalog_version: Option<u64>,
+    pub(super) writer: Option<Arc<Writer>>,
+    pub(super) finger: Finger,
+    /// Where a record was put behind all others of its leaf: the next one often goes there, too.
+    pub(super) behind: Finger,
+    /// The environment whose leaf that is.
+    environment: u64,
+    /// Operations not yet given to the log.
+    pub(super) redo: Redo,
+    /// Pieces given to the log.
+    pub(super) pieces: usize,
+    pub(super) reads: ReadSet,
+    /// Below serializable: the snapshot of the first call whose reads are remembered.
+    pub(super) tracked_since: Option<Timestamp>,
+    /// Undo entries before this one belong to an older savepoint: a record changed before it needs a new entry.
+    pub(super) newest_savepoint: usize,
+    /// Rolling back to a savepoint came to an end half-way: the transaction is between two states.
+    pub(super) torn: bool,
+    /// Savepoints that can be rolled back to.
+    pub(super) savepoints: Vec<u64>,
+    /// Databases resolved by name, with the tree each is.
+    pub(super) resolved: Vec<(Arc<str>, Tree)>,
+    /// Databases whose meaning must not have changed when the transaction commits.
+    pub(super) used: Used,
+    /// Trees made here: they are freed if the transaction aborts.
+    pub(super) created: Vec<Tree>,
+    /// Names given to trees that had another.
+    pub(super) renamed: Vec<(Box<str>, Tree)>,
+    /// The catalog may have changed since a database was used: read committed, a later call has moved up.
+    pub(super) names_moved: bool,
+    /// The catalog was changed here.
+    pub(super) changed_catalog: bool,
+    /// Several calls are one statement: they read one snapshot, even under read committed.
+    pub(super) in_statement: bool,
+    /// Memory for the old and the new value of a record that is modified.
+    pub(super) values: (Vec<u8>, Vec<u8>),
+    /// Tree and leaf of the newest purge to be done after commit.
+    pub(super) last_purge: (u32, u64),
+    pub(super) finished: bool,
+}
+
+impl State {
+    pub(super) fn own(&self) -> Option<WriterId> {
+        self.writer.as_ref().map(|writer| writer.id())
+    }
+
+    /// Whether this transaction wrote the record with that version word, which is then what it sees. One that took further ids for
+    /// its many changes knows those of the first.
+    #[inline]
+    pub(super) fn is_own(&self, version: u64) -> bool {
+        self.own() == Some(writer_of(version))
+    }
+
+    /// Makes it that of a transaction that begins. Left are the names used before, as names that may be used again, and the leaf behind
+    /// whose records the thread put the last one, if it is of this environment.
+    #[inline]
+    fn begin(&mut self, snapshot: Timestamp, catalog_version: Option<u64>, environment: u64) {
+        // Named one by one, so that none is forgotten.
+        let State {
+            snapshot: own_snapshot,
+            catalog_version: own_catalog_version,
+            writer,
+            finger,
+            behind,
+            environment: own_environment,
+            redo,
+            pieces,
+            reads,
+            tracked_since,
+            newest_savepoint,
+            torn,
+            savepoints,
+            resolved,
+            used,
+            created,
+            renamed,
+            names_moved,
+            changed_catalog,
+            in_statement,
+            values: _,
+            last_purge,
+            finished,
+        } = self;
+        *own_snapshot = snapshot;
+        *own_catalog_version = catalog_version;
+        *writer = None;
+        *finger = Finger::default();
+        if *own_environment != environment {
+            (*own_environment, *behind) = (environment, Finger::default());
+        }
+        redo.clear();
+        reads.clear();
+        used.restart();
+        savepoints.clear();
+        resolved.clear();
+        created.clear();
+        renamed.clear();
+        (*pieces, *newest_savepoint, *tracked_since, *last_purge) = (0, 0, None, (0, 0));
+        (*torn, *names_moved, *changed_catalog) = (false, false, false);
+        (*in_statement, *finished) = (false, false);
+    }
+
+    /// Bytes of memory that it keeps.
+    fn capacity(&self) -> usize {
+        self.redo.capacity()
+            + self.reads.capacity()
+            + (self.values.0.capacity() + self.values.1.capacity())
+            + self.used.capacity()
+            + self.resolved.capacity() * size_of::<(Arc<str>, Tree)>()
+            + (self.created.capacity() + self.renamed.capacity() + self.savepoints.capacity()) * 32
+    }
+}
+
+/// The state of one transaction. With the transaction it goes back to the thread.
+pub struct Held(Option<Boxed>);
+
+impl Held {
+    /// The state of a transaction that begins.
+    #[inline]
+    pub(super) fn begin(
+        snapshot: Timestamp,
+        catalog_version: Option<u64>,
+        environment: u64,
+    ) -> Held {
+        // A thread that ends has none any more.
+        let spare = SPARE.try_with(|spare| spare.borrow_mut().pop()).ok().flatten();
+        let mut state = spare.unwrap_or_default();
+        state.get_mut().begin(snapshot, catalog_version, environment);
+        Held(Some(state))
+    }
+}
+
+impl Deref for Held {
+    type Target = RefCell<State>;
+
+    #[inline(always)]
+    fn deref(&self) -> &RefCell<State> {
+        match &self.0 {
+            Some(state) => state,
+            None => unreachable!("a transaction has its state until it is dropped"),
+        }
+    }
+}
+
+impl Drop for Held {
+    #[inline]
+    fn drop(&mut self) {
+        let Some(mut state) = self.0.take() else { return };
+        if state.get_mut().capacity() > LARGEST_KEPT {
+            return;
+        }
+        // A thread that ends needs none any more.
+        let _ended = SPARE.try_with(|spare| {
+            let mut spare = spare.borrow_mut();
+            if spare.len() < KEPT {
+                spare.push(state);
+            }
+        });
+    }
+}
