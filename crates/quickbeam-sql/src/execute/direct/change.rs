@@ -4,6 +4,7 @@
 //!   is found again (the Halloween problem).
 //! - CHANGE-2: under read committed a row is locked and looked at once more before it is changed: if another transaction has
 //!   changed it meanwhile, the conditions and the new values are those of the newest row.
+//! - CHANGE-3: what is said of a row is said with the rows of FROM that it was found with, though the statement stands on others by then.
 
 use std::sync::Arc;
 
@@ -16,9 +17,10 @@ use super::lock::claim;
 use super::{Builder, Context, Operator};
 use crate::bind::Returning;
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::{Current, Expr};
+use crate::expression::{ColumnRef, Current, Expr};
 use crate::plan::{ChangePlan, Node};
 use crate::storage::{Statement, TableHandle};
+use crate::types::{Value, ValueRef};
 
 /// An UPDATE or DELETE at work.
 #[derive(Debug)]
@@ -36,6 +38,8 @@ pub struct Change {
     /// Only the table itself is read.
     alone: bool,
     returning: Option<Returning>,
+    /// Columns of other rows that RETURNING delivers.
+    others: Vec<ColumnRef>,
     key: Vec<u8>,
     new: Vec<u8>,
     found: Found,
@@ -47,6 +51,21 @@ struct Found {
     bytes: Vec<u8>,
     ends: Vec<[usize; 3]>,
     keys: KeyTable,
+    /// Of each row the columns of other rows that RETURNING delivers.
+    others: Vec<Value>,
+}
+
+/// The columns of other rows than the changed one that RETURNING delivers.
+fn others_of(returning: Option<&Returning>, own: usize) -> Vec<ColumnRef> {
+    let mut others = Vec::new();
+    for output in returning.iter().flat_map(|returning| &returning.outputs) {
+        output.each_column(&mut |column| {
+            if column.slot != own && !others.contains(&column) {
+                others.push(column);
+            }
+        });
+    }
+    others
 }
 
 impl Change {
@@ -72,6 +91,7 @@ impl Change {
             single: plan.single,
             alone: matches!(plan.root, Node::Table(_)),
             returning: plan.returning.clone(),
+            others: others_of(plan.returning.as_ref(), plan.slot),
             key: Vec::new(),
             new: Vec::new(),
             found: Found::default(),
@@ -249,10 +269,11 @@ impl Change {
 
     /// Finds the rows, each once, and computes the new ones (CHANGE-1).
     fn find_all(&mut self, context: &mut Context<'_>) -> Result<()> {
-        let Found { bytes, ends, keys } = &mut self.found;
+        let Found { bytes, ends, keys, others } = &mut self.found;
         bytes.clear();
         ends.clear();
         keys.clear();
+        others.clear();
         while self.root.next(context)? {
             let key = self.root.row_key(self.slot, context).unwrap_or_default();
             // A row that several rows of FROM fit is changed once.
@@ -267,6 +288,16 @@ impl Change {
             if let Some(assignments) = &self.assignments {
                 assignments.new_row(&self.handle, self.slot, context, &mut self.new)?;
                 bytes.extend_from_slice(&self.new);
+            }
+            for column in &self.others {
+                let value = context.slot(column.slot)?.column(column.column)?.to_value();
+                let beside = match value.as_ref() {
+                    ValueRef::Text(text) => text.len(),
+                    ValueRef::Bytea(bytes) => bytes.len(),
+                    _ => 0,
+                };
+                context.keep(size_of::<Value>() + beside)?;
+                others.push(value);
             }
             context.keep(bytes.len() - ends.last().map_or(0, |[_, _, end]| *end) + 24)?;
             ends.push([key_end, old_end, bytes.len()]);
@@ -283,7 +314,7 @@ impl Change {
     ) -> Result<u64> {
         let mut count = 0;
         let mut start = 0;
-        for &[key_end, old_end, new_end] in &found.ends {
+        for (number, &[key_end, old_end, new_end]) in found.ends.iter().enumerate() {
             let part = |from: usize, to: usize| found.bytes.get(from..to).unwrap_or_default();
             self.key.clear();
             self.key.extend_from_slice(part(start, key_end));
@@ -292,9 +323,16 @@ impl Change {
             slot.bytes.extend_from_slice(part(key_end, old_end));
             slot.current = Current::Bytes(0, slot.bytes.len());
             start = new_end;
+            self.stand_on_others(found, number, context)?;
+            context.check_cancelled()?;
             if Self::is_read_committed(context) {
-                count += u64::from(self.change_one(context, statement, returned)?);
-                continue;
+                if self.alone {
+                    count += u64::from(self.change_one(context, statement, returned)?);
+                    continue;
+                }
+                if !self.look_again(context)? {
+                    continue;
+                }
             }
             if self.assignments.is_none() {
                 count += u64::from(self.delete(context, statement, returned)?);
@@ -304,8 +342,28 @@ impl Change {
             self.new.extend_from_slice(part(old_end, new_end));
             self.update(context, statement, returned)?;
             count += 1;
-            context.check_cancelled()?;
         }
         Ok(count)
+    }
+
+    /// Stands on what RETURNING delivers of the rows that the row of that number was found with (CHANGE-3).
+    fn stand_on_others(
+        &self,
+        found: &Found,
+        number: usize,
+        context: &mut Context<'_>,
+    ) -> Result<()> {
+        let values = found.others.iter().skip(number * self.others.len());
+        for (column, value) in self.others.iter().zip(values) {
+            let slot = context.slot(column.slot)?;
+            slot.current = Current::Values;
+            if slot.values.len() <= column.column {
+                slot.values.resize(column.column + 1, Value::Null);
+            }
+            if let Some(place) = slot.values.get_mut(column.column) {
+                place.clone_from(value);
+            }
+        }
+        Ok(())
     }
 }
