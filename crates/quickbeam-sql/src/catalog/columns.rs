@@ -118,7 +118,10 @@ impl Catalog {
         let position = table.known_column(column)?;
         let id = table.columns[position].id;
         let what = format!("column {column} of table {}", table.name);
-        change.drop_dependents(table.id, &what, cascade)?;
+        change.drop_dependents(table.id, &[], &what, cascade)?;
+        // A foreign key of the column itself goes with it, also where it points to its own table.
+        let own = table.id;
+        table.foreign_keys.retain(|key| key.parent != own || !key.columns.contains(&position));
         change
             .drop_references(&mut table, &what, cascade, |key| key.parent_columns.contains(&id))?;
         let key_goes = table.primary_key.as_ref().is_some_and(|k| k.columns.contains(&position));
@@ -309,7 +312,7 @@ impl Change<'_> {
             if !child.foreign_keys.iter().any(points) {
                 continue;
             }
-            if !cascade && reference.child != id {
+            if !cascade {
                 return Err(super::tables::depended(what, &format!("table {}", child.name)));
             }
             child.foreign_keys.retain(|key| !points(key));

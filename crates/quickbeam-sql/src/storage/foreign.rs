@@ -24,9 +24,11 @@ pub(super) struct Work {
     new: Option<Vec<Value>>,
 }
 
-/// What must not be so when the statement ends.
+/// What must not be so when the statement ends: that somebody refers to a key that is not there.
 pub(super) struct Pending {
     reference: Referring,
+    /// It was not there when who refers to it came; otherwise it went.
+    came_first: bool,
 }
 
 /// A row's key, and the row.
@@ -49,6 +51,20 @@ impl Referring {
         definition(self.child.table(), self.foreign_key)
     }
 
+    /// Who refers to the key is there, the key is not.
+    #[cold]
+    fn missing(&self) -> SqlError {
+        let (parent, child) = (&self.parent.table().name, &self.child.table().name);
+        let name = self.definition().map_or("", |key| key.name.as_str());
+        let message = format!(
+            "insert or update on table \"{child}\" violates foreign key constraint \"{name}\""
+        );
+        SqlError::new(SqlState::ForeignKeyViolation, message)
+            .with_detail(format!("Key {} is not present in table \"{parent}\".", self.shown))
+            .of_constraint(name)
+    }
+
+    /// The key is to go, who refers to it stays.
     #[cold]
     fn violated(&self) -> SqlError {
         let (parent, child) = (&self.parent.table().name, &self.child.table().name);
@@ -139,7 +155,7 @@ fn with_values(
 }
 
 impl Statement<'_> {
-    /// A row refers to one that is there, by the foreign key of that place, or is an error (STMT-2).
+    /// A row refers to one that is there, by the foreign key of that place, or is an error (STMT-2), now or at the statement's end.
     pub(crate) fn check_parent(
         &mut self,
         child: &Arc<TableHandle>,
@@ -161,20 +177,19 @@ impl Statement<'_> {
         if found {
             return Ok(());
         }
-        let error = SqlError::new(
-            SqlState::ForeignKeyViolation,
-            format!(
-                "insert or update on table \"{}\" violates foreign key constraint \"{}\"",
-                table.name, key.name
-            ),
-        );
-        Err(error
-            .with_detail(format!(
-                "Key {} is not present in table \"{}\".",
-                describe(table, &key.columns, row),
-                parent.table().name
-            ))
-            .of_constraint(key.name.as_str()))
+        let reference = Referring {
+            child: child.clone(),
+            foreign_key,
+            key: values.iter().map(|value| value.to_value()).collect(),
+            shown: describe(table, &key.columns, row),
+            parent,
+        };
+        if key.parent != table.id {
+            return Err(reference.missing());
+        }
+        // In its own table the statement may bring the row referred to after the one that refers to it.
+        self.pending.push(Pending { reference, came_first: true });
+        Ok(())
     }
 
     /// Whether a table has a row with these values in the columns of its primary key or of a unique index.
@@ -254,7 +269,7 @@ impl Statement<'_> {
             }
             match work.action {
                 ForeignKeyAction::NoAction => {
-                    self.pending.push(Pending { reference: work.reference })
+                    self.pending.push(Pending { reference: work.reference, came_first: false })
                 }
                 ForeignKeyAction::Restrict => return Err(work.reference.violated()),
                 ForeignKeyAction::Cascade if work.new.is_none() => {
@@ -423,7 +438,7 @@ impl Statement<'_> {
         Ok(found)
     }
 
-    /// At the statement's end: what NO ACTION forbids, unless the key is there again or nobody refers to it any more.
+    /// At the statement's end: a key is referred to and not there, although it may have come, or come back, or nobody may refer to it any more.
     pub(super) fn check_pending(&mut self) -> Result<()> {
         for pending in std::mem::take(&mut self.pending) {
             let reference = &pending.reference;
@@ -435,7 +450,10 @@ impl Statement<'_> {
                 Some(key) => self.has_row(parent, &positions, &key)?,
             };
             if !is_back && !self.referring_rows(reference, 1)?.is_empty() {
-                return Err(reference.violated());
+                return Err(match pending.came_first {
+                    true => reference.missing(),
+                    false => reference.violated(),
+                });
             }
         }
         Ok(())
