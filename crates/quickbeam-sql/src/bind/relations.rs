@@ -7,6 +7,7 @@ use sqlparser::ast::{
     Expr as Ast, JoinConstraint, JoinOperator, ObjectName, TableAlias, TableFactor, TableWithJoins,
 };
 
+use super::merged::Pair;
 use super::{
     Binder, From, JoinKind, Query, Scope, ScopeColumn, ScopeRelation, Source, Typed, VIEW_DEPTH,
     fold, no_relation, object_name,
@@ -54,9 +55,13 @@ impl Binder<'_> {
                 JoinOperator::FullOuter(c) => (JoinKind::Full, c, false),
                 _ => return Err(SqlError::unsupported("this kind of join")),
             };
-            let on = self.constraint(constraint, kind, flipped, first_right, &mut inside)?;
+            let (on, pairs) =
+                self.constraint(constraint, kind, flipped, first_right, &mut inside)?;
             let (a, b) = if flipped { (right, left) } else { (left, right) };
             left = From::Join { kind, left: Box::new(a), right: Box::new(b), on };
+            if !pairs.is_empty() {
+                left = self.full_using(left, pairs, &mut inside)?;
+            }
         }
         for relation in inside.relations {
             let position = self.position(&item.relation) as usize;
@@ -66,6 +71,7 @@ impl Binder<'_> {
         Ok(left)
     }
 
+    /// What a join's rows fulfil; and the names of USING that stand for neither side's column.
     fn constraint(
         &mut self,
         constraint: &JoinConstraint,
@@ -73,10 +79,12 @@ impl Binder<'_> {
         flipped: bool,
         first_right: usize,
         inside: &mut Scope,
-    ) -> Result<Vec<Expr>> {
+    ) -> Result<(Vec<Expr>, Vec<Pair>)> {
         let names: Vec<SmolStr> = match constraint {
-            JoinConstraint::None => return Ok(Vec::new()),
-            JoinConstraint::On(condition) => return self.conjuncts(condition, inside),
+            JoinConstraint::None => return Ok(Default::default()),
+            JoinConstraint::On(condition) => {
+                return Ok((self.conjuncts(condition, inside)?, Vec::new()));
+            }
             JoinConstraint::Using(names) => names.iter().map(object_name).collect::<Result<_>>()?,
             JoinConstraint::Natural => {
                 let (left, right) = inside.relations.split_at(first_right);
@@ -87,26 +95,27 @@ impl Binder<'_> {
                     .collect()
             }
         };
-        if kind == JoinKind::Full && !names.is_empty() {
-            return Err(SqlError::unsupported("FULL JOIN with USING"));
-        }
-        let mut on = Vec::new();
+        let (mut on, mut pairs) = (Vec::new(), Vec::new());
         for name in names {
-            let side = |relations: &[ScopeRelation], merged: &[(SmolStr, ColumnRef, ColumnRef)]| {
-                let here =
-                    Scope { relations: relations.to_vec(), merged: merged.to_vec(), outer: None };
+            let side = |relations: &[ScopeRelation]| {
+                let merged = inside.merged.clone();
+                let here = Scope { relations: relations.to_vec(), merged, outer: None };
                 here.resolve(None, &name).cloned()
             };
-            let left = side(&inside.relations[..first_right], &inside.merged)?;
-            let right = side(&inside.relations[first_right..], &[])?;
+            let left = side(&inside.relations[..first_right])?;
+            let right = side(&inside.relations[first_right..])?;
             let [a, b] = [&left, &right]
                 .map(|column| Typed::new(Expr::Column(column.at), column.data_type, 0));
             on.push(self.compare(Comparison::Equal, a, b, 0)?.expr);
+            if kind == JoinKind::Full {
+                pairs.push((name, left, right));
+                continue;
+            }
             // The name stands for the side whose rows are all there.
             let (first, second) = if flipped { (right.at, left.at) } else { (left.at, right.at) };
             inside.merged.push((name, first, second));
         }
-        Ok(on)
+        Ok((on, pairs))
     }
 
     /// A condition, taken apart at AND.
