@@ -13,7 +13,7 @@ macro_rules! models {
         #[allow(dead_code)] // Each mistake has the models that find it.
         mod $name {
             use super::*;
-            use crate::engine::$source::{Registry, Snapshots, WriterState};
+            use crate::engine::$source::{Patience, Registry, Snapshots, WriterState};
 
             /// A writer ends, one way or the other, while another transaction comes to wait for it.
             pub fn wait_for_the_end(committed: bool) {
@@ -24,8 +24,9 @@ macro_rules! models {
                     let waiter = {
                         let (registry, writer) = (registry.clone(), writer.clone());
                         start(move || {
-                            let day = Duration::from_secs(86_400);
-                            registry.wait_for(&ModelWorld, None, &writer, day).unwrap();
+                            let timeout = Duration::from_secs(86_400);
+                            let patience = Patience { timeout, interrupt: None };
+                            registry.wait_for(&ModelWorld, None, &writer, patience).unwrap();
                             assert!(writer.state() != WriterState::Active);
                         })
                     };

@@ -354,6 +354,14 @@ impl std::error::Error for SqlError {
     }
 }
 
+impl SqlError {
+    /// Somebody cancelled the statement.
+    #[cold]
+    pub fn canceled() -> SqlError {
+        SqlError::new(SqlState::QueryCanceled, "canceling statement due to user request")
+    }
+}
+
 impl From<quickbeam::Error> for SqlError {
     #[cold]
     fn from(error: quickbeam::Error) -> SqlError {
@@ -366,6 +374,8 @@ impl From<quickbeam::Error> for SqlError {
             }
             E::Deadlock => SqlState::DeadlockDetected,
             E::LockTimeout { .. } => SqlState::LockNotAvailable,
+            E::ReadOnly => SqlState::ReadOnlySqlTransaction,
+            E::Interrupted => return SqlError::canceled(),
             E::Corruption { .. } | E::FormatVersion { .. } => SqlState::DataCorrupted,
             E::DiskFull { .. } => SqlState::DiskFull,
             E::Io { .. } => SqlState::IoError,

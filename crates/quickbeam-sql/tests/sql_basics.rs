@@ -133,6 +133,20 @@ fn sql_and_key_value_calls_share_a_transaction() {
         assert_eq!(ask(&mut c, "SELECT count(*) FROM pairs"), expected);
     }
     assert_eq!(ask(&mut c, "SELECT * FROM pairs"), "\\x6b \\x76");
+    // No table takes its name, and it has no definition that SQL could change.
+    for (text, code) in [
+        ("CREATE TABLE pairs (a INTEGER)", "42P07"),
+        ("ALTER TABLE t RENAME TO pairs", "42P07"),
+        ("CREATE VIEW pairs AS SELECT 1", "42P07"),
+        ("CREATE SEQUENCE pairs", "42P07"),
+        ("TRUNCATE pairs", "42809"),
+        ("DROP TABLE pairs", "42809"),
+        ("ALTER TABLE pairs ADD COLUMN a INTEGER", "42809"),
+        ("CREATE INDEX i ON pairs (value)", "42809"),
+    ] {
+        assert_eq!(ask(&mut c, text), format!("error {code}"), "{text}");
+    }
+    assert_eq!(ask(&mut c, "SELECT * FROM pairs"), "\\x6b \\x76");
 }
 
 #[test]

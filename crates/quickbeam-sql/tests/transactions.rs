@@ -243,3 +243,77 @@ fn rows_that_are_skipped_are_left_to_who_has_them() {
     // A row that was skipped may have been put back by an abort; nobody aborted here.
     assert_eq!(number(&mut connection, "SELECT count(*) FROM job WHERE done_by IS NULL"), 0);
 }
+
+/// Waiting for a row is part of a statement: who cancels the statement need not wait for the lock timeout.
+#[test]
+fn waiting_for_a_row_can_be_cancelled() {
+    for isolation in LEVELS {
+        let options =
+            Options { isolation, lock_timeout: Duration::from_secs(3_600), ..Options::default() };
+        let database = Database::memory(options).unwrap();
+        let (mut holder, mut waiting) = (database.connect(), database.connect());
+        holder
+            .execute_script(
+                "CREATE TABLE t (a INTEGER PRIMARY KEY, b INTEGER); INSERT INTO t VALUES (1, 1)",
+            )
+            .unwrap();
+        holder.begin().unwrap();
+        holder.execute("UPDATE t SET b = 2", &[]).unwrap();
+        for statement in [
+            "UPDATE t SET b = b + 1 WHERE a = 1",
+            "UPDATE t SET b = 7",
+            "INSERT INTO t VALUES (1, 3)",
+        ] {
+            for begun in [false, true] {
+                if begun {
+                    waiting.begin().unwrap();
+                    waiting.execute("INSERT INTO t VALUES (5, 5)", &[]).unwrap();
+                }
+                let cancel = waiting.cancel_handle();
+                // Until it is noticed: what is cancelled before the statement begins does not count.
+                let noticed = AtomicUsize::new(0);
+                let error = std::thread::scope(|scope| {
+                    scope.spawn(|| {
+                        while noticed.load(Ordering::SeqCst) == 0 {
+                            cancel.cancel();
+                            std::thread::sleep(Duration::from_millis(1));
+                        }
+                    });
+                    let error = waiting.execute(statement, &[]).unwrap_err();
+                    noticed.store(1, Ordering::SeqCst);
+                    error
+                });
+                assert_eq!(error.state().code(), "57014", "{error}");
+                if begun {
+                    // The transaction goes on without the statement.
+                    assert_eq!(number(&mut waiting, "SELECT sum(b) FROM t"), 6);
+                    waiting.rollback().unwrap();
+                }
+            }
+        }
+        holder.commit().unwrap();
+        assert_eq!(waiting.execute("UPDATE t SET b = b + 1 WHERE a = 1", &[]).unwrap(), 1);
+        assert_eq!(number(&mut holder, "SELECT b FROM t"), 3);
+    }
+}
+
+/// What the environment cannot do is refused when it is asked for, and the session goes on.
+#[test]
+fn a_durability_that_the_environment_does_not_have_is_refused() {
+    let database = memory(Isolation::Serializable, "CREATE TABLE t (a INTEGER)");
+    let mut connection = database.connect();
+    for ask in ["SET durability = 'sync'", "BEGIN; SET LOCAL durability = 'nosync'"] {
+        let error = connection.execute_script(ask).unwrap_err();
+        assert_eq!(error.state().code(), "22023", "{error}");
+        if ask.starts_with("BEGIN") {
+            connection.rollback().unwrap();
+        }
+    }
+    connection.execute("SET durability = 'inmemory'", &[]).unwrap();
+    connection.execute("INSERT INTO t VALUES (1)", &[]).unwrap();
+    connection.execute_script("BEGIN READ ONLY").unwrap();
+    let error = connection.execute("INSERT INTO t VALUES (2)", &[]).unwrap_err();
+    assert_eq!(error.state().code(), "25006", "{error}");
+    connection.rollback().unwrap();
+    assert_eq!(number(&mut connection, "SELECT count(*) FROM t"), 1);
+}

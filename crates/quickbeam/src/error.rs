@@ -31,6 +31,11 @@ pub enum Error {
         /// How long this transaction waited, in milliseconds.
         waited_ms: u64,
     },
+    /// The flag that the transaction was given was raised while it waited for another one.
+    #[error(
+        "interrupted while waiting for another transaction; go on or abort, as whoever raised the flag wants"
+    )]
+    Interrupted,
     /// Committing would not be serializable: something read was changed by a transaction that committed since.
     #[error(
         "serialization failure: what this transaction read was changed by one that committed since; abort and retry"
@@ -128,6 +133,9 @@ pub enum Error {
         /// The name.
         name: String,
     },
+    /// A change in a transaction that was begun to read.
+    #[error("the transaction is read-only; begin one that is not")]
+    ReadOnly,
     /// A limit of the engine was reached.
     #[error("limit reached: {what}")]
     Limit {

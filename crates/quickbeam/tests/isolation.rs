@@ -5,8 +5,8 @@
 
 mod common;
 
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
 use common::{Random, begin, memory_environment, put};
@@ -264,4 +264,38 @@ fn read_only_transactions_never_fail_and_see_whole_commits() {
         scope.spawn(|| read(seed + 3));
     });
     common::assert_sound(&environment);
+}
+
+#[test]
+fn waiting_ends_when_the_flag_is_raised_and_the_transaction_goes_on() {
+    for isolation in LEVELS {
+        let (environment, database) = memory_environment();
+        let holder = begin(&environment, isolation);
+        database.put(&holder, b"held", b"1").unwrap();
+        let flag = Arc::new(AtomicBool::new(false));
+        let options = TransactionOptions {
+            isolation: Some(isolation),
+            lock_timeout: Some(Duration::from_secs(3_600)),
+            ..TransactionOptions::default()
+        };
+        let waiting = environment.begin_with(options.clone()).unwrap();
+        waiting.interrupt_on(&flag);
+        std::thread::scope(|scope| {
+            scope.spawn(|| flag.store(true, Ordering::SeqCst));
+            let outcome = database.put(&waiting, b"held", b"2");
+            assert!(matches!(outcome, Err(Error::Interrupted)), "{outcome:?}");
+        });
+        database.put(&waiting, b"free", b"2").unwrap();
+        waiting.commit().unwrap();
+        // The flag was that transaction's; the thread's next one has none, although it is given the same memory.
+        let next = environment
+            .begin_with(TransactionOptions {
+                lock_timeout: Some(Duration::from_millis(20)),
+                ..options
+            })
+            .unwrap();
+        let outcome = database.put(&next, b"held", b"3");
+        assert!(matches!(outcome, Err(Error::LockTimeout { .. })), "{outcome:?}");
+        holder.commit().unwrap();
+    }
 }

@@ -96,7 +96,8 @@ impl<'a> Change<'a> {
     /// Refuses a name that is no name, or that something has.
     pub fn check_free(&self, name: &str) -> Result<()> {
         check_name(name)?;
-        if self.before.relation(name).is_some() {
+        let is_database = || self.catalog.database_as_table(self.transaction, name);
+        if self.before.relation(name).is_some() || is_database()?.is_some() {
             let message = format!("relation \"{name}\" already exists");
             return Err(SqlError::new(SqlState::DuplicateTable, message));
         }
@@ -126,7 +127,21 @@ impl<'a> Change<'a> {
 
     /// A table's definition, to be changed.
     pub fn table(&self, name: &str) -> Result<Table> {
-        Ok((*self.before.table_named(name)?).clone())
+        Ok((*self.table_named(name)?).clone())
+    }
+
+    /// The table of that name before the change; a key/value database is none that has a definition to be changed.
+    pub fn table_named(&self, name: &str) -> Result<Arc<Table>> {
+        let found = self.before.table_named(name);
+        let is_missing = |e: &SqlError| e.state() == SqlState::UndefinedTable;
+        if found.as_ref().is_err_and(is_missing)
+            && self.catalog.database_as_table(self.transaction, name)?.is_some()
+        {
+            let message = format!("\"{name}\" is a key/value database, not a table");
+            return Err(SqlError::new(SqlState::WrongObjectType, message)
+                .with_hint("Its records can be read and changed; the database itself is made and removed through the key/value interface."));
+        }
+        found
     }
 
     /// The table as it is before the change.

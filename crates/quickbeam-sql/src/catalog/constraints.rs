@@ -215,7 +215,7 @@ impl Change<'_> {
         let parent = if new.parent == table.name {
             table
         } else {
-            other = self.before.table_named(&new.parent)?;
+            other = self.table_named(&new.parent)?;
             &*other
         };
         let wrong = |message: String| SqlError::new(SqlState::InvalidForeignKey, message);

@@ -45,6 +45,7 @@ pub use schema::{
 };
 use sequences::Reserved;
 pub use snapshot::{CatalogSnapshot, undefined};
+pub(crate) use tables::depended;
 
 const CATALOG: &str = "sql.catalog";
 const SEQUENCES: &str = "sql.sequences";

@@ -78,7 +78,7 @@ impl Catalog {
     ) -> Result<()> {
         let change = Change::begin(self, transaction)?;
         let tables: Vec<Arc<Table>> =
-            names.iter().map(|name| change.before.table_named(name)).collect::<Result<_>>()?;
+            names.iter().map(|name| change.table_named(name)).collect::<Result<_>>()?;
         let ids: BTreeSet<ObjectId> = tables.iter().map(|table| table.id).collect();
         let others = tables.iter().flat_map(|table| &table.referenced_by);
         let children: BTreeSet<ObjectId> =
@@ -95,7 +95,7 @@ impl Catalog {
         }
         for id in ids {
             let table = change.latest(id)?;
-            change.drop_dependents(id, &format!("table {}", table.name), cascade)?;
+            change.drop_dependents(id, &[], &format!("table {}", table.name), cascade)?;
             change.drop_table(&table)?;
         }
         Ok(())
@@ -122,7 +122,7 @@ impl Catalog {
         let change = Change::begin(self, transaction)?;
         let mut wanted = Vec::new();
         for name in names {
-            wanted.push(change.before.table_named(name)?.id);
+            wanted.push(change.table_named(name)?.id);
         }
         let mut at = 0;
         while let Some(&id) = wanted.get(at) {
@@ -164,7 +164,7 @@ impl Catalog {
 }
 
 #[cold]
-pub(super) fn depended(what: &str, by: &str) -> SqlError {
+pub(crate) fn depended(what: &str, by: &str) -> SqlError {
     let message = format!("cannot drop {what} because other objects depend on it");
     SqlError::new(SqlState::DependentObjectsStillExist, message)
         .with_detail(format!("{by} depends on {what}"))
@@ -210,9 +210,16 @@ impl Change<'_> {
         })
     }
 
-    /// Views that read this object, those that read them, and so on: they go, or are an error.
-    pub(super) fn drop_dependents(&self, id: ObjectId, what: &str, cascade: bool) -> Result<()> {
-        let dependents = self.dependents(id);
+    /// Views that read this object, those that read them, and so on: they go, or are an error, but for those that go together with it.
+    pub(super) fn drop_dependents(
+        &self,
+        id: ObjectId,
+        together: &[ObjectId],
+        what: &str,
+        cascade: bool,
+    ) -> Result<()> {
+        let mut dependents = self.dependents(id);
+        dependents.retain(|view| !together.contains(&view.id));
         if let (Some(view), false) = (dependents.first(), cascade) {
             return Err(depended(what, &format!("view {}", view.name)));
         }

@@ -52,12 +52,10 @@ impl Catalog {
         cascade: bool,
     ) -> Result<()> {
         let change = Change::begin(self, transaction)?;
+        let mut views = Vec::with_capacity(names.len());
         for name in names {
             match change.before.relation(name) {
-                Some(Relation::View(view)) => {
-                    change.drop_dependents(view.id, &format!("view {name}"), cascade)?;
-                    change.remove(view.id)?;
-                }
+                Some(Relation::View(view)) => views.push(view),
                 None => {
                     let message = format!("view \"{name}\" does not exist");
                     return Err(SqlError::new(SqlState::UndefinedTable, message));
@@ -67,6 +65,12 @@ impl Catalog {
                     return Err(SqlError::new(SqlState::WrongObjectType, message));
                 }
             }
+        }
+        let together: Vec<ObjectId> = views.iter().map(|view| view.id).collect();
+        for view in &views {
+            let what = format!("view {}", view.name);
+            change.drop_dependents(view.id, &together, &what, cascade)?;
+            change.remove(view.id)?;
         }
         Ok(())
     }

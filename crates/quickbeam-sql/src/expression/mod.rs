@@ -202,6 +202,18 @@ impl Expr {
         }
     }
 
+    /// Whether values of that sequence are taken or looked at.
+    pub fn takes_from(&self, sequence: u32) -> bool {
+        let own = match self {
+            Expr::NextValue(number, _) | Expr::SetValue(number, ..) => *number == sequence,
+            Expr::CurrentValue(number) => *number == Some(sequence),
+            _ => false,
+        };
+        let mut below = false;
+        self.each_child(&mut |child| below |= child.takes_from(sequence));
+        own || below
+    }
+
     /// Calls `visit` with each part one step below.
     pub fn each_child<'e>(&'e self, visit: &mut dyn FnMut(&'e Expr)) {
         match self {

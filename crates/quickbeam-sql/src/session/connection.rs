@@ -437,6 +437,7 @@ impl Session {
             Control::Rollback => self.rollback(),
             Control::Ignored => Ok(()),
             Control::Set(settings, local) => {
+                self.check_durability(settings)?;
                 if *local && self.open.is_none() {
                     let message = "SET LOCAL can only be used in transaction blocks";
                     return Err(SqlError::new(SqlState::NoActiveSqlTransaction, message));
@@ -473,6 +474,23 @@ impl Session {
                 savepoints.truncate(at);
                 Ok(())
             }),
+        }
+    }
+
+    /// Without a log every transaction is in memory, with one none is.
+    fn check_durability(&self, settings: &Settings) -> Result<()> {
+        let environment = self.database.environment.durability();
+        let is_without = |durability| durability == Durability::InMemory;
+        match settings.durability {
+            Some(asked) if is_without(asked) != is_without(environment) => {
+                let message = format!(
+                    "invalid value for parameter \"durability\": \"{asked}\" in an environment of durability {environment}"
+                );
+                Err(SqlError::new(SqlState::InvalidParameterValue, message).with_hint(
+                    "Without a log everything stays in memory, with one everything is logged.",
+                ))
+            }
+            _ => Ok(()),
         }
     }
 

@@ -2,9 +2,13 @@
 
 use std::sync::Arc;
 
+use smol_str::SmolStr;
+
 use super::prepare::Look;
-use crate::bind::{Binder, CatalogChange, Names, ObjectKind, Source, TableChange, check_of};
-use crate::catalog::{Added, NewCheck, ObjectId, Relation, Table};
+use crate::bind::{
+    Binder, CatalogChange, Names, ObjectKind, Source, TableChange, check_of, column_default,
+};
+use crate::catalog::{Added, NewCheck, ObjectId, Relation, Table, depended};
 use crate::error::{Result, SqlError};
 use crate::expression::{Current, Frame, Slot};
 
@@ -52,7 +56,10 @@ pub(super) fn apply(change: &CatalogChange, look: &Look<'_>) -> Result<()> {
             match kind {
                 ObjectKind::Table => catalog.drop_tables(transaction, &names, *cascade)?,
                 ObjectKind::View => catalog.drop_views(transaction, &names, *cascade)?,
-                ObjectKind::Sequence => catalog.drop_sequences(transaction, &names)?,
+                ObjectKind::Sequence => {
+                    refuse_defaults(&names, look)?;
+                    catalog.drop_sequences(transaction, &names)?;
+                }
                 ObjectKind::Index => {
                     for name in &names {
                         catalog.drop_index(transaction, name, *cascade)?;
@@ -94,6 +101,29 @@ fn tables_of(look: &Look<'_>, text: &Arc<str>) -> Result<Vec<ObjectId>> {
     reads.sort_unstable();
     reads.dedup();
     Ok(reads)
+}
+
+/// A sequence goes only when no DEFAULT takes values of it.
+fn refuse_defaults(names: &[SmolStr], look: &Look<'_>) -> Result<()> {
+    let snapshot = look.database.catalog.snapshot(look.transaction)?;
+    let look = &Look { snapshot: &snapshot, ..*look };
+    for name in names {
+        let Some(Relation::Sequence(sequence)) = snapshot.relation(name) else { continue };
+        for table in snapshot.tables() {
+            for (position, column) in table.columns.iter().enumerate() {
+                if column.identity.is_some() {
+                    continue;
+                }
+                let default = column_default(look, table, position)?;
+                if default.is_some_and(|default| default.takes_from(sequence.id.0)) {
+                    let by =
+                        format!("default value for column {} of table {}", column.name, table.name);
+                    return Err(depended(&format!("sequence {name}"), &by));
+                }
+            }
+        }
+    }
+    Ok(())
 }
 
 fn table_of(look: &Look<'_>, name: &str) -> Result<Arc<Table>> {

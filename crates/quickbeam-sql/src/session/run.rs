@@ -76,6 +76,7 @@ impl Session {
     ) -> Result<Done> {
         let Prepared { snapshot, work, slots, values, parameters: types, .. } = prepared;
         let parameters = Prepared::parameters_of(types, parameters, values)?;
+        transaction.interrupt_on(&self.limits.cancelled);
         let Some(snapshot) = snapshot else {
             return Err(SqlError::internal("a statement without a catalog"));
         };
@@ -213,6 +214,7 @@ impl Session {
         parameters: &[Value],
     ) -> Result<Rows<'c>> {
         let transaction = held.transaction();
+        transaction.interrupt_on(&self.limits.cancelled);
         transaction.begin_statement();
         let prepared = match self.prepare_for(statement, transaction) {
             Ok(prepared) => prepared,

@@ -26,7 +26,7 @@ use crate::checkpoint::{Checkpointer, FlipState};
 use crate::error::{Error, Result};
 use crate::latency::Latencies;
 use crate::log::Log;
-use crate::options::{AccessMethod, Options, TransactionOptions};
+use crate::options::{AccessMethod, Durability, Options, TransactionOptions};
 use crate::pool::{Pool, SHARED_LANE};
 use crate::transaction::{Database, Transaction, purge_leaf};
 use crate::versions::{Deferred, Registry, Timestamp};
@@ -162,6 +162,12 @@ impl Environment {
     /// Begins a transaction with the environment's defaults.
     pub fn begin(&self) -> Result<Transaction> {
         self.begin_with(TransactionOptions::default())
+    }
+
+    /// The durability of transactions that ask for none.
+    #[must_use]
+    pub fn durability(&self) -> Durability {
+        self.inner().options.durability
     }
 
     /// Begins a transaction.

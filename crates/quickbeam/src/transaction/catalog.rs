@@ -249,7 +249,7 @@ impl Transaction {
 
     fn new_tree(&self, method: AccessMethod) -> Result<Tree> {
         if self.read_only {
-            return Err(Error::misuse("the transaction is read-only; begin one that is not"));
+            return Err(Error::ReadOnly);
         }
         let tree = self.inner().make_tree(self.slot, method)?;
         self.state.borrow_mut().created.push(tree);

@@ -29,7 +29,8 @@ mod validate;
 mod write;
 
 use std::cell::Cell;
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::environment::AnyHold;
@@ -277,6 +278,13 @@ impl Transaction {
     /// How long calls wait from now on for others that keep a record; how long they waited before.
     pub fn set_lock_timeout(&self, timeout: Duration) -> Duration {
         self.lock_timeout.replace(timeout)
+    }
+
+    /// From now on calls that wait for others that keep a record end with [`Error::Interrupted`] soon after the flag is raised, by whatever
+    /// thread. The call changed nothing; the transaction can go on.
+    #[inline]
+    pub fn interrupt_on(&self, flag: &Arc<AtomicBool>) {
+        self.state.interrupt_on(flag);
     }
 
     fn end_aborted(&self) -> Result<()> {

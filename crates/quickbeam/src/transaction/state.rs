@@ -8,6 +8,7 @@
 use std::cell::RefCell;
 use std::ops::Deref;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use super::catalog::Used;
 use super::validate::ReadSet;
@@ -21,11 +22,25 @@ const LARGEST_KEPT: usize = 1 << 20;
 /// So many states are kept: more transactions are seldom open at once in one thread.
 const KEPT: usize = 4;
 
-/// In a box: it is large, and transactions are handed on and kept with other things.
-type Boxed = Box<RefCell<State>>;
-
 thread_local! {
-    static SPARE: RefCell<Vec<Boxed>> = const { RefCell::new(Vec::new()) };
+    // Boxed: they are large, and transactions are handed on and kept with other things.
+    #[allow(clippy::vec_box)]
+    static SPARE: RefCell<Vec<Box<Kept>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// What a thread keeps.
+#[derive(Default)]
+struct Kept {
+    state: RefCell<State>,
+    interrupt: RefCell<Interrupt>,
+}
+
+/// A flag that ends the transaction's waiting. It is kept while it does not count: the next transaction is often given the same one, and
+/// need not count a reference.
+#[derive(Default)]
+struct Interrupt {
+    flag: Option<Arc<AtomicBool>>,
+    counts: bool,
 }
 
 /// What changes while a transaction runs.
@@ -147,7 +162,7 @@ impl State {
 }
 
 /// The state of one transaction. With the transaction it goes back to the thread.
-pub struct Held(Option<Boxed>);
+pub struct Held(Option<Box<Kept>>);
 
 impl Held {
     /// The state of a transaction that begins.
@@ -159,9 +174,34 @@ impl Held {
     ) -> Held {
         // A thread that ends has none any more.
         let spare = SPARE.try_with(|spare| spare.borrow_mut().pop()).ok().flatten();
-        let mut state = spare.unwrap_or_default();
-        state.get_mut().begin(snapshot, catalog_version, environment);
-        Held(Some(state))
+        let mut kept = spare.unwrap_or_default();
+        kept.state.get_mut().begin(snapshot, catalog_version, environment);
+        kept.interrupt.get_mut().counts = false;
+        Held(Some(kept))
+    }
+
+    #[inline(always)]
+    fn kept(&self) -> &Kept {
+        match &self.0 {
+            Some(kept) => kept,
+            None => unreachable!("a transaction has its state until it is dropped"),
+        }
+    }
+
+    /// From now on waiting ends when that flag is raised.
+    #[inline]
+    pub(super) fn interrupt_on(&self, flag: &Arc<AtomicBool>) {
+        let interrupt = &mut *self.kept().interrupt.borrow_mut();
+        if !interrupt.flag.as_ref().is_some_and(|known| Arc::ptr_eq(known, flag)) {
+            interrupt.flag = Some(flag.clone());
+        }
+        interrupt.counts = true;
+    }
+
+    /// The flag that ends waiting, if the transaction was given one.
+    pub(super) fn interrupt(&self) -> Option<Arc<AtomicBool>> {
+        let interrupt = self.kept().interrupt.borrow();
+        interrupt.flag.clone().filter(|_| interrupt.counts)
     }
 }
 
@@ -170,25 +210,22 @@ impl Deref for Held {
 
     #[inline(always)]
     fn deref(&self) -> &RefCell<State> {
-        match &self.0 {
-            Some(state) => state,
-            None => unreachable!("a transaction has its state until it is dropped"),
-        }
+        &self.kept().state
     }
 }
 
 impl Drop for Held {
     #[inline]
     fn drop(&mut self) {
-        let Some(mut state) = self.0.take() else { return };
-        if state.get_mut().capacity() > LARGEST_KEPT {
+        let Some(mut kept) = self.0.take() else { return };
+        if kept.state.get_mut().capacity() > LARGEST_KEPT {
             return;
         }
         // A thread that ends needs none any more.
         let _ended = SPARE.try_with(|spare| {
             let mut spare = spare.borrow_mut();
             if spare.len() < KEPT {
-                spare.push(state);
+                spare.push(kept);
             }
         });
     }

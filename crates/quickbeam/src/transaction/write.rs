@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::options::Isolation;
 use crate::page::{OVERFLOW, Page, RecordRef, TOMBSTONE, inline_limit, key_limit};
 use crate::pool::{Pass, Pool, WriteGuard};
-use crate::versions::{Before, Deferred, Writer, WriterState, entry_of, writer_of};
+use crate::versions::{Before, Deferred, Patience, Writer, WriterState, entry_of, writer_of};
 use crate::world::hooks::{Canary, planted};
 
 /// What to do with a record.
@@ -85,7 +85,7 @@ impl Transaction {
     #[inline]
     pub(super) fn check_change(&self, key: &[u8], value: Option<&[u8]>) -> Result<()> {
         if self.read_only {
-            return Err(Error::misuse("the transaction is read-only; begin one that is not"));
+            return Err(Error::ReadOnly);
         }
         let inner = self.inner();
         check_limits(inner.pool.page_size, key, value)?;
@@ -264,8 +264,11 @@ impl Transaction {
             Verdict::Again => Ok(false),
             Verdict::Conflict => Err(Error::WriteConflict),
             Verdict::WaitFor(other) => {
-                let (world, timeout) = (&*self.inner().world, self.lock_timeout.get());
-                self.inner().registry.wait_for(world, Some(writer.id()), &other, timeout)?;
+                let interrupt = self.state.interrupt();
+                let patience =
+                    Patience { timeout: self.lock_timeout.get(), interrupt: interrupt.as_deref() };
+                let world = &*self.inner().world;
+                self.inner().registry.wait_for(world, Some(writer.id()), &other, patience)?;
                 Ok(false)
             }
         }

@@ -18,7 +18,7 @@ mod snapshots;
 mod wait;
 mod writer;
 
-pub use registry::{Registry, Resolved};
+pub use registry::{Patience, Registry, Resolved};
 pub use snapshots::Snapshots;
 pub use wait::WaitGraph;
 pub use writer::{Before, Deferred, UndoEntry, Writer, WriterState};

@@ -20,6 +20,18 @@ const EVENTS: usize = 16;
 /// Writers of the past that are kept for later ones.
 const SPARE_WRITERS: usize = 64;
 
+/// Who waits and may be interrupted looks that often whether it is.
+const INTERRUPT_INTERVAL: Duration = Duration::from_millis(10);
+
+/// How long a transaction waits for another one.
+#[derive(Clone, Copy)]
+pub struct Patience<'a> {
+    /// At most so long.
+    pub timeout: Duration,
+    /// Until this is raised.
+    pub interrupt: Option<&'a std::sync::atomic::AtomicBool>,
+}
+
 /// Writer ids are consecutive numbers: they are their own hash.
 #[derive(Default)]
 pub struct IdHasher(u64);
@@ -346,13 +358,13 @@ impl Registry {
         &self.events[writer.id() as usize % EVENTS]
     }
 
-    /// Waits until `other` has finished. Errors: deadlock, lock timeout.
+    /// Waits until `other` has finished. Errors: deadlock, lock timeout, interruption.
     pub fn wait_for(
         &self,
         world: &dyn World,
         own: Option<WriterId>,
         other: &Arc<Writer>,
-        timeout: Duration,
+        patience: Patience<'_>,
     ) -> Result<()> {
         let start = world.now();
         let _edge = self.waits.add(own, other.id())?;
@@ -364,9 +376,16 @@ impl Registry {
                 return Ok(());
             }
             let waited = world.now().saturating_sub(start);
-            let Some(left) = timeout.checked_sub(waited).filter(|left| !left.is_zero()) else {
+            let left = patience.timeout.checked_sub(waited).filter(|left| !left.is_zero());
+            let Some(mut left) = left else {
                 return Err(crate::Error::LockTimeout { waited_ms: waited.as_millis() as u64 });
             };
+            if let Some(interrupt) = patience.interrupt {
+                if interrupt.load(Ordering::Relaxed) {
+                    return Err(crate::Error::Interrupted);
+                }
+                left = left.min(INTERRUPT_INTERVAL);
+            }
             event.wait(generation, Some(left));
         }
     }

@@ -387,6 +387,7 @@ impl HashJoin {
                 self.candidate = self.keys.first(&key);
             }
             while let Some(next) = self.keys.chains.next(self.candidate) {
+                context.check_cancelled()?;
                 self.current = self.candidate as usize;
                 self.candidate = next;
                 self.rows.stand(self.current, context)?;

@@ -146,10 +146,7 @@ impl Context<'_> {
     #[inline]
     pub fn check_cancelled(&self) -> Result<()> {
         if self.limits.cancelled.load(Ordering::Relaxed) {
-            return Err(SqlError::new(
-                SqlState::QueryCanceled,
-                "canceling statement due to user request",
-            ));
+            return Err(SqlError::canceled());
         }
         Ok(())
     }
