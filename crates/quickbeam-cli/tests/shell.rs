@@ -13,7 +13,7 @@ fn shell(arguments: &[&str]) -> Command {
     command(&[&["sql"], arguments].concat())
 }
 
-fn run(arguments: &[&str], input: &str) -> Output {
+fn run(arguments: &[&str], input: impl AsRef<[u8]>) -> Output {
     finish(shell(arguments), input)
 }
 

@@ -200,7 +200,7 @@ fn converse(shell: &mut Shell, editor: &mut Editor<Words, DefaultHistory>) -> an
         };
         let mut place = Place { name: None, line: 1 };
         let mut pending = Pending::default();
-        let flow = match pending.feed(shell, &text, &mut place)? {
+        let flow = match pending.feed(shell, text.as_bytes(), &mut place)? {
             Flow::On => pending.finish(shell, &place)?,
             other => other,
         };

@@ -12,6 +12,7 @@ mod shell;
 mod show;
 mod splitter;
 
+use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 
@@ -42,7 +43,7 @@ pub struct Arguments {
     create: bool,
     /// Execute these statements, then end (may be given several times)
     #[arg(short, long = "command", value_name = "STATEMENTS")]
-    commands: Vec<String>,
+    commands: Vec<OsString>,
     /// Execute the statements of this file, then end; after those of -c (may be given several times; - is standard input)
     #[arg(short, long = "file", value_name = "FILE")]
     files: Vec<PathBuf>,

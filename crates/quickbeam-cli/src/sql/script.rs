@@ -1,17 +1,20 @@
 //! Statements from files, pipes and the command line.
 
+use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Cursor, Read};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, bail};
 
+use super::command;
 use super::shell::{Flow, Place, Shell};
 use super::splitter::Splitter;
-use super::{command, say};
 
 /// Where lines come from. It is shared, because COPY … FROM STDIN reads its rows from where the statement stands.
 pub type Lines = Arc<Mutex<Box<dyn BufRead + Send>>>;
+
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// Files within files.
 const DEPTH: usize = 20;
@@ -33,9 +36,9 @@ pub fn read_line(lines: &Lines, line: &mut Vec<u8>) -> std::io::Result<bool> {
 }
 
 /// Statements of the command line. What they copy from standard input is there, not behind them.
-pub fn text(shell: &mut Shell, text: &str) -> anyhow::Result<Flow> {
+pub fn text(shell: &mut Shell, text: &OsStr) -> anyhow::Result<Flow> {
     let before = shell.set_input(Some(standard_lines()));
-    let flow = run(shell, &lines(Cursor::new(text.to_owned())), None);
+    let flow = run(shell, &lines(Cursor::new(text.as_encoded_bytes().to_owned())), None);
     shell.set_input(before);
     flow
 }
@@ -71,13 +74,8 @@ fn run(shell: &mut Shell, lines: &Lines, name: Option<&str>) -> anyhow::Result<F
     let shown = name.unwrap_or("the command line");
     while read_line(lines, &mut line).with_context(|| format!("cannot read {shown}"))? {
         place.line += 1;
-        let Ok(text) = std::str::from_utf8(&line) else {
-            say(&format!("quickbeam: {place}the line is not UTF-8"));
-            shell.note_failure();
-            if shell.keeps_going { continue } else { return Ok(Flow::Failed) }
-        };
         // The mark that some editors put before a file is not part of it.
-        let text = if place.line == 1 { text.trim_start_matches('\u{feff}') } else { text };
+        let text = line.strip_prefix(BYTE_ORDER_MARK).filter(|_| place.line == 1).unwrap_or(&line);
         match pending.feed(shell, text, &mut place)? {
             Flow::On => {}
             other => return Ok(other),
@@ -86,10 +84,10 @@ fn run(shell: &mut Shell, lines: &Lines, name: Option<&str>) -> anyhow::Result<F
     pending.finish(shell, &place)
 }
 
-/// Text whose statement has not ended.
+/// Text whose statement has not ended. Whether it is UTF-8 is asked when it has: the statement is executed whole or not at all.
 #[derive(Default)]
 pub struct Pending {
-    text: String,
+    text: Vec<u8>,
     /// How much of it was looked at.
     scanned: usize,
     splitter: Splitter,
@@ -102,23 +100,27 @@ impl Pending {
     pub fn feed(
         &mut self,
         shell: &mut Shell,
-        text: &str,
+        text: &[u8],
         place: &mut Place,
     ) -> anyhow::Result<Flow> {
         if self.splitter.is_blank() {
             self.text.clear();
             self.scanned = 0;
             self.begun = place.line;
-            if text.trim_start().starts_with('\\') {
-                return command::run(shell, text.trim(), place);
+            let line = text.trim_ascii();
+            if line.starts_with(b"\\") {
+                return match std::str::from_utf8(line) {
+                    Ok(line) => command::run(shell, line.trim_end(), place),
+                    Err(error) => Ok(shell.refuse(line, error, place)),
+                };
             }
         }
-        self.text.push_str(text);
+        self.text.extend_from_slice(text);
         let mut start = 0;
         while let Some(length) = self.splitter.scan(&self.text[self.scanned..]) {
             let end = self.scanned + length;
             let at = Place { line: self.begun, ..place.clone() };
-            let flow = shell.statement(&self.text[start..end - 1], &at)?;
+            let flow = statement(shell, &self.text[start..end - 1], &at)?;
             place.line += shell.take_rows();
             if flow != Flow::On {
                 return Ok(flow);
@@ -138,6 +140,13 @@ impl Pending {
         if self.splitter.is_blank() {
             return Ok(Flow::On);
         }
-        shell.statement(&self.text, &Place { line: self.begun, ..place.clone() })
+        statement(shell, &self.text, &Place { line: self.begun, ..place.clone() })
+    }
+}
+
+fn statement(shell: &mut Shell, text: &[u8], place: &Place) -> anyhow::Result<Flow> {
+    match std::str::from_utf8(text) {
+        Ok(text) => shell.statement(text, place),
+        Err(error) => Ok(shell.refuse(text, error, place)),
     }
 }

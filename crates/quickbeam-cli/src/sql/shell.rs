@@ -4,13 +4,14 @@
 
 use std::fmt;
 use std::io::Write;
+use std::str::Utf8Error;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use anyhow::Context;
 use quickbeam_sql::catalog::CatalogSnapshot;
-use quickbeam_sql::{Connection, Database, SqlError};
+use quickbeam_sql::{Connection, Database, SqlError, SqlState};
 
 use super::copy::{Files, Input, SharedInput, skip_rows};
 use super::say;
@@ -123,10 +124,6 @@ impl Shell {
         self.has_failed
     }
 
-    pub fn note_failure(&mut self) {
-        self.has_failed = true;
-    }
-
     /// What there is, as the connection sees it.
     pub fn catalog(&self) -> Result<Arc<CatalogSnapshot>, SqlError> {
         self.connection.catalog_snapshot()
@@ -180,6 +177,19 @@ impl Shell {
         }
         let rows = statement.query(&mut self.connection, &[])?;
         Ok(Done::Answered(show::rows(output, rows, self.format)?))
+    }
+
+    /// Says that a statement is not UTF-8, and how it goes on. Nothing of the statement was executed.
+    pub fn refuse(&mut self, text: &[u8], error: Utf8Error, place: &Place) -> Flow {
+        let at = error.valid_up_to();
+        let wrong = &text[at..text.len().min(at + error.error_len().unwrap_or(text.len()))];
+        let wrong: String = wrong.iter().map(|byte| format!(" 0x{byte:02x}")).collect();
+        let message = format!("invalid byte sequence for encoding \"UTF8\":{wrong}");
+        let error = SqlError::new(SqlState::CharacterNotInRepertoire, message)
+            .with_hint("statements are in UTF-8; nothing of this one was executed")
+            .at(at);
+        // Up to the place the text is as it was, so the mark stands where it should.
+        self.report(&String::from_utf8_lossy(text), &error, place)
     }
 
     /// Says what went wrong, and how it goes on.

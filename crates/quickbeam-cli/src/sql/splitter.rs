@@ -1,7 +1,8 @@
 //! Where a statement ends: at the first `;` outside quotes and comments.
 //!
 //! Above: scripts and the line editor. Text is looked at line by line, each piece once, so that a statement of any length costs
-//! no more than its length.
+//! no more than its length. It is looked at as bytes: what is not UTF-8 ends no statement and opens no quote, so that a statement with such
+//! bytes is refused as a whole and what follows it is found.
 
 /// Looks at the text of statements, piece by piece. A piece ends with a line or with the text.
 #[derive(Default)]
@@ -27,8 +28,7 @@ enum State {
 
 impl Splitter {
     /// Looks at the next piece: how many bytes of it belong to the statement, its `;` among them; none when it goes on behind them.
-    pub fn scan(&mut self, text: &str) -> Option<usize> {
-        let bytes = text.as_bytes();
+    pub fn scan(&mut self, bytes: &[u8]) -> Option<usize> {
         let mut at = 0;
         while let Some(&byte) = bytes.get(at) {
             let rest = &bytes[at..];
@@ -114,7 +114,7 @@ impl Splitter {
 pub fn is_whole(text: &str) -> bool {
     let mut splitter = Splitter::default();
     let mut from = 0;
-    while let Some(length) = splitter.scan(&text[from..]) {
+    while let Some(length) = splitter.scan(&text.as_bytes()[from..]) {
         from += length;
     }
     splitter.is_blank()
@@ -142,7 +142,7 @@ mod tests {
         let (mut found, mut start, mut from) = (Vec::new(), 0, 0);
         for line in text.split_inclusive('\n') {
             let line_end = from + line.len();
-            while let Some(length) = splitter.scan(&text[from..line_end]) {
+            while let Some(length) = splitter.scan(&text.as_bytes()[from..line_end]) {
                 from += length;
                 found.push(text[start..from].trim());
                 start = from;

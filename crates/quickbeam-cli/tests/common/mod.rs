@@ -1,5 +1,7 @@
 //! What the tests of the program share: running it, and what it said.
 
+#![allow(dead_code)]
+
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -15,10 +17,10 @@ pub fn command(arguments: &[&str]) -> Command {
 }
 
 /// Runs it to its end.
-pub fn finish(mut command: Command, input: &str) -> Output {
+pub fn finish(mut command: Command, input: impl AsRef<[u8]>) -> Output {
     let mut program = command.spawn().expect("the program starts");
     // A program that ends before it has read its input closes it: no failure.
-    let _ = program.stdin.take().expect("it has an input").write_all(input.as_bytes());
+    let _ = program.stdin.take().expect("it has an input").write_all(input.as_ref());
     program.wait_with_output().expect("the program ends")
 }
 
