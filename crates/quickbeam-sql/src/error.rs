@@ -268,6 +268,13 @@ impl SqlError {
         self
     }
 
+    /// With its place counted from the start of a text in which the statement stands so far in.
+    #[must_use]
+    pub(crate) fn shifted(mut self, by: usize) -> SqlError {
+        self.content.position = self.content.position.map(|position| position.saturating_add(by));
+        self
+    }
+
     /// With the name of the constraint that was violated.
     #[must_use]
     pub fn of_constraint(mut self, name: impl Into<String>) -> SqlError {
@@ -316,6 +323,13 @@ impl SqlError {
     #[must_use]
     pub fn position(&self) -> Option<usize> {
         self.content.position
+    }
+
+    /// The place of the error as PostgreSQL counts it: in characters, the first of which is 1. `text` is what was executed.
+    #[must_use]
+    pub fn character_position(&self, text: &str) -> Option<usize> {
+        let before = text.get(..self.content.position?)?;
+        Some(before.chars().count() + 1)
     }
 
     /// What was being done: the line of the input, for example.

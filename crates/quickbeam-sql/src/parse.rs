@@ -5,6 +5,9 @@
 
 mod sequences;
 
+use std::ops::Range;
+use std::str::Chars;
+
 use sqlparser::ast::{Expr, Query, Statement};
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::{Parser, ParserError};
@@ -109,9 +112,63 @@ fn check_chains(text: &str, tokens: &[sqlparser::tokenizer::TokenWithSpan]) -> R
     Ok(())
 }
 
+/// Hands over each statement of a text, and the bytes of the text that it has.
+fn each(text: &str, mut take: impl FnMut(Range<usize>, Statement)) -> Result<()> {
+    let mut parser = parser_for(text)?;
+    let mut place = Place { rest: text.chars(), line: 1, column: 1, length: text.len() };
+    loop {
+        while parser.consume_token(&Token::SemiColon) {}
+        let first = parser.peek_token_ref();
+        if first.token == Token::EOF {
+            return Ok(());
+        }
+        let start = place.advance(first.span.start);
+        let statement = parser.parse_statement().map_err(|error| syntax_error(text, error))?;
+        let behind = parser.peek_token_ref();
+        let end = match behind.token {
+            Token::EOF => text.len(),
+            Token::SemiColon => place.advance(behind.span.start),
+            _ => parser
+                .expected_ref("end of statement", behind)
+                .map_err(|error| syntax_error(text, error))?,
+        };
+        take(start..end, statement);
+    }
+}
+
+/// A place in a text that only goes forward, so that all places of a long text are found in going over it once.
+struct Place<'t> {
+    rest: Chars<'t>,
+    line: u64,
+    column: u64,
+    length: usize,
+}
+
+impl Place<'_> {
+    /// Goes to a place; the bytes before it.
+    fn advance(&mut self, to: Location) -> usize {
+        while (self.line, self.column) < (to.line, to.column)
+            && let Some(c) = self.rest.next()
+        {
+            (self.line, self.column) =
+                if c == '\n' { (self.line + 1, 1) } else { (self.line, self.column + 1) };
+        }
+        self.length - self.rest.as_str().len()
+    }
+}
+
 /// The statements of a text.
 pub fn statements(text: &str) -> Result<Vec<Statement>> {
-    parser_for(text)?.parse_statements().map_err(|error| syntax_error(text, error))
+    let mut statements = Vec::new();
+    each(text, |_, statement| statements.push(statement))?;
+    Ok(statements)
+}
+
+/// Where the statements of a text stand in it, in bytes, if all of them can be parsed.
+pub fn pieces(text: &str) -> Result<Vec<Range<usize>>> {
+    let mut pieces = Vec::new();
+    each(text, |piece, _| pieces.push(piece))?;
+    Ok(pieces)
 }
 
 /// The only statement of a text.
@@ -157,6 +214,30 @@ mod tests {
                 ("42601", Some(position)),
                 "{text}: {error}"
             );
+        }
+    }
+
+    #[test]
+    fn a_text_is_cut_into_its_statements() {
+        let text = ";; SELECT 'ä;';\n-- no statement;\n  BEGIN ;COMMIT\n;ALTER SEQUENCE s RESTART WITH 3; CREATE SEQUENCE s START 2 INCREMENT 3 ; SELECT\t1 -- end";
+        let found: Vec<&str> =
+            pieces(text).unwrap().into_iter().map(|piece| text[piece].trim_end()).collect();
+        let expected = [
+            "SELECT 'ä;'",
+            "BEGIN",
+            "COMMIT",
+            "ALTER SEQUENCE s RESTART WITH 3",
+            "CREATE SEQUENCE s START 2 INCREMENT 3",
+            "SELECT\t1 -- end",
+        ];
+        assert_eq!(found, expected);
+        assert!(pieces(" ; -- nothing\n").unwrap().is_empty());
+        // A statement ends with a semicolon or with the text, not where another word could begin.
+        for (text, position) in
+            [("SELECT 1 END; DROP TABLE t", 9), ("BEGIN; SELECT 1) ; COMMIT", 15)]
+        {
+            let error = pieces(text).unwrap_err();
+            assert_eq!((error.code(), error.position()), ("42601", Some(position)), "{error}");
         }
     }
 

@@ -112,11 +112,13 @@ impl Connection {
         self.session.query(statement, parameters)
     }
 
-    /// Executes several statements, one after the other. Each is on its own, unless there is a BEGIN among them.
+    /// Executes several statements, one after the other. Each is on its own, unless there is a BEGIN among them. An error's place counts from
+    /// the start of the whole text.
     pub fn execute_script(&mut self, text: &str) -> Result<()> {
-        for statement in crate::parse::statements(text)? {
-            let mut statement = Statement::new(&statement.to_string());
-            self.session.execute(&mut statement, &[])?;
+        for piece in crate::parse::pieces(text)? {
+            let start = piece.start;
+            let mut statement = Statement::new(text.get(piece).unwrap_or_default());
+            self.session.execute(&mut statement, &[]).map_err(|error| error.shifted(start))?;
         }
         Ok(())
     }
