@@ -113,6 +113,20 @@ fn malformed_utf8_of_files_commands_and_the_last_statement_is_refused_too() {
 }
 
 #[test]
+fn rows_are_no_statements_whether_they_or_their_copy_are_malformed() {
+    for copy in [
+        &b"COPY t FROM STDIN CSV /* \xff */;\ndelete from t;\n\\."[..],
+        b"COPY t FROM STDIN CSV;\n4,v\n5,\xff\ndelete from t;\n\\.",
+    ] {
+        let shown = copy.escape_ascii();
+        let (output, said) = run(&["--keep-going"], &around(copy));
+        assert_eq!(output, "rows\n3\n", "{shown}\n{said}");
+        assert!(said.starts_with("quickbeam: standard input:3: ERROR 22021: "), "{shown}\n{said}");
+        assert_eq!(said.matches("ERROR").count(), 1, "{shown}\n{said}");
+    }
+}
+
+#[test]
 fn bytes_in_comments_between_statements_are_nobodys() {
     let script = [around(b"-- gr\xfcn\n/* gr\xfcn */"), b"SELECT 1/0;".to_vec()].concat();
     let (output, said) = run(&["--keep-going"], &script);

@@ -65,6 +65,28 @@ fn answers_come_as_csv_and_json() {
 }
 
 #[test]
+fn an_answer_that_ends_in_an_error_stays_what_it_is() {
+    let late = "SELECT 6 / (3 - n) AS q FROM (VALUES (1), (2), (3), (4)) AS t (n);";
+    let (output, said) = failed(&run(&["--memory", "--format=json", "-c", late], ""));
+    let found: serde_json::Value = serde_json::from_str(&output).expect("JSON");
+    assert_eq!(found, serde_json::json!([{"q": 3}, {"q": 6}]));
+    assert!(said.contains("ERROR 22012"), "{said}");
+    let (output, _) = failed(&run(&["--memory", "--format=csv", "-c", late], ""));
+    assert_eq!(output, "q\n3\n6\n");
+    // What fails before its first row answers nothing.
+    for format in ["--format=json", "--format=csv", "--format=table"] {
+        let script = "SELECT 1/0 AS q; SELECT 7 AS n WHERE false;";
+        let (output, said) = failed(&run(&["--memory", format, "--keep-going"], script));
+        let expected = match format {
+            "--format=json" => "[]\n",
+            "--format=csv" => "n\n",
+            _ => " n\n---\n(0 rows)\n",
+        };
+        assert_eq!(output, expected, "{said}");
+    }
+}
+
+#[test]
 fn an_error_ends_a_script_and_tells_where() {
     let folder = folder();
     let file = folder.path().join("script.sql");
@@ -88,6 +110,23 @@ fn an_error_ends_a_script_and_tells_where() {
     let (_, said) = failed(&run(&["--memory"], "\\nonsense\n"));
     assert!(said.contains("standard input:1: there is no command \\nonsense"), "{said}");
     assert_eq!(run(&[], "").status.code(), Some(2), "neither a directory nor --memory");
+}
+
+#[test]
+fn a_mark_before_a_script_is_no_part_of_it() {
+    let folder = folder();
+    let file = folder.path().join("script.sql");
+    for script in [
+        "\u{feff}SELECT 1 AS a;",
+        "\u{feff}\\format csv\nSELECT 1 AS a;",
+        "\u{feff}\nSELECT 1 AS a",
+    ] {
+        std::fs::write(&file, script).expect("it can be written");
+        for (arguments, input) in [(&["-f", &path(&file)][..], ""), (&[], script)] {
+            let arguments = [&["--memory", "--format=csv"], arguments].concat();
+            assert_eq!(done(&run(&arguments, input)), "a\n1\n", "{script}");
+        }
+    }
 }
 
 #[test]
@@ -225,6 +264,29 @@ fn rows_are_copied_from_scripts_files_and_pipes() {
         "COPY fruit FROM STDIN CSV;\n1,x,1\n\\.\nSELECT 1/0;\n",
     ));
     assert!(said.contains("23505") && said.contains("standard input:4: ERROR 22012"), "{said}");
+    // So it is when the COPY fails before it reads any, and lines are counted on; the rows end with the script at the latest.
+    for copy in [
+        "COPY nosuch FROM STDIN CSV;",
+        "copy fruit (id, nosuch) from stdin csv;",
+        "\\copy nosuch from stdin csv",
+        "COPY fruit FROM STDIN WITH (FORMAT nonsense);",
+    ] {
+        let script = format!(
+            "{copy}\nDELETE FROM fruit;\n\\.\nSELECT 1/0;\nSELECT count(*) AS n FROM fruit;\n{copy}\nDELETE FROM fruit;\n"
+        );
+        let (output, said) = failed(&run(&[&directory, "--keep-going", "--format=csv"], &script));
+        assert_eq!(output, "n\n4\n", "{copy}\n{said}");
+        assert!(said.contains("standard input:4: ERROR 22012"), "{copy}\n{said}");
+        assert!(said.contains("standard input:6: ERROR "), "{copy}\n{said}");
+        assert_eq!(said.matches("ERROR").count(), 3, "{copy}\n{said}");
+    }
+    // A COPY that read its rows has no more behind it; one of the command line has them elsewhere.
+    let script = "COPY fruit FROM STDIN CSV;\n20,x\n\\.\nSELECT count(*) AS n FROM fruit;\n";
+    let (output, _) = failed(&run(&[&directory, "--keep-going", "--format=csv"], script));
+    assert_eq!(output, "n\n4\n");
+    let command = "COPY nosuch FROM STDIN CSV;\nSELECT count(*) AS n FROM fruit;";
+    let arguments = [&directory, "--keep-going", "--format=csv", "-c", command];
+    assert_eq!(failed(&run(&arguments, "")).0, "n\n4\n");
     let (_, said) = failed(&run(&[&directory, "-c", "COPY fruit FROM '/nowhere/at/all' CSV"], ""));
     assert!(said.contains("ERROR 58P01"), "{said}");
 }
@@ -255,8 +317,7 @@ fn an_interrupt_cancels_the_statement_and_not_the_shell() {
     let mut rest = String::new();
     drop(input);
     output.read_to_string(&mut rest).expect("it writes text");
-    // The names of its columns were written before it was cancelled.
-    assert_eq!(rest, "count\nx\nafter\n");
+    assert_eq!(rest, "x\nafter\n");
     let ended = program.wait_with_output().expect("it ends");
     assert_eq!(ended.status.code(), Some(1));
     assert!(

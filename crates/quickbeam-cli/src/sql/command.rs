@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::bail;
 
 use super::shell::{Flow, Place, Shell};
-use super::{describe, script};
+use super::{describe, script, words};
 use crate::output::Output;
 
 /// Every command, with what it does: `\?` shows them, and the line editor completes them.
@@ -85,28 +85,7 @@ fn unquoted(text: &str) -> &str {
 
 /// The statement for `\copy`: as it is, with quotes around the name of the file.
 fn copy(rest: &str) -> String {
-    let mut depth = 0;
-    let mut quote = None;
-    let mut found = None;
-    for (at, c) in rest.char_indices() {
-        match (quote, c) {
-            (Some(open), c) if c == open => quote = None,
-            (Some(_), _) => {}
-            (None, '\'' | '"') => quote = Some(c),
-            (None, '(') => depth += 1,
-            (None, ')') => depth -= 1,
-            (None, c) if c.is_whitespace() && depth == 0 => {
-                let after = rest[at..].trim_start();
-                let word = after.split(char::is_whitespace).next().unwrap_or_default();
-                if word.eq_ignore_ascii_case("from") || word.eq_ignore_ascii_case("to") {
-                    found = Some(rest.len() - after.len() + word.len());
-                    break;
-                }
-            }
-            _ => {}
-        }
-    }
-    let Some(end) = found else { return format!("COPY {rest}") };
+    let Some((_, end)) = words::direction(rest) else { return format!("COPY {rest}") };
     let (head, tail) = rest.split_at(end);
     let tail = tail.trim_start();
     let (file, options) = tail.split_at(tail.find(char::is_whitespace).unwrap_or(tail.len()));

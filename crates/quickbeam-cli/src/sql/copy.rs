@@ -17,6 +17,8 @@ pub struct Input {
     pub lines: Option<Lines>,
     /// COPY began to read rows and has not come to their end.
     in_rows: bool,
+    /// The statement came so far as to read rows, or to find none.
+    pub has_read: bool,
     /// Lines read as rows since the last statement.
     pub rows: u64,
 }
@@ -38,7 +40,9 @@ impl CopyAccess for Files {
                 if self.is_interactive {
                     say("Rows follow, one a line; \\. on a line of its own ends them.");
                 }
-                self.input.lock().unwrap_or_else(PoisonError::into_inner).in_rows = true;
+                let mut input = self.input.lock().unwrap_or_else(PoisonError::into_inner);
+                (input.in_rows, input.has_read) = (true, true);
+                drop(input);
                 Ok(Box::new(Rows { input: self.input.clone(), line: Vec::new(), at: 0 }))
             }
         }
@@ -91,6 +95,12 @@ fn next_row(input: &SharedInput, line: &mut Vec<u8>) -> io::Result<bool> {
         line.clear();
     }
     Ok(!is_end)
+}
+
+/// Passes over the rows of a COPY that failed before it read any.
+pub fn skip_unread_rows(input: &SharedInput) -> io::Result<()> {
+    input.lock().unwrap_or_else(PoisonError::into_inner).in_rows = true;
+    skip_rows(input)
 }
 
 /// Passes over rows that a failed COPY left, so that they are not taken for statements.

@@ -1,6 +1,6 @@
 //! `quickbeam sql`: SQL statements, from a person, from files or from a pipe.
 //!
-//! [`shell`] executes statements and reports; [`script`] reads them from files and pipes, [`editor`] from a person; [`splitter`] finds where they end.
+//! [`shell`] executes statements and reports; [`script`] reads them from files and pipes, [`editor`] from a person; [`splitter`] finds where they end, [`words`] what they are.
 //! [`command`] has what begins with a backslash, [`describe`] what tables and other objects look like, [`show`] how answers are written, [`copy`] what COPY reads and writes.
 
 mod command;
@@ -11,6 +11,7 @@ mod script;
 mod shell;
 mod show;
 mod splitter;
+mod words;
 
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};

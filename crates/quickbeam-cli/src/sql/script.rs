@@ -109,10 +109,12 @@ impl Pending {
             self.begun = place.line;
             let line = text.trim_ascii();
             if line.starts_with(b"\\") {
-                return match std::str::from_utf8(line) {
+                let flow = match std::str::from_utf8(line) {
                     Ok(line) => command::run(shell, line.trim_end(), place),
-                    Err(error) => Ok(shell.refuse(line, error, place)),
+                    Err(error) => shell.refuse(line, error, place),
                 };
+                place.line += shell.take_rows();
+                return flow;
             }
         }
         self.text.extend_from_slice(text);
@@ -147,6 +149,6 @@ impl Pending {
 fn statement(shell: &mut Shell, text: &[u8], place: &Place) -> anyhow::Result<Flow> {
     match std::str::from_utf8(text) {
         Ok(text) => shell.statement(text, place),
-        Err(error) => Ok(shell.refuse(text, error, place)),
+        Err(error) => shell.refuse(text, error, place),
     }
 }

@@ -13,10 +13,11 @@ use anyhow::Context;
 use quickbeam_sql::catalog::CatalogSnapshot;
 use quickbeam_sql::{Connection, Database, SqlError, SqlState};
 
-use super::copy::{Files, Input, SharedInput, skip_rows};
+use super::copy::{Files, Input, SharedInput, skip_rows, skip_unread_rows};
 use super::say;
 use super::script::Lines;
 use super::show::{self, Failure, Format};
+use super::words::{copies_input, tag};
 use crate::output::Output;
 
 /// How it goes on.
@@ -65,7 +66,7 @@ pub struct Shell {
 }
 
 /// What a statement did.
-enum Done {
+pub enum Done {
     /// Its answer was written.
     Answered(u64),
     Changed(u64),
@@ -145,12 +146,13 @@ impl Shell {
         self.is_running.store(false, Ordering::SeqCst);
         let took = started.elapsed();
         skip_rows(&self.input)?;
+        let has_read = std::mem::take(&mut self.lock_input().has_read);
         let done = match done {
             Ok(done) => done,
             Err(Failure::Output(error)) => return Err(error.into()),
             Err(Failure::Statement(error)) => {
                 output.finish()?;
-                return Ok(self.report(text, &error, place));
+                return self.give_up(text, &error, place, has_read);
             }
         };
         let is_for_people = self.format == Format::Table;
@@ -180,7 +182,7 @@ impl Shell {
     }
 
     /// Says that a statement is not UTF-8, and how it goes on. Nothing of the statement was executed.
-    pub fn refuse(&mut self, text: &[u8], error: Utf8Error, place: &Place) -> Flow {
+    pub fn refuse(&mut self, text: &[u8], error: Utf8Error, place: &Place) -> anyhow::Result<Flow> {
         let at = error.valid_up_to();
         let wrong = &text[at..text.len().min(at + error.error_len().unwrap_or(text.len()))];
         let wrong: String = wrong.iter().map(|byte| format!(" 0x{byte:02x}")).collect();
@@ -189,7 +191,23 @@ impl Shell {
             .with_hint("statements are in UTF-8; nothing of this one was executed")
             .at(at);
         // Up to the place the text is as it was, so the mark stands where it should.
-        self.report(&String::from_utf8_lossy(text), &error, place)
+        self.give_up(&String::from_utf8_lossy(text), &error, place, false)
+    }
+
+    /// Reports a statement that failed. Rows that stand behind it in a script are no statements, though it never came to read them.
+    fn give_up(
+        &mut self,
+        text: &str,
+        error: &SqlError,
+        place: &Place,
+        has_read: bool,
+    ) -> anyhow::Result<Flow> {
+        let flow = self.report(text, error, place);
+        let in_script = place.name.is_some();
+        if flow == Flow::On && in_script && !has_read && copies_input(text) {
+            skip_unread_rows(&self.input)?;
+        }
+        Ok(flow)
     }
 
     /// Says what went wrong, and how it goes on.
@@ -244,53 +262,6 @@ impl Shell {
     }
 }
 
-/// What a statement did, in PostgreSQL's words; none for a mere query.
-fn tag(text: &str, done: &Done) -> Option<String> {
-    let mut words = words(text);
-    let first = words.next()?;
-    let count = match done {
-        Done::Answered(count) | Done::Changed(count) => *count,
-    };
-    Some(match (first.as_str(), done) {
-        ("INSERT", _) => format!("INSERT 0 {count}"),
-        ("UPDATE" | "DELETE" | "COPY", _) => format!("{first} {count}"),
-        (_, Done::Answered(_)) => return None,
-        ("START", _) => "BEGIN".to_owned(),
-        ("END", _) => "COMMIT".to_owned(),
-        ("ABORT", _) => "ROLLBACK".to_owned(),
-        ("TRUNCATE", _) => "TRUNCATE TABLE".to_owned(),
-        ("CREATE" | "DROP" | "ALTER", _) => {
-            let kinds = ["TABLE", "INDEX", "VIEW", "SEQUENCE"];
-            let kind = words.find(|word| kinds.contains(&word.as_str()));
-            kind.map_or(first.clone(), |kind| format!("{first} {kind}"))
-        }
-        _ => first,
-    })
-}
-
-/// The words of a statement, in capitals; comments are none.
-fn words(text: &str) -> impl Iterator<Item = String> {
-    let mut rest = text;
-    std::iter::from_fn(move || {
-        loop {
-            rest = rest.trim_start_matches(|c: char| !c.is_alphabetic() && c != '-' && c != '/');
-            if rest.starts_with("--") {
-                rest = rest.split_once('\n').map_or("", |(_, rest)| rest);
-            } else if rest.starts_with("/*") {
-                rest = rest.split_once("*/").map_or("", |(_, rest)| rest);
-            } else if rest.starts_with(['-', '/']) {
-                rest = &rest[1..];
-            } else {
-                break;
-            }
-        }
-        let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
-        let (word, after) = rest.split_at(end);
-        rest = after;
-        (!word.is_empty()).then(|| word.to_uppercase())
-    })
-}
-
 /// The line of the statement that an error is about, and a mark below the place.
 fn marked(text: &str, position: usize) -> Option<String> {
     let before = text.get(..position)?;
@@ -314,22 +285,6 @@ fn marked(text: &str, position: usize) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn tags_are_postgresqls() {
-        let cases = [
-            ("insert into t values (1)", Done::Changed(1), Some("INSERT 0 1")),
-            ("-- a comment\n/* and */ delete from t", Done::Changed(3), Some("DELETE 3")),
-            ("CREATE UNIQUE INDEX i ON t (a)", Done::Changed(0), Some("CREATE INDEX")),
-            ("start transaction", Done::Changed(0), Some("BEGIN")),
-            ("UPDATE t SET a = 1 RETURNING a", Done::Answered(2), Some("UPDATE 2")),
-            ("SELECT 1", Done::Answered(1), None),
-            ("", Done::Changed(0), None),
-        ];
-        for (text, done, expected) in cases {
-            assert_eq!(tag(text, &done).as_deref(), expected, "{text}");
-        }
-    }
 
     #[test]
     fn the_place_of_an_error_is_marked() {

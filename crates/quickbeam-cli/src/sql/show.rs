@@ -168,10 +168,9 @@ fn csv(output: &mut impl Write, rows: &mut Rows<'_>) -> Result<u64, Failure> {
         dialect.write(&mut record, Some(&column.name), width == 1);
     }
     record.push(b'\n');
-    output.write_all(&record)?;
     let mut count = 0;
+    // The names wait for the first row: a query that fails before it has written nothing.
     while let Some(row) = rows.next()? {
-        record.clear();
         for column in 0..row.len() {
             separate(&mut record, column);
             match row.value(column)? {
@@ -182,8 +181,10 @@ fn csv(output: &mut impl Write, rows: &mut Rows<'_>) -> Result<u64, Failure> {
         }
         record.push(b'\n');
         output.write_all(&record)?;
+        record.clear();
         count += 1;
     }
+    output.write_all(&record)?;
     Ok(count)
 }
 
@@ -196,19 +197,47 @@ fn separate(record: &mut Vec<u8>, number: usize) {
 fn json(output: &mut impl Write, rows: &mut Rows<'_>) -> Result<u64, Failure> {
     let names: Vec<String> = rows.columns().iter().map(|column| quoted(&column.name)).collect();
     let mut count = 0;
-    output.write_all(b"[")?;
-    while let Some(row) = rows.next()? {
-        output.write_all(if count == 0 { b"\n" } else { b",\n" })?;
-        output.write_all(b"{")?;
-        for (column, name) in names.iter().enumerate() {
-            let comma = if column == 0 { "" } else { "," };
-            write!(output, "{comma}{name}:{}", json_value(row.value(column)?))?;
+    let mut object = String::new();
+    loop {
+        object.clear();
+        object.push_str(if count == 0 { "[\n" } else { ",\n" });
+        match json_object(rows, &names, &mut object) {
+            Ok(true) => output.write_all(object.as_bytes())?,
+            Ok(false) if count == 0 => {
+                output.write_all(b"[]\n")?;
+                return Ok(0);
+            }
+            Ok(false) => {
+                output.write_all(b"\n]\n")?;
+                return Ok(count);
+            }
+            Err(error) => {
+                // What was written stays JSON, and of a query that fails at once there is nothing.
+                if count > 0 {
+                    output.write_all(b"\n]\n")?;
+                }
+                return Err(error.into());
+            }
         }
-        output.write_all(b"}")?;
         count += 1;
     }
-    output.write_all(if count == 0 { b"]\n" } else { b"\n]\n" })?;
-    Ok(count)
+}
+
+/// Adds the next row; false when there is none.
+fn json_object(
+    rows: &mut Rows<'_>,
+    names: &[String],
+    object: &mut String,
+) -> Result<bool, SqlError> {
+    let Some(row) = rows.next()? else { return Ok(false) };
+    for (column, name) in names.iter().enumerate() {
+        object.push(if column == 0 { '{' } else { ',' });
+        object.push_str(name);
+        object.push(':');
+        object.push_str(&json_value(row.value(column)?));
+    }
+    object.push_str(if names.is_empty() { "{}" } else { "}" });
+    Ok(true)
 }
 
 /// Numbers keep all their digits; what JSON has no form for is a text.
