@@ -7,10 +7,11 @@ use sqlparser::ast::{
     self, BinaryOperator, CastKind, Expr as Ast, UnaryOperator, Value as Literal,
 };
 
-use super::{Binder, PARAMETERS, Scope, Typed, fold, types};
+use super::literals::quoted;
+use super::{Binder, Scope, Typed, fold, types};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Comparison, Expr, Pattern, Place, Truth};
-use crate::types::{self as values, DataType, Numeric, Value};
+use crate::types::{DataType, Value};
 
 impl Typed {
     pub(super) fn new(expr: Expr, data_type: DataType, position: u32) -> Typed {
@@ -19,18 +20,6 @@ impl Typed {
 
     pub(super) fn condition(expr: Expr, position: u32) -> Typed {
         Typed::new(expr, DataType::Boolean, position)
-    }
-}
-
-/// A literal in quotes as PostgreSQL's `E'…'` writes it is unescaped by the parser.
-fn quoted(literal: &Literal) -> Option<&str> {
-    match literal {
-        Literal::SingleQuotedString(text)
-        | Literal::EscapedStringLiteral(text)
-        | Literal::UnicodeStringLiteral(text)
-        | Literal::NationalStringLiteral(text) => Some(text),
-        Literal::DollarQuotedString(text) => Some(&text.value),
-        _ => None,
     }
 }
 
@@ -111,63 +100,6 @@ impl Binder<'_> {
 
     pub(super) fn data_type(&self, written: &ast::DataType, place: &Ast) -> Result<DataType> {
         types::data_type(written).map_err(|error| error.at(self.position(place) as usize))
-    }
-
-    /// A literal, or a parameter.
-    fn literal(&mut self, literal: &Literal, position: u32) -> Result<Typed> {
-        let known = |value, data_type| Ok(Typed::new(Expr::Constant(value), data_type, position));
-        if let Some(text) = quoted(literal) {
-            let text = values::checked_text(text).map_err(|error| error.at(position as usize))?;
-            let expr = Expr::Constant(Value::text(text));
-            return Ok(Typed { expr, data_type: None, position });
-        }
-        match literal {
-            Literal::Null => {
-                Ok(Typed { expr: Expr::Constant(Value::Null), data_type: None, position })
-            }
-            Literal::Boolean(value) => known(Value::Boolean(*value), DataType::Boolean),
-            Literal::Number(digits, _) => {
-                if let Ok(value) = digits.parse::<i32>() {
-                    return known(Value::Integer(value), DataType::Integer);
-                }
-                if let Ok(value) = digits.parse::<i64>() {
-                    return known(Value::BigInt(value), DataType::BigInt);
-                }
-                match Numeric::parse(digits) {
-                    Some(value) => known(Value::Numeric(value), DataType::Numeric(None)),
-                    None => {
-                        let message = "a number has too many digits";
-                        Err(SqlError::new(SqlState::NumericValueOutOfRange, message)
-                            .at(position as usize))
-                    }
-                }
-            }
-            Literal::HexStringLiteral(digits) => {
-                let value = values::parse_value(&format!("\\x{digits}"), DataType::Bytea);
-                known(value.map_err(|error| error.at(position as usize))?, DataType::Bytea)
-            }
-            Literal::Placeholder(name) => self.parameter(name, position),
-            other => {
-                Err(SqlError::unsupported(format!("the literal {other}")).at(position as usize))
-            }
-        }
-    }
-
-    fn parameter(&mut self, name: &str, position: u32) -> Result<Typed> {
-        let number = if name == "?" {
-            Some(self.parameters.len() + 1)
-        } else {
-            name.strip_prefix('$').and_then(|digits| digits.parse::<usize>().ok())
-        };
-        let Some(number) = number.filter(|number| (1..=PARAMETERS).contains(number)) else {
-            let message = format!("there is no parameter {name}");
-            return Err(SqlError::new(SqlState::UndefinedParameter, message).at(position as usize));
-        };
-        if self.parameters.len() < number {
-            self.parameters.resize(number, None);
-        }
-        let data_type = self.parameters[number - 1];
-        Ok(Typed { expr: Expr::Parameter(number - 1), data_type, position })
     }
 
     fn column(&mut self, ast: &Ast, scope: &Scope) -> Result<Typed> {

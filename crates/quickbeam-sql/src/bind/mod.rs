@@ -14,6 +14,7 @@ mod copy;
 mod definition;
 mod expression;
 mod insert;
+mod literals;
 mod merged;
 mod operators;
 mod query;

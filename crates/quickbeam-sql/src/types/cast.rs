@@ -182,7 +182,12 @@ fn number(value: ValueRef<'_>, to: DataType) -> Result<Value> {
             if to == DataType::Double {
                 return Ok(Value::Double(wide));
             }
-            let narrow = wide as f32;
+            // An exact number is rounded once, not to a double first.
+            let narrow = match value {
+                ValueRef::Numeric(exact) => exact.to_f32(),
+                ValueRef::BigInt(exact) => exact as f32,
+                _ => wide as f32,
+            };
             let lost = narrow.is_infinite() && !wide.is_infinite() || narrow == 0.0 && wide != 0.0;
             if lost { Err(out_of_range(to)) } else { Ok(Value::Real(narrow)) }
         }

@@ -271,6 +271,12 @@ impl Numeric {
         format!("{mantissa}e-{}", self.scale).parse().unwrap_or(f64::NAN)
     }
 
+    /// The nearest number of single precision.
+    #[must_use]
+    pub fn to_f32(self) -> f32 {
+        format!("{}e-{}", self.mantissa(), self.scale).parse().unwrap_or(f32::NAN)
+    }
+
     /// The decimal number that a double precision number is written as with 15 digits, as PostgreSQL converts it.
     pub fn from_f64(value: f64) -> Result<Numeric> {
         Numeric::from_digits(value, 14)
