@@ -147,6 +147,8 @@ fn sql_and_key_value_calls_share_a_transaction() {
         assert_eq!(ask(&mut c, text), format!("error {code}"), "{text}");
     }
     assert_eq!(ask(&mut c, "SELECT * FROM pairs"), "\\x6b \\x76");
+    assert_eq!(run(&mut c, "UPDATE pairs SET value = value || '!' || '\\x00'"), 1);
+    assert_eq!(ask(&mut c, "SELECT * FROM pairs WHERE key = 'k'"), "\\x6b \\x762100");
 }
 
 #[test]

@@ -5,27 +5,12 @@ use sqlparser::ast::{
     FunctionArguments, TrimWhereField,
 };
 
-use super::{Aggregate, AggregateKind, Binder, Scope, Typed, object_name};
+use super::aggregates::aggregate_of;
+use super::{Binder, Scope, Typed, object_name};
 use crate::catalog::Relation;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Expr, Function, Place};
 use crate::types::{DataType, Value};
-
-/// Columns of a group from here on are aggregates that have no place yet.
-pub(super) const AGGREGATES: usize = 1 << 20;
-
-fn aggregate_of(name: &str) -> Option<AggregateKind> {
-    Some(match name {
-        "count" => AggregateKind::Count,
-        "sum" => AggregateKind::Sum,
-        "avg" => AggregateKind::Average,
-        "min" => AggregateKind::Minimum,
-        "max" => AggregateKind::Maximum,
-        "bool_and" | "every" => AggregateKind::All,
-        "bool_or" => AggregateKind::Any,
-        _ => return None,
-    })
-}
 
 /// How a function takes its arguments.
 enum Signature {
@@ -63,7 +48,7 @@ fn signature(name: &str) -> Option<(Function, Signature)> {
         "lower" => (Function::Lower, Fixed(&[Text], 1, Text)),
         "upper" => (Function::Upper, Fixed(&[Text], 1, Text)),
         "substr" | "substring" => (Function::Substring, Fixed(&[Text, Integer, Integer], 2, Text)),
-        "strpos" => (Function::Position, Fixed(&[Text, Text], 2, Integer)),
+        "strpos" | "position" => (Function::Position, Fixed(&[Text, Text], 2, Integer)),
         "btrim" | "trim" => (Function::Trim, Fixed(&[Text, Text], 1, Text)),
         "ltrim" => (Function::TrimStart, Fixed(&[Text, Text], 1, Text)),
         "rtrim" => (Function::TrimEnd, Fixed(&[Text, Text], 1, Text)),
@@ -83,6 +68,11 @@ fn signature(name: &str) -> Option<(Function, Signature)> {
         "current_date" => (Function::CurrentDate, Fixed(&[], 0, Date)),
         _ => return None,
     })
+}
+
+/// Whether BYTEA may stand for TEXT in that function.
+fn takes_bytes(name: &str) -> bool {
+    matches!(name, "length" | "octet_length" | "position" | "substring" | "substr")
 }
 
 impl Binder<'_> {
@@ -167,28 +157,31 @@ impl Binder<'_> {
                 if count < least || count > types.len() {
                     return Err(missing());
                 }
+                let bytes = arguments.iter().any(|a| a.data_type == Some(DataType::Bytea))
+                    && takes_bytes(name);
+                let as_bytes = |wanted| match wanted {
+                    DataType::Text if bytes => DataType::Bytea,
+                    other => other,
+                };
                 let mut exprs = Vec::with_capacity(count);
-                for (argument, &wanted) in arguments.into_iter().zip(types) {
+                for (argument, wanted) in arguments.into_iter().zip(types) {
+                    let wanted = as_bytes(*wanted);
                     let fits = argument.data_type.is_none_or(|given| match wanted {
-                        DataType::Text => {
-                            given.is_text()
-                                || (given == DataType::Bytea && result == DataType::Integer)
-                        }
+                        DataType::Text => given.is_text(),
+                        DataType::Bytea => given == DataType::Bytea,
                         _ => given.is_integer(),
                     });
                     if !fits {
                         return Err(missing());
                     }
-                    let expr = match argument.data_type {
-                        Some(DataType::Bytea) => argument.expr,
-                        Some(DataType::Char(_)) if function != Function::OctetLength => {
-                            Expr::Trimmed(Box::new(argument.expr))
+                    exprs.push(match argument.data_type {
+                        Some(DataType::Char(_)) if function == Function::OctetLength => {
+                            argument.expr
                         }
                         _ => self.coerce(argument, wanted)?,
-                    };
-                    exprs.push(expr);
+                    });
                 }
-                (exprs, result)
+                (exprs, as_bytes(result))
             }
             Signature::SameNumber if count == 1 && numbers(&arguments) => {
                 let data_type = arguments[0].data_type.unwrap_or(DataType::Double).unconstrained();
@@ -216,9 +209,12 @@ impl Binder<'_> {
                 self.unify(arguments, name)?
             }
             Signature::Texts => {
-                let exprs: Result<Vec<Expr>> =
-                    arguments.into_iter().map(|a| self.as_text(a)).collect();
-                (exprs?, DataType::Text)
+                // A CHAR keeps its blanks here.
+                let exprs = arguments.into_iter().map(|argument| match argument.data_type {
+                    Some(DataType::Char(_)) => Ok(argument.expr),
+                    _ => self.as_text(argument),
+                });
+                (exprs.collect::<Result<Vec<Expr>>>()?, DataType::Text)
             }
             _ => return Err(missing()),
         };
@@ -293,7 +289,7 @@ impl Binder<'_> {
                 parts.extend(bound.map(|part| &**part));
                 ("substring", parts)
             }
-            Ast::Position { expr, r#in } => ("strpos", vec![r#in, expr]),
+            Ast::Position { expr, r#in } => ("position", vec![r#in, expr]),
             Ast::Trim { expr, trim_where, trim_what, trim_characters: None } => {
                 let name = match trim_where {
                     Some(TrimWhereField::Leading) => "ltrim",
@@ -321,115 +317,5 @@ impl Binder<'_> {
         let arguments: Result<Vec<Typed>> =
             parts.into_iter().map(|part| self.expression(part, scope)).collect();
         self.function(name, arguments?, position)
-    }
-
-    fn aggregate(
-        &mut self,
-        kind: AggregateKind,
-        list: &[FunctionArg],
-        distinct: bool,
-        filter: Option<&Ast>,
-        position: u32,
-        scope: &Scope,
-    ) -> Result<Typed> {
-        let refuse = |message: &str| {
-            Err(SqlError::new(SqlState::GroupingError, message).at(position as usize))
-        };
-        match self.levels.last() {
-            Some(level) if level.in_aggregate => {
-                return refuse("aggregate function calls cannot be nested");
-            }
-            Some(level) if level.allows_aggregates => {}
-            _ => return refuse("aggregate functions are not allowed here"),
-        }
-        self.set_in_aggregate(true);
-        let bound =
-            self.aggregate_argument(kind, distinct, list, position, scope).and_then(|argument| {
-                let filter = filter.map(|filter| self.condition(filter, scope)).transpose()?;
-                Ok((argument, filter))
-            });
-        self.set_in_aggregate(false);
-        let ((argument, data_type), filter) = bound?;
-        // Of no more than one value of a kind the least is the least of all.
-        let distinct = distinct && !matches!(kind, AggregateKind::Minimum | AggregateKind::Maximum);
-        let aggregate = Aggregate { kind, argument, distinct, filter, data_type };
-        let slot = self.group_slot();
-        let Some(level) = self.levels.last_mut() else {
-            return Err(SqlError::internal("an aggregate outside a query"));
-        };
-        let known = level.aggregates.iter().position(|other| *other == aggregate);
-        let number = known.unwrap_or_else(|| {
-            level.aggregates.push(aggregate);
-            level.aggregates.len() - 1
-        });
-        Ok(Typed::new(Expr::column(slot, AGGREGATES + number), data_type, position))
-    }
-
-    fn set_in_aggregate(&mut self, inside: bool) {
-        if let Some(level) = self.levels.last_mut() {
-            level.in_aggregate = inside;
-        }
-    }
-
-    fn aggregate_argument(
-        &mut self,
-        kind: AggregateKind,
-        distinct: bool,
-        list: &[FunctionArg],
-        position: u32,
-        scope: &Scope,
-    ) -> Result<(Option<Expr>, DataType)> {
-        let argument = match list {
-            [FunctionArg::Unnamed(FunctionArgExpr::Wildcard)] if kind == AggregateKind::Count => {
-                return Ok((None, DataType::BigInt));
-            }
-            [FunctionArg::Unnamed(FunctionArgExpr::Expr(expr))] => self.expression(expr, scope)?,
-            _ => {
-                let message = "an aggregate function takes one argument";
-                return Err(
-                    SqlError::new(SqlState::UndefinedFunction, message).at(position as usize)
-                );
-            }
-        };
-        let argument = match (kind, argument.data_type) {
-            (AggregateKind::All | AggregateKind::Any, None) => {
-                Typed::new(self.coerce(argument, DataType::Boolean)?, DataType::Boolean, position)
-            }
-            _ => self.settle(argument)?,
-        };
-        let given = argument.data_type.unwrap_or(DataType::Text);
-        let result = match (kind, given) {
-            (AggregateKind::Count, _) => {
-                if let Expr::Constant(value) = &argument.expr
-                    && *value != Value::Null
-                    && !distinct
-                {
-                    return Ok((None, DataType::BigInt));
-                }
-                DataType::BigInt
-            }
-            (AggregateKind::Sum, DataType::SmallInt | DataType::Integer) => DataType::BigInt,
-            (AggregateKind::Sum, DataType::BigInt | DataType::Numeric(_)) => {
-                DataType::Numeric(None)
-            }
-            (AggregateKind::Sum, DataType::Real) => DataType::Real,
-            (AggregateKind::Sum | AggregateKind::Average, DataType::Double) => DataType::Double,
-            (AggregateKind::Average, DataType::Real) => DataType::Double,
-            (AggregateKind::Average, given) if given.is_numeric() => DataType::Numeric(None),
-            (AggregateKind::Minimum | AggregateKind::Maximum, given)
-                if given != DataType::Boolean =>
-            {
-                given
-            }
-            (AggregateKind::All | AggregateKind::Any, DataType::Boolean) => DataType::Boolean,
-            (kind, given) => {
-                let name = format!("{kind:?}").to_lowercase();
-                let message = format!("there is no aggregate function {name} of type {given}");
-                return Err(
-                    SqlError::new(SqlState::UndefinedFunction, message).at(position as usize)
-                );
-            }
-        };
-        Ok((Some(argument.expr), result))
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use sqlparser::ast::{self, SetExpr, SetOperator, SetQuantifier};
 
+use super::operators::trimmed;
 use super::{Binder, Body, Combine, CombineKind, OutputColumn, Query, Scope, Source};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::Expr;
@@ -48,8 +49,8 @@ impl Binder<'_> {
             // NULL and literals in quotes take the type of the other side.
             let sides = [&left_unknown, &right_unknown].map(|list| is_unknown(list, number));
             let common = match sides {
-                [true, false] => Some(b.data_type),
-                [false, true] => Some(a.data_type),
+                [true, false] => Some(of_any_length(b.data_type)),
+                [false, true] => Some(of_any_length(a.data_type)),
                 _ => super::types::common(a.data_type, b.data_type),
             };
             self.unknown.push(sides == [true, true]);
@@ -76,11 +77,21 @@ impl Binder<'_> {
     }
 }
 
+/// The type that a literal takes from the other side, and keeps all that it says.
+fn of_any_length(data_type: DataType) -> DataType {
+    match data_type {
+        DataType::Char(_) => DataType::Text,
+        other => other.unconstrained(),
+    }
+}
+
 /// The query with its outputs as those types.
 fn converted(mut query: Query, columns: &[OutputColumn]) -> Query {
     let cast = |expr: &mut Expr, from: DataType, to: DataType| {
-        if !from.is_same_kind(to) {
+        let is_char = |data_type| matches!(data_type, DataType::Char(_));
+        if !from.is_same_kind(to) || is_char(to) && from != to {
             let inner = std::mem::replace(expr, Expr::Constant(Value::Null));
+            let inner = trimmed(inner, Some(from), to);
             *expr = Expr::Cast(Box::new(inner), to, crate::expression::Place(0));
         }
     };

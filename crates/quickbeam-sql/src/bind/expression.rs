@@ -8,6 +8,7 @@ use sqlparser::ast::{
 };
 
 use super::literals::quoted;
+use super::operators::trimmed;
 use super::{Binder, Scope, Typed, fold, types};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Comparison, Expr, Pattern, Place, Truth};
@@ -271,7 +272,17 @@ impl Binder<'_> {
         }
         // A literal or parameter of no type yet becomes what the list is of.
         let value = match (value.data_type, common) {
-            (None, Some(common)) => Typed::new(self.coerce(value, common)?, common, position),
+            (None, Some(common)) => {
+                // Of what is compared with a CHAR the blanks at its end do not count, but all the rest does.
+                let (common, expr) = match common {
+                    DataType::Char(_) => {
+                        let text = DataType::Varchar(None);
+                        (text, Expr::Trimmed(Box::new(self.coerce(value, text)?)))
+                    }
+                    other => (other.unconstrained(), self.coerce(value, other.unconstrained())?),
+                };
+                self.folded(Typed::new(expr, common, position))
+            }
             _ => value,
         };
         let mut left = None;
@@ -326,27 +337,24 @@ impl Binder<'_> {
         let text = self.text_operand(text, scope)?;
         let position = text.position;
         let pattern = self.text_operand(pattern, scope)?;
-        let expr = match &pattern.expr {
+        let pattern = trimmed(pattern.expr, pattern.data_type, DataType::Text);
+        let expr = match &pattern {
             Expr::Constant(Value::Text(pattern)) => {
                 let pattern = Pattern::new(pattern, escape, insensitive);
                 let pattern = pattern.map_err(|error| error.at(position as usize))?;
                 Expr::Like(Box::new(text.expr), Arc::new(pattern), negated)
             }
-            _ => Expr::LikeAny(Box::new([text.expr, pattern.expr]), escape, insensitive, negated),
+            _ => Expr::LikeAny(Box::new([text.expr, pattern]), escape, insensitive, negated),
         };
         Ok(Typed::condition(expr, position))
     }
 
-    /// An operand that must be text.
-    pub(super) fn text_operand(&mut self, ast: &Ast, scope: &Scope) -> Result<Typed> {
+    /// An operand that must be text; a CHAR keeps its blanks.
+    fn text_operand(&mut self, ast: &Ast, scope: &Scope) -> Result<Typed> {
         let bound = self.expression(ast, scope)?;
         let position = bound.position;
         match bound.data_type {
             None => Ok(Typed::new(self.coerce(bound, DataType::Text)?, DataType::Text, position)),
-            Some(DataType::Char(_)) => {
-                let expr = Expr::Trimmed(Box::new(bound.expr));
-                Ok(Typed::new(expr, DataType::Text, position))
-            }
             Some(data_type) if data_type.is_text() => Ok(bound),
             Some(other) => {
                 let message = format!("a text is needed here, not a value of type {other}");

@@ -6,6 +6,7 @@
 //! - BIND-2: an error says where in the text: the place of the name, operator or literal that it is about.
 //! - BIND-3: the binder recurses no deeper than [`MAX_DEPTH`](crate::expression::MAX_DEPTH); long chains of AND and OR count once.
 
+mod aggregates;
 mod bound;
 mod calls;
 mod change;

@@ -35,8 +35,15 @@ fn name_of(data_type: Option<DataType>) -> String {
     data_type.map_or_else(|| "unknown".to_owned(), |known| known.to_string())
 }
 
+#[cold]
+fn no_operator(types: [Option<DataType>; 2], operator: &str, position: u32) -> SqlError {
+    let [left, right] = types.map(name_of);
+    let message = format!("operator does not exist: {left} {operator} {right}");
+    SqlError::new(SqlState::UndefinedFunction, message).at(position as usize)
+}
+
 /// The blanks at the end of a CHAR go when it becomes something else.
-fn trimmed(expr: Expr, from: Option<DataType>, to: DataType) -> Expr {
+pub(super) fn trimmed(expr: Expr, from: Option<DataType>, to: DataType) -> Expr {
     match from {
         Some(DataType::Char(_)) if !matches!(to, DataType::Char(_)) => {
             Expr::Trimmed(Box::new(expr))
@@ -61,12 +68,28 @@ impl Binder<'_> {
             return self.calculate(operator, left, right, position);
         }
         if *op == BinaryOperator::StringConcat {
-            let sides = [self.as_text(left)?, self.as_text(right)?];
-            let call = Expr::Call(Function::Concat, sides.into(), Place(position));
-            return Ok(self.folded(Typed::new(call, DataType::Text, position)));
+            return self.concatenate(left, right, position);
         }
         let message = format!("the operator {op}");
         Err(SqlError::unsupported(message).at(position as usize))
+    }
+
+    /// `||`: bytes with bytes, or a text with anything. What has no type yet is what the other side needs.
+    fn concatenate(&mut self, left: Typed, right: Typed, position: u32) -> Result<Typed> {
+        let types = [left.data_type, right.data_type];
+        let bytes = Some(DataType::Bytea);
+        let (sides, result) = if matches!(types, [a, b] if (a == bytes || b == bytes)
+            && a.or(bytes) == bytes && b.or(bytes) == bytes)
+        {
+            let result = DataType::Bytea;
+            ([self.coerce(left, result)?, self.coerce(right, result)?], result)
+        } else if types.iter().any(|side| side.is_none_or(DataType::is_text)) {
+            ([self.as_text(left)?, self.as_text(right)?], DataType::Text)
+        } else {
+            return Err(no_operator(types, "||", position));
+        };
+        let call = Expr::Call(Function::Concat, sides.into(), Place(position));
+        Ok(self.folded(Typed::new(call, result, position)))
     }
 
     /// A value as text, whatever it is.
@@ -109,23 +132,18 @@ impl Binder<'_> {
             (Some(a), Some(b)) => (a, b),
         };
         let blanks = |a: DataType| matches!(a, DataType::Char(_));
-        let of_literals = left.data_type.is_none() || right.data_type.is_none();
-        let unlike = SqlError::new(
-            SqlState::UndefinedFunction,
-            format!(
-                "operator does not exist: {} {operator} {}",
-                name_of(left.data_type),
-                name_of(right.data_type)
-            ),
-        )
-        .at(position as usize);
+        // Of VARCHAR neither, but those of TEXT do.
+        let of_blanks = [left.data_type, right.data_type]
+            .iter()
+            .all(|side| !matches!(side, Some(DataType::Text)));
+        let unlike = || no_operator([left.data_type, right.data_type], operator, position);
         if blanks(a) || blanks(b) {
             if !(a.is_text() && b.is_text()) {
-                return Err(unlike);
+                return Err(unlike());
             }
             // Blanks at the end of a CHAR do not count. Those of a literal compared with one do not either.
             let mut side = |side: Typed| -> Result<Expr> {
-                let trimmed = of_literals || side.data_type.is_some_and(blanks);
+                let trimmed = of_blanks || side.data_type.is_some_and(blanks);
                 let expr = self.coerce(side, DataType::Text)?;
                 Ok(match expr {
                     Expr::Constant(Value::Text(text)) if trimmed => {
@@ -148,7 +166,7 @@ impl Binder<'_> {
         }
         match types::common(a, b) {
             Some(common) => Ok([self.coerce(left, common)?, self.coerce(right, common)?]),
-            None => Err(unlike),
+            None => Err(unlike()),
         }
     }
 
@@ -179,13 +197,7 @@ impl Binder<'_> {
             (Some(a), Some(b)) => types::common_number(a, b).and_then(NumberKind::of),
         };
         let Some(kind) = kind else {
-            let message = format!(
-                "operator does not exist: {} {} {}",
-                name_of(a),
-                operator.symbol(),
-                name_of(b)
-            );
-            return Err(SqlError::new(SqlState::UndefinedFunction, message).at(position as usize));
+            return Err(no_operator([a, b], operator.symbol(), position));
         };
         let result = kind.data_type();
         let pair = match kind {
@@ -223,7 +235,12 @@ impl Binder<'_> {
                 let value = cast.evaluate(&Frame::of_parameters(&[]))?.into_value();
                 Ok(Expr::Constant(value))
             }
-            (Some(from), expr) if from.is_same_kind(data_type) => Ok(expr),
+            (Some(from), expr)
+                if from.is_same_kind(data_type)
+                    && (from == data_type || !matches!(data_type, DataType::Char(_))) =>
+            {
+                Ok(expr)
+            }
             (from, expr) => {
                 let expr = trimmed(expr, from, data_type);
                 let typed = Typed::new(
@@ -259,7 +276,17 @@ impl Binder<'_> {
                 (known, None) | (None, known) => known,
             };
         }
-        let common = common.unwrap_or(DataType::Text);
+        let mut common = common.unwrap_or(DataType::Text);
+        // A literal keeps all that it says.
+        for value in list.iter().filter(|value| value.data_type.is_none()) {
+            common = match (common, &value.expr) {
+                (DataType::Char(length), Expr::Constant(Value::Text(text))) => {
+                    let most = u32::try_from(text.chars().count()).unwrap_or(u32::MAX);
+                    DataType::Char(length.max(most))
+                }
+                (common, _) => common.unconstrained(),
+            };
+        }
         let exprs: Result<Vec<Expr>> =
             list.into_iter().map(|value| self.coerce(value, common)).collect();
         Ok((exprs?, common))

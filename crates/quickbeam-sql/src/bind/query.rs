@@ -8,7 +8,7 @@ use sqlparser::ast::{
     SelectItem, SelectItemQualifiedWildcardKind, SetExpr,
 };
 
-use super::calls::AGGREGATES;
+use super::aggregates::AGGREGATES;
 use super::operators::comparison;
 use super::{
     Binder, Body, Group, Level, LockWait, OrderKey, OutputColumn, Query, RowLock, Scope, Select,

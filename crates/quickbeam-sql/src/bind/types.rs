@@ -122,6 +122,9 @@ pub fn common(left: DataType, right: DataType) -> Option<DataType> {
     if left == right {
         return Some(left);
     }
+    if let (DataType::Char(left), DataType::Char(right)) = (left, right) {
+        return Some(DataType::Char(left.max(right)));
+    }
     if left.is_text() && right.is_text() {
         return Some(DataType::Text);
     }

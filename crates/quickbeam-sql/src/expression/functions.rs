@@ -1,6 +1,7 @@
 //! Functions of single values.
 
 use super::evaluate::{Datum, compare};
+use super::texts::{of_bytes, of_text};
 use super::{Expr, Frame};
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::{DataType, Numeric, Value, ValueRef};
@@ -85,11 +86,11 @@ impl Function {
 }
 
 #[cold]
-fn mismatch() -> SqlError {
+pub(super) fn mismatch() -> SqlError {
     SqlError::internal("an argument has another type than its function expects")
 }
 
-fn out_of_range(what: &str) -> SqlError {
+pub(super) fn out_of_range(what: &str) -> SqlError {
     SqlError::new(SqlState::NumericValueOutOfRange, format!("{what} out of range"))
 }
 
@@ -137,7 +138,8 @@ pub fn call<'a>(function: Function, arguments: &'a [Expr], frame: &Frame<'a>) ->
     let [first, second, third] = &values;
     let arguments = [first.as_ref(), second.as_ref(), third.as_ref()];
     let result = match first.as_ref() {
-        ValueRef::Text(_) | ValueRef::Bytea(_) => of_text(function, arguments)?,
+        ValueRef::Text(text) => of_text(function, text, [second.as_ref(), third.as_ref()])?,
+        ValueRef::Bytea(bytes) => of_bytes(function, bytes, [second.as_ref(), third.as_ref()])?,
         _ => of_number(function, arguments)?,
     };
     Ok(Datum::Own(result))
@@ -232,103 +234,6 @@ fn of_double(function: Function, value: f64, second: ValueRef<'_>) -> Result<f64
         return Err(out_of_range("double precision"));
     }
     Ok(result)
-}
-
-/// Text that a function makes may have at most so many bytes.
-const TEXT_LIMIT: usize = 256 << 20;
-
-fn of_text(function: Function, arguments: [ValueRef<'_>; 3]) -> Result<Value> {
-    let [value, second, third] = arguments;
-    let text = match value {
-        ValueRef::Text(text) => text,
-        ValueRef::Bytea(bytes) if matches!(function, Function::Length | Function::OctetLength) => {
-            return integer(bytes.len());
-        }
-        ValueRef::Bytea(_) | ValueRef::Null => return Err(mismatch()),
-        _ => return Err(mismatch()),
-    };
-    let as_text = |value: ValueRef<'_>| match value {
-        ValueRef::Text(text) => Ok(text.to_owned()),
-        ValueRef::Null => Ok(" ".to_owned()),
-        _ => Err(mismatch()),
-    };
-    let number = second.as_i64();
-    Ok(match function {
-        Function::Length => return integer(text.chars().count()),
-        Function::OctetLength => return integer(text.len()),
-        Function::Lower => Value::text(text.to_lowercase()),
-        Function::Upper => Value::text(text.to_uppercase()),
-        Function::Substring => {
-            return substring(text, number.ok_or_else(mismatch)?, third.as_i64());
-        }
-        Function::Position => {
-            let part = as_text(second)?;
-            return integer(text.find(&part).map_or(0, |at| text[..at].chars().count() + 1));
-        }
-        Function::Trim | Function::TrimStart | Function::TrimEnd => {
-            let set: Vec<char> = as_text(second)?.chars().collect();
-            Value::text(match function {
-                Function::Trim => text.trim_matches(&set[..]),
-                Function::TrimStart => text.trim_start_matches(&set[..]),
-                _ => text.trim_end_matches(&set[..]),
-            })
-        }
-        Function::Replace => {
-            let (from, to) = (as_text(second)?, as_text(third)?);
-            let times = if from.is_empty() { 0 } else { text.matches(&from).count() };
-            check_size(text.len().saturating_add(times.saturating_mul(to.len())))?;
-            Value::text(if times == 0 { text.to_owned() } else { text.replace(&from, &to) })
-        }
-        Function::Left | Function::Right => {
-            let (count, wanted) = (text.chars().count() as i64, number.ok_or_else(mismatch)?);
-            let taken =
-                if wanted < 0 { count.saturating_add(wanted).max(0) } else { wanted.min(count) };
-            let skipped = if function == Function::Left { 0 } else { count - taken };
-            Value::text(
-                text.chars().skip(skipped as usize).take(taken as usize).collect::<String>(),
-            )
-        }
-        Function::Repeat => {
-            let times = usize::try_from(number.ok_or_else(mismatch)?.max(0)).unwrap_or(usize::MAX);
-            check_size(text.len().saturating_mul(times))?;
-            Value::text(if text.is_empty() { String::new() } else { text.repeat(times) })
-        }
-        Function::Reverse => Value::text(text.chars().rev().collect::<String>()),
-        Function::Concat => {
-            let part = as_text(second)?;
-            check_size(text.len().saturating_add(part.len()))?;
-            Value::text([text, &part].concat())
-        }
-        _ => return Err(mismatch()),
-    })
-}
-
-fn integer(count: usize) -> Result<Value> {
-    i32::try_from(count).map(Value::Integer).map_err(|_| out_of_range("integer"))
-}
-
-fn check_size(bytes: usize) -> Result<()> {
-    if bytes > TEXT_LIMIT {
-        let message = format!("a text of {bytes} bytes is longer than the limit of {TEXT_LIMIT}");
-        return Err(SqlError::new(SqlState::ProgramLimitExceeded, message));
-    }
-    Ok(())
-}
-
-/// Characters from `start` on (from 1; places before the text count), at most `count`.
-fn substring(text: &str, start: i64, count: Option<i64>) -> Result<Value> {
-    let end = match count {
-        None => i64::MAX,
-        Some(count) if count < 0 => {
-            let message = "negative substring length not allowed";
-            return Err(SqlError::new(SqlState::SubstringError, message));
-        }
-        Some(count) => start.saturating_add(count),
-    };
-    let first = start.max(1);
-    let taken = usize::try_from(end.saturating_sub(first)).unwrap_or(0);
-    let skipped = usize::try_from(first - 1).unwrap_or(usize::MAX);
-    Ok(Value::text(text.chars().skip(skipped).take(taken).collect::<String>()))
 }
 
 #[cfg(test)]

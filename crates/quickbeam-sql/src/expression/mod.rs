@@ -13,6 +13,7 @@ mod evaluate;
 mod frame;
 mod functions;
 mod pattern;
+mod texts;
 
 use std::sync::Arc;
 

@@ -140,17 +140,29 @@ fn hex_digit(byte: u8) -> Option<u8> {
     char::from(byte).to_digit(16).map(|digit| digit as u8)
 }
 
+fn parse_hexadecimal(digits: &str) -> Result<Vec<u8>> {
+    let fault = |message: String| SqlError::new(SqlState::InvalidParameterValue, message);
+    let mut out = Vec::with_capacity(digits.len() / 2);
+    let mut high = None;
+    for character in digits.chars().filter(|character| !character.is_ascii_whitespace()) {
+        let digit = u8::try_from(character).ok().and_then(hex_digit);
+        let digit =
+            digit.ok_or_else(|| fault(format!("invalid hexadecimal digit: \"{character}\"")))?;
+        match high.take() {
+            None => high = Some(digit),
+            Some(high) => out.push(high << 4 | digit),
+        }
+    }
+    match high {
+        None => Ok(out),
+        Some(_) => Err(fault("invalid hexadecimal data: odd number of digits".into())),
+    }
+}
+
 fn parse_bytea(text: &str) -> Result<Vec<u8>> {
     let fault = || invalid(DataType::Bytea, text);
     if let Some(digits) = text.strip_prefix("\\x") {
-        let digits: Vec<u8> = digits.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
-        let pair = |pair: &[u8]| match pair {
-            [high, low] => Some(hex_digit(*high)? << 4 | hex_digit(*low)?),
-            _ => None,
-        };
-        return digits.chunks(2).map(pair).collect::<Option<_>>().ok_or_else(|| {
-            SqlError::new(SqlState::InvalidTextRepresentation, "invalid hexadecimal data")
-        });
+        return parse_hexadecimal(digits);
     }
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -350,7 +362,8 @@ mod tests {
             (T::Text, "a\0b", Err("22021")),
             (T::Bytea, "\\xDE ad", Ok("\\xdead")),
             (T::Bytea, "a\\\\\\001", Ok("\\x615c01")),
-            (T::Bytea, "\\xabc", Err("22P02")),
+            (T::Bytea, "\\xabc", Err("22023")),
+            (T::Bytea, "\\xzz", Err("22023")),
             (T::Bytea, "\\9", Err("22P02")),
             (
                 T::Uuid,

@@ -1,0 +1,138 @@
+//! Aggregates: which there are, for which arguments.
+
+use sqlparser::ast::{Expr as Ast, FunctionArg, FunctionArgExpr};
+
+use super::{Aggregate, AggregateKind, Binder, Scope, Typed};
+use crate::error::{Result, SqlError, SqlState};
+use crate::expression::Expr;
+use crate::types::{DataType, Value};
+
+/// Columns of a group from here on are aggregates that have no place yet.
+pub(super) const AGGREGATES: usize = 1 << 20;
+
+/// The aggregate of that name.
+pub(super) fn aggregate_of(name: &str) -> Option<AggregateKind> {
+    Some(match name {
+        "count" => AggregateKind::Count,
+        "sum" => AggregateKind::Sum,
+        "avg" => AggregateKind::Average,
+        "min" => AggregateKind::Minimum,
+        "max" => AggregateKind::Maximum,
+        "bool_and" | "every" => AggregateKind::All,
+        "bool_or" => AggregateKind::Any,
+        _ => return None,
+    })
+}
+
+impl Binder<'_> {
+    /// A call of an aggregate.
+    pub(super) fn aggregate(
+        &mut self,
+        kind: AggregateKind,
+        list: &[FunctionArg],
+        distinct: bool,
+        filter: Option<&Ast>,
+        position: u32,
+        scope: &Scope,
+    ) -> Result<Typed> {
+        let refuse = |message: &str| {
+            Err(SqlError::new(SqlState::GroupingError, message).at(position as usize))
+        };
+        match self.levels.last() {
+            Some(level) if level.in_aggregate => {
+                return refuse("aggregate function calls cannot be nested");
+            }
+            Some(level) if level.allows_aggregates => {}
+            _ => return refuse("aggregate functions are not allowed here"),
+        }
+        self.set_in_aggregate(true);
+        let bound =
+            self.aggregate_argument(kind, distinct, list, position, scope).and_then(|argument| {
+                let filter = filter.map(|filter| self.condition(filter, scope)).transpose()?;
+                Ok((argument, filter))
+            });
+        self.set_in_aggregate(false);
+        let ((argument, data_type), filter) = bound?;
+        // Of no more than one value of a kind the least is the least of all.
+        let distinct = distinct && !matches!(kind, AggregateKind::Minimum | AggregateKind::Maximum);
+        let aggregate = Aggregate { kind, argument, distinct, filter, data_type };
+        let slot = self.group_slot();
+        let Some(level) = self.levels.last_mut() else {
+            return Err(SqlError::internal("an aggregate outside a query"));
+        };
+        let known = level.aggregates.iter().position(|other| *other == aggregate);
+        let number = known.unwrap_or_else(|| {
+            level.aggregates.push(aggregate);
+            level.aggregates.len() - 1
+        });
+        Ok(Typed::new(Expr::column(slot, AGGREGATES + number), data_type, position))
+    }
+
+    fn set_in_aggregate(&mut self, inside: bool) {
+        if let Some(level) = self.levels.last_mut() {
+            level.in_aggregate = inside;
+        }
+    }
+
+    fn aggregate_argument(
+        &mut self,
+        kind: AggregateKind,
+        distinct: bool,
+        list: &[FunctionArg],
+        position: u32,
+        scope: &Scope,
+    ) -> Result<(Option<Expr>, DataType)> {
+        let argument = match list {
+            [FunctionArg::Unnamed(FunctionArgExpr::Wildcard)] if kind == AggregateKind::Count => {
+                return Ok((None, DataType::BigInt));
+            }
+            [FunctionArg::Unnamed(FunctionArgExpr::Expr(expr))] => self.expression(expr, scope)?,
+            _ => {
+                let message = "an aggregate function takes one argument";
+                return Err(
+                    SqlError::new(SqlState::UndefinedFunction, message).at(position as usize)
+                );
+            }
+        };
+        let argument = match (kind, argument.data_type) {
+            (AggregateKind::All | AggregateKind::Any, None) => {
+                Typed::new(self.coerce(argument, DataType::Boolean)?, DataType::Boolean, position)
+            }
+            _ => self.settle(argument)?,
+        };
+        let given = argument.data_type.unwrap_or(DataType::Text);
+        let result = match (kind, given) {
+            (AggregateKind::Count, _) => {
+                if let Expr::Constant(value) = &argument.expr
+                    && *value != Value::Null
+                    && !distinct
+                {
+                    return Ok((None, DataType::BigInt));
+                }
+                DataType::BigInt
+            }
+            (AggregateKind::Sum, DataType::SmallInt | DataType::Integer) => DataType::BigInt,
+            (AggregateKind::Sum, DataType::BigInt | DataType::Numeric(_)) => {
+                DataType::Numeric(None)
+            }
+            (AggregateKind::Sum, DataType::Real) => DataType::Real,
+            (AggregateKind::Sum | AggregateKind::Average, DataType::Double) => DataType::Double,
+            (AggregateKind::Average, DataType::Real) => DataType::Double,
+            (AggregateKind::Average, given) if given.is_numeric() => DataType::Numeric(None),
+            (AggregateKind::Minimum | AggregateKind::Maximum, given)
+                if given != DataType::Boolean =>
+            {
+                given
+            }
+            (AggregateKind::All | AggregateKind::Any, DataType::Boolean) => DataType::Boolean,
+            (kind, given) => {
+                let name = format!("{kind:?}").to_lowercase();
+                let message = format!("there is no aggregate function {name} of type {given}");
+                return Err(
+                    SqlError::new(SqlState::UndefinedFunction, message).at(position as usize)
+                );
+            }
+        };
+        Ok((Some(argument.expr), result))
+    }
+}
