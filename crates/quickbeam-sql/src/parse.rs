@@ -3,6 +3,8 @@
 //! Above: connections, the binder (for views, defaults and checks, which are kept as text). Below: the parser crate. Nesting
 //! is limited here, before anything recurses over the tree; places in the text are turned into bytes from its start.
 
+mod explain;
+mod literals;
 mod sequences;
 
 use std::ops::Range;
@@ -76,11 +78,17 @@ fn parser_for(text: &str) -> Result<Parser<'static>> {
     }
     let tokens = Tokenizer::new(&DIALECT, text).tokenize_with_location().map_err(|error| {
         let position = offset_of(text, error.location);
+        // The tokenizer does not say which escape it could not take.
+        let rest = text.get(position..).unwrap_or_default();
+        if rest.starts_with("e'") || rest.starts_with("E'") {
+            let escape = || SqlError::unsupported("a character as the escapes of its bytes");
+            return literals::unescaped(rest).err().unwrap_or_else(escape).at(position);
+        }
         SqlError::new(SqlState::SyntaxError, format!("syntax error: {}", error.message))
             .at(position)
     })?;
     check_chains(text, &tokens)?;
-    let tokens = sequences::adapted(tokens);
+    let tokens = sequences::adapted(literals::adapted(text, tokens)?);
     Ok(Parser::new(&DIALECT).with_recursion_limit(NESTING).with_tokens_with_locations(tokens))
 }
 
@@ -161,6 +169,7 @@ impl Place<'_> {
 pub fn statements(text: &str) -> Result<Vec<Statement>> {
     let mut statements = Vec::new();
     each(text, |_, statement| statements.push(statement))?;
+    statements.iter_mut().try_for_each(|statement| explain::adapt(text, statement))?;
     Ok(statements)
 }
 

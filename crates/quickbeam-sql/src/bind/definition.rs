@@ -312,6 +312,11 @@ impl Binder<'_> {
     ) -> Result<NewColumn> {
         let name = fold(&column.name);
         let data_type = types::data_type(&column.data_type)?;
+        if types::digits_of_second(&column.data_type).is_some() {
+            let what = format!("a column of type {}", column.data_type);
+            let position = self.place_of(&column.name);
+            return Err(SqlError::unsupported(what).at(position));
+        }
         let mut new = NewColumn {
             name: name.clone(),
             data_type,
@@ -436,6 +441,11 @@ impl Binder<'_> {
         if !self.parameters.is_empty() {
             let message = "a view may not have parameters";
             return Err(SqlError::new(SqlState::UndefinedParameter, message));
+        }
+        if let Some(excess) = create.columns.get(query.columns.len()) {
+            let message = "CREATE VIEW specifies more column names than columns";
+            let position = self.place_of(&excess.name);
+            return Err(SqlError::new(SqlState::SyntaxError, message).at(position));
         }
         let given = create.columns.iter().map(|column| fold(&column.name)).collect::<Vec<_>>();
         let columns =

@@ -8,10 +8,10 @@ use sqlparser::ast::{
 };
 
 use super::literals::quoted;
-use super::operators::trimmed;
+use super::operators::{comparison, trimmed};
 use super::{Binder, Scope, Typed, fold, types};
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::{Comparison, Expr, Pattern, Place, Truth};
+use crate::expression::{Comparison, Expr, Function, Pattern, Place, Truth};
 use crate::types::{DataType, Value};
 
 impl Typed {
@@ -40,6 +40,11 @@ impl Binder<'_> {
             }
             Ast::BinaryOp { left, op, right } => {
                 let position = self.position(&**left);
+                if comparison(op).is_some()
+                    && matches!(&**left, Ast::BinaryOp { op, .. } if comparison(op).is_some())
+                {
+                    return Err(self.in_a_row(op, right));
+                }
                 let left = self.expression(left, scope)?;
                 let right = self.expression(right, scope)?;
                 self.binary(left, op, right, position)
@@ -73,12 +78,14 @@ impl Binder<'_> {
             } => {
                 let target = self.data_type(data_type, ast)?;
                 let inner = self.expression(expr, scope)?;
-                self.cast(inner, target)
+                let bound = self.cast(inner, target)?;
+                Ok(self.rounded(bound, data_type))
             }
             Ast::TypedString(typed) => {
                 let target = self.data_type(&typed.data_type, ast)?;
                 let inner = self.literal(&typed.value.value, self.position(&typed.value))?;
-                self.cast(inner, target)
+                let bound = self.cast(inner, target)?;
+                Ok(self.rounded(bound, &typed.data_type))
             }
             Ast::Case { operand, conditions, else_result, .. } => {
                 self.case(operand.as_deref(), conditions, else_result.as_deref(), scope)
@@ -101,6 +108,25 @@ impl Binder<'_> {
 
     pub(super) fn data_type(&self, written: &ast::DataType, place: &Ast) -> Result<DataType> {
         types::data_type(written).map_err(|error| error.at(self.position(place) as usize))
+    }
+
+    /// Comparisons in a row are no sentence of SQL, whatever their types are.
+    #[cold]
+    fn in_a_row(&self, op: &BinaryOperator, right: &Ast) -> SqlError {
+        let right = self.position(right) as usize;
+        let before = self.text.get(..right).unwrap_or_default().trim_end_matches([' ', '\n', '(']);
+        let position = before.strip_suffix(&op.to_string()).map_or(right, str::len);
+        let message = format!("syntax error at or near \"{op}\"");
+        SqlError::new(SqlState::SyntaxError, message).at(position)
+    }
+
+    /// A time or moment with as many digits behind the second as its type was written with.
+    fn rounded(&self, value: Typed, written: &ast::DataType) -> Typed {
+        let Some(digits) = types::digits_of_second(written) else { return value };
+        let digits = Expr::Constant(Value::Integer(digits));
+        let place = Place(value.position);
+        let expr = Expr::Call(Function::RoundSecond, vec![value.expr, digits], place);
+        self.folded(Typed { expr, ..value })
     }
 
     fn column(&mut self, ast: &Ast, scope: &Scope) -> Result<Typed> {

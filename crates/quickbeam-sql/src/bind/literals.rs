@@ -55,10 +55,6 @@ impl Binder<'_> {
                 let read = number(digits).map_err(|error| error.at(position as usize));
                 read.and_then(|(value, data_type)| known(value, data_type))
             }
-            Literal::HexStringLiteral(digits) => {
-                let value = values::parse_value(&format!("\\x{digits}"), DataType::Bytea);
-                known(value.map_err(|error| error.at(position as usize))?, DataType::Bytea)
-            }
             Literal::Placeholder(name) => self.parameter(name, position),
             other => {
                 Err(SqlError::unsupported(format!("the literal {other}")).at(position as usize))

@@ -141,6 +141,11 @@ impl<'a> Binder<'a> {
         crate::parse::position_of(self.text, part.span())
     }
 
+    /// Where a name stands in the text.
+    fn place_of(&self, name: &Ident) -> usize {
+        crate::parse::offset_of(self.text, name.span.start)
+    }
+
     /// A place for rows.
     fn add_slot(&mut self, name: SmolStr, source: Source) -> usize {
         self.slots.push(SlotShape { name, source });

@@ -187,6 +187,10 @@ impl Binder<'_> {
             (Some(DataType::Date), Some(days)) if additive && days.is_integer() => {
                 Some(NumberKind::Days)
             }
+            (Some(DataType::Date), Some(DataType::Time)) if additive => Some(NumberKind::DayTime),
+            (Some(DataType::Time), Some(DataType::Date)) if operator == Arithmetic::Add => {
+                return self.calculate(operator, right, left, position);
+            }
             (Some(days), Some(DataType::Date))
                 if operator == Arithmetic::Add && days.is_integer() =>
             {
@@ -201,7 +205,9 @@ impl Binder<'_> {
         };
         let result = kind.data_type();
         let pair = match kind {
-            NumberKind::Days | NumberKind::DaysBetween => [left.expr, right.expr],
+            NumberKind::Days | NumberKind::DaysBetween | NumberKind::DayTime => {
+                [left.expr, right.expr]
+            }
             _ => [self.coerce_unknown(left, result)?, self.coerce_unknown(right, result)?],
         };
         let expr = Expr::Arithmetic(operator, kind, Box::new(pair), Place(position));

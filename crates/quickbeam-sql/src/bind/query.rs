@@ -51,6 +51,16 @@ impl Binder<'_> {
             }
             for common in &with.cte_tables {
                 let mut bound = self.nested(|binder| binder.query(&common.query, outer.clone()))?;
+                let (given, present) = (common.alias.columns.len(), bound.columns.len());
+                if given > present {
+                    let message = format!(
+                        "WITH query \"{}\" has {present} columns available but {given} columns specified",
+                        fold(&common.alias.name)
+                    );
+                    let position = self.place_of(&common.alias.name);
+                    let state = SqlState::InvalidColumnReference;
+                    return Err(SqlError::new(state, message).at(position));
+                }
                 for (column, name) in bound.columns.iter_mut().zip(&common.alias.columns) {
                     column.name = fold(&name.name);
                 }
@@ -265,6 +275,11 @@ impl Binder<'_> {
                     selected.push(self.selected(implied_name(expr), value)?);
                 }
                 SelectItem::ExprWithAlias { expr, alias } => {
+                    if alias.quote_style == Some('\'') {
+                        let position = self.place_of(alias);
+                        let message = format!("syntax error: {alias} is a text, not a name");
+                        return Err(SqlError::new(SqlState::SyntaxError, message).at(position));
+                    }
                     let value = self.expression(expr, scope)?;
                     selected.push(self.selected(fold(alias), value)?);
                 }

@@ -89,6 +89,16 @@ pub fn data_type(written: &Written) -> Result<DataType> {
     })
 }
 
+/// How many digits behind the second a type of times keeps, if it is written so and fewer than all are.
+pub fn digits_of_second(written: &Written) -> Option<i32> {
+    match written {
+        Written::Time(Some(digits), _) | Written::Timestamp(Some(digits), _) if *digits < 6 => {
+            Some(*digits as i32)
+        }
+        _ => None,
+    }
+}
+
 /// Whether the type is written as one that makes its column count by itself.
 pub fn is_serial(written: &Written) -> bool {
     let name = match written {

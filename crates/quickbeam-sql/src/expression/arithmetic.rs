@@ -1,5 +1,6 @@
 //! Arithmetic: overflow and division by zero are errors, decimals are exact.
 
+use super::dates;
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::{DataType, ValueRef};
 
@@ -50,6 +51,8 @@ pub enum NumberKind {
     Days,
     /// Two days.
     DaysBetween,
+    /// A day and a time of day.
+    DayTime,
 }
 
 impl NumberKind {
@@ -76,6 +79,7 @@ impl NumberKind {
             NumberKind::Real => DataType::Real,
             NumberKind::Double => DataType::Double,
             NumberKind::Days => DataType::Date,
+            NumberKind::DayTime => DataType::Timestamp,
         }
     }
 }
@@ -91,7 +95,7 @@ fn division_by_zero() -> SqlError {
 }
 
 #[cold]
-fn mismatch() -> SqlError {
+pub(super) fn mismatch() -> SqlError {
     SqlError::internal("an operand has another type than its operator expects")
 }
 
@@ -143,29 +147,10 @@ pub fn calculate(
                 Arithmetic::Remainder => a.checked_rem(b)?,
             }))
         }
-        NumberKind::Days => days(operator, left, right),
-        NumberKind::DaysBetween => match (left, right) {
-            (ValueRef::Date(a), ValueRef::Date(b)) => {
-                Ok(ValueRef::Integer(a.checked_sub(b).ok_or_else(|| out_of_range(kind))?))
-            }
-            _ => Err(mismatch()),
-        },
+        NumberKind::Days => dates::add_days(operator, left, right),
+        NumberKind::DaysBetween => dates::days_between(left, right),
+        NumberKind::DayTime => dates::add_time(operator, left, right),
     }
-}
-
-fn days(
-    operator: Arithmetic,
-    left: ValueRef<'_>,
-    right: ValueRef<'_>,
-) -> Result<ValueRef<'static>> {
-    let (ValueRef::Date(day), Some(count)) = (left, right.as_i64()) else {
-        return Err(mismatch());
-    };
-    let count = if operator == Arithmetic::Subtract { count.checked_neg() } else { Some(count) };
-    let moved = count.and_then(|count| i64::from(day).checked_add(count));
-    let out = || SqlError::new(SqlState::DatetimeFieldOverflow, "date out of range");
-    let moved = moved.and_then(|day| i32::try_from(day).ok()).ok_or_else(out)?;
-    Ok(ValueRef::Date(moved))
 }
 
 #[inline]

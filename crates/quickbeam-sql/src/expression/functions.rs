@@ -67,6 +67,8 @@ pub enum Function {
     Greatest,
     /// The least that is not NULL.
     Least,
+    /// A time or moment with so many digits behind the second.
+    RoundSecond,
     /// The time at which the transaction began.
     Now,
     /// The day on which the transaction began, in UTC.
@@ -184,6 +186,9 @@ fn random() -> f64 {
 fn of_number(function: Function, arguments: [ValueRef<'_>; 3]) -> Result<Value> {
     let [value, second, _] = arguments;
     Ok(match (function, value) {
+        (Function::RoundSecond, moment) => {
+            super::dates::round_second(moment, second.as_i64().unwrap_or_default())?
+        }
         (Function::Abs, ValueRef::SmallInt(v)) => {
             Value::SmallInt(v.checked_abs().ok_or_else(|| out_of_range("smallint"))?)
         }

@@ -9,6 +9,7 @@
 //! - EXPR-4: depth is limited when an expression is bound ([`MAX_DEPTH`]), so evaluation may recurse.
 
 mod arithmetic;
+mod dates;
 mod evaluate;
 mod frame;
 mod functions;

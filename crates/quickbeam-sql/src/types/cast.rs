@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 
 use smol_str::{SmolStr, SmolStrBuilder};
 
-use super::datetime::{DATE_INFINITY, DAY, TIMESTAMP_INFINITY};
+use super::datetime::{DATE_INFINITY, DAY, TIMESTAMP_INFINITY, is_timestamp};
 use super::text::{checked_text, format_value, parse_value};
 use super::{DataType, Numeric, Value, ValueRef};
 use crate::error::{Result, SqlError, SqlState};
@@ -229,7 +229,10 @@ fn other(value: ValueRef<'_>, to: DataType) -> Result<Value> {
             let moment = match days {
                 DATE_INFINITY => TIMESTAMP_INFINITY,
                 i32::MIN => i64::MIN,
-                days => i64::from(days).checked_mul(DAY).ok_or_else(overflow)?,
+                days => {
+                    let moment = i64::from(days).checked_mul(DAY);
+                    moment.filter(|moment| is_timestamp(*moment)).ok_or_else(overflow)?
+                }
             };
             if to == DataType::Timestamp {
                 Value::Timestamp(moment)

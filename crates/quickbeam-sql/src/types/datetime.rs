@@ -19,7 +19,20 @@ pub const TIMESTAMP_INFINITY: i64 = i64::MAX;
 /// First and last year of dates, and the last one of timestamps; the year before 1 is 0.
 const FIRST_YEAR: i64 = -4712;
 const LAST_YEAR: i64 = 5_874_897;
-const LAST_TIMESTAMP_YEAR: i64 = 294_276;
+const LAST_TIMESTAMP_YEAR: i64 = 294_246;
+
+/// Whether a number of days from 1970-01-01 is a DATE.
+#[must_use]
+pub fn is_date(days: i64) -> bool {
+    (days_of(FIRST_YEAR, 1, 1)..=days_of(LAST_YEAR, 12, 31)).contains(&days)
+}
+
+/// Whether microseconds from 1970-01-01 are a TIMESTAMP.
+#[must_use]
+pub fn is_timestamp(moment: i64) -> bool {
+    let day = moment.div_euclid(DAY);
+    (days_of(FIRST_YEAR, 1, 1)..=days_of(LAST_TIMESTAMP_YEAR, 12, 31)).contains(&day)
+}
 
 /// The number of days from 1970-01-01 to a date.
 #[must_use]
@@ -142,18 +155,31 @@ impl<'a> Reader<'a> {
 
     /// Hours, minutes, seconds and parts of a second, in microseconds.
     fn time(&mut self) -> Parsed<i64> {
-        let (_, mut hours) = self.number()?;
-        if !self.accept(':') {
-            return Err(Fault::Syntax);
-        }
-        let (_, minutes) = self.number()?;
-        let mut micros = 0;
-        let mut seconds = 0;
-        if self.accept(':') {
-            seconds = self.number()?.1;
-            if self.accept('.') {
-                micros = self.fraction()?;
+        let (length, mut hours) = self.number()?;
+        let minutes;
+        let (mut seconds, mut micros) = (0, 0);
+        let has_seconds = match length {
+            // hhmm and hhmmss.
+            4 => {
+                (hours, minutes) = (hours / 100, hours % 100);
+                false
             }
+            6 => {
+                (hours, minutes, seconds) = (hours / 10_000, hours / 100 % 100, hours % 100);
+                true
+            }
+            _ if self.accept(':') => {
+                minutes = self.number()?.1;
+                let more = self.accept(':');
+                if more {
+                    seconds = self.number()?.1;
+                }
+                more
+            }
+            _ => return Err(Fault::Syntax),
+        };
+        if has_seconds && self.accept('.') {
+            micros = self.fraction()?;
         }
         self.skip_blanks();
         let afternoon = self.accept_word("pm");
@@ -294,7 +320,8 @@ fn parse_moment(text: &str) -> Parsed<(i64, Option<i64>)> {
     }
     let before_christ = reader.end()?;
     let days = checked_days(date, before_christ, LAST_TIMESTAMP_YEAR)?;
-    Ok((days * DAY + time, zone))
+    let moment = days * DAY + time;
+    if is_timestamp(moment) { Ok((moment, zone)) } else { Err(Fault::Range) }
 }
 
 /// Reads a TIMESTAMP: microseconds since 1970-01-01. A time zone is read and left out.
@@ -311,7 +338,10 @@ pub fn parse_timestamptz(text: &str, east: i64) -> Result<i64> {
     if let Some(moment) = special(text) {
         return Ok(moment);
     }
-    let parsed = parse_moment(text).map(|(moment, zone)| moment - zone.unwrap_or(east) * SECOND);
+    let parsed = parse_moment(text).and_then(|(moment, zone)| {
+        let moment = moment - zone.unwrap_or(east) * SECOND;
+        if is_timestamp(moment) { Ok(moment) } else { Err(Fault::Range) }
+    });
     explain(parsed, "timestamp with time zone", text)
 }
 

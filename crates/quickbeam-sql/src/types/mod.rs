@@ -15,7 +15,8 @@ use serde::{Deserialize, Serialize};
 
 pub use cast::{CastContext, assign, cast, cast_context, compare_as, convert};
 pub use datetime::{
-    DATE_INFINITY, DAY, SECOND, TIMESTAMP_INFINITY, date_of, days_of, parse_timestamptz,
+    DATE_INFINITY, DAY, SECOND, TIMESTAMP_INFINITY, date_of, days_of, is_date, is_timestamp,
+    parse_timestamptz,
 };
 pub use numeric::{MAX_PRECISION, Numeric};
 pub use text::{checked_text, format_value, parse_value};

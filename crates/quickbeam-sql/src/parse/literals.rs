@@ -1,0 +1,228 @@
+//! Literals, as PostgreSQL reads them.
+//!
+//! The tokenizer takes some numbers and texts otherwise than PostgreSQL does: what runs on behind a number is a word of its own to it, `0x10` is bytes,
+//! and texts in quotes are never continued. Here the tokens are made what PostgreSQL has, or refused.
+
+use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Whitespace};
+
+use crate::error::{Result, SqlError, SqlState};
+
+/// A place in the text that only moves forward, so that all tokens together cost one walk over it.
+struct Cursor<'t> {
+    text: &'t str,
+    at: usize,
+    line: u64,
+    column: u64,
+}
+
+impl<'t> Cursor<'t> {
+    fn new(text: &'t str) -> Cursor<'t> {
+        Cursor { text, at: 0, line: 1, column: 1 }
+    }
+
+    /// The text from that place on.
+    fn from(&mut self, location: Location) -> &'t str {
+        let mut rest = self.text.get(self.at..).unwrap_or_default().chars();
+        while (self.line, self.column) < (location.line, location.column) {
+            let Some(character) = rest.next() else { break };
+            if character == '\n' {
+                (self.line, self.column) = (self.line + 1, 1);
+            } else {
+                self.column += 1;
+            }
+        }
+        self.at = self.text.len() - rest.as_str().len();
+        rest.as_str()
+    }
+}
+
+#[cold]
+fn fault(message: String, at: usize) -> SqlError {
+    SqlError::new(SqlState::SyntaxError, format!("syntax error: {message}")).at(at)
+}
+
+/// The tokens of a text, with literals as PostgreSQL has them.
+pub fn adapted(text: &str, tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>> {
+    let mut cursor = Cursor::new(text);
+    let mut out: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
+    for mut token in tokens {
+        match &mut token.token {
+            Token::Word(word) if word.quote_style.is_none() => {
+                if let Some(TokenWithSpan { token: Token::Number(digits, _), span }) =
+                    out.last_mut()
+                    && span.end == token.span.start
+                {
+                    *digits = of_other_base(digits, &word.value).ok_or_else(|| {
+                        cursor.from(span.start);
+                        fault("trailing junk after numeric literal".into(), cursor.at)
+                    })?;
+                    continue;
+                }
+            }
+            Token::Number(digits, long) => {
+                if *long {
+                    cursor.from(token.span.start);
+                    return Err(fault("trailing junk after numeric literal".into(), cursor.at));
+                }
+                digits.retain(|digit| digit != '_');
+            }
+            Token::HexStringLiteral(digits) => {
+                if cursor.from(token.span.start).starts_with('0') {
+                    let number = of_other_base("0", &format!("x{digits}"));
+                    let number = number
+                        .ok_or_else(|| fault("invalid hexadecimal integer".into(), cursor.at))?;
+                    token.token = Token::Number(number, false);
+                }
+            }
+            Token::Placeholder(name) => {
+                let digits = name.strip_prefix('$').unwrap_or_default();
+                let begins = digits.starts_with(|c: char| c.is_ascii_digit());
+                if begins && !digits.bytes().all(|digit| digit.is_ascii_digit()) {
+                    cursor.from(token.span.start);
+                    return Err(fault("trailing junk after parameter".into(), cursor.at));
+                }
+            }
+            Token::EscapedStringLiteral(content) => {
+                let source = cursor.from(token.span.start);
+                *content = unescaped(source).map_err(|error| error.at(cursor.at))?;
+            }
+            Token::SingleQuotedString(more) => {
+                if let Some((at, on_new_line)) = text_before(&out) {
+                    match out.get_mut(at).map(|before| &mut before.token) {
+                        Some(Token::SingleQuotedString(content)) if on_new_line => {
+                            content.push_str(more);
+                            continue;
+                        }
+                        _ => {
+                            cursor.from(token.span.start);
+                            let message = format!("unexpected text '{more}' behind another one");
+                            return Err(fault(message, cursor.at));
+                        }
+                    }
+                }
+            }
+            _ => {}
+        }
+        out.push(token);
+    }
+    Ok(out)
+}
+
+/// The number that `0` and what stands behind it are, as `x1f`, `o17` or `b11`; in decimal digits.
+fn of_other_base(zero: &str, behind: &str) -> Option<String> {
+    let (base, digits) = behind.split_at_checked(1)?;
+    let radix = match base {
+        "x" | "X" => 16,
+        "o" | "O" => 8,
+        "b" | "B" => 2,
+        _ => return None,
+    };
+    let is_number = zero == "0" && digits.chars().all(|digit| digit.is_digit(radix));
+    let number = u128::from_str_radix(digits, radix).ok().filter(|_| is_number)?;
+    Some(number.to_string())
+}
+
+/// Which token is a text that the next one would follow immediately, and whether there is a line's end between them.
+fn text_before(tokens: &[TokenWithSpan]) -> Option<(usize, bool)> {
+    let mut on_new_line = false;
+    for (at, token) in tokens.iter().enumerate().rev() {
+        match &token.token {
+            Token::Whitespace(Whitespace::Newline | Whitespace::SingleLineComment { .. }) => {
+                on_new_line = true;
+            }
+            Token::Whitespace(_) => {}
+            Token::SingleQuotedString(_)
+            | Token::EscapedStringLiteral(_)
+            | Token::UnicodeStringLiteral(_)
+            | Token::NationalStringLiteral(_)
+            | Token::DollarQuotedString(_)
+            | Token::HexStringLiteral(_) => return Some((at, on_new_line)),
+            _ => return None,
+        }
+    }
+    None
+}
+
+/// What a text that begins with `E'` says. Its escapes stand for bytes, which must make UTF-8 together.
+pub fn unescaped(source: &str) -> Result<String> {
+    let mut bytes = Vec::new();
+    let mut rest = source.get(2..).unwrap_or_default().chars();
+    loop {
+        match rest.next() {
+            None => {
+                return Err(SqlError::new(
+                    SqlState::SyntaxError,
+                    "syntax error: a quote is missing",
+                ));
+            }
+            Some('\'') => {
+                if !rest.as_str().starts_with('\'') {
+                    break;
+                }
+                rest.next();
+                bytes.push(b'\'');
+            }
+            Some('\\') => escape(&mut rest, &mut bytes)?,
+            Some(other) => bytes.extend_from_slice(other.encode_utf8(&mut [0; 4]).as_bytes()),
+        }
+    }
+    if bytes.contains(&0) {
+        return Err(not_utf8(0));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        not_utf8(error.as_bytes().get(at).copied().unwrap_or_default())
+    })
+}
+
+#[cold]
+fn not_utf8(byte: u8) -> SqlError {
+    let message = format!("invalid byte sequence for encoding \"UTF8\": 0x{byte:02x}");
+    SqlError::new(SqlState::CharacterNotInRepertoire, message)
+}
+
+/// One escape, behind its backslash.
+fn escape(rest: &mut std::str::Chars<'_>, bytes: &mut Vec<u8>) -> Result<()> {
+    let Some(first) = rest.next() else { return Ok(()) };
+    match first {
+        'b' => bytes.push(8),
+        'f' => bytes.push(12),
+        'n' => bytes.push(b'\n'),
+        'r' => bytes.push(b'\r'),
+        't' => bytes.push(b'\t'),
+        // Of three octal digits only the lower eight bits count.
+        '0'..='7' => {
+            let more = digits(rest, 8, 2);
+            let number = first.to_digit(8).unwrap_or_default();
+            bytes.push((more.1.wrapping_add(number << (3 * more.0))) as u8);
+        }
+        'x' => match digits(rest, 16, 2) {
+            (0, _) => bytes.push(b'x'),
+            (_, number) => bytes.push(number as u8),
+        },
+        'u' | 'U' => {
+            let wanted = if first == 'u' { 4 } else { 8 };
+            let (count, number) = digits(rest, 16, wanted);
+            let character =
+                char::from_u32(number).filter(|_| count == wanted).ok_or_else(|| {
+                    SqlError::new(SqlState::SyntaxError, "syntax error: invalid Unicode escape")
+                })?;
+            bytes.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+        }
+        other => bytes.extend_from_slice(other.encode_utf8(&mut [0; 4]).as_bytes()),
+    }
+    Ok(())
+}
+
+/// Up to so many digits: how many, and their number.
+fn digits(rest: &mut std::str::Chars<'_>, radix: u32, most: u32) -> (u32, u32) {
+    let (mut count, mut number) = (0, 0_u32);
+    while count < most
+        && let Some(digit) = rest.as_str().chars().next().and_then(|next| next.to_digit(radix))
+    {
+        number = number.wrapping_mul(radix).wrapping_add(digit);
+        rest.next();
+        count += 1;
+    }
+    (count, number)
+}
