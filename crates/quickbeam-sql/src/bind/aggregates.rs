@@ -1,8 +1,10 @@
 //! Aggregates: which there are, for which arguments.
 
-use sqlparser::ast::{Expr as Ast, FunctionArg, FunctionArgExpr};
+use sqlparser::ast::{Expr as Ast, FunctionArg, FunctionArgExpr, ObjectName};
 
-use super::{Aggregate, AggregateKind, Binder, Scope, Typed};
+use super::{
+    Aggregate, AggregateKind, Binder, Scope, ScopeColumn, SlotShape, Source, Typed, object_name,
+};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::Expr;
 use crate::types::{DataType, Value};
@@ -74,6 +76,27 @@ impl Binder<'_> {
         }
     }
 
+    /// What is NULL where a join found no row of that table, and only there: a column that is never NULL otherwise.
+    fn whole_row(&self, name: &ObjectName, scope: &Scope) -> Result<Expr> {
+        let position = self.position(name) as usize;
+        let folded = object_name(name).map_err(|error| error.at(position))?;
+        let relation = scope.relation(&folded).ok_or_else(|| {
+            let message = format!("missing FROM-clause entry for table \"{folded}\"");
+            SqlError::new(SqlState::UndefinedTable, message).at(position)
+        })?;
+        let never_null = |column: &&ScopeColumn| match self.slots.get(column.at.slot) {
+            Some(SlotShape { source: Source::Table(table), .. }) => {
+                table.columns.get(column.at.column).is_some_and(|known| known.not_null)
+            }
+            _ => false,
+        };
+        let column = relation.columns.iter().find(never_null).ok_or_else(|| {
+            let what = "count of the rows of what has no column that is NOT NULL";
+            SqlError::unsupported(what).at(position)
+        })?;
+        Ok(Expr::Column(column.at))
+    }
+
     fn aggregate_argument(
         &mut self,
         kind: AggregateKind,
@@ -85,6 +108,11 @@ impl Binder<'_> {
         let argument = match list {
             [FunctionArg::Unnamed(FunctionArgExpr::Wildcard)] if kind == AggregateKind::Count => {
                 return Ok((None, DataType::BigInt));
+            }
+            [FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(name))]
+                if kind == AggregateKind::Count && !distinct =>
+            {
+                return Ok((Some(self.whole_row(name, scope)?), DataType::BigInt));
             }
             [FunctionArg::Unnamed(FunctionArgExpr::Expr(expr))] => self.expression(expr, scope)?,
             _ => {

@@ -12,6 +12,9 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Expr, Function, Place};
 use crate::types::{DataType, Value};
 
+/// The one user that there is: who has the directory has everything in it.
+const USER: &str = "quickbeam";
+
 /// How a function takes its arguments.
 enum Signature {
     /// Numbers; the result is of the first one's type. The second, if there is one, is an integer.
@@ -62,9 +65,7 @@ fn signature(name: &str) -> Option<(Function, Signature)> {
         "nullif" => (Function::NullIf, Signature::Common),
         "greatest" => (Function::Greatest, Signature::Common),
         "least" => (Function::Least, Signature::Common),
-        "now" | "current_timestamp" | "transaction_timestamp" => {
-            (Function::Now, Fixed(&[], 0, TimestampTz))
-        }
+        "now" | "transaction_timestamp" => (Function::Now, Fixed(&[], 0, TimestampTz)),
         "current_date" => (Function::CurrentDate, Fixed(&[], 0, Date)),
         _ => return None,
     })
@@ -129,6 +130,18 @@ impl Binder<'_> {
             return self.next_value(&sequence.to_lowercase(), position);
         }
         match (name, &arguments[..]) {
+            ("current_user" | "session_user" | "user", []) => {
+                return Ok(Typed::new(Expr::Constant(Value::text(USER)), DataType::Text, position));
+            }
+            ("current_schema", []) => {
+                let schema = Expr::Constant(Value::text("public"));
+                return Ok(Typed::new(schema, DataType::Text, position));
+            }
+            ("current_timestamp" | "localtimestamp" | "current_time" | "localtime", list)
+                if list.len() < 2 =>
+            {
+                return self.moment(name, arguments.into_iter().next(), position);
+            }
             ("lastval", []) => {
                 return Ok(Typed::new(Expr::CurrentValue(None), DataType::BigInt, position));
             }
@@ -192,7 +205,10 @@ impl Binder<'_> {
                 let exact =
                     matches!(arguments[0].data_type, Some(DataType::Numeric(_))) || count == 2;
                 let data_type = if exact { DataType::Numeric(None) } else { DataType::Double };
-                if count == 2 && !matches!(function, Function::Round | Function::Trunc) {
+                let floating =
+                    matches!(arguments[0].data_type, Some(DataType::Real | DataType::Double));
+                let of_digits = matches!(function, Function::Round | Function::Trunc);
+                if count == 2 && (floating || !of_digits) {
                     return Err(missing());
                 }
                 let exprs = self.coerce_all(arguments, &[data_type, DataType::Integer])?;
@@ -220,6 +236,28 @@ impl Binder<'_> {
         };
         let call = Expr::Call(function, exprs, Place(position));
         Ok(self.folded(Typed::new(call, result, position)))
+    }
+
+    /// When the transaction began, as one of the types that times have, with so many digits behind the second.
+    fn moment(&mut self, name: &str, digits: Option<Typed>, position: u32) -> Result<Typed> {
+        let place = Place(position);
+        let data_type = match name {
+            "localtimestamp" => DataType::Timestamp,
+            "current_time" | "localtime" => DataType::Time,
+            _ => DataType::TimestampTz,
+        };
+        let mut expr = Expr::Call(Function::Now, Vec::new(), place);
+        if data_type != DataType::TimestampTz {
+            expr = Expr::Cast(Box::new(expr), data_type, place);
+        }
+        if let Some(digits) = digits {
+            let Expr::Constant(Value::Integer(0..)) = &digits.expr else {
+                let message = format!("the precision of {name} is no number");
+                return Err(SqlError::new(SqlState::SyntaxError, message).at(position as usize));
+            };
+            expr = Expr::Call(Function::RoundSecond, vec![expr, digits.expr], place);
+        }
+        Ok(Typed::new(expr, data_type, position))
     }
 
     /// `currval` and `setval`.

@@ -8,7 +8,7 @@ use sqlparser::ast::{
 };
 
 use super::literals::quoted;
-use super::operators::{comparison, trimmed};
+use super::operators::{comparison, many_operators, trimmed};
 use super::{Binder, Scope, Typed, fold, types};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Comparison, Expr, Function, Pattern, Place, Truth};
@@ -207,6 +207,9 @@ impl Binder<'_> {
         let bound = self.expression(inner, scope)?;
         let position = bound.position;
         let bound = match bound.data_type {
+            None if matches!(bound.expr, Expr::Constant(_)) => {
+                return Err(many_operators(&format!("{op} unknown"), position));
+            }
             None => {
                 let expr = self.coerce(bound, DataType::Double)?;
                 Typed::new(expr, DataType::Double, position)

@@ -17,6 +17,7 @@ mod expression;
 mod insert;
 mod literals;
 mod merged;
+mod names;
 mod operators;
 mod query;
 mod relations;

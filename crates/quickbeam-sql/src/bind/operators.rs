@@ -35,6 +35,15 @@ fn name_of(data_type: Option<DataType>) -> String {
     data_type.map_or_else(|| "unknown".to_owned(), |known| known.to_string())
 }
 
+/// The operator of that name is there for several types, and nothing says which is meant.
+#[cold]
+pub(super) fn many_operators(operands: &str, position: u32) -> SqlError {
+    let message = format!("operator is not unique: {operands}");
+    SqlError::new(SqlState::AmbiguousFunction, message)
+        .with_hint("you might need to add explicit type casts")
+        .at(position as usize)
+}
+
 #[cold]
 fn no_operator(types: [Option<DataType>; 2], operator: &str, position: u32) -> SqlError {
     let [left, right] = types.map(name_of);
@@ -179,6 +188,10 @@ impl Binder<'_> {
         position: u32,
     ) -> Result<Typed> {
         let (a, b) = (left.data_type, right.data_type);
+        let ambiguous = || {
+            let symbol = operator.symbol();
+            Err(many_operators(&format!("{} {symbol} {}", name_of(a), name_of(b)), position))
+        };
         let additive = matches!(operator, Arithmetic::Add | Arithmetic::Subtract);
         let kind = match (a, b) {
             (Some(DataType::Date), Some(DataType::Date)) if operator == Arithmetic::Subtract => {
@@ -196,10 +209,30 @@ impl Binder<'_> {
             {
                 return self.calculate(operator, right, left, position);
             }
-            (None, None) => Some(NumberKind::Integer),
+            (Some(DataType::Date), None) | (None, Some(DataType::Date))
+                if operator == Arithmetic::Subtract =>
+            {
+                let day = DataType::Date;
+                let [left, right] = [left, right].map(|side| {
+                    let position = side.position;
+                    self.coerce(side, day).map(|expr| Typed::new(expr, day, position))
+                });
+                return self.calculate(operator, left?, right?, position);
+            }
+            (Some(DataType::Date), None) | (None, Some(DataType::Date)) => return ambiguous(),
+            (None, None) => match [&left.expr, &right.expr] {
+                [Expr::Constant(_), Expr::Constant(_)] => return ambiguous(),
+                // A parameter is an integer here.
+                _ => Some(NumberKind::Integer),
+            },
             (Some(known), None) | (None, Some(known)) => NumberKind::of(known),
             (Some(a), Some(b)) => types::common_number(a, b).and_then(NumberKind::of),
         };
+        // Floating point has no remainder.
+        let kind = kind.filter(|kind| {
+            operator != Arithmetic::Remainder
+                || !matches!(kind, NumberKind::Real | NumberKind::Double)
+        });
         let Some(kind) = kind else {
             return Err(no_operator([a, b], operator.symbol(), position));
         };

@@ -9,6 +9,7 @@ use sqlparser::ast::{
 };
 
 use super::aggregates::AGGREGATES;
+use super::names::implied_name;
 use super::operators::comparison;
 use super::{
     Binder, Body, Group, Level, LockWait, OrderKey, OutputColumn, Query, RowLock, Scope, Select,
@@ -618,20 +619,6 @@ fn one_column(query: &Query, position: u32) -> Result<DataType> {
 fn all_of(column: &super::ScopeColumn) -> Selected {
     let value = Typed::new(Expr::Column(column.at), column.data_type, 0);
     Selected { name: column.name.clone(), value, is_unknown: false }
-}
-
-/// The name of an output that was given none.
-fn implied_name(expr: &Ast) -> SmolStr {
-    match expr {
-        Ast::Identifier(ident) => fold(ident),
-        Ast::CompoundIdentifier(idents) => idents.last().map(fold).unwrap_or_default(),
-        Ast::Function(call) => object_name(&call.name).unwrap_or_else(|_| "?column?".into()),
-        Ast::Nested(inner) | Ast::Cast { expr: inner, .. } => implied_name(inner),
-        Ast::Case { .. } => "case".into(),
-        Ast::Exists { .. } => "exists".into(),
-        Ast::Substring { .. } => "substring".into(),
-        _ => "?column?".into(),
-    }
 }
 
 /// Which rows FOR UPDATE is about, and what becomes of those that others keep.

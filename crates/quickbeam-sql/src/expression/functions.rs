@@ -232,10 +232,25 @@ fn of_double(function: Function, value: f64, second: ValueRef<'_>) -> Result<f64
             return Err(SqlError::new(SqlState::InvalidArgumentForPower, message));
         }
         Function::Sqrt => value.sqrt(),
-        Function::Power => value.powf(second.as_f64().ok_or_else(mismatch)?),
+        Function::Power => return power(value, second.as_f64().ok_or_else(mismatch)?),
         _ => return Err(mismatch()),
     };
-    if result.is_infinite() && value.is_finite() {
+    Ok(result)
+}
+
+fn power(base: f64, exponent: f64) -> Result<f64> {
+    let undefined = |message| Err(SqlError::new(SqlState::InvalidArgumentForPower, message));
+    if base == 0.0 && exponent < 0.0 {
+        return undefined("zero raised to a negative power is undefined");
+    }
+    if base < 0.0 && exponent.is_finite() && exponent.fract() != 0.0 {
+        return undefined(
+            "a negative number raised to a non-integer power yields a complex result",
+        );
+    }
+    let result = base.powf(exponent);
+    let lost = result.is_infinite() || result == 0.0 && base != 0.0;
+    if lost && base.is_finite() && exponent.is_finite() {
         return Err(out_of_range("double precision"));
     }
     Ok(result)
@@ -287,6 +302,9 @@ mod tests {
             (Function::Sqrt, vec![Value::Double(-1.0)], "2201F"),
             (Function::Repeat, vec![Value::text("ab"), Value::Integer(i32::MAX)], "54000"),
             (Function::Power, vec![Value::Double(1e300), Value::Double(2.0)], "22003"),
+            (Function::Power, vec![Value::Double(1e-300), Value::Double(2.0)], "22003"),
+            (Function::Power, vec![Value::Double(-8.0), Value::Double(0.5)], "2201F"),
+            (Function::Power, vec![Value::Double(0.0), Value::Double(-1.0)], "2201F"),
         ] {
             assert_eq!(value_of(function, &arguments).unwrap_err().code(), code, "{function:?}");
         }
