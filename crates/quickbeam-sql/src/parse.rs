@@ -12,6 +12,7 @@ use std::str::Chars;
 
 use sqlparser::ast::{Expr, Query, Statement};
 use sqlparser::dialect::PostgreSqlDialect;
+use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Location, Span, Token, Tokenizer};
 
@@ -21,6 +22,9 @@ pub use sequences::RESTART as RESTART_SEQUENCE;
 
 /// Nesting that the parser allows.
 const NESTING: usize = 50;
+
+/// Levels of CASE and parentheses from which on a fault may be that there are too many.
+const CASE_NESTING: usize = 40;
 
 /// Bytes that a statement may have.
 const TEXT_LIMIT: usize = 64 << 20;
@@ -51,17 +55,40 @@ fn place_in(message: &str) -> Option<(&str, Location)> {
 }
 
 #[cold]
+fn too_deep() -> SqlError {
+    SqlError::new(SqlState::StatementTooComplex, "the statement is nested too deep")
+        .with_hint(format!("at most {NESTING} levels are allowed"))
+}
+
+/// How deep CASE and parentheses are nested in a text.
+fn case_depth(text: &str) -> usize {
+    let tokens = Tokenizer::new(&PostgreSqlDialect {}, text).tokenize().unwrap_or_default();
+    let (mut depth, mut most) = (0_usize, 0);
+    for token in &tokens {
+        match token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth = depth.saturating_sub(1),
+            Token::Word(word) if word.keyword == Keyword::CASE => depth += 1,
+            Token::Word(word) if word.keyword == Keyword::END => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        most = most.max(depth);
+    }
+    most
+}
+
+#[cold]
 fn syntax_error(text: &str, error: ParserError) -> SqlError {
     let message = match error {
         ParserError::RecursionLimitExceeded => {
-            return SqlError::new(
-                SqlState::StatementTooComplex,
-                "the statement is nested too deep",
-            )
-            .with_hint(format!("at most {NESTING} levels are allowed"));
+            return too_deep();
         }
         ParserError::TokenizerError(message) | ParserError::ParserError(message) => message,
     };
+    // The parser tries several readings of a CASE, and forgets that one was nested too deep.
+    if case_depth(text) >= CASE_NESTING {
+        return too_deep();
+    }
     let (message, position) = match place_in(&message) {
         Some((what, location)) => (what.to_owned(), offset_of(text, location)),
         None => (message, text.len()),
@@ -254,6 +281,9 @@ mod tests {
     fn nesting_is_limited() {
         let deep = format!("SELECT {}1{}", "(".repeat(10_000), ")".repeat(10_000));
         assert_eq!(statements(&deep).unwrap_err().code(), "54001");
+        let case = ["CASE WHEN TRUE THEN ", " END"].map(|part| part.repeat(10_000));
+        let cases = format!("SELECT {}1{}", case[0], case[1]);
+        assert_eq!(statements(&cases).unwrap_err().code(), "54001");
         let chain = format!("SELECT 1{}", " + 1".repeat(20_000));
         assert_eq!(statements(&chain).unwrap_err().code(), "54001");
     }

@@ -164,7 +164,30 @@ fn mistakes_are_named_with_their_place() {
         ("SELECT 'x'::INTEGER", "22P02", Some(7)),
         ("SELECT 2147483647 + 1", "22003", Some(7)),
         ("SELECT sum(v) FROM t", "42883", Some(7)),
-        ("SELECT id, count(*) FROM t", "42803", None),
+        ("SELECT id, count(*) FROM t", "42803", Some(7)),
+        ("SELECT id + 1, id FROM t GROUP BY id + 1", "42803", Some(15)),
+        ("SELECT count(*) FROM t GROUP BY v HAVING id > 1", "42803", Some(41)),
+        ("SELECT v FROM t WHERE id > 1 GROUP BY v ORDER BY id", "42803", Some(49)),
+        ("SELECT * FROM t GROUP BY v", "42803", Some(7)),
+        ("SELECT DISTINCT v FROM t ORDER BY v, id", "42P10", Some(37)),
+        ("SELECT 1 UNION SELECT 2, 3", "42601", Some(22)),
+        ("SELECT 1, 2 UNION SELECT 2, 'a'::TEXT", "42804", Some(28)),
+        ("SELECT 1 AS x UNION SELECT 2 ORDER BY y", "42703", Some(38)),
+        ("SELECT 1 AS x UNION SELECT 2 ORDER BY x + 1", "0A000", Some(38)),
+        ("VALUES (1, 2), (3)", "42601", Some(16)),
+        ("INSERT INTO t VALUES (1, 'a', 3)", "42601", Some(30)),
+        ("INSERT INTO t SELECT 1, 'a', 3", "42601", Some(29)),
+        ("INSERT INTO t VALUES (1), (2, 'b')", "42601", Some(27)),
+        ("INSERT INTO t (id, v) VALUES (1)", "42601", Some(19)),
+        ("INSERT INTO t (id, v) SELECT 1", "42601", Some(19)),
+        ("SELECT * FROM t FOR UPDATE OF u", "42P01", Some(30)),
+        ("SELECT 1::NOSUCH", "42704", Some(10)),
+        ("SELECT CAST('a' AS CHAR(0))", "22023", Some(19)),
+        ("SELECT ('a')::VARCHAR(0)", "22023", Some(14)),
+        ("CREATE TABLE w (a INTEGER, b nosuch)", "42704", Some(29)),
+        ("CREATE TABLE w (a INTEGER, b VARCHAR(0))", "22023", Some(29)),
+        ("CREATE TABLE w (a INTEGER PRIMARY KEY, b INTEGER PRIMARY KEY)", "42P16", Some(49)),
+        ("CREATE TABLE w (a INTEGER PRIMARY KEY, b INTEGER, PRIMARY KEY (b))", "42P16", Some(50)),
         ("SELECT nofunction(1)", "42883", Some(7)),
         ("SELECT 'a' 'b'", "42601", Some(11)),
         ("SELECT E'å',\n 123abc", "42601", Some(15)),
@@ -188,6 +211,8 @@ fn mistakes_are_named_with_their_place() {
     }
     run(&mut c, "INSERT INTO t VALUES (1, 'x')");
     assert_eq!(ask(&mut c, "SELECT 1 / (id - id) FROM t"), "error 22012");
+    let error = c.query("SELECT s.v FROM t s GROUP BY s.id", &[]).map(|_| ()).unwrap_err();
+    assert!(error.message().starts_with("column \"s.v\" must appear in the GROUP BY"), "{error}");
 }
 
 #[test]

@@ -16,7 +16,7 @@ impl Binder<'_> {
         left: &SetExpr,
         op: SetOperator,
         quantifier: SetQuantifier,
-        right: &SetExpr,
+        right_side: &SetExpr,
         order: &[ast::OrderByExpr],
         outer: Option<Arc<Scope>>,
     ) -> Result<Query> {
@@ -30,7 +30,7 @@ impl Binder<'_> {
             SetQuantifier::None | SetQuantifier::Distinct => false,
             _ => return Err(SqlError::unsupported("set operations by name")),
         };
-        let [left, right] = [left, right].map(|side| {
+        let [left, right] = [left, right_side].map(|side| {
             self.unknown.clear();
             let bound = self.nested(|binder| match side {
                 SetExpr::Query(query) => binder.query(query, outer.clone()),
@@ -41,7 +41,8 @@ impl Binder<'_> {
         let ((left, left_unknown), (right, right_unknown)) = (left?, right?);
         if left.columns.len() != right.columns.len() {
             let message = "each side of a set operation must have the same number of columns";
-            return Err(SqlError::new(SqlState::SyntaxError, message));
+            let position = self.place_of_output(right_side, 0);
+            return Err(SqlError::new(SqlState::SyntaxError, message).at(position));
         }
         let mut columns = Vec::with_capacity(left.columns.len());
         let is_unknown = |list: &[bool], column: usize| list.get(column) == Some(&true);
@@ -59,7 +60,8 @@ impl Binder<'_> {
                     "types {} and {} of a set operation cannot be matched",
                     a.data_type, b.data_type
                 );
-                SqlError::new(SqlState::DatatypeMismatch, message)
+                let position = self.place_of_output(right_side, number);
+                SqlError::new(SqlState::DatatypeMismatch, message).at(position)
             })?;
             columns.push(OutputColumn { name: a.name.clone(), data_type });
         }
@@ -74,6 +76,27 @@ impl Binder<'_> {
             limit: None,
             offset: None,
         })
+    }
+}
+
+impl Binder<'_> {
+    /// Where an output of a query stands, if it is written out; else where the query's outputs begin.
+    pub(super) fn place_of_output(&self, query: &SetExpr, number: usize) -> usize {
+        let place = match query {
+            SetExpr::Select(select) => {
+                let item = select.projection.get(number).or(select.projection.first());
+                item.map(|item| self.position(item))
+            }
+            SetExpr::Values(values) => {
+                let row = values.rows.first().map(|row| &row.content);
+                let value = row.and_then(|row| row.get(number).or(row.first()));
+                value.map(|value| self.position(value))
+            }
+            SetExpr::Query(query) => return self.place_of_output(&query.body, number),
+            SetExpr::SetOperation { left, .. } => return self.place_of_output(left, number),
+            other => Some(self.position(other)),
+        };
+        place.unwrap_or(0) as usize
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use smol_str::SmolStr;
 use sqlparser::ast::{
     self, AlterColumnOperation, AlterTableOperation, ColumnOption, GeneratedAs, IndexColumn,
-    IndexType, ObjectType, ReferentialAction, RenameTableNameKind, TableConstraint,
+    IndexType, ObjectType, ReferentialAction, RenameTableNameKind, Spanned, TableConstraint,
 };
 
 use super::insert::relation_of;
@@ -297,7 +297,9 @@ impl Binder<'_> {
             columns.push(self.new_column(column, &mut constraints)?);
         }
         for constraint in &create.constraints {
-            constraints.add(constraint)?;
+            constraints.add(constraint).map_err(|error| {
+                error.at(self.place_of_key(self.span_start(constraint.span()), true))
+            })?;
         }
         self.bind_checks(&name, &columns, &mut constraints.checks)?;
         let Constraints { primary_key, uniques, checks, foreign_keys } = constraints;
@@ -311,7 +313,10 @@ impl Binder<'_> {
         constraints: &mut Constraints,
     ) -> Result<NewColumn> {
         let name = fold(&column.name);
-        let data_type = types::data_type(&column.data_type)?;
+        let data_type = types::data_type(&column.data_type).map_err(|error| {
+            let behind = crate::parse::offset_of(self.text, column.name.span.end);
+            error.at(self.place_of_type(&column.data_type, behind))
+        })?;
         if types::digits_of_second(&column.data_type).is_some() {
             let what = format!("a column of type {}", column.data_type);
             let position = self.place_of(&column.name);
@@ -343,10 +348,10 @@ impl Binder<'_> {
                 }
                 ColumnOption::PrimaryKey(key) => {
                     let method = key_method(&key.index_type, &key.index_options)?;
-                    constraints.set_primary_key(NewKey {
-                        name: constraint_name,
-                        columns,
-                        method,
+                    let key = NewKey { name: constraint_name, columns, method };
+                    let behind = column.name.span;
+                    constraints.set_primary_key(key).map_err(|error| {
+                        error.at(self.place_of_key(self.span_start(behind), false))
                     })?;
                     new.not_null = true;
                 }
@@ -382,6 +387,21 @@ impl Binder<'_> {
             }
         }
         Ok(new)
+    }
+
+    /// Where the words PRIMARY KEY stand: behind a column's name, or before the first column of a constraint that has no name.
+    fn place_of_key(&self, near: u32, before: bool) -> usize {
+        let near = near as usize;
+        let lower = self.text.to_ascii_lowercase();
+        let found = if before {
+            lower.get(..near).and_then(|text| {
+                let word = text.trim_end_matches([' ', '(', '\n', '\t']);
+                word.ends_with("key").then(|| word.rfind("primary")).flatten()
+            })
+        } else {
+            lower.get(near..).and_then(|text| text.find("primary")).map(|at| near + at)
+        };
+        found.unwrap_or(near)
     }
 
     /// Binds checks of a table that is not there yet.
@@ -585,6 +605,9 @@ impl Binder<'_> {
             AlterTableOperation::RenameTable { table_name } => {
                 let (RenameTableNameKind::As(name) | RenameTableNameKind::To(name)) = table_name;
                 changes.push(TableChange::Rename(object_name(name)?));
+            }
+            AlterTableOperation::AddConstraint { not_valid: true, .. } => {
+                return Err(SqlError::unsupported("a constraint that is NOT VALID"));
             }
             AlterTableOperation::AddConstraint { constraint, .. } => {
                 let mut constraints = Constraints::default();

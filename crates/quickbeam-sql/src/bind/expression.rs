@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use smol_str::SmolStr;
 use sqlparser::ast::{
-    self, BinaryOperator, CastKind, Expr as Ast, UnaryOperator, Value as Literal,
+    self, BinaryOperator, CastKind, Expr as Ast, Spanned, UnaryOperator, Value as Literal,
 };
 
 use super::literals::quoted;
@@ -106,8 +106,29 @@ impl Binder<'_> {
         }
     }
 
-    pub(super) fn data_type(&self, written: &ast::DataType, place: &Ast) -> Result<DataType> {
-        types::data_type(written).map_err(|error| error.at(self.position(place) as usize))
+    /// The type that a cast is to; it stands behind the value, or in front of it.
+    fn data_type(&self, written: &ast::DataType, cast: &Ast) -> Result<DataType> {
+        types::data_type(written).map_err(|error| {
+            let end = match cast {
+                Ast::Cast { expr, .. } => crate::parse::offset_of(self.text, expr.span().end),
+                _ => self.position(cast) as usize,
+            };
+            error.at(self.place_of_type(written, end))
+        })
+    }
+
+    /// Where a type stands that is written behind that place.
+    pub(super) fn place_of_type(&self, written: &ast::DataType, behind: usize) -> usize {
+        if let ast::DataType::Custom(name, _) = written {
+            return self.position(name) as usize;
+        }
+        let mut rest = self.text.get(behind..).unwrap_or_default();
+        rest = rest.trim_start_matches(|c: char| c.is_whitespace() || c == ')');
+        rest = rest.trim_start_matches("::").trim_start();
+        if rest.get(..3).is_some_and(|word| word.eq_ignore_ascii_case("as ")) {
+            rest = rest.get(3..).unwrap_or_default().trim_start();
+        }
+        self.text.len() - rest.len()
     }
 
     /// Comparisons in a row are no sentence of SQL, whatever their types are.
@@ -143,6 +164,12 @@ impl Binder<'_> {
             _ => Err(SqlError::unsupported(format!("the name {ast}"))),
         };
         let column = found.map_err(|error| error.at(position as usize))?;
+        if let Some(level) = self.levels.last_mut()
+            && level.allows_aggregates
+            && !level.in_aggregate
+        {
+            level.named.push((column.at, position));
+        }
         Ok(Typed::new(Expr::Column(column.at), column.data_type, position))
     }
 

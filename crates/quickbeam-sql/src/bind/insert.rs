@@ -37,7 +37,8 @@ impl Binder<'_> {
             .map_or_else(|| table.name.clone(), |alias| fold(&alias.alias));
         let new_slot = self.add_slot("excluded".into(), Source::Table(table.clone()));
         let old_slot = self.add_slot(alias.clone(), Source::Table(table.clone()));
-        let source = self.insert_source(&table, &targets, insert.source.as_deref())?;
+        let source =
+            self.insert_source(&table, &targets, &insert.columns, insert.source.as_deref())?;
         let old = relation_of(&table, old_slot, alias.clone());
         let conflict = match &insert.on {
             None => None,
@@ -91,6 +92,7 @@ impl Binder<'_> {
         &mut self,
         table: &Arc<Table>,
         targets: &[usize],
+        names: &[ast::ObjectName],
         source: Option<&ast::Query>,
     ) -> Result<InsertSource> {
         let mut defaults = Vec::with_capacity(table.columns.len());
@@ -104,15 +106,27 @@ impl Binder<'_> {
             query.with.is_none() && query.order_by.is_none() && query.limit_clause.is_none();
         if let (SetExpr::Values(values), true) = (&*query.body, simple) {
             let mut rows = Vec::with_capacity(values.rows.len());
+            let width = values.rows.first().map_or(0, |row| row.content.len());
             for row in &values.rows {
+                let place = |number: usize| {
+                    let value = row.content.get(number).or(row.content.first());
+                    value.map_or(0, |value| self.position(value) as usize)
+                };
+                if row.content.len() != width {
+                    let message = "VALUES lists must all be the same length";
+                    return Err(SqlError::new(SqlState::SyntaxError, message).at(place(0)));
+                }
+                self.check_count(width, targets, names, place)?;
                 rows.push(self.insert_row(table, targets, &defaults, &row.content)?);
             }
             return Ok(InsertSource::Rows(rows));
         }
         self.unknown.clear();
+        let body = &query.body;
         let query = self.query(query, None)?;
         let unknown = std::mem::take(&mut self.unknown);
-        self.check_count(query.columns.len(), targets)?;
+        let place = |number| self.place_of_output(body, number);
+        self.check_count(query.columns.len(), targets, names, place)?;
         let slot = self.add_slot("source".into(), Source::Computed);
         let mut values = defaults;
         for (number, (target, column)) in targets.iter().zip(&query.columns).enumerate() {
@@ -125,12 +139,23 @@ impl Binder<'_> {
         Ok(InsertSource::Query { query: Arc::new(query), slot, values })
     }
 
-    fn check_count(&self, given: usize, targets: &[usize]) -> Result<()> {
-        if given > targets.len() {
-            let message = "INSERT has more expressions than target columns";
-            return Err(SqlError::new(SqlState::SyntaxError, message));
-        }
-        Ok(())
+    /// As many values as targets; fewer are allowed where the targets are not named.
+    fn check_count(
+        &self,
+        given: usize,
+        targets: &[usize],
+        names: &[ast::ObjectName],
+        place: impl Fn(usize) -> usize,
+    ) -> Result<()> {
+        let (message, place) = if given > targets.len() {
+            ("INSERT has more expressions than target columns", place(targets.len()))
+        } else if let Some(excess) = names.get(given) {
+            let place = self.position(excess) as usize;
+            ("INSERT has more target columns than expressions", place)
+        } else {
+            return Ok(());
+        };
+        Err(SqlError::new(SqlState::SyntaxError, message).at(place))
     }
 
     fn insert_row(
@@ -140,7 +165,6 @@ impl Binder<'_> {
         defaults: &[Expr],
         row: &[ast::Expr],
     ) -> Result<Vec<Expr>> {
-        self.check_count(row.len(), targets)?;
         let scope = Scope::default();
         let mut values = defaults.to_vec();
         for (target, value) in targets.iter().zip(row) {

@@ -14,6 +14,7 @@ mod combine;
 mod copy;
 mod definition;
 mod expression;
+mod group;
 mod insert;
 mod literals;
 mod merged;
@@ -22,12 +23,14 @@ mod operators;
 mod query;
 mod relations;
 mod scope;
+mod subqueries;
 mod types;
 
 use std::sync::Arc;
 
 use smol_str::SmolStr;
 use sqlparser::ast::{Ident, ObjectName, ObjectNamePart, Spanned};
+use sqlparser::tokenizer::Span;
 
 pub use bound::*;
 pub use copy::{CopyForm, CopyPlace, copy_form};
@@ -37,7 +40,7 @@ pub use types::data_type;
 
 use crate::catalog::Relation;
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::Expr;
+use crate::expression::{ColumnRef, Expr};
 use crate::types::DataType;
 
 /// Where the binder finds what names mean.
@@ -68,6 +71,8 @@ struct Level {
     allows_aggregates: bool,
     /// Inside the argument of an aggregate.
     in_aggregate: bool,
+    /// Columns named where aggregates are allowed, outside of them, and where.
+    named: Vec<(ColumnRef, u32)>,
 }
 
 /// Binds one statement.
@@ -140,6 +145,11 @@ impl<'a> Binder<'a> {
     /// Where a part of the tree stands in the text.
     fn position(&self, part: &impl Spanned) -> u32 {
         crate::parse::position_of(self.text, part.span())
+    }
+
+    /// Where a token stands in the text.
+    fn span_start(&self, span: Span) -> u32 {
+        crate::parse::position_of(self.text, span)
     }
 
     /// Where a name stands in the text.

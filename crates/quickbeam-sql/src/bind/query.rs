@@ -4,19 +4,19 @@ use std::sync::Arc;
 
 use smol_str::SmolStr;
 use sqlparser::ast::{
-    self, BinaryOperator, Distinct, Expr as Ast, GroupByExpr, LimitClause, LockType, OrderByKind,
-    SelectItem, SelectItemQualifiedWildcardKind, SetExpr,
+    self, Distinct, Expr as Ast, GroupByExpr, LimitClause, LockType, OrderByKind, SelectItem,
+    SelectItemQualifiedWildcardKind, SetExpr, Spanned,
 };
 
 use super::aggregates::AGGREGATES;
+use super::group::Regroup;
 use super::names::implied_name;
-use super::operators::comparison;
 use super::{
     Binder, Body, Group, Level, LockWait, OrderKey, OutputColumn, Query, RowLock, Scope, Select,
-    Source, Subquery, SubqueryKind, Typed, fold, object_name,
+    Source, Subquery, Typed, fold, object_name,
 };
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::{Comparison, Expr};
+use crate::expression::Expr;
 use crate::types::{DataType, Value};
 
 /// What is selected, before groups are taken into account.
@@ -173,7 +173,7 @@ impl Binder<'_> {
     fn select(
         &mut self,
         select: &ast::Select,
-        order: &[ast::OrderByExpr],
+        order_items: &[ast::OrderByExpr],
         lock: Option<&ast::LockClause>,
         outer: Option<Arc<Scope>>,
     ) -> Result<Query> {
@@ -196,8 +196,8 @@ impl Binder<'_> {
                 Some(condition) => binder.conjuncts(condition, &scope)?,
                 None => Vec::new(),
             };
-            let order = binder.order(order, &selected, Some(&scope))?;
-            let lock = lock.map(|lock| row_lock(lock, &scope)).transpose()?;
+            let order = binder.order(order_items, &selected, Some(&scope))?;
+            let lock = lock.map(|lock| binder.row_lock(lock, &scope)).transpose()?;
             if keys.is_some() || select.having.is_some() {
                 binder.group_slot();
             }
@@ -205,6 +205,9 @@ impl Binder<'_> {
         })?;
         let (from, filter, selected, keys, mut having, mut order, of_rows, for_update) = parts;
         let unknown = selected.iter().map(|one| one.is_unknown).collect();
+        let places: Vec<u32> = selected.iter().map(|one| one.value.position).collect();
+        let order_places = order_items.iter().map(|item| self.position(&item.expr));
+        let order_places: Vec<u32> = order_places.collect();
         let (outputs, columns): (Vec<Expr>, Vec<OutputColumn>) = selected
             .into_iter()
             .map(|selected| {
@@ -217,13 +220,14 @@ impl Binder<'_> {
         let group = match level.group_slot {
             None => None,
             Some(slot) => {
-                let regroup = Regroup { slot, keys: &keys, own: first_slot..self.slots.len() };
-                for expr in outputs
-                    .iter_mut()
-                    .chain(&mut having)
-                    .chain(order.iter_mut().map(|key| &mut key.expr))
-                {
-                    regroup.apply(expr, self)?;
+                let own = first_slot..self.slots.len();
+                let regroup = Regroup { slot, keys: &keys, own, named: &level.named };
+                let having_from = select.having.as_ref().map_or(0, |having| self.position(having));
+                let of_outputs = outputs.iter_mut().zip(places);
+                let of_having = having.iter_mut().map(|expr| (expr, having_from));
+                let of_order = order.iter_mut().map(|key| &mut key.expr).zip(order_places.clone());
+                for (expr, from) in of_outputs.chain(of_having).chain(of_order) {
+                    regroup.apply(expr, from, self)?;
                 }
                 // Answers of these would be wanted for each group, but are found for each row.
                 let own: u64 = (first_slot..self.slots.len())
@@ -248,9 +252,11 @@ impl Binder<'_> {
             Some(Distinct::Distinct) => true,
             Some(Distinct::On(_)) => return Err(SqlError::unsupported("DISTINCT ON")),
         };
-        if distinct && order.iter().any(|key| key.output.is_none() && !key.expr.is_constant()) {
+        let unlisted = |key: &OrderKey| key.output.is_none() && !key.expr.is_constant();
+        if let Some(unlisted) = order.iter().position(unlisted).filter(|_| distinct) {
             let message = "for SELECT DISTINCT, ORDER BY expressions must appear in select list";
-            return Err(SqlError::new(SqlState::InvalidColumnReference, message));
+            let position = order_places.get(unlisted).map_or(0, |position| *position as usize);
+            return Err(SqlError::new(SqlState::InvalidColumnReference, message).at(position));
         }
         if for_update.is_some() && (group.is_some() || distinct) {
             return Err(SqlError::unsupported("FOR UPDATE with DISTINCT, GROUP BY or aggregates"));
@@ -277,32 +283,38 @@ impl Binder<'_> {
                 }
                 SelectItem::ExprWithAlias { expr, alias } => {
                     if alias.quote_style == Some('\'') {
-                        let position = self.place_of(alias);
+                        // The parser leaves out where it stands.
+                        let behind = crate::parse::offset_of(self.text, expr.span().end);
+                        let quote = self.text.get(behind..).and_then(|rest| rest.find('\''));
+                        let position = behind + quote.unwrap_or_default();
                         let message = format!("syntax error: {alias} is a text, not a name");
                         return Err(SqlError::new(SqlState::SyntaxError, message).at(position));
                     }
                     let value = self.expression(expr, scope)?;
                     selected.push(self.selected(fold(alias), value)?);
                 }
-                SelectItem::Wildcard(_) => {
+                SelectItem::Wildcard(options) => {
+                    let position = self.span_start(options.wildcard_token.0.span);
                     let columns = scope.all_columns();
                     if columns.is_empty() {
                         let message = "SELECT * with no tables specified is not valid";
-                        return Err(SqlError::new(SqlState::SyntaxError, message));
+                        let error = SqlError::new(SqlState::SyntaxError, message);
+                        return Err(error.at(position as usize));
                     }
-                    selected.extend(columns.into_iter().map(all_of));
+                    selected.extend(columns.into_iter().map(|column| all_of(column, position)));
                 }
                 SelectItem::QualifiedWildcard(
                     SelectItemQualifiedWildcardKind::ObjectName(name),
                     _,
                 ) => {
-                    let position = self.position(name) as usize;
+                    let place = self.position(name);
+                    let position = place as usize;
                     let folded = object_name(name)?;
                     let relation = scope.relation(&folded).ok_or_else(|| {
                         let message = format!("missing FROM-clause entry for table \"{folded}\"");
                         SqlError::new(SqlState::UndefinedTable, message).at(position)
                     })?;
-                    selected.extend(relation.columns.iter().map(all_of));
+                    selected.extend(relation.columns.iter().map(|column| all_of(column, place)));
                 }
                 other => return Err(SqlError::unsupported(format!("{other} in SELECT"))),
             }
@@ -433,15 +445,44 @@ impl Binder<'_> {
                     self.settle(value)?.expr
                 }
                 (None, None) => {
-                    let message =
-                        "ORDER BY of a set operation or VALUES must name an output column";
-                    return Err(SqlError::new(SqlState::InvalidColumnReference, message));
+                    let position = self.position(&item.expr) as usize;
+                    let error = match &item.expr {
+                        Ast::Identifier(name) => {
+                            let message = format!("column \"{}\" does not exist", fold(name));
+                            SqlError::new(SqlState::UndefinedColumn, message)
+                        }
+                        _ => SqlError::unsupported(
+                            "ORDER BY of a set operation or VALUES by what is no output column",
+                        ),
+                    };
+                    return Err(error.at(position));
                 }
             };
             let output = output.or_else(|| selected.iter().position(|one| one.value.expr == expr));
             keys.push(OrderKey { expr, output, descending, nulls_first });
         }
         Ok(keys)
+    }
+
+    /// Which rows FOR UPDATE is about, and what becomes of those that others keep.
+    fn row_lock(&self, lock: &ast::LockClause, scope: &Scope) -> Result<RowLock> {
+        let wait = match &lock.nonblock {
+            None => LockWait::Wait,
+            Some(ast::NonBlock::Nowait) => LockWait::Fail,
+            Some(ast::NonBlock::SkipLocked) => LockWait::Skip,
+        };
+        let Some(name) = &lock.of else { return Ok(RowLock { of: None, wait }) };
+        let position = self.position(name) as usize;
+        let name = super::object_name(name).map_err(|error| error.at(position))?;
+        let relation = scope.relations.iter().find(|relation| relation.name == name);
+        let slot =
+            relation.and_then(|relation| relation.columns.first()).map(|column| column.at.slot);
+        if slot.is_none() {
+            let message =
+                format!("relation \"{name}\" in FOR UPDATE clause not found in FROM clause");
+            return Err(SqlError::new(SqlState::UndefinedTable, message).at(position));
+        }
+        Ok(RowLock { of: slot, wait })
     }
 
     fn values(
@@ -457,7 +498,9 @@ impl Binder<'_> {
             for row in rows {
                 if row.content.len() != width {
                     let message = "VALUES lists must all be the same length";
-                    return Err(SqlError::new(SqlState::SyntaxError, message));
+                    let position = row.content.first().map_or(0, |value| binder.position(value));
+                    let error = SqlError::new(SqlState::SyntaxError, message);
+                    return Err(error.at(position as usize));
                 }
                 for (column, value) in columns.iter_mut().zip(&row.content) {
                     column.push(binder.expression(value, &scope)?);
@@ -502,141 +545,11 @@ impl Binder<'_> {
             .collect();
         self.order(order, &selected, None)
     }
-
-    fn subquery(
-        &mut self,
-        query: &ast::Query,
-        scope: &Scope,
-        kind: SubqueryKind,
-    ) -> Result<(usize, Arc<Query>)> {
-        let first_inner = self.slots.len();
-        let query = self.nested(|binder| binder.query(query, Some(Arc::new(scope.clone()))))?;
-        let query = Arc::new(query);
-        let slot = self.add_slot("subquery".into(), Source::Computed);
-        let mut reads = 0;
-        query.each_column(&mut |column| {
-            if column.slot < first_inner {
-                reads |= crate::expression::slot_bit(column.slot);
-            }
-        });
-        if let SubqueryKind::Any(value, _) | SubqueryKind::All(value, _) = &kind {
-            reads |= value.slots();
-        }
-        let subquery = Subquery { slot, query: query.clone(), kind, reads };
-        match self.levels.last_mut() {
-            Some(level) if !level.in_aggregate => level.subqueries.push(subquery),
-            _ => return Err(SqlError::unsupported("a subquery here")),
-        }
-        Ok((slot, query))
-    }
-
-    pub(super) fn exists(
-        &mut self,
-        query: &ast::Query,
-        negated: bool,
-        scope: &Scope,
-    ) -> Result<Typed> {
-        let position = self.position(query);
-        let (slot, _) = self.subquery(query, scope, SubqueryKind::Exists)?;
-        let is = Expr::column(slot, 0);
-        Ok(Typed::condition(if negated { Expr::Not(Box::new(is)) } else { is }, position))
-    }
-
-    pub(super) fn scalar_subquery(&mut self, query: &ast::Query, scope: &Scope) -> Result<Typed> {
-        let position = self.position(query);
-        let (slot, query) = self.subquery(query, scope, SubqueryKind::Scalar)?;
-        let data_type = one_column(&query, position)?;
-        Ok(Typed::new(Expr::column(slot, 0), data_type, position))
-    }
-
-    pub(super) fn in_subquery(
-        &mut self,
-        value: &Ast,
-        query: &ast::Query,
-        negated: bool,
-        scope: &Scope,
-    ) -> Result<Typed> {
-        let is = self.any_of(value, Comparison::Equal, query, true, scope)?;
-        let position = is.position;
-        Ok(Typed::condition(if negated { Expr::Not(Box::new(is.expr)) } else { is.expr }, position))
-    }
-
-    pub(super) fn quantified(
-        &mut self,
-        value: &Ast,
-        op: &BinaryOperator,
-        right: &Ast,
-        any: bool,
-        scope: &Scope,
-    ) -> Result<Typed> {
-        match (comparison(op), right) {
-            (Some(comparison), Ast::Subquery(query)) => {
-                self.any_of(value, comparison, query, any, scope)
-            }
-            _ => Err(SqlError::unsupported("ANY or ALL of what is no subquery")),
-        }
-    }
-
-    fn any_of(
-        &mut self,
-        value: &Ast,
-        comparison: Comparison,
-        query: &ast::Query,
-        any: bool,
-        scope: &Scope,
-    ) -> Result<Typed> {
-        let position = self.position(value);
-        let value = self.expression(value, scope)?;
-        let value = self.settle(value)?;
-        let kind = |expr| {
-            if any {
-                SubqueryKind::Any(expr, comparison)
-            } else {
-                SubqueryKind::All(expr, comparison)
-            }
-        };
-        let (slot, query) = self.subquery(query, scope, kind(value.expr.clone()))?;
-        let data_type = one_column(&query, position)?;
-        let column = Typed::new(Expr::column(slot, 0), data_type, position);
-        // The types must compare; values of a CHAR are compared as texts without blanks at the end.
-        self.comparable(value, column, comparison.symbol(), position)?;
-        Ok(Typed::condition(Expr::column(slot, 0), position))
-    }
 }
 
-/// The type of a subquery's only column.
-fn one_column(query: &Query, position: u32) -> Result<DataType> {
-    match &query.columns[..] {
-        [column] => Ok(column.data_type),
-        _ => {
-            let error =
-                SqlError::new(SqlState::SyntaxError, "subquery must return only one column");
-            Err(error.at(position as usize))
-        }
-    }
-}
-
-fn all_of(column: &super::ScopeColumn) -> Selected {
-    let value = Typed::new(Expr::Column(column.at), column.data_type, 0);
+fn all_of(column: &super::ScopeColumn, position: u32) -> Selected {
+    let value = Typed::new(Expr::Column(column.at), column.data_type, position);
     Selected { name: column.name.clone(), value, is_unknown: false }
-}
-
-/// Which rows FOR UPDATE is about, and what becomes of those that others keep.
-fn row_lock(lock: &ast::LockClause, scope: &Scope) -> Result<RowLock> {
-    let wait = match &lock.nonblock {
-        None => LockWait::Wait,
-        Some(ast::NonBlock::Nowait) => LockWait::Fail,
-        Some(ast::NonBlock::SkipLocked) => LockWait::Skip,
-    };
-    let Some(name) = &lock.of else { return Ok(RowLock { of: None, wait }) };
-    let name = super::object_name(name)?;
-    let relation = scope.relations.iter().find(|relation| relation.name == name);
-    let slot = relation.and_then(|relation| relation.columns.first()).map(|column| column.at.slot);
-    if slot.is_none() {
-        let message = format!("relation \"{name}\" in FOR UPDATE clause not found in FROM clause");
-        return Err(SqlError::new(SqlState::UndefinedTable, message));
-    }
-    Ok(RowLock { of: slot, wait })
 }
 
 fn check_form(select: &ast::Select) -> Result<()> {
@@ -651,47 +564,4 @@ fn check_form(select: &ast::Select) -> Result<()> {
         && select.qualify.is_none()
         && select.exclude.is_none();
     if plain { Ok(()) } else { Err(SqlError::unsupported("this form of SELECT")) }
-}
-
-/// Turns expressions over rows into expressions over groups.
-struct Regroup<'k> {
-    slot: usize,
-    keys: &'k [Expr],
-    /// Slots of this query.
-    own: std::ops::Range<usize>,
-}
-
-impl Regroup<'_> {
-    fn apply(&self, expr: &mut Expr, binder: &Binder<'_>) -> Result<()> {
-        if let Some(key) = self.keys.iter().position(|key| key == expr) {
-            *expr = Expr::column(self.slot, key);
-            return Ok(());
-        }
-        if let Expr::Column(column) = expr {
-            if column.slot == self.slot && column.column >= AGGREGATES {
-                column.column = column.column - AGGREGATES + self.keys.len();
-                return Ok(());
-            }
-            // Answers of subqueries do not depend on the row within a group unless they read it, which is found by the plan.
-            let computed = binder
-                .slots
-                .get(column.slot)
-                .is_some_and(|shape| matches!(shape.source, Source::Computed));
-            if self.own.contains(&column.slot) && !computed {
-                let name = binder.slots.get(column.slot).map_or("", |shape| &shape.name);
-                let message = format!(
-                    "a column of \"{name}\" must appear in the GROUP BY clause or be used in an aggregate function"
-                );
-                return Err(SqlError::new(SqlState::GroupingError, message));
-            }
-            return Ok(());
-        }
-        let mut result = Ok(());
-        expr.each_child_mut(&mut |child| {
-            if result.is_ok() {
-                result = self.apply(child, binder);
-            }
-        });
-        result
-    }
 }

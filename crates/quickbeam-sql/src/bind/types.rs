@@ -10,12 +10,13 @@ fn invalid(message: String) -> SqlError {
     SqlError::new(SqlState::InvalidParameterValue, message)
 }
 
-fn length(written: Option<CharacterLength>) -> Result<Option<u32>> {
+fn length(written: Option<CharacterLength>, name: &str) -> Result<Option<u32>> {
     match written {
         None | Some(CharacterLength::Max) => Ok(None),
         Some(CharacterLength::IntegerLength { length, .. }) => match u32::try_from(length) {
             Ok(length @ 1..=10_485_760) => Ok(Some(length)),
-            _ => Err(invalid(format!("length {length} is not between 1 and 10485760"))),
+            _ if length == 0 => Err(invalid(format!("length for type {name} must be at least 1"))),
+            _ => Err(invalid(format!("length for type {name} cannot exceed 10485760"))),
         },
     }
 }
@@ -58,9 +59,9 @@ pub fn data_type(written: &Written) -> Result<DataType> {
         Written::Text => DataType::Text,
         Written::Varchar(written)
         | Written::CharacterVarying(written)
-        | Written::CharVarying(written) => DataType::Varchar(length(written)?),
+        | Written::CharVarying(written) => DataType::Varchar(length(written, "varchar")?),
         Written::Char(written) | Written::Character(written) => {
-            DataType::Char(length(written)?.unwrap_or(1))
+            DataType::Char(length(written, "char")?.unwrap_or(1))
         }
         Written::Bytea => DataType::Bytea,
         Written::Date => DataType::Date,

@@ -20,6 +20,12 @@ impl<'t> Cursor<'t> {
         Cursor { text, at: 0, line: 1, column: 1 }
     }
 
+    /// That place, in bytes from the start of the text.
+    fn move_to(&mut self, location: Location) -> usize {
+        self.from(location);
+        self.at
+    }
+
     /// The text from that place on.
     fn from(&mut self, location: Location) -> &'t str {
         let mut rest = self.text.get(self.at..).unwrap_or_default().chars();
@@ -41,71 +47,82 @@ fn fault(message: String, at: usize) -> SqlError {
     SqlError::new(SqlState::SyntaxError, format!("syntax error: {message}")).at(at)
 }
 
+const JUNK: &str = "trailing junk after numeric literal";
+
 /// The tokens of a text, with literals as PostgreSQL has them.
 pub fn adapted(text: &str, tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>> {
     let mut cursor = Cursor::new(text);
     let mut out: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
     for mut token in tokens {
-        match &mut token.token {
-            Token::Word(word) if word.quote_style.is_none() => {
-                if let Some(TokenWithSpan { token: Token::Number(digits, _), span }) =
-                    out.last_mut()
-                    && span.end == token.span.start
-                {
-                    *digits = of_other_base(digits, &word.value).ok_or_else(|| {
-                        cursor.from(span.start);
-                        fault("trailing junk after numeric literal".into(), cursor.at)
-                    })?;
-                    continue;
-                }
-            }
-            Token::Number(digits, long) => {
-                if *long {
-                    cursor.from(token.span.start);
-                    return Err(fault("trailing junk after numeric literal".into(), cursor.at));
-                }
-                digits.retain(|digit| digit != '_');
-            }
-            Token::HexStringLiteral(digits) => {
-                if cursor.from(token.span.start).starts_with('0') {
-                    let number = of_other_base("0", &format!("x{digits}"));
-                    let number = number
-                        .ok_or_else(|| fault("invalid hexadecimal integer".into(), cursor.at))?;
-                    token.token = Token::Number(number, false);
-                }
-            }
-            Token::Placeholder(name) => {
-                let digits = name.strip_prefix('$').unwrap_or_default();
-                let begins = digits.starts_with(|c: char| c.is_ascii_digit());
-                if begins && !digits.bytes().all(|digit| digit.is_ascii_digit()) {
-                    cursor.from(token.span.start);
-                    return Err(fault("trailing junk after parameter".into(), cursor.at));
-                }
-            }
-            Token::EscapedStringLiteral(content) => {
-                let source = cursor.from(token.span.start);
-                *content = unescaped(source).map_err(|error| error.at(cursor.at))?;
-            }
-            Token::SingleQuotedString(more) => {
-                if let Some((at, on_new_line)) = text_before(&out) {
-                    match out.get_mut(at).map(|before| &mut before.token) {
-                        Some(Token::SingleQuotedString(content)) if on_new_line => {
-                            content.push_str(more);
-                            continue;
-                        }
-                        _ => {
-                            cursor.from(token.span.start);
-                            let message = format!("unexpected text '{more}' behind another one");
-                            return Err(fault(message, cursor.at));
-                        }
-                    }
-                }
-            }
-            _ => {}
+        if !joins(&mut out, &token, &mut cursor)? {
+            adapt(&mut token, &mut cursor)?;
+            out.push(token);
         }
-        out.push(token);
     }
     Ok(out)
+}
+
+/// Whether a token is part of the literal before it, which it is added to.
+fn joins(
+    out: &mut [TokenWithSpan],
+    token: &TokenWithSpan,
+    cursor: &mut Cursor<'_>,
+) -> Result<bool> {
+    match &token.token {
+        Token::Word(word) if word.quote_style.is_none() => match out.last_mut() {
+            Some(TokenWithSpan { token: Token::Number(digits, _), span })
+                if span.end == token.span.start =>
+            {
+                let number = of_other_base(digits, &word.value);
+                *digits = number.ok_or_else(|| fault(JUNK.into(), cursor.move_to(span.start)))?;
+                Ok(true)
+            }
+            _ => Ok(false),
+        },
+        Token::SingleQuotedString(more) => {
+            let Some((at, on_new_line)) = text_before(out) else { return Ok(false) };
+            match out.get_mut(at).map(|before| &mut before.token) {
+                Some(Token::SingleQuotedString(content)) if on_new_line => {
+                    content.push_str(more);
+                    Ok(true)
+                }
+                _ => {
+                    let message = format!("unexpected text '{more}' behind another one");
+                    Err(fault(message, cursor.move_to(token.span.start)))
+                }
+            }
+        }
+        _ => Ok(false),
+    }
+}
+
+/// Puts one token right.
+fn adapt(token: &mut TokenWithSpan, cursor: &mut Cursor<'_>) -> Result<()> {
+    let start = token.span.start;
+    match &mut token.token {
+        Token::Number(_, true) => return Err(fault(JUNK.into(), cursor.move_to(start))),
+        Token::Number(digits, false) => digits.retain(|digit| digit != '_'),
+        // What is no number here is a string of bits.
+        Token::HexStringLiteral(digits) if cursor.from(start).starts_with('0') => {
+            let number = of_other_base("0", &format!("x{digits}"));
+            let number =
+                number.ok_or_else(|| fault("invalid hexadecimal integer".into(), cursor.at))?;
+            token.token = Token::Number(number, false);
+        }
+        Token::Placeholder(name) => {
+            let digits = name.strip_prefix('$').unwrap_or_default();
+            let begins = digits.starts_with(|c: char| c.is_ascii_digit());
+            if begins && !digits.bytes().all(|digit| digit.is_ascii_digit()) {
+                let message = "trailing junk after parameter";
+                return Err(fault(message.into(), cursor.move_to(start)));
+            }
+        }
+        Token::EscapedStringLiteral(content) => {
+            *content = unescaped(cursor.from(start)).map_err(|error| error.at(cursor.at))?;
+        }
+        _ => {}
+    }
+    Ok(())
 }
 
 /// The number that `0` and what stands behind it are, as `x1f`, `o17` or `b11`; in decimal digits.

@@ -1,0 +1,125 @@
+//! Subqueries in expressions.
+
+use std::sync::Arc;
+
+use sqlparser::ast::{self, BinaryOperator, Expr as Ast};
+
+use super::operators::comparison;
+use super::{Binder, Query, Scope, Source, Subquery, SubqueryKind, Typed};
+use crate::error::{Result, SqlError, SqlState};
+use crate::expression::{Comparison, Expr};
+use crate::types::DataType;
+
+impl Binder<'_> {
+    fn subquery(
+        &mut self,
+        query: &ast::Query,
+        scope: &Scope,
+        kind: SubqueryKind,
+    ) -> Result<(usize, Arc<Query>)> {
+        let first_inner = self.slots.len();
+        let query = self.nested(|binder| binder.query(query, Some(Arc::new(scope.clone()))))?;
+        let query = Arc::new(query);
+        let slot = self.add_slot("subquery".into(), Source::Computed);
+        let mut reads = 0;
+        query.each_column(&mut |column| {
+            if column.slot < first_inner {
+                reads |= crate::expression::slot_bit(column.slot);
+            }
+        });
+        if let SubqueryKind::Any(value, _) | SubqueryKind::All(value, _) = &kind {
+            reads |= value.slots();
+        }
+        let subquery = Subquery { slot, query: query.clone(), kind, reads };
+        match self.levels.last_mut() {
+            Some(level) if !level.in_aggregate => level.subqueries.push(subquery),
+            _ => return Err(SqlError::unsupported("a subquery here")),
+        }
+        Ok((slot, query))
+    }
+
+    pub(super) fn exists(
+        &mut self,
+        query: &ast::Query,
+        negated: bool,
+        scope: &Scope,
+    ) -> Result<Typed> {
+        let position = self.position(query);
+        let (slot, _) = self.subquery(query, scope, SubqueryKind::Exists)?;
+        let is = Expr::column(slot, 0);
+        Ok(Typed::condition(if negated { Expr::Not(Box::new(is)) } else { is }, position))
+    }
+
+    pub(super) fn scalar_subquery(&mut self, query: &ast::Query, scope: &Scope) -> Result<Typed> {
+        let position = self.position(query);
+        let (slot, query) = self.subquery(query, scope, SubqueryKind::Scalar)?;
+        let data_type = one_column(&query, position)?;
+        Ok(Typed::new(Expr::column(slot, 0), data_type, position))
+    }
+
+    pub(super) fn in_subquery(
+        &mut self,
+        value: &Ast,
+        query: &ast::Query,
+        negated: bool,
+        scope: &Scope,
+    ) -> Result<Typed> {
+        let is = self.any_of(value, Comparison::Equal, query, true, scope)?;
+        let position = is.position;
+        Ok(Typed::condition(if negated { Expr::Not(Box::new(is.expr)) } else { is.expr }, position))
+    }
+
+    pub(super) fn quantified(
+        &mut self,
+        value: &Ast,
+        op: &BinaryOperator,
+        right: &Ast,
+        any: bool,
+        scope: &Scope,
+    ) -> Result<Typed> {
+        match (comparison(op), right) {
+            (Some(comparison), Ast::Subquery(query)) => {
+                self.any_of(value, comparison, query, any, scope)
+            }
+            _ => Err(SqlError::unsupported("ANY or ALL of what is no subquery")),
+        }
+    }
+
+    fn any_of(
+        &mut self,
+        value: &Ast,
+        comparison: Comparison,
+        query: &ast::Query,
+        any: bool,
+        scope: &Scope,
+    ) -> Result<Typed> {
+        let position = self.position(value);
+        let value = self.expression(value, scope)?;
+        let value = self.settle(value)?;
+        let kind = |expr| {
+            if any {
+                SubqueryKind::Any(expr, comparison)
+            } else {
+                SubqueryKind::All(expr, comparison)
+            }
+        };
+        let (slot, query) = self.subquery(query, scope, kind(value.expr.clone()))?;
+        let data_type = one_column(&query, position)?;
+        let column = Typed::new(Expr::column(slot, 0), data_type, position);
+        // The types must compare; values of a CHAR are compared as texts without blanks at the end.
+        self.comparable(value, column, comparison.symbol(), position)?;
+        Ok(Typed::condition(Expr::column(slot, 0), position))
+    }
+}
+
+/// The type of a subquery's only column.
+fn one_column(query: &Query, position: u32) -> Result<DataType> {
+    match &query.columns[..] {
+        [column] => Ok(column.data_type),
+        _ => {
+            let error =
+                SqlError::new(SqlState::SyntaxError, "subquery must return only one column");
+            Err(error.at(position as usize))
+        }
+    }
+}
