@@ -25,6 +25,7 @@ pub mod wisconsin;
 pub mod workload;
 
 pub use args::{BenchArguments, BenchCommand};
+pub use tptbm::spelling::with_long_options;
 
 /// Runs a benchmark, or all of them, and writes its report.
 pub fn run(arguments: BenchArguments) -> anyhow::Result<()> {

@@ -136,6 +136,44 @@ fn a_stored_procedure_is_run_or_reported_as_missing() {
     assert!(missing || !present().iter().any(|engine| engine.name() == "sqlite"));
 }
 
+#[test]
+fn a_database_at_a_place_is_built_anew_in_every_mode_and_found_in_every_mode() {
+    let folder = Folder::new("place");
+    for engine in present().iter().map(|engine| engine.name()) {
+        // A server needs one that is there.
+        if engine == "postgresql" {
+            continue;
+        }
+        let place = folder.0.join(engine);
+        let at = format!("tptbm --url {} --xacts 30 --engines {engine}", place.display());
+        // Each again, as nothing that a run did may be in the way of the next one.
+        for options in [
+            "--build",
+            "--nobuild",
+            "--nobuild --inserts 20 --deletes 30 --reads 30 --threads 2 --reps 2",
+            "--nobuild --multiop --threads 3",
+            "--reps 2 --inserts 20",
+            "--build --modes sync",
+            "--nobuild --modes sync,ramdisk --deletes 100 --reads 0 --threads 1",
+        ] {
+            let line = format!("{at} --key 10 {options}");
+            let report = measured(&folder, &line);
+            assert!(report.failures.is_empty(), "{line}: {:#?}", report.failures);
+            let missing = report.not_supported.iter().any(|m| m.reason.contains("--url"));
+            let asks = options.contains("build") && !options.contains("modes");
+            assert_eq!(missing, asks, "{line}: {:?}", report.not_supported);
+            if engine == "quickbeam" {
+                let expected = if asks || options.contains("ramdisk") { 2 } else { 3 };
+                let expected = if options == "--build --modes sync" { 1 } else { expected };
+                assert_eq!(report.results.len(), expected, "{line}");
+            }
+        }
+        let report = measured(&folder, &format!("{at} --nobuild --modes sync --key 11"));
+        let [failure] = &report.failures[..] else { panic!("{:#?}", report.failures) };
+        assert!(failure.error.contains("100 of the 121 rows of --key 11: build it"), "{failure:?}");
+    }
+}
+
 /// An open in-memory database of SQLite, if there is one here.
 fn with_sqlite(test: impl FnOnce(&mut dyn SqlConnection)) {
     let engine = engines::find("sqlite").unwrap();

@@ -69,7 +69,8 @@ enum Outcome {
 }
 
 fn main() -> ExitCode {
-    match run(CommandLine::parse().command) {
+    let words = quickbeam_bench::with_long_options(std::env::args_os());
+    match run(CommandLine::parse_from(words).command) {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::ProblemFound) => ExitCode::from(1),
         Err(error) => {

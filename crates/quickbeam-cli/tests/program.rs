@@ -216,6 +216,12 @@ fn a_wrong_command_line_ends_with_two() {
     assert!(help.contains("Exit codes:") && help.contains("verify"), "{help}");
     assert!(done(&run(&["--version"])).starts_with("quickbeam "));
     assert!(done(&run(&["bench", "--help"])).contains("kv"));
+    // The report's spelling, behind its own command alone.
+    assert!(done(&run(&["bench", "tptbm", "-help"])).contains("--nobuild"));
+    let output = run(&["bench", "tptbm", "-key", "10", "-build"]);
+    assert!(text(&output.stderr).contains("--url"), "{}", text(&output.stderr));
+    let output = run(&["bench", "tpcb", "-key", "10"]);
+    assert!(text(&output.stderr).contains("'-k'"), "{}", text(&output.stderr));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! `bench tptbm`: the TimesTen report's program and its experiments.
 
 pub mod presets;
+pub mod spelling;
 pub mod subscribers;
 pub mod worker;
 
@@ -16,7 +17,7 @@ use crate::kv::{Scratch, finish};
 use crate::progress::Progress;
 use crate::report::Report;
 use crate::sql::plan::{Configuration, SqlOptions, measurable, missing, together};
-use crate::sql::{SqlInstance, SqlSetup};
+use crate::sql::{SqlEngine, SqlInstance, SqlSetup};
 use crate::statistics::Latencies;
 use presets::{Experiment, Preset, experiments};
 use subscribers::Content;
@@ -28,7 +29,8 @@ pub struct TptbmArgs {
     /// The report's experiments instead of one run: insert, queries, threads, mixed, multiop, example, report
     #[arg(long, value_delimiter = ',', value_name = "LIST", conflicts_with_all = ["build", "nobuild", "url"])]
     pub preset: Vec<Preset>,
-    /// Where the database is: a directory, or for a server its connection string [default: a new one, removed afterwards]
+    /// Where the database is: a directory, or for a server its connection string; its table vpn_users is made anew
+    /// [default: a new one, removed afterwards]
     #[arg(long, value_name = "URL")]
     pub url: Option<String>,
     /// Concurrent threads
@@ -76,7 +78,7 @@ pub struct TptbmArgs {
     /// Build the database at --url and do no more
     #[arg(long, requires = "url", conflicts_with = "nobuild")]
     pub build: bool,
-    /// Use the database at --url as it is
+    /// Use the table at --url as it is; rows inserted and deleted by a run are undone after it
     #[arg(long, requires = "url")]
     pub nobuild: bool,
     /// Longest time of an experiment that inserts: slow engines get as many rows as they manage
@@ -140,6 +142,24 @@ impl TptbmArgs {
         Ok(vec![Experiment { name, key, threads, mix }])
     }
 
+    /// The engines that can be measured. What is in memory does not stay at --url, nor is anything found there.
+    fn measurable(
+        &self,
+        engines: &[&'static dyn SqlEngine],
+        mode: Mode,
+        threads: usize,
+        report: &mut Report,
+    ) -> Vec<Configuration> {
+        if mode == Mode::InMem && (self.build || self.nobuild) {
+            let option = if self.build { "--build" } else { "--nobuild" };
+            let reason = format!("a database in memory is not at --url: run without {option}");
+            let missing = engines.iter().map(|e| missing(*e, mode.name(), threads, reason.clone()));
+            report.not_supported.extend(missing);
+            return Vec::new();
+        }
+        measurable(engines, mode, threads, report)
+    }
+
     /// The workload in words.
     pub fn describe(&self) -> String {
         let index = if self.range { "range" } else { "hash (range where an engine has none)" };
@@ -179,7 +199,7 @@ pub fn measure(args: &TptbmArgs, report: &mut Report) -> Result<()> {
     let mut plan = Vec::new();
     for mode in args.options.modes_or(default) {
         for experiment in args.experiments()? {
-            let configurations = measurable(&engines, mode, experiment.threads, report);
+            let configurations = args.measurable(&engines, mode, experiment.threads, report);
             plan.push((experiment, configurations));
         }
     }
@@ -300,9 +320,12 @@ impl Trial<'_> {
         };
         outcome.rows = content.first.unwrap_or(rows);
         outcome.settings = format!("{}; {}", instance.settings(), self.index(&*instance));
-        if !self.args.nobuild {
-            content.verify(&mut *instance.connect()?).context("verify")?;
+        let mut connection = instance.connect()?;
+        match self.args.nobuild {
+            true => content.restore(&mut *connection).context("undo inserts and deletes")?,
+            false => content.verify(&mut *connection).context("verify")?,
         }
+        drop(connection);
         instance.close().context("close")?;
         Ok(Some(outcome))
     }
@@ -344,7 +367,11 @@ impl Trial<'_> {
             retries: 0,
         };
         if self.args.nobuild {
+            content.check_there(&mut *connection)?;
             return Ok(outcome);
+        }
+        if self.args.url.is_some() {
+            connection.run("DROP TABLE IF EXISTS vpn_users")?;
         }
         let index = match self.args.range {
             false => instance.dialect().hash_key.unwrap_or_default(),

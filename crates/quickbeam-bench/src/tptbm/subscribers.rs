@@ -28,7 +28,7 @@ pub fn definition(index: &str) -> String {
 }
 
 /// The procedure of `--plsql`: the statements of `--multiop` in one call.
-pub const PROCEDURE: &str = "CREATE FUNCTION multiop(i int, n int, directory char, caller char, description char, \
+pub const PROCEDURE: &str = "CREATE OR REPLACE FUNCTION multiop(i int, n int, directory char, caller char, description char, \
     r1 int, s1 int, r2 int, s2 int, r3 int, s3 int, u int, v int, party char) RETURNS int LANGUAGE plpgsql AS $$ \
     DECLARE found_rows int; changed int; d char(10); l char(10); t char(100); BEGIN \
     INSERT INTO vpn_users VALUES (i, n, directory, caller, description); \
@@ -276,6 +276,39 @@ impl Content {
             Operation::Insert(key) => self.inserted.insert(key),
             Operation::Delete(key) => self.deleted.insert(key),
         };
+    }
+
+    /// Puts rows back that were removed and removes those that were added, so that the next run finds what this one found.
+    /// Rows that were changed stay so: nobody looks at what is in them before they are filled anew.
+    pub fn restore(&self, connection: &mut dyn SqlConnection) -> Result<()> {
+        let mut statements = Statements::prepare(connection)?;
+        let added = self.inserted.difference(&self.deleted).copied().map(Operation::Delete);
+        let removed = self.deleted.iter().filter(|key| self.loaded(**key));
+        let operations: Vec<Operation> =
+            added.chain(removed.copied().map(Operation::Insert)).collect();
+        for batch in operations.chunks(POPULATE_ROWS) {
+            transaction(connection, Access::Write, |c| {
+                batch.iter().try_for_each(|&operation| statements.run(c, operation).map(|_| ()))
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Makes sure that a table which others filled has the rows that transactions will ask for.
+    pub fn check_there(&self, connection: &mut dyn SqlConnection) -> Result<()> {
+        let key = self.key;
+        let query =
+            format!("SELECT COUNT(*) FROM vpn_users WHERE vpn_id < {key} AND vpn_nb < {key}");
+        let statement = connection.prepare(&query)?;
+        let (mut rows, expected) = (0, u64::from(key).pow(2));
+        settled(connection.query(statement, &[], &mut |row| {
+            rows = row.integer(0).and_then(|rows| u64::try_from(rows).ok()).unwrap_or(0);
+        }))?;
+        ensure!(
+            rows == expected,
+            "the table at --url has {rows} of the {expected} rows of --key {key}: build it with --build --key {key}"
+        );
+        Ok(())
     }
 
     fn loaded(&self, key: Key) -> bool {
