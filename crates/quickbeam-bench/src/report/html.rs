@@ -131,12 +131,14 @@ fn figures(report: &Report) -> Result<String> {
     Ok(html)
 }
 
-/// The tables of the SQL benchmarks, and Figure 2 with residence times, once for every class.
+/// The tables of the SQL benchmarks, and Figure 2 with residence times, once for every class: the paper does not say which its own is of.
 fn sql_section(report: &Report) -> Result<String> {
     let mut html = String::new();
     for mode in sql::modes(report, "tpcb") {
-        let title = if mode == Mode::Sync { "Figure 2: " } else { "" };
-        let panels: Vec<String> = [plot::figure_2(report, mode)?, plot::residence(report, mode)?]
+        let figure = plot::figure_2(report, mode)?;
+        // A single number of threads makes no figure.
+        let title = if figure.is_some() { "Figure 2: " } else { "" };
+        let panels: Vec<String> = [figure, plot::residence(report, mode)?]
             .into_iter()
             .flatten()
             .map(|svg| format!("<div>{svg}</div>"))
@@ -238,6 +240,23 @@ mod tests {
             assert!(page.contains(expected), "{expected} is not there");
         }
         assert_eq!(page.matches("<svg").count(), 2);
+    }
+
+    #[test]
+    fn figure_2_is_named_in_every_class_that_has_it() {
+        let mut report = super::sql::tests::sql_sample();
+        report.results.retain(|result| result.benchmark == "tpcb");
+        let sync = report.results.clone();
+        for result in &mut report.results {
+            result.mode = "wns".to_owned();
+        }
+        let page = render(&report).unwrap();
+        assert!(page.contains("<h2>Figure 2: TPC-B, wns</h2>"), "{page}");
+        assert!(page.contains("Table 6, TPC-B, WNS"), "{page}");
+        report.results.extend(sync);
+        assert_eq!(render(&report).unwrap().matches("<h2>Figure 2: TPC-B").count(), 2);
+        report.results.retain(|result| result.threads == 1);
+        assert!(!render(&report).unwrap().contains("Figure 2"), "one number of threads");
     }
 
     #[test]

@@ -115,8 +115,7 @@ fn throughput(report: &Report, mode: Mode) -> Grid {
             .collect();
         rows.push(Row { head: engine.to_owned(), cells, published: false });
     }
-    let table = if mode == Mode::Sync { "Table 6, " } else { "" };
-    let title = format!("{table}TPC-B, {}: transactions a second", named(mode));
+    let title = format!("Table 6, TPC-B, {}: transactions a second", named(mode));
     Grid { title, corner: "engine", columns: heads(&threads), rows: kept(rows) }
 }
 
