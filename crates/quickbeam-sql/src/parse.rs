@@ -192,14 +192,6 @@ impl Place<'_> {
     }
 }
 
-/// The statements of a text.
-pub fn statements(text: &str) -> Result<Vec<Statement>> {
-    let mut statements = Vec::new();
-    each(text, |_, statement| statements.push(statement))?;
-    statements.iter_mut().try_for_each(|statement| explain::adapt(text, statement))?;
-    Ok(statements)
-}
-
 /// Where the statements of a text stand in it, in bytes, if all of them can be parsed.
 pub fn pieces(text: &str) -> Result<Vec<Range<usize>>> {
     let mut pieces = Vec::new();
@@ -209,12 +201,17 @@ pub fn pieces(text: &str) -> Result<Vec<Range<usize>>> {
 
 /// The only statement of a text.
 pub fn statement(text: &str) -> Result<Option<Statement>> {
-    let mut statements = statements(text)?;
-    if statements.len() > 1 {
+    let (mut first, mut second) = (None, None);
+    each(text, |piece, statement| match first {
+        None => first = Some(statement),
+        Some(_) => second = second.or(Some(piece.start)),
+    })?;
+    if let Some(position) = second {
         let message = "cannot prepare several statements at once";
-        return Err(SqlError::new(SqlState::SyntaxError, message));
+        return Err(SqlError::new(SqlState::SyntaxError, message).at(position));
     }
-    Ok(statements.pop())
+    first.iter_mut().try_for_each(|statement| explain::adapt(text, statement))?;
+    Ok(first)
 }
 
 /// An expression that is kept as text.
@@ -244,7 +241,7 @@ mod tests {
         for (text, position) in
             [("SELEC 1", 0), ("SELECT 1 +", 10), ("SELECT 'größe' FROM\n )", 23), ("SELECT 'a", 7)]
         {
-            let error = statements(text).unwrap_err();
+            let error = pieces(text).unwrap_err();
             assert_eq!(
                 (error.code(), error.position()),
                 ("42601", Some(position)),
@@ -280,11 +277,11 @@ mod tests {
     #[test]
     fn nesting_is_limited() {
         let deep = format!("SELECT {}1{}", "(".repeat(10_000), ")".repeat(10_000));
-        assert_eq!(statements(&deep).unwrap_err().code(), "54001");
+        assert_eq!(pieces(&deep).unwrap_err().code(), "54001");
         let case = ["CASE WHEN TRUE THEN ", " END"].map(|part| part.repeat(10_000));
         let cases = format!("SELECT {}1{}", case[0], case[1]);
-        assert_eq!(statements(&cases).unwrap_err().code(), "54001");
+        assert_eq!(pieces(&cases).unwrap_err().code(), "54001");
         let chain = format!("SELECT 1{}", " + 1".repeat(20_000));
-        assert_eq!(statements(&chain).unwrap_err().code(), "54001");
+        assert_eq!(pieces(&chain).unwrap_err().code(), "54001");
     }
 }
