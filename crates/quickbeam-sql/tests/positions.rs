@@ -42,7 +42,7 @@ const CASES: [(&str, &str); 104] = [
     ("SELECT id FROM t ORDER BY «nothing", "42703"),
     ("SELECT id FROM t LIMIT «'x'", "22P02"),
     ("SELECT id FROM t LIMIT «id", "42703"),
-    ("SELECT CAST(«id AS nothing) FROM t", "42704"),
+    ("SELECT CAST(id AS «nothing) FROM t", "42704"),
     ("SELECT CAST(«true AS DATE)", "42846"),
     ("SELECT «'x'::INTEGER", "22P02"),
     ("SELECT «'2020-13-01'::DATE", "22008"),
