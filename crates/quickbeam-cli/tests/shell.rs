@@ -163,7 +163,7 @@ fn what_was_not_committed_goes_but_not_silently() {
     let (_, said) = failed(&run(&[&directory, "--create"], &input));
     assert!(said.contains("it is rolled back"), "{said}");
     let input = "BEGIN; DELETE FROM fruit WHERE id = 1; SAVEPOINT s; DELETE FROM fruit; ROLLBACK TO s; COMMIT; \\q\nnot reached;";
-    done(&run(&[&directory], &input.replace("; ", ";\n")));
+    done(&run(&[&directory], input.replace("; ", ";\n")));
     assert_eq!(
         done(&run(&[&directory, "--format=csv", "-c", "SELECT id FROM fruit"], "")),
         "id\n2\n"
