@@ -112,7 +112,7 @@ fn default_value(names: &dyn Names, text: &str, data_type: DataType, column: &st
 pub fn check_of(names: &dyn Names, table: &Table, text: &str, slot: usize) -> Result<Expr> {
     let parsed = crate::parse::expression(text)?;
     let relations = vec![relation_of(table, slot, table.name.clone())];
-    check_over(names, &parsed, &Scope { relations, ..Scope::default() })
+    check_over(names, &parsed, &Scope::of(relations))
 }
 
 fn check_over(names: &dyn Names, parsed: &ast::Expr, scope: &Scope) -> Result<Expr> {
@@ -418,7 +418,7 @@ impl Binder<'_> {
             at: crate::expression::ColumnRef { slot: 0, column },
         });
         let relation = super::ScopeRelation { name: table.clone(), columns: columns.collect() };
-        let scope = Scope { relations: vec![relation], ..Scope::default() };
+        let scope = Scope::of(vec![relation]);
         for check in checks {
             let parsed = crate::parse::expression(&check.expression)?;
             check.columns = columns_read(&check_over(self.names, &parsed, &scope)?, &names);

@@ -54,7 +54,7 @@ impl Binder<'_> {
             None => None,
             Some(items) => {
                 let relations = vec![relation_of(&table, new_slot, alias)];
-                Some(self.returning(items, &Scope { relations, ..Scope::default() })?)
+                Some(self.returning(items, &Scope::of(relations))?)
             }
         };
         Ok(Insert { table, new_slot, old_slot, source, conflict, returning })
@@ -216,7 +216,7 @@ impl Binder<'_> {
                 "ON CONFLICT DO UPDATE requires inference specification or constraint name";
             return Err(SqlError::new(SqlState::SyntaxError, message));
         }
-        let scope = Scope { relations: vec![old, new], ..Scope::default() };
+        let scope = Scope::of(vec![old, new]);
         let (bound, level) = self.level(|binder| {
             let assignments = binder.assignments(table, &update.assignments, &scope)?;
             let filter = update

@@ -50,15 +50,19 @@ impl Binder<'_> {
         for (_, first, second) in &mut scope.merged {
             (*first, *second) = (moved(*first), moved(*second));
         }
+        scope.star.iter_mut().for_each(|at| *at = moved(*at));
         let mut named = Vec::with_capacity(pairs.len());
         for (column, (name, left, right)) in pairs.into_iter().enumerate() {
             let at = ColumnRef { slot, column };
             let data_type = columns.get(column).map_or(left.data_type, |column| column.data_type);
             scope.merged.push((name.clone(), at, moved(left.at)));
             scope.merged.push((name.clone(), at, moved(right.at)));
+            scope.star.retain(|at| *at != moved(left.at) && *at != moved(right.at));
             named.push(ScopeColumn { name, data_type, at });
         }
+        let rest = std::mem::take(&mut scope.star);
         scope.add(ScopeRelation { name: SmolStr::default(), columns: named })?;
+        scope.star.extend(rest);
         Ok(From::Slot(slot))
     }
 }

@@ -63,11 +63,13 @@ impl Binder<'_> {
                 left = self.full_using(left, pairs, &mut inside)?;
             }
         }
+        let star: Vec<ColumnRef> = scope.star.iter().chain(&inside.star).copied().collect();
         for relation in inside.relations {
             let position = self.position(&item.relation) as usize;
             scope.add(relation).map_err(|error| error.at(position))?;
         }
         scope.merged.extend(inside.merged);
+        scope.star = star;
         Ok(left)
     }
 
@@ -88,18 +90,22 @@ impl Binder<'_> {
             JoinConstraint::Using(names) => names.iter().map(object_name).collect::<Result<_>>()?,
             JoinConstraint::Natural => {
                 let (left, right) = inside.relations.split_at(first_right);
-                let right = || right.iter().flat_map(|relation| &relation.columns);
-                let left = left.iter().flat_map(|relation| &relation.columns);
-                left.map(|column| column.name.clone())
-                    .filter(|name| right().any(|column| column.name == *name))
-                    .collect()
+                let named = |name: &SmolStr| {
+                    right.iter().flat_map(|relation| &relation.columns).any(|it| it.name == *name)
+                };
+                // A name that an earlier join made of two columns is one.
+                let left = inside.star.iter().filter_map(|at| {
+                    left.iter().flat_map(|relation| &relation.columns).find(|it| it.at == *at)
+                });
+                left.map(|column| column.name.clone()).filter(named).collect()
             }
         };
         let (mut on, mut pairs) = (Vec::new(), Vec::new());
+        let mut joined = Vec::new();
         for name in names {
             let side = |relations: &[ScopeRelation]| {
                 let merged = inside.merged.clone();
-                let here = Scope { relations: relations.to_vec(), merged, outer: None };
+                let here = Scope { merged, ..Scope::of(relations.to_vec()) };
                 here.resolve(None, &name).cloned()
             };
             let left = side(&inside.relations[..first_right])?;
@@ -114,7 +120,10 @@ impl Binder<'_> {
             // The name stands for the side whose rows are all there.
             let (first, second) = if flipped { (right.at, left.at) } else { (left.at, right.at) };
             inside.merged.push((name, first, second));
+            inside.star.retain(|at| *at != first && *at != second);
+            joined.push(first);
         }
+        inside.star.splice(0..0, joined);
         Ok((on, pairs))
     }
 

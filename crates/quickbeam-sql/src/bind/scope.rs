@@ -35,11 +35,20 @@ pub struct Scope {
     pub relations: Vec<ScopeRelation>,
     /// Columns joined by USING: their name stands for the first of both.
     pub merged: Vec<(SmolStr, ColumnRef, ColumnRef)>,
+    /// The columns that `*` stands for: those joined by USING once, and before the others of their join.
+    pub star: Vec<ColumnRef>,
     /// The query around a subquery.
     pub outer: Option<Arc<Scope>>,
 }
 
 impl Scope {
+    /// That stands in FROM, without joins.
+    pub fn of(relations: Vec<ScopeRelation>) -> Scope {
+        let columns = relations.iter().flat_map(|relation| &relation.columns);
+        let star = columns.map(|column| column.at).collect();
+        Scope { relations, star, ..Scope::default() }
+    }
+
     /// The names of this scope, before those around it.
     fn matches<'s>(
         &'s self,
@@ -108,18 +117,14 @@ impl Scope {
             let message = format!("table name \"{}\" specified more than once", relation.name);
             return Err(SqlError::new(SqlState::DuplicateAlias, message));
         }
+        self.star.extend(relation.columns.iter().map(|column| column.at));
         self.relations.push(relation);
         Ok(())
     }
 
-    /// All columns, as `*` stands for them: those joined by USING once, and first.
+    /// The columns that `*` stands for.
     pub fn all_columns(&self) -> Vec<&ScopeColumn> {
-        let is_merged = |at: ColumnRef| {
-            self.merged.iter().any(|(_, first, second)| *first == at || *second == at)
-        };
         let columns = || self.relations.iter().flat_map(|relation| &relation.columns);
-        let seconds = |at| self.merged.iter().any(|(_, _, second)| *second == at);
-        let merged = columns().filter(|column| is_merged(column.at) && !seconds(column.at));
-        merged.chain(columns().filter(|column| !is_merged(column.at))).collect()
+        self.star.iter().filter_map(|at| columns().find(|column| column.at == *at)).collect()
     }
 }
