@@ -1,0 +1,193 @@
+//! As `differential.rs`, on generated schemas: tables with keys, constraints and indexes of all kinds, views, queries and changes of them. What
+//! Quickbeam answers directly, by columns, and what SQLite answers must be the same; after each change, so must be every table.
+//!
+//! Statements are trees of choices that are made against the schema as the text is written: what differs is shrunk in both, each by itself.
+
+#[path = "differential_schemas/change.rs"]
+mod change;
+#[path = "differential_schemas/query.rs"]
+mod query;
+#[path = "differential_schemas/schema.rs"]
+mod schema;
+#[path = "differential_schemas/select.rs"]
+mod select;
+
+use std::fmt;
+
+use change::{Statement, Step, Writer, statement};
+use proptest::prelude::*;
+use query::Relation;
+use quickbeam::{Durability, Isolation, Options};
+use quickbeam_sql::{Connection, Database, Value};
+use schema::{Table, table};
+use select::{Query, Written};
+
+#[derive(Clone)]
+struct Case {
+    tables: Vec<Table>,
+    view: Option<Query>,
+    statements: Vec<Statement>,
+    isolation: Isolation,
+}
+
+/// What is executed: definitions and rows for either side, then the statements.
+struct Script {
+    definitions: Vec<[String; 2]>,
+    tables: Vec<String>,
+    steps: Vec<(String, Step)>,
+}
+
+impl Case {
+    fn script(&self) -> Script {
+        let mut definitions = Vec::new();
+        for table in &self.tables {
+            let both = table.definition(true).into_iter().zip(table.definition(false));
+            definitions.extend(both.map(|(ours, theirs)| [ours, theirs]));
+        }
+        let mut writer = Writer::new(&self.tables);
+        if let Some(view) = &self.view {
+            let Written { text, columns, .. } = view.written(&writer.relations);
+            let is_one = |name: &String| columns.iter().filter(|it| it.0 == *name).count() == 1;
+            if columns.iter().all(|it| is_one(&it.0)) {
+                let text = format!("CREATE VIEW v0 AS {text}");
+                definitions.push([text.clone(), text]);
+                writer.relations.push(Relation { name: "v0".to_owned(), columns });
+            }
+        }
+        let mut steps = Vec::new();
+        self.statements.iter().for_each(|statement| writer.write(statement, &mut steps));
+        let tables = self.tables.iter().map(|table| table.name.clone()).collect();
+        Script { definitions, tables, steps }
+    }
+}
+
+impl fmt::Debug for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Script { definitions, steps, .. } = self.script();
+        writeln!(f, "{:?}", self.isolation)?;
+        definitions.iter().try_for_each(|[ours, _]| writeln!(f, "{ours};"))?;
+        steps.iter().try_for_each(|(text, _)| writeln!(f, "{text};"))
+    }
+}
+
+fn case() -> impl Strategy<Value = Case> {
+    let isolation = prop::sample::select(vec![
+        Isolation::Serializable,
+        Isolation::Snapshot,
+        Isolation::ReadCommitted,
+    ]);
+    let third = prop::option::of(table(2));
+    let view = prop::option::weighted(0.3, select::query(0));
+    let statements = prop::collection::vec(statement(), 1..=12);
+    (table(0), table(1), third, view, statements, isolation).prop_map(
+        |(first, second, third, view, statements, isolation)| {
+            let tables = [first, second].into_iter().chain(third).collect();
+            Case { tables, view, statements, isolation }
+        },
+    )
+}
+
+/// A value as it is compared: 1.00 is 1, as truth is.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Boolean(truth) => i32::from(*truth).to_string(),
+        // -0 is 0.
+        Value::Double(number) => (number + 0.0).to_string(),
+        Value::Numeric(number) => {
+            let text = number.to_string();
+            if text.contains('.') {
+                text.trim_end_matches('0').trim_end_matches('.').to_owned()
+            } else {
+                text
+            }
+        }
+        other => other.to_string(),
+    }
+}
+
+fn ours(connection: &mut Connection, text: &str) -> Result<Vec<String>, String> {
+    let rows = connection
+        .query(text, &[])
+        .and_then(|rows| rows.collect())
+        .map_err(|error| error.to_string())?;
+    Ok(rows.iter().map(|row| row.iter().map(shown).collect::<Vec<_>>().join("|")).collect())
+}
+
+fn theirs(connection: &rusqlite::Connection, text: &str) -> Result<Vec<String>, String> {
+    use rusqlite::types::ValueRef;
+    let show = |value: ValueRef<'_>| match value {
+        ValueRef::Null => "NULL".to_owned(),
+        ValueRef::Integer(number) => number.to_string(),
+        ValueRef::Real(number) => (number + 0.0).to_string(),
+        ValueRef::Text(text) => String::from_utf8_lossy(text).into_owned(),
+        ValueRef::Blob(bytes) => format!("{bytes:?}"),
+    };
+    let run = || -> rusqlite::Result<Vec<String>> {
+        let mut statement = connection.prepare(text)?;
+        let width = statement.column_count();
+        let mut rows = statement.query([])?;
+        let mut all = Vec::new();
+        while let Some(row) = rows.next()? {
+            let values: rusqlite::Result<Vec<String>> =
+                (0..width).map(|column| row.get_ref(column).map(show)).collect();
+            all.push(values?.join("|"));
+        }
+        Ok(all)
+    };
+    run().map_err(|error| error.to_string())
+}
+
+type Answer = Result<Vec<String>, String>;
+
+/// What fails has to fail in both.
+fn compare(text: &str, left: Answer, right: Answer, ordered: bool) -> Result<(), TestCaseError> {
+    match (left, right) {
+        (Ok(mut left), Ok(mut right)) => {
+            if !ordered {
+                left.sort();
+                right.sort();
+            }
+            prop_assert_eq!(left, right, "{}", text);
+        }
+        (Err(_), Err(_)) => {}
+        (left, right) => prop_assert!(false, "{}\n{:?}\n{:?}", text, left, right),
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, max_shrink_iters: 6_000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn generated_schemas_mean_what_they_mean_in_sqlite(case in case()) {
+        let options = Options { durability: Durability::InMemory, cache_size: 4 << 20, isolation: case.isolation, ..Options::default() };
+        let mut connection = Database::memory(options).unwrap().connect();
+        let sqlite = rusqlite::Connection::open_in_memory().unwrap();
+        sqlite.execute_batch("PRAGMA case_sensitive_like = ON").unwrap();
+        let Script { definitions, tables, steps } = case.script();
+        for [here, there] in &definitions {
+            compare(here, ours(&mut connection, here), theirs(&sqlite, there), false)?;
+        }
+        let contents: Vec<String> = tables.iter().map(|table| format!("SELECT * FROM {table}")).collect();
+        for (text, step) in &steps {
+            match step {
+                Step::Query { ordered } => {
+                    connection.execute("SET plan_way = 'direct'", &[]).unwrap();
+                    let direct = ours(&mut connection, text);
+                    connection.execute("SET plan_way = 'batch'", &[]).unwrap();
+                    let batch = ours(&mut connection, text);
+                    let sqlite = theirs(&sqlite, text);
+                    compare(text, direct, sqlite.clone(), *ordered)?;
+                    compare(&format!("by columns: {text}"), batch, sqlite, *ordered)?;
+                }
+                Step::Change | Step::Control => {
+                    compare(text, ours(&mut connection, text), theirs(&sqlite, text), false)?;
+                    for content in &contents {
+                        let (left, right) = (ours(&mut connection, content), theirs(&sqlite, content));
+                        compare(&format!("{content}, after {text}"), left, right, false)?;
+                    }
+                }
+            }
+        }
+    }
+}
