@@ -225,6 +225,36 @@ impl<'a> Statement<'a> {
         Ok(conflict)
     }
 
+    /// The row that has the same key as an encoded row: of the index in that place among the table's, or the primary key.
+    pub fn conflict_in(
+        &mut self,
+        handle: &Arc<TableHandle>,
+        index: Option<usize>,
+        bytes: &[u8],
+    ) -> Result<Option<Conflict>> {
+        let row = Row::new(handle.table(), bytes)?;
+        self.entry.clear();
+        let (entries, of_index) = match index.and_then(|number| handle.indexes().get(number)) {
+            Some(index) if index.encode_entry(row, &[], &mut self.entry)? => return Ok(None),
+            Some(index) => (&index.entries, Some(index)),
+            None => {
+                handle.key().encode_with(&mut self.entry, |position| row.get(position))?;
+                (handle.database(), None)
+            }
+        };
+        let mut found = Vec::new();
+        if !entries.get_into(self.transaction, &self.entry, &mut found)?
+            && !entries.get_for_update(self.transaction, &self.entry, &mut found)?
+        {
+            return Ok(None);
+        }
+        let row_key = match of_index {
+            Some(index) => index.row_key(&self.entry, &found)?.to_vec(),
+            None => self.entry.clone(),
+        };
+        Ok(Some(Conflict { index, row_key }))
+    }
+
     /// The key of the row inserted last.
     #[must_use]
     pub fn last_key(&self) -> &[u8] {

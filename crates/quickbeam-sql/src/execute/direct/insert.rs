@@ -239,8 +239,15 @@ impl Insert {
         if let Some(target) = &conflict.target
             && *target != columns_of(&self.handle, found.index)
         {
-            // A key that was not meant is in the way: insert again, for the error that says which.
+            // A key that was not meant is in the way. If the one that was meant is so too, that decides.
+            for index in unique_over(&self.handle, target) {
+                if let Some(found) = statement.conflict_in(&self.handle, index, row)? {
+                    return self.update(&found, context, statement, returned);
+                }
+            }
+            // Insert again, for the error that says which.
             statement.insert(&self.handle, row)?;
+            self.give_back(context, returned)?;
             return Ok(true);
         }
         self.update(&found, context, statement, returned)
@@ -337,6 +344,14 @@ fn columns_of(handle: &TableHandle, index: Option<usize>) -> Vec<usize> {
     };
     columns.sort_unstable();
     columns
+}
+
+/// The unique indexes over these columns; none stands for the primary key.
+fn unique_over(handle: &TableHandle, columns: &[usize]) -> Vec<Option<usize>> {
+    let table = handle.table();
+    let indexes = table.indexes.iter().enumerate().filter(|(_, index)| index.unique);
+    let keys = table.primary_key.iter().map(|_| None).chain(indexes.map(|it| Some(it.0)));
+    keys.filter(|key| columns_of(handle, *key) == columns).collect()
 }
 
 /// Makes a slot stand on an encoded row.
