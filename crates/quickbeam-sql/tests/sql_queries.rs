@@ -629,3 +629,47 @@ fn hash_joins_find_keys_of_every_kind_of_number() {
 fn count_of_one(numbers: &[i32]) -> usize {
     (0..400).filter(|n| numbers[n % 10] == 1 && n % 7 != 0).count()
 }
+
+/// Rows are known by their place in the statement. Where there are too many to be told apart, a statement is refused, not answered wrongly.
+#[test]
+fn statements_of_many_parts_are_answered_or_refused() {
+    let mut c = connect();
+    c.execute_script(
+        "CREATE TABLE t (a INTEGER, b INTEGER);
+         CREATE TABLE u (a INTEGER PRIMARY KEY, b INTEGER);
+         INSERT INTO t VALUES (1, 1), (1, 2), (2, 3), (3, NULL), (4, 1);
+         INSERT INTO u VALUES (1, 10), (2, 20), (3, 30), (10, 4);",
+    )
+    .unwrap();
+    let queries = [
+        "SELECT count(*) FROM t x JOIN t y ON x.a = y.b JOIN u z ON z.a = y.a WHERE x.b > 0",
+        "SELECT count(*) FROM t x, t y, u z WHERE x.a = y.b AND z.a = x.b AND y.a + z.a > 2",
+        "SELECT count(*) FROM t x LEFT JOIN u y ON x.a = y.a LEFT JOIN u z ON z.a = x.b AND y.b = 10",
+        "SELECT count(*) FROM t x LEFT JOIN u y ON x.a = y.a WHERE x.b = (SELECT max(z.b) FROM t z)",
+        "SELECT max(m) FROM (SELECT (SELECT max(y.b) FROM u y WHERE y.a = x.a) AS m FROM t x) s",
+        "SELECT count(*) FROM t x WHERE EXISTS (SELECT 1 FROM u z WHERE z.b = x.b * 10)",
+        "SELECT count(*) FROM t x GROUP BY x.a HAVING count(*) = (SELECT max(z.a) / 5 FROM u z)",
+    ];
+    for query in queries {
+        let alone = ask(&mut c, query);
+        let mut refused = 0;
+        for more in [20, 30, 50, 58, 60, 61, 62, 63, 64, 65, 80] {
+            let empty = "SELECT a FROM t WHERE a > 99 UNION ALL ".repeat(more);
+            let answer = ask(&mut c, &format!("{empty}{query}"));
+            if answer.starts_with("error 54001") {
+                refused += 1;
+                assert!(more >= 58, "{more} and {query}");
+            } else {
+                assert_eq!(answer, alone, "{more} and {query}");
+            }
+        }
+        assert!(refused > 0, "{query}");
+    }
+    // Each by itself they are simple.
+    let simple = "SELECT a FROM t WHERE a = 4 UNION ALL ".repeat(80);
+    let expected = "4; ".repeat(80);
+    assert_eq!(
+        ask(&mut c, &format!("{simple}SELECT a FROM t WHERE a = 3")),
+        format!("{expected}3")
+    );
+}

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use smol_str::SmolStr;
 
 use crate::catalog::Table;
-use crate::expression::{ColumnRef, Comparison, Expr};
+use crate::expression::{ColumnRef, Comparison, Expr, LAST_SLOT, Slots, slot_bit};
 use crate::types::DataType;
 
 /// A place for one row, as the binder knows it.
@@ -116,7 +116,7 @@ pub struct Subquery {
     /// What its answer is.
     pub kind: SubqueryKind,
     /// The rows around it that it reads, as bits.
-    pub reads: u64,
+    pub reads: Slots,
 }
 
 /// What a subquery's answer is.
@@ -163,10 +163,18 @@ pub enum JoinKind {
 
 impl From {
     /// The slots in it, as bits.
-    pub fn slots(&self) -> u64 {
+    pub fn slots(&self) -> Slots {
         match self {
-            From::Slot(slot) => crate::expression::slot_bit(*slot),
+            From::Slot(slot) => slot_bit(*slot),
             From::Join { left, right, .. } => left.slots() | right.slots(),
+        }
+    }
+
+    /// How many of the slots in it share the last bit.
+    pub fn late(&self) -> usize {
+        match self {
+            From::Slot(slot) => usize::from(*slot >= LAST_SLOT),
+            From::Join { left, right, .. } => left.late() + right.late(),
         }
     }
 }

@@ -230,7 +230,7 @@ impl Binder<'_> {
                     regroup.apply(expr, from, self)?;
                 }
                 // Answers of these would be wanted for each group, but are found for each row.
-                let own: u64 = (first_slot..self.slots.len())
+                let own: crate::expression::Slots = (first_slot..self.slots.len())
                     .map(crate::expression::slot_bit)
                     .fold(0, |all, bit| all | bit);
                 if subqueries.iter().skip(of_rows).any(|subquery| subquery.reads & own != 0) {

@@ -302,8 +302,8 @@ impl Expr {
         self.each_child(&mut |child| child.each_column(visit));
     }
 
-    /// The rows that the expression reads, as bits; rows from 63 on share the last one.
-    pub fn slots(&self) -> u64 {
+    /// The rows that the expression reads.
+    pub fn slots(&self) -> Slots {
         let mut slots = 0;
         self.each_column(&mut |column| slots |= slot_bit(column.slot));
         slots
@@ -360,7 +360,13 @@ impl Expr {
     }
 }
 
+/// A set of rows, as bits. The rows of [`LAST_SLOT`] and on share the last one.
+pub type Slots = u128;
+
+/// The last row that could have a bit of its own.
+pub const LAST_SLOT: usize = 127;
+
 /// The bit that stands for a row in a set of rows.
-pub fn slot_bit(slot: usize) -> u64 {
-    1 << slot.min(63)
+pub fn slot_bit(slot: usize) -> Slots {
+    1 << slot.min(LAST_SLOT)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Access, Path, RangeOf, Statistics};
 use crate::bind::OrderKey;
 use crate::catalog::{Method, Table};
-use crate::expression::{Comparison, Expr, slot_bit};
+use crate::expression::{Comparison, Expr, Slots, slot_bit};
 use crate::types::DataType;
 
 /// Costs, in rows read one after the other: a row by its key.
@@ -137,7 +137,7 @@ struct Candidate {
 /// What to choose a path by.
 pub(super) struct Wish<'w> {
     /// Slots that are bound when the table is read: outer rows.
-    pub bound: u64,
+    pub bound: Slots,
     /// The order wanted, if an order by itself would help.
     pub order: &'w [OrderKey],
     /// Only the first few rows are wanted.

@@ -7,7 +7,7 @@ use super::select::Planner;
 use super::{HashJoin, Join, Node, Path};
 use crate::bind::{From, JoinKind, OrderKey, Source};
 use crate::error::Result;
-use crate::expression::{Comparison, Expr, slot_bit};
+use crate::expression::{Comparison, Expr, Slots, slot_bit};
 
 /// Cost of keeping a row for a hash join, and of looking one up.
 const KEEP: f64 = 2.0;
@@ -35,7 +35,7 @@ pub(super) struct Joined {
 }
 
 impl Joined {
-    fn bits(&self) -> u64 {
+    fn bits(&self) -> Slots {
         self.slots.iter().fold(0, |bits, slot| bits | slot_bit(*slot))
     }
 }
@@ -47,7 +47,7 @@ enum Item<'f> {
 }
 
 impl Item<'_> {
-    fn bits(&self) -> u64 {
+    fn bits(&self) -> Slots {
         match self {
             Item::Slot(slot) => slot_bit(*slot),
             Item::Outer(from) => from.slots(),
@@ -112,7 +112,7 @@ fn is_given(expr: &Expr) -> bool {
 }
 
 /// Takes out the conditions that read no other rows than these.
-fn take(conjuncts: &mut Vec<Expr>, known: u64) -> Vec<Expr> {
+fn take(conjuncts: &mut Vec<Expr>, known: Slots) -> Vec<Expr> {
     let (taken, left) = conjuncts.drain(..).partition(|conjunct| conjunct.slots() & !known == 0);
     *conjuncts = left;
     taken
@@ -122,15 +122,15 @@ fn take(conjuncts: &mut Vec<Expr>, known: u64) -> Vec<Expr> {
 fn key_pair(
     planner: &Planner<'_>,
     conjunct: &Expr,
-    outer: u64,
-    inner: u64,
+    outer: Slots,
+    inner: Slots,
 ) -> Option<(Expr, Expr)> {
     let Expr::Compare(Comparison::Equal, pair) = conjunct else { return None };
     let [left, right] = &**pair;
     if !planner.hash_alike(left, right) {
         return None;
     }
-    let is = |expr: &Expr, side: u64, other: u64| {
+    let is = |expr: &Expr, side: Slots, other: Slots| {
         let slots = expr.slots();
         slots & side != 0 && slots & other == 0
     };
@@ -149,7 +149,7 @@ impl Planner<'_> {
         &self,
         from: &From,
         mut conjuncts: Vec<Expr>,
-        outside: u64,
+        outside: Slots,
         order: &[OrderKey],
         few: bool,
     ) -> Result<Joined> {
@@ -209,7 +209,7 @@ impl Planner<'_> {
         &self,
         item: &Item<'_>,
         conjuncts: Vec<Expr>,
-        outside: u64,
+        outside: Slots,
         order: &[OrderKey],
         few: bool,
     ) -> Result<Joined> {
@@ -224,7 +224,7 @@ impl Planner<'_> {
         &self,
         slot: usize,
         conjuncts: Vec<Expr>,
-        bound: u64,
+        bound: Slots,
         order: &[OrderKey],
         few: bool,
     ) -> Result<Joined> {
@@ -258,7 +258,7 @@ impl Planner<'_> {
         outer: &Joined,
         item: &Item<'_>,
         conjuncts: Vec<Expr>,
-        outside: u64,
+        outside: Slots,
     ) -> Result<Joined> {
         let (outer_bits, inner_bits) = (outer.bits(), item.bits());
         let own: Vec<Expr> = conjuncts
@@ -341,7 +341,7 @@ impl Planner<'_> {
     }
 
     /// LEFT and FULL joins: conditions on the outer rows alone go down, others are checked above.
-    fn outer_join(&self, from: &From, conjuncts: Vec<Expr>, outside: u64) -> Result<Joined> {
+    fn outer_join(&self, from: &From, conjuncts: Vec<Expr>, outside: Slots) -> Result<Joined> {
         let From::Join { kind, left, right, on } = from else {
             return Err(crate::error::SqlError::internal("an outer join that is none"));
         };

@@ -7,8 +7,8 @@ use crate::bind::{
     Aggregate, AggregateKind, Body, From, JoinKind, OrderKey, Query, RowLock, Select, SlotShape,
     Source, Subquery,
 };
-use crate::error::{Result, SqlError};
-use crate::expression::{Expr, NumberKind, slot_bit};
+use crate::error::{Result, SqlError, SqlState};
+use crate::expression::{Expr, LAST_SLOT, NumberKind, Slots, slot_bit};
 use crate::types::{DataType, Value};
 
 /// Plans one statement.
@@ -90,7 +90,7 @@ impl<'p> Planner<'p> {
     }
 
     /// The plan of a query; `outside` are the slots bound around it.
-    pub fn query(&self, query: &Query, outside: u64) -> Result<QueryPlan> {
+    pub fn query(&self, query: &Query, outside: Slots) -> Result<QueryPlan> {
         let few = query.limit.is_some();
         match &query.body {
             Body::Select(select) => self.select(select, query, outside, few),
@@ -117,7 +117,13 @@ impl<'p> Planner<'p> {
         }
     }
 
-    fn select(&self, select: &Select, query: &Query, outside: u64, few: bool) -> Result<QueryPlan> {
+    fn select(
+        &self,
+        select: &Select,
+        query: &Query,
+        outside: Slots,
+        few: bool,
+    ) -> Result<QueryPlan> {
         let plain = select.group.is_none() && !select.distinct;
         let order = if plain { &query.order[..] } else { &[] };
         if let Some(plan) = self.extreme(select, query, outside)? {
@@ -135,6 +141,9 @@ impl<'p> Planner<'p> {
             node = self.locked(node, select, lock);
         }
         if let Some(group) = &select.group {
+            let before = select.subqueries.iter().filter(|it| it.slot >= LAST_SLOT).count();
+            let before = before + select.from.as_ref().map_or(0, From::late);
+            told_apart(before, &group.subqueries, outside)?;
             let (slot, keys) = (group.slot, group.keys.clone());
             rows = if keys.is_empty() { 1.0 } else { (rows / 10.0).max(1.0) };
             node = Node::Group {
@@ -166,7 +175,7 @@ impl<'p> Planner<'p> {
     }
 
     /// The least or greatest value of a column is the first entry of an index.
-    fn extreme(&self, select: &Select, query: &Query, outside: u64) -> Result<Option<QueryPlan>> {
+    fn extreme(&self, select: &Select, query: &Query, outside: Slots) -> Result<Option<QueryPlan>> {
         let (Some(group), Some(From::Slot(slot))) = (&select.group, &select.from) else {
             return Ok(None);
         };
@@ -214,10 +223,11 @@ impl<'p> Planner<'p> {
         from: Option<&From>,
         filter: &[Expr],
         subqueries: &[Subquery],
-        outside: u64,
+        outside: Slots,
         order: &[OrderKey],
         few: bool,
     ) -> Result<(Node, f64, bool)> {
+        told_apart(from.map_or(0, From::late), subqueries, outside)?;
         let answers = subqueries.iter().fold(0, |bits, subquery| bits | slot_bit(subquery.slot));
         let (mut after, before): (Vec<Expr>, Vec<Expr>) =
             filter.iter().cloned().partition(|conjunct| conjunct.slots() & answers != 0);
@@ -319,8 +329,18 @@ impl<'p> Planner<'p> {
     }
 }
 
+/// Whether the rows of a query have bits of their own, but for one: of so many in FROM, the answers of subqueries and those around it.
+fn told_apart(from: usize, subqueries: &[Subquery], outside: Slots) -> Result<()> {
+    let answers = subqueries.iter().filter(|subquery| subquery.slot >= LAST_SLOT).count();
+    if from + answers + usize::from(outside & slot_bit(LAST_SLOT) != 0) <= 1 {
+        return Ok(());
+    }
+    let message = "the statement has too many tables, subqueries and set operations";
+    Err(SqlError::new(SqlState::StatementTooComplex, message))
+}
+
 /// FROM without the conditions of its inner joins that ask for answers of subqueries, which are there only above it.
-fn without_answers(from: &From, answers: u64, after: &mut Vec<Expr>) -> Result<From> {
+fn without_answers(from: &From, answers: Slots, after: &mut Vec<Expr>) -> Result<From> {
     let From::Join { kind, left, right, on } = from else { return Ok(from.clone()) };
     if *kind == JoinKind::Inner {
         let (late, on): (Vec<Expr>, Vec<Expr>) =

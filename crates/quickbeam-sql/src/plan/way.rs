@@ -2,7 +2,7 @@
 
 use super::{Action, Batch, HashJoin, Node, Plan, QueryPlan};
 use crate::bind::{SlotShape, Source};
-use crate::expression::{ColumnRef, Expr};
+use crate::expression::{ColumnRef, Expr, LAST_SLOT};
 use crate::types::DataType;
 
 /// What a session wants of the planner.
@@ -19,9 +19,6 @@ pub enum Way {
 
 /// From so many rows on, columns are worth being made.
 const MANY: f64 = 500.0;
-
-/// Sets of slots tell so many of them apart.
-const SLOT_LIMIT: usize = 63;
 
 /// Says whether a step can take these columns of its input as columns; the types are those of the parameters.
 pub type CanBatch<'c> = &'c dyn Fn(&Node, &[(ColumnRef, DataType)], &[DataType]) -> bool;
@@ -96,7 +93,7 @@ impl Chooser<'_> {
             Some(Expr::column(slot, column))
         };
         let columns: Option<Vec<Expr>> = above.iter().map(|expr| column_of(expr)).collect();
-        let Some(columns) = columns.filter(|_| slot < SLOT_LIMIT) else { return };
+        let Some(columns) = columns.filter(|_| slot < LAST_SLOT) else { return };
         let (keys, aggregates) = (outputs.clone(), Vec::new());
         let group = Node::Group { input: input.clone(), slot, keys, aggregates };
         let read = self.columns_of(&group);

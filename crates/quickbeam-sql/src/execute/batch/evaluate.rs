@@ -53,7 +53,7 @@ enum Step {
 /// The columns that there are, and the slots whose rows they are columns of.
 pub struct Known<'k> {
     pub columns: &'k [(ColumnRef, DataType)],
-    pub slots: u64,
+    pub slots: crate::expression::Slots,
     pub parameters: &'k [DataType],
 }
 
