@@ -5,6 +5,8 @@
 
 #[path = "differential_schemas/change.rs"]
 mod change;
+#[path = "differential_schemas/from.rs"]
+mod from;
 #[path = "differential_schemas/query.rs"]
 mod query;
 #[path = "differential_schemas/schema.rs"]
@@ -156,7 +158,7 @@ fn compare(text: &str, left: Answer, right: Answer, ordered: bool) -> Result<(),
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, max_shrink_iters: 6_000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 1_000, max_shrink_iters: 6_000, ..ProptestConfig::default() })]
 
     #[test]
     fn generated_schemas_mean_what_they_mean_in_sqlite(case in case()) {

@@ -177,7 +177,7 @@ pub enum Condition {
 }
 
 fn operator(pick: Pick) -> &'static str {
-    ["=", "<", ">=", "<>", "<=", ">", "="][usize::from(pick % 7)]
+    ["=", "<", ">=", "<>", "<=", ">", "<>"][usize::from(pick % 7)]
 }
 
 impl Condition {
