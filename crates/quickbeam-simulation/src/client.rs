@@ -499,7 +499,7 @@ impl Client {
                 self.note(checks, name, key, Some(value.clone()), before);
                 Ok(())
             }
-            Err(Error::Misuse { .. }) if checks.read_only => Ok(()),
+            Err(Error::ReadOnly) if checks.read_only => Ok(()),
             Err(error) => Err(self.judge(&error)),
         }
     }
@@ -517,7 +517,7 @@ impl Client {
                 self.check(checks, name, Question::Name, Answer::Database, before);
                 Ok(())
             }
-            Err(Error::Misuse { .. }) if checks.read_only => Ok(()),
+            Err(Error::ReadOnly) if checks.read_only => Ok(()),
             Err(error) => Err(self.judge(&error)),
         }
     }
@@ -593,7 +593,7 @@ impl Client {
                 }
                 Ok(())
             }
-            Err(Error::Misuse { .. }) if checks.read_only => Ok(()),
+            Err(Error::ReadOnly) if checks.read_only => Ok(()),
             Err(error) => Err(self.judge(&error)),
         }
     }
@@ -616,7 +616,7 @@ impl Client {
                 }
                 Ok(())
             }
-            Err(Error::Misuse { .. }) if checks.read_only => Ok(()),
+            Err(Error::ReadOnly) if checks.read_only => Ok(()),
             Err(error) => Err(self.judge(&error)),
         }
     }
@@ -661,7 +661,7 @@ impl Client {
                 self.check(checks, &other, Question::Name, Answer::Database, before);
                 return Ok(());
             }
-            Err(Error::Misuse { .. }) if checks.read_only => return Ok(()),
+            Err(Error::ReadOnly) if checks.read_only => return Ok(()),
             Err(error) => return Err(self.judge(&error)),
         }
         self.check(checks, &name, Question::Name, Answer::Database, before);

@@ -27,7 +27,7 @@ impl Client {
             Ok(Modified::Changed) => Answer::Record(key.to_vec(), seen),
             Ok(Modified::Absent) => Answer::Nothing,
             Ok(_) => return self.put(transaction, checks, name, key, value),
-            Err(Error::Misuse { .. }) if checks.read_only => return Ok(()),
+            Err(Error::ReadOnly) if checks.read_only => return Ok(()),
             Err(error) => return Err(self.judge(&error)),
         };
         let is_changed = answer != Answer::Nothing;
