@@ -124,6 +124,8 @@ impl Family {
     pub fn constant(self, pick: Pick) -> String {
         match self {
             _ if pick % 11 == 10 => self.null().to_owned(),
+            // Beside a CHAR(3) a literal would be one too, and filled up with blanks.
+            Family::Text => format!("CAST({} AS TEXT)", self.literal(pick, false)),
             // A cast to DATE makes a number of it in SQLite.
             Family::Date => format!("COALESCE({}, {})", self.null(), self.literal(pick, false)),
             _ => self.literal(pick, false),
