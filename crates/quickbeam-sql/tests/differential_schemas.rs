@@ -133,11 +133,27 @@ fn theirs(connection: &rusqlite::Connection, text: &str) -> Result<Vec<String>, 
             let values: rusqlite::Result<Vec<String>> =
                 (0..width).map(|column| row.get_ref(column).map(show)).collect();
             all.push(values?.join("|"));
+            if all.len() > MOST_ROWS {
+                return Err(rusqlite::Error::QueryReturnedMoreThanOneRow);
+            }
         }
         Ok(all)
     };
-    run().map_err(|error| error.to_string())
+    run().map_err(|error| match error {
+        rusqlite::Error::QueryReturnedMoreThanOneRow => TOO_MUCH.to_owned(),
+        error => error.to_string(),
+    })
 }
+
+/// Whether SQLite gave a statement up for being too much work: views of joins, joined, can be. It has changed nothing then.
+fn is_too_much(answer: &Answer) -> bool {
+    answer.as_ref().is_err_and(|error| error == TOO_MUCH)
+}
+
+/// Steps of SQLite's machine that a statement may take, and rows that it may deliver.
+const MOST_STEPS: i32 = 2_000_000;
+const MOST_ROWS: usize = 20_000;
+const TOO_MUCH: &str = "interrupted";
 
 type Answer = Result<Vec<String>, String>;
 
@@ -164,8 +180,9 @@ proptest! {
     fn generated_schemas_mean_what_they_mean_in_sqlite(case in case()) {
         let options = Options { durability: Durability::InMemory, cache_size: 4 << 20, isolation: case.isolation, ..Options::default() };
         let mut connection = Database::memory(options).unwrap().connect();
-        let sqlite = rusqlite::Connection::open_in_memory().unwrap();
+        let mut sqlite = rusqlite::Connection::open_in_memory().unwrap();
         sqlite.execute_batch("PRAGMA case_sensitive_like = ON").unwrap();
+        sqlite.progress_handler(MOST_STEPS, Some(|| true)).unwrap();
         let Script { definitions, tables, steps } = case.script();
         for [here, there] in &definitions {
             compare(here, ours(&mut connection, here), theirs(&sqlite, there), false)?;
@@ -174,16 +191,23 @@ proptest! {
         for (text, step) in &steps {
             match step {
                 Step::Query { ordered } => {
+                    let sqlite = theirs(&sqlite, text);
+                    if is_too_much(&sqlite) {
+                        continue;
+                    }
                     connection.execute("SET plan_way = 'direct'", &[]).unwrap();
                     let direct = ours(&mut connection, text);
                     connection.execute("SET plan_way = 'batch'", &[]).unwrap();
                     let batch = ours(&mut connection, text);
-                    let sqlite = theirs(&sqlite, text);
                     compare(text, direct, sqlite.clone(), *ordered)?;
                     compare(&format!("by columns: {text}"), batch, sqlite, *ordered)?;
                 }
                 Step::Change | Step::Control => {
-                    compare(text, ours(&mut connection, text), theirs(&sqlite, text), false)?;
+                    let right = theirs(&sqlite, text);
+                    if is_too_much(&right) {
+                        continue;
+                    }
+                    compare(text, ours(&mut connection, text), right, false)?;
                     for content in &contents {
                         let (left, right) = (ours(&mut connection, content), theirs(&sqlite, content));
                         compare(&format!("{content}, after {text}"), left, right, false)?;
