@@ -3,9 +3,14 @@
 //! Statements keep to what both dialects mean alike: no division, no overflow, no truth values in an answer. Answers are compared
 //! as sets, and in order where the order is total.
 
+#[path = "common/sqlite.rs"]
+mod sqlite;
+
 use proptest::prelude::*;
 use quickbeam::{Durability, Isolation, Options};
 use quickbeam_sql::{Connection, Database};
+use rusqlite::types::ValueRef;
+use sqlite::Answer;
 
 /// A schema, its rows, and statements.
 #[derive(Clone, Debug)]
@@ -267,7 +272,7 @@ fn with_hash_key(definition: &str) -> String {
     format!("{}, PRIMARY KEY (k) USING HASH)", plain.trim_end_matches(')'))
 }
 
-fn ours(connection: &mut Connection, text: &str) -> Result<Vec<String>, String> {
+fn ours(connection: &mut Connection, text: &str) -> Answer {
     let rows = connection
         .query(text, &[])
         .and_then(|rows| rows.collect())
@@ -278,31 +283,17 @@ fn ours(connection: &mut Connection, text: &str) -> Result<Vec<String>, String> 
         .collect())
 }
 
-fn theirs(connection: &rusqlite::Connection, text: &str) -> Result<Vec<String>, String> {
-    use rusqlite::types::ValueRef;
-    let show = |value: ValueRef<'_>| match value {
+fn theirs(connection: &rusqlite::Connection, text: &str) -> Answer {
+    sqlite::answer(connection, text, usize::MAX, |value| match value {
         ValueRef::Null => "NULL".to_owned(),
         ValueRef::Integer(number) => number.to_string(),
         ValueRef::Text(text) => String::from_utf8_lossy(text).into_owned(),
         other => format!("{other:?}"),
-    };
-    let run = || -> rusqlite::Result<Vec<String>> {
-        let mut statement = connection.prepare(text)?;
-        let width = statement.column_count();
-        let mut rows = statement.query([])?;
-        let mut all = Vec::new();
-        while let Some(row) = rows.next()? {
-            let values: rusqlite::Result<Vec<String>> =
-                (0..width).map(|column| row.get_ref(column).map(show)).collect();
-            all.push(values?.join("|"));
-        }
-        Ok(all)
-    };
-    run().map_err(|error| error.to_string())
+    })
 }
 
 /// The answer of a query in one way: `plan_way`.
-fn by_way(connection: &mut Connection, way: &str, text: &str) -> Result<Vec<String>, String> {
+fn by_way(connection: &mut Connection, way: &str, text: &str) -> Answer {
     connection.execute(&format!("SET plan_way = '{way}'"), &[]).unwrap();
     ours(connection, text)
 }
@@ -314,8 +305,7 @@ proptest! {
     fn statements_mean_what_they_mean_in_sqlite(case in case()) {
         let options = Options { durability: Durability::InMemory, cache_size: 4 << 20, isolation: case.isolation, ..Options::default() };
         let mut connection = Database::memory(options).unwrap().connect();
-        let sqlite = rusqlite::Connection::open_in_memory().unwrap();
-        sqlite.execute_batch("PRAGMA case_sensitive_like = ON").unwrap();
+        let sqlite = sqlite::memory();
         for text in case.schema.iter().chain(&case.rows) {
             let ours = if case.hashed { with_hash_key(text) } else { text.clone() };
             connection.execute(&ours, &[]).unwrap();

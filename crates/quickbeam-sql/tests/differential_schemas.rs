@@ -13,6 +13,8 @@ mod query;
 mod schema;
 #[path = "differential_schemas/select.rs"]
 mod select;
+#[path = "common/sqlite.rs"]
+mod sqlite;
 
 use std::fmt;
 
@@ -21,8 +23,10 @@ use proptest::prelude::*;
 use query::Relation;
 use quickbeam::{Durability, Isolation, Options};
 use quickbeam_sql::{Connection, Database, Value};
+use rusqlite::types::ValueRef;
 use schema::{Table, table};
 use select::{Query, Written};
+use sqlite::Answer;
 
 #[derive(Clone)]
 struct Case {
@@ -107,7 +111,7 @@ fn shown(value: &Value) -> String {
     }
 }
 
-fn ours(connection: &mut Connection, text: &str) -> Result<Vec<String>, String> {
+fn ours(connection: &mut Connection, text: &str) -> Answer {
     let rows = connection
         .query(text, &[])
         .and_then(|rows| rows.collect())
@@ -115,47 +119,24 @@ fn ours(connection: &mut Connection, text: &str) -> Result<Vec<String>, String> 
     Ok(rows.iter().map(|row| row.iter().map(shown).collect::<Vec<_>>().join("|")).collect())
 }
 
-fn theirs(connection: &rusqlite::Connection, text: &str) -> Result<Vec<String>, String> {
-    use rusqlite::types::ValueRef;
-    let show = |value: ValueRef<'_>| match value {
+fn theirs(connection: &rusqlite::Connection, text: &str) -> Answer {
+    sqlite::answer(connection, text, MOST_ROWS, |value| match value {
         ValueRef::Null => "NULL".to_owned(),
         ValueRef::Integer(number) => number.to_string(),
         ValueRef::Real(number) => (number + 0.0).to_string(),
         ValueRef::Text(text) => String::from_utf8_lossy(text).into_owned(),
         ValueRef::Blob(bytes) => format!("{bytes:?}"),
-    };
-    let run = || -> rusqlite::Result<Vec<String>> {
-        let mut statement = connection.prepare(text)?;
-        let width = statement.column_count();
-        let mut rows = statement.query([])?;
-        let mut all = Vec::new();
-        while let Some(row) = rows.next()? {
-            let values: rusqlite::Result<Vec<String>> =
-                (0..width).map(|column| row.get_ref(column).map(show)).collect();
-            all.push(values?.join("|"));
-            if all.len() > MOST_ROWS {
-                return Err(rusqlite::Error::QueryReturnedMoreThanOneRow);
-            }
-        }
-        Ok(all)
-    };
-    run().map_err(|error| match error {
-        rusqlite::Error::QueryReturnedMoreThanOneRow => TOO_MUCH.to_owned(),
-        error => error.to_string(),
     })
 }
 
 /// Whether SQLite gave a statement up for being too much work: views of joins, joined, can be. It has changed nothing then.
 fn is_too_much(answer: &Answer) -> bool {
-    answer.as_ref().is_err_and(|error| error == TOO_MUCH)
+    answer.as_ref().is_err_and(|error| error == sqlite::TOO_MUCH)
 }
 
 /// Steps of SQLite's machine that a statement may take, and rows that it may deliver.
 const MOST_STEPS: i32 = 2_000_000;
 const MOST_ROWS: usize = 20_000;
-const TOO_MUCH: &str = "interrupted";
-
-type Answer = Result<Vec<String>, String>;
 
 /// What fails has to fail in both.
 fn compare(text: &str, left: Answer, right: Answer, ordered: bool) -> Result<(), TestCaseError> {
@@ -180,8 +161,7 @@ proptest! {
     fn generated_schemas_mean_what_they_mean_in_sqlite(case in case()) {
         let options = Options { durability: Durability::InMemory, cache_size: 4 << 20, isolation: case.isolation, ..Options::default() };
         let mut connection = Database::memory(options).unwrap().connect();
-        let mut sqlite = rusqlite::Connection::open_in_memory().unwrap();
-        sqlite.execute_batch("PRAGMA case_sensitive_like = ON").unwrap();
+        let mut sqlite = sqlite::memory();
         sqlite.progress_handler(MOST_STEPS, Some(|| true)).unwrap();
         let Script { definitions, tables, steps } = case.script();
         for [here, there] in &definitions {
