@@ -10,10 +10,21 @@ use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
 use common::{Random, begin, memory_environment, put};
-use quickbeam::{Database, Environment, Error, Isolation, Result, TransactionOptions};
+use quickbeam::{Database, Environment, Error, Isolation, Result, Transaction, TransactionOptions};
 
 const LEVELS: [Isolation; 3] =
     [Isolation::Serializable, Isolation::Snapshot, Isolation::ReadCommitted];
+
+/// A transaction that waits for a lock only so long.
+fn begin_waiting(
+    environment: &Environment,
+    isolation: Isolation,
+    lock_timeout: Duration,
+) -> Transaction {
+    let (isolation, lock_timeout) = (Some(isolation), Some(lock_timeout));
+    let options = TransactionOptions { isolation, lock_timeout, ..TransactionOptions::default() };
+    environment.begin_with(options).unwrap()
+}
 
 fn number(value: Option<Vec<u8>>) -> u64 {
     value.map_or(0, |value| u64::from_le_bytes(value.try_into().unwrap()))
@@ -190,13 +201,7 @@ fn the_lock_timeout_is_honoured_and_the_transaction_goes_on() {
         let holder = begin(&environment, isolation);
         database.put(&holder, b"held", b"1").unwrap();
         let timeout = Duration::from_millis(250);
-        let waiting = environment
-            .begin_with(TransactionOptions {
-                isolation: Some(isolation),
-                lock_timeout: Some(timeout),
-                ..TransactionOptions::default()
-            })
-            .unwrap();
+        let waiting = begin_waiting(&environment, isolation, timeout);
         let started = Instant::now();
         match database.put(&waiting, b"held", b"2") {
             Err(Error::LockTimeout { waited_ms }) => assert!(waited_ms >= 250, "{waited_ms} ms"),
@@ -273,12 +278,7 @@ fn waiting_ends_when_the_flag_is_raised_and_the_transaction_goes_on() {
         let holder = begin(&environment, isolation);
         database.put(&holder, b"held", b"1").unwrap();
         let flag = Arc::new(AtomicBool::new(false));
-        let options = TransactionOptions {
-            isolation: Some(isolation),
-            lock_timeout: Some(Duration::from_secs(3_600)),
-            ..TransactionOptions::default()
-        };
-        let waiting = environment.begin_with(options.clone()).unwrap();
+        let waiting = begin_waiting(&environment, isolation, Duration::from_secs(3_600));
         waiting.interrupt_on(&flag);
         std::thread::scope(|scope| {
             scope.spawn(|| flag.store(true, Ordering::SeqCst));
@@ -288,12 +288,7 @@ fn waiting_ends_when_the_flag_is_raised_and_the_transaction_goes_on() {
         database.put(&waiting, b"free", b"2").unwrap();
         waiting.commit().unwrap();
         // The flag was that transaction's; the thread's next one has none, although it is given the same memory.
-        let next = environment
-            .begin_with(TransactionOptions {
-                lock_timeout: Some(Duration::from_millis(20)),
-                ..options
-            })
-            .unwrap();
+        let next = begin_waiting(&environment, isolation, Duration::from_millis(20));
         let outcome = database.put(&next, b"held", b"3");
         assert!(matches!(outcome, Err(Error::LockTimeout { .. })), "{outcome:?}");
         holder.commit().unwrap();
