@@ -107,19 +107,23 @@ fn tables_of(look: &Look<'_>, text: &Arc<str>) -> Result<Vec<ObjectId>> {
 fn refuse_defaults(names: &[SmolStr], look: &Look<'_>) -> Result<()> {
     let snapshot = look.database.catalog.snapshot(look.transaction)?;
     let look = &Look { snapshot: &snapshot, ..*look };
-    for name in names {
-        let Some(Relation::Sequence(sequence)) = snapshot.relation(name) else { continue };
-        for table in snapshot.tables() {
-            for (position, column) in table.columns.iter().enumerate() {
-                if column.identity.is_some() {
-                    continue;
-                }
-                let default = column_default(look, table, position)?;
-                if default.is_some_and(|default| default.takes_from(sequence.id.0)) {
-                    let by =
-                        format!("default value for column {} of table {}", column.name, table.name);
-                    return Err(depended(&format!("sequence {name}"), &by));
-                }
+    let sequences: Vec<_> = names
+        .iter()
+        .filter_map(|name| match snapshot.relation(name) {
+            Some(Relation::Sequence(sequence)) => Some((name, sequence.id.0)),
+            _ => None,
+        })
+        .collect();
+    for table in snapshot.tables() {
+        for (position, column) in table.columns.iter().enumerate() {
+            if column.identity.is_some() {
+                continue;
+            }
+            let Some(default) = column_default(look, table, position)? else { continue };
+            if let Some((name, _)) = sequences.iter().find(|(_, id)| default.takes_from(*id)) {
+                let by =
+                    format!("default value for column {} of table {}", column.name, table.name);
+                return Err(depended(&format!("sequence {name}"), &by));
             }
         }
     }
