@@ -310,10 +310,15 @@ impl<'a> Page<'a> {
 
     /// The lower fence's bytes.
     pub fn lower_fence_bytes(self) -> Vec<u8> {
-        let (offset, length) = self.lower_fence();
         let mut out = Vec::new();
-        self.append_to(offset, length, &mut out);
+        self.append_lower_fence(&mut out);
         out
+    }
+
+    /// Appends the lower fence's bytes.
+    pub fn append_lower_fence(self, out: &mut Vec<u8>) {
+        let (offset, length) = self.lower_fence();
+        self.append_to(offset, length, out);
     }
 
     /// The upper fence's bytes; `None` at the tree's end.

@@ -446,9 +446,11 @@ impl Transaction {
                 Bound::Excluded(key) => page.search(key).unwrap_or_else(|at| at),
                 Bound::Unbounded => page.count(),
             };
-            let fence = page.lower_fence_bytes();
+            scan.edge.clear();
+            page.append_lower_fence(&mut scan.edge);
+            let fence = &scan.edge[..];
             let (first, bounded) = match &scan.low {
-                Bound::Included(key) | Bound::Excluded(key) if key[..] < fence[..] => {
+                Bound::Included(key) | Bound::Excluded(key) if key[..] < *fence => {
                     (0, fence.is_empty())
                 }
                 // The range is empty: it begins beyond the leaf in which it ends.
@@ -461,15 +463,20 @@ impl Transaction {
             let Some(step) = self.collect(state, page, positions, bounded, scan, batch) else {
                 continue;
             };
-            let last = step.stopped_at.map(|position| page.key(position));
+            if let Some(position) = step.stopped_at {
+                scan.edge.clear();
+                page.append_key(position, &mut scan.edge);
+            }
             if !guard.validate() {
                 continue;
             }
+            let is_stopped = step.stopped_at.is_some();
             if self.tracks_reads() {
-                let low: &[u8] = match (&last, &scan.low) {
-                    (Some(key), _) => key,
-                    (None, Bound::Included(key) | Bound::Excluded(key)) if step.finished => key,
-                    _ => &fence,
+                let low: &[u8] = match &scan.low {
+                    Bound::Included(key) | Bound::Excluded(key) if step.finished && !is_stopped => {
+                        key
+                    }
+                    _ => &scan.edge,
                 };
                 let high = match &scan.high {
                     Bound::Included(key) | Bound::Excluded(key) => Some(&key[..]),
@@ -477,23 +484,22 @@ impl Transaction {
                 };
                 state.reads.range(tree, low, high, guard.id, guard.version());
             }
-            scan.finished = step.finished && last.is_none();
-            match last {
-                Some(key) => {
-                    if let Bound::Excluded(high) = &scan.high {
-                        tree.advanced(guard.id, &key, Ordering::Less, high)?;
-                    }
-                    scan.high = Bound::Excluded(key);
+            scan.finished = step.finished && !is_stopped;
+            if is_stopped {
+                if let Bound::Excluded(high) = &scan.high {
+                    tree.advanced(guard.id, &scan.edge, Ordering::Less, high)?;
                 }
-                None if !scan.finished => {
-                    let from = match &scan.high {
-                        Bound::Included(key) => Some((&key[..], true)),
-                        Bound::Excluded(key) => Some((&key[..], false)),
-                        Bound::Unbounded => None,
-                    };
-                    scan.high = Bound::Excluded(tree.backward(guard.id, from, fence)?);
-                }
-                None => {}
+            } else if !scan.finished {
+                let from = match &scan.high {
+                    Bound::Included(key) => Some((&key[..], true)),
+                    Bound::Excluded(key) => Some((&key[..], false)),
+                    Bound::Unbounded => None,
+                };
+                tree.check_backward(guard.id, from, &scan.edge)?;
+            }
+            if !scan.finished {
+                let memory = memory_of(&mut scan.high);
+                scan.high = Bound::Excluded(std::mem::replace(&mut scan.edge, memory));
             }
             return self.fetch_all_long(batch, &step.long);
         }

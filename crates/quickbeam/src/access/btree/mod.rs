@@ -214,17 +214,26 @@ impl Tree {
         if found.cmp(from) == way { Ok(()) } else { Err(astray(leaf)) }
     }
 
-    /// As [`onward`](Self::onward) for a scan that goes back; `from` is the key it came from, and whether that key
+    /// As [`check_onward`](Self::check_onward) for a scan that goes back; `from` is the key it came from, and whether that key
     /// itself was wanted: then it may be the fence. From nowhere is from the end of the tree.
+    pub fn check_backward(
+        &self,
+        leaf: PageId,
+        from: Option<(&[u8], bool)>,
+        fence: &[u8],
+    ) -> Result<()> {
+        let back = |(from, itself): (&[u8], bool)| fence < from || (itself && fence == from);
+        if from.is_none_or(back) { Ok(()) } else { Err(astray(leaf)) }
+    }
+
+    /// As [`check_backward`](Self::check_backward).
     pub fn backward(
         &self,
         leaf: PageId,
         from: Option<(&[u8], bool)>,
         fence: Vec<u8>,
     ) -> Result<Vec<u8>> {
-        let back =
-            |(from, itself): (&[u8], bool)| fence[..] < *from || (itself && fence[..] == *from);
-        if from.is_none_or(back) { Ok(fence) } else { Err(astray(leaf)) }
+        self.check_backward(leaf, from, &fence).map(|()| fence)
     }
 
     /// The leaf that holds keys less than `key`, down to but not including it; the last leaf for no key.
