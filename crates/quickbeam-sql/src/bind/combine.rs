@@ -5,7 +5,7 @@ use std::sync::Arc;
 use sqlparser::ast::{self, SetExpr, SetOperator, SetQuantifier};
 
 use super::operators::trimmed;
-use super::{Binder, Body, Combine, CombineKind, OutputColumn, Query, Scope, Source};
+use super::{Binder, Body, Combine, CombineKind, OutputColumn, Query, Scope, Source, types};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::Expr;
 use crate::types::{DataType, Value};
@@ -50,9 +50,9 @@ impl Binder<'_> {
             // NULL and literals in quotes take the type of the other side.
             let sides = [&left_unknown, &right_unknown].map(|list| is_unknown(list, number));
             let common = match sides {
-                [true, false] => Some(of_any_length(b.data_type)),
-                [false, true] => Some(of_any_length(a.data_type)),
-                _ => super::types::common(a.data_type, b.data_type),
+                [true, false] => Some(types::beside_literal(b.data_type)),
+                [false, true] => Some(types::beside_literal(a.data_type)),
+                _ => types::common(a.data_type, b.data_type),
             };
             self.unknown.push(sides == [true, true]);
             let data_type = common.ok_or_else(|| {
@@ -97,14 +97,6 @@ impl Binder<'_> {
             other => Some(self.position(other)),
         };
         place.unwrap_or(0) as usize
-    }
-}
-
-/// The type that a literal takes from the other side, and keeps all that it says.
-fn of_any_length(data_type: DataType) -> DataType {
-    match data_type {
-        DataType::Char(_) => DataType::Text,
-        other => other.unconstrained(),
     }
 }
 

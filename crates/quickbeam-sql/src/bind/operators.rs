@@ -316,15 +316,9 @@ impl Binder<'_> {
             };
         }
         let mut common = common.unwrap_or(DataType::Text);
-        // A literal keeps all that it says.
-        for value in list.iter().filter(|value| value.data_type.is_none()) {
-            common = match (common, &value.expr) {
-                (DataType::Char(length), Expr::Constant(Value::Text(text))) => {
-                    let most = u32::try_from(text.chars().count()).unwrap_or(u32::MAX);
-                    DataType::Char(length.max(most))
-                }
-                (common, _) => common.unconstrained(),
-            };
+        let says_something = |value: &Typed| !matches!(value.expr, Expr::Constant(Value::Null));
+        if list.iter().any(|value| value.data_type.is_none() && says_something(value)) {
+            common = types::beside_literal(common);
         }
         let exprs: Result<Vec<Expr>> =
             list.into_iter().map(|value| self.coerce(value, common)).collect();

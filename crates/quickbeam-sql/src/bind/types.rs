@@ -156,6 +156,15 @@ pub fn common(left: DataType, right: DataType) -> Option<DataType> {
     }
 }
 
+/// The type in which a value of a known type meets a literal in quotes, that has none and keeps all that it says: no length cuts it
+/// off, no blanks fill it up.
+pub fn beside_literal(known: DataType) -> DataType {
+    match known {
+        DataType::Char(_) => DataType::Text,
+        other => other.unconstrained(),
+    }
+}
+
 /// Whether a value of that type becomes one of the other by itself when it is assigned to a column.
 pub fn is_assignable(from: DataType, to: DataType) -> bool {
     cast_context(from, to).is_some_and(|context| context <= CastContext::Assignment)
