@@ -6,7 +6,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use quickbeam::{Isolation, Options};
+use quickbeam::{Error, Isolation, Options, TransactionOptions};
 use quickbeam_sql::{Connection, Database, Result, params};
 
 const LEVELS: [Isolation; 3] =
@@ -306,6 +306,31 @@ fn waiting_for_a_row_can_be_cancelled() {
         holder.commit().unwrap();
         assert_eq!(waiting.execute("UPDATE t SET b = b + 1 WHERE a = 1", &[]).unwrap(), 1);
         assert_eq!(number(&mut holder, "SELECT b FROM t"), 3);
+    }
+}
+
+#[test]
+fn cancelling_does_not_end_calls_of_the_engine_in_a_lent_transaction() {
+    for isolation in LEVELS {
+        let database = memory(isolation, "CREATE TABLE t (a INTEGER)");
+        let environment = database.environment();
+        let pairs = environment.create_database("pairs").unwrap();
+        let mut connection = database.connect();
+        let mut insert = connection.prepare("INSERT INTO t VALUES (1)").unwrap();
+        let mut count = connection.prepare("SELECT count(*) FROM t").unwrap();
+        let holder = environment.begin().unwrap();
+        pairs.put(&holder, b"held", b"1").unwrap();
+        let options = TransactionOptions {
+            isolation: Some(isolation),
+            lock_timeout: Some(Duration::from_millis(20)),
+            ..TransactionOptions::default()
+        };
+        let lent = environment.begin_with(options).unwrap();
+        insert.execute_in(&mut connection, &lent, &[]).unwrap();
+        count.query_in(&mut connection, &lent, &[]).unwrap().collect().unwrap();
+        connection.cancel_handle().cancel();
+        let outcome = pairs.put(&lent, b"held", b"2");
+        assert!(matches!(outcome, Err(Error::LockTimeout { .. })), "{isolation:?}: {outcome:?}");
     }
 }
 

@@ -225,9 +225,10 @@ impl Transaction {
         }
     }
 
-    /// Each call is for itself again.
+    /// Each call is for itself again, and nothing [interrupts](Self::interrupt_on) it.
     #[inline]
     pub fn end_statement(&self) {
+        self.state.interrupt_on_nothing();
         if self.is_read_committed() {
             self.state.borrow_mut().in_statement = false;
         }
@@ -280,8 +281,8 @@ impl Transaction {
         self.lock_timeout.replace(timeout)
     }
 
-    /// From now on calls that wait for others that keep a record end with [`Error::Interrupted`] soon after the flag is raised, by whatever
-    /// thread. The call changed nothing; the transaction can go on.
+    /// From now on, until [`end_statement`](Self::end_statement), calls that wait for others that keep a record end with
+    /// [`Error::Interrupted`] soon after the flag is raised, by whatever thread. The call changed nothing; the transaction can go on.
     #[inline]
     pub fn interrupt_on(&self, flag: &Arc<AtomicBool>) {
         self.state.interrupt_on(flag);

@@ -198,6 +198,12 @@ impl Held {
         interrupt.counts = true;
     }
 
+    /// From now on no flag ends waiting. The flag is kept: the next statement probably comes with the same.
+    #[inline]
+    pub(super) fn interrupt_on_nothing(&self) {
+        self.kept().interrupt.borrow_mut().counts = false;
+    }
+
     /// The flag that ends waiting, if the transaction was given one.
     pub(super) fn interrupt(&self) -> Option<Arc<AtomicBool>> {
         let interrupt = self.kept().interrupt.borrow();
