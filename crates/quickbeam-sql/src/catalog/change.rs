@@ -96,7 +96,7 @@ impl<'a> Change<'a> {
     /// Refuses a name that is no name, or that something has.
     pub fn check_free(&self, name: &str) -> Result<()> {
         check_name(name)?;
-        let is_database = || self.catalog.database_as_table(self.transaction, name);
+        let is_database = || self.catalog.key_value_database(self.transaction, name);
         if self.before.relation(name).is_some() || is_database()?.is_some() {
             let message = format!("relation \"{name}\" already exists");
             return Err(SqlError::new(SqlState::DuplicateTable, message));
@@ -135,7 +135,7 @@ impl<'a> Change<'a> {
         let found = self.before.table_named(name);
         let is_missing = |e: &SqlError| e.state() == SqlState::UndefinedTable;
         if found.as_ref().is_err_and(is_missing)
-            && self.catalog.database_as_table(self.transaction, name)?.is_some()
+            && self.catalog.key_value_database(self.transaction, name)?.is_some()
         {
             let message = format!("\"{name}\" is a key/value database, not a table");
             return Err(SqlError::new(SqlState::WrongObjectType, message)

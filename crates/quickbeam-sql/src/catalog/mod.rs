@@ -194,20 +194,29 @@ impl Catalog {
         }
     }
 
+    /// The key/value database of that name; none if there is none. What tables are stored in is not meant.
+    pub fn key_value_database(
+        &self,
+        transaction: &Transaction,
+        name: &str,
+    ) -> Result<Option<Database>> {
+        if name.starts_with(TREE_PREFIX) {
+            return Ok(None);
+        }
+        match transaction.open_database(name) {
+            Ok(database) => Ok(Some(database)),
+            Err(quickbeam::Error::NoSuchDatabase { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// A key/value database of the environment as a table of two columns, `key` and `value`; none if there is no such database.
     pub fn database_as_table(
         &self,
         transaction: &Transaction,
         name: &str,
     ) -> Result<Option<Arc<TableHandle>>> {
-        if name.starts_with(TREE_PREFIX) {
-            return Ok(None);
-        }
-        let database = match transaction.open_database(name) {
-            Ok(database) => database,
-            Err(quickbeam::Error::NoSuchDatabase { .. }) => return Ok(None),
-            Err(error) => return Err(error.into()),
-        };
+        let Some(database) = self.key_value_database(transaction, name)? else { return Ok(None) };
         let column = |id: u16, name: &'static str| Column {
             id,
             name: SmolStr::new_static(name),
