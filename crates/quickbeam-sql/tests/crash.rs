@@ -25,7 +25,7 @@ const ACCOUNTS: i64 = 2_000;
 const TABLES: &str = "
     CREATE TABLE branches (id BIGINT PRIMARY KEY, balance BIGINT NOT NULL, filler CHAR(84));
     CREATE TABLE tellers (id BIGINT PRIMARY KEY, branch BIGINT NOT NULL REFERENCES branches, balance BIGINT NOT NULL);
-    CREATE TABLE accounts (id BIGINT PRIMARY KEY, branch BIGINT NOT NULL, balance BIGINT NOT NULL, filler CHAR(84));
+    CREATE TABLE accounts (id BIGINT, branch BIGINT NOT NULL, balance BIGINT NOT NULL, filler CHAR(84), PRIMARY KEY (id) USING HASH);
     CREATE TABLE history (teller BIGINT NOT NULL, branch BIGINT NOT NULL, account BIGINT NOT NULL, delta BIGINT NOT NULL,
         thread BIGINT NOT NULL, counter BIGINT NOT NULL, at TIMESTAMP DEFAULT now(), UNIQUE (thread, counter));
     CREATE INDEX history_branch ON history (branch);";
@@ -44,7 +44,12 @@ fn options(durability: Durability) -> Options {
         log_segment_size: 256 << 10,
         log_buffer: 128 << 10,
         checkpoint_bytes: 384 << 10,
-        checkpoint_interval: Duration::from_millis(300),
+        // Without a log checkpoints come by time only.
+        checkpoint_interval: Duration::from_millis(if durability == Durability::InMemory {
+            30
+        } else {
+            300
+        }),
         log_write_interval: Duration::from_millis(5),
         ..Options::default()
     }
@@ -249,4 +254,9 @@ fn with_write_nosync_the_end_of_the_process_takes_nothing() {
 #[test]
 fn without_waiting_for_the_log_balances_still_agree() {
     kill_again_and_again(Durability::NoSync, false, 4);
+}
+
+#[test]
+fn without_a_log_balances_are_those_of_a_checkpoint() {
+    kill_again_and_again(Durability::InMemory, false, 5);
 }
