@@ -14,10 +14,12 @@ mod control;
 mod copy;
 mod database;
 mod definition;
+mod dispatch;
 mod prepare;
 mod rows;
 mod run;
 mod statement;
+mod transaction;
 mod values;
 
 pub use connection::Connection;
