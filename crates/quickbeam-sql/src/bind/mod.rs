@@ -16,6 +16,7 @@ mod definition;
 mod expression;
 mod group;
 mod insert;
+mod keys;
 mod literals;
 mod merged;
 mod names;
@@ -23,6 +24,7 @@ mod operators;
 mod query;
 mod relations;
 mod scope;
+mod select;
 mod subqueries;
 mod types;
 

@@ -1,0 +1,147 @@
+//! Keys of GROUP BY and ORDER BY.
+
+use sqlparser::ast::{self, Expr as Ast, GroupByExpr};
+
+use super::aggregates::AGGREGATES;
+use super::select::Selected;
+use super::{Binder, OrderKey, OutputColumn, Scope, Typed, fold};
+use crate::error::{Result, SqlError, SqlState};
+use crate::expression::Expr;
+
+impl Binder<'_> {
+    /// What rows of a group have in common; none without GROUP BY.
+    pub(super) fn group_keys(
+        &mut self,
+        group_by: &GroupByExpr,
+        selected: &[Selected],
+        scope: &Scope,
+    ) -> Result<Option<Vec<Expr>>> {
+        let GroupByExpr::Expressions(list, modifiers) = group_by else {
+            return Err(SqlError::unsupported("GROUP BY ALL"));
+        };
+        if !modifiers.is_empty() {
+            return Err(SqlError::unsupported("this form of GROUP BY"));
+        }
+        if list.is_empty() {
+            return Ok(None);
+        }
+        let mut keys: Vec<Expr> = Vec::new();
+        for item in list {
+            let position = self.position(item) as usize;
+            let key = match self.output_named(item, selected, scope)? {
+                Some(output) => selected[output].value.expr.clone(),
+                None => {
+                    let value = self.expression(item, scope)?;
+                    self.settle(value)?.expr
+                }
+            };
+            let mut aggregate = false;
+            key.each_column(&mut |column| aggregate |= column.column >= AGGREGATES);
+            if aggregate {
+                let message = "aggregate functions are not allowed in GROUP BY";
+                return Err(SqlError::new(SqlState::GroupingError, message).at(position));
+            }
+            keys.push(key);
+        }
+        Ok(Some(keys))
+    }
+
+    /// The output that a key of ORDER BY or GROUP BY is: by its number, or by a name that is no column's.
+    fn output_named(
+        &self,
+        item: &Ast,
+        selected: &[Selected],
+        scope: &Scope,
+    ) -> Result<Option<usize>> {
+        match item {
+            Ast::Value(value) => match &value.value {
+                ast::Value::Number(digits, _) => {
+                    let number =
+                        digits.parse::<usize>().ok().filter(|n| (1..=selected.len()).contains(n));
+                    let position = self.position(item) as usize;
+                    number.map(|number| Some(number - 1)).ok_or_else(|| {
+                        let message = format!("position {digits} is not in select list");
+                        SqlError::new(SqlState::InvalidColumnReference, message).at(position)
+                    })
+                }
+                _ => Ok(None),
+            },
+            Ast::Identifier(ident) => {
+                let name = fold(ident);
+                if scope.resolve(None, &name).is_ok() {
+                    return Ok(None);
+                }
+                Ok(selected.iter().position(|one| one.name == name))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    pub(super) fn order(
+        &mut self,
+        order: &[ast::OrderByExpr],
+        selected: &[Selected],
+        scope: Option<&Scope>,
+    ) -> Result<Vec<OrderKey>> {
+        let nowhere = Scope::default();
+        let mut keys = Vec::with_capacity(order.len());
+        for item in order {
+            let descending = match &item.options.sort {
+                None | Some(ast::OrderBySort::Asc) => false,
+                Some(ast::OrderBySort::Desc) => true,
+                Some(_) => return Err(SqlError::unsupported("ORDER BY USING")),
+            };
+            let nulls_first = item.options.nulls_first.unwrap_or(descending);
+            // Other than in GROUP BY, the name of an output counts before that of a column.
+            let output = match &item.expr {
+                Ast::Identifier(ident) => {
+                    let name = fold(ident);
+                    selected.iter().position(|one| one.name == name)
+                }
+                other => self.output_named(other, selected, scope.unwrap_or(&nowhere))?,
+            };
+            let expr = match (output, scope) {
+                (Some(output), _) => selected[output].value.expr.clone(),
+                (None, Some(scope)) => {
+                    let value = self.expression(&item.expr, scope)?;
+                    self.settle(value)?.expr
+                }
+                (None, None) => {
+                    let position = self.position(&item.expr) as usize;
+                    let error = match &item.expr {
+                        Ast::Identifier(name) => {
+                            let message = format!("column \"{}\" does not exist", fold(name));
+                            SqlError::new(SqlState::UndefinedColumn, message)
+                        }
+                        _ => SqlError::unsupported(
+                            "ORDER BY of a set operation or VALUES by what is no output column",
+                        ),
+                    };
+                    return Err(error.at(position));
+                }
+            };
+            let output = output.or_else(|| selected.iter().position(|one| one.value.expr == expr));
+            keys.push(OrderKey { expr, output, descending, nulls_first });
+        }
+        Ok(keys)
+    }
+
+    /// ORDER BY of what has no rows of its own to read, but only an answer, which stands in that slot.
+    pub(super) fn order_of_outputs(
+        &mut self,
+        order: &[ast::OrderByExpr],
+        columns: &[OutputColumn],
+        slot: usize,
+    ) -> Result<Vec<OrderKey>> {
+        let selected: Vec<Selected> = columns
+            .iter()
+            .enumerate()
+            .map(|(column, output)| Selected {
+                name: output.name.clone(),
+                value: Typed::new(Expr::column(slot, column), output.data_type, 0),
+                is_unknown: false,
+            })
+            .collect();
+        self.order(order, &selected, None)
+    }
+}

@@ -1,0 +1,250 @@
+//! SELECT: what is selected of which rows, in groups or not. And RETURNING, which selects of the rows changed.
+
+use std::sync::Arc;
+
+use smol_str::SmolStr;
+use sqlparser::ast::{self, Distinct, SelectItem, SelectItemQualifiedWildcardKind, Spanned};
+
+use super::group::Regroup;
+use super::names::implied_name;
+use super::{
+    Binder, Body, Group, LockWait, OrderKey, OutputColumn, Query, RowLock, Scope, ScopeColumn,
+    Select, Subquery, Typed, fold, object_name,
+};
+use crate::error::{Result, SqlError, SqlState};
+use crate::expression::Expr;
+use crate::types::DataType;
+
+/// What is selected, before groups are taken into account.
+pub(super) struct Selected {
+    pub name: SmolStr,
+    pub value: Typed,
+    /// NULL, or a literal in quotes: it takes another type if one is needed.
+    pub is_unknown: bool,
+}
+
+impl Binder<'_> {
+    fn allow_aggregates(&mut self, allowed: bool) {
+        if let Some(level) = self.levels.last_mut() {
+            level.allows_aggregates = allowed;
+        }
+    }
+
+    pub(super) fn select(
+        &mut self,
+        select: &ast::Select,
+        order_items: &[ast::OrderByExpr],
+        lock: Option<&ast::LockClause>,
+        outer: Option<Arc<Scope>>,
+    ) -> Result<Query> {
+        check_form(select)?;
+        let first_slot = self.slots.len();
+        let (parts, level) = self.level(|binder| {
+            let mut scope = Scope { outer, ..Scope::default() };
+            let from = binder.from(&select.from, &mut scope)?;
+            let filter = match &select.selection {
+                Some(condition) => binder.conjuncts(condition, &scope)?,
+                None => Vec::new(),
+            };
+            let of_rows = binder.levels.last().map_or(0, |level| level.subqueries.len());
+            binder.allow_aggregates(true);
+            let selected = binder.projection(&select.projection, &scope)?;
+            binder.allow_aggregates(false);
+            let keys = binder.group_keys(&select.group_by, &selected, &scope)?;
+            binder.allow_aggregates(true);
+            let having = match &select.having {
+                Some(condition) => binder.conjuncts(condition, &scope)?,
+                None => Vec::new(),
+            };
+            let order = binder.order(order_items, &selected, Some(&scope))?;
+            let lock = lock.map(|lock| binder.row_lock(lock, &scope)).transpose()?;
+            if keys.is_some() || select.having.is_some() {
+                binder.group_slot();
+            }
+            Ok((from, filter, selected, keys.unwrap_or_default(), having, order, of_rows, lock))
+        })?;
+        let (from, filter, selected, keys, mut having, mut order, of_rows, for_update) = parts;
+        let unknown = selected.iter().map(|one| one.is_unknown).collect();
+        let places: Vec<u32> = selected.iter().map(|one| one.value.position).collect();
+        let order_places = order_items.iter().map(|item| self.position(&item.expr));
+        let order_places: Vec<u32> = order_places.collect();
+        let (outputs, columns): (Vec<Expr>, Vec<OutputColumn>) = selected
+            .into_iter()
+            .map(|selected| {
+                let data_type = selected.value.data_type.unwrap_or(DataType::Text);
+                (selected.value.expr, OutputColumn { name: selected.name, data_type })
+            })
+            .unzip();
+        let mut outputs = outputs;
+        let mut subqueries = level.subqueries;
+        let group = match level.group_slot {
+            None => None,
+            Some(slot) => {
+                let own = first_slot..self.slots.len();
+                let regroup = Regroup { slot, keys: &keys, own, named: &level.named };
+                let having_from = select.having.as_ref().map_or(0, |having| self.position(having));
+                let of_outputs = outputs.iter_mut().zip(places);
+                let of_having = having.iter_mut().map(|expr| (expr, having_from));
+                let of_order = order.iter_mut().map(|key| &mut key.expr).zip(order_places.clone());
+                for (expr, from) in of_outputs.chain(of_having).chain(of_order) {
+                    regroup.apply(expr, from, self)?;
+                }
+                // Answers of these would be wanted for each group, but are found for each row.
+                let own: crate::expression::Slots = (first_slot..self.slots.len())
+                    .map(crate::expression::slot_bit)
+                    .fold(0, |all, bit| all | bit);
+                if subqueries.iter().skip(of_rows).any(|subquery| subquery.reads & own != 0) {
+                    let what = "a subquery that reads rows of a query with groups";
+                    return Err(SqlError::unsupported(what));
+                }
+                let in_keys = keys.iter().fold(0, |bits, key| bits | key.slots());
+                let later = subqueries.split_off(of_rows.min(subqueries.len()));
+                let (of_keys, of_groups): (Vec<Subquery>, _) = later
+                    .into_iter()
+                    .partition(|one| in_keys & crate::expression::slot_bit(one.slot) != 0);
+                subqueries.extend(of_keys);
+                let aggregates = level.aggregates;
+                Some(Group { slot, keys, aggregates, having, subqueries: of_groups })
+            }
+        };
+        let distinct = match &select.distinct {
+            None | Some(Distinct::All) => false,
+            Some(Distinct::Distinct) => true,
+            Some(Distinct::On(_)) => return Err(SqlError::unsupported("DISTINCT ON")),
+        };
+        let unlisted = |key: &OrderKey| key.output.is_none() && !key.expr.is_constant();
+        if let Some(unlisted) = order.iter().position(unlisted).filter(|_| distinct) {
+            let message = "for SELECT DISTINCT, ORDER BY expressions must appear in select list";
+            let position = order_places.get(unlisted).map_or(0, |position| *position as usize);
+            return Err(SqlError::new(SqlState::InvalidColumnReference, message).at(position));
+        }
+        if for_update.is_some() && (group.is_some() || distinct) {
+            return Err(SqlError::unsupported("FOR UPDATE with DISTINCT, GROUP BY or aggregates"));
+        }
+        let select = Select { from, filter, subqueries, group, outputs, distinct, for_update };
+        self.unknown = unknown;
+        Ok(Query {
+            body: Body::Select(Box::new(select)),
+            columns,
+            order,
+            limit: None,
+            offset: None,
+        })
+    }
+
+    /// What is selected, with `*` written out.
+    fn projection(&mut self, items: &[SelectItem], scope: &Scope) -> Result<Vec<Selected>> {
+        let mut selected = Vec::new();
+        for item in items {
+            match item {
+                SelectItem::UnnamedExpr(expr) => {
+                    let value = self.expression(expr, scope)?;
+                    selected.push(self.selected(implied_name(expr), value)?);
+                }
+                SelectItem::ExprWithAlias { expr, alias } => {
+                    if alias.quote_style == Some('\'') {
+                        // The parser leaves out where it stands.
+                        let behind = crate::parse::offset_of(self.text, expr.span().end);
+                        let quote = self.text.get(behind..).and_then(|rest| rest.find('\''));
+                        let position = behind + quote.unwrap_or_default();
+                        let message = format!("syntax error: {alias} is a text, not a name");
+                        return Err(SqlError::new(SqlState::SyntaxError, message).at(position));
+                    }
+                    let value = self.expression(expr, scope)?;
+                    selected.push(self.selected(fold(alias), value)?);
+                }
+                SelectItem::Wildcard(options) => {
+                    let position = self.span_start(options.wildcard_token.0.span);
+                    let columns = scope.all_columns();
+                    if columns.is_empty() {
+                        let message = "SELECT * with no tables specified is not valid";
+                        let error = SqlError::new(SqlState::SyntaxError, message);
+                        return Err(error.at(position as usize));
+                    }
+                    selected.extend(columns.into_iter().map(|column| all_of(column, position)));
+                }
+                SelectItem::QualifiedWildcard(
+                    SelectItemQualifiedWildcardKind::ObjectName(name),
+                    _,
+                ) => {
+                    let place = self.position(name);
+                    let position = place as usize;
+                    let folded = object_name(name)?;
+                    let relation = scope.relation(&folded).ok_or_else(|| {
+                        let message = format!("missing FROM-clause entry for table \"{folded}\"");
+                        SqlError::new(SqlState::UndefinedTable, message).at(position)
+                    })?;
+                    selected.extend(relation.columns.iter().map(|column| all_of(column, place)));
+                }
+                other => return Err(SqlError::unsupported(format!("{other} in SELECT"))),
+            }
+        }
+        Ok(selected)
+    }
+
+    fn selected(&mut self, name: SmolStr, value: Typed) -> Result<Selected> {
+        let is_unknown = value.data_type.is_none() && value.expr.as_constant().is_some();
+        Ok(Selected { name, value: self.settle(value)?, is_unknown })
+    }
+
+    /// RETURNING.
+    pub(super) fn returning(
+        &mut self,
+        items: &[SelectItem],
+        scope: &Scope,
+    ) -> Result<super::Returning> {
+        let (selected, level) = self.level(|binder| binder.projection(items, scope))?;
+        if !level.subqueries.is_empty() {
+            return Err(SqlError::unsupported("a subquery in RETURNING"));
+        }
+        let columns = selected.iter().map(|selected| OutputColumn {
+            name: selected.name.clone(),
+            data_type: selected.value.data_type.unwrap_or(DataType::Text),
+        });
+        let columns = columns.collect();
+        Ok(super::Returning {
+            outputs: selected.into_iter().map(|one| one.value.expr).collect(),
+            columns,
+        })
+    }
+
+    /// Which rows FOR UPDATE is about, and what becomes of those that others keep.
+    fn row_lock(&self, lock: &ast::LockClause, scope: &Scope) -> Result<RowLock> {
+        let wait = match &lock.nonblock {
+            None => LockWait::Wait,
+            Some(ast::NonBlock::Nowait) => LockWait::Fail,
+            Some(ast::NonBlock::SkipLocked) => LockWait::Skip,
+        };
+        let Some(name) = &lock.of else { return Ok(RowLock { of: None, wait }) };
+        let position = self.position(name) as usize;
+        let name = object_name(name).map_err(|error| error.at(position))?;
+        let relation = scope.relations.iter().find(|relation| relation.name == name);
+        let slot =
+            relation.and_then(|relation| relation.columns.first()).map(|column| column.at.slot);
+        if slot.is_none() {
+            let message =
+                format!("relation \"{name}\" in FOR UPDATE clause not found in FROM clause");
+            return Err(SqlError::new(SqlState::UndefinedTable, message).at(position));
+        }
+        Ok(RowLock { of: slot, wait })
+    }
+}
+
+fn all_of(column: &ScopeColumn, position: u32) -> Selected {
+    let value = Typed::new(Expr::Column(column.at), column.data_type, position);
+    Selected { name: column.name.clone(), value, is_unknown: false }
+}
+
+fn check_form(select: &ast::Select) -> Result<()> {
+    let plain = select.top.is_none()
+        && select.lateral_views.is_empty()
+        && select.prewhere.is_none()
+        && select.connect_by.is_empty()
+        && select.cluster_by.is_empty()
+        && select.distribute_by.is_empty()
+        && select.sort_by.is_empty()
+        && select.named_window.is_empty()
+        && select.qualify.is_none()
+        && select.exclude.is_none();
+    if plain { Ok(()) } else { Err(SqlError::unsupported("this form of SELECT")) }
+}
