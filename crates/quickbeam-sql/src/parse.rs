@@ -5,6 +5,7 @@
 
 mod explain;
 mod literals;
+mod places;
 mod sequences;
 
 use std::ops::Range;
@@ -18,6 +19,7 @@ use sqlparser::tokenizer::{Location, Span, Token, Tokenizer};
 
 use crate::error::{Result, SqlError, SqlState};
 
+pub use places::{first_from, is_word, last_before};
 pub use sequences::RESTART as RESTART_SEQUENCE;
 
 /// Nesting that the parser allows.

@@ -124,8 +124,154 @@ const CASES: [(&str, &str); 104] = [
     ("SELECT 'ä',\n  «größe FROM t", "42703"),
 ];
 
+/// The same of definitions.
+#[rustfmt::skip]
+const DEFINITIONS: &[(&str, &str)] = &[
+    // Names of what is made.
+    ("CREATE TABLE «t (a INTEGER)", "42P07"),
+    ("CREATE TABLE «v (a INTEGER)", "42P07"),
+    ("CREATE TABLE «t_a (a INTEGER)", "42P07"),
+    ("CREATE TABLE «other.n (a INTEGER)", "42P01"),
+    ("CREATE TABLE IF NOT EXISTS «a123456789a123456789a123456789a123456789a123456789a123456789abcd (a INTEGER)", "42602"),
+    ("CREATE TABLE n (a INTEGER, «a123456789a123456789a123456789a123456789a123456789a123456789abcd INTEGER)", "42602"),
+    ("CREATE TABLE «t AS SELECT 1 AS a", "42P07"),
+    ("SELECT 1 AS a INTO «t", "42P07"),
+    ("CREATE INDEX «t_a ON t (b)", "42P07"),
+    ("CREATE INDEX «t ON t (b)", "42P07"),
+    ("CREATE VIEW «v AS SELECT 1 AS a", "42P07"),
+    ("CREATE OR REPLACE VIEW «t AS SELECT 1 AS a", "42P07"),
+    ("CREATE VIEW w (a, «a) AS SELECT 1, 2", "42701"),
+    ("CREATE SEQUENCE «p_seq", "42P07"),
+    ("ALTER TABLE t RENAME TO «v", "42P07"),
+    // Columns and their types.
+    ("CREATE TABLE n (a INTEGER, b «nothing)", "42704"),
+    ("CREATE TABLE n (a INTEGER, b «JSON)", "0A000"),
+    ("CREATE TABLE n (a /* INTEGER[] */ «INTEGER[])", "0A000"),
+    ("CREATE TABLE n (a «VARCHAR(0))", "22023"),
+    ("CREATE TABLE n (a «NUMERIC(50))", "22023"),
+    ("CREATE TABLE n («a TIMESTAMP(3))", "0A000"),
+    ("CREATE TABLE n (a INTEGER, b TEXT, «a TEXT)", "42701"),
+    ("CREATE TABLE n («a INTEGER NULL NOT NULL)", "42601"),
+    ("CREATE TABLE n («a INTEGER DEFAULT 1 DEFAULT 2)", "42601"),
+    ("CREATE TABLE n («a INTEGER DEFAULT 1 GENERATED ALWAYS AS IDENTITY)", "42601"),
+    ("CREATE TABLE n («a INTEGER GENERATED ALWAYS AS (1) STORED)", "0A000"),
+    ("CREATE SEQUENCE s AS «nothing", "42704"),
+    ("CREATE SEQUENCE s START «1.5", "22023"),
+    // Keys.
+    ("CREATE TABLE n (a INTEGER, PRIMARY KEY (a, «b))", "42703"),
+    ("CREATE TABLE n (a INTEGER, PRIMARY KEY (a, «a))", "42701"),
+    ("CREATE TABLE n (a INTEGER, UNIQUE («b, a))", "42703"),
+    ("CREATE TABLE n (a INTEGER, UNIQUE (a, «a))", "42701"),
+    ("CREATE TABLE n (a INTEGER, UNIQUE («a DESC))", "0A000"),
+    ("CREATE TABLE n (primary_a INTEGER PRIMARY KEY, primary_b INTEGER /* PRIMARY */ «PRIMARY KEY)", "42P16"),
+    ("CREATE TABLE n (a INTEGER PRIMARY KEY, b INTEGER, «PRIMARY KEY (b))", "42P16"),
+    ("CREATE TABLE n (a INTEGER PRIMARY KEY, b INTEGER, CONSTRAINT k «PRIMARY /* ( */ KEY -- (\n (b))", "42P16"),
+    ("CREATE TABLE n (a INTEGER CONSTRAINT «t_a PRIMARY KEY)", "42P07"),
+    ("CREATE TABLE n (a INTEGER CONSTRAINT k PRIMARY KEY, CONSTRAINT «k UNIQUE (a))", "42P07"),
+    ("CREATE TABLE n (a INTEGER CONSTRAINT k CHECK (a > 0), CONSTRAINT «k UNIQUE (a))", "42710"),
+    ("CREATE TABLE n (a INTEGER, CONSTRAINT k CHECK (a > 0), CONSTRAINT «k CHECK (a > 1))", "42710"),
+    ("CREATE INDEX ON t (a, «nothing)", "42703"),
+    ("CREATE INDEX ON t («lower(b))", "0A000"),
+    ("CREATE UNIQUE INDEX u ON t («nothing DESC)", "42703"),
+    ("CREATE INDEX ON «p_seq (a)", "42809"),
+    // Foreign keys.
+    ("CREATE TABLE n (a INTEGER REFERENCES «nowhere)", "42P01"),
+    ("CREATE TABLE n (a INTEGER REFERENCES «v)", "42809"),
+    ("CREATE TABLE n (a INTEGER REFERENCES «d)", "42809"),
+    ("CREATE TABLE n (a INTEGER REFERENCES p («nothing))", "42703"),
+    ("CREATE TABLE n (a INTEGER REFERENCES n («nothing))", "42703"),
+    ("CREATE TABLE n (a INTEGER, FOREIGN KEY («b) REFERENCES p)", "42703"),
+    ("CREATE TABLE n (a INTEGER, b INTEGER, FOREIGN KEY (a, «a) REFERENCES p)", "42701"),
+    ("CREATE TABLE n (a INTEGER, b INTEGER, FOREIGN KEY (a, b) REFERENCES p (id, «id))", "42701"),
+    ("CREATE TABLE n (a INTEGER, FOREIGN KEY (a) REFERENCES «other.p)", "42P01"),
+    // CHECK and DEFAULT.
+    ("CREATE TABLE n (a INTEGER CHECK (a > 0 AND «b > 1))", "42703"),
+    ("CREATE TABLE n (a INTEGER, CHECK (a > 0 OR «t.a = 1))", "42P01"),
+    ("CREATE TABLE n (a INTEGER, CHECK («a))", "42804"),
+    ("CREATE TABLE n (a INTEGER, CHECK (a = «'x'))", "22P02"),
+    ("CREATE TABLE n (a DATE, CHECK (a > DATE «'2020-02-30'))", "22008"),
+    ("CREATE TABLE n (a INTEGER, CHECK (a > «nofunction(a)))", "42883"),
+    ("CREATE TABLE n (a INTEGER, CHECK («count(*) > 0))", "42803"),
+    ("CREATE TABLE n (a INTEGER, CHECK (a > CAST('1' AS «nothing)))", "42704"),
+    ("CREATE TABLE n (a INTEGER, CHECK (1 = a «= true))", "42601"),
+    ("CREATE TABLE n (a INTEGER, CHECK («a IN (SELECT 1)))", "42P16"),
+    ("CREATE TABLE n (a INTEGER, b INTEGER DEFAULT «nothing)", "42703"),
+    ("CREATE TABLE n (a INTEGER, b INTEGER DEFAULT «a)", "42703"),
+    ("CREATE TABLE n (a INTEGER, b INTEGER DEFAULT «'x')", "22P02"),
+    ("CREATE TABLE n (a INTEGER, b INTEGER DEFAULT «true)", "42804"),
+    ("CREATE TABLE n (a VARCHAR(3) DEFAULT «'toolong')", "22001"),
+    ("CREATE TABLE n (a INTEGER DEFAULT («SELECT 1))", "42611"),
+    ("CREATE TABLE n (a INTEGER DEFAULT «$1)", "42611"),
+    ("CREATE TABLE n (a INTEGER DEFAULT «nextval('nowhere'))", "42P01"),
+    // ALTER TABLE.
+    ("ALTER TABLE «nowhere ADD COLUMN c INTEGER", "42P01"),
+    ("ALTER TABLE «v ADD COLUMN c INTEGER", "42809"),
+    ("ALTER TABLE IF EXISTS «v ADD COLUMN c INTEGER", "42809"),
+    ("ALTER TABLE «d ADD COLUMN c INTEGER", "42809"),
+    ("ALTER TABLE t ADD COLUMN «a INTEGER", "42701"),
+    ("ALTER TABLE t ADD COLUMN c INTEGER, ADD COLUMN «c INTEGER", "42701"),
+    ("ALTER TABLE t ADD COLUMN c «nothing", "42704"),
+    ("ALTER TABLE t ADD COLUMN c INTEGER DEFAULT «'x'", "22P02"),
+    ("ALTER TABLE t ADD COLUMN c INTEGER DEFAULT 5 + «1/0", "22012"),
+    ("ALTER TABLE t ADD COLUMN «c DOUBLE PRECISION DEFAULT random()", "0A000"),
+    ("ALTER TABLE t ADD COLUMN c INTEGER CHECK («nothing > 0)", "42703"),
+    ("ALTER TABLE t ADD COLUMN c INTEGER REFERENCES «nowhere", "42P01"),
+    ("ALTER TABLE t ADD COLUMN c INTEGER «PRIMARY KEY", "42P16"),
+    ("ALTER TABLE t DROP COLUMN «nothing", "42703"),
+    ("ALTER TABLE t DROP COLUMN b, DROP COLUMN «b", "42703"),
+    ("ALTER TABLE t RENAME COLUMN «nothing TO c", "42703"),
+    ("ALTER TABLE t RENAME COLUMN a TO «b", "42701"),
+    ("ALTER TABLE t ALTER COLUMN «nothing SET NOT NULL", "42703"),
+    ("ALTER TABLE t ALTER COLUMN «nothing DROP DEFAULT", "42703"),
+    ("ALTER TABLE t ALTER COLUMN a SET DEFAULT «'x'", "22P02"),
+    ("ALTER TABLE t ALTER COLUMN a SET DEFAULT «nothing", "42703"),
+    ("ALTER TABLE t ALTER COLUMN «a TYPE BIGINT", "0A000"),
+    ("ALTER TABLE t ADD CHECK (a > «nothing)", "42703"),
+    ("ALTER TABLE t ADD CHECK («a)", "42804"),
+    ("ALTER TABLE t ADD «PRIMARY KEY (a)", "42P16"),
+    ("ALTER TABLE t ADD CONSTRAINT c «PRIMARY KEY (a)", "42P16"),
+    ("ALTER TABLE i ADD UNIQUE (x, «nothing)", "42703"),
+    ("ALTER TABLE i ADD CONSTRAINT «t_a UNIQUE (x)", "42P07"),
+    ("ALTER TABLE t ADD CONSTRAINT «t_p_fkey CHECK (a > 0)", "42710"),
+    ("ALTER TABLE t ADD FOREIGN KEY («nothing) REFERENCES p", "42703"),
+    ("ALTER TABLE t ADD FOREIGN KEY (a) REFERENCES «nowhere", "42P01"),
+    ("ALTER TABLE t ADD FOREIGN KEY (a) REFERENCES p («nothing)", "42703"),
+    ("ALTER TABLE t ADD FOREIGN KEY (a) REFERENCES t («nothing)", "42703"),
+    ("ALTER TABLE t DROP CONSTRAINT «nothing", "42704"),
+    // Names of what is dropped, emptied or begun again.
+    ("DROP TABLE p, «nowhere", "42P01"),
+    ("DROP TABLE «v", "42809"),
+    ("DROP TABLE IF EXISTS «v", "42809"),
+    ("DROP TABLE «d", "42809"),
+    ("DROP VIEW «nowhere", "42P01"),
+    ("DROP VIEW v, «t", "42809"),
+    ("DROP INDEX «nowhere", "42704"),
+    ("DROP INDEX «t", "42809"),
+    ("DROP SEQUENCE «nowhere", "42P01"),
+    ("DROP SEQUENCE «t", "42809"),
+    ("TRUNCATE t, «nowhere", "42P01"),
+    ("TRUNCATE «v", "42809"),
+    ("TRUNCATE «d", "42809"),
+    ("ALTER SEQUENCE «nowhere RESTART", "42P01"),
+    ("ALTER SEQUENCE «t RESTART WITH 5", "42809"),
+    // Queries in definitions.
+    ("CREATE VIEW w AS SELECT id FROM t JOIN «nowhere ON true", "42P01"),
+    ("CREATE VIEW w AS SELECT id FROM t WHERE a = «$1", "42P02"),
+    ("CREATE VIEW w (a, «b) AS SELECT 1", "42601"),
+    ("CREATE TABLE n AS SELECT id, «'x'::DATE FROM t", "22007"),
+    ("CREATE TABLE n AS SELECT id, «1/(id-1) FROM t", "22012"),
+    // Types and operators without a place of their own in the parser's tree.
+    ("SELECT CAST(now() AS «JSON)", "0A000"),
+    ("SELECT id::TEXT::«JSON FROM t", "0A000"),
+    ("SELECT CAST(CAST(id AS TEXT) AS -- AS JSON\n «JSON) FROM t", "0A000"),
+    ("SELECT 1 = 2 /* = */ «= - /* = */ 3", "42601"),
+    ("SELECT a <= 2 «<> (3) FROM t", "42601"),
+];
+
 fn connect() -> Connection {
-    let mut connection = Database::memory(Options::default()).unwrap().connect();
+    let database = Database::memory(Options::default()).unwrap();
+    database.environment().create_database("d").unwrap();
+    let mut connection = database.connect();
     connection.execute_script(SETUP).unwrap();
     connection
 }
@@ -137,7 +283,7 @@ fn found(error: &SqlError) -> (&'static str, Option<usize>) {
 #[test]
 fn every_kind_of_statement_says_where_its_error_is() {
     let mut connection = connect();
-    for (marked, code) in CASES {
+    for &(marked, code) in CASES.iter().chain(DEFINITIONS) {
         let statement = marked.replace('«', "");
         // What comes before moves the place, however it is written.
         for before in ["", "\n\t", "/* größe;\n */ -- ö\n"] {

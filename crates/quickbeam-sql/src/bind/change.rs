@@ -113,8 +113,9 @@ impl Binder<'_> {
             for (name, value) in pairs {
                 let position = self.position(name) as usize;
                 let folded = object_name(name)?;
-                let target =
-                    table.column(&folded).ok_or_else(|| no_column(table, &folded).at(position))?;
+                let target = table
+                    .column(&folded)
+                    .ok_or_else(|| no_column(&table.name, &folded).at(position))?;
                 let column = &table.columns[target];
                 if assignments.iter().any(|(known, _)| *known == target) {
                     let message = format!("multiple assignments to same column \"{folded}\"");

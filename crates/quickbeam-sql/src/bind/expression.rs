@@ -6,12 +6,14 @@ use smol_str::SmolStr;
 use sqlparser::ast::{
     self, BinaryOperator, CastKind, Expr as Ast, Spanned, UnaryOperator, Value as Literal,
 };
+use sqlparser::tokenizer::{Location, Token};
 
 use super::literals::quoted;
 use super::operators::{comparison, many_operators, trimmed};
 use super::{Binder, Scope, Typed, fold, types};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Comparison, Expr, Function, Pattern, Place, Truth};
+use crate::parse::{first_from, is_word, last_before, offset_of};
 use crate::types::{DataType, Value};
 
 impl Typed {
@@ -78,13 +80,13 @@ impl Binder<'_> {
             } => {
                 let target = self.data_type(data_type, ast)?;
                 let inner = self.expression(expr, scope)?;
-                let bound = self.cast(inner, target)?;
+                let bound = self.cast_or_read(inner, target)?;
                 Ok(self.rounded(bound, data_type))
             }
             Ast::TypedString(typed) => {
                 let target = self.data_type(&typed.data_type, ast)?;
                 let inner = self.literal(&typed.value.value, self.position(&typed.value))?;
-                let bound = self.cast(inner, target)?;
+                let bound = self.cast_or_read(inner, target)?;
                 Ok(self.rounded(bound, &typed.data_type))
             }
             Ast::Case { operand, conditions, else_result, .. } => {
@@ -106,38 +108,45 @@ impl Binder<'_> {
         }
     }
 
+    /// A cast. A literal in quotes is read as one of the type at once, whether or not it will be evaluated.
+    fn cast_or_read(&mut self, value: Typed, target: DataType) -> Result<Typed> {
+        if value.data_type.is_none() && matches!(value.expr, Expr::Constant(_)) {
+            let position = value.position;
+            return Ok(Typed::new(self.coerce(value, target)?, target, position));
+        }
+        self.cast(value, target)
+    }
+
     /// The type that a cast is to; it stands behind the value, or in front of it.
     fn data_type(&self, written: &ast::DataType, cast: &Ast) -> Result<DataType> {
         types::data_type(written).map_err(|error| {
-            let end = match cast {
-                Ast::Cast { expr, .. } => crate::parse::offset_of(self.text, expr.span().end),
+            error.at(match cast {
+                Ast::Cast { expr, .. } => self.place_of_type(written, expr.span().end),
                 _ => self.position(cast) as usize,
-            };
-            error.at(self.place_of_type(written, end))
+            })
         })
     }
 
     /// Where a type stands that is written behind that place.
-    pub(super) fn place_of_type(&self, written: &ast::DataType, behind: usize) -> usize {
+    pub(super) fn place_of_type(&self, written: &ast::DataType, behind: Location) -> usize {
         if let ast::DataType::Custom(name, _) = written {
             return self.position(name) as usize;
         }
-        let mut rest = self.text.get(behind..).unwrap_or_default();
-        rest = rest.trim_start_matches(|c: char| c.is_whitespace() || c == ')');
-        rest = rest.trim_start_matches("::").trim_start();
-        if rest.get(..3).is_some_and(|word| word.eq_ignore_ascii_case("as ")) {
-            rest = rest.get(3..).unwrap_or_default().trim_start();
-        }
-        self.text.len() - rest.len()
+        let written = written.to_string();
+        let first = written.split([' ', '(', '[']).next().unwrap_or_default();
+        let found = first_from(self.text, behind, |token| is_word(token, first));
+        found.unwrap_or_else(|| offset_of(self.text, behind))
     }
 
     /// Comparisons in a row are no sentence of SQL, whatever their types are.
     #[cold]
     fn in_a_row(&self, op: &BinaryOperator, right: &Ast) -> SqlError {
-        let right = self.position(right) as usize;
-        let before = self.text.get(..right).unwrap_or_default().trim_end_matches([' ', '\n', '(']);
-        let position = before.strip_suffix(&op.to_string()).map_or(right, str::len);
+        let written = op.to_string();
+        let position = last_before(self.text, right.span().start, |token| {
+            !matches!(token, Token::Whitespace(_)) && token.to_string() == written
+        });
         let message = format!("syntax error at or near \"{op}\"");
+        let position = position.unwrap_or_else(|| self.position(right) as usize);
         SqlError::new(SqlState::SyntaxError, message).at(position)
     }
 

@@ -12,7 +12,7 @@ use super::{
 use crate::catalog::{Column, Table};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{ColumnRef, Expr};
-use crate::types::Value;
+use crate::types::{DataType, Value};
 
 impl Binder<'_> {
     /// INSERT.
@@ -69,11 +69,11 @@ impl Binder<'_> {
         for name in columns {
             let position = self.position(name) as usize;
             let folded = object_name(name)?;
-            let target =
-                table.column(&folded).ok_or_else(|| no_column(table, &folded).at(position))?;
+            let target = table
+                .column(&folded)
+                .ok_or_else(|| no_column(&table.name, &folded).at(position))?;
             if targets.contains(&target) {
-                let message = format!("column \"{folded}\" specified more than once");
-                return Err(SqlError::new(SqlState::DuplicateColumn, message).at(position));
+                return Err(named_twice(&folded).at(position));
             }
             targets.push(target);
         }
@@ -192,7 +192,9 @@ impl Binder<'_> {
                 let mut columns = Vec::with_capacity(names.len());
                 for name in names {
                     let folded = fold(name);
-                    columns.push(table.column(&folded).ok_or_else(|| no_column(table, &folded))?);
+                    columns.push(
+                        table.column(&folded).ok_or_else(|| no_column(&table.name, &folded))?,
+                    );
                 }
                 columns.sort_unstable();
                 Some(columns)
@@ -260,18 +262,34 @@ pub(super) fn is_default(value: &ast::Expr) -> bool {
 
 /// A table under a name.
 pub(super) fn relation_of(table: &Table, slot: usize, name: SmolStr) -> ScopeRelation {
-    let columns = table.columns.iter().enumerate().map(|(column, it)| ScopeColumn {
-        name: it.name.clone(),
-        data_type: it.data_type,
+    let columns = table.columns.iter().map(|column| (column.name.clone(), column.data_type));
+    relation_with(name, slot, columns)
+}
+
+/// What has such columns, under a name.
+pub(super) fn relation_with(
+    name: SmolStr,
+    slot: usize,
+    columns: impl Iterator<Item = (SmolStr, DataType)>,
+) -> ScopeRelation {
+    let columns = columns.enumerate().map(|(column, (name, data_type))| ScopeColumn {
+        name,
+        data_type,
         at: ColumnRef { slot, column },
     });
     ScopeRelation { name, columns: columns.collect() }
 }
 
 #[cold]
-pub(super) fn no_column(table: &Table, name: &str) -> SqlError {
-    let message = format!("column \"{name}\" of relation \"{}\" does not exist", table.name);
+pub(super) fn no_column(relation: &str, name: &str) -> SqlError {
+    let message = format!("column \"{name}\" of relation \"{relation}\" does not exist");
     SqlError::new(SqlState::UndefinedColumn, message)
+}
+
+#[cold]
+pub(super) fn named_twice(name: &str) -> SqlError {
+    let message = format!("column \"{name}\" specified more than once");
+    SqlError::new(SqlState::DuplicateColumn, message)
 }
 
 fn sorted(mut columns: Vec<usize>) -> Vec<usize> {

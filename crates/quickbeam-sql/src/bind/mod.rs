@@ -36,7 +36,9 @@ use sqlparser::tokenizer::Span;
 
 pub use bound::*;
 pub use copy::{CopyForm, CopyPlace, copy_form};
-pub use definition::{CatalogChange, ObjectKind, TableChange, check_of, column_default, table_for};
+pub use definition::{
+    CatalogChange, ObjectKind, TableChange, check_create_table, check_of, column_default, table_for,
+};
 pub use scope::{Scope, ScopeColumn, ScopeRelation};
 pub use types::data_type;
 

@@ -36,6 +36,7 @@ use crate::error::{Result, SqlError};
 use crate::storage::{Layouts, RowIds, TableHandle};
 use crate::types::{DataType, Value};
 pub use columns::Added;
+pub(crate) use definition::check_name;
 pub use definition::{
     NewCheck, NewColumn, NewForeignKey, NewIdentity, NewIndex, NewKey, NewTable, SequenceOptions,
 };
@@ -44,6 +45,7 @@ pub use schema::{
     PrimaryKey, Reference, Relation, Sequence, Table, View,
 };
 use sequences::Reserved;
+pub(crate) use snapshot::no_definition;
 pub use snapshot::{CatalogSnapshot, undefined};
 pub(crate) use tables::depended;
 

@@ -190,3 +190,11 @@ impl CatalogSnapshot {
 pub fn undefined(name: &str) -> SqlError {
     SqlError::new(SqlState::UndefinedTable, format!("relation \"{name}\" does not exist"))
 }
+
+/// What has that name can be read and changed as a table is, but not defined as one.
+#[cold]
+pub(crate) fn no_definition(name: &str) -> SqlError {
+    let message = format!("\"{name}\" is a key/value database, not a table");
+    SqlError::new(SqlState::WrongObjectType, message)
+        .with_hint("Its records can be read and changed; the database itself is made and removed through the key/value interface.")
+}

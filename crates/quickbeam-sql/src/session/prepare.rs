@@ -8,7 +8,10 @@ use sqlparser::ast::{self, DescribeAlias, Statement as Ast};
 use super::control::control_of;
 use super::copy::CopyFrom;
 use super::database::Database;
-use crate::bind::{Binder, CatalogChange, CopyForm, Names, OutputColumn, SlotShape, Source};
+use crate::bind::{
+    Binder, CatalogChange, CopyForm, Names, OutputColumn, SlotShape, Source, check_create_table,
+    table_for,
+};
 use crate::catalog::{CatalogSnapshot, Relation, Table};
 use crate::error::{Result, SqlError, SqlState};
 use crate::execute::{Builder, Change, Handles, Insert, QueryProgram, constant_range};
@@ -38,13 +41,22 @@ pub(super) enum Work {
     Insert(Box<Insert>),
     Change(Box<Change>),
     Catalog(CatalogChange),
-    /// CREATE TABLE … AS, SELECT … INTO: the table, and the INSERT that fills it.
-    CreateAs(CatalogChange, String),
+    CreateAs(Box<CreateAs>),
     CopyFrom(Box<CopyFrom>),
     /// COPY … TO: the query, and where its rows go.
     CopyTo(Box<Prepared>, CopyForm),
     /// EXPLAIN: the plan; the statement itself, if it is to run.
     Explain(Box<Plan>, Option<Box<Prepared>>),
+}
+
+/// CREATE TABLE … AS, SELECT … INTO.
+pub(super) struct CreateAs {
+    /// The table.
+    pub change: CatalogChange,
+    /// The INSERT that fills it.
+    pub insert: Ast,
+    /// The text in which its query stands.
+    pub text: String,
 }
 
 /// What the binder and the planner ask about the database.
@@ -121,7 +133,8 @@ impl Look<'_> {
         }
     }
 
-    fn statement(&self, parsed: &Ast, text: &str, counted: bool) -> Result<Prepared> {
+    /// Prepares a statement of that text.
+    pub fn statement(&self, parsed: &Ast, text: &str, counted: bool) -> Result<Prepared> {
         // What steers does not run here: it needs no plan.
         if control_of(parsed)?.is_some() {
             return Ok(self.prepared(Work::Nothing));
@@ -136,19 +149,17 @@ impl Look<'_> {
         }
         let mut binder = Binder::new(self, text);
         let work = match parsed {
-            Ast::CreateTable(create) => match &create.query {
-                Some(query) => {
-                    let names = create
-                        .columns
-                        .iter()
-                        .map(|c| crate::bind::fold(&c.name))
-                        .collect::<Vec<_>>();
-                    self.create_as(&create.name, query, &names, create.if_not_exists, text)?
+            Ast::CreateTable(create) => {
+                check_create_table(create)?;
+                match &create.query {
+                    Some(query) => {
+                        self.create_as(&create.name, query, create.if_not_exists, text)?
+                    }
+                    None => Work::Catalog(binder.create_table(create)?),
                 }
-                None => Work::Catalog(binder.create_table(create)?),
-            },
+            }
             Ast::Query(query) => match into_target(query)? {
-                Some((name, query)) => self.create_as(&name, &query, &[], false, text)?,
+                Some((name, query)) => self.create_as(&name, &query, false, text)?,
                 None => return Err(SqlError::internal("a query without a plan")),
             },
             Ast::CreateIndex(create) => Work::Catalog(binder.create_index(create)?),
@@ -170,9 +181,16 @@ impl Look<'_> {
                 );
                 Work::Catalog(change?)
             }
-            Ast::Drop { object_type, if_exists, names, cascade, .. } => {
-                Work::Catalog(binder.drop(*object_type, names, *if_exists, *cascade)?)
-            }
+            Ast::Drop {
+                object_type,
+                if_exists,
+                names,
+                cascade,
+                purge: false,
+                temporary: false,
+                table: None,
+                ..
+            } => Work::Catalog(binder.drop(*object_type, names, *if_exists, *cascade)?),
             Ast::Call(call) => Work::Catalog(binder.call_procedure(call)?),
             Ast::Truncate(truncate) => Work::Catalog(binder.truncate(truncate)?),
             Ast::AlterTable(alter) => Work::Catalog(binder.alter_table(alter)?),
@@ -312,19 +330,21 @@ impl Look<'_> {
         &self,
         name: &ast::ObjectName,
         query: &ast::Query,
-        names: &[smol_str::SmolStr],
         if_not_exists: bool,
         text: &str,
     ) -> Result<Work> {
         let mut binder = Binder::new(self, text);
+        let (table, is_there) = binder.new_relation(name, if_not_exists)?;
+        if is_there {
+            return Ok(Work::Nothing);
+        }
         let bound = binder.query_statement(query)?;
         if !binder.parameters.is_empty() {
             return Err(SqlError::unsupported("a parameter in CREATE TABLE … AS"));
         }
-        let columns = binder.columns_for(&bound, names);
-        let change =
-            crate::bind::table_for(crate::bind::object_name(name)?, &columns, if_not_exists)?;
-        Ok(Work::CreateAs(change, format!("INSERT INTO {name} {query}")))
+        let change = table_for(table, &bound.columns, if_not_exists);
+        let insert = insert_of(name, query)?;
+        Ok(Work::CreateAs(Box::new(CreateAs { change, insert, text: text.to_owned() })))
     }
 }
 
@@ -342,6 +362,16 @@ fn insert_with(query: &ast::Query) -> Option<Ast> {
     let source = insert.source.as_mut().filter(|source| source.with.is_none())?;
     source.with.clone_from(&query.with);
     Some(Ast::Insert(insert))
+}
+
+/// The INSERT of a query's rows into a table. The query stays as it was written, with its places.
+fn insert_of(name: &ast::ObjectName, query: &ast::Query) -> Result<Ast> {
+    let mut parsed = crate::parse::statement(&format!("INSERT INTO {name} {query}"))?;
+    match &mut parsed {
+        Some(Ast::Insert(insert)) => insert.source = Some(Box::new(query.clone())),
+        _ => return Err(SqlError::internal("an INSERT that is none")),
+    }
+    parsed.ok_or_else(|| SqlError::internal("an INSERT of nothing"))
 }
 
 /// The table that SELECT … INTO makes, and the query without it.

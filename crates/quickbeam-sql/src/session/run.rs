@@ -88,12 +88,13 @@ impl Session {
                     .whole(transaction, alone, || apply(change, &look))
                     .map(|()| Done::default());
             }
-            Work::CreateAs(change, insert) => {
-                let mut filled = Statement::new(insert);
+            Work::CreateAs(made) => {
                 return self.whole(transaction, alone, || {
-                    apply(change, &look)?;
-                    let prepared = self.prepare_for(&mut filled, transaction)?;
-                    self.run_prepared(prepared, transaction, &[], true)
+                    apply(&made.change, &look)?;
+                    let snapshot = self.database.catalog.snapshot(transaction)?;
+                    let look = Look { snapshot: &snapshot, ..look };
+                    let mut filled = look.statement(&made.insert, &made.text, false)?;
+                    self.run_prepared(&mut filled, transaction, &[], true)
                 });
             }
             Work::CopyFrom(copy) => return self.copy_from(copy, slots, &look, alone),

@@ -1,116 +1,155 @@
 //! ALTER TABLE.
 
-use smol_str::SmolStr;
-use sqlparser::ast::{self, AlterColumnOperation, AlterTableOperation, RenameTableNameKind};
+use sqlparser::ast::{self, AlterColumnOperation, AlterTableOperation, Ident, RenameTableNameKind};
 
 use super::super::{Binder, fold, object_name};
 use super::constraints::Constraints;
-use super::kept::{check_of, columns_read, default_value};
+use super::outline::Outline;
+use super::table::Defined;
 use super::{CatalogChange, TableChange};
-use crate::catalog::{Column, Relation};
+use crate::catalog::Relation;
 use crate::error::{Result, SqlError};
+use crate::expression::Frame;
 use crate::types::Value;
+
+fn cascades(behavior: Option<ast::DropBehavior>) -> bool {
+    behavior == Some(ast::DropBehavior::Cascade)
+}
 
 impl Binder<'_> {
     /// ALTER TABLE.
     pub fn alter_table(&mut self, alter: &ast::AlterTable) -> Result<CatalogChange> {
-        let name = object_name(&alter.name)?;
+        if alter.only || alter.location.is_some() || alter.on_cluster.is_some() {
+            return Err(SqlError::unsupported("this form of ALTER TABLE"));
+        }
+        if alter.if_exists {
+            let name = object_name(&alter.name)?;
+            let is_there = match self.names.relation(&name)? {
+                Some(Relation::Table(table)) => !table.is_database(),
+                found => found.is_some(),
+            };
+            if !is_there {
+                return Ok(CatalogChange::Alter(name, Vec::new(), true));
+            }
+        }
+        let table = self.defined_table(&alter.name)?;
+        let mut outline = Outline::of(&table);
         let mut changes = Vec::with_capacity(alter.operations.len());
         for operation in &alter.operations {
-            self.table_change(&name, operation, &mut changes)?;
+            self.table_change(&mut outline, operation, &mut changes)?;
+            outline.is_untouched = false;
         }
-        Ok(CatalogChange::Alter(name, changes, alter.if_exists))
+        Ok(CatalogChange::Alter(table.name.clone(), changes, alter.if_exists))
     }
 
     fn table_change(
         &mut self,
-        table: &SmolStr,
+        outline: &mut Outline,
         operation: &AlterTableOperation,
         changes: &mut Vec<TableChange>,
     ) -> Result<()> {
-        let cascades = |behavior: &Option<ast::DropBehavior>| {
-            matches!(behavior, Some(ast::DropBehavior::Cascade))
-        };
         match operation {
-            AlterTableOperation::AddColumn { column_def, if_not_exists, .. } => {
-                let mut constraints = Constraints::default();
-                let column = self.new_column(column_def, &mut constraints)?;
-                let missing = match &column.default {
-                    None => Value::Null,
-                    Some(text) => {
-                        let value =
-                            default_value(self.names, text, column.data_type, &column.name)?;
-                        if value.is_volatile() {
-                            return Err(SqlError::unsupported(
-                                "ADD COLUMN with a DEFAULT that differs from row to row",
-                            ));
-                        }
-                        let frame = crate::expression::Frame::of_parameters(&[]);
-                        value.evaluate(&frame)?.into_value()
-                    }
-                };
-                changes.push(TableChange::AddColumn(column, missing, *if_not_exists));
-                constraint_changes(constraints, changes);
-            }
+            AlterTableOperation::AddColumn {
+                column_def,
+                if_not_exists,
+                column_position: None,
+                ..
+            } => self.added_column(outline, column_def, *if_not_exists, changes)?,
             AlterTableOperation::DropColumn { column_names, if_exists, drop_behavior, .. } => {
-                let names = column_names.iter().map(fold);
-                changes.extend(names.map(|name| {
-                    TableChange::DropColumn(name, *if_exists, cascades(drop_behavior))
-                }));
+                for name in column_names {
+                    let folded = fold(name);
+                    if !(*if_exists && outline.column(&folded).is_none()) {
+                        let at = self.known_column(outline, name)?;
+                        outline.columns.remove(at);
+                    }
+                    let cascade = cascades(*drop_behavior);
+                    changes.push(TableChange::DropColumn(folded, *if_exists, cascade));
+                }
             }
-            AlterTableOperation::RenameColumn { old_column_name, new_column_name } => {
-                changes
-                    .push(TableChange::RenameColumn(fold(old_column_name), fold(new_column_name)));
+            AlterTableOperation::RenameColumn { old_column_name: old, new_column_name: new } => {
+                let at = self.known_column(outline, old)?;
+                let data_type = outline.columns[at].1;
+                let name = self.take_column(outline, new, data_type)?;
+                outline.columns.swap_remove(at);
+                changes.push(TableChange::RenameColumn(fold(old), name));
             }
             AlterTableOperation::RenameTable { table_name } => {
                 let (RenameTableNameKind::As(name) | RenameTableNameKind::To(name)) = table_name;
-                changes.push(TableChange::Rename(object_name(name)?));
+                changes.push(TableChange::Rename(self.new_relation(name, false)?.0));
             }
             AlterTableOperation::AddConstraint { not_valid: true, .. } => {
                 return Err(SqlError::unsupported("a constraint that is NOT VALID"));
             }
             AlterTableOperation::AddConstraint { constraint, .. } => {
                 let mut constraints = Constraints::default();
-                constraints.add(constraint)?;
-                if let (Some(check), Some(Relation::Table(table))) =
-                    (constraints.checks.first_mut(), self.names.relation(table)?)
-                {
-                    let names: Vec<SmolStr> =
-                        table.columns.iter().map(|c| c.name.clone()).collect();
-                    let condition = check_of(self.names, &table, &check.expression, 0)?;
-                    check.columns = columns_read(&condition, &names);
-                }
+                let written = std::slice::from_ref(constraint);
+                self.add_constraints(written, false, outline, &mut constraints)?;
                 constraint_changes(constraints, changes);
             }
             AlterTableOperation::DropConstraint { name, if_exists, drop_behavior } => {
-                changes.push(TableChange::DropConstraint(
-                    fold(name),
-                    *if_exists,
-                    cascades(drop_behavior),
-                ));
+                let folded =
+                    if *if_exists { fold(name) } else { self.known_constraint(outline, name)? };
+                let cascade = cascades(*drop_behavior);
+                changes.push(TableChange::DropConstraint(folded, *if_exists, cascade));
             }
             AlterTableOperation::AlterColumn { column_name, op } => {
-                let column = fold(column_name);
-                changes.push(match op {
-                    AlterColumnOperation::SetNotNull => TableChange::NotNull(column, true),
-                    AlterColumnOperation::DropNotNull => TableChange::NotNull(column, false),
-                    AlterColumnOperation::DropDefault => TableChange::Default(column, None),
-                    AlterColumnOperation::SetDefault { value } => {
-                        let text = value.to_string();
-                        if let Some(Relation::Table(table)) = self.names.relation(table)?
-                            && let Some(known) =
-                                table.columns.iter().find(|known: &&Column| known.name == column)
-                        {
-                            default_value(self.names, &text, known.data_type, &column)?;
-                        }
-                        TableChange::Default(column, Some(text.into()))
-                    }
-                    other => return Err(SqlError::unsupported(format!("ALTER COLUMN {other}"))),
-                });
+                changes.push(self.altered_column(outline, column_name, op)?);
             }
             other => return Err(SqlError::unsupported(format!("ALTER TABLE … {other}"))),
         }
         Ok(())
+    }
+
+    /// ADD COLUMN, with the constraints that are written with it.
+    fn added_column(
+        &mut self,
+        outline: &mut Outline,
+        written: &ast::ColumnDef,
+        if_not_exists: bool,
+        changes: &mut Vec<TableChange>,
+    ) -> Result<()> {
+        if if_not_exists && outline.column(&fold(&written.name)).is_some() {
+            return Ok(());
+        }
+        let Defined { column, default, constraints: of_column } =
+            self.new_column(written, outline)?;
+        let missing = match default {
+            None => Value::Null,
+            Some(default) if default.is_volatile() => {
+                let what = "ADD COLUMN with a DEFAULT that differs from row to row";
+                return Err(SqlError::unsupported(what).at(self.place_of(&written.name)));
+            }
+            Some(default) => default.evaluate(&Frame::of_parameters(&[]))?.into_value(),
+        };
+        changes.push(TableChange::AddColumn(column, missing, if_not_exists));
+        let mut constraints = Constraints::default();
+        self.add_constraints(&of_column, true, outline, &mut constraints)?;
+        constraint_changes(constraints, changes);
+        Ok(())
+    }
+
+    /// ALTER COLUMN.
+    fn altered_column(
+        &mut self,
+        outline: &Outline,
+        column: &Ident,
+        operation: &AlterColumnOperation,
+    ) -> Result<TableChange> {
+        let at = self.known_column(outline, column)?;
+        let (name, data_type) = outline.columns[at].clone();
+        Ok(match operation {
+            AlterColumnOperation::SetNotNull => TableChange::NotNull(name, true),
+            AlterColumnOperation::DropNotNull => TableChange::NotNull(name, false),
+            AlterColumnOperation::DropDefault => TableChange::Default(name, None),
+            AlterColumnOperation::SetDefault { value } => {
+                let (text, _) = self.new_default(value, data_type, &name)?;
+                TableChange::Default(name, Some(text))
+            }
+            other => {
+                let error = SqlError::unsupported(format!("ALTER COLUMN {other}"));
+                return Err(error.at(self.place_of(column)));
+            }
+        })
     }
 }
 

@@ -1,19 +1,36 @@
-//! Constraints: PRIMARY KEY, UNIQUE, CHECK and FOREIGN KEY, of a column and of a table.
+//! Constraints: PRIMARY KEY, UNIQUE, CHECK and FOREIGN KEY. Those of a column are those of its table, with that column.
 
 use smol_str::SmolStr;
-use sqlparser::ast::{self, IndexColumn, IndexType, ReferentialAction, TableConstraint};
+use sqlparser::ast::{
+    self, ConstraintReferenceMatchKind, DeferrableInitial, Ident, IndexColumn, IndexType,
+    NullsDistinctOption, ReferentialAction, Spanned, TableConstraint,
+};
+use sqlparser::tokenizer::{Span, Token};
 
-use super::super::{fold, object_name};
-use super::kept::new_check;
+use super::super::{Binder, object_name};
+use super::outline::Outline;
 use crate::catalog::{ForeignKeyAction, Method, NewCheck, NewForeignKey, NewKey};
-use crate::error::{Result, SqlError, SqlState};
+use crate::error::{Result, SqlError};
+use crate::parse::{first_from, is_word, last_before};
 
+/// The way that an index is looked into.
 pub(super) fn method_of(index_type: Option<&IndexType>) -> Result<Method> {
     match index_type {
         None | Some(IndexType::BTree) => Ok(Method::Range),
         Some(IndexType::Hash) => Ok(Method::Hash),
         Some(other) => Err(SqlError::unsupported(format!("the index method {other}"))),
     }
+}
+
+fn key_method(index_type: &Option<IndexType>, options: &[ast::IndexOption]) -> Result<Method> {
+    let mut method = index_type.as_ref();
+    for option in options {
+        match option {
+            ast::IndexOption::Using(using) => method = Some(using),
+            other => return Err(SqlError::unsupported(format!("a key with {other}"))),
+        }
+    }
+    method_of(method)
 }
 
 fn action_of(action: Option<&ReferentialAction>) -> ForeignKeyAction {
@@ -26,11 +43,17 @@ fn action_of(action: Option<&ReferentialAction>) -> ForeignKeyAction {
     }
 }
 
-pub(super) fn plain_column(column: &IndexColumn) -> Result<SmolStr> {
-    match &column.column.expr {
-        ast::Expr::Identifier(ident) => Ok(fold(ident)),
-        other => Err(SqlError::unsupported(format!("a key on the expression {other}"))),
+/// Constraints are kept to when a statement ends at the latest, and by every row.
+fn check_time(characteristics: Option<&ast::ConstraintCharacteristics>) -> Result<()> {
+    let Some(characteristics) = characteristics else { return Ok(()) };
+    let is_deferred = characteristics.initially == Some(DeferrableInitial::Deferred);
+    if characteristics.deferrable == Some(true) || is_deferred {
+        return Err(SqlError::unsupported("a constraint that is DEFERRABLE"));
     }
+    if characteristics.enforced == Some(false) {
+        return Err(SqlError::unsupported("a constraint that is NOT ENFORCED"));
+    }
+    Ok(())
 }
 
 /// Constraints as they are collected from columns and from the table.
@@ -42,69 +65,143 @@ pub(super) struct Constraints {
     pub foreign_keys: Vec<NewForeignKey>,
 }
 
-impl Constraints {
-    pub fn set_primary_key(&mut self, key: NewKey) -> Result<()> {
-        if self.primary_key.is_some() {
-            let message = "multiple primary keys for a table are not allowed";
-            return Err(SqlError::new(SqlState::InvalidTableDefinition, message));
+impl Binder<'_> {
+    /// The column of an index, which is no expression.
+    pub(super) fn index_column<'c>(&self, column: &'c IndexColumn) -> Result<&'c Ident> {
+        let IndexColumn { column: item, operator_class } = column;
+        let refuse =
+            |what: String| Err(SqlError::unsupported(what).at(self.position(&item.expr) as usize));
+        match &item.expr {
+            _ if operator_class.is_some() => refuse("a key with an operator class".into()),
+            ast::Expr::Identifier(name) => Ok(name),
+            other => refuse(format!("a key on the expression {other}")),
         }
-        self.primary_key = Some(key);
+    }
+
+    /// Adds a table's constraints to what is known of it. Their columns are behind PRIMARY KEY; that of a column's own constraint, `of_column`, is before.
+    pub(super) fn add_constraints(
+        &mut self,
+        written: &[TableConstraint],
+        of_column: bool,
+        outline: &mut Outline,
+        constraints: &mut Constraints,
+    ) -> Result<()> {
+        for constraint in written {
+            if let TableConstraint::PrimaryKey(key) = constraint {
+                let place = || self.place_of_key(&key.columns, of_column);
+                outline.take_primary_key().map_err(|error| error.at(place()))?;
+            }
+            let added = self.add_constraint(constraint, outline, constraints);
+            added.map_err(|error| error.at(self.position(constraint) as usize))?;
+        }
         Ok(())
     }
 
-    pub fn add(&mut self, constraint: &TableConstraint) -> Result<()> {
+    fn add_constraint(
+        &mut self,
+        constraint: &TableConstraint,
+        outline: &mut Outline,
+        constraints: &mut Constraints,
+    ) -> Result<()> {
         match constraint {
             TableConstraint::PrimaryKey(key) => {
-                let columns = key.columns.iter().map(plain_column).collect::<Result<_>>()?;
-                let name = key.name.as_ref().map(fold);
-                self.set_primary_key(NewKey {
-                    name,
-                    columns,
-                    method: key_method(&key.index_type, &key.index_options)?,
-                })
+                if key.index_name.is_some() || !key.include.is_empty() {
+                    return Err(SqlError::unsupported("this form of PRIMARY KEY"));
+                }
+                check_time(key.characteristics.as_ref())?;
+                let method = key_method(&key.index_type, &key.index_options)?;
+                let (name, columns) = self.key(key.name.as_ref(), &key.columns, outline)?;
+                constraints.primary_key = Some(NewKey { name, columns, method });
             }
             TableConstraint::Unique(key) => {
-                let columns = key.columns.iter().map(plain_column).collect::<Result<_>>()?;
-                let name = key.name.as_ref().map(fold);
+                if key.index_name.is_some()
+                    || !key.include.is_empty()
+                    || key.nulls_distinct == NullsDistinctOption::NotDistinct
+                    || key.index_type_display != ast::KeyOrIndexDisplay::None
+                {
+                    return Err(SqlError::unsupported("this form of UNIQUE"));
+                }
+                check_time(key.characteristics.as_ref())?;
                 let method = key_method(&key.index_type, &key.index_options)?;
-                self.uniques.push(NewKey { name, columns, method });
-                Ok(())
+                let (name, columns) = self.key(key.name.as_ref(), &key.columns, outline)?;
+                constraints.uniques.push(NewKey { name, columns, method });
             }
             TableConstraint::Check(check) => {
-                self.checks.push(new_check(check.name.as_ref().map(fold), &check.expr));
-                Ok(())
+                constraints.checks.push(self.new_check(check, outline)?);
             }
             TableConstraint::ForeignKey(key) => {
-                self.foreign_key(key, key.columns.iter().map(fold).collect())
+                constraints.foreign_keys.push(self.foreign_key(key, outline)?);
             }
-            other => Err(SqlError::unsupported(format!("the constraint {other}"))),
+            other => return Err(SqlError::unsupported(format!("the constraint {other}"))),
         }
-    }
-
-    pub fn foreign_key(
-        &mut self,
-        key: &ast::ForeignKeyConstraint,
-        columns: Vec<SmolStr>,
-    ) -> Result<()> {
-        self.foreign_keys.push(NewForeignKey {
-            name: key.name.as_ref().map(fold),
-            columns,
-            parent: object_name(&key.foreign_table)?,
-            parent_columns: key.referred_columns.iter().map(fold).collect(),
-            on_delete: action_of(key.on_delete.as_ref()),
-            on_update: action_of(key.on_update.as_ref()),
-        });
         Ok(())
     }
-}
 
-pub(super) fn key_method(
-    index_type: &Option<IndexType>,
-    options: &[ast::IndexOption],
-) -> Result<Method> {
-    let using = options.iter().find_map(|option| match option {
-        ast::IndexOption::Using(method) => Some(method),
-        ast::IndexOption::Comment(_) => None,
-    });
-    method_of(using.or(index_type.as_ref()))
+    /// Name and columns of PRIMARY KEY and UNIQUE.
+    fn key(
+        &mut self,
+        name: Option<&Ident>,
+        columns: &[IndexColumn],
+        outline: &mut Outline,
+    ) -> Result<(Option<SmolStr>, Vec<SmolStr>)> {
+        let mut names = Vec::with_capacity(columns.len());
+        for column in columns {
+            let name = self.index_column(column)?;
+            let options = &column.column.options;
+            if options.sort.is_some() || options.nulls_first.is_some() {
+                let error = SqlError::unsupported("a constraint with an order of its columns");
+                return Err(error.at(self.place_of(name)));
+            }
+            names.push(name);
+        }
+        let columns = self.known_columns(outline, names.into_iter())?;
+        Ok((self.take_constraint(outline, name, true)?, columns))
+    }
+
+    /// Where the words PRIMARY KEY stand.
+    fn place_of_key(&self, columns: &[IndexColumn], of_column: bool) -> usize {
+        let span = columns.first().map_or_else(Span::empty, Spanned::span);
+        let is_key = |token: &Token| is_word(token, "PRIMARY");
+        let found = match of_column {
+            true => first_from(self.text, span.end, is_key),
+            false => last_before(self.text, span.start, is_key),
+        };
+        found.unwrap_or_else(|| self.span_start(span) as usize)
+    }
+
+    fn foreign_key(
+        &mut self,
+        key: &ast::ForeignKeyConstraint,
+        outline: &mut Outline,
+    ) -> Result<NewForeignKey> {
+        let is_simple = match key.match_kind {
+            None | Some(ConstraintReferenceMatchKind::Simple) => true,
+            // With one column it is the same.
+            Some(ConstraintReferenceMatchKind::Full) => key.columns.len() == 1,
+            Some(ConstraintReferenceMatchKind::Partial) => false,
+        };
+        if !is_simple || key.index_name.is_some() {
+            return Err(SqlError::unsupported("this form of FOREIGN KEY"));
+        }
+        check_time(key.characteristics.as_ref())?;
+        let columns = self.known_columns(outline, key.columns.iter())?;
+        let name = self.take_constraint(outline, key.name.as_ref(), false)?;
+        let position = self.position(&key.foreign_table) as usize;
+        let parent = object_name(&key.foreign_table).map_err(|error| error.at(position))?;
+        let referred = key.referred_columns.iter();
+        let parent_columns = if parent == outline.name {
+            self.known_columns(outline, referred)?
+        } else {
+            let parent = self.defined_table(&key.foreign_table)?;
+            self.known_columns(&Outline::of(&parent), referred)?
+        };
+        Ok(NewForeignKey {
+            name,
+            columns,
+            parent,
+            parent_columns,
+            on_delete: action_of(key.on_delete.as_ref()),
+            on_update: action_of(key.on_update.as_ref()),
+        })
+    }
 }

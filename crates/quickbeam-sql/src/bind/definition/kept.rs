@@ -1,16 +1,18 @@
 //! Expressions that are kept: DEFAULT and CHECK.
 //!
-//! They are kept as text. They are bound here once when they are defined, so that mistakes show then, and again whenever a
-//! statement needs them.
+//! They are kept as text. They are bound when they are defined, as they stand in the statement, so that mistakes show then and in their place; and their
+//! text is bound then, and again whenever a statement needs it.
 
-use smol_str::SmolStr;
+use std::sync::Arc;
+
 use sqlparser::ast;
 
 use super::super::insert::relation_of;
-use super::super::{Binder, Names, Scope, ScopeColumn, ScopeRelation, Typed};
-use crate::catalog::{NewCheck, NewColumn, Table};
+use super::super::{Binder, Names, Scope, Typed};
+use super::outline::Outline;
+use crate::catalog::{NewCheck, Table};
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::{ColumnRef, Expr};
+use crate::expression::Expr;
 use crate::types::DataType;
 
 /// A column's DEFAULT, or what counts it up.
@@ -21,80 +23,88 @@ pub fn column_default(names: &dyn Names, table: &Table, column: usize) -> Result
     }
     match &column.default {
         None => Ok(None),
-        Some(text) => default_value(names, text, column.data_type, &column.name).map(Some),
+        Some(text) => kept_default(names, text, column.data_type, &column.name).map(Some),
     }
 }
 
-pub(super) fn default_value(
-    names: &dyn Names,
-    text: &str,
+fn kept_default(names: &dyn Names, text: &str, data_type: DataType, column: &str) -> Result<Expr> {
+    let parsed = crate::parse::expression(text)?;
+    default_in(Binder::new(names, ""), &parsed, data_type, column)
+}
+
+fn default_in(
+    mut binder: Binder<'_>,
+    parsed: &ast::Expr,
     data_type: DataType,
     column: &str,
 ) -> Result<Expr> {
-    let parsed = crate::parse::expression(text)?;
-    let mut binder = Binder::new(names, "");
     let (value, level) = binder.level(|binder| {
-        let bound: Typed = binder.expression(&parsed, &Scope::default())?;
+        let bound: Typed = binder.expression(parsed, &Scope::default())?;
         binder.assign(bound, data_type, column)
     })?;
     if !level.subqueries.is_empty() || !binder.parameters.is_empty() {
         let message = "a DEFAULT may use neither subqueries nor parameters";
-        return Err(SqlError::new(SqlState::InvalidColumnDefinition, message));
+        let position = binder.position(parsed) as usize;
+        return Err(SqlError::new(SqlState::InvalidColumnDefinition, message).at(position));
     }
     Ok(value)
 }
 
 /// A table's CHECK as an expression over a row in that slot.
 pub fn check_of(names: &dyn Names, table: &Table, text: &str, slot: usize) -> Result<Expr> {
-    let parsed = crate::parse::expression(text)?;
     let relations = vec![relation_of(table, slot, table.name.clone())];
-    check_over(names, &parsed, &Scope::of(relations))
+    kept_check(names, text, &Scope::of(relations))
 }
 
-fn check_over(names: &dyn Names, parsed: &ast::Expr, scope: &Scope) -> Result<Expr> {
-    let mut binder = Binder::new(names, "");
+fn kept_check(names: &dyn Names, text: &str, scope: &Scope) -> Result<Expr> {
+    check_in(Binder::new(names, ""), &crate::parse::expression(text)?, scope)
+}
+
+fn check_in(mut binder: Binder<'_>, parsed: &ast::Expr, scope: &Scope) -> Result<Expr> {
     let (value, level) = binder.level(|binder| binder.condition(parsed, scope))?;
     if !level.subqueries.is_empty() || !binder.parameters.is_empty() {
         let message = "a CHECK may use neither subqueries nor parameters";
-        return Err(SqlError::new(SqlState::InvalidTableDefinition, message));
+        let position = binder.position(parsed) as usize;
+        return Err(SqlError::new(SqlState::InvalidTableDefinition, message).at(position));
     }
     Ok(value)
 }
 
-/// A CHECK; which columns it reads is found when it is bound.
-pub(super) fn new_check(name: Option<SmolStr>, expr: &ast::Expr) -> NewCheck {
-    NewCheck { name, expression: expr.to_string().into(), columns: Vec::new() }
-}
-
-/// The names of the columns that a CHECK reads.
-pub(super) fn columns_read(condition: &Expr, names: &[SmolStr]) -> Vec<SmolStr> {
-    let mut columns: Vec<usize> = Vec::new();
-    condition.each_column(&mut |column| columns.push(column.column));
-    columns.sort_unstable();
-    columns.dedup();
-    columns.into_iter().filter_map(|column| names.get(column).cloned()).collect()
-}
-
 impl Binder<'_> {
-    /// Binds checks of a table that is not there yet.
-    pub(super) fn bind_checks(
+    /// A DEFAULT of this statement: its text, and what it means.
+    pub(super) fn new_default(
         &self,
-        table: &SmolStr,
-        columns: &[NewColumn],
-        checks: &mut [NewCheck],
-    ) -> Result<()> {
-        let names: Vec<SmolStr> = columns.iter().map(|column| column.name.clone()).collect();
-        let columns = columns.iter().enumerate().map(|(column, new)| ScopeColumn {
-            name: new.name.clone(),
-            data_type: new.data_type,
-            at: ColumnRef { slot: 0, column },
-        });
-        let relation = ScopeRelation { name: table.clone(), columns: columns.collect() };
-        let scope = Scope::of(vec![relation]);
-        for check in checks {
-            let parsed = crate::parse::expression(&check.expression)?;
-            check.columns = columns_read(&check_over(self.names, &parsed, &scope)?, &names);
+        written: &ast::Expr,
+        data_type: DataType,
+        column: &str,
+    ) -> Result<(Arc<str>, Expr)> {
+        let binder = Binder::new(self.names, self.text);
+        let value = default_in(binder, written, data_type, column)?;
+        let text = written.to_string();
+        kept_default(self.names, &text, data_type, column)?;
+        Ok((text.into(), value))
+    }
+
+    /// A CHECK of this statement: its text, and the names of the columns that it reads.
+    pub(super) fn new_check(
+        &self,
+        check: &ast::CheckConstraint,
+        outline: &mut Outline,
+    ) -> Result<NewCheck> {
+        if check.no_inherit || check.enforced == Some(false) {
+            return Err(SqlError::unsupported("a CHECK with NO INHERIT or NOT ENFORCED"));
         }
-        Ok(())
+        let name = self.take_constraint(outline, check.name.as_ref(), false)?;
+        let scope = outline.scope();
+        check_in(Binder::new(self.names, self.text), &check.expr, &scope)?;
+        let text = check.expr.to_string();
+        let condition = kept_check(self.names, &text, &scope)?;
+        let mut read: Vec<usize> = Vec::new();
+        condition.each_column(&mut |column| read.push(column.column));
+        read.sort_unstable();
+        read.dedup();
+        let names = read.into_iter().filter_map(|column| outline.columns.get(column));
+        let columns = names.map(|(name, _)| name.clone()).collect();
+        Ok(NewCheck { name, expression: text.into(), columns })
     }
 }

@@ -5,25 +5,29 @@
 mod alter;
 mod constraints;
 mod kept;
+mod outline;
 mod sequences;
 mod table;
 
 use std::sync::Arc;
 
 use smol_str::SmolStr;
-use sqlparser::ast::{self, ObjectType};
+use sqlparser::ast::{self, ObjectType, Spanned};
+use sqlparser::tokenizer::Token;
 
 use super::{Binder, fold, object_name};
 use crate::catalog::{
-    NewCheck, NewColumn, NewForeignKey, NewIndex, NewKey, NewTable, SequenceOptions,
+    NewCheck, NewColumn, NewForeignKey, NewIndex, NewKey, NewTable, Relation, SequenceOptions,
 };
 use crate::error::{Result, SqlError, SqlState};
+use crate::parse::first_from;
 use crate::types::Value;
 
 pub use kept::{check_of, column_default};
-pub use table::table_for;
+pub use table::{check_create_table, table_for};
 
-use constraints::{method_of, plain_column};
+use constraints::method_of;
+use outline::Outline;
 
 /// A change of the catalog.
 #[derive(Clone, Debug)]
@@ -89,50 +93,110 @@ pub enum TableChange {
 impl Binder<'_> {
     /// CREATE INDEX.
     pub fn create_index(&mut self, create: &ast::CreateIndex) -> Result<CatalogChange> {
-        if create.predicate.is_some()
-            || !create.include.is_empty()
-            || create.nulls_distinct == Some(false)
-        {
-            return Err(SqlError::unsupported(
-                "an index with a condition, with INCLUDE or NULLS NOT DISTINCT",
-            ));
+        // What the parser takes beside these would be without effect.
+        let plain = ast::CreateIndex {
+            name: create.name.clone(),
+            table_name: create.table_name.clone(),
+            using: create.using.clone(),
+            columns: create.columns.clone(),
+            unique: create.unique,
+            concurrently: false,
+            r#async: false,
+            if_not_exists: create.if_not_exists,
+            include: Vec::new(),
+            nulls_distinct: create.nulls_distinct.filter(|distinct| *distinct),
+            with: Vec::new(),
+            predicate: None,
+            index_options: Vec::new(),
+            alter_options: Vec::new(),
+        };
+        if *create != plain {
+            let what = "an index with more than its columns, USING before them, and ASC, DESC, NULLS FIRST or LAST behind each";
+            return Err(SqlError::unsupported(what));
         }
-        let table = self.table(&create.table_name)?;
-        let mut columns = Vec::with_capacity(create.columns.len());
+        let table = self.defined_table(&create.table_name)?;
+        let (unique, table_name) = (create.unique, table.name.clone());
+        let method = method_of(create.using.as_ref())?;
+        let mut index =
+            NewIndex { name: None, table: table_name, columns: Vec::new(), unique, method };
+        if let Some(name) = &create.name {
+            let (name, is_there) = self.new_relation(name, create.if_not_exists)?;
+            index.name = Some(name);
+            if is_there {
+                return Ok(CatalogChange::CreateIndex(index, true));
+            }
+        }
+        let outline = Outline::of(&table);
         for column in &create.columns {
-            let name = plain_column(column)?;
+            let name = self.index_column(column)?;
+            self.known_column(&outline, name)?;
             let options = &column.column.options;
             let descending = matches!(options.sort, Some(ast::OrderBySort::Desc));
-            columns.push((name, descending, options.nulls_first));
+            index.columns.push((fold(name), descending, options.nulls_first));
         }
-        let name = create.name.as_ref().map(object_name).transpose()?;
-        let method = method_of(create.using.as_ref())?;
-        let index =
-            NewIndex { name, table: table.name.clone(), columns, unique: create.unique, method };
         Ok(CatalogChange::CreateIndex(index, create.if_not_exists))
     }
 
     /// CREATE VIEW.
     pub fn create_view(&mut self, create: &ast::CreateView) -> Result<CatalogChange> {
-        if create.materialized || create.temporary {
-            return Err(SqlError::unsupported("this form of CREATE VIEW"));
-        }
-        let name = object_name(&create.name)?;
+        let name = self.view_name(create)?;
         let query = self.query(&create.query, None)?;
         if !self.parameters.is_empty() {
             let message = "a view may not have parameters";
-            return Err(SqlError::new(SqlState::UndefinedParameter, message));
+            let is_parameter = |token: &Token| matches!(token, Token::Placeholder(_));
+            let position = first_from(self.text, create.query.span().start, is_parameter);
+            let error = SqlError::new(SqlState::UndefinedParameter, message);
+            return Err(error.at(position.unwrap_or_default()));
         }
         if let Some(excess) = create.columns.get(query.columns.len()) {
             let message = "CREATE VIEW specifies more column names than columns";
             let position = self.place_of(&excess.name);
             return Err(SqlError::new(SqlState::SyntaxError, message).at(position));
         }
-        let given = create.columns.iter().map(|column| fold(&column.name)).collect::<Vec<_>>();
+        let mut outline = Outline::new(name.clone());
+        let mut given = Vec::with_capacity(create.columns.len());
+        for (column, output) in create.columns.iter().zip(&query.columns) {
+            given.push(self.take_column(&mut outline, &column.name, output.data_type)?);
+        }
         let columns =
             self.columns_for(&query, &given).into_iter().map(|column| column.name).collect();
         let text = create.query.to_string().into();
         Ok(CatalogChange::CreateView(name, columns, text, create.or_replace))
+    }
+
+    /// The name of a new view, or of the one that it replaces.
+    fn view_name(&self, create: &ast::CreateView) -> Result<SmolStr> {
+        let plain = ast::CreateView {
+            or_alter: false,
+            or_replace: create.or_replace,
+            materialized: false,
+            secure: false,
+            name: create.name.clone(),
+            name_before_not_exists: false,
+            columns: create.columns.clone(),
+            query: create.query.clone(),
+            options: ast::CreateTableOptions::None,
+            cluster_by: Vec::new(),
+            comment: None,
+            with_no_schema_binding: false,
+            if_not_exists: false,
+            temporary: false,
+            copy_grants: false,
+            to: None,
+            params: None,
+        };
+        let is_more =
+            |column: &ast::ViewColumnDef| column.data_type.is_some() || column.options.is_some();
+        if *create != plain || create.columns.iter().any(is_more) {
+            return Err(SqlError::unsupported("this form of CREATE VIEW"));
+        }
+        if create.or_replace
+            && let Ok(name) = object_name(&create.name)
+            && let Some(Relation::View(_)) = self.names.relation(&name)?
+        {
+            return Ok(name);
+        }
+        Ok(self.new_relation(&create.name, false)?.0)
     }
 
     /// DROP.
@@ -150,17 +214,23 @@ impl Binder<'_> {
             ObjectType::Sequence => ObjectKind::Sequence,
             other => return Err(SqlError::unsupported(format!("DROP {other}"))),
         };
-        let names = names.iter().map(object_name).collect::<Result<_>>()?;
+        let names = names.iter().map(|name| self.known_object(kind, name, if_exists));
+        let names = names.collect::<Result<_>>()?;
         Ok(CatalogChange::Drop(kind, names, if_exists, cascade))
     }
 
     /// TRUNCATE.
     pub fn truncate(&mut self, truncate: &ast::Truncate) -> Result<CatalogChange> {
-        let names = truncate
-            .table_names
-            .iter()
-            .map(|target| object_name(&target.name))
-            .collect::<Result<_>>()?;
+        let ast::Truncate {
+            table_names, partitions: None, if_exists: false, on_cluster: None, ..
+        } = truncate
+        else {
+            return Err(SqlError::unsupported("this form of TRUNCATE"));
+        };
+        let mut names = Vec::with_capacity(table_names.len());
+        for target in table_names {
+            names.push(self.defined_table(&target.name)?.name.clone());
+        }
         let cascade = matches!(truncate.cascade, Some(ast::CascadeOption::Cascade));
         let restart = matches!(truncate.identity, Some(ast::TruncateIdentityOption::Restart));
         Ok(CatalogChange::Truncate(names, cascade, restart))

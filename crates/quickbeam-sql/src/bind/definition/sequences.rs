@@ -1,44 +1,48 @@
 //! CREATE SEQUENCE, ALTER SEQUENCE … RESTART, and what is said of the sequence of an identity column.
 
-use sqlparser::ast;
+use sqlparser::ast::{self, Spanned};
 
-use super::super::{Binder, Scope, fold, object_name, types};
-use super::CatalogChange;
+use super::super::{Binder, Scope, object_name, types};
+use super::{CatalogChange, ObjectKind};
 use crate::catalog::SequenceOptions;
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::DataType;
 
-fn number_of(expr: &ast::Expr) -> Result<i64> {
-    let text = expr.to_string().replace(' ', "");
-    text.parse().map_err(|_| {
-        SqlError::new(SqlState::InvalidParameterValue, format!("{expr} is no integer"))
-    })
-}
-
-pub(super) fn sequence_options(
-    list: &[ast::SequenceOptions],
-    data_type: Option<DataType>,
-) -> Result<SequenceOptions> {
-    let mut options = SequenceOptions { data_type, ..SequenceOptions::default() };
-    for option in list {
-        match option {
-            ast::SequenceOptions::IncrementBy(by, _) => options.increment = Some(number_of(by)?),
-            ast::SequenceOptions::StartWith(start, _) => options.start = Some(number_of(start)?),
-            ast::SequenceOptions::MinValue(Some(least)) => {
-                options.minimum = Some(number_of(least)?)
-            }
-            ast::SequenceOptions::MaxValue(Some(most)) => options.maximum = Some(number_of(most)?),
-            ast::SequenceOptions::MinValue(None) | ast::SequenceOptions::MaxValue(None) => {}
-            // Values are not handed out in advance.
-            ast::SequenceOptions::Cache(_) => {}
-            // The parser's flag says NO CYCLE.
-            ast::SequenceOptions::Cycle(no) => options.cycle = !no,
-        }
-    }
-    Ok(options)
-}
-
 impl Binder<'_> {
+    /// A number of a sequence, which may have a sign.
+    fn number_of(&self, written: &ast::Expr) -> Result<i64> {
+        let text = written.to_string().replace(' ', "");
+        text.parse().map_err(|_| {
+            let message = format!("{written} is no integer");
+            let error = SqlError::new(SqlState::InvalidParameterValue, message);
+            error.at(self.position(written) as usize)
+        })
+    }
+
+    /// What is said of a sequence.
+    pub(super) fn sequence_options(
+        &self,
+        list: &[ast::SequenceOptions],
+        data_type: Option<DataType>,
+    ) -> Result<SequenceOptions> {
+        use ast::SequenceOptions as Said;
+        let mut options = SequenceOptions { data_type, ..SequenceOptions::default() };
+        for option in list {
+            match option {
+                Said::IncrementBy(by, _) => options.increment = Some(self.number_of(by)?),
+                Said::StartWith(start, _) => options.start = Some(self.number_of(start)?),
+                Said::MinValue(Some(least)) => options.minimum = Some(self.number_of(least)?),
+                Said::MaxValue(Some(most)) => options.maximum = Some(self.number_of(most)?),
+                Said::MinValue(None) | Said::MaxValue(None) => {}
+                // Values are not handed out in advance.
+                Said::Cache(_) => {}
+                // The parser's flag says NO CYCLE.
+                Said::Cycle(no) => options.cycle = !no,
+            }
+        }
+        Ok(options)
+    }
+
     /// CREATE SEQUENCE.
     pub fn create_sequence(
         &mut self,
@@ -48,12 +52,19 @@ impl Binder<'_> {
         owned_by: Option<&ast::ObjectName>,
         if_not_exists: bool,
     ) -> Result<CatalogChange> {
-        if owned_by.is_some_and(|owner| !owner.to_string().eq_ignore_ascii_case("none")) {
-            return Err(SqlError::unsupported("OWNED BY a column"));
+        if let Some(owner) = owned_by
+            && !owner.to_string().eq_ignore_ascii_case("none")
+        {
+            let position = self.position(owner) as usize;
+            return Err(SqlError::unsupported("OWNED BY a column").at(position));
         }
-        let data_type = data_type.map(types::data_type).transpose()?;
-        let options = sequence_options(list, data_type)?;
-        Ok(CatalogChange::CreateSequence(object_name(name)?, options, if_not_exists))
+        let (folded, _) = self.new_relation(name, if_not_exists)?;
+        let type_of = |written: &ast::DataType| {
+            types::data_type(written)
+                .map_err(|error| error.at(self.place_of_type(written, name.span().end)))
+        };
+        let options = self.sequence_options(list, data_type.map(type_of).transpose()?)?;
+        Ok(CatalogChange::CreateSequence(folded, options, if_not_exists))
     }
 
     /// CALL of the procedure that stands for ALTER SEQUENCE … RESTART.
@@ -66,12 +77,11 @@ impl Binder<'_> {
             _ => None,
         });
         let name = match arguments.next().flatten() {
-            Some(ast::Expr::Identifier(name)) if is_restart => fold(name),
-            Some(ast::Expr::CompoundIdentifier(parts)) if is_restart => {
-                object_name(&ast::ObjectName::from(parts.clone()))?
-            }
+            Some(ast::Expr::Identifier(name)) if is_restart => vec![name.clone()],
+            Some(ast::Expr::CompoundIdentifier(parts)) if is_restart => parts.clone(),
             _ => return Err(refuse()),
         };
+        let name = self.known_object(ObjectKind::Sequence, &name.into(), false)?;
         let value = match arguments.next() {
             None => None,
             Some(expr) => {

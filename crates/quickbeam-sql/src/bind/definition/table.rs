@@ -1,22 +1,19 @@
 //! CREATE TABLE, and the definition of a column.
 
 use smol_str::SmolStr;
-use sqlparser::ast::{self, ColumnOption, GeneratedAs, Spanned};
+use sqlparser::ast::helpers::stmt_create_table::CreateTableBuilder;
+use sqlparser::ast::{self, ColumnOption, GeneratedAs, TableConstraint};
 
-use super::super::{Binder, OutputColumn, fold, object_name, types};
+use super::super::{Binder, OutputColumn, types};
 use super::CatalogChange;
-use super::constraints::{Constraints, key_method};
-use super::kept::{default_value, new_check};
-use super::sequences::sequence_options;
-use crate::catalog::{NewColumn, NewIdentity, NewKey, NewTable, SequenceOptions};
-use crate::error::{Result, SqlError};
+use super::constraints::Constraints;
+use super::outline::Outline;
+use crate::catalog::{NewColumn, NewIdentity, NewTable, SequenceOptions};
+use crate::error::{Result, SqlError, SqlState};
+use crate::expression::Expr;
 
 /// The table that CREATE TABLE … AS makes.
-pub fn table_for(
-    name: SmolStr,
-    columns: &[OutputColumn],
-    if_not_exists: bool,
-) -> Result<CatalogChange> {
+pub fn table_for(name: SmolStr, columns: &[OutputColumn], if_not_exists: bool) -> CatalogChange {
     let columns = columns.iter().map(|column| NewColumn {
         name: column.name.clone(),
         data_type: column.data_type,
@@ -25,126 +22,169 @@ pub fn table_for(
         identity: None,
     });
     let table = NewTable { name, columns: columns.collect(), ..NewTable::default() };
-    Ok(CatalogChange::CreateTable(table, if_not_exists))
+    CatalogChange::CreateTable(table, if_not_exists)
+}
+
+/// Refuses what the parser takes of other dialects, or of PostgreSQL, and nothing here would do.
+pub fn check_create_table(create: &ast::CreateTable) -> Result<()> {
+    if create.partition_by.is_some() || create.partition_of.is_some() {
+        return Err(SqlError::unsupported("a table in partitions"));
+    }
+    if create.query.is_some() && !(create.columns.is_empty() && create.constraints.is_empty()) {
+        return Err(SqlError::unsupported("CREATE TABLE … AS with columns or constraints"));
+    }
+    let plain = CreateTableBuilder::new(create.name.clone())
+        .if_not_exists(create.if_not_exists)
+        .columns(create.columns.clone())
+        .constraints(create.constraints.clone())
+        .query(create.query.clone())
+        .build();
+    if *create == plain { Ok(()) } else { Err(SqlError::unsupported("this form of CREATE TABLE")) }
+}
+
+/// A column as it was written.
+pub(super) struct Defined {
+    pub column: NewColumn,
+    /// What its DEFAULT means.
+    pub default: Option<Expr>,
+    /// Its own constraints.
+    pub constraints: Vec<TableConstraint>,
 }
 
 impl Binder<'_> {
     /// CREATE TABLE without a query.
     pub fn create_table(&mut self, create: &ast::CreateTable) -> Result<CatalogChange> {
-        if create.temporary || create.external || create.or_replace || create.like.is_some() {
-            return Err(SqlError::unsupported("this form of CREATE TABLE"));
+        let (name, is_there) = self.new_relation(&create.name, create.if_not_exists)?;
+        if is_there {
+            let table = NewTable { name, ..NewTable::default() };
+            return Ok(CatalogChange::CreateTable(table, true));
         }
-        let name = object_name(&create.name)?;
-        let mut constraints = Constraints::default();
+        let mut outline = Outline::new(name.clone());
         let mut columns = Vec::with_capacity(create.columns.len());
+        let mut of_columns = Vec::new();
         for column in &create.columns {
-            columns.push(self.new_column(column, &mut constraints)?);
+            let defined = self.new_column(column, &mut outline)?;
+            columns.push(defined.column);
+            of_columns.extend(defined.constraints);
         }
-        for constraint in &create.constraints {
-            constraints.add(constraint).map_err(|error| {
-                error.at(self.place_of_key(self.span_start(constraint.span()), true))
-            })?;
-        }
-        self.bind_checks(&name, &columns, &mut constraints.checks)?;
+        let mut constraints = Constraints::default();
+        self.add_constraints(&of_columns, true, &mut outline, &mut constraints)?;
+        self.add_constraints(&create.constraints, false, &mut outline, &mut constraints)?;
         let Constraints { primary_key, uniques, checks, foreign_keys } = constraints;
         let table = NewTable { name, columns, primary_key, uniques, checks, foreign_keys };
         Ok(CatalogChange::CreateTable(table, create.if_not_exists))
     }
 
+    /// A new column, which is added to what is known of its table.
     pub(super) fn new_column(
         &mut self,
         column: &ast::ColumnDef,
-        constraints: &mut Constraints,
-    ) -> Result<NewColumn> {
-        let name = fold(&column.name);
+        outline: &mut Outline,
+    ) -> Result<Defined> {
         let data_type = types::data_type(&column.data_type).map_err(|error| {
-            let behind = crate::parse::offset_of(self.text, column.name.span.end);
-            error.at(self.place_of_type(&column.data_type, behind))
+            error.at(self.place_of_type(&column.data_type, column.name.span.end))
         })?;
+        let place = self.place_of(&column.name);
         if types::digits_of_second(&column.data_type).is_some() {
             let what = format!("a column of type {}", column.data_type);
-            let position = self.place_of(&column.name);
-            return Err(SqlError::unsupported(what).at(position));
+            return Err(SqlError::unsupported(what).at(place));
         }
-        let mut new = NewColumn {
-            name: name.clone(),
-            data_type,
-            not_null: false,
-            default: None,
-            identity: None,
-        };
+        let name = self.take_column(outline, &column.name, data_type)?;
+        let mut new = NewColumn { name, data_type, not_null: false, default: None, identity: None };
         if types::is_serial(&column.data_type) {
             let options =
                 SequenceOptions { data_type: Some(data_type), ..SequenceOptions::default() };
             new.identity = Some(NewIdentity { always: false, options });
             new.not_null = true;
         }
+        let mut defined = Defined { column: new, default: None, constraints: Vec::new() };
+        let mut is_null = false;
         for option in &column.options {
-            let constraint_name = option.name.as_ref().map(fold);
-            let columns = vec![name.clone()];
-            match &option.option {
-                ColumnOption::Null => {}
-                ColumnOption::NotNull => new.not_null = true,
-                ColumnOption::Default(expr) => {
-                    let text = expr.to_string();
-                    default_value(self.names, &text, data_type, &name)?;
-                    new.default = Some(text.into());
+            is_null |= option.option == ColumnOption::Null;
+            match constraint_of(&column.name, option) {
+                Some(constraint) => defined.constraints.push(constraint),
+                None => {
+                    let done = self.column_option(&option.option, &mut defined);
+                    done.map_err(|error| error.at(place))?;
                 }
-                ColumnOption::PrimaryKey(key) => {
-                    let method = key_method(&key.index_type, &key.index_options)?;
-                    let key = NewKey { name: constraint_name, columns, method };
-                    let behind = column.name.span;
-                    constraints.set_primary_key(key).map_err(|error| {
-                        error.at(self.place_of_key(self.span_start(behind), false))
-                    })?;
-                    new.not_null = true;
-                }
-                ColumnOption::Unique(key) => {
-                    let method = key_method(&key.index_type, &key.index_options)?;
-                    constraints.uniques.push(NewKey { name: constraint_name, columns, method });
-                }
-                ColumnOption::Check(check) => {
-                    let name = constraint_name.or_else(|| check.name.as_ref().map(fold));
-                    constraints.checks.push(new_check(name, &check.expr));
-                }
-                ColumnOption::ForeignKey(key) => {
-                    constraints.foreign_key(key, columns)?;
-                    if let (Some(last), Some(name)) =
-                        (constraints.foreign_keys.last_mut(), constraint_name)
-                    {
-                        last.name = Some(name);
-                    }
-                }
-                ColumnOption::Generated {
-                    generated_as,
-                    sequence_options: list,
-                    generation_expr: None,
-                    ..
-                } => {
-                    let always = matches!(generated_as, GeneratedAs::Always);
-                    let options =
-                        sequence_options(list.as_deref().unwrap_or_default(), Some(data_type))?;
-                    new.identity = Some(NewIdentity { always, options });
-                    new.not_null = true;
-                }
-                other => return Err(SqlError::unsupported(format!("the column option {other}"))),
             }
         }
-        Ok(new)
+        let is_key =
+            |constraint: &TableConstraint| matches!(constraint, TableConstraint::PrimaryKey(_));
+        let new = &mut defined.column;
+        new.not_null |= defined.constraints.iter().any(is_key);
+        let what = if is_null && new.not_null {
+            "conflicting NULL/NOT NULL declarations"
+        } else if new.default.is_some() && new.identity.is_some() {
+            "both default and identity specified"
+        } else {
+            return Ok(defined);
+        };
+        let message = format!("{what} for column \"{}\" of table \"{}\"", new.name, outline.name);
+        Err(SqlError::new(SqlState::SyntaxError, message).at(place))
     }
 
-    /// Where the words PRIMARY KEY stand: behind a column's name, or before the first column of a constraint that has no name.
-    fn place_of_key(&self, near: u32, before: bool) -> usize {
-        let near = near as usize;
-        let lower = self.text.to_ascii_lowercase();
-        let found = if before {
-            lower.get(..near).and_then(|text| {
-                let word = text.trim_end_matches([' ', '(', '\n', '\t']);
-                word.ends_with("key").then(|| word.rfind("primary")).flatten()
-            })
-        } else {
-            lower.get(near..).and_then(|text| text.find("primary")).map(|at| near + at)
+    /// What is said of a column that is no constraint with a name.
+    fn column_option(&mut self, option: &ColumnOption, defined: &mut Defined) -> Result<()> {
+        let new = &mut defined.column;
+        let twice = |what: &str, name: &str| {
+            let message = format!("multiple {what} specified for column \"{name}\"");
+            Err(SqlError::new(SqlState::SyntaxError, message))
         };
-        found.unwrap_or(near)
+        match option {
+            ColumnOption::Null => {}
+            ColumnOption::NotNull => new.not_null = true,
+            ColumnOption::Default(_) if new.default.is_some() => {
+                return twice("default values", &new.name);
+            }
+            ColumnOption::Default(written) => {
+                let (text, value) = self.new_default(written, new.data_type, &new.name)?;
+                (new.default, defined.default) = (Some(text), Some(value));
+            }
+            ColumnOption::Generated { .. } if new.identity.is_some() => {
+                return twice("identity specifications", &new.name);
+            }
+            ColumnOption::Generated {
+                generated_as,
+                sequence_options: list,
+                generation_expr: None,
+                ..
+            } => {
+                let always = matches!(generated_as, GeneratedAs::Always);
+                let list = list.as_deref().unwrap_or_default();
+                let options = self.sequence_options(list, Some(new.data_type))?;
+                new.identity = Some(NewIdentity { always, options });
+                new.not_null = true;
+            }
+            other => return Err(SqlError::unsupported(format!("the column option {other}"))),
+        }
+        Ok(())
     }
+}
+
+/// A column's own constraint, as one of the table.
+fn constraint_of(column: &ast::Ident, option: &ast::ColumnOptionDef) -> Option<TableConstraint> {
+    let named = |own: &Option<ast::Ident>| option.name.clone().or_else(|| own.clone());
+    let column = column.clone();
+    Some(match option.option.clone() {
+        ColumnOption::PrimaryKey(key) => TableConstraint::PrimaryKey(ast::PrimaryKeyConstraint {
+            name: named(&key.name),
+            columns: vec![column.into()],
+            ..key
+        }),
+        ColumnOption::Unique(key) => TableConstraint::Unique(ast::UniqueConstraint {
+            name: named(&key.name),
+            columns: vec![column.into()],
+            ..key
+        }),
+        ColumnOption::Check(check) => {
+            TableConstraint::Check(ast::CheckConstraint { name: named(&check.name), ..check })
+        }
+        ColumnOption::ForeignKey(key) => TableConstraint::ForeignKey(ast::ForeignKeyConstraint {
+            name: named(&key.name),
+            columns: vec![column],
+            ..key
+        }),
+        _ => return None,
+    })
 }

@@ -1,0 +1,51 @@
+//! Places of words that the parser's tree has no places for: types, operators and key words. They are looked for among the tokens of the text,
+//! so that neither comments nor texts in quotes are taken for them.
+
+use sqlparser::dialect::PostgreSqlDialect;
+use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
+
+use super::offset_of;
+
+/// The tokens of a text that was parsed before.
+fn tokens(text: &str) -> impl DoubleEndedIterator<Item = TokenWithSpan> {
+    let tokens = Tokenizer::new(&PostgreSqlDialect {}, text).tokenize_with_location();
+    tokens.unwrap_or_default().into_iter()
+}
+
+/// Where the first such token stands, in bytes, from a place on.
+pub fn first_from(text: &str, from: Location, is_such: impl Fn(&Token) -> bool) -> Option<usize> {
+    let mut found = tokens(text).filter(|token| token.span.start >= from);
+    found.find(|token| is_such(&token.token)).map(|token| offset_of(text, token.span.start))
+}
+
+/// Where the last such token stands, in bytes, before a place.
+pub fn last_before(
+    text: &str,
+    before: Location,
+    is_such: impl Fn(&Token) -> bool,
+) -> Option<usize> {
+    let mut found = tokens(text).rev().filter(|token| token.span.start < before);
+    found.find(|token| is_such(&token.token)).map(|token| offset_of(text, token.span.start))
+}
+
+/// Whether a token is that word, and not a name in quotes.
+pub fn is_word(token: &Token, wanted: &str) -> bool {
+    matches!(token, Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(wanted))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_found_and_what_only_looks_like_them_is_not() {
+        let text = "a 'key' /* key */\n \"key\" Key key";
+        let start = Location::new(1, 1);
+        let is_key = |token: &Token| is_word(token, "KEY");
+        assert_eq!(first_from(text, start, is_key), Some(25));
+        assert_eq!(last_before(text, Location::new(9, 1), is_key), Some(29));
+        assert_eq!(last_before(text, Location::new(2, 9), is_key), Some(25));
+        assert_eq!(last_before(text, Location::new(2, 1), is_key), None);
+        assert_eq!(first_from(text, Location::new(2, 13), is_key), None);
+    }
+}
