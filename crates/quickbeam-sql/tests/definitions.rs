@@ -146,3 +146,20 @@ fn what_is_there_is_left_alone_if_so_asked() {
         .execute_script("INSERT INTO q VALUES (1), (2); INSERT INTO t VALUES (1, 1), (2, 1)")
         .unwrap();
 }
+
+#[test]
+fn with_names_each_query_once() {
+    let mut connection = connect("CREATE TABLE c (a INTEGER)");
+    for (text, expected) in [
+        ("WITH c AS (SELECT 1), c AS (SELECT 2) SELECT * FROM c", "42712"),
+        ("WITH c AS (SELECT 1), \"C\" AS (SELECT 2) SELECT * FROM c", ""),
+        ("WITH c AS (SELECT 1) SELECT * FROM (WITH c AS (SELECT 2) SELECT * FROM c) AS d", ""),
+        (
+            "WITH d AS (WITH c AS (SELECT 1) SELECT * FROM c), c AS (SELECT 2) SELECT * FROM d, c",
+            "",
+        ),
+        ("INSERT INTO c WITH d AS (SELECT 1), d AS (SELECT 2) SELECT * FROM d", "42712"),
+    ] {
+        assert_eq!(code(&mut connection, text), expected, "{text}");
+    }
+}

@@ -258,8 +258,10 @@ const DEFINITIONS: &[(&str, &str)] = &[
     ("CREATE VIEW w AS SELECT id FROM t JOIN «nowhere ON true", "42P01"),
     ("CREATE VIEW w AS SELECT id FROM t WHERE a = «$1", "42P02"),
     ("CREATE VIEW w (a, «b) AS SELECT 1", "42601"),
+    ("CREATE VIEW w AS WITH c AS (SELECT 1), «c AS (SELECT 2) SELECT 3", "42712"),
     ("CREATE TABLE n AS SELECT id, «'x'::DATE FROM t", "22007"),
     ("CREATE TABLE n AS SELECT id, «1/(id-1) FROM t", "22012"),
+    ("WITH c AS (SELECT 1), d AS (SELECT 2), «C AS (SELECT 3) SELECT 4", "42712"),
     // Types and operators without a place of their own in the parser's tree.
     ("SELECT CAST(now() AS «JSON)", "0A000"),
     ("SELECT id::TEXT::«JSON FROM t", "0A000"),

@@ -34,12 +34,17 @@ impl Binder<'_> {
                 return Err(SqlError::unsupported("WITH RECURSIVE"));
             }
             for common in &with.cte_tables {
+                let name = fold(&common.alias.name);
+                if self.ctes.iter().skip(known).any(|(other, _)| *other == name) {
+                    let message = format!("WITH query name \"{name}\" specified more than once");
+                    let position = self.place_of(&common.alias.name);
+                    return Err(SqlError::new(SqlState::DuplicateAlias, message).at(position));
+                }
                 let mut bound = self.nested(|binder| binder.query(&common.query, outer.clone()))?;
                 let (given, present) = (common.alias.columns.len(), bound.columns.len());
                 if given > present {
                     let message = format!(
-                        "WITH query \"{}\" has {present} columns available but {given} columns specified",
-                        fold(&common.alias.name)
+                        "WITH query \"{name}\" has {present} columns available but {given} columns specified"
                     );
                     let position = self.place_of(&common.alias.name);
                     let state = SqlState::InvalidColumnReference;
@@ -48,7 +53,7 @@ impl Binder<'_> {
                 for (column, name) in bound.columns.iter_mut().zip(&common.alias.columns) {
                     column.name = fold(&name.name);
                 }
-                self.ctes.push((fold(&common.alias.name), Arc::new(bound)));
+                self.ctes.push((name, Arc::new(bound)));
             }
         }
         let bound = self.query_body(query, outer);
