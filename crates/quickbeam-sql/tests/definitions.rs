@@ -163,3 +163,16 @@ fn with_names_each_query_once() {
         assert_eq!(code(&mut connection, text), expected, "{text}");
     }
 }
+
+#[test]
+fn rows_keep_to_a_foreign_key_to_their_own_table_when_it_is_added() {
+    let mut connection = connect(
+        "CREATE TABLE t (id INTEGER PRIMARY KEY, boss INTEGER);
+         INSERT INTO t VALUES (1, 2), (2, 9)",
+    );
+    let added = "ALTER TABLE t ADD FOREIGN KEY (boss) REFERENCES t";
+    assert_eq!(code(&mut connection, added), "23503");
+    connection.execute("UPDATE t SET boss = 1 WHERE id = 2", &[]).unwrap();
+    assert_eq!(code(&mut connection, added), "");
+    assert_eq!(code(&mut connection, "UPDATE t SET boss = 9 WHERE id = 2"), "23503");
+}

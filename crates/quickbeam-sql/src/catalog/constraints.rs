@@ -106,7 +106,9 @@ impl Catalog {
         let handle = snapshot.handle(transaction, table.id)?;
         let mut statement = Statement::begin(self, transaction, &snapshot, &NoExpressions, true)?;
         let number = handle.table().foreign_keys.len() - 1;
-        change.for_each_row(&handle, |_, row| statement.check_parent(&handle, number, row))
+        change.for_each_row(&handle, |_, row| statement.check_parent(&handle, number, row))?;
+        // Rows that refer to their own table are looked at last.
+        statement.finish()
     }
 
     /// ALTER TABLE … DROP CONSTRAINT. `cascade`: foreign keys that point to the key go, too.
