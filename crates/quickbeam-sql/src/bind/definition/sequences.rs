@@ -60,8 +60,12 @@ impl Binder<'_> {
         }
         let (folded, _) = self.new_relation(name, if_not_exists)?;
         let type_of = |written: &ast::DataType| {
-            types::data_type(written)
-                .map_err(|error| error.at(self.place_of_type(written, name.span().end)))
+            let known = types::data_type(written).and_then(|data_type| {
+                let message = "sequence type must be smallint, integer, or bigint";
+                let wrong = || SqlError::new(SqlState::InvalidParameterValue, message);
+                data_type.is_integer().then_some(data_type).ok_or_else(wrong)
+            });
+            known.map_err(|error| error.at(self.place_of_type(written, name.span().end)))
         };
         let options = self.sequence_options(list, data_type.map(type_of).transpose()?)?;
         Ok(CatalogChange::CreateSequence(folded, options, if_not_exists))

@@ -113,6 +113,11 @@ impl Binder<'_> {
             |constraint: &TableConstraint| matches!(constraint, TableConstraint::PrimaryKey(_));
         let new = &mut defined.column;
         new.not_null |= defined.constraints.iter().any(is_key);
+        if new.identity.is_some() && !data_type.is_integer() {
+            let message = "identity column type must be smallint, integer, or bigint";
+            let place = self.place_of_type(&column.data_type, column.name.span.end);
+            return Err(SqlError::new(SqlState::InvalidParameterValue, message).at(place));
+        }
         let what = if is_null && new.not_null {
             "conflicting NULL/NOT NULL declarations"
         } else if new.default.is_some() && new.identity.is_some() {
