@@ -12,6 +12,7 @@ mod batches;
 mod connection;
 mod control;
 mod copy;
+mod create_as;
 mod database;
 mod definition;
 mod dispatch;

@@ -7,10 +7,10 @@ use sqlparser::ast::{self, DescribeAlias, Statement as Ast};
 
 use super::control::control_of;
 use super::copy::CopyFrom;
+use super::create_as::{CreateAs, into_target};
 use super::database::Database;
 use crate::bind::{
     Binder, CatalogChange, CopyForm, Names, OutputColumn, SlotShape, Source, check_create_table,
-    table_for,
 };
 use crate::catalog::{CatalogSnapshot, Relation, Table};
 use crate::error::{Result, SqlError, SqlState};
@@ -47,16 +47,6 @@ pub(super) enum Work {
     CopyTo(Box<Prepared>, CopyForm),
     /// EXPLAIN: the plan; the statement itself, if it is to run.
     Explain(Box<Plan>, Option<Box<Prepared>>),
-}
-
-/// CREATE TABLE … AS, SELECT … INTO.
-pub(super) struct CreateAs {
-    /// The table.
-    pub change: CatalogChange,
-    /// The INSERT that fills it.
-    pub insert: Ast,
-    /// The text in which its query stands.
-    pub text: String,
 }
 
 /// What the binder and the planner ask about the database.
@@ -325,27 +315,6 @@ impl Look<'_> {
         let work = Work::Explain(Box::new(plan), inner);
         Ok(Prepared { columns: Arc::new(columns), parameters, ..self.prepared(work) })
     }
-
-    fn create_as(
-        &self,
-        name: &ast::ObjectName,
-        query: &ast::Query,
-        if_not_exists: bool,
-        text: &str,
-    ) -> Result<Work> {
-        let mut binder = Binder::new(self, text);
-        let (table, is_there) = binder.new_relation(name, if_not_exists)?;
-        if is_there {
-            return Ok(Work::Nothing);
-        }
-        let bound = binder.query_statement(query)?;
-        if !binder.parameters.is_empty() {
-            return Err(SqlError::unsupported("a parameter in CREATE TABLE … AS"));
-        }
-        let change = table_for(table, &bound.columns, if_not_exists);
-        let insert = insert_of(name, query)?;
-        Ok(Work::CreateAs(Box::new(CreateAs { change, insert, text: text.to_owned() })))
-    }
 }
 
 fn new_slot(shape: &SlotShape) -> Slot {
@@ -362,35 +331,6 @@ fn insert_with(query: &ast::Query) -> Option<Ast> {
     let source = insert.source.as_mut().filter(|source| source.with.is_none())?;
     source.with.clone_from(&query.with);
     Some(Ast::Insert(insert))
-}
-
-/// The INSERT of a query's rows into a table. The query stays as it was written, with its places.
-fn insert_of(name: &ast::ObjectName, query: &ast::Query) -> Result<Ast> {
-    let mut parsed = crate::parse::statement(&format!("INSERT INTO {name} {query}"))?;
-    match &mut parsed {
-        Some(Ast::Insert(insert)) => insert.source = Some(Box::new(query.clone())),
-        _ => return Err(SqlError::internal("an INSERT that is none")),
-    }
-    parsed.ok_or_else(|| SqlError::internal("an INSERT of nothing"))
-}
-
-/// The table that SELECT … INTO makes, and the query without it.
-fn into_target(query: &ast::Query) -> Result<Option<(ast::ObjectName, ast::Query)>> {
-    let ast::SetExpr::Select(select) = &*query.body else { return Ok(None) };
-    let Some(into) = &select.into else { return Ok(None) };
-    let name = match &into.targets[..] {
-        [ast::Expr::Identifier(ident)] => ast::ObjectName::from(vec![ident.clone()]),
-        [ast::Expr::CompoundIdentifier(idents)] => ast::ObjectName::from(idents.clone()),
-        _ => return Err(SqlError::unsupported("this form of SELECT INTO")),
-    };
-    if into.temporary {
-        return Err(SqlError::unsupported("a temporary table"));
-    }
-    let mut without = query.clone();
-    if let ast::SetExpr::Select(select) = &mut *without.body {
-        select.into = None;
-    }
-    Ok(Some((name, without)))
 }
 
 impl Prepared {

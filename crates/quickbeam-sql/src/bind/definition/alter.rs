@@ -19,7 +19,8 @@ fn cascades(behavior: Option<ast::DropBehavior>) -> bool {
 impl Binder<'_> {
     /// ALTER TABLE.
     pub fn alter_table(&mut self, alter: &ast::AlterTable) -> Result<CatalogChange> {
-        if alter.only || alter.location.is_some() || alter.on_cluster.is_some() {
+        // No table has others under it: it is always altered alone, with ONLY or without.
+        if alter.location.is_some() || alter.on_cluster.is_some() {
             return Err(SqlError::unsupported("this form of ALTER TABLE"));
         }
         if alter.if_exists {
