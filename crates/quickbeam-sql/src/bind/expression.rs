@@ -4,16 +4,14 @@ use std::sync::Arc;
 
 use smol_str::SmolStr;
 use sqlparser::ast::{
-    self, BinaryOperator, CastKind, Expr as Ast, Spanned, UnaryOperator, Value as Literal,
+    self, BinaryOperator, CastKind, Expr as Ast, UnaryOperator, Value as Literal,
 };
-use sqlparser::tokenizer::{Location, Token};
 
 use super::literals::quoted;
 use super::operators::{comparison, many_operators, trimmed};
 use super::{Binder, Scope, Typed, fold, types};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Comparison, Expr, Function, Pattern, Place, Truth};
-use crate::parse::{first_from, is_word, last_before, offset_of};
 use crate::types::{DataType, Value};
 
 impl Typed {
@@ -115,39 +113,6 @@ impl Binder<'_> {
             return Ok(Typed::new(self.coerce(value, target)?, target, position));
         }
         self.cast(value, target)
-    }
-
-    /// The type that a cast is to; it stands behind the value, or in front of it.
-    fn data_type(&self, written: &ast::DataType, cast: &Ast) -> Result<DataType> {
-        types::data_type(written).map_err(|error| {
-            error.at(match cast {
-                Ast::Cast { expr, .. } => self.place_of_type(written, expr.span().end),
-                _ => self.position(cast) as usize,
-            })
-        })
-    }
-
-    /// Where a type stands that is written behind that place.
-    pub(super) fn place_of_type(&self, written: &ast::DataType, behind: Location) -> usize {
-        if let ast::DataType::Custom(name, _) = written {
-            return self.position(name) as usize;
-        }
-        let written = written.to_string();
-        let first = written.split([' ', '(', '[']).next().unwrap_or_default();
-        let found = first_from(self.text, behind, |token| is_word(token, first));
-        found.unwrap_or_else(|| offset_of(self.text, behind))
-    }
-
-    /// Comparisons in a row are no sentence of SQL, whatever their types are.
-    #[cold]
-    fn in_a_row(&self, op: &BinaryOperator, right: &Ast) -> SqlError {
-        let written = op.to_string();
-        let position = last_before(self.text, right.span().start, |token| {
-            !matches!(token, Token::Whitespace(_)) && token.to_string() == written
-        });
-        let message = format!("syntax error at or near \"{op}\"");
-        let position = position.unwrap_or_else(|| self.position(right) as usize);
-        SqlError::new(SqlState::SyntaxError, message).at(position)
     }
 
     /// A time or moment with as many digits behind the second as its type was written with.

@@ -21,6 +21,7 @@ mod literals;
 mod merged;
 mod names;
 mod operators;
+mod places;
 mod query;
 mod relations;
 mod scope;
@@ -31,8 +32,7 @@ mod types;
 use std::sync::Arc;
 
 use smol_str::SmolStr;
-use sqlparser::ast::{Ident, ObjectName, ObjectNamePart, Spanned};
-use sqlparser::tokenizer::Span;
+use sqlparser::ast::{Ident, ObjectName, ObjectNamePart};
 
 pub use bound::*;
 pub use copy::{CopyForm, CopyPlace, copy_form};
@@ -144,21 +144,6 @@ impl<'a> Binder<'a> {
             ctes: Vec::new(),
             unknown: Vec::new(),
         }
-    }
-
-    /// Where a part of the tree stands in the text.
-    fn position(&self, part: &impl Spanned) -> u32 {
-        crate::parse::position_of(self.text, part.span())
-    }
-
-    /// Where a token stands in the text.
-    fn span_start(&self, span: Span) -> u32 {
-        crate::parse::position_of(self.text, span)
-    }
-
-    /// Where a name stands in the text.
-    fn place_of(&self, name: &Ident) -> usize {
-        crate::parse::offset_of(self.text, name.span.start)
     }
 
     /// A place for rows.

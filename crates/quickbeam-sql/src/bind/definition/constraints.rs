@@ -3,15 +3,13 @@
 use smol_str::SmolStr;
 use sqlparser::ast::{
     self, ConstraintReferenceMatchKind, DeferrableInitial, Ident, IndexColumn, IndexType,
-    NullsDistinctOption, ReferentialAction, Spanned, TableConstraint,
+    NullsDistinctOption, ReferentialAction, TableConstraint,
 };
-use sqlparser::tokenizer::{Span, Token};
 
 use super::super::{Binder, object_name};
 use super::outline::Outline;
 use crate::catalog::{ForeignKeyAction, Method, NewCheck, NewForeignKey, NewKey};
 use crate::error::{Result, SqlError};
-use crate::parse::{first_from, is_word, last_before};
 
 /// The way that an index is looked into.
 pub(super) fn method_of(index_type: Option<&IndexType>) -> Result<Method> {
@@ -156,17 +154,6 @@ impl Binder<'_> {
         }
         let columns = self.known_columns(outline, names.into_iter())?;
         Ok((self.take_constraint(outline, name, true)?, columns))
-    }
-
-    /// Where the words PRIMARY KEY stand.
-    fn place_of_key(&self, columns: &[IndexColumn], of_column: bool) -> usize {
-        let span = columns.first().map_or_else(Span::empty, Spanned::span);
-        let is_key = |token: &Token| is_word(token, "PRIMARY");
-        let found = match of_column {
-            true => first_from(self.text, span.end, is_key),
-            false => last_before(self.text, span.start, is_key),
-        };
-        found.unwrap_or_else(|| self.span_start(span) as usize)
     }
 
     fn foreign_key(

@@ -1,0 +1,72 @@
+//! Where things stand in the statement's text (BIND-2).
+//!
+//! Most of it the parser's tree says. Types, operators and key words have no places there: they are found among the tokens.
+
+use sqlparser::ast::{self, BinaryOperator, Expr as Ast, Ident, IndexColumn, Spanned};
+use sqlparser::tokenizer::{Location, Span, Token};
+
+use super::{Binder, types};
+use crate::error::{Result, SqlError, SqlState};
+use crate::parse::{first_from, is_word, last_before, offset_of};
+use crate::types::DataType;
+
+impl Binder<'_> {
+    /// Where a part of the tree stands in the text.
+    pub(super) fn position(&self, part: &impl Spanned) -> u32 {
+        crate::parse::position_of(self.text, part.span())
+    }
+
+    /// Where a token stands in the text.
+    pub(super) fn span_start(&self, span: Span) -> u32 {
+        crate::parse::position_of(self.text, span)
+    }
+
+    /// Where a name stands in the text.
+    pub(super) fn place_of(&self, name: &Ident) -> usize {
+        crate::parse::offset_of(self.text, name.span.start)
+    }
+
+    /// The type that a cast is to; it stands behind the value, or in front of it.
+    pub(super) fn data_type(&self, written: &ast::DataType, cast: &Ast) -> Result<DataType> {
+        types::data_type(written).map_err(|error| {
+            error.at(match cast {
+                Ast::Cast { expr, .. } => self.place_of_type(written, expr.span().end),
+                _ => self.position(cast) as usize,
+            })
+        })
+    }
+
+    /// Where a type stands that is written behind that place.
+    pub(super) fn place_of_type(&self, written: &ast::DataType, behind: Location) -> usize {
+        if let ast::DataType::Custom(name, _) = written {
+            return self.position(name) as usize;
+        }
+        let written = written.to_string();
+        let first = written.split([' ', '(', '[']).next().unwrap_or_default();
+        let found = first_from(self.text, behind, |token| is_word(token, first));
+        found.unwrap_or_else(|| offset_of(self.text, behind))
+    }
+
+    /// Comparisons in a row are no sentence of SQL, whatever their types are.
+    #[cold]
+    pub(super) fn in_a_row(&self, op: &BinaryOperator, right: &Ast) -> SqlError {
+        let written = op.to_string();
+        let position = last_before(self.text, right.span().start, |token| {
+            !matches!(token, Token::Whitespace(_)) && token.to_string() == written
+        });
+        let message = format!("syntax error at or near \"{op}\"");
+        let position = position.unwrap_or_else(|| self.position(right) as usize);
+        SqlError::new(SqlState::SyntaxError, message).at(position)
+    }
+
+    /// Where the words PRIMARY KEY stand.
+    pub(super) fn place_of_key(&self, columns: &[IndexColumn], of_column: bool) -> usize {
+        let span = columns.first().map_or_else(Span::empty, Spanned::span);
+        let is_key = |token: &Token| is_word(token, "PRIMARY");
+        let found = match of_column {
+            true => first_from(self.text, span.end, is_key),
+            false => last_before(self.text, span.start, is_key),
+        };
+        found.unwrap_or_else(|| self.span_start(span) as usize)
+    }
+}
