@@ -9,7 +9,7 @@ use smol_str::{SmolStr, format_smolstr};
 
 use super::records::{Record, TableRecord};
 use super::schema::{Index, ObjectId, Sequence, Table, View};
-use super::{Catalog, CatalogSnapshot, OBJECT, VERSION};
+use super::{Catalog, CatalogSnapshot, OBJECT, VERSION, no_definition};
 use crate::error::{Result, SqlError, SqlState};
 use crate::storage::{Filling, IndexHandle, KeySpec, Row, TableHandle, index_tree, rows_tree};
 
@@ -137,9 +137,7 @@ impl<'a> Change<'a> {
         if found.as_ref().is_err_and(is_missing)
             && self.catalog.key_value_database(self.transaction, name)?.is_some()
         {
-            let message = format!("\"{name}\" is a key/value database, not a table");
-            return Err(SqlError::new(SqlState::WrongObjectType, message)
-                .with_hint("Its records can be read and changed; the database itself is made and removed through the key/value interface."));
+            return Err(no_definition(name));
         }
         found
     }
@@ -207,7 +205,7 @@ impl<'a> Change<'a> {
 }
 
 /// Refuses what is no name.
-pub(super) fn check_name(name: &str) -> Result<()> {
+pub(crate) fn check_name(name: &str) -> Result<()> {
     if name.is_empty() || name.len() > NAME_LIMIT || name.contains('\0') {
         let message = format!("\"{name}\" is no name: names have 1 to {NAME_LIMIT} bytes");
         return Err(SqlError::new(SqlState::InvalidName, message));

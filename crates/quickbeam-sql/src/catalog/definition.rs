@@ -5,13 +5,7 @@ use std::sync::Arc;
 use smol_str::SmolStr;
 
 use super::{ForeignKeyAction, Method};
-use crate::error::Result;
 use crate::types::DataType;
-
-/// Refuses what no object can be called.
-pub(crate) fn check_name(name: &str) -> Result<()> {
-    super::change::check_name(name)
-}
 
 /// CREATE TABLE.
 #[derive(Clone, Debug, Default)]

@@ -35,8 +35,8 @@ pub use crate::error::TREE_PREFIX;
 use crate::error::{Result, SqlError};
 use crate::storage::{Layouts, RowIds, TableHandle};
 use crate::types::{DataType, Value};
+pub(crate) use change::check_name;
 pub use columns::Added;
-pub(crate) use definition::check_name;
 pub use definition::{
     NewCheck, NewColumn, NewForeignKey, NewIdentity, NewIndex, NewKey, NewTable, SequenceOptions,
 };
