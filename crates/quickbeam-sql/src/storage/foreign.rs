@@ -307,6 +307,10 @@ impl Statement<'_> {
             }
             self.update_one(handle, &key, &old, &new, columns)?;
         }
+        if work.action == ForeignKeyAction::SetDefault {
+            // The DEFAULT may be the key that went: then nothing was changed that would have been looked at.
+            self.pending.push(Pending { reference: work.reference.clone(), came_first: false });
+        }
         Ok(())
     }
 
