@@ -247,7 +247,7 @@ fn rows_are_copied_from_scripts_files_and_pipes() {
         &[&directory, "-c", "COPY (SELECT name FROM fruit WHERE id > 2 ORDER BY id) TO STDOUT CSV"],
         "",
     ));
-    assert_eq!(found, "\"a;\n\\. b\"\n\"\"\nCOPY 2\n");
+    assert_eq!(found, "\"a;\n\\. b\"\n\"\"\n");
 
     // A failed COPY leaves nothing, and its rows are no statements.
     let script = "COPY fruit FROM STDIN CSV;\n10,ten,1\n11,eleven,x\n12,twelve,1\n\\.\nSELECT count(*) AS n FROM fruit;\n";

@@ -46,7 +46,7 @@ pub fn run(shell: &mut Shell, line: &str, place: &Place) -> anyhow::Result<Flow>
         },
         "\\copy" => return shell.statement(&copy(rest), place),
         "\\?" => help(&mut output).map_err(Into::into),
-        "\\timing" => switch(rest, &mut shell.is_timing),
+        "\\timing" => timing(rest, shell, &mut output),
         "\\format" if rest.is_empty() => Err(anyhow::anyhow!("\\format is table, csv or json")),
         "\\format" => rest.parse().map(|format| shell.format = format),
         "\\d" if !rest.is_empty() => describe::one(shell, &mut output, unquoted(rest)),
@@ -68,13 +68,16 @@ fn help(output: &mut impl Write) -> std::io::Result<()> {
     writeln!(output, "  {:<40} execute the statement; Ctrl-C cancels it", "STATEMENT;")
 }
 
-fn switch(to: &str, value: &mut bool) -> anyhow::Result<()> {
-    *value = match to {
-        "" => !*value,
+fn timing(to: &str, shell: &mut Shell, output: &mut impl Write) -> anyhow::Result<()> {
+    shell.is_timing = match to {
+        "" => !shell.is_timing,
         "on" => true,
         "off" => false,
         other => bail!("\\timing is on or off, not {other}"),
     };
+    if shell.is_interactive {
+        writeln!(output, "Timing is {}.", if shell.is_timing { "on" } else { "off" })?;
+    }
     Ok(())
 }
 

@@ -55,7 +55,7 @@ pub struct Shell {
     pub is_timing: bool,
     pub is_quiet: bool,
     pub keeps_going: bool,
-    is_interactive: bool,
+    pub is_interactive: bool,
     has_failed: bool,
     /// Files within files.
     pub depth: usize,

@@ -59,6 +59,8 @@ pub fn tag(text: &str, done: &Done) -> Option<String> {
     };
     Some(match (first.as_str(), done) {
         ("INSERT", _) => format!("INSERT 0 {count}"),
+        // Its rows stand there already, and may be read by another program.
+        ("COPY", _) if copies(text, "to", "stdout") => return None,
         ("UPDATE" | "DELETE" | "COPY", _) => format!("{first} {count}"),
         (_, Done::Answered(_)) => return None,
         ("START", _) => "BEGIN".to_owned(),
@@ -83,13 +85,18 @@ pub fn direction(text: &str) -> Option<(&str, usize)> {
 
 /// Whether it is a COPY … FROM STDIN, as far as can be told of a statement that may be wrong in every way.
 pub fn copies_input(text: &str) -> bool {
+    copies(text, "from", "stdin")
+}
+
+/// Whether it is a COPY in that direction, from or to that place.
+fn copies(text: &str, direction_word: &str, place: &str) -> bool {
     let Some((first, end)) = words(text).next() else { return false };
     let rest = text[end..].trim_start();
     let is = |word: &str, expected: &str| word.eq_ignore_ascii_case(expected);
     is(first, "copy")
         && direction(rest).is_some_and(|(word, end)| {
             let next = words(&rest[end..]).next();
-            is(word, "from") && next.is_some_and(|(word, _)| is(word, "stdin"))
+            is(word, direction_word) && next.is_some_and(|(word, _)| is(word, place))
         })
 }
 
@@ -107,6 +114,9 @@ mod tests {
             ("start transaction", Done::Changed(0), Some("BEGIN")),
             ("UPDATE t SET a = 1 RETURNING a", Done::Answered(2), Some("UPDATE 2")),
             ("SELECT 1", Done::Answered(1), None),
+            ("COPY t TO '/tmp/stdout'", Done::Changed(2), Some("COPY 2")),
+            ("COPY t FROM STDIN", Done::Changed(2), Some("COPY 2")),
+            ("copy (select 1) to stdout csv", Done::Changed(2), None),
             ("", Done::Changed(0), None),
         ];
         for (text, done, expected) in cases {
