@@ -403,6 +403,26 @@ fn a_statement_by_columns_keeps_to_its_budget_and_can_be_analyzed() {
     assert!(lines.last().unwrap().starts_with("Way: batch"), "{lines:?}");
 }
 
+/// Of the 8,192 rows half have a text of 1,800 bytes.
+#[test]
+fn texts_that_are_computed_count_against_the_budget() {
+    for way in ["direct", "batch"] {
+        let mut c = many();
+        c.execute(&format!("SET plan_way = '{way}'"), &[]).unwrap();
+        c.execute("SET work_mem = '4MB'", &[]).unwrap();
+        for text in [
+            "SELECT repeat(c || 'x', 900) FROM n ORDER BY 1, a",
+            "SELECT count(*) FROM (SELECT repeat(c || 'x', 900) AS r FROM n ORDER BY 1 LIMIT 8000) s",
+            "INSERT INTO n (a, b, c) SELECT a + 9000, b, c FROM n RETURNING repeat(c || 'x', 900)",
+        ] {
+            assert!(ask(&mut c, text).starts_with("error 53200"), "{way}: {text}");
+        }
+        // What need not be kept does not count.
+        let few = "SELECT left(r, 1) FROM (SELECT repeat(c || 'x', 900) AS r FROM n) s ORDER BY r LIMIT 1";
+        assert_eq!(ask(&mut c, few), "x", "{way}");
+    }
+}
+
 #[test]
 fn joins_by_columns_give_the_same() {
     let mut c = many();

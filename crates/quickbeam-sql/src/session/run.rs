@@ -156,7 +156,7 @@ impl Session {
                     let row: Result<Vec<Value>> =
                         query.outputs.iter().map(|output| context.value(output)).collect();
                     let row = row?;
-                    context.keep(row.len() * size_of::<Value>())?;
+                    context.keep_values(&row)?;
                     done.returned.push(row);
                 }
                 return Ok(done);

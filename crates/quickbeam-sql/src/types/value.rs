@@ -86,6 +86,16 @@ pub enum ValueRef<'a> {
 }
 
 impl Value {
+    /// Bytes of memory that it takes, with what it points to.
+    pub fn memory(&self) -> usize {
+        let beside = match self {
+            Value::Text(text) if text.is_heap_allocated() => text.len() + 16,
+            Value::Bytea(bytes) => bytes.len() + 16,
+            _ => 0,
+        };
+        size_of::<Value>() + beside
+    }
+
     /// A text value.
     pub fn text(text: impl AsRef<str>) -> Value {
         Value::Text(SmolStr::new(text))

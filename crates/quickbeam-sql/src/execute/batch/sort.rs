@@ -81,17 +81,19 @@ impl Sort {
         }
         // More than are wanted, so that the superfluous ones are not dropped after every batch.
         let most = wanted.saturating_mul(2).saturating_add(16_384);
-        let mut counted = 0;
+        // Bytes that are kept, and the most that were.
+        let (mut bytes, mut most_bytes) = (0, 0);
         while let Some(columns) = self.source.next(context)? {
             let keys = self.keys.iter().map(|key| &key.formula);
             for (formula, kept) in self.outputs.iter().chain(keys).zip(&mut self.kept) {
                 let column = formula.column(&columns.vectors, columns.rows)?;
-                if counted < most {
-                    context.keep(column.bytes())?;
-                }
+                bytes += column.bytes();
                 kept.push(column);
             }
-            counted += columns.rows;
+            if bytes > most_bytes {
+                context.keep(bytes - most_bytes)?;
+                most_bytes = bytes;
+            }
             self.rows += columns.rows;
             if self.rows > most {
                 self.order(wanted)?;
@@ -100,6 +102,7 @@ impl Sort {
                     let first = arrow_select::take::take(column.array(), &self.order, None);
                     self.kept.push(vec![Vector::of(&*first.map_err(|error| failed(&error))?)?]);
                 }
+                bytes = self.kept.iter().flatten().map(Vector::bytes).sum();
                 self.rows = self.order.len();
             }
         }

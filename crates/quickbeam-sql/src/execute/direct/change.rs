@@ -20,7 +20,7 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{ColumnRef, Current, Expr};
 use crate::plan::{ChangePlan, Node};
 use crate::storage::{Statement, TableHandle};
-use crate::types::{Value, ValueRef};
+use crate::types::Value;
 
 /// An UPDATE or DELETE at work.
 #[derive(Debug)]
@@ -291,12 +291,7 @@ impl Change {
             }
             for column in &self.others {
                 let value = context.slot(column.slot)?.column(column.column)?.to_value();
-                let beside = match value.as_ref() {
-                    ValueRef::Text(text) => text.len(),
-                    ValueRef::Bytea(bytes) => bytes.len(),
-                    _ => 0,
-                };
-                context.keep(size_of::<Value>() + beside)?;
+                context.keep(value.memory())?;
                 others.push(value);
             }
             context.keep(bytes.len() - ends.last().map_or(0, |[_, _, end]| *end) + 24)?;

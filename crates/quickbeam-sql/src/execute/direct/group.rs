@@ -175,10 +175,11 @@ impl Group {
         }
         let (group, new) = self.table.insert(&self.key);
         if new {
-            context
-                .keep(self.key.len() + self.keys.len() * 32 + self.aggregates.len() * 64 + 48)?;
+            context.keep(self.key.len() + self.aggregates.len() * 64 + 48)?;
             for key in &self.keys {
-                self.values.push(key.evaluate(&frame)?.into_value());
+                let value = key.evaluate(&frame)?.into_value();
+                context.keep(value.memory())?;
+                self.values.push(value);
             }
             self.add_group();
         }

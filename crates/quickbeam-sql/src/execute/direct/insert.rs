@@ -305,7 +305,7 @@ pub(super) fn give_back(
     let row: Result<Vec<Value>> =
         returning.outputs.iter().map(|output| context.value(output)).collect();
     let row = row?;
-    context.keep(row.len() * size_of::<Value>())?;
+    context.keep_values(&row)?;
     returned.push(row);
     Ok(())
 }

@@ -125,7 +125,7 @@ impl Rows {
                 Current::Nothing => Kept::Nothing,
                 Current::Values => {
                     self.values.push(slot.values.clone());
-                    context.keep(slot.values.len() * size_of::<Value>())?;
+                    context.keep_values(&slot.values)?;
                     Kept::Values(self.values.len() - 1)
                 }
                 Current::Record(_) | Current::Bytes(..) => {

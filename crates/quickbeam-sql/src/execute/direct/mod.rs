@@ -162,6 +162,11 @@ impl Context<'_> {
         Ok(())
     }
 
+    /// Counts values that are kept (DIRECT-3).
+    pub fn keep_values(&self, values: &[Value]) -> Result<()> {
+        self.keep(values.iter().map(Value::memory).sum())
+    }
+
     /// Puts computed values into a slot.
     pub fn put_values(&mut self, slot: usize, values: impl Iterator<Item = Value>) {
         if let Some(slot) = self.slots.get_mut(slot) {

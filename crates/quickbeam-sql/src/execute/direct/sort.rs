@@ -85,6 +85,12 @@ struct Sorted {
     values: Vec<Value>,
 }
 
+impl Sorted {
+    fn memory(&self) -> usize {
+        self.keys.iter().chain(&self.values).map(Value::memory).sum::<usize>() + size_of::<Sorted>()
+    }
+}
+
 /// Rows of values in order.
 #[derive(Debug)]
 pub struct Sort {
@@ -149,7 +155,8 @@ impl Sort {
         self.next = 0;
         self.rows.clear();
         let wanted = wanted_of(context, self.most.as_ref())?;
-        let mut kept = 0usize;
+        // Bytes that are kept, and the most that were.
+        let (mut kept, mut most) = (0, 0);
         while self.input.next(context)? {
             let frame = context.frame();
             let mut keys = Vec::with_capacity(self.keys.len());
@@ -160,15 +167,18 @@ impl Sort {
             for output in &self.outputs {
                 values.push(output.evaluate(&frame)?.into_value());
             }
-            self.rows.push(Sorted { keys, values });
-            kept += 1;
-            if kept <= wanted.saturating_mul(2).saturating_add(64) {
-                context.keep((self.keys.len() + self.outputs.len()) * size_of::<Value>() + 48)?;
+            let row = Sorted { keys, values };
+            kept += row.memory();
+            if kept > most {
+                context.keep(kept - most)?;
+                most = kept;
             }
+            self.rows.push(row);
             // The rows that are not among the first ones are dropped before they become too many.
             if self.rows.len() >= wanted.saturating_mul(2).saturating_add(64) {
                 self.order();
                 self.rows.truncate(wanted);
+                kept = self.rows.iter().map(Sorted::memory).sum();
             }
         }
         self.order();
