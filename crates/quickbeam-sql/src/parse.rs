@@ -7,6 +7,7 @@ mod explain;
 mod literals;
 mod places;
 mod sequences;
+mod text;
 
 use std::ops::Range;
 use std::str::Chars;
@@ -15,12 +16,13 @@ use sqlparser::ast::{Expr, Query, Statement};
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
-use sqlparser::tokenizer::{Location, Span, Token, Tokenizer};
+use sqlparser::tokenizer::{Location, Token, Tokenizer};
 
 use crate::error::{Result, SqlError, SqlState};
 
 pub use places::{first_from, is_word, last_before};
 pub use sequences::RESTART as RESTART_SEQUENCE;
+pub use text::Text;
 
 /// Nesting that the parser allows.
 const NESTING: usize = 50;
@@ -31,8 +33,8 @@ const CASE_NESTING: usize = 40;
 /// Bytes that a statement may have.
 const TEXT_LIMIT: usize = 64 << 20;
 
-/// Bytes from the start of the text to a place in it.
-pub fn offset_of(text: &str, location: Location) -> usize {
+/// Bytes from the start of the text to a place in it, which is read through for that: see [`Text`].
+fn offset_of(text: &str, location: Location) -> usize {
     if location.line == 0 {
         return 0;
     }
@@ -42,11 +44,6 @@ pub fn offset_of(text: &str, location: Location) -> usize {
     let column = usize::try_from(location.column.saturating_sub(1)).unwrap_or(usize::MAX);
     let within = lines.next().unwrap_or_default();
     before + within.char_indices().nth(column).map_or(within.len(), |(at, _)| at)
-}
-
-/// Where a part of the statement begins.
-pub fn position_of(text: &str, span: Span) -> u32 {
-    u32::try_from(offset_of(text, span.start)).unwrap_or(0)
 }
 
 /// The place that the parser's message names at its end, as "… at Line: 1, Column: 7".

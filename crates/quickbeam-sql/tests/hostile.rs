@@ -139,8 +139,8 @@ fn giants_are_errors_or_answers() {
             true,
         ),
         (format!("CREATE TABLE {} (a INTEGER)", "n".repeat(10_000)), true),
-        (format!("INSERT INTO plain (a) VALUES {}", many("(1)", 20_000)), false),
-        (format!("SELECT count(*) FROM t WHERE id IN ({})", many("1", 20_000)), false),
+        (format!("INSERT INTO plain (a) VALUES {}", many("(1)", 200_000)), false),
+        (format!("SELECT count(*) FROM t WHERE id IN ({})", many("1", 200_000)), false),
         (format!("SELECT * FROM t WHERE {}", vec!["a = 1"; 100_000].join(" OR ")), true),
         (format!("SELECT * FROM {}", many("t", 200)), true),
         (format!("/* {}", "/*".repeat(100_000)), true),
@@ -169,6 +169,20 @@ fn giants_are_errors_or_answers() {
 }
 
 /// The statements of the logic tests, cut into words.
+/// Each view is made of the one before, twice.
+#[test]
+fn views_that_double_come_to_an_end() {
+    let mut connection = connect();
+    assert_eq!(run(&mut connection, "CREATE VIEW v0 AS SELECT 1 AS a"), None);
+    let refused = (1..=24).find_map(|n| {
+        let before = n - 1;
+        let view =
+            format!("CREATE VIEW v{n} AS SELECT x.a FROM v{before} x, v{before} y WHERE x.a = y.a");
+        run_whole(&mut connection, &view)
+    });
+    assert_eq!(refused, Some("54001"));
+}
+
 fn corpus() -> Vec<Vec<String>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/logic");
     let mut statements = Vec::new();

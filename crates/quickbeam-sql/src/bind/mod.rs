@@ -45,6 +45,7 @@ pub use types::data_type;
 use crate::catalog::Relation;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{ColumnRef, Expr};
+use crate::parse::Text;
 use crate::types::DataType;
 
 /// Where the binder finds what names mean.
@@ -82,7 +83,7 @@ struct Level {
 /// Binds one statement.
 pub struct Binder<'a> {
     names: &'a dyn Names,
-    text: &'a str,
+    text: Text<'a>,
     /// The rows that the statement stands on.
     pub slots: Vec<SlotShape>,
     /// Types of the parameters, as far as they are known.
@@ -100,6 +101,9 @@ const PARAMETERS: usize = 65_535;
 
 /// Views within views.
 const VIEW_DEPTH: usize = 20;
+
+/// Tables and queries of a statement with which no view is looked into any more: views of views can double them at each level.
+const VIEW_SLOTS: usize = 2_000;
 
 /// A name as it is looked up: in small letters, unless it is quoted.
 pub fn fold(ident: &Ident) -> SmolStr {
@@ -135,7 +139,7 @@ impl<'a> Binder<'a> {
     pub fn new(names: &'a dyn Names, text: &'a str) -> Binder<'a> {
         Binder {
             names,
-            text,
+            text: Text::new(text),
             slots: Vec::new(),
             parameters: Vec::new(),
             levels: Vec::new(),

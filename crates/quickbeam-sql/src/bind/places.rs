@@ -7,23 +7,23 @@ use sqlparser::tokenizer::{Location, Span, Token};
 
 use super::{Binder, types};
 use crate::error::{Result, SqlError, SqlState};
-use crate::parse::{first_from, is_word, last_before, offset_of};
+use crate::parse::{first_from, is_word, last_before};
 use crate::types::DataType;
 
 impl Binder<'_> {
     /// Where a part of the tree stands in the text.
     pub(super) fn position(&self, part: &impl Spanned) -> u32 {
-        crate::parse::position_of(self.text, part.span())
+        self.text.position_of(part.span())
     }
 
     /// Where a token stands in the text.
     pub(super) fn span_start(&self, span: Span) -> u32 {
-        crate::parse::position_of(self.text, span)
+        self.text.position_of(span)
     }
 
     /// Where a name stands in the text.
     pub(super) fn place_of(&self, name: &Ident) -> usize {
-        crate::parse::offset_of(self.text, name.span.start)
+        self.text.offset_of(name.span.start)
     }
 
     /// The type that a cast is to; it stands behind the value, or in front of it.
@@ -43,15 +43,15 @@ impl Binder<'_> {
         }
         let written = written.to_string();
         let first = written.split([' ', '(', '[']).next().unwrap_or_default();
-        let found = first_from(self.text, behind, |token| is_word(token, first));
-        found.unwrap_or_else(|| offset_of(self.text, behind))
+        let found = first_from(self.text.as_str(), behind, |token| is_word(token, first));
+        found.unwrap_or_else(|| self.text.offset_of(behind))
     }
 
     /// Comparisons in a row are no sentence of SQL, whatever their types are.
     #[cold]
     pub(super) fn in_a_row(&self, op: &BinaryOperator, right: &Ast) -> SqlError {
         let written = op.to_string();
-        let position = last_before(self.text, right.span().start, |token| {
+        let position = last_before(self.text.as_str(), right.span().start, |token| {
             !matches!(token, Token::Whitespace(_)) && token.to_string() == written
         });
         let message = format!("syntax error at or near \"{op}\"");
@@ -64,8 +64,8 @@ impl Binder<'_> {
         let span = columns.first().map_or_else(Span::empty, Spanned::span);
         let is_key = |token: &Token| is_word(token, "PRIMARY");
         let found = match of_column {
-            true => first_from(self.text, span.end, is_key),
-            false => last_before(self.text, span.start, is_key),
+            true => first_from(self.text.as_str(), span.end, is_key),
+            false => last_before(self.text.as_str(), span.start, is_key),
         };
         found.unwrap_or_else(|| self.span_start(span) as usize)
     }

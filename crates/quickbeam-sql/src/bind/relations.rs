@@ -10,7 +10,7 @@ use sqlparser::ast::{
 use super::merged::Pair;
 use super::{
     Binder, From, JoinKind, Query, Scope, ScopeColumn, ScopeRelation, Source, Typed, VIEW_DEPTH,
-    fold, no_relation, object_name,
+    VIEW_SLOTS, fold, no_relation, object_name,
 };
 use crate::catalog::{Relation, Table, View};
 use crate::error::{Result, SqlError, SqlState};
@@ -223,6 +223,10 @@ impl Binder<'_> {
     fn view(&mut self, view: &View) -> Result<Query> {
         if self.view_depth >= VIEW_DEPTH {
             let message = format!("view \"{}\" is nested too deep", view.name);
+            return Err(SqlError::new(SqlState::StatementTooComplex, message));
+        }
+        if self.slots.len() >= VIEW_SLOTS {
+            let message = format!("views are made of more than {VIEW_SLOTS} tables and queries");
             return Err(SqlError::new(SqlState::StatementTooComplex, message));
         }
         let parsed = crate::parse::query(&view.query)?;

@@ -144,8 +144,9 @@ impl Binder<'_> {
                 SelectItem::ExprWithAlias { expr, alias } => {
                     if alias.quote_style == Some('\'') {
                         // The parser leaves out where it stands.
-                        let behind = crate::parse::offset_of(self.text, expr.span().end);
-                        let quote = self.text.get(behind..).and_then(|rest| rest.find('\''));
+                        let behind = self.text.offset_of(expr.span().end);
+                        let quote =
+                            self.text.as_str().get(behind..).and_then(|rest| rest.find('\''));
                         let position = behind + quote.unwrap_or_default();
                         let message = format!("syntax error: {alias} is a text, not a name");
                         return Err(SqlError::new(SqlState::SyntaxError, message).at(position));

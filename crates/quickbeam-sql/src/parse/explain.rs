@@ -4,7 +4,7 @@ use sqlparser::ast::{
     AnalyzeFormat, AnalyzeFormatKind, DescribeAlias, Expr, Ident, Statement, UtilityOption,
 };
 
-use super::position_of;
+use super::offset_of;
 use crate::error::{Result, SqlError, SqlState};
 
 /// Makes `EXPLAIN (ANALYZE)` the same as `EXPLAIN ANALYZE`; what would change the answer otherwise is refused.
@@ -32,7 +32,7 @@ pub fn adapt(text: &str, statement: &mut Statement) -> Result<()> {
         return Err(SqlError::unsupported("this form of EXPLAIN"));
     }
     for option in options.take().unwrap_or_default() {
-        let position = position_of(text, option.name.span) as usize;
+        let position = offset_of(text, option.name.span.start);
         apply(&option, analyze).map_err(|error| error.at(position))?;
     }
     Ok(())

@@ -78,7 +78,7 @@ impl Binder<'_> {
         data_type: DataType,
         column: &str,
     ) -> Result<(Arc<str>, Expr)> {
-        let binder = Binder::new(self.names, self.text);
+        let binder = Binder::new(self.names, self.text.as_str());
         let value = default_in(binder, written, data_type, column)?;
         let text = written.to_string();
         kept_default(self.names, &text, data_type, column)?;
@@ -96,7 +96,7 @@ impl Binder<'_> {
         }
         let name = self.take_constraint(outline, check.name.as_ref(), false)?;
         let scope = outline.scope();
-        check_in(Binder::new(self.names, self.text), &check.expr, &scope)?;
+        check_in(Binder::new(self.names, self.text.as_str()), &check.expr, &scope)?;
         let text = check.expr.to_string();
         let condition = kept_check(self.names, &text, &scope)?;
         let mut read: Vec<usize> = Vec::new();

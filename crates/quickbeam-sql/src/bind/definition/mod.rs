@@ -144,7 +144,7 @@ impl Binder<'_> {
         if !self.parameters.is_empty() {
             let message = "a view may not have parameters";
             let is_parameter = |token: &Token| matches!(token, Token::Placeholder(_));
-            let position = first_from(self.text, create.query.span().start, is_parameter);
+            let position = first_from(self.text.as_str(), create.query.span().start, is_parameter);
             let error = SqlError::new(SqlState::UndefinedParameter, message);
             return Err(error.at(position.unwrap_or_default()));
         }
