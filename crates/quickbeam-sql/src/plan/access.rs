@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::members::{Members, members_of};
 use super::{Access, Path, RangeOf, Statistics};
 use crate::bind::OrderKey;
 use crate::catalog::{Method, Table};
@@ -27,6 +28,7 @@ const RANGE: f64 = 0.1;
 const OTHER: f64 = 0.5;
 
 /// A condition that compares a column with something that does not depend on the table.
+#[derive(Clone, Copy)]
 struct Sarg<'e> {
     /// Its number among the conditions.
     number: usize,
@@ -60,9 +62,7 @@ fn sargs<'e>(conjuncts: &'e [Expr], slot: usize, table: &Table, wish: &Wish<'_>)
         let sides = [(left, right, *comparison), (right, left, comparison.flipped())];
         for (side, value, comparison) in sides {
             let Some(column) = column_of(side, slot, table) else { continue };
-            let reads = value.slots();
-            let given = reads & !wish.bound == 0 && reads & slot_bit(slot) == 0;
-            if given && !value.is_volatile() && (wish.alike)(side, value) {
+            if wish.gives(slot, side, value) {
                 found.push(Sarg { number, column, comparison, value });
                 break;
             }
@@ -132,6 +132,8 @@ struct Candidate {
     ordered: bool,
     /// Conditions that hold for every row found so.
     used: Vec<usize>,
+    /// Values that rows are looked up by, one after the other.
+    members: Option<Members>,
 }
 
 /// What to choose a path by.
@@ -144,6 +146,17 @@ pub(super) struct Wish<'w> {
     pub few: bool,
     /// Whether a column and a value are of types whose keys are comparable.
     pub alike: &'w dyn Fn(&Expr, &Expr) -> bool,
+    /// Where values of a list stand, one at a time, if rows are looked up by them.
+    pub values: &'w dyn Fn() -> usize,
+}
+
+impl Wish<'_> {
+    /// Whether rows can be looked up by a value that a column is compared with.
+    fn gives(&self, slot: usize, column: &Expr, value: &Expr) -> bool {
+        let reads = value.slots();
+        let given = reads & !self.bound == 0 && reads & slot_bit(slot) == 0;
+        given && !value.is_volatile() && (self.alike)(column, value)
+    }
 }
 
 /// What part of a table's rows a range of its primary key, or of an index, holds, where that can be told.
@@ -194,13 +207,92 @@ fn candidates(
         order: if is_hash { Vec::new() } else { order(key_columns) },
         ordered: !key_columns.is_empty() && !is_hash,
         used: Vec::new(),
+        members: None,
     });
+    lookups(table, &sargs, rows, all, !wish.order.is_empty(), part_of, &mut found);
+    let fits = |column: &Expr, value: &Expr| wish.gives(slot, column, value);
+    for (number, conjunct) in conjuncts.iter().enumerate() {
+        if matches!(conjunct, Expr::Compare(..)) {
+            continue;
+        }
+        let Some((column, values)) = members_of(conjunct, slot, table, &fits) else { continue };
+        let is_key = key_columns.contains(&column)
+            || table.indexes.iter().any(|i| i.columns.iter().any(|c| c.position == column));
+        if is_key {
+            let members = Members { slot: (wish.values)(), values };
+            each_of(table, &sargs, rows, all, part_of, (number, column, members), &mut found);
+        }
+    }
+    found
+}
+
+/// Adds the paths by which rows are looked up for each of the values that a condition leaves a column.
+fn each_of(
+    table: &Table,
+    sargs: &[Sarg<'_>],
+    rows: f64,
+    all: f64,
+    part_of: PartOf<'_>,
+    (number, column, members): (usize, usize, Members),
+    found: &mut Vec<Candidate>,
+) {
+    let value = Expr::column(members.slot, 0);
+    let sarg = Sarg { number, column, comparison: Comparison::Equal, value: &value };
+    let sargs: Vec<Sarg<'_>> = std::iter::once(sarg).chain(sargs.iter().copied()).collect();
+    // What part one value is, is told by a few of them.
+    let part_of = |index: Option<usize>, range: &RangeOf| {
+        let told = members.values.iter().filter(|value| value.as_constant().is_some()).take(4);
+        let parts: Vec<f64> = told
+            .filter_map(|told| {
+                let mut range = range.clone();
+                range.equal.iter_mut().filter(|part| **part == value).for_each(|part| {
+                    part.clone_from(told);
+                });
+                part_of(index, &range)
+            })
+            .collect();
+        (!parts.is_empty()).then(|| parts.iter().sum::<f64>() / parts.len() as f64)
+    };
+    let mut paths = Vec::new();
+    lookups(table, &sargs, rows, all, false, &part_of, &mut paths);
+    let count = members.values.len() as f64;
+    let by_members = paths.into_iter().filter(|path| path.used.contains(&number));
+    found.extend(by_members.map(|path| Candidate {
+        cost: path.cost * count,
+        rows: (path.rows * count).min(all.max(1.0)),
+        ordered: false,
+        members: Some(members.clone()),
+        ..path
+    }));
+}
+
+/// Adds the paths that look rows up in a range of the key or of an index.
+fn lookups(
+    table: &Table,
+    sargs: &[Sarg<'_>],
+    rows: f64,
+    all: f64,
+    any_range: bool,
+    part_of: PartOf<'_>,
+    found: &mut Vec<Candidate>,
+) {
+    let key_columns = table.primary_key.as_ref().map_or(&[][..], |key| &key.columns[..]);
+    let is_hash = table.primary_key.as_ref().is_some_and(|key| key.method == Method::Hash);
+    let order = |columns: &[usize]| columns.iter().map(|&column| (column, false, false)).collect();
     if !key_columns.is_empty() {
-        let (range, part, used) = range_of(key_columns, &sargs);
+        let (range, part, used) = range_of(key_columns, sargs);
         if range.equal.len() == key_columns.len() {
             let path = Path::Key(range.equal);
             let order = Vec::new();
-            found.push(Candidate { path, cost: LOOKUP, rows: 1.0, order, ordered: true, used });
+            found.push(Candidate {
+                path,
+                cost: LOOKUP,
+                rows: 1.0,
+                order,
+                ordered: true,
+                used,
+                members: None,
+            });
         } else if range.is_bounded() && !is_hash {
             let columns = &key_columns[range.equal.len()..];
             let rows = (rows * part_of(None, &range).unwrap_or(part)).max(1.0);
@@ -211,17 +303,18 @@ fn candidates(
                 ordered: true,
                 path: Path::KeyRange(range),
                 used,
+                members: None,
             });
         }
     }
     for (number, index) in table.indexes.iter().enumerate() {
         let columns: Vec<usize> = index.columns.iter().map(|column| column.position).collect();
-        let (range, part, used) = range_of(&columns, &sargs);
+        let (range, part, used) = range_of(&columns, sargs);
         let whole = range.equal.len() == columns.len();
         if index.method == Method::Hash && !whole {
             continue;
         }
-        if !range.is_bounded() && wish.order.is_empty() {
+        if !range.is_bounded() && !any_range {
             continue;
         }
         let rows = match whole && index.unique {
@@ -238,9 +331,9 @@ fn candidates(
             ordered: index.method == Method::Range,
             path: Path::Index(number, range),
             used,
+            members: None,
         });
     }
-    found
 }
 
 /// Whether a path delivers that order, and whether backward.
@@ -278,7 +371,7 @@ pub(super) fn choose(
     conjuncts: &[Expr],
     statistics: &dyn Statistics,
     wish: &Wish<'_>,
-) -> (Access, f64, bool) {
+) -> (Access, Option<Members>, f64, bool) {
     // A plan is kept while tables grow: what is empty now is not planned for as empty.
     let told = statistics.rows(table);
     let rows = told.max(SMALLEST);
@@ -303,11 +396,12 @@ pub(super) fn choose(
             best = Some((candidate, cost, order));
         }
     }
-    let (path, rows, cost, order, used) = match best {
+    let (path, rows, cost, order, used, members) = match best {
         Some((candidate, cost, order)) => {
-            (candidate.path, candidate.rows, cost, order, candidate.used)
+            let Candidate { path, rows, used, members, .. } = candidate;
+            (path, rows, cost, order, used, members)
         }
-        None => (Path::All, rows, rows, None, Vec::new()),
+        None => (Path::All, rows, rows, None, Vec::new(), None),
     };
     let rest = conjuncts.iter().enumerate().filter(|(number, _)| !used.contains(number));
     let access = Access {
@@ -320,5 +414,5 @@ pub(super) fn choose(
         prefix: None,
         rows,
     };
-    (access, cost, order.is_some())
+    (access, members, cost, order.is_some())
 }

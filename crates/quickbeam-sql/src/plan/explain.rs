@@ -83,8 +83,9 @@ impl Writer<'_> {
         match node {
             Node::One => self.line(depth, format!("Result{counted}")),
             Node::Table(access) => self.access(access, depth, &counted),
-            Node::Values { rows, .. } => {
-                self.line(depth, format!("Values: {} rows{counted}", rows.len()))
+            Node::Values { rows, once, .. } => {
+                let (what, once) = if *once { ("values", ", each once") } else { ("rows", "") };
+                self.line(depth, format!("Values: {} {what}{once}{counted}", rows.len()))
             }
             Node::Filter { input, condition } => {
                 self.line(depth, format!("Filter{counted}"));

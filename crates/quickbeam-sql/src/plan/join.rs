@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::access::{Wish, choose, selectivity};
+use super::members::node_of;
 use super::select::Planner;
 use super::{HashJoin, Join, Node, Path};
 use crate::bind::{From, JoinKind, OrderKey, Source};
@@ -231,11 +232,13 @@ impl Planner<'_> {
         match &self.slots[slot].source {
             Source::Table(table) => {
                 let alike = |a: &Expr, b: &Expr| self.hash_alike(a, b);
-                let wish = Wish { bound, order, few, alike: &alike };
-                let (access, cost, ordered) =
+                let values = || self.slot_of_members(slot);
+                let wish = Wish { bound, order, few, alike: &alike, values: &values };
+                let (access, members, cost, ordered) =
                     choose(table, slot, &conjuncts, self.statistics, &wish);
                 let rows = access.rows;
-                Ok(Joined { node: Node::Table(access), slots: vec![slot], rows, cost, ordered })
+                let node = node_of(access, members);
+                Ok(Joined { node, slots: vec![slot], rows, cost, ordered })
             }
             Source::Query(query) => {
                 let plan = self.query(&Arc::clone(query), bound)?;
@@ -285,8 +288,10 @@ impl Planner<'_> {
         {
             let alike = |a: &Expr, b: &Expr| self.hash_alike(a, b);
             let bound = outer_bits | outside;
-            let wish = Wish { bound, order: &[], few: false, alike: &alike };
-            let (access, cost, _) = choose(table, *slot, &conjuncts, self.statistics, &wish);
+            let values = || self.slot_of_members(*slot);
+            let wish = Wish { bound, order: &[], few: false, alike: &alike, values: &values };
+            let (access, members, cost, _) =
+                choose(table, *slot, &conjuncts, self.statistics, &wish);
             let hashed = match keys.is_empty() {
                 true => f64::INFINITY,
                 false => inner.cost + hash_cost(outer, &inner),
@@ -296,7 +301,7 @@ impl Planner<'_> {
                 let rows = (outer.rows * access.rows).max(1.0);
                 let node = Node::NestedLoop {
                     outer: Box::new(outer.node.clone()),
-                    inner: Box::new(Node::Table(access)),
+                    inner: Box::new(node_of(access, members)),
                     inner_slots: vec![*slot],
                     join: Join::Inner,
                     condition: None,
@@ -377,13 +382,14 @@ impl Planner<'_> {
             let all: Vec<Expr> = on.iter().chain(&inner_only).cloned().collect();
             let alike = |a: &Expr, b: &Expr| self.hash_alike(a, b);
             let bound = left_bits | outside;
-            let wish = Wish { bound, order: &[], few: false, alike: &alike };
-            let (access, each, _) = choose(table, *slot, &all, self.statistics, &wish);
+            let values = || self.slot_of_members(*slot);
+            let wish = Wish { bound, order: &[], few: false, alike: &alike, values: &values };
+            let (access, members, each, _) = choose(table, *slot, &all, self.statistics, &wish);
             let is_lookup = !matches!(access.path, Path::All);
             if is_lookup && (keys.is_empty() || outer.rows.max(1.0) * each < cost - outer.cost) {
                 node = Some(Node::NestedLoop {
                     outer: Box::new(outer.node.clone()),
-                    inner: Box::new(Node::Table(access)),
+                    inner: Box::new(node_of(access, members)),
                     inner_slots: vec![*slot],
                     join: Join::Left,
                     condition: None,

@@ -12,6 +12,7 @@ mod access;
 mod change;
 mod explain;
 mod join;
+mod members;
 mod reads;
 mod select;
 mod way;
@@ -107,6 +108,8 @@ pub enum Node {
         slot: usize,
         /// The rows.
         rows: Vec<Vec<Expr>>,
+        /// Of one column: each value once, in order, and no NULL.
+        once: bool,
     },
     /// Rows that fulfil a condition.
     Filter {

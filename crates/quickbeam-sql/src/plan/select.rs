@@ -1,6 +1,6 @@
 //! Queries: FROM, subqueries, groups, order, limits, one step above the other.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
 use super::{Join, Node, QueryPlan, SortKey, Statistics};
 use crate::bind::{
@@ -20,6 +20,8 @@ pub(super) struct Planner<'p> {
     parameters: &'p [DataType],
     /// Slots made by the planner itself come behind them.
     more: Cell<usize>,
+    /// Those among them where a value stands at a time that rows of a slot are looked up by.
+    members: RefCell<Vec<(usize, usize)>>,
 }
 
 /// The plan of a query, and the slots of the statement with those that the plan adds.
@@ -40,7 +42,7 @@ impl<'p> Planner<'p> {
         parameters: &'p [DataType],
         statistics: &'p dyn Statistics,
     ) -> Planner<'p> {
-        Planner { slots, statistics, parameters, more: Cell::new(0) }
+        Planner { slots, statistics, parameters, more: Cell::new(0), members: RefCell::default() }
     }
 
     fn new_slot(&self) -> usize {
@@ -49,10 +51,25 @@ impl<'p> Planner<'p> {
         slot
     }
 
+    /// Where values stand that rows of a slot are looked up by.
+    pub fn slot_of_members(&self, of: usize) -> usize {
+        let known = self.members.borrow().iter().find(|(slot, _)| *slot == of).map(|known| known.1);
+        known.unwrap_or_else(|| {
+            let slot = self.new_slot();
+            self.members.borrow_mut().push((of, slot));
+            slot
+        })
+    }
+
     pub fn all_slots(&self) -> Vec<SlotShape> {
         let mut slots = self.slots.to_vec();
         let computed = || SlotShape { name: "computed".into(), source: Source::Computed };
         slots.extend((0..self.more.get()).map(|_| computed()));
+        for (_, slot) in self.members.borrow().iter() {
+            if let Some(shape) = slots.get_mut(*slot) {
+                shape.name = "values".into();
+            }
+        }
         slots
     }
 
@@ -97,7 +114,7 @@ impl<'p> Planner<'p> {
             Body::Values(rows) => {
                 let slot = self.new_slot();
                 let count = rows.len() as f64;
-                let node = Node::Values { slot, rows: rows.clone() };
+                let node = Node::Values { slot, rows: rows.clone(), once: false };
                 let outputs = columns_of(slot, query.columns.len());
                 Ok(self.finish(node, outputs, query, count, false))
             }

@@ -55,6 +55,17 @@ struct Found {
     others: Vec<Value>,
 }
 
+/// Whether only the table itself is read: by one access, or by one for each of some values.
+fn is_alone(root: &Node) -> bool {
+    match root {
+        Node::Table(_) => true,
+        Node::NestedLoop { outer, inner, .. } => {
+            matches!((&**outer, &**inner), (Node::Values { once: true, .. }, Node::Table(_)))
+        }
+        _ => false,
+    }
+}
+
 /// The columns of other rows than the changed one that RETURNING delivers.
 fn others_of(returning: Option<&Returning>, own: usize) -> Vec<ColumnRef> {
     let mut others = Vec::new();
@@ -89,7 +100,7 @@ impl Change {
             changed,
             checks: plan.checks.clone(),
             single: plan.single,
-            alone: matches!(plan.root, Node::Table(_)),
+            alone: is_alone(&plan.root),
             returning: plan.returning.clone(),
             others: others_of(plan.returning.as_ref(), plan.slot),
             key: Vec::new(),

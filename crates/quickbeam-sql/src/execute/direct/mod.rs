@@ -17,6 +17,7 @@ mod hash;
 mod insert;
 mod join;
 mod lock;
+mod members;
 mod query;
 mod scan;
 mod sort;
@@ -244,6 +245,8 @@ pub enum Operator {
     Scan(Box<scan::TableScan>),
     /// Rows of expressions: where they stand, the rows, how many were delivered.
     Values(usize, Vec<Vec<Expr>>, usize),
+    /// Values, each once.
+    Members(Box<members::Members>),
     /// Rows that fulfil a condition.
     Filter(Box<Operator>, Expr),
     /// For each outer row the inner rows.
@@ -307,7 +310,10 @@ impl<'b> Builder<'b> {
                 let handle = self.handles.of(&access.table)?;
                 Operator::Scan(Box::new(scan::TableScan::new(access, handle)))
             }
-            Node::Values { slot, rows } => Operator::Values(*slot, rows.clone(), 0),
+            Node::Values { slot, rows, once: false } => Operator::Values(*slot, rows.clone(), 0),
+            Node::Values { slot, rows, once: true } => {
+                Operator::Members(Box::new(members::Members::new(*slot, rows)))
+            }
             Node::Filter { input, condition } => {
                 Operator::Filter(self.boxed(input)?, condition.clone())
             }
@@ -417,6 +423,7 @@ impl Operator {
                 }
                 Ok(false)
             }
+            Operator::Members(members) => members.next(context),
             Operator::NestedLoop(join) => join.next(context),
             Operator::HashJoin(join) => join.next(context),
             Operator::Apply(apply) => apply.next(context),
@@ -443,6 +450,7 @@ impl Operator {
             Operator::One(done) => *done = false,
             Operator::Values(_, _, next) => *next = 0,
             Operator::Filter(input, _) => input.rewind(),
+            Operator::Members(members) => members.rewind(),
             Operator::NestedLoop(join) => join.rewind(),
             Operator::HashJoin(join) => join.rewind(),
             Operator::Apply(apply) => apply.rewind(),
@@ -505,7 +513,7 @@ impl Operator {
                 counts.push(*count);
                 operator.counts(counts);
             }
-            Operator::One(_) | Operator::Scan(_) | Operator::Values(..) => {}
+            Operator::One(_) | Operator::Scan(_) | Operator::Values(..) | Operator::Members(_) => {}
             Operator::Filter(input, _) => input.counts(counts),
             Operator::NestedLoop(join) => join.counts(counts),
             Operator::HashJoin(join) => join.counts(counts),
