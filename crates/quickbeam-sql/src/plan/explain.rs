@@ -115,15 +115,26 @@ impl Writer<'_> {
                 self.node(&join.outer, depth + 1);
                 self.node(&join.inner, depth + 1);
             }
-            Node::Apply { input, query, kind, once, .. } => {
+            Node::Apply { input, query, kind, once, hash, .. } => {
                 let kind = match kind {
                     SubqueryKind::Scalar => "Subquery",
                     SubqueryKind::Exists => "Exists",
                     SubqueryKind::Any(..) => "Any",
                     SubqueryKind::All(..) => "All",
                 };
-                let once = if *once { ", once" } else { "" };
+                let once = match (hash, once) {
+                    (Some(_), _) => ", by hash",
+                    (None, true) => ", once",
+                    (None, false) => "",
+                };
                 self.line(depth, format!("{kind}{once}{counted}"));
+                if let Some(keys) = hash.as_ref().filter(|keys| !keys.is_empty()) {
+                    let first = query.outputs.len().saturating_sub(keys.len());
+                    let pairs = keys.iter().zip(query.outputs.iter().skip(first));
+                    let pairs = pairs.map(|(a, b)| format!("{} = {}", self.text(a), self.text(b)));
+                    let pairs = pairs.collect::<Vec<_>>().join(" AND ");
+                    self.detail(depth, format!("Hash Cond: {pairs}"));
+                }
                 self.node(input, depth + 1);
                 self.query(query, depth + 1);
             }

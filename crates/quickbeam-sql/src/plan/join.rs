@@ -11,8 +11,8 @@ use crate::error::Result;
 use crate::expression::{Comparison, Expr, Slots, slot_bit};
 
 /// Cost of keeping a row for a hash join, and of looking one up.
-const KEEP: f64 = 2.0;
-const PROBE: f64 = 1.5;
+pub(super) const KEEP: f64 = 2.0;
+pub(super) const PROBE: f64 = 1.5;
 
 /// What a hash join costs besides its rows. Of the larger side no more rows are probed than there are keys in the smaller one, as far
 /// as the scan below leaves out the others.
@@ -120,7 +120,7 @@ fn take(conjuncts: &mut Vec<Expr>, known: Slots) -> Vec<Expr> {
 }
 
 /// The sides of an equality whose one side reads only the outer rows, the other only the inner ones.
-fn key_pair(
+pub(super) fn key_pair(
     planner: &Planner<'_>,
     conjunct: &Expr,
     outer: Slots,

@@ -15,6 +15,7 @@ mod join;
 mod members;
 mod reads;
 mod select;
+mod subquery;
 mod way;
 
 use std::sync::Arc;
@@ -145,6 +146,9 @@ pub enum Node {
         kind: SubqueryKind,
         /// The answer is the same for all rows.
         once: bool,
+        /// The subquery's rows are looked at once, and the answer is looked up by what the subquery delivers; last of that come what
+        /// must equal these.
+        hash: Option<Vec<Expr>>,
     },
     /// Groups of rows.
     Group {

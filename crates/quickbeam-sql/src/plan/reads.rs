@@ -28,7 +28,8 @@ fn each_expression(node: &Node, visit: &mut dyn FnMut(&Expr)) {
             each_expression(&join.outer, visit);
             each_expression(&join.inner, visit);
         }
-        Node::Apply { input, query, kind, .. } => {
+        Node::Apply { input, query, kind, hash, .. } => {
+            hash.iter().flatten().for_each(&mut *visit);
             if let SubqueryKind::Any(value, _) | SubqueryKind::All(value, _) = kind {
                 visit(value);
             }

@@ -74,7 +74,7 @@ impl<'p> Planner<'p> {
     }
 
     /// The type of an expression, where it is easily told.
-    fn type_of(&self, expr: &Expr) -> Option<DataType> {
+    pub(super) fn type_of(&self, expr: &Expr) -> Option<DataType> {
         match expr {
             Expr::Column(column) => match &self.slots.get(column.slot)?.source {
                 Source::Table(table) => {
@@ -162,7 +162,8 @@ impl<'p> Planner<'p> {
             let before = before + select.from.as_ref().map_or(0, From::late);
             told_apart(before, &group.subqueries, outside)?;
             let (slot, keys) = (group.slot, group.keys.clone());
-            rows = if keys.is_empty() { 1.0 } else { (rows / 10.0).max(1.0) };
+            let keys_are_none = keys.is_empty();
+            rows = if keys_are_none { 1.0 } else { (rows / 10.0).max(1.0) };
             node = Node::Group {
                 input: Box::new(node),
                 slot,
@@ -170,12 +171,16 @@ impl<'p> Planner<'p> {
                 aggregates: group.aggregates.clone(),
             };
             for subquery in &group.subqueries {
+                let asking = (!keys_are_none).then_some(rows);
+                let (query, hash) =
+                    self.answered(subquery, slot_bit(group.slot), outside, asking)?;
                 node = Node::Apply {
                     input: Box::new(node),
-                    query: Box::new(self.query(&subquery.query, outside)?),
+                    query: Box::new(query),
                     slot: subquery.slot,
                     kind: subquery.kind.clone(),
                     once: true,
+                    hash,
                 };
             }
             if let Some(condition) = Expr::all(group.having.clone()) {
@@ -267,8 +272,10 @@ impl<'p> Planner<'p> {
         };
         let mut answered = 0;
         for subquery in subqueries {
-            let query = self.query(&subquery.query, outside | own | answered)?;
-            let once = subquery.reads & (own | answered) == 0;
+            let around = own | answered;
+            let asking = (!is_single(&node)).then_some(rows);
+            let (query, hash) = self.answered(subquery, around, outside, asking)?;
+            let once = subquery.reads & around == 0;
             answered |= slot_bit(subquery.slot);
             node = Node::Apply {
                 input: Box::new(node),
@@ -276,6 +283,7 @@ impl<'p> Planner<'p> {
                 slot: subquery.slot,
                 kind: subquery.kind.clone(),
                 once,
+                hash,
             };
         }
         if let Some(condition) = Expr::all(after) {

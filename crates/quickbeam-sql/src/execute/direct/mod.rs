@@ -9,6 +9,7 @@
 //! - DIRECT-3: what an operator keeps counts against the statement's memory budget, and every loop looks whether
 //!   the statement was cancelled.
 
+mod answers;
 mod assign;
 mod chains;
 mod change;
@@ -328,7 +329,7 @@ impl<'b> Builder<'b> {
                 let (outer, inner) = (self.operator(&join.outer)?, self.operator(&join.inner)?);
                 Operator::HashJoin(Box::new(join::HashJoin::new(outer, inner, join)))
             }
-            Node::Apply { input, query, slot, kind, once } => {
+            Node::Apply { input, query, slot, kind, once, hash } => {
                 let input = self.operator(input)?;
                 let query = self.query(query)?;
                 Operator::Apply(Box::new(query::Apply::new(
@@ -337,6 +338,7 @@ impl<'b> Builder<'b> {
                     *slot,
                     kind.clone(),
                     *once,
+                    hash.clone(),
                 )))
             }
             Node::Group { input, slot, keys, aggregates } => {

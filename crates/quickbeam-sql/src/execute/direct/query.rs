@@ -1,5 +1,6 @@
 //! Queries within statements: what they deliver, LIMIT, subqueries, set operations.
 
+use super::answers::Answers;
 use super::hash::{KeyTable, append};
 use super::{Context, Operator, bound_of};
 use crate::bind::{CombineKind, SubqueryKind};
@@ -92,6 +93,8 @@ pub struct Apply {
     once: bool,
     /// The answer holds for all rows.
     answered: bool,
+    /// The subquery's rows, if they are looked at once.
+    answers: Option<Answers>,
 }
 
 impl Apply {
@@ -101,15 +104,19 @@ impl Apply {
         slot: usize,
         kind: SubqueryKind,
         once: bool,
+        hash: Option<Vec<Expr>>,
     ) -> Apply {
         // The value compared differs from row to row.
         let once = once && matches!(kind, SubqueryKind::Scalar | SubqueryKind::Exists);
-        Apply { input, query, slot, kind, once, answered: false }
+        Apply { input, query, slot, kind, once, answered: false, answers: hash.map(Answers::new) }
     }
 
     pub fn rewind(&mut self) {
         self.input.rewind();
         self.answered = false;
+        if let Some(answers) = &mut self.answers {
+            answers.rewind();
+        }
     }
 
     pub fn counts(&self, counts: &mut Vec<u64>) {
@@ -131,6 +138,9 @@ impl Apply {
     }
 
     fn answer(&mut self, context: &mut Context<'_>) -> Result<Value> {
+        if let Some(answers) = &mut self.answers {
+            return answers.answer(&self.kind, &mut self.query, context);
+        }
         self.query.root.rewind();
         let query = &mut self.query;
         let mut next = |context: &mut Context<'_>| -> Result<Option<Value>> {

@@ -1,0 +1,140 @@
+//! Subqueries in expressions: asked for each row around them, or looked at once and asked by hash.
+
+use super::QueryPlan;
+use super::join::{KEEP, PROBE, key_pair};
+use super::select::Planner;
+use crate::bind::{Body, OutputColumn, Query, Source, Subquery, SubqueryKind};
+use crate::error::Result;
+use crate::expression::{Comparison, Expr, Slots, slot_bit};
+use crate::types::{DataType, Value};
+
+/// More rows than these are not kept where each row around can look up what it asks for.
+const MOST_KEPT: f64 = 200_000.0;
+
+/// The slots of a query and of what it reads around it.
+fn slots_in(query: &Query) -> Slots {
+    let mut slots = 0;
+    query.each_column(&mut |column| slots |= slot_bit(column.slot));
+    slots
+}
+
+impl Planner<'_> {
+    /// The plan of a subquery, and, if its rows are looked at once, what of the rows around it equals the last of what it delivers.
+    /// `around` are the slots of the query that it stands in, of which so many rows ask it.
+    pub(super) fn answered(
+        &self,
+        subquery: &Subquery,
+        around: Slots,
+        outside: Slots,
+        rows: Option<f64>,
+    ) -> Result<(QueryPlan, Option<Vec<Expr>>)> {
+        let query = &subquery.query;
+        if slots_in(query) & around == 0 {
+            let compares = matches!(subquery.kind, SubqueryKind::Any(..) | SubqueryKind::All(..));
+            let hash = (compares && rows.is_some()).then(Vec::new);
+            return Ok((self.query(query, outside | around)?, hash));
+        }
+        if let Some(rows) = rows
+            && let Some((alone, keys)) = self.set_free(subquery, around, outside)
+            && self.is_worth_a_hash(query, &alone, around, outside, rows)?
+        {
+            return Ok((self.query(&alone, outside)?, Some(keys)));
+        }
+        Ok((self.query(query, outside | around)?, None))
+    }
+
+    /// A subquery without the conditions that say what of it equals what around it: it delivers the one, and the other is the rest of the
+    /// answer. None if that is not all that it has to do with what is around.
+    fn set_free(
+        &self,
+        subquery: &Subquery,
+        around: Slots,
+        outside: Slots,
+    ) -> Option<(Query, Vec<Expr>)> {
+        let query = &*subquery.query;
+        let Body::Select(select) = &query.body else { return None };
+        let first = match &subquery.kind {
+            SubqueryKind::Exists => None,
+            SubqueryKind::Any(_, Comparison::Equal)
+            | SubqueryKind::All(_, Comparison::NotEqual) => Some(select.outputs.first()?.clone()),
+            _ => return None,
+        };
+        let all = match &query.limit {
+            None => true,
+            Some(Expr::Constant(Value::BigInt(limit))) => first.is_none() && *limit > 0,
+            Some(_) => false,
+        };
+        if !all || query.offset.is_some() || select.group.is_some() || select.for_update.is_some() {
+            return None;
+        }
+        let inner = select.from.as_ref()?.slots();
+        if inner & (around | outside) != 0 {
+            return None;
+        }
+        let mut keys = Vec::new();
+        let mut select = select.clone();
+        select.outputs = first.into_iter().collect();
+        let mut columns: Vec<OutputColumn> =
+            query.columns.iter().take(select.outputs.len()).cloned().collect();
+        let filter = std::mem::take(&mut select.filter);
+        for conjunct in filter {
+            let pair = key_pair(self, &conjunct, around, inner).filter(|(outer, own)| {
+                outer.slots() & !(around | outside) == 0 && own.slots() & !(inner | outside) == 0
+            });
+            let Some((outer, own)) = pair else {
+                select.filter.push(conjunct);
+                continue;
+            };
+            let data_type = self.type_of(&own).unwrap_or(DataType::Text);
+            columns.push(OutputColumn { name: "key".into(), data_type });
+            keys.push(outer);
+            select.outputs.push(own);
+        }
+        // Each of its rows counts once anyway, in whatever order.
+        select.distinct = false;
+        let alone = Query {
+            body: Body::Select(select),
+            columns,
+            order: Vec::new(),
+            limit: None,
+            offset: None,
+        };
+        let mut volatile = keys.iter().any(Expr::is_volatile);
+        alone.each_expression(&mut |expr| volatile |= expr.is_volatile());
+        let is_free = !keys.is_empty() && !volatile && slots_in(&alone) & around == 0;
+        is_free.then_some((alone, keys))
+    }
+
+    /// Whether it costs less to look at all rows of a subquery once than at those that so many rows ask for.
+    fn is_worth_a_hash(
+        &self,
+        query: &Query,
+        alone: &Query,
+        around: Slots,
+        outside: Slots,
+        rows: f64,
+    ) -> Result<bool> {
+        let (Body::Select(asked), Body::Select(free)) = (&query.body, &alone.body) else {
+            return Ok(false);
+        };
+        let (Some(from), answers) = (&asked.from, &asked.subqueries) else { return Ok(false) };
+        let is_table = |slot: usize| {
+            let source = self.slots.get(slot).map(|shape| &shape.source);
+            slot_bit(slot) & from.slots() == 0 || matches!(source, Some(Source::Table(_)))
+        };
+        if !(0..self.slots.len()).all(is_table) {
+            return Ok(true);
+        }
+        let answers = answers.iter().fold(0, |bits, subquery| bits | slot_bit(subquery.slot));
+        let own = |filter: &[Expr]| -> Vec<Expr> {
+            filter.iter().filter(|conjunct| conjunct.slots() & answers == 0).cloned().collect()
+        };
+        let each = self.joins(from, own(&asked.filter), outside | around, &[], true)?;
+        let once = self.joins(from, own(&free.filter), outside, &[], false)?;
+        let looped = rows.max(1.0) * each.cost;
+        if once.rows > MOST_KEPT && each.cost < once.cost / 100.0 {
+            return Ok(false);
+        }
+        Ok(once.cost + once.rows * KEEP + rows * PROBE < looped)
+    }
+}

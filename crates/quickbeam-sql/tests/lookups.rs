@@ -1,0 +1,237 @@
+//! Subqueries answered by hash, and lookups for each value of a list: what EXPLAIN says of them, that parameters give the same as
+//! constants and both ways the same, and that what is kept counts.
+
+#![allow(clippy::unwrap_used)]
+
+use quickbeam::{Durability, Isolation, Options};
+use quickbeam_sql::{Connection, Database, Value};
+
+fn database(isolation: Isolation) -> Database {
+    let options = Options { durability: Durability::InMemory, isolation, ..Options::default() };
+    Database::memory(options).unwrap()
+}
+
+fn filled() -> Connection {
+    let mut c = database(Isolation::Serializable).connect();
+    c.execute_script(
+        "CREATE TABLE g (a INTEGER PRIMARY KEY, b INTEGER, c TEXT);
+         CREATE TABLE p (x INTEGER, y INTEGER, z INTEGER, PRIMARY KEY (x, y));
+         CREATE TABLE h (x INTEGER, y INTEGER, z INTEGER, PRIMARY KEY (x, y) USING HASH);
+         CREATE TABLE d (x INTEGER);
+         CREATE UNIQUE INDEX g_c ON g (c);
+         CREATE INDEX h_z ON h USING HASH (z);
+         BEGIN",
+    )
+    .unwrap();
+    let mut insert = c.prepare("INSERT INTO g VALUES ($1, $2, $3)").unwrap();
+    for n in 0..5_000 {
+        let row = [Value::Integer(n), Value::Integer(n % 1_000), Value::text(format!("n{n}"))];
+        insert.execute(&mut c, &row).unwrap();
+    }
+    c.execute_script(
+        "COMMIT;
+         INSERT INTO p SELECT a % 50, a / 50, a FROM g;
+         INSERT INTO h SELECT a % 50, a / 50, a FROM g;
+         INSERT INTO d VALUES (77), (NULL), (4999), (77)",
+    )
+    .unwrap();
+    c
+}
+
+fn plan(c: &mut Connection, text: &str, parameters: &[Value]) -> String {
+    let lines = c.query(&format!("EXPLAIN {text}"), parameters).unwrap().collect().unwrap();
+    lines.iter().map(|line| line[0].to_string()).collect::<Vec<_>>().join("\n")
+}
+
+/// The rows, in order, and the same whichever way the statement goes.
+fn rows(c: &mut Connection, text: &str, parameters: &[Value]) -> Vec<String> {
+    let mut answer = |way: &str| {
+        c.execute(&format!("SET plan_way = '{way}'"), &[]).unwrap();
+        let rows = c.query(text, parameters).unwrap().collect().unwrap();
+        let shown =
+            |row: &Vec<Value>| row.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+        let mut rows: Vec<String> = rows.iter().map(shown).collect();
+        rows.sort();
+        rows
+    };
+    let direct = answer("direct");
+    assert_eq!(direct, answer("batch"), "{text}");
+    assert_eq!(direct, answer("auto"), "{text}");
+    direct
+}
+
+#[test]
+fn each_value_of_a_list_is_looked_up() {
+    let mut c = filled();
+    let number = |n: i32| Value::Integer(n);
+    for (text, parameters, lines, found) in [
+        (
+            "SELECT a FROM g WHERE a IN (77, 4999, 77, 9999)",
+            vec![],
+            &[
+                "Nested Loop",
+                "Values: 4 values, each once",
+                "Primary Key Lookup on g",
+                "Key: (values[0])",
+            ][..],
+            vec!["4999", "77"],
+        ),
+        (
+            "SELECT a FROM g WHERE a IN ($1, $2)",
+            vec![number(4), Value::Null],
+            &["Values: 2 values, each once", "Primary Key Lookup on g"],
+            vec!["4"],
+        ),
+        (
+            "SELECT a FROM g WHERE (a = $1 OR a = $2 OR a = 3) AND b > 3",
+            vec![number(4), number(4)],
+            &["Values: 3 values, each once", "Primary Key Lookup on g", "Filter: (g.b > 3)"],
+            vec!["4"],
+        ),
+        (
+            "SELECT count(*), sum(b) FROM g WHERE a IN (1, 2, 3, 4, 5, 6)",
+            vec![],
+            &["Values: 6 values, each once", "Primary Key Lookup on g"],
+            vec!["6 21"],
+        ),
+        (
+            "SELECT a FROM g WHERE c IN ('n8', $1, 'none')",
+            vec![Value::text("n9")],
+            &["Values: 3 values, each once", "Index Scan using g_c on g", "Range: c = values[0]"],
+            vec!["8", "9"],
+        ),
+        (
+            "SELECT z FROM p WHERE x = 7 AND y IN (3, 4)",
+            vec![],
+            &["Values: 2 values, each once", "Primary Key Lookup on p", "Key: (7, values[0])"],
+            vec!["157", "207"],
+        ),
+        (
+            "SELECT count(*) FROM p WHERE x IN (7, 9, 77)",
+            vec![],
+            &["Values: 3 values, each once", "Primary Key Scan on p", "Range: x = values[0]"],
+            vec!["200"],
+        ),
+        (
+            "SELECT z FROM h WHERE x IN (7, 8) AND y = 3",
+            vec![],
+            &["Values: 2 values, each once", "Primary Key Hash Lookup on h"],
+            vec!["157", "158"],
+        ),
+        (
+            "SELECT x FROM h WHERE z IN (1, 2)",
+            vec![],
+            &["Values: 2 values, each once", "Index Hash Lookup using h_z on h"],
+            vec!["1", "2"],
+        ),
+    ] {
+        let plan = plan(&mut c, text, &parameters);
+        for line in lines {
+            assert!(plan.contains(line), "{text}: no {line} in\n{plan}");
+        }
+        assert!(!plan.contains("Seq Scan"), "{text}\n{plan}");
+        assert_eq!(rows(&mut c, text, &parameters), found, "{text}");
+    }
+    // One value alone is what it was: no loop.
+    let one = plan(&mut c, "SELECT a FROM g WHERE a = 77", &[]);
+    assert!(one.starts_with("Primary Key Lookup on g"), "{one}");
+    // Most of a table is read as a whole.
+    let list: Vec<String> = (0..2_000).map(|n| n.to_string()).collect();
+    let text = format!("SELECT count(*) FROM g WHERE a IN ({})", list.join(", "));
+    let whole = plan(&mut c, &text, &[]);
+    assert!(whole.contains("Seq Scan on g"), "{whole}");
+    assert_eq!(rows(&mut c, &text, &[]), ["2000"]);
+    for text in ["UPDATE g SET b = 0 WHERE a IN (1, 2)", "DELETE FROM g WHERE a = 1 OR a = 2"] {
+        let change = plan(&mut c, text, &[]);
+        assert!(change.contains("Values: 2 values, each once"), "{change}");
+        assert_eq!(c.execute(text, &[]).unwrap(), 2);
+    }
+    let locked = plan(&mut c, "SELECT a FROM g WHERE a IN (3, 4) FOR UPDATE", &[]);
+    assert!(locked.contains("Lock Rows") && locked.contains("each once"), "{locked}");
+}
+
+#[test]
+fn a_prepared_list_takes_other_values_each_time() {
+    let mut c = filled();
+    let mut statement = c.prepare("SELECT a FROM g WHERE a IN ($1, $2, $3)").unwrap();
+    for (values, count) in [([1, 2, 3], 3), ([5, 5, 5], 1), ([9, -1, 9], 1), ([4_999, 0, 7], 3)] {
+        let rows = statement.query(&mut c, &values.map(Value::Integer)).unwrap().collect().unwrap();
+        assert_eq!(rows.len(), count, "{values:?}");
+    }
+}
+
+#[test]
+fn rows_that_another_changed_are_looked_at_again() {
+    let database = database(Isolation::ReadCommitted);
+    let (mut a, mut b) = (database.connect(), database.connect());
+    a.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, n INTEGER)", &[]).unwrap();
+    a.execute("INSERT INTO t VALUES (1, 0), (2, 0), (3, 0)", &[]).unwrap();
+    a.execute("BEGIN", &[]).unwrap();
+    a.execute("UPDATE t SET n = n + 1 WHERE id = 2", &[]).unwrap();
+    std::thread::scope(|scope| {
+        let other =
+            scope.spawn(move || b.execute("UPDATE t SET n = n + 10 WHERE id IN (1, 2)", &[]));
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        a.execute("COMMIT", &[]).unwrap();
+        assert_eq!(other.join().unwrap().unwrap(), 2);
+    });
+    assert_eq!(rows(&mut a, "SELECT id, n FROM t", &[]), ["1 10", "2 11", "3 0"]);
+}
+
+#[test]
+fn subqueries_are_answered_by_hash() {
+    let mut c = filled();
+    for (text, line, found) in [
+        ("SELECT count(*) FROM g WHERE a NOT IN (SELECT b FROM g)", "Any, by hash", "4000"),
+        ("SELECT count(*) FROM g WHERE a <> ALL (SELECT b FROM g)", "All, by hash", "4000"),
+        ("SELECT count(*) FROM g WHERE a = ANY (SELECT b FROM g)", "Any, by hash", "1000"),
+        ("SELECT count(*) FROM g WHERE a > ALL (SELECT b FROM g)", "All, by hash", "4000"),
+        ("SELECT count(*) FROM g WHERE a IN (SELECT x FROM d) OR b = 5", "Any, by hash", "7"),
+        ("SELECT count(*) FROM g WHERE a NOT IN (SELECT x FROM d)", "Any, by hash", "0"),
+        (
+            "SELECT count(*) FROM g x WHERE NOT EXISTS (SELECT 1 FROM g y WHERE y.b = x.a + 1)",
+            "Hash Cond: (x.a + 1) = y.b",
+            "4001",
+        ),
+        (
+            "SELECT count(*) FROM g x WHERE EXISTS (SELECT * FROM g y WHERE x.a = y.b AND y.a > 10)",
+            "Exists, by hash",
+            "1000",
+        ),
+        (
+            "SELECT count(*) FROM g x WHERE x.a IN (SELECT y.b FROM g y WHERE y.b = x.b)",
+            "Any, by hash",
+            "1000",
+        ),
+    ] {
+        let plan = plan(&mut c, text, &[]);
+        assert!(plan.contains(line), "{text}: no {line} in\n{plan}");
+        assert_eq!(rows(&mut c, text, &[]), [found], "{text}");
+    }
+    // One row asks: the subquery ends with the first row that decides. So it does where each row looks up what it asks for.
+    let one = plan(&mut c, "SELECT a FROM g WHERE a = 7 AND b IN (SELECT b FROM g)", &[]);
+    assert!(!one.contains("by hash"), "{one}");
+    let few = "SELECT count(*) FROM d WHERE EXISTS (SELECT 1 FROM g WHERE g.a = d.x)";
+    let plan = plan(
+        &mut c,
+        "SELECT a FROM g x WHERE a = 7 AND EXISTS (SELECT 1 FROM g y WHERE y.a = x.b)",
+        &[],
+    );
+    assert!(plan.contains("Primary Key Lookup on g y") && !plan.contains("by hash"), "{plan}");
+    assert_eq!(rows(&mut c, few, &[]), ["3"]);
+}
+
+#[test]
+fn what_a_subquery_keeps_counts() {
+    let mut c = filled();
+    let text = "SELECT count(*) FROM g WHERE a NOT IN (SELECT a FROM g)";
+    c.execute("SET work_mem = '64kB'", &[]).unwrap();
+    assert_eq!(c.query(text, &[]).and_then(|rows| rows.collect()).unwrap_err().code(), "53200");
+    c.execute("SET work_mem = '64MB'", &[]).unwrap();
+    assert_eq!(rows(&mut c, text, &[]), ["0"]);
+    // What is kept for one row around is given up for the next.
+    c.execute("SET work_mem = '512kB'", &[]).unwrap();
+    let nested = "SELECT count(*) FROM g x WHERE x.a < 50 AND EXISTS
+        (SELECT 1 FROM g y WHERE y.a > x.a AND y.b NOT IN (SELECT b FROM g z WHERE z.b > x.a))";
+    assert_eq!(rows(&mut c, nested, &[]), ["50"]);
+}
