@@ -222,6 +222,71 @@ fn subqueries_are_answered_by_hash() {
 }
 
 #[test]
+fn what_few_rows_of_a_subquery_deliver_is_looked_up() {
+    let mut c = filled();
+    c.execute_script(
+        "INSERT INTO g SELECT a + 5000, b, c || 'x' FROM g;
+         INSERT INTO g SELECT a + 10000, b, c || 'y' FROM g;
+         CREATE TABLE e (x BIGINT, c VARCHAR(20));
+         INSERT INTO e VALUES (77, 'n8'), (NULL, NULL), (5000000000, 'n8'), (77, 'none'), (19999, 'n9')",
+    )
+    .unwrap();
+    for (text, line, found) in [
+        (
+            "SELECT a FROM g WHERE a IN (SELECT x FROM d)",
+            "Primary Key Lookup on g",
+            vec!["4999", "77"],
+        ),
+        (
+            "SELECT a FROM g WHERE a = ANY (SELECT x FROM e)",
+            "Primary Key Lookup on g",
+            vec!["19999", "77"],
+        ),
+        (
+            "SELECT a FROM g WHERE c IN (SELECT c FROM e)",
+            "Index Scan using g_c on g",
+            vec!["8", "9"],
+        ),
+        (
+            "SELECT a FROM g WHERE a IN (SELECT x FROM d) AND b > 100 ORDER BY a",
+            "Primary Key Lookup on g",
+            vec!["4999"],
+        ),
+        (
+            "SELECT count(*), sum(b) FROM g WHERE a IN (SELECT x FROM d UNION ALL SELECT x FROM e)",
+            "Primary Key Lookup on g",
+            vec!["3 2075"],
+        ),
+        (
+            "SELECT x, (SELECT count(*) FROM g WHERE a IN (SELECT e.x FROM e WHERE e.x = d.x)) FROM d",
+            "Any, by hash",
+            vec!["4999 0", "77 1", "77 1", "NULL 0"],
+        ),
+        // The rest of what is asked, or all of it, is not so.
+        (
+            "SELECT count(*) FROM g WHERE a NOT IN (SELECT x FROM d WHERE x > 0)",
+            "Any, by hash",
+            vec!["19998"],
+        ),
+        ("SELECT count(*) FROM g WHERE a IN (SELECT b FROM g)", "Any, by hash", vec!["1000"]),
+        (
+            "SELECT a FROM g WHERE a IN (SELECT x FROM d) ORDER BY a LIMIT 1",
+            "Any, by hash",
+            vec!["77"],
+        ),
+        (
+            "SELECT a FROM g WHERE a IN (SELECT x FROM d) FOR UPDATE",
+            "Any, by hash",
+            vec!["4999", "77"],
+        ),
+    ] {
+        let plan = plan(&mut c, text, &[]);
+        assert!(plan.contains(line), "{text}: no {line} in\n{plan}");
+        assert_eq!(rows(&mut c, text, &[]), found, "{text}");
+    }
+}
+
+#[test]
 fn what_a_subquery_keeps_counts() {
     let mut c = filled();
     let text = "SELECT count(*) FROM g WHERE a NOT IN (SELECT a FROM g)";

@@ -10,6 +10,7 @@
 
 mod access;
 mod change;
+mod driven;
 mod explain;
 mod join;
 mod members;

@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 
+use super::driven::types_alike;
 use super::{Join, Node, QueryPlan, SortKey, Statistics};
 use crate::bind::{
     Aggregate, AggregateKind, Body, From, JoinKind, OrderKey, Query, RowLock, Select, SlotShape,
@@ -45,7 +46,7 @@ impl<'p> Planner<'p> {
         Planner { slots, statistics, parameters, more: Cell::new(0), members: RefCell::default() }
     }
 
-    fn new_slot(&self) -> usize {
+    pub(super) fn new_slot(&self) -> usize {
         let slot = self.slots.len() + self.more.get();
         self.more.set(self.more.get() + 1);
         slot
@@ -98,10 +99,7 @@ impl<'p> Planner<'p> {
     /// Whether values of both that are equal have the same hash.
     pub fn hash_alike(&self, left: &Expr, right: &Expr) -> bool {
         match (self.type_of(left), self.type_of(right)) {
-            (Some(a), Some(b)) if a.is_integer() && b.is_integer() => true,
-            (Some(a), Some(b)) => {
-                a.unconstrained() == b.unconstrained() || (a.is_text() && b.is_text())
-            }
+            (Some(a), Some(b)) => types_alike(a, b),
             _ => false,
         }
     }
@@ -146,14 +144,17 @@ impl<'p> Planner<'p> {
         if let Some(plan) = self.extreme(select, query, outside)? {
             return Ok(plan);
         }
-        let (mut node, mut rows, mut ordered) = self.rows_of(
-            select.from.as_ref(),
-            &select.filter,
-            &select.subqueries,
-            outside,
-            order,
-            few,
-        )?;
+        let (mut node, mut rows, mut ordered) = match self.driven(select, query, outside)? {
+            Some((node, rows)) => (node, rows, false),
+            None => self.rows_of(
+                select.from.as_ref(),
+                &select.filter,
+                &select.subqueries,
+                outside,
+                order,
+                few,
+            )?,
+        };
         if let Some(lock) = &select.for_update {
             node = self.locked(node, select, lock);
         }

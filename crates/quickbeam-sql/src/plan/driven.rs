@@ -1,0 +1,121 @@
+//! `column IN (SELECT …)` the other way round: the subquery's rows, each once, look up the table's.
+
+use super::access::{Wish, choose, column_of};
+use super::join::{KEEP, PROBE};
+use super::select::Planner;
+use super::{Join, Node, Path};
+use crate::bind::{Body, From, Query, Select, Source, SubqueryKind};
+use crate::error::Result;
+use crate::expression::{Comparison, Expr, LAST_SLOT, Slots, slot_bit};
+use crate::types::DataType;
+
+/// Whether values of both that are equal have the same bytes in a key.
+pub(super) fn types_alike(a: DataType, b: DataType) -> bool {
+    (a.is_integer() && b.is_integer())
+        || a.unconstrained() == b.unconstrained()
+        || (a.is_text() && b.is_text())
+}
+
+impl Planner<'_> {
+    /// Whether there is no query within a query, so that planning it twice takes no more than twice as long.
+    fn is_flat(&self, query: &Query) -> bool {
+        match &query.body {
+            Body::Values(_) => true,
+            Body::Combine(combine) => combine.sides.iter().all(|side| self.is_flat(side)),
+            Body::Select(select) => {
+                let bits = select.from.as_ref().map_or(0, From::slots);
+                let mut own = self.slots.iter().enumerate();
+                select.subqueries.is_empty()
+                    && select.group.as_ref().is_none_or(|group| group.subqueries.is_empty())
+                    && own.all(|(slot, shape)| {
+                        bits & slot_bit(slot) == 0 || matches!(shape.source, Source::Table(_))
+                    })
+            }
+        }
+    }
+
+    /// The rows of one table whose column is in what a subquery delivers, where looking them up by that costs less than reading the table:
+    /// they, and how many are expected.
+    pub(super) fn driven(
+        &self,
+        select: &Select,
+        query: &Query,
+        outside: Slots,
+    ) -> Result<Option<(Node, f64)>> {
+        let (Some(From::Slot(slot)), [subquery], None) =
+            (&select.from, &select.subqueries[..], &select.for_update)
+        else {
+            return Ok(None);
+        };
+        let SubqueryKind::Any(value, Comparison::Equal) = &subquery.kind else { return Ok(None) };
+        let Source::Table(table) = &self.slots[*slot].source else { return Ok(None) };
+        let answer = Expr::column(subquery.slot, 0);
+        let mut conjuncts = select.filter.clone();
+        let asked = conjuncts.iter().position(|conjunct| *conjunct == answer);
+        let Some((asked, column)) = asked.zip(column_of(value, *slot, table)) else {
+            return Ok(None);
+        };
+        let reads_table = {
+            let mut reads = false;
+            subquery.query.each_column(&mut |column| reads |= column.slot == *slot);
+            reads
+        };
+        let is_char =
+            matches!(table.columns.get(column).map(|c| c.data_type), Some(DataType::Char(_)));
+        // The first rows of an order may be found before all that the subquery delivers is known.
+        let first_only = query.limit.is_some() && !query.order.is_empty();
+        let is_flat = self.is_flat(&subquery.query);
+        // What tells rows apart is given up with the statement, so it is not made for each of some rows around.
+        let is_outermost = outside == 0;
+        let place = self.new_slot();
+        if !is_flat
+            || !is_outermost
+            || reads_table
+            || is_char
+            || first_only
+            || place >= LAST_SLOT
+            || *slot >= LAST_SLOT
+        {
+            return Ok(None);
+        }
+        let _ = conjuncts.remove(asked);
+        let member = Expr::column(place, 0);
+        let delivered = subquery.query.columns.first().map(|column| column.data_type);
+        let alike = |a: &Expr, b: &Expr| {
+            if *b != member {
+                return self.hash_alike(a, b);
+            }
+            self.type_of(a).zip(delivered).is_some_and(|(a, b)| types_alike(a, b))
+        };
+        let values = || self.slot_of_members(*slot);
+        let read = Wish { bound: outside, order: &[], few: false, alike: &alike, values: &values };
+        let (_, _, all, _) = choose(table, *slot, &conjuncts, self.statistics, &read);
+        conjuncts.push(Expr::Compare(Comparison::Equal, Box::new([value.clone(), member.clone()])));
+        let wish = Wish { bound: outside | slot_bit(place), ..read };
+        let (access, members, each, _) = choose(table, *slot, &conjuncts, self.statistics, &wish);
+        let by_member = match &access.path {
+            Path::Key(values) => values.contains(&member),
+            Path::KeyRange(range) | Path::Index(_, range) => range.equal.contains(&member),
+            Path::All => false,
+        };
+        if !by_member || members.is_some() {
+            return Ok(None);
+        }
+        let plan = self.query(&subquery.query, outside)?;
+        let count = plan.rows.max(1.0);
+        if count * (each + KEEP) > all + count * KEEP + access.rows * PROBE {
+            return Ok(None);
+        }
+        let rows = (access.rows * count).max(1.0);
+        let derived = Node::Derived { query: Box::new(plan), slot: place };
+        let outer = Node::Distinct { input: Box::new(derived), outputs: vec![member] };
+        let node = Node::NestedLoop {
+            outer: Box::new(outer),
+            inner: Box::new(Node::Table(access)),
+            inner_slots: vec![*slot],
+            join: Join::Inner,
+            condition: None,
+        };
+        Ok(Some((node, rows)))
+    }
+}
