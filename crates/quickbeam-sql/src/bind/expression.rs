@@ -7,6 +7,7 @@ use sqlparser::ast::{
     self, BinaryOperator, CastKind, Expr as Ast, UnaryOperator, Value as Literal,
 };
 
+use super::insert::is_default;
 use super::literals::quoted;
 use super::operators::{comparison, many_operators, trimmed};
 use super::{Binder, Scope, Typed, fold, types};
@@ -126,6 +127,10 @@ impl Binder<'_> {
 
     fn column(&mut self, ast: &Ast, scope: &Scope) -> Result<Typed> {
         let position = self.position(ast);
+        if is_default(ast) {
+            let message = "syntax error: DEFAULT is not allowed in this context";
+            return Err(SqlError::new(SqlState::SyntaxError, message).at(position as usize));
+        }
         let names: Vec<SmolStr> = match ast {
             Ast::Identifier(ident) => vec![fold(ident)],
             Ast::CompoundIdentifier(idents) => idents.iter().map(fold).collect(),
@@ -315,6 +320,8 @@ impl Binder<'_> {
             }
             _ => value,
         };
+        let mut members = members;
+        self.meet_in_floating_point(&value, &mut members)?;
         let mut left = None;
         let mut right = Vec::with_capacity(members.len());
         for member in members {
@@ -338,6 +345,36 @@ impl Binder<'_> {
             _ => Expr::InList(Box::new(left), right, negated),
         };
         Ok(Typed::condition(expr, position))
+    }
+
+    /// Of several members of a list that name no column, and the value, one type is made; a single one is compared as it is. Exact numbers compare
+    /// alike in every type of them: it is floating point that makes a difference.
+    fn meet_in_floating_point(&mut self, value: &Typed, members: &mut [Typed]) -> Result<()> {
+        let is_alone = |member: &Typed| {
+            let mut names_column = false;
+            member.expr.each_column(&mut |_| names_column = true);
+            !names_column
+        };
+        if members.iter().filter(|member| is_alone(member)).count() < 2 {
+            return Ok(());
+        }
+        let types = members.iter().filter(|member| is_alone(member)).map(|member| member.data_type);
+        let known = types.chain([value.data_type]).flatten().filter(|known| known.is_numeric());
+        let common = known.map(Some).reduce(|a, b| types::common(a?, b?)).flatten();
+        let Some(common @ (DataType::Real | DataType::Double)) = common else { return Ok(()) };
+        let others = |member: &&mut Typed| {
+            member.data_type.is_some_and(|own| own.is_numeric() && own != common)
+                && is_alone(member)
+        };
+        for member in members.iter_mut().filter(others) {
+            let position = member.position;
+            let taken = std::mem::replace(
+                member,
+                Typed::new(Expr::Constant(Value::Null), common, position),
+            );
+            member.expr = self.coerce(taken, common)?;
+        }
+        Ok(())
     }
 
     fn like(
@@ -368,13 +405,13 @@ impl Binder<'_> {
         let position = text.position;
         let pattern = self.text_operand(pattern, scope)?;
         let pattern = trimmed(pattern.expr, pattern.data_type, DataType::Text);
-        let expr = match &pattern {
-            Expr::Constant(Value::Text(pattern)) => {
-                let pattern = Pattern::new(pattern, escape, insensitive);
-                let pattern = pattern.map_err(|error| error.at(position as usize))?;
-                Expr::Like(Box::new(text.expr), Arc::new(pattern), negated)
-            }
-            _ => Expr::LikeAny(Box::new([text.expr, pattern]), escape, insensitive, negated),
+        let known = match &pattern {
+            Expr::Constant(Value::Text(known)) => Some(Pattern::new(known, escape, insensitive)),
+            _ => None,
+        };
+        let expr = match known.filter(|pattern| !pattern.is_unfinished()) {
+            Some(pattern) => Expr::Like(Box::new(text.expr), Arc::new(pattern), negated),
+            None => Expr::LikeAny(Box::new([text.expr, pattern]), escape, insensitive, negated),
         };
         Ok(Typed::condition(expr, position))
     }

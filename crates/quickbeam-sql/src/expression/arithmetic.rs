@@ -179,14 +179,22 @@ fn floats(operator: Arithmetic, kind: NumberKind, a: f64, b: f64) -> Result<Valu
         Arithmetic::Remainder => a % b,
     };
     let finite_before = a.is_finite() && b.is_finite();
+    // A product or quotient of what is not zero is not zero, however small.
+    let is_small = match operator {
+        Arithmetic::Multiply => a != 0.0 && b != 0.0,
+        Arithmetic::Divide => a != 0.0 && !b.is_infinite(),
+        _ => false,
+    };
+    let is_lost =
+        |is_infinite: bool, is_zero: bool| is_infinite && finite_before || is_zero && is_small;
     if kind == NumberKind::Real {
         let result = result as f32;
-        if result.is_infinite() && finite_before {
+        if is_lost(result.is_infinite(), result == 0.0) {
             return Err(out_of_range(kind));
         }
         return Ok(ValueRef::Real(result));
     }
-    if result.is_infinite() && finite_before {
+    if is_lost(result.is_infinite(), result == 0.0) {
         return Err(out_of_range(kind));
     }
     Ok(ValueRef::Double(result))

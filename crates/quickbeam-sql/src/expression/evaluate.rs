@@ -244,8 +244,8 @@ impl Expr {
                 let (text, pattern) = (text.evaluate(frame)?, pattern.evaluate(frame)?);
                 match (text.as_ref(), pattern.as_ref()) {
                     (ValueRef::Text(text), ValueRef::Text(pattern)) => {
-                        let pattern = super::Pattern::new(pattern, *escape, *insensitive)?;
-                        Some(pattern.matches(text) != *negated)
+                        let pattern = super::Pattern::new(pattern, *escape, *insensitive);
+                        Some(pattern.try_matches(text)? != *negated)
                     }
                     _ => None,
                 }

@@ -169,6 +169,8 @@ fn append(text: &mut String, value: ValueRef<'_>) -> Result<()> {
     match value {
         ValueRef::Null => {}
         ValueRef::Text(part) => text.push_str(part),
+        // Not the whole word, which only a cast says.
+        ValueRef::Boolean(is) => text.push(if is { 't' } else { 'f' }),
         other => match super::evaluate::cast(Datum::Ref(other), DataType::Text, true)?.as_ref() {
             ValueRef::Text(part) => text.push_str(part),
             _ => return Err(mismatch()),
@@ -212,7 +214,7 @@ fn of_decimal(function: Function, value: Numeric, second: ValueRef<'_>) -> Resul
         Function::Ceil => value.ceil()?,
         Function::Floor => value.floor()?,
         Function::Round => value.round(digits)?,
-        Function::Trunc => value.truncate(digits.clamp(0, 100) as u8),
+        Function::Trunc => value.truncate(digits),
         Function::Sign => Numeric::from(i64::from(value.signum())),
         _ => return Err(mismatch()),
     }))

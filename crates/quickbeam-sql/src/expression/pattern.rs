@@ -10,6 +10,8 @@ enum Part {
     One,
     /// Any characters.
     Any,
+    /// The escape, with nothing behind it.
+    Unfinished,
 }
 
 /// A pattern, taken apart.
@@ -21,20 +23,19 @@ pub struct Pattern {
 
 impl Pattern {
     /// Takes a pattern apart; `escape` makes the character after it stand for itself.
-    pub fn new(pattern: &str, escape: Option<char>, insensitive: bool) -> Result<Pattern> {
+    pub fn new(pattern: &str, escape: Option<char>, insensitive: bool) -> Pattern {
         let mut parts: Vec<Part> = Vec::new();
         let mut text = String::new();
         let mut characters = pattern.chars();
         while let Some(character) = characters.next() {
             let part = match character {
-                _ if Some(character) == escape => {
-                    let next = characters.next().ok_or_else(|| {
-                        let message = "LIKE pattern must not end with escape character";
-                        SqlError::new(SqlState::InvalidEscapeSequence, message)
-                    })?;
-                    text.push(next);
-                    continue;
-                }
+                _ if Some(character) == escape => match characters.next() {
+                    Some(next) => {
+                        text.push(next);
+                        continue;
+                    }
+                    None => Part::Unfinished,
+                },
                 '%' => Part::Any,
                 '_' => Part::One,
                 _ => {
@@ -59,7 +60,7 @@ impl Pattern {
                 }
             }
         }
-        Ok(Pattern { parts, insensitive })
+        Pattern { parts, insensitive }
     }
 
     /// What every text that matches begins with.
@@ -70,23 +71,40 @@ impl Pattern {
         }
     }
 
-    /// Whether the text as a whole is like the pattern.
+    /// Whether it ends with the escape: it is an error for texts that get so far.
+    pub fn is_unfinished(&self) -> bool {
+        self.parts.last() == Some(&Part::Unfinished)
+    }
+
+    /// Whether the text as a whole is like the pattern, if that is finished.
     pub fn matches(&self, text: &str) -> bool {
+        self.result(text) == Some(true)
+    }
+
+    /// Whether the text as a whole is like the pattern.
+    pub fn try_matches(&self, text: &str) -> Result<bool> {
+        self.result(text).ok_or_else(|| {
+            let message = "LIKE pattern must not end with escape character";
+            SqlError::new(SqlState::InvalidEscapeSequence, message)
+        })
+    }
+
+    fn result(&self, text: &str) -> Option<bool> {
         if self.insensitive { self.run(&text.to_lowercase()) } else { self.run(text) }
     }
 
     /// Goes forward through text and pattern. When it fails it goes back to the last `%`, which then covers one character more:
-    /// an earlier `%` need never be tried again.
-    fn run(&self, text: &str) -> bool {
+    /// an earlier `%` need never be tried again. None: the text got to the end of a pattern that is not finished.
+    fn run(&self, text: &str) -> Option<bool> {
         let (mut rest, mut part) = (text, 0);
         let mut retry: Option<(&str, usize)> = None;
         loop {
             let stepped = match self.parts.get(part) {
-                None if rest.is_empty() => return true,
+                None if rest.is_empty() => return Some(true),
                 None => None,
                 Some(Part::Any) => {
                     if part + 1 == self.parts.len() {
-                        return true;
+                        return Some(true);
                     }
                     retry = Some((rest, part));
                     Some(rest)
@@ -95,6 +113,8 @@ impl Pattern {
                     let mut characters = rest.chars();
                     characters.next().map(|_| characters.as_str())
                 }
+                Some(Part::Unfinished) if rest.is_empty() => None,
+                Some(Part::Unfinished) => return None,
                 Some(Part::Text(wanted)) => rest.strip_prefix(wanted.as_str()),
             };
             match (stepped, &mut retry) {
@@ -105,12 +125,12 @@ impl Pattern {
                 (None, Some((from, at))) => {
                     let mut characters = from.chars();
                     if characters.next().is_none() {
-                        return false;
+                        return Some(false);
                     }
                     *from = characters.as_str();
                     (rest, part) = (*from, *at + 1);
                 }
-                (None, None) => return false,
+                (None, None) => return Some(false),
             }
         }
     }
@@ -121,7 +141,7 @@ mod tests {
     use super::*;
 
     fn like(text: &str, pattern: &str) -> bool {
-        Pattern::new(pattern, Some('\\'), false).unwrap().matches(text)
+        Pattern::new(pattern, Some('\\'), false).matches(text)
     }
 
     #[test]
@@ -149,8 +169,21 @@ mod tests {
         ] {
             assert_eq!(like(text, pattern), expected, "{text} LIKE {pattern}");
         }
-        assert!(Pattern::new("AbC%", None, true).unwrap().matches("aBcd"));
-        assert_eq!(Pattern::new("a\\", Some('\\'), false).unwrap_err().code(), "22025");
+        assert!(Pattern::new("AbC%", None, true).matches("aBcd"));
+    }
+
+    #[test]
+    fn an_escape_at_the_end_is_an_error_for_texts_that_get_there() {
+        for (text, pattern, expected) in [
+            ("ab", "a\\", Err("22025")),
+            ("a", "a\\", Ok(false)),
+            ("b", "a\\", Ok(false)),
+            ("abc", "%b\\", Err("22025")),
+            ("abc", "%c\\", Ok(false)),
+        ] {
+            let result = Pattern::new(pattern, Some('\\'), false).try_matches(text);
+            assert_eq!(result.map_err(|error| error.code()), expected, "{text} LIKE {pattern}");
+        }
     }
 
     #[test]

@@ -220,13 +220,20 @@ impl Numeric {
         Numeric::from_wide(wide.ok_or_else(overflow)?, 0)
     }
 
-    /// Cut off behind that many digits after the point.
+    /// Cut off behind that many digits after the point; before it, with zeros instead, if there are fewer than none.
     #[must_use]
-    pub fn truncate(self, scale: u8) -> Numeric {
-        if scale >= self.scale {
+    pub fn truncate(self, scale: i32) -> Numeric {
+        if scale >= i32::from(self.scale) {
             return self;
         }
-        Numeric::raw(self.mantissa() / power(self.scale - scale), scale)
+        let dropped = i32::from(self.scale) - scale;
+        let Ok(dropped @ 0..=MAX_PRECISION) = u8::try_from(dropped) else { return Numeric::ZERO };
+        let kept = self.mantissa() / power(dropped);
+        match u8::try_from(scale) {
+            Ok(scale) => Numeric::raw(kept, scale),
+            // No more digits than there were.
+            Err(_) => Numeric::raw(kept * power(dropped - self.scale), 0),
+        }
     }
 
     /// The largest integer that is not greater.
