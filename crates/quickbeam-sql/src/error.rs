@@ -43,6 +43,8 @@ sql_states! {
     NumericValueOutOfRange = "22003",
     /// A date or time outside what can be stored.
     DatetimeFieldOverflow = "22008",
+    /// A time zone further from Greenwich than any is.
+    InvalidTimeZoneDisplacement = "22009",
     /// Division by zero.
     DivisionByZero = "22012",
     /// A logarithm of a number that has none.

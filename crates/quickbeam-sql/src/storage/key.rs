@@ -22,7 +22,7 @@
 use quickbeam::AccessMethod;
 
 use crate::catalog::{Index, Table};
-use crate::error::{Result, SqlError};
+use crate::error::{Result, SqlError, SqlState};
 use crate::types::{DataType, Numeric, Value, ValueRef};
 
 const NULL_FIRST: u8 = 0;
@@ -126,7 +126,7 @@ impl KeySpec {
     pub(super) fn end(&self, out: &mut [u8], start: usize) -> Result<()> {
         if self.grouped {
             let length = u16::try_from(out.len() - start - GROUP_BYTES);
-            let length = length.map_err(|_| SqlError::internal("an index key of 64 KiB"))?;
+            let length = length.map_err(|_| key_too_long())?;
             out[start..start + GROUP_BYTES].copy_from_slice(&length.to_be_bytes());
         }
         Ok(())
@@ -442,4 +442,10 @@ impl Source<'_, '_> {
         let scale = u8::try_from(scale).map_err(|_| damaged())?;
         Numeric::new(mantissa * sign, scale).map_err(|_| damaged())
     }
+}
+
+/// The length of a key's part is kept in two bytes.
+#[cold]
+pub(super) fn key_too_long() -> SqlError {
+    SqlError::new(SqlState::ProgramLimitExceeded, "an index key is longer than 64 KiB")
 }

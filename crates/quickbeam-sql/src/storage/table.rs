@@ -202,7 +202,7 @@ impl IndexHandle {
         }
         if holds_row_key {
             let place = u16::try_from(entry.len() - row_key.len());
-            let place = place.map_err(|_| SqlError::internal("an index key of 64 KiB"))?;
+            let place = place.map_err(|_| super::key::key_too_long())?;
             value.push(0);
             value.extend_from_slice(&place.to_le_bytes());
         } else {

@@ -73,6 +73,7 @@ fn days_in_month(year: i64, month: u32) -> u32 {
 enum Fault {
     Syntax,
     Range,
+    Zone,
 }
 
 type Parsed<T> = std::result::Result<T, Fault>;
@@ -86,6 +87,10 @@ fn explain<T>(parsed: Parsed<T>, kind: &str, text: &str) -> Result<T> {
         Fault::Range => SqlError::new(
             SqlState::DatetimeFieldOverflow,
             format!("date/time field value out of range: \"{text}\""),
+        ),
+        Fault::Zone => SqlError::new(
+            SqlState::InvalidTimeZoneDisplacement,
+            format!("time zone displacement out of range: \"{text}\""),
         ),
     })
 }
@@ -231,7 +236,7 @@ impl<'a> Reader<'a> {
             }
         }
         if hours > 15 || minutes > 59 || seconds > 59 {
-            return Err(Fault::Range);
+            return Err(Fault::Zone);
         }
         let east = (hours * 60 + minutes) * 60 + seconds;
         Ok(Some(if west { -east } else { east }))

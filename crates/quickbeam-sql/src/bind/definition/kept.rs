@@ -8,7 +8,7 @@ use std::sync::Arc;
 use sqlparser::ast;
 
 use super::super::insert::relation_of;
-use super::super::{Binder, Names, Scope, Typed};
+use super::super::{Binder, Level, Names, Scope, Typed};
 use super::outline::Outline;
 use crate::catalog::{NewCheck, Table};
 use crate::error::{Result, SqlError, SqlState};
@@ -39,14 +39,10 @@ fn default_in(
     column: &str,
 ) -> Result<Expr> {
     let (value, level) = binder.level(|binder| {
-        let bound: Typed = binder.expression(parsed, &Scope::default())?;
+        let bound: Typed = binder.expression(parsed, &Scope::default()).map_err(of_columns)?;
         binder.assign(bound, data_type, column)
     })?;
-    if !level.subqueries.is_empty() || !binder.parameters.is_empty() {
-        let message = "a DEFAULT may use neither subqueries nor parameters";
-        let position = binder.position(parsed) as usize;
-        return Err(SqlError::new(SqlState::InvalidColumnDefinition, message).at(position));
-    }
+    binder.stands_alone(parsed, &level, "DEFAULT")?;
     Ok(value)
 }
 
@@ -62,15 +58,37 @@ fn kept_check(names: &dyn Names, text: &str, scope: &Scope) -> Result<Expr> {
 
 fn check_in(mut binder: Binder<'_>, parsed: &ast::Expr, scope: &Scope) -> Result<Expr> {
     let (value, level) = binder.level(|binder| binder.condition(parsed, scope))?;
-    if !level.subqueries.is_empty() || !binder.parameters.is_empty() {
-        let message = "a CHECK may use neither subqueries nor parameters";
-        let position = binder.position(parsed) as usize;
-        return Err(SqlError::new(SqlState::InvalidTableDefinition, message).at(position));
-    }
+    binder.stands_alone(parsed, &level, "CHECK")?;
     Ok(value)
 }
 
+/// A column that a DEFAULT names is refused whether it is there or not.
+#[cold]
+fn of_columns(error: SqlError) -> SqlError {
+    if error.state() != SqlState::UndefinedColumn {
+        return error;
+    }
+    let refused = SqlError::unsupported("a column in a DEFAULT");
+    match error.position() {
+        Some(position) => refused.at(position),
+        None => refused,
+    }
+}
+
 impl Binder<'_> {
+    /// What is kept reads no other rows, and is not asked with parameters.
+    fn stands_alone(&self, parsed: &ast::Expr, level: &Level, what: &str) -> Result<()> {
+        let error = if !level.subqueries.is_empty() {
+            SqlError::unsupported(format!("a subquery in a {what}"))
+        } else if !self.parameters.is_empty() {
+            let message = format!("there are no parameters in a {what}");
+            SqlError::new(SqlState::UndefinedParameter, message)
+        } else {
+            return Ok(());
+        };
+        Err(error.at(self.position(parsed) as usize))
+    }
+
     /// A DEFAULT of this statement: its text, and what it means.
     pub(super) fn new_default(
         &self,
