@@ -44,7 +44,6 @@ fn clauses_that_would_be_without_effect_are_refused() {
         "CREATE UNLOGGED TABLE n (a INTEGER)",
         "CREATE TEMPORARY TABLE n AS SELECT 1 AS a",
         "CREATE TABLE n (a INTEGER) AS SELECT 1 AS a",
-        "CREATE TABLE n AS SELECT 1 AS a WITH NO DATA",
         "CREATE TABLE n (a INTEGER PRIMARY KEY DEFERRABLE)",
         "CREATE TABLE n (a INTEGER, UNIQUE (a) INITIALLY DEFERRED)",
         "CREATE TABLE n (a INTEGER, UNIQUE NULLS NOT DISTINCT (a))",

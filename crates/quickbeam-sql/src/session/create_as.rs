@@ -10,8 +10,8 @@ use crate::error::{Result, SqlError};
 pub(super) struct CreateAs {
     /// The table.
     pub change: CatalogChange,
-    /// The INSERT that fills it.
-    pub insert: Ast,
+    /// The INSERT that fills it; none: it stays empty.
+    pub insert: Option<Ast>,
     /// The text in which its query stands.
     pub text: String,
 }
@@ -23,6 +23,7 @@ impl Look<'_> {
         name: &ast::ObjectName,
         query: &ast::Query,
         if_not_exists: bool,
+        with_data: bool,
         text: &str,
     ) -> Result<Work> {
         let mut binder = Binder::new(self, text);
@@ -35,7 +36,7 @@ impl Look<'_> {
             return Err(SqlError::unsupported("a parameter in CREATE TABLE … AS"));
         }
         let change = table_for(table, &bound.columns, if_not_exists);
-        let insert = insert_of(name, query)?;
+        let insert = with_data.then(|| insert_of(name, query)).transpose()?;
         Ok(Work::CreateAs(Box::new(CreateAs { change, insert, text: text.to_owned() })))
     }
 }

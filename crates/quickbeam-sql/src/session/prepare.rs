@@ -17,7 +17,7 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::execute::{Builder, Change, Handles, Insert, QueryProgram, constant_range};
 use crate::expression::Slot;
 use crate::plan::{self, Action, Plan, RangeOf, Statistics, Way};
-use crate::types::{DataType, Value};
+use crate::types::{DAY, DataType, Value, checked_text, is_date, is_timestamp};
 
 /// A statement that can run, under one version of the catalog.
 pub(super) struct Prepared {
@@ -143,13 +143,14 @@ impl Look<'_> {
                 check_create_table(create)?;
                 match &create.query {
                     Some(query) => {
-                        self.create_as(&create.name, query, create.if_not_exists, text)?
+                        let with_data = create.with_data.is_none_or(|with| with.data);
+                        self.create_as(&create.name, query, create.if_not_exists, with_data, text)?
                     }
                     None => Work::Catalog(binder.create_table(create)?),
                 }
             }
             Ast::Query(query) => match into_target(query)? {
-                Some((name, query)) => self.create_as(&name, &query, false, text)?,
+                Some((name, query)) => self.create_as(&name, &query, false, true, text)?,
                 None => return Err(SqlError::internal("a query without a plan")),
             },
             Ast::CreateIndex(create) => Work::Catalog(binder.create_index(create)?),
@@ -341,7 +342,8 @@ impl Prepared {
         given: &'p [Value],
         values: &'p mut Vec<Value>,
     ) -> Result<&'p [Value]> {
-        let fits = |(value, data_type): (&Value, &DataType)| value.is_of(*data_type);
+        let fits =
+            |(value, data_type): (&Value, &DataType)| value.is_of(*data_type) && is_storable(value);
         if given.len() == types.len() && given.iter().zip(types).all(fits) {
             return Ok(given);
         }
@@ -363,6 +365,9 @@ fn take_parameters(types: &[DataType], given: &[Value], values: &mut Vec<Value>)
     }
     values.clear();
     for (value, data_type) in given.iter().zip(types) {
+        if !is_storable(value) {
+            return Err(not_storable(value));
+        }
         // What applications mostly give beside the type itself: an integer of another width.
         let fast = match (value, data_type) {
             (value, data_type) if value.is_of(*data_type) => Some(value.clone()),
@@ -381,6 +386,31 @@ fn take_parameters(types: &[DataType], given: &[Value], values: &mut Vec<Value>)
         });
     }
     Ok(())
+}
+
+/// Whether a value that a program made is one that SQL could have read: a [`Value`] can hold others.
+#[inline]
+fn is_storable(value: &Value) -> bool {
+    match value {
+        Value::Text(text) => !text.as_bytes().contains(&0),
+        Value::Date(days) => is_date((*days).into()) || matches!(*days, i32::MIN | i32::MAX),
+        Value::Time(moment) => (0..=DAY).contains(moment),
+        Value::Timestamp(moment) | Value::TimestampTz(moment) => {
+            is_timestamp(*moment) || matches!(*moment, i64::MIN | i64::MAX)
+        }
+        _ => true,
+    }
+}
+
+#[cold]
+fn not_storable(value: &Value) -> SqlError {
+    if let Value::Text(text) = value
+        && let Err(error) = checked_text(text)
+    {
+        return error;
+    }
+    let name = value.data_type().map_or_else(String::new, |data_type| data_type.to_string());
+    SqlError::new(SqlState::DatetimeFieldOverflow, format!("{name} out of range"))
 }
 
 /// A constant text for each line of an EXPLAIN.

@@ -91,9 +91,10 @@ impl Session {
             Work::CreateAs(made) => {
                 return self.whole(transaction, alone, || {
                     apply(&made.change, &look)?;
+                    let Some(insert) = &made.insert else { return Ok(Done::default()) };
                     let snapshot = self.database.catalog.snapshot(transaction)?;
                     let look = Look { snapshot: &snapshot, ..look };
-                    let mut filled = look.statement(&made.insert, &made.text, false)?;
+                    let mut filled = look.statement(insert, &made.text, false)?;
                     self.run_prepared(&mut filled, transaction, &[], true)
                 });
             }

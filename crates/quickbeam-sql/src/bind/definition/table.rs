@@ -38,6 +38,7 @@ pub fn check_create_table(create: &ast::CreateTable) -> Result<()> {
         .columns(create.columns.clone())
         .constraints(create.constraints.clone())
         .query(create.query.clone())
+        .with_data(create.with_data.filter(|with| with.statistics.is_none()))
         .build();
     if *create == plain { Ok(()) } else { Err(SqlError::unsupported("this form of CREATE TABLE")) }
 }
