@@ -1,7 +1,7 @@
 //! SQL end to end: statements, transactions, errors.
 
 use quickbeam::{Durability, Options};
-use quickbeam_sql::{Connection, Database, params};
+use quickbeam_sql::{Connection, Database, Value, params};
 
 fn connect() -> Connection {
     let options = Options { durability: Durability::InMemory, ..Options::default() };
@@ -84,6 +84,64 @@ fn prepared_statements_take_parameters() {
     let mut all = c.prepare("SELECT * FROM t WHERE id = $1").unwrap();
     assert_eq!(all.query(&mut c, params![5]).unwrap().collect().unwrap()[0].len(), 3);
     assert_eq!(select.query(&mut c, params![5]).unwrap().collect().unwrap().len(), 1);
+}
+
+#[test]
+fn parameters_that_no_statement_could_write_are_refused() {
+    let mut c = connect();
+    run(&mut c, "CREATE TABLE t (x TEXT, v VARCHAR(9), d DATE, k TIME, m TIMESTAMP)");
+    let insert = "INSERT INTO t VALUES ($1, $2, $3, $4, $5)";
+    let mut insert = c.prepare(insert).unwrap();
+    let good = [
+        Value::text("a"),
+        Value::Null,
+        Value::Date(i32::MAX),
+        Value::Time(86_400_000_000),
+        Value::Timestamp(i64::MIN),
+    ];
+    assert_eq!(insert.execute(&mut c, &good).unwrap(), 1);
+    for (place, bad, code) in [
+        (0, Value::text("a\0"), "22021"),
+        (1, Value::text("\0"), "22021"),
+        (2, Value::Date(i32::MAX - 1), "22008"),
+        (2, Value::Date(i32::MIN + 1), "22008"),
+        (3, Value::Time(-1), "22008"),
+        (3, Value::Time(86_400_000_001), "22008"),
+        (4, Value::Timestamp(i64::MAX - 1), "22008"),
+        (2, Value::TimestampTz(i64::MIN + 1), "22008"),
+        (0, Value::Date(i32::MAX - 1), "22008"),
+    ] {
+        let mut values = good.clone();
+        values[place] = bad;
+        assert_eq!(insert.execute(&mut c, &values).unwrap_err().code(), code, "{values:?}");
+    }
+    assert_eq!(ask(&mut c, "SELECT count(*) FROM t"), "1");
+}
+
+#[test]
+fn parameters_that_are_selected_take_the_type_that_is_needed() {
+    let mut c = connect();
+    run(&mut c, "CREATE TABLE t (a INTEGER, b DATE, c VARCHAR(3))");
+    run(&mut c, "INSERT INTO t VALUES (1, '2020-01-01', 'x')");
+    let mut insert = c.prepare("INSERT INTO t (a, b, c) SELECT $1, $2, $3 FROM t").unwrap();
+    let values = params![2, "2020-02-02", "abc"];
+    assert_eq!(insert.execute(&mut c, values).unwrap(), 1);
+    assert_eq!(insert.execute(&mut c, params![3, "x", "abc"]).unwrap_err().code(), "22007");
+    let too_long = params![3, "2020-02-02", "abcd"];
+    assert_eq!(insert.execute(&mut c, too_long).unwrap_err().code(), "22001");
+    for (text, expected) in [
+        ("SELECT $1 FROM t UNION SELECT 1 ORDER BY 1", vec![Value::Integer(1), Value::Integer(7)]),
+        ("SELECT 1 UNION ALL SELECT $1", vec![Value::Integer(1), Value::Integer(7)]),
+        ("SELECT $1 UNION ALL SELECT $1", vec![Value::text("7"), Value::text("7")]),
+        ("SELECT x FROM (SELECT $1 AS x) v", vec![Value::text("7")]),
+        ("SELECT $1 UNION ALL SELECT $1 + 1", vec![Value::Integer(7), Value::Integer(8)]),
+        ("SELECT $1 GROUP BY 1 UNION ALL SELECT a FROM t WHERE a = $1", vec![Value::Integer(7)]),
+    ] {
+        let mut query = c.prepare(text).unwrap();
+        let rows = query.query(&mut c, params![7]).unwrap().collect().unwrap();
+        let found: Vec<Value> = rows.into_iter().map(|mut row| row.remove(0)).collect();
+        assert_eq!(found, expected, "{text}");
+    }
 }
 
 #[test]

@@ -71,6 +71,32 @@ fn signature(name: &str) -> Option<(Function, Signature)> {
     })
 }
 
+/// The parts of a name as it is written in a text: in small letters, unless they are quoted.
+fn parts_of(name: &str) -> Option<Vec<String>> {
+    let mut parts = Vec::new();
+    let mut rest = name.trim();
+    loop {
+        let (part, behind) = match rest.strip_prefix('"') {
+            Some(quoted) => {
+                let (part, behind) = quoted.split_once('"')?;
+                (part.to_owned(), behind)
+            }
+            None => {
+                let (part, behind) = rest.split_at(rest.find('.').unwrap_or(rest.len()));
+                (part.to_lowercase(), behind)
+            }
+        };
+        if part.is_empty() {
+            return None;
+        }
+        parts.push(part);
+        if behind.is_empty() {
+            return Some(parts);
+        }
+        rest = behind.strip_prefix('.')?;
+    }
+}
+
 /// Whether BYTEA may stand for TEXT in that function.
 fn takes_bytes(name: &str) -> bool {
     matches!(name, "length" | "octet_length" | "position" | "substring" | "substr")
@@ -85,7 +111,8 @@ impl Binder<'_> {
         if call.over.is_some() {
             return refuse("a window function");
         }
-        if !call.within_group.is_empty() || call.null_treatment.is_some() {
+        let has_more = call.uses_odbc_syntax || call.parameters != FunctionArguments::None;
+        if has_more || !call.within_group.is_empty() || call.null_treatment.is_some() {
             return refuse("this form of a function call");
         }
         let (list, distinct) = match &call.args {
@@ -127,7 +154,7 @@ impl Binder<'_> {
         if let ("nextval", [argument]) = (name, &arguments[..])
             && let Expr::Constant(Value::Text(sequence)) = &argument.expr
         {
-            return self.next_value(&sequence.to_lowercase(), position);
+            return self.next_value(sequence, position);
         }
         match (name, &arguments[..]) {
             ("current_user" | "session_user" | "user", []) => {
@@ -147,7 +174,7 @@ impl Binder<'_> {
             }
             ("currval" | "setval", [argument, ..]) if arguments.len() <= 3 => {
                 if let Expr::Constant(Value::Text(sequence)) = &argument.expr {
-                    let sequence = sequence.to_lowercase();
+                    let sequence = sequence.clone();
                     return self.known_sequence(name, &sequence, arguments, position);
                 }
             }
@@ -227,7 +254,7 @@ impl Binder<'_> {
             Signature::Texts => {
                 // A CHAR keeps its blanks here.
                 let exprs = arguments.into_iter().map(|argument| match argument.data_type {
-                    Some(DataType::Char(_)) => Ok(argument.expr),
+                    Some(DataType::Char(_) | DataType::Boolean) => Ok(argument.expr),
                     _ => self.as_text(argument),
                 });
                 (exprs.collect::<Result<Vec<Expr>>>()?, DataType::Text)
@@ -268,11 +295,7 @@ impl Binder<'_> {
         arguments: Vec<Typed>,
         position: u32,
     ) -> Result<Typed> {
-        let Some(Relation::Sequence(sequence)) = self.names.relation(name.trim_matches('"'))?
-        else {
-            return Err(super::no_relation(name).at(position as usize));
-        };
-        let number = sequence.id.0;
+        let number = self.sequence(name, position)?;
         let mut rest = arguments.into_iter().skip(1);
         let expr = match (function, rest.next(), rest.next()) {
             ("currval", None, _) => Expr::CurrentValue(Some(number)),
@@ -294,13 +317,26 @@ impl Binder<'_> {
     }
 
     fn next_value(&self, name: &str, position: u32) -> Result<Typed> {
-        match self.names.relation(name.trim_matches('"'))? {
-            Some(Relation::Sequence(sequence)) => Ok(Typed::new(
-                Expr::NextValue(sequence.id.0, DataType::BigInt),
-                DataType::BigInt,
-                position,
-            )),
-            _ => Err(super::no_relation(name).at(position as usize)),
+        let number = self.sequence(name, position)?;
+        Ok(Typed::new(Expr::NextValue(number, DataType::BigInt), DataType::BigInt, position))
+    }
+
+    /// The number of the sequence whose name a text is, written as in a statement.
+    fn sequence(&self, name: &str, position: u32) -> Result<u32> {
+        let parts = parts_of(name);
+        let folded = match parts.as_deref() {
+            Some([name]) => Some(name),
+            Some([schema, name]) if schema == "public" => Some(name),
+            _ => None,
+        };
+        let relation = folded.map(|name| self.names.relation(name)).transpose()?.flatten();
+        match relation {
+            Some(Relation::Sequence(sequence)) => Ok(sequence.id.0),
+            Some(_) => {
+                let message = format!("\"{name}\" is not a sequence");
+                Err(SqlError::new(SqlState::WrongObjectType, message).at(position as usize))
+            }
+            None => Err(super::no_relation(name).at(position as usize)),
         }
     }
 

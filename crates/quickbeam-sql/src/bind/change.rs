@@ -13,7 +13,11 @@ use crate::expression::Expr;
 impl Binder<'_> {
     /// UPDATE.
     pub fn update(&mut self, update: &ast::Update) -> Result<Change> {
-        if update.or.is_some() || !update.order_by.is_empty() || update.limit.is_some() {
+        if update.or.is_some()
+            || !update.order_by.is_empty()
+            || update.limit.is_some()
+            || update.output.is_some()
+        {
             return Err(SqlError::unsupported("this form of UPDATE"));
         }
         let others = match &update.from {
@@ -34,7 +38,11 @@ impl Binder<'_> {
 
     /// DELETE.
     pub fn delete(&mut self, delete: &ast::Delete) -> Result<Change> {
-        if !delete.tables.is_empty() || !delete.order_by.is_empty() || delete.limit.is_some() {
+        if !delete.tables.is_empty()
+            || !delete.order_by.is_empty()
+            || delete.limit.is_some()
+            || delete.output.is_some()
+        {
             return Err(SqlError::unsupported("this form of DELETE"));
         }
         let (FromTable::WithFromKeyword(from) | FromTable::WithoutKeyword(from)) = &delete.from;
@@ -56,6 +64,7 @@ impl Binder<'_> {
         let TableFactor::Table { name, alias, args: None, .. } = &target.relation else {
             return Err(SqlError::unsupported("changing what is no table"));
         };
+        self.check_factor(&target.relation)?;
         if !target.joins.is_empty() {
             return Err(SqlError::unsupported("a join as the target of a change"));
         }

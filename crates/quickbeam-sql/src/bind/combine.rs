@@ -32,10 +32,12 @@ impl Binder<'_> {
         };
         let [left, right] = [left, right_side].map(|side| {
             self.unknown.clear();
+            self.defers = true;
             let bound = self.nested(|binder| match side {
                 SetExpr::Query(query) => binder.query(query, outer.clone()),
                 side => binder.query_body(&bare(side.clone()), outer.clone()),
             });
+            self.defers = false;
             bound.map(|query| (query, std::mem::take(&mut self.unknown)))
         });
         let ((left, left_unknown), (right, right_unknown)) = (left?, right?);
@@ -65,7 +67,7 @@ impl Binder<'_> {
             })?;
             columns.push(OutputColumn { name: a.name.clone(), data_type });
         }
-        let sides = [left, right].map(|side| converted(side, &columns));
+        let sides = [left, right].map(|side| converted(side, &columns, &mut self.parameters));
         let slot = self.add_slot("combined".into(), Source::Computed);
         let order = self.order_of_outputs(order, &columns, slot)?;
         let combine = Combine { kind, all, sides, slot };
@@ -100,9 +102,19 @@ impl Binder<'_> {
     }
 }
 
-/// The query with its outputs as those types.
-fn converted(mut query: Query, columns: &[OutputColumn]) -> Query {
-    let cast = |expr: &mut Expr, from: DataType, to: DataType| {
+/// The query with its outputs as those types. A parameter that has none yet takes it.
+fn converted(
+    mut query: Query,
+    columns: &[OutputColumn],
+    parameters: &mut [Option<DataType>],
+) -> Query {
+    let mut cast = |expr: &mut Expr, from: DataType, to: DataType| {
+        let from = match expr {
+            Expr::Parameter(number) => parameters
+                .get_mut(*number)
+                .map_or(from, |known| *known.get_or_insert(to.unconstrained())),
+            _ => from,
+        };
         let is_char = |data_type| matches!(data_type, DataType::Char(_));
         if !from.is_same_kind(to) || is_char(to) && from != to {
             let inner = std::mem::replace(expr, Expr::Constant(Value::Null));
@@ -127,7 +139,7 @@ fn converted(mut query: Query, columns: &[OutputColumn]) -> Query {
             let [left, right] = &mut combine.sides;
             for side in [left, right] {
                 let taken = std::mem::replace(side, empty());
-                *side = converted(taken, columns);
+                *side = converted(taken, columns, parameters);
             }
         }
     }

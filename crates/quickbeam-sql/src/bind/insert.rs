@@ -6,8 +6,8 @@ use smol_str::SmolStr;
 use sqlparser::ast::{self, ConflictTarget, OnConflictAction, OnInsert, SetExpr, TableObject};
 
 use super::{
-    Binder, Conflict, Insert, InsertSource, OutputColumn, Query, Scope, ScopeColumn, ScopeRelation,
-    Source, Typed, column_default, fold, object_name,
+    Binder, Body, Conflict, Insert, InsertSource, OutputColumn, Query, Scope, ScopeColumn,
+    ScopeRelation, Source, Typed, column_default, fold, object_name,
 };
 use crate::catalog::{Column, Table};
 use crate::error::{Result, SqlError, SqlState};
@@ -22,7 +22,16 @@ impl Binder<'_> {
             && !insert.overwrite
             && !insert.replace_into
             && insert.assignments.is_empty()
-            && insert.partitioned.is_none();
+            && insert.partitioned.is_none()
+            && insert.into
+            && insert.after_columns.is_empty()
+            && !insert.has_table_keyword
+            && insert.output.is_none()
+            && insert.priority.is_none()
+            && insert.insert_alias.is_none()
+            && insert.settings.is_none()
+            && insert.format_clause.is_none()
+            && insert.multi_table_insert_type.is_none();
         if !plain {
             return Err(SqlError::unsupported("this form of INSERT"));
         }
@@ -102,9 +111,13 @@ impl Binder<'_> {
         let Some(query) = source else {
             return Ok(InsertSource::Rows(vec![defaults]));
         };
-        let simple =
-            query.with.is_none() && query.order_by.is_none() && query.limit_clause.is_none();
+        let simple = query.with.is_none()
+            && query.order_by.is_none()
+            && query.limit_clause.is_none()
+            && query.fetch.is_none()
+            && query.locks.is_empty();
         if let (SetExpr::Values(values), true) = (&*query.body, simple) {
+            check_values(values)?;
             let mut rows = Vec::with_capacity(values.rows.len());
             let width = values.rows.first().map_or(0, |row| row.content.len());
             for row in &values.rows {
@@ -123,16 +136,25 @@ impl Binder<'_> {
         }
         self.unknown.clear();
         let body = &query.body;
-        let query = self.query(query, None)?;
+        self.defers = true;
+        let mut query = self.query(query, None)?;
         let unknown = std::mem::take(&mut self.unknown);
         let place = |number| self.place_of_output(body, number);
         self.check_count(query.columns.len(), targets, names, place)?;
         let slot = self.add_slot("source".into(), Source::Computed);
         let mut values = defaults;
-        for (number, (target, column)) in targets.iter().zip(&query.columns).enumerate() {
+        for (number, (target, column)) in targets.iter().zip(&mut query.columns).enumerate() {
             let to = &table.columns[*target];
             check_identity(to)?;
-            let data_type = (unknown.get(number) != Some(&true)).then_some(column.data_type);
+            let mut data_type = (unknown.get(number) != Some(&true)).then_some(column.data_type);
+            // A parameter that has no type yet takes the column's.
+            if let (None, Body::Select(select)) = (data_type, &query.body)
+                && let Some(Expr::Parameter(parameter)) = select.outputs.get(number)
+                && let Some(known) = self.parameters.get_mut(*parameter)
+            {
+                column.data_type = *known.get_or_insert(to.data_type.unconstrained());
+                data_type = Some(column.data_type);
+            }
             let typed = Typed { expr: Expr::column(slot, number), data_type, position: 0 };
             values[*target] = self.assign(typed, to.data_type, &to.name)?;
         }
@@ -253,6 +275,14 @@ fn check_identity(column: &Column) -> Result<()> {
         return Err(SqlError::new(SqlState::GeneratedAlways, message));
     }
     Ok(())
+}
+
+/// Rows as PostgreSQL writes them: behind VALUES, without ROW.
+pub(super) fn check_values(values: &ast::Values) -> Result<()> {
+    match values.explicit_row || values.value_keyword {
+        true => Err(SqlError::unsupported("this form of VALUES")),
+        false => Ok(()),
+    }
 }
 
 /// Whether a value is the word DEFAULT.

@@ -12,11 +12,11 @@ impl Binder<'_> {
     /// What rows of a group have in common; none without GROUP BY.
     pub(super) fn group_keys(
         &mut self,
-        group_by: &GroupByExpr,
+        select: &ast::Select,
         selected: &[Selected],
         scope: &Scope,
     ) -> Result<Option<Vec<Expr>>> {
-        let GroupByExpr::Expressions(list, modifiers) = group_by else {
+        let GroupByExpr::Expressions(list, modifiers) = &select.group_by else {
             return Err(SqlError::unsupported("GROUP BY ALL"));
         };
         if !modifiers.is_empty() {
@@ -28,7 +28,10 @@ impl Binder<'_> {
         let mut keys: Vec<Expr> = Vec::new();
         for item in list {
             let position = self.position(item) as usize;
-            let key = match self.output_named(item, selected, scope)? {
+            let named = self.output_named(item, selected, scope)?;
+            // What is selected, word for word: a subquery in it is the same one then.
+            let written = || written_at(item, &select.projection);
+            let key = match named.or_else(written) {
                 Some(output) => selected[output].value.expr.clone(),
                 None => {
                     let value = self.expression(item, scope)?;
@@ -55,6 +58,9 @@ impl Binder<'_> {
     ) -> Result<Option<usize>> {
         match item {
             Ast::Value(value) => match &value.value {
+                ast::Value::Number(digits, _) if digits.parse::<i32>().is_err() => {
+                    Err(no_position(self.position(item) as usize))
+                }
                 ast::Value::Number(digits, _) => {
                     let number =
                         digits.parse::<usize>().ok().filter(|n| (1..=selected.len()).contains(n));
@@ -64,7 +70,8 @@ impl Binder<'_> {
                         SqlError::new(SqlState::InvalidColumnReference, message).at(position)
                     })
                 }
-                _ => Ok(None),
+                ast::Value::Placeholder(_) => Ok(None),
+                _ => Err(no_position(self.position(item) as usize)),
             },
             Ast::Identifier(ident) => {
                 let name = fold(ident);
@@ -144,4 +151,24 @@ impl Binder<'_> {
             .collect();
         self.order(order, &selected, None)
     }
+}
+
+/// The output that is written as the key is, if outputs and what is written are one to one.
+fn written_at(key: &Ast, projection: &[ast::SelectItem]) -> Option<usize> {
+    use ast::SelectItem as Item;
+    let mut found = None;
+    for (number, item) in projection.iter().enumerate() {
+        let (Item::UnnamedExpr(expr) | Item::ExprWithAlias { expr, .. }) = item else {
+            return None;
+        };
+        found = found.or((expr == key).then_some(number));
+    }
+    found
+}
+
+/// A constant says nothing about the order of rows or about groups: it is meant as an output's number, or by mistake.
+#[cold]
+fn no_position(position: usize) -> SqlError {
+    let message = "syntax error: a constant as a key must be the number of an output";
+    SqlError::new(SqlState::SyntaxError, message).at(position)
 }

@@ -94,6 +94,8 @@ pub struct Binder<'a> {
     ctes: Vec<(SmolStr, Arc<Query>)>,
     /// Which columns of the query bound last are NULL or literals in quotes: they take the type that is needed.
     unknown: Vec<bool>,
+    /// Parameters without a type that the query bound next selects wait for the type that is needed.
+    defers: bool,
 }
 
 /// Parameters that a statement may have.
@@ -147,6 +149,7 @@ impl<'a> Binder<'a> {
             view_depth: 0,
             ctes: Vec::new(),
             unknown: Vec::new(),
+            defers: false,
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use smol_str::SmolStr;
 use sqlparser::ast::{self, Expr as Ast, LimitClause, LockType, OrderByKind, SetExpr};
 
-use super::{Binder, Body, Level, OutputColumn, Query, Scope, Source, Typed, fold};
+use super::{Binder, Body, From, Level, OutputColumn, Query, Scope, Source, Typed, fold};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::Expr;
 use crate::types::{DataType, Value};
@@ -25,10 +25,15 @@ impl Binder<'_> {
                     | LimitClause::OffsetCommaLimit { .. }
             )
         );
-        if query.fetch.is_some() && has_limit || query.for_clause.is_some() {
+        let is_plain = query.for_clause.is_none()
+            && query.settings.is_none()
+            && query.format_clause.is_none()
+            && query.pipe_operators.is_empty();
+        if query.fetch.is_some() && has_limit || !is_plain {
             return Err(SqlError::unsupported("this form of a query"));
         }
         let known = self.ctes.len();
+        let defers = std::mem::take(&mut self.defers);
         if let Some(with) = &query.with {
             if with.recursive {
                 return Err(SqlError::unsupported("WITH RECURSIVE"));
@@ -56,6 +61,7 @@ impl Binder<'_> {
                 self.ctes.push((name, Arc::new(bound)));
             }
         }
+        self.defers = defers;
         let bound = self.query_body(query, outer);
         self.ctes.truncate(known);
         bound
@@ -78,6 +84,11 @@ impl Binder<'_> {
             [lock] if lock.lock_type == LockType::Update => Some(lock),
             _ => return Err(SqlError::unsupported("this form of a row lock")),
         };
+        if let Some(lock) = for_update.filter(|_| !matches!(*query.body, SetExpr::Select(_))) {
+            let position = lock.of.as_ref().map_or(0, |of| self.position(of)) as usize;
+            let what = "FOR UPDATE of a set operation, of VALUES or of a query in parentheses";
+            return Err(SqlError::unsupported(what).at(position));
+        }
         let mut bound = match &*query.body {
             SetExpr::Select(select) => self.select(select, order, for_update, outer)?,
             SetExpr::Query(inner) => {
@@ -91,6 +102,8 @@ impl Binder<'_> {
                 inner
             }
             SetExpr::Values(values) => {
+                super::insert::check_values(values)?;
+                self.defers = false;
                 let bound = self.values(&values.rows, order, outer)?;
                 self.unknown.clear();
                 bound
@@ -100,7 +113,6 @@ impl Binder<'_> {
             }
             other => return Err(SqlError::unsupported(format!("{other} as a query"))),
         };
-        let scope = Scope::default();
         let (limit, offset) = match &query.limit_clause {
             None => (None, None),
             Some(LimitClause::LimitOffset { limit, offset, limit_by }) if limit_by.is_empty() => {
@@ -117,16 +129,43 @@ impl Binder<'_> {
             (None, limit) => limit,
         };
         if let Some(limit) = limit {
-            let limit = self.expression(limit, &scope)?;
+            let limit = self.count_of_rows(limit, &bound)?;
             bound.limit = Some(self.coerce(limit, DataType::BigInt)?);
         } else if query.fetch.is_some() {
             bound.limit = Some(Expr::Constant(Value::BigInt(1)));
         }
         if let Some(offset) = offset {
-            let offset = self.expression(offset, &scope)?;
+            let offset = self.count_of_rows(offset, &bound)?;
             bound.offset = Some(self.coerce(offset, DataType::BigInt)?);
         }
         Ok(bound)
+    }
+
+    /// The number that LIMIT or OFFSET of a query says; it cannot differ from row to row.
+    fn count_of_rows(&mut self, ast: &Ast, query: &Query) -> Result<Typed> {
+        let bound = self.expression(ast, &Scope::default());
+        let (Err(error), Ast::Identifier(name)) = (&bound, ast) else { return bound };
+        let mut is_column = false;
+        if let (SqlState::UndefinedColumn, Body::Select(select)) = (error.state(), &query.body) {
+            let name = fold(name);
+            let slots = select.from.as_ref().map_or(0, From::slots);
+            is_column = self.slots.iter().enumerate().any(|(slot, shape)| {
+                slots & crate::expression::slot_bit(slot) != 0
+                    && match &shape.source {
+                        Source::Table(table) => table.column(&name).is_some(),
+                        Source::Query(query) => {
+                            query.columns.iter().any(|column| column.name == name)
+                        }
+                        Source::Computed => false,
+                    }
+            });
+        }
+        if !is_column {
+            return bound;
+        }
+        let message = "LIMIT and OFFSET must not name columns";
+        let error = SqlError::new(SqlState::InvalidColumnReference, message);
+        Err(error.at(self.position(ast) as usize))
     }
 
     /// Runs `work` at a new level: a query with aggregates and subqueries of its own.

@@ -45,6 +45,9 @@ impl Binder<'_> {
         let mut inside = Scope { outer: scope.outer.clone(), ..Scope::default() };
         let mut left = self.factor(&item.relation, &mut inside)?;
         for join in &item.joins {
+            if join.global {
+                return Err(SqlError::unsupported("this kind of join"));
+            }
             let first_right = inside.relations.len();
             let right = self.factor(&join.relation, &mut inside)?;
             let (kind, constraint, flipped) = match &join.join_operator {
@@ -136,6 +139,7 @@ impl Binder<'_> {
     }
 
     fn factor(&mut self, factor: &TableFactor, scope: &mut Scope) -> Result<From> {
+        self.check_factor(factor)?;
         match factor {
             TableFactor::Table { name, alias, args: None, .. } => {
                 let slot = self.named(name, alias.as_ref(), scope)?;
@@ -157,6 +161,42 @@ impl Binder<'_> {
             }
             other => Err(SqlError::unsupported(format!("{other} in FROM"))),
         }
+    }
+
+    /// Refuses what may be written behind a table, and nothing here would do.
+    pub(super) fn check_factor(&self, factor: &TableFactor) -> Result<()> {
+        let (is_plain, alias) = match factor {
+            TableFactor::Table {
+                alias,
+                with_hints,
+                version,
+                with_ordinality,
+                partitions,
+                json_path,
+                sample,
+                index_hints,
+                ..
+            } => {
+                let is_plain = with_hints.is_empty()
+                    && version.is_none()
+                    && !with_ordinality
+                    && partitions.is_empty()
+                    && json_path.is_none()
+                    && sample.is_none()
+                    && index_hints.is_empty();
+                (is_plain, alias.as_ref())
+            }
+            TableFactor::Derived { alias, sample, .. } => (sample.is_none(), alias.as_ref()),
+            _ => return Ok(()),
+        };
+        let is_name = |alias: &TableAlias| {
+            alias.at.is_none() && alias.columns.iter().all(|column| column.data_type.is_none())
+        };
+        if is_plain && alias.is_none_or(is_name) {
+            return Ok(());
+        }
+        let position = self.position(factor) as usize;
+        Err(SqlError::unsupported(format!("{factor} in FROM")).at(position))
     }
 
     fn named(

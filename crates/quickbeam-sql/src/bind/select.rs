@@ -8,8 +8,8 @@ use sqlparser::ast::{self, Distinct, SelectItem, SelectItemQualifiedWildcardKind
 use super::group::Regroup;
 use super::names::implied_name;
 use super::{
-    Binder, Body, Group, LockWait, OrderKey, OutputColumn, Query, RowLock, Scope, ScopeColumn,
-    Select, Subquery, Typed, fold, object_name,
+    Binder, Body, From, Group, JoinKind, LockWait, OrderKey, OutputColumn, Query, RowLock, Scope,
+    ScopeColumn, Select, Subquery, Typed, fold, object_name,
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::Expr;
@@ -19,7 +19,7 @@ use crate::types::DataType;
 pub(super) struct Selected {
     pub name: SmolStr,
     pub value: Typed,
-    /// NULL, or a literal in quotes: it takes another type if one is needed.
+    /// NULL, a literal in quotes, or a parameter that waits for its type: it takes another type if one is needed.
     pub is_unknown: bool,
 }
 
@@ -38,6 +38,7 @@ impl Binder<'_> {
         outer: Option<Arc<Scope>>,
     ) -> Result<Query> {
         check_form(select)?;
+        let defers = std::mem::take(&mut self.defers);
         let first_slot = self.slots.len();
         let (parts, level) = self.level(|binder| {
             let mut scope = Scope { outer, ..Scope::default() };
@@ -48,16 +49,16 @@ impl Binder<'_> {
             };
             let of_rows = binder.levels.last().map_or(0, |level| level.subqueries.len());
             binder.allow_aggregates(true);
-            let selected = binder.projection(&select.projection, &scope)?;
+            let selected = binder.projection(&select.projection, &scope, defers)?;
             binder.allow_aggregates(false);
-            let keys = binder.group_keys(&select.group_by, &selected, &scope)?;
+            let keys = binder.group_keys(select, &selected, &scope)?;
             binder.allow_aggregates(true);
             let having = match &select.having {
                 Some(condition) => binder.conjuncts(condition, &scope)?,
                 None => Vec::new(),
             };
             let order = binder.order(order_items, &selected, Some(&scope))?;
-            let lock = lock.map(|lock| binder.row_lock(lock, &scope)).transpose()?;
+            let lock = lock.map(|lock| binder.row_lock(lock, from.as_ref(), &scope)).transpose()?;
             if keys.is_some() || select.having.is_some() {
                 binder.group_slot();
             }
@@ -133,13 +134,18 @@ impl Binder<'_> {
     }
 
     /// What is selected, with `*` written out.
-    fn projection(&mut self, items: &[SelectItem], scope: &Scope) -> Result<Vec<Selected>> {
+    fn projection(
+        &mut self,
+        items: &[SelectItem],
+        scope: &Scope,
+        defers: bool,
+    ) -> Result<Vec<Selected>> {
         let mut selected = Vec::new();
         for item in items {
             match item {
                 SelectItem::UnnamedExpr(expr) => {
                     let value = self.expression(expr, scope)?;
-                    selected.push(self.selected(implied_name(expr), value)?);
+                    selected.push(self.selected(implied_name(expr), value, defers)?);
                 }
                 SelectItem::ExprWithAlias { expr, alias } => {
                     if alias.quote_style == Some('\'') {
@@ -152,7 +158,12 @@ impl Binder<'_> {
                         return Err(SqlError::new(SqlState::SyntaxError, message).at(position));
                     }
                     let value = self.expression(expr, scope)?;
-                    selected.push(self.selected(fold(alias), value)?);
+                    selected.push(self.selected(fold(alias), value, defers)?);
+                }
+                SelectItem::Wildcard(options) | SelectItem::QualifiedWildcard(_, options)
+                    if has_more(options) =>
+                {
+                    return Err(SqlError::unsupported(format!("{item} in SELECT")));
                 }
                 SelectItem::Wildcard(options) => {
                     let position = self.span_start(options.wildcard_token.0.span);
@@ -183,7 +194,10 @@ impl Binder<'_> {
         Ok(selected)
     }
 
-    fn selected(&mut self, name: SmolStr, value: Typed) -> Result<Selected> {
+    fn selected(&mut self, name: SmolStr, value: Typed, defers: bool) -> Result<Selected> {
+        if defers && value.data_type.is_none() && matches!(value.expr, Expr::Parameter(_)) {
+            return Ok(Selected { name, value, is_unknown: true });
+        }
         let is_unknown = value.data_type.is_none() && value.expr.as_constant().is_some();
         Ok(Selected { name, value: self.settle(value)?, is_unknown })
     }
@@ -194,7 +208,7 @@ impl Binder<'_> {
         items: &[SelectItem],
         scope: &Scope,
     ) -> Result<super::Returning> {
-        let (selected, level) = self.level(|binder| binder.projection(items, scope))?;
+        let (selected, level) = self.level(|binder| binder.projection(items, scope, false))?;
         if !level.subqueries.is_empty() {
             return Err(SqlError::unsupported("a subquery in RETURNING"));
         }
@@ -210,13 +224,28 @@ impl Binder<'_> {
     }
 
     /// Which rows FOR UPDATE is about, and what becomes of those that others keep.
-    fn row_lock(&self, lock: &ast::LockClause, scope: &Scope) -> Result<RowLock> {
+    fn row_lock(
+        &self,
+        lock: &ast::LockClause,
+        from: Option<&From>,
+        scope: &Scope,
+    ) -> Result<RowLock> {
+        let refuse_missing = |of: Option<usize>, position: usize| {
+            if from.is_some_and(|from| may_be_missing(from, of, false)) {
+                let what = "FOR UPDATE of the side of an outer join that may be missing";
+                return Err(SqlError::unsupported(what).at(position));
+            }
+            Ok(())
+        };
         let wait = match &lock.nonblock {
             None => LockWait::Wait,
             Some(ast::NonBlock::Nowait) => LockWait::Fail,
             Some(ast::NonBlock::SkipLocked) => LockWait::Skip,
         };
-        let Some(name) = &lock.of else { return Ok(RowLock { of: None, wait }) };
+        let Some(name) = &lock.of else {
+            refuse_missing(None, 0)?;
+            return Ok(RowLock { of: None, wait });
+        };
         let position = self.position(name) as usize;
         let name = object_name(name).map_err(|error| error.at(position))?;
         let relation = scope.relations.iter().find(|relation| relation.name == name);
@@ -227,7 +256,23 @@ impl Binder<'_> {
                 format!("relation \"{name}\" in FOR UPDATE clause not found in FROM clause");
             return Err(SqlError::new(SqlState::UndefinedTable, message).at(position));
         }
+        refuse_missing(slot, position)?;
         Ok(RowLock { of: slot, wait })
+    }
+}
+
+/// Whether that table, or any at all, stands where an outer join may have no row of it.
+fn may_be_missing(from: &From, of: Option<usize>, is_missing: bool) -> bool {
+    match from {
+        From::Slot(slot) => is_missing && of.is_none_or(|of| of == *slot),
+        From::Join { kind, left, right, .. } => {
+            let (in_left, in_right) = match kind {
+                JoinKind::Left => (is_missing, true),
+                JoinKind::Full => (true, true),
+                _ => (is_missing, is_missing),
+            };
+            may_be_missing(left, of, in_left) || may_be_missing(right, of, in_right)
+        }
     }
 }
 
@@ -236,7 +281,17 @@ fn all_of(column: &ScopeColumn, position: u32) -> Selected {
     Selected { name: column.name.clone(), value, is_unknown: false }
 }
 
+/// Whether more is said of `*` than that it is all columns.
+fn has_more(options: &ast::WildcardAdditionalOptions) -> bool {
+    let wildcard_token = options.wildcard_token.clone();
+    *options != ast::WildcardAdditionalOptions { wildcard_token, ..Default::default() }
+}
+
+/// What the parser takes of other dialects would be without effect.
 fn check_form(select: &ast::Select) -> Result<()> {
+    if select.into.is_some() {
+        return Err(SqlError::unsupported("SELECT … INTO inside of a statement"));
+    }
     let plain = select.top.is_none()
         && select.lateral_views.is_empty()
         && select.prewhere.is_none()
@@ -246,6 +301,9 @@ fn check_form(select: &ast::Select) -> Result<()> {
         && select.sort_by.is_empty()
         && select.named_window.is_empty()
         && select.qualify.is_none()
-        && select.exclude.is_none();
+        && select.exclude.is_none()
+        && select.select_modifiers.is_none()
+        && select.value_table_mode.is_none()
+        && select.flavor == ast::SelectFlavor::Standard;
     if plain { Ok(()) } else { Err(SqlError::unsupported("this form of SELECT")) }
 }

@@ -41,6 +41,19 @@ fn precision(info: ExactNumberInfo) -> Result<Option<(u8, u8)>> {
 
 /// The type that is written so.
 pub fn data_type(written: &Written) -> Result<DataType> {
+    if let Written::SmallInt(Some(_))
+    | Written::Int2(Some(_))
+    | Written::Int(Some(_))
+    | Written::Integer(Some(_))
+    | Written::Int4(Some(_))
+    | Written::BigInt(Some(_))
+    | Written::Int8(Some(_))
+    | Written::Double(ExactNumberInfo::Precision(_) | ExactNumberInfo::PrecisionAndScale(..)) =
+        written
+    {
+        let message = format!("syntax error: the type {written} has no number in parentheses");
+        return Err(SqlError::new(SqlState::SyntaxError, message));
+    }
     Ok(match written.clone() {
         Written::Boolean | Written::Bool => DataType::Boolean,
         Written::SmallInt(_) | Written::Int2(_) => DataType::SmallInt,

@@ -3,7 +3,8 @@
 //! The tokenizer takes some numbers and texts otherwise than PostgreSQL does: what runs on behind a number is a word of its own to it, `0x10` is bytes,
 //! and texts in quotes are never continued. Here the tokens are made what PostgreSQL has, or refused.
 
-use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Whitespace};
+use sqlparser::keywords::Keyword;
+use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Whitespace, Word};
 
 use crate::error::{Result, SqlError, SqlState};
 
@@ -54,12 +55,30 @@ pub fn adapted(text: &str, tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSp
     let mut cursor = Cursor::new(text);
     let mut out: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
     for mut token in tokens {
-        if !joins(&mut out, &token, &mut cursor)? {
+        if is_null_test(&out, &token) {
+            let word = |keyword: Keyword, value: &str| {
+                let value = value.to_owned();
+                let word = Token::Word(Word { value, quote_style: None, keyword });
+                TokenWithSpan::new(word, token.span)
+            };
+            out.extend([word(Keyword::IS, "IS"), word(Keyword::NULL, "NULL")]);
+        } else if !joins(&mut out, &token, &mut cursor)? {
             adapt(&mut token, &mut cursor)?;
             out.push(token);
         }
     }
     Ok(out)
+}
+
+/// Whether a token is the operator ISNULL, which the parser does not know; behind AS it is a name.
+fn is_null_test(before: &[TokenWithSpan], token: &TokenWithSpan) -> bool {
+    let is_word = |token: &Token, wanted: &str| matches!(token, Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(wanted));
+    if !is_word(&token.token, "ISNULL") {
+        return false;
+    }
+    let mut earlier = before.iter().rev().map(|token| &token.token);
+    let last = earlier.find(|token| !matches!(token, Token::Whitespace(_)));
+    !last.is_some_and(|last| *last == Token::Period || is_word(last, "AS"))
 }
 
 /// Whether a token is part of the literal before it, which it is added to.
@@ -101,6 +120,10 @@ fn adapt(token: &mut TokenWithSpan, cursor: &mut Cursor<'_>) -> Result<()> {
     let start = token.span.start;
     match &mut token.token {
         Token::Number(_, true) => return Err(fault(JUNK.into(), cursor.move_to(start))),
+        Token::DoubleEq => {
+            let error = SqlError::new(SqlState::UndefinedFunction, "operator does not exist: ==");
+            return Err(error.at(cursor.move_to(start)));
+        }
         Token::Number(digits, false) => digits.retain(|digit| digit != '_'),
         // What is no number here is a string of bits.
         Token::HexStringLiteral(digits) if cursor.from(start).starts_with('0') => {

@@ -15,6 +15,98 @@ use crate::catalog::{Relation, Table, check_name, no_definition};
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::DataType;
 
+/// Words that PostgreSQL takes for no names, unless they are quoted.
+const RESERVED: &[&str] = &[
+    "all",
+    "analyse",
+    "analyze",
+    "and",
+    "any",
+    "array",
+    "as",
+    "asc",
+    "asymmetric",
+    "both",
+    "case",
+    "cast",
+    "check",
+    "collate",
+    "column",
+    "constraint",
+    "create",
+    "current_catalog",
+    "current_date",
+    "current_role",
+    "current_time",
+    "current_timestamp",
+    "current_user",
+    "default",
+    "deferrable",
+    "desc",
+    "distinct",
+    "do",
+    "else",
+    "end",
+    "except",
+    "false",
+    "fetch",
+    "for",
+    "foreign",
+    "from",
+    "grant",
+    "group",
+    "having",
+    "in",
+    "initially",
+    "intersect",
+    "into",
+    "lateral",
+    "leading",
+    "limit",
+    "localtime",
+    "localtimestamp",
+    "not",
+    "null",
+    "offset",
+    "on",
+    "only",
+    "or",
+    "order",
+    "placing",
+    "primary",
+    "references",
+    "returning",
+    "select",
+    "session_user",
+    "some",
+    "symmetric",
+    "system_user",
+    "table",
+    "then",
+    "to",
+    "trailing",
+    "true",
+    "union",
+    "unique",
+    "user",
+    "using",
+    "variadic",
+    "when",
+    "where",
+    "window",
+    "with",
+];
+
+/// A name that is no reserved word, or is quoted.
+fn check_word(name: &Ident) -> Result<()> {
+    let is_plain = name.quote_style.is_none();
+    if is_plain && RESERVED.binary_search(&fold(name).as_str()).is_ok() {
+        let message = format!("syntax error at or near \"{name}\": a reserved word");
+        return Err(SqlError::new(SqlState::SyntaxError, message));
+    }
+    Ok(())
+}
+
 /// A table in the course of a statement.
 pub(super) struct Outline {
     pub name: SmolStr,
@@ -112,6 +204,7 @@ impl Binder<'_> {
     /// The name of something new in a table.
     pub(super) fn new_name(&self, name: &Ident) -> Result<SmolStr> {
         let folded = fold(name);
+        check_word(name).map_err(|error| error.at(self.place_of(name)))?;
         check_name(&folded).map_err(|error| error.at(self.place_of(name)))?;
         Ok(folded)
     }
@@ -121,6 +214,8 @@ impl Binder<'_> {
         let look = || {
             let folded = object_name(name)?;
             check_name(&folded)?;
+            let last = name.0.last().and_then(|part| part.as_ident());
+            last.map_or(Ok(()), check_word)?;
             let is_there = match self.names.relation(&folded)? {
                 None => false,
                 // SQL makes no databases: one that is there is not what was to be made.
