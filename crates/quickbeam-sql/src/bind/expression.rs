@@ -320,7 +320,6 @@ impl Binder<'_> {
             }
             _ => value,
         };
-        let mut members = members;
         self.meet_in_floating_point(&value, &mut members)?;
         let mut left = None;
         let mut right = Vec::with_capacity(members.len());

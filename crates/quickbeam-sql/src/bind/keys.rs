@@ -73,6 +73,13 @@ impl Binder<'_> {
                 ast::Value::Placeholder(_) => Ok(None),
                 _ => Err(no_position(self.position(item) as usize)),
             },
+            // A number with a sign is a position, too, and no output's.
+            Ast::UnaryOp { op: ast::UnaryOperator::Minus, expr } => match &**expr {
+                Ast::Value(value) if matches!(value.value, ast::Value::Number(..)) => {
+                    self.output_named(expr, &[], scope)
+                }
+                _ => Ok(None),
+            },
             Ast::Identifier(ident) => {
                 let name = fold(ident);
                 if scope.resolve(None, &name).is_ok() {
