@@ -1,8 +1,11 @@
 //! CREATE TABLE, and the definition of a column.
 
+use std::cell::Cell;
+
 use smol_str::SmolStr;
 use sqlparser::ast::helpers::stmt_create_table::CreateTableBuilder;
 use sqlparser::ast::{self, ColumnOption, GeneratedAs, TableConstraint};
+use sqlparser::tokenizer::Token;
 
 use super::super::{Binder, OutputColumn, types};
 use super::CatalogChange;
@@ -11,6 +14,7 @@ use super::outline::Outline;
 use crate::catalog::{NewColumn, NewIdentity, NewTable, SequenceOptions};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::Expr;
+use crate::parse::{first_from, is_word};
 
 /// The table that CREATE TABLE … AS makes.
 pub fn table_for(name: SmolStr, columns: &[OutputColumn], if_not_exists: bool) -> CatalogChange {
@@ -60,6 +64,7 @@ impl Binder<'_> {
             let table = NewTable { name, ..NewTable::default() };
             return Ok(CatalogChange::CreateTable(table, true));
         }
+        self.check_words(create)?;
         let mut outline = Outline::new(name.clone());
         let mut columns = Vec::with_capacity(create.columns.len());
         let mut of_columns = Vec::new();
@@ -74,6 +79,36 @@ impl Binder<'_> {
         let Constraints { primary_key, uniques, checks, foreign_keys } = constraints;
         let table = NewTable { name, columns, primary_key, uniques, checks, foreign_keys };
         Ok(CatalogChange::CreateTable(table, create.if_not_exists))
+    }
+
+    /// Refuses words of other dialects that the parser reads over behind a column's type.
+    fn check_words(&self, create: &ast::CreateTable) -> Result<()> {
+        let Some(first) = create.columns.first() else { return Ok(()) };
+        let (depth, follows) = (Cell::new(0), Cell::new(true));
+        let is_such = |token: &Token| {
+            let words = ["AUTO_INCREMENT", "AUTOINCREMENT", "ASC", "DESC"];
+            let is_such = depth.get() == 0
+                && follows.get()
+                && words.iter().any(|wanted| is_word(token, wanted));
+            match token {
+                Token::Whitespace(_) => return false,
+                Token::LParen => depth.set(depth.get() + 1),
+                // Behind the table's own nothing is a column any more.
+                Token::RParen if depth.get() == 0 => depth.set(i32::MIN / 2),
+                Token::RParen => depth.set(depth.get() - 1),
+                _ => {}
+            }
+            // A column, or a constraint, may have such a name.
+            follows.set(*token != Token::Comma && !is_word(token, "CONSTRAINT"));
+            is_such
+        };
+        match first_from(self.text, first.name.span.end, is_such) {
+            Some(place) => {
+                let message = "syntax error: a word that is no option of a column";
+                Err(SqlError::new(SqlState::SyntaxError, message).at(place))
+            }
+            None => Ok(()),
+        }
     }
 
     /// A new column, which is added to what is known of its table.
