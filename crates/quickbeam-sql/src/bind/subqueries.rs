@@ -5,9 +5,9 @@ use std::sync::Arc;
 use sqlparser::ast::{self, BinaryOperator, Expr as Ast};
 
 use super::operators::comparison;
-use super::{Binder, Query, Scope, Source, Subquery, SubqueryKind, Typed};
+use super::{Binder, Body, Query, Scope, Source, Subquery, SubqueryKind, Typed};
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::{Comparison, Expr};
+use crate::expression::{ColumnRef, Comparison, Expr};
 use crate::types::DataType;
 
 impl Binder<'_> {
@@ -15,10 +15,11 @@ impl Binder<'_> {
         &mut self,
         query: &ast::Query,
         scope: &Scope,
-        kind: SubqueryKind,
+        kind: impl FnOnce(&mut Self, &mut Query) -> Result<SubqueryKind>,
     ) -> Result<(usize, Arc<Query>)> {
         let first_inner = self.slots.len();
-        let query = self.nested(|binder| binder.query(query, Some(Arc::new(scope.clone()))))?;
+        let mut query = self.nested(|binder| binder.query(query, Some(Arc::new(scope.clone()))))?;
+        let kind = kind(self, &mut query)?;
         let query = Arc::new(query);
         let slot = self.add_slot("subquery".into(), Source::Computed);
         let mut reads = 0;
@@ -45,14 +46,14 @@ impl Binder<'_> {
         scope: &Scope,
     ) -> Result<Typed> {
         let position = self.position(query);
-        let (slot, _) = self.subquery(query, scope, SubqueryKind::Exists)?;
+        let (slot, _) = self.subquery(query, scope, |_, _| Ok(SubqueryKind::Exists))?;
         let is = Expr::column(slot, 0);
         Ok(Typed::condition(if negated { Expr::Not(Box::new(is)) } else { is }, position))
     }
 
     pub(super) fn scalar_subquery(&mut self, query: &ast::Query, scope: &Scope) -> Result<Typed> {
         let position = self.position(query);
-        let (slot, query) = self.subquery(query, scope, SubqueryKind::Scalar)?;
+        let (slot, query) = self.subquery(query, scope, |_, _| Ok(SubqueryKind::Scalar))?;
         let data_type = one_column(&query, position)?;
         Ok(Typed::new(Expr::column(slot, 0), data_type, position))
     }
@@ -96,19 +97,51 @@ impl Binder<'_> {
         let position = self.position(value);
         let value = self.expression(value, scope)?;
         let value = self.settle(value)?;
-        let kind = |expr| {
-            if any {
-                SubqueryKind::Any(expr, comparison)
-            } else {
-                SubqueryKind::All(expr, comparison)
-            }
-        };
-        let (slot, query) = self.subquery(query, scope, kind(value.expr.clone()))?;
-        let data_type = one_column(&query, position)?;
-        let column = Typed::new(Expr::column(slot, 0), data_type, position);
-        // The types must compare; values of a CHAR are compared as texts without blanks at the end.
-        self.comparable(value, column, comparison.symbol(), position)?;
+        let (slot, _) = self.subquery(query, scope, |binder, query| {
+            let data_type = one_column(query, position)?;
+            let element = ColumnRef { slot: binder.slots.len(), column: 0 };
+            let column = Typed::new(Expr::Column(element), data_type, position);
+            let symbol = comparison.symbol();
+            let [value, made] = binder.comparable(value, column, symbol, position)?;
+            deliver(query, &made, element);
+            Ok(match any {
+                true => SubqueryKind::Any(value, comparison),
+                false => SubqueryKind::All(value, comparison),
+            })
+        })?;
         Ok(Typed::condition(Expr::column(slot, 0), position))
+    }
+}
+
+/// The query delivers what is made of its only column, which stands at `element` in that.
+fn deliver(query: &mut Query, made: &Expr, element: ColumnRef) {
+    if made.as_column().is_some() {
+        return;
+    }
+    let make = |output: &mut Expr| {
+        let mut filled = made.clone();
+        fill(&mut filled, element, output);
+        *output = filled;
+    };
+    match &mut query.body {
+        Body::Select(select) => select.outputs.iter_mut().for_each(make),
+        Body::Values(rows) => rows.iter_mut().flatten().for_each(make),
+        Body::Combine(combine) => {
+            combine.sides.iter_mut().for_each(|side| deliver(side, made, element));
+        }
+    }
+    let data_type = match made {
+        Expr::Cast(_, to, _) => *to,
+        _ => DataType::Text,
+    };
+    query.columns.iter_mut().for_each(|column| column.data_type = data_type);
+}
+
+fn fill(expr: &mut Expr, element: ColumnRef, with: &Expr) {
+    if expr.as_column() == Some(element) {
+        *expr = with.clone();
+    } else {
+        expr.each_child_mut(&mut |child| fill(child, element, with));
     }
 }
 

@@ -102,7 +102,7 @@ impl Binder<'_> {
             follows.set(*token != Token::Comma && !is_word(token, "CONSTRAINT"));
             is_such
         };
-        match first_from(self.text, first.name.span.end, is_such) {
+        match first_from(self.text.as_str(), first.name.span.end, is_such) {
             Some(place) => {
                 let message = "syntax error: a word that is no option of a column";
                 Err(SqlError::new(SqlState::SyntaxError, message).at(place))
