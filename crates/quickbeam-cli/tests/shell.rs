@@ -178,12 +178,12 @@ fn what_there_is_is_listed_and_described() {
         CREATE TABLE child (id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, a INTEGER DEFAULT 7, b VARCHAR(9),
             CONSTRAINT small CHECK (a < 10), UNIQUE (b), FOREIGN KEY (a, b) REFERENCES parent ON DELETE CASCADE);
         CREATE INDEX child_ab ON child (a DESC, b);
-        CREATE VIEW both AS SELECT child.id FROM child JOIN parent USING (a);
+        CREATE VIEW pair AS SELECT child.id FROM child JOIN parent USING (a);
         CREATE SEQUENCE counter INCREMENT BY 2;";
     done(&run(&[&directory, "--create"], definitions));
     let list = done(&run(&[&directory], "\\d\n\\dt\n\\di\n\\dv\n\\ds\n"));
     for line in
-        [" both         | view     |", " counter      | sequence |", " child_ab    | index | child"]
+        [" pair         | view     |", " counter      | sequence |", " child_ab    | index | child"]
     {
         assert!(list.contains(line), "{line}\n{list}");
     }
@@ -204,7 +204,7 @@ fn what_there_is_is_listed_and_described() {
     assert!(
         done(&run(&[&directory], "\\d parent;")).contains("Referenced by:\n    TABLE \"child\"")
     );
-    assert!(done(&run(&[&directory], "\\d both")).contains("SELECT child.id FROM child"));
+    assert!(done(&run(&[&directory], "\\d pair")).contains("SELECT child.id FROM child"));
     assert!(done(&run(&[&directory], "\\d counter")).contains("bigint |     1 |       1 |"));
     assert!(done(&run(&[&directory], "\\d child_ab")).contains("of the table \"child\""));
     let (_, said) = failed(&run(&[&directory], "\\d nobody"));
