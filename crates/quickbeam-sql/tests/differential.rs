@@ -1,6 +1,6 @@
 //! The same statements on the same rows as SQLite, and both ways, row by row and by columns, generated; what differs is shrunk to the smallest case.
 //!
-//! Statements keep to what both dialects mean alike: no division, no overflow, no truth values in an answer. Answers are compared
+//! Statements keep to what both dialects mean alike: no division, hardly any overflow (which ends a case), no truth values in an answer. Answers are compared
 //! as sets, and in order where the order is total.
 
 #[path = "common/sqlite.rs"]
@@ -324,6 +324,10 @@ proptest! {
             if let (Ok(left), Ok(right), false) = (&mut left, &mut right, ordered) {
                 left.sort();
                 right.sort();
+            }
+            if right.is_ok() && left.as_ref().is_err_and(|error| error.contains("(22003)")) {
+                // Some products of products are no INTEGER any more. In SQLite every integer has 64 bits.
+                return Ok(());
             }
             match (&left, &right) {
                 (Ok(_), Ok(_)) => prop_assert_eq!(left, right, "{}", text),
