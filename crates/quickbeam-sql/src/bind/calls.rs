@@ -8,6 +8,7 @@ use sqlparser::ast::{
 use super::aggregates::aggregate_of;
 use super::{Binder, Scope, Typed, object_name};
 use crate::catalog::Relation;
+use crate::catalog::refusals::{is_not, no_relation};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Expr, Function, Place};
 use crate::types::{DataType, Value};
@@ -332,11 +333,8 @@ impl Binder<'_> {
         let relation = folded.map(|name| self.names.relation(name)).transpose()?.flatten();
         match relation {
             Some(Relation::Sequence(sequence)) => Ok(sequence.id.0),
-            Some(_) => {
-                let message = format!("\"{name}\" is not a sequence");
-                Err(SqlError::new(SqlState::WrongObjectType, message).at(position as usize))
-            }
-            None => Err(super::no_relation(name).at(position as usize)),
+            Some(_) => Err(is_not(name, "a sequence").at(position as usize)),
+            None => Err(no_relation(name).at(position as usize)),
         }
     }
 

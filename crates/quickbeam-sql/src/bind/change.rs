@@ -4,9 +4,10 @@ use sqlparser::ast::{
     self, AssignmentTarget, FromTable, TableFactor, TableWithJoins, UpdateTableFromKind,
 };
 
-use super::insert::{is_default, no_column};
+use super::insert::is_default;
 use super::{Binder, Change, From, JoinKind, Scope, Typed, object_name};
 use crate::catalog::Table;
+use crate::catalog::refusals::no_column;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::Expr;
 

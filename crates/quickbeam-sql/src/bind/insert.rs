@@ -9,6 +9,7 @@ use super::{
     Binder, Body, Conflict, Insert, InsertSource, OutputColumn, Query, Scope, ScopeColumn,
     ScopeRelation, Source, Typed, column_default, fold, object_name,
 };
+use crate::catalog::refusals::{named_twice, no_column};
 use crate::catalog::{Column, Table};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{ColumnRef, Expr};
@@ -308,18 +309,6 @@ pub(super) fn relation_with(
         at: ColumnRef { slot, column },
     });
     ScopeRelation { name, columns: columns.collect() }
-}
-
-#[cold]
-pub(super) fn no_column(relation: &str, name: &str) -> SqlError {
-    let message = format!("column \"{name}\" of relation \"{relation}\" does not exist");
-    SqlError::new(SqlState::UndefinedColumn, message)
-}
-
-#[cold]
-pub(super) fn named_twice(name: &str) -> SqlError {
-    let message = format!("column \"{name}\" specified more than once");
-    SqlError::new(SqlState::DuplicateColumn, message)
 }
 
 fn sorted(mut columns: Vec<usize>) -> Vec<usize> {

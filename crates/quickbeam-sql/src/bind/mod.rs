@@ -43,6 +43,7 @@ pub use scope::{Scope, ScopeColumn, ScopeRelation};
 pub use types::data_type;
 
 use crate::catalog::Relation;
+use crate::catalog::refusals::{is_not, no_relation};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{ColumnRef, Expr};
 use crate::parse::Text;
@@ -177,10 +178,7 @@ impl<'a> Binder<'a> {
         let folded = object_name(name).map_err(|error| error.at(position))?;
         match self.names.relation(&folded)? {
             Some(Relation::Table(table)) => Ok(table),
-            Some(_) => {
-                let message = format!("\"{folded}\" is not a table");
-                Err(SqlError::new(SqlState::WrongObjectType, message).at(position))
-            }
+            Some(_) => Err(is_not(&folded, "a table").at(position)),
             None => Err(no_relation(&folded).at(position)),
         }
     }
@@ -189,10 +187,4 @@ impl<'a> Binder<'a> {
     pub fn parameter_types(&self) -> Vec<DataType> {
         self.parameters.iter().map(|known| known.unwrap_or(DataType::Text)).collect()
     }
-}
-
-/// There is nothing of that name.
-#[cold]
-pub fn no_relation(name: &str) -> SqlError {
-    SqlError::new(SqlState::UndefinedTable, format!("relation \"{name}\" does not exist"))
 }

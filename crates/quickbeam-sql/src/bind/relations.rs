@@ -10,8 +10,9 @@ use sqlparser::ast::{
 use super::merged::Pair;
 use super::{
     Binder, From, JoinKind, Query, Scope, ScopeColumn, ScopeRelation, Source, Typed, VIEW_DEPTH,
-    VIEW_SLOTS, fold, no_relation, object_name,
+    VIEW_SLOTS, fold, object_name,
 };
+use crate::catalog::refusals::no_relation;
 use crate::catalog::{Relation, Table, View};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{ColumnRef, Comparison, Expr};

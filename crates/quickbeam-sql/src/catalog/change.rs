@@ -8,8 +8,9 @@ use quickbeam::Transaction;
 use smol_str::{SmolStr, format_smolstr};
 
 use super::records::{Record, TableRecord};
+use super::refusals::{constraint_exists, named_twice, no_column, no_definition, relation_exists};
 use super::schema::{Index, ObjectId, Sequence, Table, View};
-use super::{Catalog, CatalogSnapshot, OBJECT, VERSION, no_definition};
+use super::{Catalog, CatalogSnapshot, OBJECT, VERSION};
 use crate::error::{Result, SqlError, SqlState};
 use crate::storage::{Filling, IndexHandle, KeySpec, Row, TableHandle, index_tree, rows_tree};
 
@@ -98,8 +99,7 @@ impl<'a> Change<'a> {
         check_name(name)?;
         let is_database = || self.catalog.key_value_database(self.transaction, name);
         if self.before.relation(name).is_some() || is_database()?.is_some() {
-            let message = format!("relation \"{name}\" already exists");
-            return Err(SqlError::new(SqlState::DuplicateTable, message));
+            return Err(relation_exists(name));
         }
         Ok(())
     }
@@ -115,8 +115,7 @@ impl<'a> Change<'a> {
         if let Some(name) = given {
             self.check_free(name)?;
             if taken.contains(name) {
-                let message = format!("relation \"{name}\" already exists");
-                return Err(SqlError::new(SqlState::DuplicateTable, message));
+                return Err(relation_exists(name));
             }
             return Ok(name.clone());
         }
@@ -222,16 +221,10 @@ pub(super) fn check_columns(names: &[&str]) -> Result<()> {
     for (at, name) in names.iter().enumerate() {
         check_name(name)?;
         if names[..at].contains(name) {
-            return Err(duplicate_column(name));
+            return Err(named_twice(name));
         }
     }
     Ok(())
-}
-
-#[cold]
-pub(super) fn duplicate_column(name: &str) -> SqlError {
-    let message = format!("column \"{name}\" specified more than once");
-    SqlError::new(SqlState::DuplicateColumn, message)
 }
 
 /// A name made of parts, such as `account_branch_idx`, with a number if it is taken, and short enough.
@@ -262,10 +255,7 @@ pub(super) fn make_name(
 impl Table {
     /// The position of a column that has to be there.
     pub(super) fn known_column(&self, name: &str) -> Result<usize> {
-        self.column(name).ok_or_else(|| {
-            let message = format!("column \"{name}\" of relation \"{}\" does not exist", self.name);
-            SqlError::new(SqlState::UndefinedColumn, message)
-        })
+        self.column(name).ok_or_else(|| no_column(&self.name, name))
     }
 
     /// The positions of columns that have to be there, each named once.
@@ -274,7 +264,7 @@ impl Table {
         for name in names {
             let position = self.known_column(name)?;
             if positions.contains(&position) {
-                return Err(duplicate_column(name));
+                return Err(named_twice(name));
             }
             positions.push(position);
         }
@@ -282,7 +272,7 @@ impl Table {
     }
 
     /// Whether a constraint of the table has that name.
-    pub(super) fn has_constraint(&self, name: &str) -> bool {
+    pub(crate) fn has_constraint(&self, name: &str) -> bool {
         self.primary_key.as_ref().is_some_and(|key| key.name == name)
             || self.indexes.iter().any(|index| index.is_constraint && index.name == name)
             || self.checks.iter().any(|check| check.name == name)
@@ -299,9 +289,7 @@ impl Table {
         if let Some(name) = given {
             check_name(name)?;
             if self.has_constraint(name) {
-                let message =
-                    format!("constraint \"{name}\" for relation \"{}\" already exists", self.name);
-                return Err(SqlError::new(SqlState::DuplicateObject, message));
+                return Err(constraint_exists(&self.name, name));
             }
             return Ok(name.clone());
         }

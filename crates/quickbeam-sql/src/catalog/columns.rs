@@ -8,8 +8,9 @@ use std::sync::Arc;
 use quickbeam::Transaction;
 use smol_str::SmolStr;
 
-use super::change::{Change, check_columns, duplicate_column};
+use super::change::{Change, check_columns};
 use super::definition::NewColumn;
+use super::refusals::{column_exists, named_twice};
 use super::schema::{Column, ForeignKey, Table};
 use super::{Catalog, CatalogSnapshot};
 use crate::error::{Result, SqlError, SqlState};
@@ -58,9 +59,7 @@ impl Catalog {
         let change = Change::begin(self, transaction)?;
         let mut table = change.table(table)?;
         if table.column(&new.name).is_some() {
-            let message =
-                format!("column \"{}\" of relation \"{}\" already exists", new.name, table.name);
-            return Err(SqlError::new(SqlState::DuplicateColumn, message));
+            return Err(column_exists(&table.name, &new.name));
         }
         let mut names: Vec<&str> = table.columns.iter().map(|c| c.name.as_str()).collect();
         names.push(&new.name);
@@ -167,7 +166,7 @@ impl Catalog {
         let mut table = change.table(table)?;
         let position = table.known_column(from)?;
         if table.column(to).is_some() {
-            return Err(duplicate_column(to));
+            return Err(named_twice(to));
         }
         super::change::check_name(to)?;
         change.refuse_views(table.id, &format!("column {from} of table {}", table.name))?;

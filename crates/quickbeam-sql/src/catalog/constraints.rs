@@ -8,6 +8,7 @@ use smol_str::SmolStr;
 use super::Catalog;
 use super::change::Change;
 use super::definition::{NewCheck, NewForeignKey, NewKey};
+use super::refusals::{many_primary_keys, no_constraint};
 use super::schema::{Check, ForeignKey, Index, KeyColumn, PrimaryKey, Table};
 use crate::error::{Result, SqlError, SqlState};
 use crate::storage::{Expressions, Row, Statement, TableHandle, index_tree, rows_tree};
@@ -153,9 +154,7 @@ impl Catalog {
                 change.regenerate_other(key.parent)?;
             }
         } else {
-            let message =
-                format!("constraint \"{name}\" of relation \"{}\" does not exist", table.name);
-            return Err(SqlError::new(SqlState::UndefinedObject, message));
+            return Err(no_constraint(&table.name, name));
         }
         change.put_table(&table)
     }
@@ -170,9 +169,7 @@ impl Change<'_> {
         taken: &mut Vec<SmolStr>,
     ) -> Result<()> {
         if table.primary_key.is_some() {
-            let message =
-                format!("multiple primary keys for table \"{}\" are not allowed", table.name);
-            return Err(SqlError::new(SqlState::InvalidTableDefinition, message));
+            return Err(many_primary_keys(&table.name));
         }
         let columns = table.known_columns(&key.columns)?;
         let name = self.name_or_made(key.name.as_ref(), &[&table.name], "pkey", taken)?;

@@ -17,6 +17,7 @@ mod constraints;
 mod definition;
 mod indexes;
 mod records;
+pub(crate) mod refusals;
 mod schema;
 mod sequences;
 mod snapshot;
@@ -45,8 +46,7 @@ pub use schema::{
     PrimaryKey, Reference, Relation, Sequence, Table, View,
 };
 use sequences::Reserved;
-pub(crate) use snapshot::no_definition;
-pub use snapshot::{CatalogSnapshot, undefined};
+pub use snapshot::CatalogSnapshot;
 pub(crate) use tables::depended;
 
 const CATALOG: &str = "sql.catalog";

@@ -13,6 +13,7 @@ use smol_str::SmolStr;
 
 use super::change::Change;
 use super::definition::SequenceOptions;
+use super::refusals::{is_not, no_relation};
 use super::schema::{ObjectId, Relation, Sequence};
 use super::{Catalog, CatalogSnapshot};
 use crate::error::{Result, SqlError, SqlState};
@@ -36,11 +37,8 @@ impl CatalogSnapshot {
     pub fn sequence_named(&self, name: &str) -> Result<Arc<Sequence>> {
         match self.relation(name) {
             Some(Relation::Sequence(sequence)) => Ok(sequence),
-            None => Err(super::undefined(name)),
-            Some(_) => {
-                let message = format!("\"{name}\" is not a sequence");
-                Err(SqlError::new(SqlState::WrongObjectType, message))
-            }
+            None => Err(no_relation(name)),
+            Some(_) => Err(is_not(name, "a sequence")),
         }
     }
 }

@@ -8,8 +8,9 @@ use smol_str::SmolStr;
 
 use super::OBJECT;
 use super::records::Record;
+use super::refusals::{is_not, no_index, no_relation};
 use super::schema::{Index, ObjectId, Reference, Relation, Sequence, Table, View};
-use crate::error::{Result, SqlError, SqlState};
+use crate::error::{Result, SqlError};
 use crate::storage::TableHandle;
 
 /// The catalog at one version. Two snapshots of the same version hold the same.
@@ -149,10 +150,8 @@ impl CatalogSnapshot {
     pub fn table_named(&self, name: &str) -> Result<Arc<Table>> {
         match self.relation(name) {
             Some(Relation::Table(table)) => Ok(table),
-            None => Err(undefined(name)),
-            Some(_) => {
-                Err(SqlError::new(SqlState::WrongObjectType, format!("\"{name}\" is not a table")))
-            }
+            None => Err(no_relation(name)),
+            Some(_) => Err(is_not(name, "a table")),
         }
     }
 
@@ -160,14 +159,8 @@ impl CatalogSnapshot {
     pub fn index_named(&self, name: &str) -> Result<(Arc<Table>, Arc<Index>)> {
         match self.relation(name) {
             Some(Relation::Index(table, index)) => Ok((table, index)),
-            Some(_) => {
-                let message = format!("\"{name}\" is not an index");
-                Err(SqlError::new(SqlState::WrongObjectType, message))
-            }
-            None => {
-                let message = format!("index \"{name}\" does not exist");
-                Err(SqlError::new(SqlState::UndefinedObject, message))
-            }
+            Some(_) => Err(is_not(name, "an index")),
+            None => Err(no_index(name)),
         }
     }
 
@@ -183,18 +176,4 @@ impl CatalogSnapshot {
             None => handle,
         })
     }
-}
-
-/// There is no table of that name.
-#[cold]
-pub fn undefined(name: &str) -> SqlError {
-    SqlError::new(SqlState::UndefinedTable, format!("relation \"{name}\" does not exist"))
-}
-
-/// What has that name can be read and changed as a table is, but not defined as one.
-#[cold]
-pub(crate) fn no_definition(name: &str) -> SqlError {
-    let message = format!("\"{name}\" is a key/value database, not a table");
-    SqlError::new(SqlState::WrongObjectType, message)
-        .with_hint("Its records can be read and changed; the database itself is made and removed through the key/value interface.")
 }

@@ -7,6 +7,7 @@ use smol_str::SmolStr;
 
 use super::Catalog;
 use super::change::{Change, check_columns};
+use super::refusals::{is_not, no_view};
 use super::schema::{ObjectId, Relation, View};
 use crate::error::{Result, SqlError, SqlState};
 
@@ -56,14 +57,8 @@ impl Catalog {
         for name in names {
             match change.before.relation(name) {
                 Some(Relation::View(view)) => views.push(view),
-                None => {
-                    let message = format!("view \"{name}\" does not exist");
-                    return Err(SqlError::new(SqlState::UndefinedTable, message));
-                }
-                Some(_) => {
-                    let message = format!("\"{name}\" is not a view");
-                    return Err(SqlError::new(SqlState::WrongObjectType, message));
-                }
+                None => return Err(no_view(name)),
+                Some(_) => return Err(is_not(name, "a view")),
             }
         }
         let together: Vec<ObjectId> = views.iter().map(|view| view.id).collect();

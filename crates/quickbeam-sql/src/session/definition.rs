@@ -161,7 +161,7 @@ fn alter(name: &str, change: &TableChange, look: &Look<'_>) -> Result<()> {
         TableChange::AddForeignKey(key) => catalog.add_foreign_key(transaction, name, key),
         TableChange::AddCheck(check) => add_check(name, check, look),
         TableChange::DropConstraint(constraint, if_exists, cascade) => {
-            if *if_exists && !has_constraint(&*table_of(look, name)?, constraint) {
+            if *if_exists && !table_of(look, name)?.has_constraint(constraint) {
                 return Ok(());
             }
             catalog.drop_constraint(transaction, name, constraint, *cascade)
@@ -173,13 +173,6 @@ fn alter(name: &str, change: &TableChange, look: &Look<'_>) -> Result<()> {
             catalog.set_default(transaction, name, column, default.clone())
         }
     }
-}
-
-fn has_constraint(table: &Table, name: &str) -> bool {
-    table.primary_key.as_ref().is_some_and(|key| key.name == name)
-        || table.indexes.iter().any(|index| index.is_constraint && index.name == name)
-        || table.checks.iter().any(|check| check.name == name)
-        || table.foreign_keys.iter().any(|key| key.name == name)
 }
 
 fn add_check(name: &str, check: &NewCheck, look: &Look<'_>) -> Result<()> {

@@ -8,10 +8,14 @@ use std::sync::Arc;
 use smol_str::SmolStr;
 use sqlparser::ast::{Ident, ObjectName};
 
-use super::super::insert::{named_twice, no_column, relation_with};
-use super::super::{Binder, Scope, fold, no_relation, object_name};
+use super::super::insert::relation_with;
+use super::super::{Binder, Scope, fold, object_name};
 use super::ObjectKind;
-use crate::catalog::{Relation, Table, check_name, no_definition};
+use crate::catalog::refusals::{
+    column_exists, constraint_exists, is_not, many_primary_keys, named_twice, no_column,
+    no_constraint, no_definition, no_index, no_relation, no_view, relation_exists,
+};
+use crate::catalog::{Relation, Table, check_name};
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::DataType;
 
@@ -157,9 +161,7 @@ impl Outline {
     /// A table has one primary key.
     pub fn take_primary_key(&mut self) -> Result<()> {
         if self.has_primary_key && self.is_untouched {
-            let message =
-                format!("multiple primary keys for table \"{}\" are not allowed", self.name);
-            return Err(SqlError::new(SqlState::InvalidTableDefinition, message));
+            return Err(many_primary_keys(&self.name));
         }
         self.has_primary_key = true;
         Ok(())
@@ -169,35 +171,21 @@ impl Outline {
         let known = self.constraints.iter().find(|(known, _)| known == name);
         let is_taken = known.filter(|_| self.is_untouched);
         if is_index && (*name == self.name || is_taken.is_some_and(|(_, of_index)| *of_index)) {
-            return Err(there_is(name));
+            return Err(relation_exists(name));
         }
         if is_taken.is_some() {
-            let message =
-                format!("constraint \"{name}\" for relation \"{}\" already exists", self.name);
-            return Err(SqlError::new(SqlState::DuplicateObject, message));
+            return Err(constraint_exists(&self.name, name));
         }
         self.constraints.push((name.clone(), is_index));
         Ok(())
-    }
-
-    #[cold]
-    fn there_is_column(&self, name: &str) -> SqlError {
-        let message = format!("column \"{name}\" of relation \"{}\" already exists", self.name);
-        SqlError::new(SqlState::DuplicateColumn, message)
     }
 
     fn drop_constraint(&self, name: &str) -> Result<()> {
         if !self.is_untouched || self.constraints.iter().any(|(known, _)| known == name) {
             return Ok(());
         }
-        let message = format!("constraint \"{name}\" of relation \"{}\" does not exist", self.name);
-        Err(SqlError::new(SqlState::UndefinedObject, message))
+        Err(no_constraint(&self.name, name))
     }
-}
-
-#[cold]
-fn there_is(name: &str) -> SqlError {
-    SqlError::new(SqlState::DuplicateTable, format!("relation \"{name}\" already exists"))
 }
 
 impl Binder<'_> {
@@ -220,9 +208,9 @@ impl Binder<'_> {
                 None => false,
                 // SQL makes no databases: one that is there is not what was to be made.
                 Some(Relation::Table(table)) if table.is_database() => {
-                    return Err(there_is(&folded));
+                    return Err(relation_exists(&folded));
                 }
-                Some(_) if !if_not_exists => return Err(there_is(&folded)),
+                Some(_) if !if_not_exists => return Err(relation_exists(&folded)),
                 Some(_) => true,
             };
             Ok((folded, is_there))
@@ -241,7 +229,7 @@ impl Binder<'_> {
         if outline.column(&folded).is_some() {
             let error = match outline.is_new {
                 true => named_twice(&folded),
-                false => outline.there_is_column(&folded),
+                false => column_exists(&outline.name, &folded),
             };
             return Err(error.at(self.place_of(name)));
         }
@@ -331,7 +319,7 @@ impl Binder<'_> {
             };
             match found {
                 Some(found) if found == kind => Ok(folded),
-                Some(_) => Err(kind.is_not(&folded)),
+                Some(_) => Err(is_not(&folded, kind.with_article())),
                 None if if_exists => Ok(folded),
                 None => Err(kind.missing(&folded)),
             }
@@ -341,29 +329,21 @@ impl Binder<'_> {
 }
 
 impl ObjectKind {
-    #[cold]
-    fn is_not(self, name: &str) -> SqlError {
-        let what = match self {
+    fn with_article(self) -> &'static str {
+        match self {
             ObjectKind::Table => "a table",
             ObjectKind::View => "a view",
             ObjectKind::Index => "an index",
             ObjectKind::Sequence => "a sequence",
-        };
-        SqlError::new(SqlState::WrongObjectType, format!("\"{name}\" is not {what}"))
+        }
     }
 
     #[cold]
     fn missing(self, name: &str) -> SqlError {
         match self {
             ObjectKind::Table | ObjectKind::Sequence => no_relation(name),
-            ObjectKind::View => {
-                let message = format!("view \"{name}\" does not exist");
-                SqlError::new(SqlState::UndefinedTable, message)
-            }
-            ObjectKind::Index => {
-                let message = format!("index \"{name}\" does not exist");
-                SqlError::new(SqlState::UndefinedObject, message)
-            }
+            ObjectKind::View => no_view(name),
+            ObjectKind::Index => no_index(name),
         }
     }
 }

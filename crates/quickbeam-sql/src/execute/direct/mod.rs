@@ -233,7 +233,7 @@ impl Handles<'_> {
             return self.snapshot.handle(self.transaction, table.id);
         }
         let found = self.catalog.database_as_table(self.transaction, &table.name)?;
-        found.ok_or_else(|| crate::bind::no_relation(&table.name))
+        found.ok_or_else(|| crate::catalog::refusals::no_relation(&table.name))
     }
 }
 

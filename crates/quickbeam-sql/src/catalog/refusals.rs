@@ -1,0 +1,78 @@
+//! What may be wrong with a name in a definition.
+//!
+//! It is said in the same words by the binder, which knows where the name stands, and by the catalog, which decides.
+
+use crate::error::{SqlError, SqlState};
+
+/// There is nothing of that name.
+#[cold]
+pub(crate) fn no_relation(name: &str) -> SqlError {
+    SqlError::new(SqlState::UndefinedTable, format!("relation \"{name}\" does not exist"))
+}
+
+#[cold]
+pub(crate) fn no_view(name: &str) -> SqlError {
+    SqlError::new(SqlState::UndefinedTable, format!("view \"{name}\" does not exist"))
+}
+
+#[cold]
+pub(crate) fn no_index(name: &str) -> SqlError {
+    SqlError::new(SqlState::UndefinedObject, format!("index \"{name}\" does not exist"))
+}
+
+#[cold]
+pub(crate) fn no_column(relation: &str, name: &str) -> SqlError {
+    let message = format!("column \"{name}\" of relation \"{relation}\" does not exist");
+    SqlError::new(SqlState::UndefinedColumn, message)
+}
+
+#[cold]
+pub(crate) fn no_constraint(relation: &str, name: &str) -> SqlError {
+    let message = format!("constraint \"{name}\" of relation \"{relation}\" does not exist");
+    SqlError::new(SqlState::UndefinedObject, message)
+}
+
+/// Something of that name is there, but not `what`, as in "a view".
+#[cold]
+pub(crate) fn is_not(name: &str, what: &str) -> SqlError {
+    SqlError::new(SqlState::WrongObjectType, format!("\"{name}\" is not {what}"))
+}
+
+/// What has that name can be read and changed as a table is, but not defined as one.
+#[cold]
+pub(crate) fn no_definition(name: &str) -> SqlError {
+    let message = format!("\"{name}\" is a key/value database, not a table");
+    SqlError::new(SqlState::WrongObjectType, message)
+        .with_hint("Its records can be read and changed; the database itself is made and removed through the key/value interface.")
+}
+
+#[cold]
+pub(crate) fn relation_exists(name: &str) -> SqlError {
+    SqlError::new(SqlState::DuplicateTable, format!("relation \"{name}\" already exists"))
+}
+
+#[cold]
+pub(crate) fn column_exists(relation: &str, name: &str) -> SqlError {
+    let message = format!("column \"{name}\" of relation \"{relation}\" already exists");
+    SqlError::new(SqlState::DuplicateColumn, message)
+}
+
+#[cold]
+pub(crate) fn constraint_exists(relation: &str, name: &str) -> SqlError {
+    let message = format!("constraint \"{name}\" for relation \"{relation}\" already exists");
+    SqlError::new(SqlState::DuplicateObject, message)
+}
+
+/// A list names a column a second time.
+#[cold]
+pub(crate) fn named_twice(name: &str) -> SqlError {
+    let message = format!("column \"{name}\" specified more than once");
+    SqlError::new(SqlState::DuplicateColumn, message)
+}
+
+/// A table gets a second primary key.
+#[cold]
+pub(crate) fn many_primary_keys(relation: &str) -> SqlError {
+    let message = format!("multiple primary keys for table \"{relation}\" are not allowed");
+    SqlError::new(SqlState::InvalidTableDefinition, message)
+}
