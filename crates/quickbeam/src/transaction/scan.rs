@@ -122,13 +122,6 @@ impl Scan {
         self.numbers = Some(numbers.into_iter().collect());
     }
 
-    /// What is left to read begins at the edge, or behind it.
-    #[inline]
-    fn go_on_at_edge(&mut self, bound: fn(Vec<u8>) -> Bound<Vec<u8>>) {
-        let memory = memory_of(&mut self.low);
-        self.low = bound(std::mem::replace(&mut self.edge, memory));
-    }
-
     /// Begins again with another range; memory and settings are kept.
     pub fn restart(&mut self, low: Bound<&[u8]>, high: Bound<&[u8]>) {
         assign(&mut self.low, low, &mut self.edge);
@@ -175,6 +168,17 @@ fn assign(to: &mut Bound<Vec<u8>>, from: Bound<&[u8]>, spare: &mut Vec<u8>) {
             bytes
         }),
     };
+}
+
+/// What is left to read begins, or ends, at the edge; the edge gets the bound's memory.
+#[inline]
+fn move_to_edge(
+    end: &mut Bound<Vec<u8>>,
+    edge: &mut Vec<u8>,
+    bound: fn(Vec<u8>) -> Bound<Vec<u8>>,
+) {
+    let memory = memory_of(end);
+    *end = bound(std::mem::replace(edge, memory));
 }
 
 /// Takes the memory out of a bound, which is none then.
@@ -419,11 +423,11 @@ impl Transaction {
                 if matches!(scan.low, Bound::Excluded(_)) {
                     tree.advanced(guard.id, &scan.edge, Ordering::Greater, low)?;
                 }
-                scan.go_on_at_edge(Bound::Excluded);
+                move_to_edge(&mut scan.low, &mut scan.edge, Bound::Excluded);
                 scan.neighbour = Neighbour::default();
             } else if goes_on {
                 tree.check_onward(guard.id, low, &scan.edge)?;
-                scan.go_on_at_edge(Bound::Included);
+                move_to_edge(&mut scan.low, &mut scan.edge, Bound::Included);
             }
             return self.fetch_all_long(batch, &step.long);
         }
@@ -498,8 +502,7 @@ impl Transaction {
                 tree.check_backward(guard.id, from, &scan.edge)?;
             }
             if !scan.finished {
-                let memory = memory_of(&mut scan.high);
-                scan.high = Bound::Excluded(std::mem::replace(&mut scan.edge, memory));
+                move_to_edge(&mut scan.high, &mut scan.edge, Bound::Excluded);
             }
             return self.fetch_all_long(batch, &step.long);
         }
