@@ -334,6 +334,27 @@ pub struct Change {
 }
 
 impl Query {
+    /// Has `convert` change each output, wherever it is computed, from the type that it has there to that of `types`.
+    pub fn convert_outputs(
+        &mut self,
+        types: &[DataType],
+        convert: &mut dyn FnMut(&mut Expr, DataType, DataType),
+    ) {
+        let mut each = |outputs: &mut [Expr]| {
+            for ((output, column), to) in outputs.iter_mut().zip(&self.columns).zip(types) {
+                convert(output, column.data_type, *to);
+            }
+        };
+        match &mut self.body {
+            Body::Select(select) => each(&mut select.outputs),
+            Body::Values(rows) => rows.iter_mut().for_each(|row| each(row)),
+            Body::Combine(combine) => {
+                combine.sides.iter_mut().for_each(|side| side.convert_outputs(types, convert));
+            }
+        }
+        self.columns.iter_mut().zip(types).for_each(|(column, to)| column.data_type = *to);
+    }
+
     /// Calls `visit` with every expression of the query and of those within it.
     pub fn each_expression(&self, visit: &mut dyn FnMut(&Expr)) {
         match &self.body {

@@ -67,7 +67,10 @@ impl Binder<'_> {
             })?;
             columns.push(OutputColumn { name: a.name.clone(), data_type });
         }
-        let sides = [left, right].map(|side| converted(side, &columns, &mut self.parameters));
+        let sides = [left, right].map(|mut side| {
+            convert(&mut side, &columns, &mut self.parameters);
+            side
+        });
         let slot = self.add_slot("combined".into(), Source::Computed);
         let order = self.order_of_outputs(order, &columns, slot)?;
         let combine = Combine { kind, all, sides, slot };
@@ -102,12 +105,9 @@ impl Binder<'_> {
     }
 }
 
-/// The query with its outputs as those types. A parameter that has none yet takes it.
-fn converted(
-    mut query: Query,
-    columns: &[OutputColumn],
-    parameters: &mut [Option<DataType>],
-) -> Query {
+/// Makes the query deliver its outputs as those types. A parameter that has none yet takes it.
+fn convert(query: &mut Query, columns: &[OutputColumn], parameters: &mut [Option<DataType>]) {
+    let types: Vec<DataType> = columns.iter().map(|column| column.data_type).collect();
     let mut cast = |expr: &mut Expr, from: DataType, to: DataType| {
         let from = match expr {
             Expr::Parameter(number) => parameters
@@ -122,29 +122,7 @@ fn converted(
             *expr = Expr::Cast(Box::new(inner), to, crate::expression::Place(0));
         }
     };
-    match &mut query.body {
-        Body::Select(select) => {
-            for ((expr, from), to) in select.outputs.iter_mut().zip(&query.columns).zip(columns) {
-                cast(expr, from.data_type, to.data_type);
-            }
-        }
-        Body::Values(rows) => {
-            for row in rows {
-                for ((expr, from), to) in row.iter_mut().zip(&query.columns).zip(columns) {
-                    cast(expr, from.data_type, to.data_type);
-                }
-            }
-        }
-        Body::Combine(combine) => {
-            let [left, right] = &mut combine.sides;
-            for side in [left, right] {
-                let taken = std::mem::replace(side, empty());
-                *side = converted(taken, columns, parameters);
-            }
-        }
-    }
-    query.columns.iter_mut().zip(columns).for_each(|(from, to)| from.data_type = to.data_type);
-    query
+    query.convert_outputs(&types, &mut cast);
 }
 
 /// A side of a set operation as a query of its own.
@@ -161,10 +139,4 @@ fn bare(body: SetExpr) -> ast::Query {
         format_clause: None,
         pipe_operators: Vec::new(),
     }
-}
-
-/// A query to stand in the place of one that is being changed.
-fn empty() -> Query {
-    let body = Body::Values(Vec::new());
-    Query { body, columns: Vec::new(), order: Vec::new(), limit: None, offset: None }
 }

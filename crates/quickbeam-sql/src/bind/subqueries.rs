@@ -5,7 +5,7 @@ use std::sync::Arc;
 use sqlparser::ast::{self, BinaryOperator, Expr as Ast};
 
 use super::operators::comparison;
-use super::{Binder, Body, Query, Scope, Source, Subquery, SubqueryKind, Typed};
+use super::{Binder, Query, Scope, Source, Subquery, SubqueryKind, Typed};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{ColumnRef, Comparison, Expr};
 use crate::types::DataType;
@@ -118,23 +118,15 @@ fn deliver(query: &mut Query, made: &Expr, element: ColumnRef) {
     if made.as_column().is_some() {
         return;
     }
-    let make = |output: &mut Expr| {
-        let mut filled = made.clone();
-        fill(&mut filled, element, output);
-        *output = filled;
-    };
-    match &mut query.body {
-        Body::Select(select) => select.outputs.iter_mut().for_each(make),
-        Body::Values(rows) => rows.iter_mut().flatten().for_each(make),
-        Body::Combine(combine) => {
-            combine.sides.iter_mut().for_each(|side| deliver(side, made, element));
-        }
-    }
     let data_type = match made {
         Expr::Cast(_, to, _) => *to,
         _ => DataType::Text,
     };
-    query.columns.iter_mut().for_each(|column| column.data_type = data_type);
+    query.convert_outputs(&[data_type], &mut |output, _, _| {
+        let mut filled = made.clone();
+        fill(&mut filled, element, output);
+        *output = filled;
+    });
 }
 
 fn fill(expr: &mut Expr, element: ColumnRef, with: &Expr) {
