@@ -7,6 +7,7 @@ use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Whitespace, Word};
 
 use crate::error::{Result, SqlError, SqlState};
+use crate::parse::is_word;
 
 /// A place in the text that only moves forward, so that all tokens together cost one walk over it.
 struct Cursor<'t> {
@@ -72,7 +73,6 @@ pub fn adapted(text: &str, tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSp
 
 /// Whether a token is the operator ISNULL, which the parser does not know; behind AS it is a name.
 fn is_null_test(before: &[TokenWithSpan], token: &TokenWithSpan) -> bool {
-    let is_word = |token: &Token, wanted: &str| matches!(token, Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(wanted));
     if !is_word(&token.token, "ISNULL") {
         return false;
     }

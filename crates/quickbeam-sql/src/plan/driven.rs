@@ -3,6 +3,7 @@
 use super::access::{Wish, choose, column_of};
 use super::join::{KEEP, PROBE};
 use super::select::Planner;
+use super::subquery::slots_in;
 use super::{Join, Node, Path};
 use crate::bind::{Body, From, Query, Select, Source, SubqueryKind};
 use crate::error::Result;
@@ -17,19 +18,23 @@ pub(super) fn types_alike(a: DataType, b: DataType) -> bool {
 }
 
 impl Planner<'_> {
+    /// Whether nothing but tables is joined.
+    pub(super) fn is_of_tables(&self, from: &From) -> bool {
+        let slots = from.slots();
+        self.slots.iter().enumerate().all(|(slot, shape)| {
+            slots & slot_bit(slot) == 0 || matches!(shape.source, Source::Table(_))
+        })
+    }
+
     /// Whether there is no query within a query, so that planning it twice takes no more than twice as long.
     fn is_flat(&self, query: &Query) -> bool {
         match &query.body {
             Body::Values(_) => true,
             Body::Combine(combine) => combine.sides.iter().all(|side| self.is_flat(side)),
             Body::Select(select) => {
-                let bits = select.from.as_ref().map_or(0, From::slots);
-                let mut own = self.slots.iter().enumerate();
                 select.subqueries.is_empty()
                     && select.group.as_ref().is_none_or(|group| group.subqueries.is_empty())
-                    && own.all(|(slot, shape)| {
-                        bits & slot_bit(slot) == 0 || matches!(shape.source, Source::Table(_))
-                    })
+                    && select.from.as_ref().is_none_or(|from| self.is_of_tables(from))
             }
         }
     }
@@ -55,11 +60,7 @@ impl Planner<'_> {
         let Some((asked, column)) = asked.zip(column_of(value, *slot, table)) else {
             return Ok(None);
         };
-        let reads_table = {
-            let mut reads = false;
-            subquery.query.each_column(&mut |column| reads |= column.slot == *slot);
-            reads
-        };
+        let reads_table = slots_in(&subquery.query) & slot_bit(*slot) != 0;
         let is_char =
             matches!(table.columns.get(column).map(|c| c.data_type), Some(DataType::Char(_)));
         // The first rows of an order may be found before all that the subquery delivers is known.
@@ -67,15 +68,11 @@ impl Planner<'_> {
         let is_flat = self.is_flat(&subquery.query);
         // What tells rows apart is given up with the statement, so it is not made for each of some rows around.
         let is_outermost = outside == 0;
+        if !is_flat || !is_outermost || reads_table || is_char || first_only || *slot >= LAST_SLOT {
+            return Ok(None);
+        }
         let place = self.new_slot();
-        if !is_flat
-            || !is_outermost
-            || reads_table
-            || is_char
-            || first_only
-            || place >= LAST_SLOT
-            || *slot >= LAST_SLOT
-        {
+        if place >= LAST_SLOT {
             return Ok(None);
         }
         let _ = conjuncts.remove(asked);

@@ -3,7 +3,7 @@
 use super::QueryPlan;
 use super::join::{KEEP, PROBE, key_pair};
 use super::select::Planner;
-use crate::bind::{Body, OutputColumn, Query, Source, Subquery, SubqueryKind};
+use crate::bind::{Body, OutputColumn, Query, Subquery, SubqueryKind};
 use crate::error::Result;
 use crate::expression::{Comparison, Expr, Slots, slot_bit};
 use crate::types::{DataType, Value};
@@ -12,7 +12,7 @@ use crate::types::{DataType, Value};
 const MOST_KEPT: f64 = 200_000.0;
 
 /// The slots of a query and of what it reads around it.
-fn slots_in(query: &Query) -> Slots {
+pub(super) fn slots_in(query: &Query) -> Slots {
     let mut slots = 0;
     query.each_column(&mut |column| slots |= slot_bit(column.slot));
     slots
@@ -118,11 +118,7 @@ impl Planner<'_> {
             return Ok(false);
         };
         let (Some(from), answers) = (&asked.from, &asked.subqueries) else { return Ok(false) };
-        let is_table = |slot: usize| {
-            let source = self.slots.get(slot).map(|shape| &shape.source);
-            slot_bit(slot) & from.slots() == 0 || matches!(source, Some(Source::Table(_)))
-        };
-        if !(0..self.slots.len()).all(is_table) {
+        if !self.is_of_tables(from) {
             return Ok(true);
         }
         let answers = answers.iter().fold(0, |bits, subquery| bits | slot_bit(subquery.slot));

@@ -43,7 +43,7 @@ impl Look<'_> {
 
 /// The INSERT of a query's rows into a table. The query stays as it was written, with its places.
 fn insert_of(name: &ast::ObjectName, query: &ast::Query) -> Result<Ast> {
-    let mut parsed = crate::parse::statement(&format!("INSERT INTO {name} {query}"))?;
+    let mut parsed = crate::parse::statement(&format!("INSERT INTO {name} DEFAULT VALUES"))?;
     match &mut parsed {
         Some(Ast::Insert(insert)) => insert.source = Some(Box::new(query.clone())),
         _ => return Err(SqlError::internal("an INSERT that is none")),

@@ -90,10 +90,7 @@ impl Sort {
                 bytes += column.bytes();
                 kept.push(column);
             }
-            if bytes > most_bytes {
-                context.keep(bytes - most_bytes)?;
-                most_bytes = bytes;
-            }
+            context.keep_most(bytes, &mut most_bytes)?;
             self.rows += columns.rows;
             if self.rows > most {
                 self.order(wanted)?;

@@ -169,6 +169,13 @@ impl Context<'_> {
         self.keep(values.iter().map(Value::memory).sum())
     }
 
+    /// Counts bytes of what grows and shrinks: those that it takes now, as far as it never took so many. `most` is what was counted.
+    pub fn keep_most(&self, bytes: usize, most: &mut usize) -> Result<()> {
+        let more = bytes.saturating_sub(*most);
+        *most += more;
+        self.keep(more)
+    }
+
     /// Puts computed values into a slot.
     pub fn put_values(&mut self, slot: usize, values: impl Iterator<Item = Value>) {
         if let Some(slot) = self.slots.get_mut(slot) {

@@ -169,10 +169,7 @@ impl Sort {
             }
             let row = Sorted { keys, values };
             kept += row.memory();
-            if kept > most {
-                context.keep(kept - most)?;
-                most = kept;
-            }
+            context.keep_most(kept, &mut most)?;
             self.rows.push(row);
             // The rows that are not among the first ones are dropped before they become too many.
             if self.rows.len() >= wanted.saturating_mul(2).saturating_add(64) {
