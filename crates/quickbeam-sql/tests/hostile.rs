@@ -168,7 +168,6 @@ fn giants_are_errors_or_answers() {
     }
 }
 
-/// The statements of the logic tests, cut into words.
 /// Each view is made of the one before, twice.
 #[test]
 fn views_that_double_come_to_an_end() {
@@ -183,6 +182,7 @@ fn views_that_double_come_to_an_end() {
     assert_eq!(refused, Some("54001"));
 }
 
+/// The statements of the logic tests, cut into words.
 fn corpus() -> Vec<Vec<String>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/logic");
     let mut statements = Vec::new();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use smol_str::SmolStr;
 
 use crate::catalog::Table;
-use crate::expression::{ColumnRef, Comparison, Expr, LAST_SLOT, Slots, slot_bit};
+use crate::expression::{ColumnRef, Comparison, Expr, Slots};
 use crate::types::DataType;
 
 /// A place for one row, as the binder knows it.
@@ -70,8 +70,8 @@ pub struct Combine {
     pub kind: CombineKind,
     /// Whether equal rows all count.
     pub all: bool,
-    /// Its sides.
-    pub sides: [Query; 2],
+    /// Its sides: of a UNION any number, else two.
+    pub sides: Vec<Query>,
     /// Where a row of the answer stands.
     pub slot: usize,
 }
@@ -162,19 +162,11 @@ pub enum JoinKind {
 }
 
 impl From {
-    /// The slots in it, as bits.
+    /// The slots in it.
     pub fn slots(&self) -> Slots {
         match self {
-            From::Slot(slot) => slot_bit(*slot),
-            From::Join { left, right, .. } => left.slots() | right.slots(),
-        }
-    }
-
-    /// How many of the slots in it share the last bit.
-    pub fn late(&self) -> usize {
-        match self {
-            From::Slot(slot) => usize::from(*slot >= LAST_SLOT),
-            From::Join { left, right, .. } => left.late() + right.late(),
+            From::Slot(slot) => Slots::one(*slot),
+            From::Join { left, right, .. } => &left.slots() | &right.slots(),
         }
     }
 }

@@ -349,7 +349,7 @@ impl Binder<'_> {
     /// Of several members of a list that name no column, and the value, one type is made; a single one is compared as it is. Exact numbers compare
     /// alike in every type of them: it is floating point that makes a difference.
     fn meet_in_floating_point(&mut self, value: &Typed, members: &mut [Typed]) -> Result<()> {
-        let is_alone = |member: &Typed| member.expr.slots() == 0;
+        let is_alone = |member: &Typed| member.expr.slots().is_empty();
         if members.iter().filter(|member| is_alone(member)).count() < 2 {
             return Ok(());
         }

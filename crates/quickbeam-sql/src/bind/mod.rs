@@ -162,13 +162,23 @@ impl<'a> Binder<'a> {
 
     /// Runs one step of a recursion (BIND-3).
     fn nested<T>(&mut self, step: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
-        self.depth += 1;
+        self.deeper(1, "the statement is nested too deep", step)
+    }
+
+    /// Runs a step at so many levels deeper; an error says what is too deep there.
+    fn deeper<T>(
+        &mut self,
+        levels: usize,
+        too_deep: &str,
+        step: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<T> {
+        self.depth += levels;
         let result = if self.depth > crate::expression::MAX_DEPTH {
-            Err(SqlError::new(SqlState::StatementTooComplex, "the statement is nested too deep"))
+            Err(SqlError::new(SqlState::StatementTooComplex, too_deep))
         } else {
             step(self)
         };
-        self.depth -= 1;
+        self.depth -= levels;
         result
     }
 

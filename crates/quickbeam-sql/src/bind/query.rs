@@ -108,9 +108,7 @@ impl Binder<'_> {
                 self.unknown.clear();
                 bound
             }
-            SetExpr::SetOperation { left, op, set_quantifier, right } => {
-                self.combination(left, *op, *set_quantifier, right, order, outer)?
-            }
+            body @ SetExpr::SetOperation { .. } => self.combination(body, order, outer)?,
             other => return Err(SqlError::unsupported(format!("{other} as a query"))),
         };
         let (limit, offset) = match &query.limit_clause {
@@ -148,9 +146,9 @@ impl Binder<'_> {
         let mut is_column = false;
         if let (SqlState::UndefinedColumn, Body::Select(select)) = (error.state(), &query.body) {
             let name = fold(name);
-            let slots = select.from.as_ref().map_or(0, From::slots);
+            let slots = select.from.as_ref().map(From::slots).unwrap_or_default();
             is_column = self.slots.iter().enumerate().any(|(slot, shape)| {
-                slots & crate::expression::slot_bit(slot) != 0
+                slots.contains(slot)
                     && match &shape.source {
                         Source::Table(table) => table.column(&name).is_some(),
                         Source::Query(query) => {

@@ -18,6 +18,9 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{ColumnRef, Comparison, Expr};
 use crate::types::DataType;
 
+/// Said where more is joined in one FROM than `MAX_DEPTH` allows.
+const TOO_MANY_JOINS: &str = "too many tables are joined in one FROM";
+
 impl Binder<'_> {
     /// All of FROM; what it names is added to the scope.
     pub(super) fn from(
@@ -25,6 +28,14 @@ impl Binder<'_> {
         list: &[TableWithJoins],
         scope: &mut Scope,
     ) -> Result<Option<From>> {
+        // Joins are nested in each other: everything that walks them goes as deep.
+        self.deeper(list.len().saturating_sub(1), TOO_MANY_JOINS, |binder| {
+            binder.products(list, scope)
+        })
+    }
+
+    /// The product of all in the list.
+    fn products(&mut self, list: &[TableWithJoins], scope: &mut Scope) -> Result<Option<From>> {
         let mut whole: Option<From> = None;
         for item in list {
             let from = self.joined(item, scope)?;
@@ -42,6 +53,10 @@ impl Binder<'_> {
     }
 
     pub(super) fn joined(&mut self, item: &TableWithJoins, scope: &mut Scope) -> Result<From> {
+        self.deeper(item.joins.len(), TOO_MANY_JOINS, |binder| binder.joins(item, scope))
+    }
+
+    fn joins(&mut self, item: &TableWithJoins, scope: &mut Scope) -> Result<From> {
         // Conditions of a join see the relations of the join only.
         let mut inside = Scope { outer: scope.outer.clone(), ..Scope::default() };
         let mut left = self.factor(&item.relation, &mut inside)?;

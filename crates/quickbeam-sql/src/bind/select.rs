@@ -12,7 +12,7 @@ use super::{
     ScopeColumn, Select, Subquery, Typed, fold, object_name,
 };
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::Expr;
+use crate::expression::{Expr, Slots};
 use crate::types::DataType;
 
 /// What is selected, before groups are taken into account.
@@ -91,18 +91,15 @@ impl Binder<'_> {
                     regroup.apply(expr, from, self)?;
                 }
                 // Answers of these would be wanted for each group, but are found for each row.
-                let own: crate::expression::Slots = (first_slot..self.slots.len())
-                    .map(crate::expression::slot_bit)
-                    .fold(0, |all, bit| all | bit);
-                if subqueries.iter().skip(of_rows).any(|subquery| subquery.reads & own != 0) {
+                let own: Slots = (first_slot..self.slots.len()).collect();
+                if subqueries.iter().skip(of_rows).any(|subquery| subquery.reads.meets(&own)) {
                     let what = "a subquery that reads rows of a query with groups";
                     return Err(SqlError::unsupported(what));
                 }
-                let in_keys = keys.iter().fold(0, |bits, key| bits | key.slots());
+                let in_keys = keys.iter().fold(Slots::default(), |all, key| &all | &key.slots());
                 let later = subqueries.split_off(of_rows.min(subqueries.len()));
-                let (of_keys, of_groups): (Vec<Subquery>, _) = later
-                    .into_iter()
-                    .partition(|one| in_keys & crate::expression::slot_bit(one.slot) != 0);
+                let (of_keys, of_groups): (Vec<Subquery>, _) =
+                    later.into_iter().partition(|one| in_keys.contains(one.slot));
                 subqueries.extend(of_keys);
                 let aggregates = level.aggregates;
                 Some(Group { slot, keys, aggregates, having, subqueries: of_groups })

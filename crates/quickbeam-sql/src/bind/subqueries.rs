@@ -7,7 +7,7 @@ use sqlparser::ast::{self, BinaryOperator, Expr as Ast};
 use super::operators::comparison;
 use super::{Binder, Query, Scope, Source, Subquery, SubqueryKind, Typed};
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::{ColumnRef, Comparison, Expr};
+use crate::expression::{ColumnRef, Comparison, Expr, Slots};
 use crate::types::DataType;
 
 impl Binder<'_> {
@@ -22,14 +22,14 @@ impl Binder<'_> {
         let kind = kind(self, &mut query)?;
         let query = Arc::new(query);
         let slot = self.add_slot("subquery".into(), Source::Computed);
-        let mut reads = 0;
+        let mut reads = Slots::default();
         query.each_column(&mut |column| {
             if column.slot < first_inner {
-                reads |= crate::expression::slot_bit(column.slot);
+                reads.insert(column.slot);
             }
         });
         if let SubqueryKind::Any(value, _) | SubqueryKind::All(value, _) = &kind {
-            reads |= value.slots();
+            reads = &reads | &value.slots();
         }
         let subquery = Subquery { slot, query: query.clone(), kind, reads };
         match self.levels.last_mut() {

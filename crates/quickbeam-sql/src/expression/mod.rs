@@ -14,6 +14,7 @@ mod evaluate;
 mod frame;
 mod functions;
 mod pattern;
+mod slots;
 mod texts;
 
 use std::sync::Arc;
@@ -23,6 +24,7 @@ pub use evaluate::{Datum, cast};
 pub use frame::{Clock, Current, Frame, Given, Sequences, Slot};
 pub use functions::Function;
 pub use pattern::Pattern;
+pub use slots::Slots;
 
 use crate::types::{DataType, Value};
 
@@ -302,10 +304,10 @@ impl Expr {
         self.each_child(&mut |child| child.each_column(visit));
     }
 
-    /// The rows that the expression reads.
+    /// The slots whose rows the expression reads.
     pub fn slots(&self) -> Slots {
-        let mut slots = 0;
-        self.each_column(&mut |column| slots |= slot_bit(column.slot));
+        let mut slots = Slots::default();
+        self.each_column(&mut |column| slots.insert(column.slot));
         slots
     }
 
@@ -358,15 +360,4 @@ impl Expr {
             _ => Some(Expr::And(conjuncts)),
         }
     }
-}
-
-/// A set of rows, as bits. The rows of [`LAST_SLOT`] and on share the last one.
-pub type Slots = u128;
-
-/// The last row that could have a bit of its own.
-pub const LAST_SLOT: usize = 127;
-
-/// The bit that stands for a row in a set of rows.
-pub fn slot_bit(slot: usize) -> Slots {
-    1 << slot.min(LAST_SLOT)
 }

@@ -6,7 +6,7 @@ use super::members::{Members, members_of};
 use super::{Access, Path, RangeOf, Statistics};
 use crate::bind::OrderKey;
 use crate::catalog::{Method, Table};
-use crate::expression::{Comparison, Expr, Slots, slot_bit};
+use crate::expression::{Comparison, Expr, Slots};
 use crate::types::DataType;
 
 /// Costs, in rows read one after the other: a row by its key.
@@ -139,7 +139,7 @@ struct Candidate {
 /// What to choose a path by.
 pub(super) struct Wish<'w> {
     /// Slots that are bound when the table is read: outer rows.
-    pub bound: Slots,
+    pub bound: &'w Slots,
     /// The order wanted, if an order by itself would help.
     pub order: &'w [OrderKey],
     /// Only the first few rows are wanted.
@@ -154,7 +154,7 @@ impl Wish<'_> {
     /// Whether rows can be looked up by a value that a column is compared with.
     fn gives(&self, slot: usize, column: &Expr, value: &Expr) -> bool {
         let reads = value.slots();
-        let given = reads & !self.bound == 0 && reads & slot_bit(slot) == 0;
+        let given = reads.is_within(self.bound) && !reads.contains(slot);
         given && !value.is_volatile() && (self.alike)(column, value)
     }
 }

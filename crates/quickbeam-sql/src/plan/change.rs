@@ -5,7 +5,7 @@ use super::{ChangePlan, InsertPlan, Statistics};
 use crate::bind::{Change, Insert, InsertSource, Names, SlotShape, check_of};
 use crate::catalog::Table;
 use crate::error::Result;
-use crate::expression::Expr;
+use crate::expression::{Expr, Slots};
 use crate::types::DataType;
 
 /// The CHECKs of a table, over a row in that slot: all, or those that a change of these columns may break.
@@ -42,7 +42,7 @@ pub fn plan_insert(
     let (rows, query) = match insert.source {
         InsertSource::Rows(rows) => (rows, None),
         InsertSource::Query { query, slot, values } => {
-            let plan = planner.query(&query, 0)?;
+            let plan = planner.query(&query, &Slots::default())?;
             // What the query delivers is read where it stands, unless it is worth computing once.
             (Vec::new(), Some((plan, slot, values)))
         }
@@ -69,8 +69,14 @@ pub fn plan_change(
     statistics: &dyn Statistics,
 ) -> Result<(ChangePlan, Vec<SlotShape>)> {
     let planner = Planner::new(slots, parameters, statistics);
-    let (mut root, ..) =
-        planner.rows_of(Some(&change.from), &change.filter, &change.subqueries, 0, &[], false)?;
+    let (mut root, ..) = planner.rows_of(
+        Some(&change.from),
+        &change.filter,
+        &change.subqueries,
+        &Slots::default(),
+        &[],
+        false,
+    )?;
     want_keys(&mut root, &[change.slot]);
     let single = is_single(&root);
     let checks = match &change.assignments {

@@ -7,7 +7,7 @@ use super::subquery::slots_in;
 use super::{Join, Node, Path};
 use crate::bind::{Body, From, Query, Select, Source, SubqueryKind};
 use crate::error::Result;
-use crate::expression::{Comparison, Expr, LAST_SLOT, Slots, slot_bit};
+use crate::expression::{Comparison, Expr, Slots};
 use crate::types::DataType;
 
 /// Whether values of both that are equal have the same bytes in a key.
@@ -21,9 +21,10 @@ impl Planner<'_> {
     /// Whether nothing but tables is joined.
     pub(super) fn is_of_tables(&self, from: &From) -> bool {
         let slots = from.slots();
-        self.slots.iter().enumerate().all(|(slot, shape)| {
-            slots & slot_bit(slot) == 0 || matches!(shape.source, Source::Table(_))
-        })
+        self.slots
+            .iter()
+            .enumerate()
+            .all(|(slot, shape)| !slots.contains(slot) || matches!(shape.source, Source::Table(_)))
     }
 
     /// Whether there is no query within a query, so that planning it twice takes no more than twice as long.
@@ -45,7 +46,7 @@ impl Planner<'_> {
         &self,
         select: &Select,
         query: &Query,
-        outside: Slots,
+        outside: &Slots,
     ) -> Result<Option<(Node, f64)>> {
         let (Some(From::Slot(slot)), [subquery], None) =
             (&select.from, &select.subqueries[..], &select.for_update)
@@ -60,21 +61,18 @@ impl Planner<'_> {
         let Some((asked, column)) = asked.zip(column_of(value, *slot, table)) else {
             return Ok(None);
         };
-        let reads_table = slots_in(&subquery.query) & slot_bit(*slot) != 0;
+        let reads_table = slots_in(&subquery.query).contains(*slot);
         let is_char =
             matches!(table.columns.get(column).map(|c| c.data_type), Some(DataType::Char(_)));
         // The first rows of an order may be found before all that the subquery delivers is known.
         let first_only = query.limit.is_some() && !query.order.is_empty();
         let is_flat = self.is_flat(&subquery.query);
         // What tells rows apart is given up with the statement, so it is not made for each of some rows around.
-        let is_outermost = outside == 0;
-        if !is_flat || !is_outermost || reads_table || is_char || first_only || *slot >= LAST_SLOT {
+        let is_outermost = outside.is_empty();
+        if !is_flat || !is_outermost || reads_table || is_char || first_only {
             return Ok(None);
         }
         let place = self.new_slot();
-        if place >= LAST_SLOT {
-            return Ok(None);
-        }
         let _ = conjuncts.remove(asked);
         let member = Expr::column(place, 0);
         let delivered = subquery.query.columns.first().map(|column| column.data_type);
@@ -88,7 +86,7 @@ impl Planner<'_> {
         let read = Wish { bound: outside, order: &[], few: false, alike: &alike, values: &values };
         let (_, _, all, _) = choose(table, *slot, &conjuncts, self.statistics, &read);
         conjuncts.push(Expr::Compare(Comparison::Equal, Box::new([value.clone(), member.clone()])));
-        let wish = Wish { bound: outside | slot_bit(place), ..read };
+        let wish = Wish { bound: &(outside | &Slots::one(place)), ..read };
         let (access, members, each, _) = choose(table, *slot, &conjuncts, self.statistics, &wish);
         let by_member = match &access.path {
             Path::Key(values) => values.contains(&member),

@@ -8,7 +8,7 @@ use super::select::Planner;
 use super::{HashJoin, Join, Node, Path};
 use crate::bind::{From, JoinKind, OrderKey, Source};
 use crate::error::Result;
-use crate::expression::{Comparison, Expr, Slots, slot_bit};
+use crate::expression::{Comparison, Expr, Slots};
 
 /// Cost of keeping a row for a hash join, and of looking one up.
 pub(super) const KEEP: f64 = 2.0;
@@ -36,8 +36,8 @@ pub(super) struct Joined {
 }
 
 impl Joined {
-    fn bits(&self) -> Slots {
-        self.slots.iter().fold(0, |bits, slot| bits | slot_bit(*slot))
+    fn set(&self) -> Slots {
+        self.slots.iter().copied().collect()
     }
 }
 
@@ -48,9 +48,9 @@ enum Item<'f> {
 }
 
 impl Item<'_> {
-    fn bits(&self) -> Slots {
+    fn set(&self) -> Slots {
         match self {
-            Item::Slot(slot) => slot_bit(*slot),
+            Item::Slot(slot) => Slots::one(*slot),
             Item::Outer(from) => from.slots(),
         }
     }
@@ -113,27 +113,32 @@ fn is_given(expr: &Expr) -> bool {
 }
 
 /// Takes out the conditions that read no other rows than these.
-fn take(conjuncts: &mut Vec<Expr>, known: Slots) -> Vec<Expr> {
-    let (taken, left) = conjuncts.drain(..).partition(|conjunct| conjunct.slots() & !known == 0);
+fn take(conjuncts: &mut Vec<Expr>, known: &Slots) -> Vec<Expr> {
+    let (taken, left) = conjuncts.drain(..).partition(|conjunct| conjunct.slots().is_within(known));
     *conjuncts = left;
     taken
+}
+
+/// Those conditions that read no other rows than these.
+fn within(conjuncts: &[Expr], known: &Slots) -> Vec<Expr> {
+    conjuncts.iter().filter(|conjunct| conjunct.slots().is_within(known)).cloned().collect()
 }
 
 /// The sides of an equality whose one side reads only the outer rows, the other only the inner ones.
 pub(super) fn key_pair(
     planner: &Planner<'_>,
     conjunct: &Expr,
-    outer: Slots,
-    inner: Slots,
+    outer: &Slots,
+    inner: &Slots,
 ) -> Option<(Expr, Expr)> {
     let Expr::Compare(Comparison::Equal, pair) = conjunct else { return None };
     let [left, right] = &**pair;
     if !planner.hash_alike(left, right) {
         return None;
     }
-    let is = |expr: &Expr, side: Slots, other: Slots| {
+    let is = |expr: &Expr, side: &Slots, other: &Slots| {
         let slots = expr.slots();
-        slots & side != 0 && slots & other == 0
+        slots.meets(side) && !slots.meets(other)
     };
     if is(left, outer, inner) && is(right, inner, outer) {
         Some((left.clone(), right.clone()))
@@ -150,7 +155,7 @@ impl Planner<'_> {
         &self,
         from: &From,
         mut conjuncts: Vec<Expr>,
-        outside: Slots,
+        outside: &Slots,
         order: &[OrderKey],
         few: bool,
     ) -> Result<Joined> {
@@ -160,11 +165,7 @@ impl Planner<'_> {
         let order = if items.len() == 1 { order } else { &[] };
         let mut first: Option<(usize, Joined)> = None;
         for (number, item) in items.iter().enumerate() {
-            let own: Vec<Expr> = conjuncts
-                .iter()
-                .filter(|c| c.slots() & !(item.bits() | outside) == 0)
-                .cloned()
-                .collect();
+            let own = within(&conjuncts, &(&item.set() | outside));
             let joined = self.item(item, own, outside, order, few)?;
             if first
                 .as_ref()
@@ -177,14 +178,14 @@ impl Planner<'_> {
             return Err(crate::error::SqlError::internal("a FROM without anything in it"));
         };
         items.remove(number);
-        take(&mut conjuncts, joined.bits() | outside);
+        take(&mut conjuncts, &(&joined.set() | outside));
         while !items.is_empty() {
             let mut best: Option<(usize, Joined)> = None;
+            let there = joined.set();
+            let known = &there | outside;
             for (number, item) in items.iter().enumerate() {
-                let known = joined.bits() | item.bits() | outside;
-                let relevant: Vec<Expr> =
-                    conjuncts.iter().filter(|c| c.slots() & !known == 0).cloned().collect();
-                let connects = relevant.iter().any(|c| c.slots() & joined.bits() != 0);
+                let relevant = within(&conjuncts, &(&item.set() | &known));
+                let connects = relevant.iter().any(|c| c.slots().meets(&there));
                 let candidate = self.join(&joined, item, relevant, outside)?;
                 // A product of all with all comes last.
                 let weight = |cost: f64| if connects { cost } else { cost * 1e6 };
@@ -196,7 +197,7 @@ impl Planner<'_> {
             let Some((number, next)) = best else { break };
             items.remove(number);
             joined = next;
-            take(&mut conjuncts, joined.bits() | outside);
+            take(&mut conjuncts, &(&joined.set() | outside));
         }
         // Conditions on nothing but constants and outer rows.
         if let Some(rest) = Expr::all(conjuncts) {
@@ -210,7 +211,7 @@ impl Planner<'_> {
         &self,
         item: &Item<'_>,
         conjuncts: Vec<Expr>,
-        outside: Slots,
+        outside: &Slots,
         order: &[OrderKey],
         few: bool,
     ) -> Result<Joined> {
@@ -225,7 +226,7 @@ impl Planner<'_> {
         &self,
         slot: usize,
         conjuncts: Vec<Expr>,
-        bound: Slots,
+        bound: &Slots,
         order: &[OrderKey],
         few: bool,
     ) -> Result<Joined> {
@@ -261,23 +262,19 @@ impl Planner<'_> {
         outer: &Joined,
         item: &Item<'_>,
         conjuncts: Vec<Expr>,
-        outside: Slots,
+        outside: &Slots,
     ) -> Result<Joined> {
-        let (outer_bits, inner_bits) = (outer.bits(), item.bits());
-        let own: Vec<Expr> = conjuncts
-            .iter()
-            .filter(|c| c.slots() & !(inner_bits | outside) == 0)
-            .cloned()
-            .collect();
+        let (outer_slots, inner_slots) = (outer.set(), item.set());
+        let own = within(&conjuncts, &(&inner_slots | outside));
         let inner = self.item(item, own, outside, &[], false)?;
         let between: Vec<Expr> =
-            conjuncts.iter().filter(|c| c.slots() & outer_bits != 0).cloned().collect();
+            conjuncts.iter().filter(|c| c.slots().meets(&outer_slots)).cloned().collect();
         let mut slots = outer.slots.clone();
         slots.extend(&inner.slots);
         let mut keys: Vec<(Expr, Expr)> = Vec::new();
         let mut rest = Vec::new();
         for conjunct in &between {
-            match key_pair(self, conjunct, outer_bits, inner_bits) {
+            match key_pair(self, conjunct, &outer_slots, &inner_slots) {
                 Some(pair) => keys.push(pair),
                 None => rest.push(conjunct.clone()),
             }
@@ -287,7 +284,7 @@ impl Planner<'_> {
             && let Source::Table(table) = &self.slots[*slot].source
         {
             let alike = |a: &Expr, b: &Expr| self.hash_alike(a, b);
-            let bound = outer_bits | outside;
+            let bound = &(&outer_slots | outside);
             let values = || self.slot_of_members(*slot);
             let wish = Wish { bound, order: &[], few: false, alike: &alike, values: &values };
             let (access, members, cost, _) =
@@ -346,26 +343,26 @@ impl Planner<'_> {
     }
 
     /// LEFT and FULL joins: conditions on the outer rows alone go down, others are checked above.
-    fn outer_join(&self, from: &From, conjuncts: Vec<Expr>, outside: Slots) -> Result<Joined> {
+    fn outer_join(&self, from: &From, conjuncts: Vec<Expr>, outside: &Slots) -> Result<Joined> {
         let From::Join { kind, left, right, on } = from else {
             return Err(crate::error::SqlError::internal("an outer join that is none"));
         };
-        let (left_bits, right_bits) = (left.slots(), right.slots());
+        let (left_slots, right_slots) = (left.slots(), right.slots());
         let mut above = conjuncts;
         let down = match kind {
             JoinKind::Full => Vec::new(),
-            _ => take(&mut above, left_bits | outside),
+            _ => take(&mut above, &(&left_slots | outside)),
         };
         let outer = self.joins(left, down, outside, &[], false)?;
         let mut on = on.clone();
         let inner_only = match kind {
             JoinKind::Full => Vec::new(),
-            _ => take(&mut on, right_bits | outside),
+            _ => take(&mut on, &(&right_slots | outside)),
         };
         let mut keys = Vec::new();
         let mut rest = Vec::new();
         for conjunct in &on {
-            match key_pair(self, conjunct, left_bits, right_bits) {
+            match key_pair(self, conjunct, &left_slots, &right_slots) {
                 Some(pair) => keys.push(pair),
                 None => rest.push(conjunct.clone()),
             }
@@ -381,7 +378,7 @@ impl Planner<'_> {
         {
             let all: Vec<Expr> = on.iter().chain(&inner_only).cloned().collect();
             let alike = |a: &Expr, b: &Expr| self.hash_alike(a, b);
-            let bound = left_bits | outside;
+            let bound = &(&left_slots | outside);
             let values = || self.slot_of_members(*slot);
             let wish = Wish { bound, order: &[], few: false, alike: &alike, values: &values };
             let (access, members, each, _) = choose(table, *slot, &all, self.statistics, &wish);

@@ -204,8 +204,8 @@ pub enum Node {
         kind: CombineKind,
         /// Equal rows all count.
         all: bool,
-        /// The sides.
-        sides: [Box<QueryPlan>; 2],
+        /// The sides: of a UNION any number, else two.
+        sides: Vec<QueryPlan>,
         /// Where rows stand.
         slot: usize,
     },

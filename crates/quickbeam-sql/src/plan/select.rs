@@ -8,8 +8,8 @@ use crate::bind::{
     Aggregate, AggregateKind, Body, From, JoinKind, OrderKey, Query, RowLock, Select, SlotShape,
     Source, Subquery,
 };
-use crate::error::{Result, SqlError, SqlState};
-use crate::expression::{Expr, LAST_SLOT, NumberKind, Slots, slot_bit};
+use crate::error::{Result, SqlError};
+use crate::expression::{Expr, NumberKind, Slots};
 use crate::types::{DataType, Value};
 
 /// Plans one statement.
@@ -33,7 +33,7 @@ pub fn plan_query(
     statistics: &dyn Statistics,
 ) -> Result<(QueryPlan, Vec<SlotShape>)> {
     let planner = Planner::new(slots, parameters, statistics);
-    let plan = planner.query(query, 0)?;
+    let plan = planner.query(query, &Slots::default())?;
     Ok((plan, planner.all_slots()))
 }
 
@@ -105,7 +105,7 @@ impl<'p> Planner<'p> {
     }
 
     /// The plan of a query; `outside` are the slots bound around it.
-    pub fn query(&self, query: &Query, outside: Slots) -> Result<QueryPlan> {
+    pub fn query(&self, query: &Query, outside: &Slots) -> Result<QueryPlan> {
         let few = query.limit.is_some();
         match &query.body {
             Body::Select(select) => self.select(select, query, outside, few),
@@ -117,14 +117,14 @@ impl<'p> Planner<'p> {
                 Ok(self.finish(node, outputs, query, count, false))
             }
             Body::Combine(combine) => {
-                let [left, right] = &combine.sides;
-                let (left, right) = (self.query(left, outside)?, self.query(right, outside)?);
-                let rows = left.rows + right.rows;
+                let sides = combine.sides.iter().map(|side| self.query(side, outside));
+                let sides: Vec<QueryPlan> = sides.collect::<Result<_>>()?;
+                let rows = sides.iter().map(|side| side.rows).sum();
                 let outputs = columns_of(combine.slot, query.columns.len());
                 let node = Node::Combine {
                     kind: combine.kind,
                     all: combine.all,
-                    sides: [Box::new(left), Box::new(right)],
+                    sides,
                     slot: combine.slot,
                 };
                 Ok(self.finish(node, outputs, query, rows, false))
@@ -136,7 +136,7 @@ impl<'p> Planner<'p> {
         &self,
         select: &Select,
         query: &Query,
-        outside: Slots,
+        outside: &Slots,
         few: bool,
     ) -> Result<QueryPlan> {
         let plain = select.group.is_none() && !select.distinct;
@@ -159,9 +159,6 @@ impl<'p> Planner<'p> {
             node = self.locked(node, select, lock);
         }
         if let Some(group) = &select.group {
-            let before = select.subqueries.iter().filter(|it| it.slot >= LAST_SLOT).count();
-            let before = before + select.from.as_ref().map_or(0, From::late);
-            told_apart(before, &group.subqueries, outside)?;
             let (slot, keys) = (group.slot, group.keys.clone());
             let keys_are_none = keys.is_empty();
             rows = if keys_are_none { 1.0 } else { (rows / 10.0).max(1.0) };
@@ -174,7 +171,7 @@ impl<'p> Planner<'p> {
             for subquery in &group.subqueries {
                 let asking = (!keys_are_none).then_some(rows);
                 let (query, hash) =
-                    self.answered(subquery, slot_bit(group.slot), outside, asking)?;
+                    self.answered(subquery, &Slots::one(group.slot), outside, asking)?;
                 node = Node::Apply {
                     input: Box::new(node),
                     query: Box::new(query),
@@ -198,7 +195,12 @@ impl<'p> Planner<'p> {
     }
 
     /// The least or greatest value of a column is the first entry of an index.
-    fn extreme(&self, select: &Select, query: &Query, outside: Slots) -> Result<Option<QueryPlan>> {
+    fn extreme(
+        &self,
+        select: &Select,
+        query: &Query,
+        outside: &Slots,
+    ) -> Result<Option<QueryPlan>> {
         let (Some(group), Some(From::Slot(slot))) = (&select.group, &select.from) else {
             return Ok(None);
         };
@@ -246,38 +248,35 @@ impl<'p> Planner<'p> {
         from: Option<&From>,
         filter: &[Expr],
         subqueries: &[Subquery],
-        outside: Slots,
+        outside: &Slots,
         order: &[OrderKey],
         few: bool,
     ) -> Result<(Node, f64, bool)> {
-        told_apart(from.map_or(0, From::late), subqueries, outside)?;
-        let answers = subqueries.iter().fold(0, |bits, subquery| bits | slot_bit(subquery.slot));
+        let answers: Slots = subqueries.iter().map(|subquery| subquery.slot).collect();
         let (mut after, before): (Vec<Expr>, Vec<Expr>) =
-            filter.iter().cloned().partition(|conjunct| conjunct.slots() & answers != 0);
+            filter.iter().cloned().partition(|conjunct| conjunct.slots().meets(&answers));
         let from = match from {
-            Some(from) => Some(without_answers(from, answers, &mut after)?),
+            Some(from) => Some(without_answers(from, &answers, &mut after)?),
             None => None,
         };
-        let (mut node, mut rows, ordered, own) = match from {
+        let (mut node, mut rows, ordered, mut around) = match from {
             None => {
                 let mut node = Node::One;
                 if let Some(condition) = Expr::all(before) {
                     node = Node::Filter { input: Box::new(node), condition };
                 }
-                (node, 1.0, true, 0)
+                (node, 1.0, true, Slots::default())
             }
             Some(from) => {
                 let joined = self.joins(&from, before, outside, order, few)?;
                 (joined.node, joined.rows, joined.ordered, from.slots())
             }
         };
-        let mut answered = 0;
         for subquery in subqueries {
-            let around = own | answered;
             let asking = (!is_single(&node)).then_some(rows);
-            let (query, hash) = self.answered(subquery, around, outside, asking)?;
-            let once = subquery.reads & around == 0;
-            answered |= slot_bit(subquery.slot);
+            let (query, hash) = self.answered(subquery, &around, outside, asking)?;
+            let once = !subquery.reads.meets(&around);
+            around.insert(subquery.slot);
             node = Node::Apply {
                 input: Box::new(node),
                 query: Box::new(query),
@@ -296,9 +295,8 @@ impl<'p> Planner<'p> {
 
     fn locked(&self, node: Node, select: &Select, lock: &RowLock) -> Node {
         let mut tables = Vec::new();
-        let bits = select.from.as_ref().map_or(0, From::slots);
-        for (slot, shape) in
-            self.slots.iter().enumerate().filter(|(slot, _)| slot_bit(*slot) & bits != 0)
+        let read = select.from.as_ref().map(From::slots).unwrap_or_default();
+        for (slot, shape) in self.slots.iter().enumerate().filter(|(slot, _)| read.contains(*slot))
         {
             if let Source::Table(table) = &shape.source
                 && lock.of.is_none_or(|of| of == slot)
@@ -355,29 +353,19 @@ impl<'p> Planner<'p> {
     }
 }
 
-/// Whether the rows of a query have bits of their own, but for one: of so many in FROM, the answers of subqueries and those around it.
-fn told_apart(from: usize, subqueries: &[Subquery], outside: Slots) -> Result<()> {
-    let answers = subqueries.iter().filter(|subquery| subquery.slot >= LAST_SLOT).count();
-    if from + answers + usize::from(outside & slot_bit(LAST_SLOT) != 0) <= 1 {
-        return Ok(());
-    }
-    let message = "the statement has too many tables, subqueries and set operations";
-    Err(SqlError::new(SqlState::StatementTooComplex, message))
-}
-
 /// FROM without the conditions of its inner joins that ask for answers of subqueries, which are there only above it.
-fn without_answers(from: &From, answers: Slots, after: &mut Vec<Expr>) -> Result<From> {
+fn without_answers(from: &From, answers: &Slots, after: &mut Vec<Expr>) -> Result<From> {
     let From::Join { kind, left, right, on } = from else { return Ok(from.clone()) };
     if *kind == JoinKind::Inner {
         let (late, on): (Vec<Expr>, Vec<Expr>) =
-            on.iter().cloned().partition(|conjunct| conjunct.slots() & answers != 0);
+            on.iter().cloned().partition(|conjunct| conjunct.slots().meets(answers));
         after.extend(late);
         let left = Box::new(without_answers(left, answers, after)?);
         let right = Box::new(without_answers(right, answers, after)?);
         return Ok(From::Join { kind: *kind, left, right, on });
     }
     let mut asks = false;
-    from.each_expression(&mut |expr| asks |= expr.slots() & answers != 0);
+    from.each_expression(&mut |expr| asks |= expr.slots().meets(answers));
     if asks {
         return Err(SqlError::unsupported("a subquery in the condition of an outer join"));
     }

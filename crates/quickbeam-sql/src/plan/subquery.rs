@@ -5,7 +5,7 @@ use super::join::{KEEP, PROBE, key_pair};
 use super::select::Planner;
 use crate::bind::{Body, OutputColumn, Query, Subquery, SubqueryKind};
 use crate::error::Result;
-use crate::expression::{Comparison, Expr, Slots, slot_bit};
+use crate::expression::{Comparison, Expr, Slots};
 use crate::types::{DataType, Value};
 
 /// More rows than these are not kept where each row around can look up what it asks for.
@@ -13,8 +13,8 @@ const MOST_KEPT: f64 = 200_000.0;
 
 /// The slots of a query and of what it reads around it.
 pub(super) fn slots_in(query: &Query) -> Slots {
-    let mut slots = 0;
-    query.each_column(&mut |column| slots |= slot_bit(column.slot));
+    let mut slots = Slots::default();
+    query.each_column(&mut |column| slots.insert(column.slot));
     slots
 }
 
@@ -24,15 +24,15 @@ impl Planner<'_> {
     pub(super) fn answered(
         &self,
         subquery: &Subquery,
-        around: Slots,
-        outside: Slots,
+        around: &Slots,
+        outside: &Slots,
         rows: Option<f64>,
     ) -> Result<(QueryPlan, Option<Vec<Expr>>)> {
         let query = &subquery.query;
-        if slots_in(query) & around == 0 {
+        if !slots_in(query).meets(around) {
             let compares = matches!(subquery.kind, SubqueryKind::Any(..) | SubqueryKind::All(..));
             let hash = (compares && rows.is_some()).then(Vec::new);
-            return Ok((self.query(query, outside | around)?, hash));
+            return Ok((self.query(query, &(outside | around))?, hash));
         }
         if let Some(rows) = rows
             && let Some((alone, keys)) = self.set_free(subquery, around, outside)
@@ -40,7 +40,7 @@ impl Planner<'_> {
         {
             return Ok((self.query(&alone, outside)?, Some(keys)));
         }
-        Ok((self.query(query, outside | around)?, None))
+        Ok((self.query(query, &(outside | around))?, None))
     }
 
     /// A subquery without the conditions that say what of it equals what around it: it delivers the one, and the other is the rest of the
@@ -48,8 +48,8 @@ impl Planner<'_> {
     fn set_free(
         &self,
         subquery: &Subquery,
-        around: Slots,
-        outside: Slots,
+        around: &Slots,
+        outside: &Slots,
     ) -> Option<(Query, Vec<Expr>)> {
         let query = &*subquery.query;
         let Body::Select(select) = &query.body else { return None };
@@ -68,9 +68,11 @@ impl Planner<'_> {
             return None;
         }
         let inner = select.from.as_ref()?.slots();
-        if inner & (around | outside) != 0 {
+        let bound = outside | around;
+        if inner.meets(&bound) {
             return None;
         }
+        let within = &inner | outside;
         let mut keys = Vec::new();
         let mut select = select.clone();
         select.outputs = first.into_iter().collect();
@@ -78,8 +80,8 @@ impl Planner<'_> {
             query.columns.iter().take(select.outputs.len()).cloned().collect();
         let filter = std::mem::take(&mut select.filter);
         for conjunct in filter {
-            let pair = key_pair(self, &conjunct, around, inner).filter(|(outer, own)| {
-                outer.slots() & !(around | outside) == 0 && own.slots() & !(inner | outside) == 0
+            let pair = key_pair(self, &conjunct, around, &inner).filter(|(outer, own)| {
+                outer.slots().is_within(&bound) && own.slots().is_within(&within)
             });
             let Some((outer, own)) = pair else {
                 select.filter.push(conjunct);
@@ -101,7 +103,7 @@ impl Planner<'_> {
         };
         let mut volatile = keys.iter().any(Expr::is_volatile);
         alone.each_expression(&mut |expr| volatile |= expr.is_volatile());
-        let is_free = !keys.is_empty() && !volatile && slots_in(&alone) & around == 0;
+        let is_free = !keys.is_empty() && !volatile && !slots_in(&alone).meets(around);
         is_free.then_some((alone, keys))
     }
 
@@ -110,8 +112,8 @@ impl Planner<'_> {
         &self,
         query: &Query,
         alone: &Query,
-        around: Slots,
-        outside: Slots,
+        around: &Slots,
+        outside: &Slots,
         rows: f64,
     ) -> Result<bool> {
         let (Body::Select(asked), Body::Select(free)) = (&query.body, &alone.body) else {
@@ -121,11 +123,11 @@ impl Planner<'_> {
         if !self.is_of_tables(from) {
             return Ok(true);
         }
-        let answers = answers.iter().fold(0, |bits, subquery| bits | slot_bit(subquery.slot));
+        let answers: Slots = answers.iter().map(|subquery| subquery.slot).collect();
         let own = |filter: &[Expr]| -> Vec<Expr> {
-            filter.iter().filter(|conjunct| conjunct.slots() & answers == 0).cloned().collect()
+            filter.iter().filter(|conjunct| !conjunct.slots().meets(&answers)).cloned().collect()
         };
-        let each = self.joins(from, own(&asked.filter), outside | around, &[], true)?;
+        let each = self.joins(from, own(&asked.filter), &(outside | around), &[], true)?;
         let once = self.joins(from, own(&free.filter), outside, &[], false)?;
         let looped = rows.max(1.0) * each.cost;
         if once.rows > MOST_KEPT && each.cost < once.cost / 100.0 {

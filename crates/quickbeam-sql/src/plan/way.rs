@@ -2,7 +2,7 @@
 
 use super::{Action, Batch, HashJoin, Node, Plan, QueryPlan};
 use crate::bind::{SlotShape, Source};
-use crate::expression::{ColumnRef, Expr, LAST_SLOT};
+use crate::expression::{ColumnRef, Expr};
 use crate::types::DataType;
 
 /// What a session wants of the planner.
@@ -93,7 +93,7 @@ impl Chooser<'_> {
             Some(Expr::column(slot, column))
         };
         let columns: Option<Vec<Expr>> = above.iter().map(|expr| column_of(expr)).collect();
-        let Some(columns) = columns.filter(|_| slot < LAST_SLOT) else { return };
+        let Some(columns) = columns else { return };
         let (keys, aggregates) = (outputs.clone(), Vec::new());
         let group = Node::Group { input: input.clone(), slot, keys, aggregates };
         let read = self.columns_of(&group);

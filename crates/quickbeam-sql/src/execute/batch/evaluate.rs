@@ -63,7 +63,7 @@ impl Known<'_> {
         if expr.is_volatile() {
             return None;
         }
-        if expr.slots() & self.slots == 0 {
+        if !expr.slots().meets(&self.slots) {
             let data_type = match expr {
                 Expr::Constant(value) => value.data_type()?,
                 Expr::Parameter(number) => *self.parameters.get(*number)?,

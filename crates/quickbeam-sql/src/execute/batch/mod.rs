@@ -70,7 +70,7 @@ fn known_columns<'k>(
     parameters: &'k [DataType],
 ) -> Known<'k> {
     // Slots that nothing is read of by columns are rows of an outer query, which no formula reads.
-    let slots = columns.iter().fold(0, |bits, (at, _)| bits | crate::expression::slot_bit(at.slot));
+    let slots = columns.iter().map(|(at, _)| at.slot).collect();
     Known { columns, slots, parameters }
 }
 

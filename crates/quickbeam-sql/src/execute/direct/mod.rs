@@ -378,8 +378,7 @@ impl<'b> Builder<'b> {
             }
             Node::Derived { query, slot } => Operator::Derived(Box::new(self.query(query)?), *slot),
             Node::Combine { kind, all, sides, slot } => {
-                let [left, right] = sides;
-                let sides = [self.query(left)?, self.query(right)?];
+                let sides = sides.iter().map(|side| self.query(side)).collect::<Result<_>>()?;
                 Operator::Combine(Box::new(query::Combine::new(*kind, *all, sides, *slot)))
             }
             Node::Batch(batch) => {

@@ -192,7 +192,7 @@ fn compare(a: &Value, b: &Value) -> Option<std::cmp::Ordering> {
 pub struct Combine {
     kind: CombineKind,
     all: bool,
-    sides: [QueryProgram; 2],
+    sides: Vec<QueryProgram>,
     slot: usize,
     /// The side read now.
     side: usize,
@@ -204,7 +204,7 @@ pub struct Combine {
 }
 
 impl Combine {
-    pub fn new(kind: CombineKind, all: bool, sides: [QueryProgram; 2], slot: usize) -> Combine {
+    pub fn new(kind: CombineKind, all: bool, sides: Vec<QueryProgram>, slot: usize) -> Combine {
         let (seen, counts, key) = (KeyTable::default(), Vec::new(), Vec::new());
         Combine { kind, all, sides, slot, side: 0, seen, counts, key, fresh: true }
     }
@@ -226,9 +226,17 @@ impl Combine {
         }
     }
 
+    /// The next row of a side.
+    fn next_of(&mut self, side: usize, context: &mut Context<'_>) -> Result<bool> {
+        match self.sides.get_mut(side) {
+            Some(side) => side.next_into(context, self.slot),
+            None => Ok(false),
+        }
+    }
+
     /// Counts the rows of the second side.
     fn read_second(&mut self, context: &mut Context<'_>) -> Result<()> {
-        while self.sides[1].next_into(context, self.slot)? {
+        while self.next_of(1, context)? {
             self.make_key(context);
             let (number, new) = self.seen.insert(&self.key);
             if new {
@@ -254,7 +262,7 @@ impl Combine {
             return self.next_of_union(context);
         }
         let wants = self.kind == CombineKind::Intersect;
-        while self.sides[0].next_into(context, self.slot)? {
+        while self.next_of(0, context)? {
             self.make_key(context);
             match self.seen.find(&self.key).and_then(|number| self.counts.get_mut(number)) {
                 // With ALL each row of the second side stands against one of the first.

@@ -1,0 +1,113 @@
+//! Sets of slots: which rows something reads, or has.
+
+use std::ops::BitOr;
+
+/// Bits of a word.
+const WORD: usize = u64::BITS as usize;
+
+/// A set of slots. Those of usual statements fit in its first word and cost no memory.
+#[derive(Clone, Debug, Default)]
+pub struct Slots {
+    first: u64,
+    /// Words for the slots from 64 on, as many as were needed.
+    rest: Vec<u64>,
+}
+
+impl Slots {
+    /// The set of one slot.
+    pub fn one(slot: usize) -> Slots {
+        let mut slots = Slots::default();
+        slots.insert(slot);
+        slots
+    }
+
+    /// Adds one.
+    pub fn insert(&mut self, slot: usize) {
+        let bit = 1 << (slot % WORD);
+        match (slot / WORD).checked_sub(1) {
+            None => self.first |= bit,
+            Some(word) => {
+                if self.rest.len() <= word {
+                    self.rest.resize(word + 1, 0);
+                }
+                if let Some(word) = self.rest.get_mut(word) {
+                    *word |= bit;
+                }
+            }
+        }
+    }
+
+    /// Whether this one is in it.
+    pub fn contains(&self, slot: usize) -> bool {
+        let word = match (slot / WORD).checked_sub(1) {
+            None => self.first,
+            Some(word) => self.rest.get(word).copied().unwrap_or(0),
+        };
+        word & (1 << (slot % WORD)) != 0
+    }
+
+    /// Whether there is none in it.
+    pub fn is_empty(&self) -> bool {
+        self.first == 0 && self.rest.iter().all(|word| *word == 0)
+    }
+
+    /// Whether there is a slot in both.
+    pub fn meets(&self, other: &Slots) -> bool {
+        self.first & other.first != 0 || self.rest.iter().zip(&other.rest).any(|(a, b)| a & b != 0)
+    }
+
+    /// Whether all its slots are in the other.
+    pub fn is_within(&self, other: &Slots) -> bool {
+        let others = other.rest.iter().copied().chain(std::iter::repeat(0));
+        self.first & !other.first == 0 && self.rest.iter().zip(others).all(|(a, b)| a & !b == 0)
+    }
+}
+
+impl BitOr for &Slots {
+    type Output = Slots;
+
+    fn bitor(self, other: &Slots) -> Slots {
+        let (long, short) = match self.rest.len() < other.rest.len() {
+            true => (other, self),
+            false => (self, other),
+        };
+        let mut both = Slots { first: long.first | short.first, rest: long.rest.clone() };
+        both.rest.iter_mut().zip(&short.rest).for_each(|(word, more)| *word |= more);
+        both
+    }
+}
+
+impl FromIterator<usize> for Slots {
+    fn from_iter<I: IntoIterator<Item = usize>>(slots: I) -> Slots {
+        let mut all = Slots::default();
+        slots.into_iter().for_each(|slot| all.insert(slot));
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::Slots;
+
+    fn set() -> impl Strategy<Value = BTreeSet<usize>> {
+        prop::collection::btree_set(prop_oneof![0..70usize, 0..400usize], 0..6)
+    }
+
+    proptest! {
+        #[test]
+        fn sets_of_slots_are_sets(a in set(), b in set(), slot in 0..400usize) {
+            let [left, right] = [&a, &b].map(|set| set.iter().copied().collect::<Slots>());
+            prop_assert_eq!(left.is_empty(), a.is_empty());
+            prop_assert_eq!(left.contains(slot), a.contains(&slot));
+            prop_assert_eq!(left.meets(&right), !a.is_disjoint(&b));
+            prop_assert_eq!(left.is_within(&right), a.is_subset(&b));
+            let both = &left | &right;
+            prop_assert!((0..410).all(|slot| both.contains(slot) == (a.contains(&slot) || b.contains(&slot))));
+            prop_assert!(left.is_within(&both) && right.is_within(&both));
+        }
+    }
+}
