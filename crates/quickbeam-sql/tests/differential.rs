@@ -299,7 +299,7 @@ fn by_way(connection: &mut Connection, way: &str, text: &str) -> Answer {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 250, max_shrink_iters: 3_000, ..ProptestConfig::default() })]
+    #![proptest_config(sqlite::config(250))]
 
     #[test]
     fn statements_mean_what_they_mean_in_sqlite(case in case()) {

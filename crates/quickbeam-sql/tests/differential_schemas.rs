@@ -155,7 +155,7 @@ fn compare(text: &str, left: Answer, right: Answer, ordered: bool) -> Result<(),
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1_000, max_shrink_iters: 6_000, ..ProptestConfig::default() })]
+    #![proptest_config(sqlite::config(1_000))]
 
     #[test]
     fn generated_schemas_mean_what_they_mean_in_sqlite(case in case()) {

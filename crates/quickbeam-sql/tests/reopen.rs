@@ -2,13 +2,23 @@
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
+#[path = "../../quickbeam/tests/common/files.rs"]
+mod files;
+
 use std::path::Path;
+use std::time::Duration;
 
 use quickbeam::{Durability, Options};
 use quickbeam_sql::{Connection, Database};
 
 fn open(path: &Path) -> Database {
-    let options = Options { durability: Durability::WriteNoSync, ..Options::default() };
+    // Checkpoints are made when the test says so: files are copied between them.
+    let options = Options {
+        durability: Durability::WriteNoSync,
+        checkpoint_bytes: u64::MAX,
+        checkpoint_interval: Duration::MAX,
+        ..Options::default()
+    };
     Database::open(path, options).unwrap()
 }
 
@@ -105,19 +115,6 @@ fn everything_committed_is_there_after_a_crash() {
     database.environment().checkpoint().unwrap();
     fill(&mut connection);
     // What the files hold while the environment is open and a transaction unfinished: what a crash of the process leaves.
-    copy_all(directory.path(), copy.path());
+    files::copy_environment(directory.path(), copy.path()).unwrap();
     check(&mut open(copy.path()).connect());
-}
-
-fn copy_all(from: &Path, to: &Path) {
-    for entry in std::fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let target = to.join(entry.file_name());
-        if entry.file_type().unwrap().is_dir() {
-            std::fs::create_dir_all(&target).unwrap();
-            copy_all(&entry.path(), &target);
-        } else {
-            std::fs::copy(entry.path(), target).unwrap();
-        }
-    }
 }

@@ -8,6 +8,8 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
 
 mod common;
+#[path = "common/files.rs"]
+mod files;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -185,16 +187,14 @@ fn kill_in_one_place(durability: Durability, keeps: bool, rounds: usize, seed: u
         run_and_kill(directory.path(), durability, wait);
 
         let what = format!("seed {seed}, round {round}, killed after {wait:?}");
-        if random.chance(30) {
+        if random.chance(30) && place.exists() {
             // The same recovery twice: once on a copy that is never closed.
             let copy = directory.path().join("copy");
-            common::copy_directory(&place, &copy).unwrap_or_default();
-            if copy.exists() {
-                let environment = Environment::open(&copy, options(durability)).unwrap();
-                common::assert_sound(&environment);
-                drop(environment);
-                std::fs::remove_dir_all(&copy).unwrap();
-            }
+            files::copy_environment(&place, &copy).unwrap();
+            let environment = Environment::open(&copy, options(durability)).unwrap();
+            common::assert_sound(&environment);
+            drop(environment);
+            std::fs::remove_dir_all(&copy).unwrap();
         }
         let environment = Environment::open(&place, options(durability)).unwrap();
         let mut found = contents(&environment).unwrap();

@@ -6,13 +6,15 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
 
 mod common;
+#[path = "common/files.rs"]
+mod files;
 
 use std::fs;
-use std::io::ErrorKind;
 use std::path::Path;
 use std::time::Duration;
 
-use common::{Random, Records, assert_same, contents, copy_directory, first_seed, small_options};
+use common::{Random, Records, assert_same, contents, first_seed, small_options};
+use files::copy_environment;
 use quickbeam::{Database, Durability, Environment, LOG_DIRECTORY, Options};
 
 /// Checkpoints are made when the test says so: files are copied between them.
@@ -27,14 +29,10 @@ fn options(durability: Durability) -> Options {
 
 /// What a process finds that opens the files as they are now.
 fn found_in_copy(directory: &Path, copy: &Path, options: Options) -> Records {
-    // A segment that is made ready beside this changes its name.
-    loop {
-        let _ = fs::remove_dir_all(copy);
-        match copy_directory(directory, copy) {
-            Err(error) if error.kind() == ErrorKind::NotFound => {}
-            copied => break copied.unwrap(),
-        }
+    if copy.exists() {
+        fs::remove_dir_all(copy).unwrap();
     }
+    copy_environment(directory, copy).unwrap();
     let environment = Environment::open(copy, options).unwrap();
     environment.verify().unwrap();
     contents(&environment).unwrap().remove("data").unwrap_or_default()

@@ -2,7 +2,11 @@
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
 
+#[path = "common/files.rs"]
+mod files;
+
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use quickbeam::{Durability, Environment, Error, Options, Transaction};
 
@@ -15,8 +19,13 @@ fn small_segments(durability: Durability) -> Options {
 fn a_record_may_end_where_its_segment_ends() {
     let directory = tempfile::tempdir().unwrap();
     let copy = tempfile::tempdir().unwrap();
-    let environment =
-        Environment::open(directory.path(), small_segments(Durability::WriteNoSync)).unwrap();
+    // No checkpoint is made while the files are copied.
+    let options = Options {
+        checkpoint_bytes: u64::MAX,
+        checkpoint_interval: Duration::MAX,
+        ..small_segments(Durability::WriteNoSync)
+    };
+    let environment = Environment::open(directory.path(), options).unwrap();
     let database = environment.create_database("records").unwrap();
     // Records of 8-byte multiples of every size: many segments end exactly with one.
     let count = 20_000u32;
@@ -25,13 +34,7 @@ fn a_record_may_end_where_its_segment_ends() {
             .transact(|t| database.put(t, &(i % 50).to_be_bytes(), &i.to_be_bytes()))
             .unwrap();
     }
-    std::fs::create_dir(copy.path().join("log")).unwrap();
-    for name in std::fs::read_dir(directory.path().join("log")).unwrap() {
-        let from = name.unwrap().path();
-        std::fs::copy(&from, copy.path().join("log").join(from.file_name().unwrap())).unwrap();
-    }
-    let data = quickbeam::DATA_FILE;
-    std::fs::copy(directory.path().join(data), copy.path().join(data)).unwrap();
+    files::copy_environment(directory.path(), copy.path()).unwrap();
     let copied = Environment::open(copy.path(), small_segments(Durability::WriteNoSync)).unwrap();
     let database = copied.open_database("records").unwrap();
     let last = database.get(&copied.begin_read().unwrap(), &((count - 1) % 50).to_be_bytes());

@@ -1,5 +1,6 @@
 //! SQLite, whose answers ours are compared with.
 
+use proptest::prelude::ProptestConfig;
 use rusqlite::Connection;
 use rusqlite::types::ValueRef;
 
@@ -8,6 +9,17 @@ pub type Answer = Result<Vec<String>, String>;
 
 /// What is said of a statement that was given up for being too much work: by the progress handler, or for its rows.
 pub const TOO_MUCH: &str = "interrupted";
+
+/// So many cases, or PROPTEST_CASES of them. What differs is shrunk for a minute: a test that fails has to end, too.
+pub fn config(cases: u32) -> ProptestConfig {
+    let wanted = std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok());
+    ProptestConfig {
+        cases: wanted.unwrap_or(cases),
+        max_shrink_time: 60_000,
+        max_shrink_iters: u32::MAX,
+        ..ProptestConfig::default()
+    }
+}
 
 /// A database in memory, with LIKE that tells letters by their case, as Quickbeam's does.
 pub fn memory() -> Connection {

@@ -17,7 +17,6 @@ pub mod random;
 pub mod scene;
 
 use std::collections::BTreeMap;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -222,19 +221,4 @@ pub fn fill(environment: &Environment, database: &Database, records: usize, leng
         })
     };
     environment.transact(fill).unwrap();
-}
-
-/// Copies a directory of real files, without the lock file.
-pub fn copy_directory(from: &Path, to: &Path) -> io::Result<()> {
-    std::fs::create_dir_all(to)?;
-    for entry in std::fs::read_dir(from)? {
-        let entry = entry?;
-        let target = to.join(entry.file_name());
-        if entry.file_type()?.is_dir() {
-            copy_directory(&entry.path(), &target)?;
-        } else if entry.file_name() != LOCK_FILE {
-            std::fs::copy(entry.path(), target)?;
-        }
-    }
-    Ok(())
 }
