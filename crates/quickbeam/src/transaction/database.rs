@@ -265,6 +265,14 @@ impl Database {
         tree.way_to(&transaction.inner().pool, key)
     }
 
+    /// The key that lies about so far (`way`, 0 to 1) between the first and the last, in the order of a hash database by hash values, whether
+    /// the transaction sees its record or not; none where there are none. For planning: a sample of the keys.
+    pub fn sample_key(&self, transaction: &Transaction, way: f64) -> Result<Option<Vec<u8>>> {
+        let tree = self.tree(transaction, false)?;
+        let key = tree.key_at(&transaction.inner().pool, way.clamp(0.0, 1.0))?;
+        Ok(key.map(|mut stored| stored.split_off(tree.key_start().min(stored.len()))))
+    }
+
     /// A cursor, standing nowhere yet. Several may be open in one transaction.
     pub fn cursor<'t>(&self, transaction: &'t Transaction) -> Result<Cursor<'t>> {
         Ok(Cursor::new(transaction, self.clone(), self.tree(transaction, false)?))

@@ -10,6 +10,7 @@
 //! coupling; Graefe, "Modern B-Tree Techniques" (2011) for fences and truncation.
 
 mod merge;
+mod sample;
 mod split;
 mod verify;
 
@@ -239,56 +240,6 @@ impl Tree {
     /// The leaf that holds keys less than `key`, down to but not including it; the last leaf for no key.
     pub fn leaf_before<'p>(&self, pool: &'p Pool, key: Option<&[u8]>) -> Result<ReadGuard<'p>> {
         self.walk(pool, 0, |node| node.page.child_before(key)).map(|(_, leaf)| leaf)
-    }
-
-    /// Depth of the tree and bytes used in the leaf that lies at `way` (0 to 1) between the first and the last.
-    pub fn sample(&self, pool: &Pool, way: f64) -> Result<(usize, usize)> {
-        let depth = usize::from(pool.read(self.root)?.page.level()) + 1;
-        let way_left = std::cell::Cell::new(way);
-        let child_of = |node: &ReadGuard<'_>| {
-            let children = node.page.count() + 1;
-            let at = way_left.get() * children as f64;
-            way_left.set(at.fract());
-            node.page.child_at((at as usize).min(children - 1))
-        };
-        let (_, leaf) = self.walk(pool, 0, child_of)?;
-        Ok((depth, leaf.page.used_bytes()))
-    }
-
-    /// About how many records there are, judged by the way down to the leaf that lies at `way` (0 to 1) between the first and the last.
-    pub fn estimate(&self, pool: &Pool, way: f64) -> Result<f64> {
-        let way_left = std::cell::Cell::new(way);
-        let leaves = std::cell::Cell::new(1.0);
-        let child_of = |node: &ReadGuard<'_>| {
-            let children = node.page.count() + 1;
-            let at = way_left.get() * children as f64;
-            way_left.set(at.fract());
-            leaves.set(leaves.get() * children as f64);
-            node.page.child_at((at as usize).min(children - 1))
-        };
-        let (_, leaf) = self.walk(pool, 0, child_of)?;
-        Ok(leaves.get() * leaf.page.count() as f64)
-    }
-
-    /// How far `key` is (0 to 1) from the first to the last record, judged by the way down to its leaf.
-    pub fn way_to(&self, pool: &Pool, key: &[u8]) -> Result<f64> {
-        let way = std::cell::Cell::new((0.0, 1.0));
-        let step = |position: usize, places: usize| {
-            let (way_before, width) = way.get();
-            let part = width / places.max(1) as f64;
-            way.set((way_before + part * position as f64, part));
-        };
-        let child_of = |node: &ReadGuard<'_>| {
-            if node.id == self.root {
-                way.set((0.0, 1.0));
-            }
-            let position = node.page.search(key).map_or_else(|at| at, |at| at + 1);
-            step(position, node.page.count() + 1);
-            node.page.child_at(position)
-        };
-        let (_, leaf) = self.walk(pool, 0, child_of)?;
-        step(leaf.page.search(key).unwrap_or_else(|at| at), leaf.page.count());
-        Ok(way.get().0)
     }
 
     /// The leaf for `key` and where in it the key is, or would be. Looks first where the finger points.

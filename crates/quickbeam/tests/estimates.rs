@@ -1,0 +1,46 @@
+//! What is said about how much there is, and where: near enough for planning, whatever the access method.
+
+#![allow(clippy::unwrap_used)]
+
+use quickbeam::{AccessMethod, Environment, Options};
+
+#[test]
+fn samples_lie_about_where_they_should() {
+    let environment = Environment::memory(Options::default()).unwrap();
+    let database = environment.create_database("records").unwrap();
+    let empty = environment.begin_read().unwrap();
+    assert_eq!(database.sample_key(&empty, 0.5).unwrap(), None);
+    for n in 0..50_000u32 {
+        environment.transact(|t| database.put(t, &n.to_be_bytes(), b"value")).unwrap();
+    }
+    let reader = environment.begin_read().unwrap();
+    for way in [-1.0, 0.0, 0.1, 0.37, 0.5, 0.81, 1.0, 2.0] {
+        let key = database.sample_key(&reader, way).unwrap().unwrap();
+        let number = u32::from_be_bytes(key.as_slice().try_into().unwrap());
+        let expected = 50_000.0 * way.clamp(0.0, 1.0);
+        assert!((f64::from(number) - expected).abs() < 5_000.0, "{way}: {number}");
+        let before = database.estimate_before(&reader, &key).unwrap();
+        assert!((before - way.clamp(0.0, 1.0)).abs() < 0.02, "{way}: {before}");
+    }
+}
+
+#[test]
+fn samples_of_a_hash_database_are_keys_of_it() {
+    let environment = Environment::memory(Options::default()).unwrap();
+    for method in [AccessMethod::Hash, AccessMethod::HashPrefix] {
+        let name = format!("{method:?}");
+        let database = environment.create_database_as(&name, method).unwrap();
+        let key = |n: u32| [&[0, 4][..], &n.to_be_bytes(), b"rest"].concat();
+        for n in 0..20_000 {
+            environment.transact(|t| database.put(t, &key(n), b"value")).unwrap();
+        }
+        let reader = environment.begin_read().unwrap();
+        let mut samples: Vec<Vec<u8>> = (0..50)
+            .map(|n| database.sample_key(&reader, f64::from(n) / 50.0).unwrap().unwrap())
+            .collect();
+        assert!(samples.iter().all(|key| database.get(&reader, key).unwrap().is_some()));
+        samples.sort();
+        samples.dedup();
+        assert_eq!(samples.len(), 50);
+    }
+}
