@@ -5,5 +5,6 @@ mod direct;
 
 pub use batch::can_batch;
 pub use direct::{
-    Builder, Change, Context, Handles, Insert, Limits, QueryProgram, Returned, constant_range,
+    Budget, Builder, Change, Context, Handles, Insert, Limits, QueryProgram, Returned,
+    constant_range,
 };

@@ -92,11 +92,7 @@ fn range_of(columns: &[usize], sargs: &[Sarg<'_>]) -> (RangeOf, f64, Vec<usize>)
         used.extend(lower.iter().chain(&upper).map(|sarg| sarg.number));
         range.lower = lower.map(|s| (s.value.clone(), s.comparison == Comparison::GreaterOrEqual));
         range.upper = upper.map(|s| (s.value.clone(), s.comparison == Comparison::LessOrEqual));
-        part *= match (&range.lower, &range.upper) {
-            (Some(_), Some(_)) => RANGE,
-            (None, None) => 1.0,
-            _ => HALF_RANGE,
-        };
+        part *= range.part_of_bounds();
         break;
     }
     (range, part, used)
@@ -106,6 +102,30 @@ impl RangeOf {
     /// Whether it is narrower than everything.
     pub fn is_bounded(&self) -> bool {
         !self.equal.is_empty() || self.lower.is_some() || self.upper.is_some()
+    }
+
+    /// The part of the rows that its bounds leave, when nothing is known about them.
+    fn part_of_bounds(&self) -> f64 {
+        match (&self.lower, &self.upper) {
+            (Some(_), Some(_)) => RANGE,
+            (None, None) => 1.0,
+            _ => HALF_RANGE,
+        }
+    }
+}
+
+impl Access {
+    /// Whether at most one row is found, by a key.
+    pub fn is_single(&self) -> bool {
+        match &self.path {
+            Path::Key(_) => true,
+            Path::Index(number, range) => self
+                .table
+                .indexes
+                .get(*number)
+                .is_some_and(|index| index.unique && range.equal.len() == index.columns.len()),
+            Path::All | Path::KeyRange(_) => false,
+        }
     }
 }
 
@@ -177,12 +197,12 @@ fn part_of_all(
     let indexes = table.indexes.iter().enumerate().map(|(number, index)| {
         (Some(number), index.columns.iter().map(|column| column.position).collect())
     });
-    let (part, used) = std::iter::once((None, key_columns.to_vec()))
-        .chain(indexes)
-        .find_map(known)
-        .unwrap_or((1.0, Vec::new()));
-    let rest = conjuncts.iter().enumerate().filter(|(number, _)| !used.contains(number));
-    part * rest.map(|(_, conjunct)| selectivity(conjunct)).product::<f64>()
+    let with_rest = |(part, used): (f64, Vec<usize>)| {
+        let rest = conjuncts.iter().enumerate().filter(|(number, _)| !used.contains(number));
+        part * rest.map(|(_, conjunct)| selectivity(conjunct)).product::<f64>()
+    };
+    let parts = std::iter::once((None, key_columns.to_vec())).chain(indexes).filter_map(known);
+    parts.map(with_rest).min_by(f64::total_cmp).unwrap_or_else(|| with_rest((1.0, Vec::new())))
 }
 
 fn candidates(
@@ -251,7 +271,10 @@ fn each_of(
                 part_of(index, &range)
             })
             .collect();
-        (!parts.is_empty()).then(|| parts.iter().sum::<f64>() / parts.len() as f64)
+        match parts.len() {
+            0 => part_of(index, range),
+            told => Some(parts.iter().sum::<f64>() / told as f64),
+        }
     };
     let mut paths = Vec::new();
     lookups(table, &sargs, rows, all, false, &part_of, &mut paths);
@@ -376,7 +399,14 @@ pub(super) fn choose(
     let told = statistics.rows(table);
     let rows = told.max(SMALLEST);
     let part_of = |index: Option<usize>, range: &RangeOf| {
-        (told >= TOLD && range.is_bounded()).then(|| statistics.part(table, index, range))?
+        if told < TOLD || !range.is_bounded() {
+            return None;
+        }
+        let each = || match range.equal.len() {
+            0 => None,
+            columns => statistics.part_of_each(table, index, columns),
+        };
+        statistics.part(table, index, range).or_else(|| Some(each()? * range.part_of_bounds()))
     };
     let mut best: Option<(Candidate, f64, Option<bool>)> = None;
     for candidate in candidates(table, conjuncts, slot, rows, wish, &part_of) {

@@ -108,6 +108,12 @@ fn infer(conjuncts: &mut Vec<Expr>) {
     conjuncts.extend(more);
 }
 
+/// Whether rows that are joined without keys are kept, all with the same, empty key, and not found anew for each row: what is more than a look
+/// at a table.
+fn is_kept(node: &Node) -> bool {
+    !matches!(node, Node::Table(_))
+}
+
 fn is_given(expr: &Expr) -> bool {
     matches!(expr, Expr::Constant(_) | Expr::Parameter(_))
 }
@@ -279,6 +285,7 @@ impl Planner<'_> {
                 None => rest.push(conjunct.clone()),
             }
         }
+        let mut found = None;
         // For each outer row a lookup by key or index?
         if let Item::Slot(slot) = item
             && let Source::Table(table) = &self.slots[*slot].source
@@ -294,8 +301,10 @@ impl Planner<'_> {
                 false => inner.cost + hash_cost(outer, &inner),
             };
             let looped = outer.rows.max(1.0) * cost;
-            if !matches!(access.path, Path::All) && looped < hashed {
-                let rows = (outer.rows * access.rows).max(1.0);
+            let is_lookup = !matches!(access.path, Path::All);
+            let rows = (outer.rows * access.rows).max(1.0);
+            found = is_lookup.then_some(rows);
+            if is_lookup && looped < hashed {
                 let node = Node::NestedLoop {
                     outer: Box::new(outer.node.clone()),
                     inner: Box::new(node_of(access, members)),
@@ -306,7 +315,7 @@ impl Planner<'_> {
                 return Ok(Joined { node, slots, rows, cost: outer.cost + looped, ordered: false });
             }
         }
-        if keys.is_empty() {
+        if keys.is_empty() && !is_kept(&inner.node) {
             let rows = outer.rows * inner.rows;
             let cost = outer.cost + outer.rows.max(1.0) * inner.cost;
             let condition = Expr::all(rest);
@@ -319,7 +328,12 @@ impl Planner<'_> {
             };
             return Ok(Joined { node, slots, rows, cost, ordered: false });
         }
-        let rows = outer.rows.max(inner.rows) * 0.5_f64.powi(keys.len() as i32 - 1);
+        let rows = match keys.is_empty() {
+            true => outer.rows * inner.rows,
+            false => outer.rows.max(inner.rows) * 0.5_f64.powi(keys.len() as i32 - 1),
+        };
+        // What is joined does not depend on how.
+        let rows = found.map_or(rows, |found| found.min(rows));
         // What is kept in memory is the smaller side.
         let (probe, build, flipped) =
             if inner.rows > outer.rows { (&inner, outer, true) } else { (outer, &inner, false) };
@@ -370,8 +384,8 @@ impl Planner<'_> {
         let inner = self.joins(right, inner_only.clone(), outside, &[], false)?;
         let mut slots = outer.slots.clone();
         slots.extend(&inner.slots);
-        let rows = outer.rows.max(inner.rows);
-        let cost = outer.cost + inner.cost + inner.rows * KEEP + outer.rows * PROBE;
+        let mut rows = outer.rows.max(inner.rows);
+        let mut cost = outer.cost + inner.cost + inner.rows * KEEP + outer.rows * PROBE;
         let mut node = None;
         if let (JoinKind::Left, From::Slot(slot)) = (kind, &**right)
             && let Source::Table(table) = &self.slots[*slot].source
@@ -383,7 +397,12 @@ impl Planner<'_> {
             let wish = Wish { bound, order: &[], few: false, alike: &alike, values: &values };
             let (access, members, each, _) = choose(table, *slot, &all, self.statistics, &wish);
             let is_lookup = !matches!(access.path, Path::All);
-            if is_lookup && (keys.is_empty() || outer.rows.max(1.0) * each < cost - outer.cost) {
+            let looped = outer.cost + outer.rows.max(1.0) * each;
+            if is_lookup {
+                rows = rows.min(outer.rows * access.rows.max(1.0));
+            }
+            if is_lookup && (keys.is_empty() || looped < cost) {
+                cost = looped;
                 node = Some(Node::NestedLoop {
                     outer: Box::new(outer.node.clone()),
                     inner: Box::new(node_of(access, members)),
@@ -395,14 +414,15 @@ impl Planner<'_> {
         }
         let mut node = match node {
             Some(node) => node,
-            None if keys.is_empty() && *kind == JoinKind::Left => Node::NestedLoop {
-                outer: Box::new(outer.node),
-                inner: Box::new(inner.node),
-                inner_slots: inner.slots,
-                join: Join::Left,
-                condition: Expr::all(rest),
-            },
-            // Without keys every row has the same, empty one.
+            None if keys.is_empty() && !is_kept(&inner.node) && *kind == JoinKind::Left => {
+                Node::NestedLoop {
+                    outer: Box::new(outer.node),
+                    inner: Box::new(inner.node),
+                    inner_slots: inner.slots,
+                    join: Join::Left,
+                    condition: Expr::all(rest),
+                }
+            }
             None => {
                 let (outer_keys, inner_keys) = keys.into_iter().unzip();
                 Node::HashJoin(Box::new(HashJoin {

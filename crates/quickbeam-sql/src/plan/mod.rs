@@ -41,6 +41,10 @@ pub trait Statistics {
 
     /// About what part of them lies in that range of the primary key, or of the index with that number; none if that cannot be told.
     fn part(&self, table: &Table, index: Option<usize>, range: &RangeOf) -> Option<f64>;
+
+    /// About what part of them one value of the first `columns` of the primary key has, or of the index with that number, whichever it is; none
+    /// if that cannot be told.
+    fn part_of_each(&self, table: &Table, index: Option<usize>, columns: usize) -> Option<f64>;
 }
 
 /// How the rows of a table are found.

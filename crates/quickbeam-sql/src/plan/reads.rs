@@ -85,6 +85,19 @@ fn each_of_query(query: &QueryPlan, visit: &mut dyn FnMut(&Expr)) {
     each_expression(&query.root, visit);
 }
 
+impl Action {
+    /// Calls `visit` with each access to a table.
+    pub fn each_access<'n>(&'n self, visit: &mut dyn FnMut(&'n Access)) {
+        match self {
+            Action::Query(query) => query.root.each_access(visit),
+            Action::Insert(insert) => {
+                insert.query.iter().for_each(|(query, ..)| query.root.each_access(visit));
+            }
+            Action::Change(change) => change.root.each_access(visit),
+        }
+    }
+}
+
 impl Node {
     /// Calls `visit` with each access to a table.
     pub fn each_access<'n>(&'n self, visit: &mut dyn FnMut(&'n Access)) {

@@ -401,15 +401,7 @@ pub(super) fn want_keys(node: &mut Node, slots: &[usize]) {
 pub(super) fn is_single(node: &Node) -> bool {
     match node {
         Node::One => true,
-        Node::Table(access) => match &access.path {
-            super::Path::Key(_) => true,
-            super::Path::Index(number, range) => access
-                .table
-                .indexes
-                .get(*number)
-                .is_some_and(|index| index.unique && range.equal.len() == index.columns.len()),
-            _ => false,
-        },
+        Node::Table(access) => access.is_single(),
         Node::Filter { input, .. } | Node::Apply { input, .. } => is_single(input),
         Node::NestedLoop { outer, inner, join: Join::Inner | Join::Left, .. } => {
             is_single(outer) && is_single(inner)

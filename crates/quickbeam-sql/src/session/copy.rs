@@ -6,7 +6,6 @@
 //! - COPY-1: a COPY FROM is one statement: if one of its records fails, nothing of it stays.
 //! - COPY-2: a COPY is not tried again by itself: what it read or wrote may be gone.
 
-use std::cell::Cell;
 use std::io::{self, BufWriter, Read, Write};
 
 use smol_str::SmolStr;
@@ -17,7 +16,7 @@ use super::run::{Cascades, Done};
 use crate::bind::{CopyForm, CopyPlace, OutputColumn};
 use crate::csv::Reader;
 use crate::error::{Result, SqlError, SqlState};
-use crate::execute::{Context, Insert, Returned};
+use crate::execute::{Budget, Context, Insert, Returned};
 use crate::expression::Slot;
 use crate::storage;
 use crate::types::{Value, ValueRef, format_value, parse_value};
@@ -129,7 +128,7 @@ impl Session {
                 clock: &self.clock,
                 given: &self.given,
                 limits: &self.limits,
-                used: Cell::new(0),
+                budget: Budget::new(0),
             };
             let inserted = context
                 .check_cancelled()
@@ -151,9 +150,10 @@ impl Session {
         let place = &form.place;
         let output = access.writer(place).map_err(|error| not_opened(place, "writing", &error))?;
         let mut output = BufWriter::with_capacity(PIECE, output);
-        let Prepared { work: Work::Query(program), slots, columns, .. } = query else {
+        let Prepared { work: Work::Query(program), slots, columns, executions, .. } = query else {
             return Err(SqlError::internal("COPY of what is no query"));
         };
+        *executions += 1;
         let width = columns.len();
         let mut record = Vec::new();
         if form.header {
@@ -170,7 +170,7 @@ impl Session {
             clock: &self.clock,
             given: &self.given,
             limits: &self.limits,
-            used: Cell::new(0),
+            budget: Budget::new(*executions),
         };
         let mut write = || -> Result<u64> {
             let (mut count, mut text) = (0, String::new());

@@ -20,6 +20,7 @@ mod prepare;
 mod rows;
 mod run;
 mod statement;
+mod statistics;
 mod transaction;
 mod values;
 

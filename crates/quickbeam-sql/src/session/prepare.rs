@@ -9,14 +9,15 @@ use super::control::control_of;
 use super::copy::CopyFrom;
 use super::create_as::{CreateAs, into_target};
 use super::database::Database;
+use super::statistics::PlannedFor;
 use crate::bind::{
     Binder, CatalogChange, CopyForm, Names, OutputColumn, SlotShape, Source, check_create_table,
 };
-use crate::catalog::{CatalogSnapshot, Relation, Table};
+use crate::catalog::{CatalogSnapshot, Relation};
 use crate::error::{Result, SqlError, SqlState};
-use crate::execute::{Builder, Change, Handles, Insert, QueryProgram, constant_range};
+use crate::execute::{Builder, Change, Handles, Insert, QueryProgram};
 use crate::expression::Slot;
-use crate::plan::{self, Action, Plan, RangeOf, Statistics, Way};
+use crate::plan::{self, Action, Plan, Way};
 use crate::types::{DAY, DataType, Value, checked_text, is_date, is_timestamp};
 
 /// A statement that can run, under one version of the catalog.
@@ -29,8 +30,12 @@ pub(super) struct Prepared {
     pub slots: Vec<Slot>,
     /// The parameters of the execution under way.
     pub values: Vec<Value>,
+    /// How often it was executed.
+    pub executions: u64,
     /// It changes nothing, locks nothing and counts nothing.
     pub reads_only: bool,
+    /// What it was planned for, if another way may be better when there is more, or less.
+    pub planned_for: Option<PlannedFor>,
 }
 
 /// What a statement does.
@@ -68,32 +73,6 @@ impl Names for Look<'_> {
     }
 }
 
-impl Statistics for Look<'_> {
-    fn rows(&self, table: &Table) -> f64 {
-        // What cannot be found out now makes a worse plan, not a wrong one.
-        let handle = self.handles().of(table).ok();
-        handle
-            .and_then(|handle| handle.database().estimate(self.transaction).ok())
-            .unwrap_or(1_000.0)
-    }
-
-    fn part(&self, table: &Table, index: Option<usize>, range: &RangeOf) -> Option<f64> {
-        let handle = self.handles().of(table).ok()?;
-        let index = index.map(|number| handle.indexes().get(number));
-        let (tree, key) = match index {
-            None => (handle.database(), handle.key()),
-            Some(index) => (&index?.entries, &index?.key),
-        };
-        let bounds = constant_range(key, range)?;
-        if key.grouped {
-            return tree.estimate_group(self.transaction, &bounds.low).ok();
-        }
-        let at = |key: &[u8]| tree.estimate_before(self.transaction, key).ok();
-        let end = bounds.high.as_deref().map_or(Some(1.0), at)?;
-        Some((end - at(&bounds.low)?).clamp(0.0, 1.0))
-    }
-}
-
 impl Look<'_> {
     pub fn handles(&self) -> Handles<'_> {
         Handles {
@@ -119,7 +98,9 @@ impl Look<'_> {
             parameters: Vec::new(),
             slots: Vec::new(),
             values: Vec::new(),
+            executions: 0,
             reads_only: false,
+            planned_for: None,
         }
     }
 
@@ -265,8 +246,10 @@ impl Look<'_> {
         };
         let columns = columns.into();
         let slots = plan.slots.iter().map(new_slot).collect();
+        let planned_for = self.planned_for(&plan.action);
         Ok(Prepared {
             columns,
+            planned_for,
             parameters: plan.parameters,
             slots,
             reads_only,

@@ -1,6 +1,5 @@
 //! Rows of an answer.
 
-use std::cell::Cell;
 use std::sync::Arc;
 
 use quickbeam::Transaction;
@@ -9,7 +8,7 @@ use super::connection::Session;
 use super::prepare::{Prepared, Work};
 use crate::bind::OutputColumn;
 use crate::error::{Result, SqlError, SqlState};
-use crate::execute::{Context, Returned};
+use crate::execute::{Budget, Context, Returned};
 use crate::expression::{Expr, Slot};
 use crate::types::{Value, ValueRef};
 
@@ -46,7 +45,7 @@ struct Running<'c> {
     session: &'c Session,
     prepared: &'c mut Prepared,
     held: Held<'c>,
-    used: Cell<usize>,
+    budget: Budget,
     done: bool,
 }
 
@@ -75,7 +74,9 @@ impl<'c> Rows<'c> {
         if let Work::Query(query) = &mut prepared.work {
             query.root.rewind();
         }
-        let running = Running { session, prepared, held, used: Cell::new(0), done: false };
+        prepared.executions += 1;
+        let budget = Budget::new(prepared.executions);
+        let running = Running { session, prepared, held, budget, done: false };
         Rows { source: Source::Running(running), values: Vec::new() }
     }
 
@@ -157,7 +158,7 @@ impl Running<'_> {
             clock: &self.session.clock,
             given: &self.session.given,
             limits: &self.session.limits,
-            used: self.used.clone(),
+            budget: self.budget.clone(),
         };
         let mut more = query.root.next(&mut context);
         if matches!(more, Ok(true)) {
@@ -175,7 +176,7 @@ impl Running<'_> {
                 }
             }
         }
-        self.used = context.used;
+        self.budget = context.budget;
         *slots = context.slots;
         more
     }

@@ -1,7 +1,5 @@
 //! One execution of a statement in a transaction.
 
-use std::cell::Cell;
-
 use quickbeam::Transaction;
 
 use super::connection::Session;
@@ -12,7 +10,7 @@ use super::statement::Statement;
 use crate::bind::{Names, check_of, column_default};
 use crate::catalog::Table;
 use crate::error::{Result, SqlError};
-use crate::execute::{Context, Returned};
+use crate::execute::{Budget, Context, Returned};
 use crate::expression::{Current, Frame, Slot};
 use crate::storage::{self, Expressions, Row, TableHandle};
 use crate::types::Value;
@@ -74,13 +72,15 @@ impl Session {
         parameters: &[Value],
         alone: bool,
     ) -> Result<Done> {
-        let Prepared { snapshot, work, slots, values, parameters: types, .. } = prepared;
+        let Prepared { snapshot, work, slots, values, parameters: types, executions, .. } =
+            prepared;
+        *executions += 1;
         let parameters = Prepared::parameters_of(types, parameters, values)?;
         transaction.interrupt_on(&self.limits.cancelled);
         let Some(snapshot) = snapshot else {
             return Err(SqlError::internal("a statement without a catalog"));
         };
-        let look = Look { database: &self.database, transaction, snapshot, way: self.way() };
+        let look = self.look(transaction, snapshot);
         match work {
             Work::Nothing => return Ok(Done::default()),
             Work::Catalog(change) => {
@@ -128,7 +128,7 @@ impl Session {
             clock: &self.clock,
             given: &self.given,
             limits: &self.limits,
-            used: Cell::new(0),
+            budget: Budget::new(*executions),
         };
         let result = self.work(work, &mut context, &look, alone);
         *slots = context.slots;

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use super::Connection;
 use super::connection::Session;
 use super::control::Control;
-use super::prepare::{Prepared, Work};
+use super::prepare::{Look, Prepared, Work};
 use super::rows::Rows;
 use crate::bind::OutputColumn;
+use crate::catalog::CatalogSnapshot;
 use crate::error::Result;
 use crate::plan::Way;
 use crate::types::{DataType, Value};
@@ -99,10 +100,34 @@ impl Session {
     ) -> Result<&'s mut Prepared> {
         let version = self.database.catalog.version(transaction)?;
         let is_kept = statement.version == version && statement.way == self.way();
-        if statement.prepared.is_none() || !is_kept {
+        if !is_kept || !self.still_fits(statement.prepared.as_mut(), transaction) {
             self.prepare_anew(statement, transaction)?;
         }
         statement.prepared.as_mut().ok_or_else(|| crate::error::SqlError::internal("not prepared"))
+    }
+
+    /// Whether it is prepared, for about as much as there is.
+    #[inline]
+    fn still_fits(
+        &self,
+        prepared: Option<&mut Prepared>,
+        transaction: &quickbeam::Transaction,
+    ) -> bool {
+        let Some(prepared) = prepared else { return false };
+        let (Some(planned), Some(snapshot)) = (&mut prepared.planned_for, &prepared.snapshot)
+        else {
+            return true;
+        };
+        !planned.is_due() || !self.look(transaction, snapshot).is_outgrown(planned)
+    }
+
+    /// What the binder and the planner ask about the database, as the transaction sees it.
+    pub(super) fn look<'l>(
+        &'l self,
+        transaction: &'l quickbeam::Transaction,
+        snapshot: &'l Arc<CatalogSnapshot>,
+    ) -> Look<'l> {
+        Look { database: &self.database, transaction, snapshot, way: self.way() }
     }
 
     #[cold]
@@ -112,14 +137,8 @@ impl Session {
         transaction: &quickbeam::Transaction,
     ) -> Result<()> {
         let snapshot = self.database.catalog.snapshot(transaction)?;
-        let look = super::prepare::Look {
-            database: &self.database,
-            transaction,
-            snapshot: &snapshot,
-            way: self.way(),
-        };
         statement.prepared = None;
-        statement.prepared = Some(look.prepare(&statement.text)?);
+        statement.prepared = Some(self.look(transaction, &snapshot).prepare(&statement.text)?);
         statement.version = snapshot.version();
         statement.way = self.way();
         Ok(())

@@ -158,6 +158,21 @@ impl KeySpec {
         self.end(out, start)
     }
 
+    /// The beginning of a key that says its first columns; of a group, all of them.
+    pub fn beginning<'k>(&self, key: &'k [u8], columns: usize) -> Result<&'k [u8]> {
+        let mut rest = key;
+        if self.grouped {
+            let (length, behind) = key.split_first_chunk().ok_or_else(damaged)?;
+            let length = usize::from(u16::from_be_bytes(*length));
+            rest = behind.get(length..).ok_or_else(damaged)?;
+        } else {
+            for part in self.parts.iter().take(columns) {
+                part.decode(&mut rest)?;
+            }
+        }
+        Ok(&key[..key.len() - rest.len()])
+    }
+
     /// Makes `range` that of the keys whose first columns equal `equal` and whose next column lies between the bounds. Of NULLs in the next
     /// column: without any bound they are in the range, with one they are not.
     /// Of a group all columns are in `equal`, and its key is `low`.

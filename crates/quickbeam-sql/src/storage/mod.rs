@@ -8,6 +8,7 @@ mod foreign;
 mod key;
 mod layout;
 mod number;
+mod samples;
 mod splice;
 mod statement;
 mod table;

@@ -19,6 +19,7 @@ use quickbeam::{Database, Transaction};
 
 use super::key::KeySpec;
 use super::layout::Row;
+use super::samples::Samples;
 use crate::catalog::{Index, ObjectId, TREE_PREFIX, Table};
 use crate::error::{Result, SqlError};
 use crate::types::ValueRef;
@@ -33,6 +34,7 @@ pub struct TableHandle {
     /// By position: whether a change of the column touches more than the row itself.
     structural: Vec<bool>,
     pub(super) next_row: OnceLock<Arc<AtomicU64>>,
+    pub(super) samples: Samples,
 }
 
 /// An index and what is needed to read and change it.
@@ -90,7 +92,8 @@ impl TableHandle {
         }
         let key = KeySpec::of_rows(&table);
         let (indexes, next_row) = (Vec::new(), OnceLock::new());
-        TableHandle { table, rows, key, indexes, structural, next_row }
+        let samples = Samples::default();
+        TableHandle { table, rows, key, indexes, structural, next_row, samples }
     }
 
     /// The definition.

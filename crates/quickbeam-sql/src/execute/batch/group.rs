@@ -2,7 +2,7 @@
 
 use arrow_array::{Array, BooleanArray, Int64Array};
 
-use super::super::direct::{Context, KeyTable, State, append};
+use super::super::direct::{Account, Context, KeyTable, State, append};
 use super::evaluate::Formula;
 use super::numbers::NumberTable;
 use super::source::{Columns, Source};
@@ -46,6 +46,7 @@ pub struct Group {
     values: Vec<Value>,
     /// For each row of a batch its group.
     places: Vec<u32>,
+    account: Account,
     groups: usize,
     next: usize,
     done: bool,
@@ -106,7 +107,13 @@ impl Known {
 
 impl Part {
     /// Adds a batch, whose rows are of these groups.
-    fn add(&mut self, columns: &Columns, places: &[u32], context: &Context<'_>) -> Result<()> {
+    fn add(
+        &mut self,
+        columns: &Columns,
+        places: &[u32],
+        account: &mut Account,
+        context: &Context<'_>,
+    ) -> Result<()> {
         let truths = match &self.filter {
             Some(filter) => Some(filter.truths(&columns.vectors, columns.rows)?),
             None => None,
@@ -150,7 +157,7 @@ impl Part {
             }
             (Known::Each(..), vector) => {
                 let data_type = argument.data_type;
-                self.add_each(vector, data_type, places, context)
+                self.add_each(vector, data_type, places, account, context)
             }
             _ => Err(SqlError::internal("an aggregate of another column than it expects")),
         }
@@ -178,6 +185,7 @@ impl Part {
         vector: &Vector,
         data_type: DataType,
         places: &[u32],
+        account: &mut Account,
         context: &Context<'_>,
     ) -> Result<()> {
         let Known::Each(states, seen) = &mut self.known else { return Ok(()) };
@@ -194,7 +202,7 @@ impl Part {
                 if !seen.insert(&key).1 {
                     continue;
                 }
-                context.keep(key.len() + 48)?;
+                account.keep(key.len() + 48, context)?;
             }
             if let Some(state) = states.get_mut(*place as usize) {
                 state.add(self.aggregate.kind, value)?;
@@ -321,6 +329,7 @@ impl Group {
             key: Vec::new(),
             values: Vec::new(),
             places: Vec::new(),
+            account: Account::default(),
             groups: 0,
             next: 0,
             done: false,
@@ -334,7 +343,8 @@ impl Group {
 
     fn add_group(&mut self, context: &Context<'_>, bytes: usize) -> Result<()> {
         self.groups += 1;
-        context.keep(bytes + self.keys.len() * 32 + self.parts.len() * 32 + 48)
+        let bytes = bytes + self.keys.len() * 32 + self.parts.len() * 32 + 48;
+        self.account.keep(bytes, context)
     }
 
     /// Finds the group of every row.
@@ -401,6 +411,7 @@ impl Group {
         self.done = true;
         self.next = 0;
         self.groups = usize::from(self.keys.is_empty());
+        self.account.clear(context);
         self.numbers.clear();
         self.table.clear();
         self.values.clear();
@@ -415,7 +426,7 @@ impl Group {
             self.place_rows(&columns, context)?;
             for part in &mut self.parts {
                 part.known.grow(&part.aggregate, self.groups);
-                part.add(&columns, &self.places, context)?;
+                part.add(&columns, &self.places, &mut self.account, context)?;
             }
         }
         Ok(())

@@ -10,7 +10,7 @@
 
 use arrow_array::Array;
 
-use super::super::direct::{Builder, Chains, Context, NONE, ROW_BYTES, members_of};
+use super::super::direct::{Account, Builder, Chains, Context, NONE, ROW_BYTES, members_of};
 use super::evaluate::Formula;
 use super::pairs::{Pairs, Place, Places, Sides};
 use super::side::{Keys, Side, make_key, rows_with_keys};
@@ -37,6 +37,7 @@ pub struct Join {
     /// The columns of the inner rows that are kept, and their kinds.
     kept: Vec<(usize, Kind)>,
     chains: Chains,
+    account: Account,
     sides: Sides,
     /// For each outer row of the batch the first inner row that fits.
     firsts: Vec<u32>,
@@ -112,6 +113,7 @@ impl Join {
             outputs,
             kept: places.kept,
             chains: Chains::default(),
+            account: Account::default(),
             sides: Sides::default(),
             firsts: Vec::new(),
             row: 0,
@@ -144,6 +146,7 @@ impl Join {
     /// Collects the inner rows.
     fn build(&mut self, context: &mut Context<'_>) -> Result<()> {
         self.built = true;
+        self.account.clear(context);
         self.chains.clear();
         self.firsts.clear();
         (self.row, self.candidate, self.fitted) = (0, None, false);
@@ -162,11 +165,11 @@ impl Join {
             let keys = keys.iter().map(key).collect::<Result<Keys>>()?;
             for (piece, (nth, _)) in pieces.iter_mut().zip(&self.kept) {
                 let column = left(columns.vectors.get(*nth).ok_or_else(no_formula)?)?;
-                context.keep(column.bytes())?;
+                self.account.keep(column.bytes(), context)?;
                 piece.push(column);
             }
             if let (Some(_), Some((Vector::Numbers(first), _))) = (self.wanted, keys.first()) {
-                context.keep(first.len() * size_of::<i64>())?;
+                self.account.keep(first.len() * size_of::<i64>(), context)?;
                 numbers.extend(first.values());
             }
             self.add_rows(&keys, context)?;
@@ -186,7 +189,7 @@ impl Join {
     /// Adds inner rows, all of which have keys.
     fn add_rows(&mut self, keys: &Keys, context: &Context<'_>) -> Result<()> {
         let rows = keys.first().map_or(0, |(vector, _)| vector.array().len());
-        context.keep(rows * ROW_BYTES)?;
+        self.account.keep(rows * ROW_BYTES, context)?;
         if let [(Vector::Numbers(numbers), _)] = &keys[..] {
             numbers.values().iter().for_each(|number| self.chains.add_number(*number));
             return Ok(());
@@ -194,7 +197,7 @@ impl Join {
         let mut key = Vec::new();
         for row in 0..rows {
             make_key(keys, row, &mut key);
-            context.keep(key.len())?;
+            self.account.keep(key.len(), context)?;
             self.chains.add_bytes(&key);
         }
         Ok(())
@@ -204,7 +207,8 @@ impl Join {
     fn narrow_outer(&mut self, numbers: &[i64], context: &Context<'_>) -> Result<()> {
         let Some(column) = self.wanted else { return Ok(()) };
         let (low, high, members) = members_of(numbers);
-        context.keep(members.as_ref().map_or(0, |bits| bits.len() * 8))?;
+        let bytes = members.as_ref().map_or(0, |bits| bits.len() * 8);
+        self.account.keep(bytes, context)?;
         if let Some(scan) = self.outer.source.scan_for_keys(column) {
             scan.want_keys(column, low, high, members);
         }

@@ -5,7 +5,7 @@ use arrow_ord::sort::{SortColumn, lexsort_to_indices};
 use arrow_schema::SortOptions;
 use std::sync::Arc;
 
-use super::super::direct::{Context, wanted_of};
+use super::super::direct::{Account, Context, wanted_of};
 use super::evaluate::{Formula, failed};
 use super::source::Source;
 use super::vector::Vector;
@@ -31,6 +31,7 @@ pub struct Sort {
     most: Option<(Expr, Option<Expr>)>,
     /// Outputs, then keys; for each of them what came.
     kept: Vec<Vec<Vector>>,
+    account: Account,
     rows: usize,
     /// The columns as one, and the order of their rows.
     columns: Vec<Vector>,
@@ -56,6 +57,7 @@ impl Sort {
             keys,
             most,
             kept,
+            account: Account::default(),
             rows: 0,
             columns,
             order,
@@ -73,6 +75,7 @@ impl Sort {
         self.done = true;
         self.next = 0;
         self.rows = 0;
+        self.account.clear(context);
         self.kept = (0..self.outputs.len() + self.keys.len()).map(|_| Vec::new()).collect();
         let wanted = wanted_of(context, self.most.as_ref())?;
         let keys = self.keys.iter_mut().map(|key| &mut key.formula);
@@ -81,8 +84,7 @@ impl Sort {
         }
         // More than are wanted, so that the superfluous ones are not dropped after every batch.
         let most = wanted.saturating_mul(2).saturating_add(16_384);
-        // Bytes that are kept, and the most that were.
-        let (mut bytes, mut most_bytes) = (0, 0);
+        let mut bytes = 0;
         while let Some(columns) = self.source.next(context)? {
             let keys = self.keys.iter().map(|key| &key.formula);
             for (formula, kept) in self.outputs.iter().chain(keys).zip(&mut self.kept) {
@@ -90,7 +92,7 @@ impl Sort {
                 bytes += column.bytes();
                 kept.push(column);
             }
-            context.keep_most(bytes, &mut most_bytes)?;
+            self.account.keep_most(bytes, context)?;
             self.rows += columns.rows;
             if self.rows > most {
                 self.order(wanted)?;

@@ -4,9 +4,9 @@
 
 use std::cmp::Ordering;
 
-use super::Context;
 use super::hash::{KeyTable, append};
 use super::query::QueryProgram;
+use super::{Account, Context};
 use crate::bind::SubqueryKind;
 use crate::error::Result;
 use crate::expression::{Comparison, Expr};
@@ -34,9 +34,7 @@ pub struct Answers {
     /// The least and the greatest value, where there is no need to know the others.
     ends: Option<[Value; 2]>,
     key: Vec<u8>,
-    /// Bytes counted as kept, and how many the statement kept when they had been.
-    kept: usize,
-    mark: usize,
+    account: Account,
 }
 
 impl Answers {
@@ -53,8 +51,7 @@ impl Answers {
             doubles: false,
             ends: None,
             key: Vec::new(),
-            kept: 0,
-            mark: 0,
+            account: Account::default(),
         }
     }
 
@@ -126,12 +123,7 @@ impl Answers {
     }
 
     fn clear(&mut self, context: &Context<'_>) {
-        // What was kept before in this execution is not kept any more.
-        let used = context.used.get();
-        if used >= self.mark {
-            context.used.set(used.saturating_sub(self.kept));
-        }
-        self.kept = 0;
+        self.account.clear(context);
         self.any_exact = false;
         self.groups.clear();
         self.nulls.clear();
@@ -158,7 +150,6 @@ impl Answers {
                 context.check_cancelled()?;
                 self.add(is_set, with_value, &query.outputs, context)?;
             }
-            self.mark = context.used.get();
             // Exact numbers that came before the first other one were kept as such.
             if self.doubles == doubles || !self.any_exact {
                 break;
@@ -213,8 +204,7 @@ impl Answers {
                 }
             }
         }
-        self.kept += kept;
-        context.keep(kept)
+        self.account.keep(kept, context)
     }
 
     fn widen(&mut self, value: ValueRef<'_>) {

@@ -1,7 +1,7 @@
 //! Groups and aggregates.
 
 use super::hash::{KeyTable, append};
-use super::{Context, Operator};
+use super::{Account, Context, Operator};
 use crate::bind::{Aggregate, AggregateKind};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Current, Expr};
@@ -131,6 +131,7 @@ pub struct Group {
     states: Vec<State>,
     /// Values seen, of aggregates with DISTINCT: number of the aggregate, the group, the value.
     seen: KeyTable,
+    account: Account,
     groups: usize,
     next: usize,
     done: bool,
@@ -148,6 +149,7 @@ impl Group {
             values: Vec::new(),
             states: Vec::new(),
             seen: KeyTable::default(),
+            account: Account::default(),
             groups: 0,
             next: 0,
             done: false,
@@ -175,10 +177,11 @@ impl Group {
         }
         let (group, new) = self.table.insert(&self.key);
         if new {
-            context.keep(self.key.len() + self.aggregates.len() * 64 + 48)?;
+            let bytes = self.key.len() + self.aggregates.len() * 64 + 48;
+            self.account.keep(bytes, context)?;
             for key in &self.keys {
                 let value = key.evaluate(&frame)?.into_value();
-                context.keep(value.memory())?;
+                self.account.keep(value.memory(), context)?;
                 self.values.push(value);
             }
             self.add_group();
@@ -190,6 +193,7 @@ impl Group {
         self.done = true;
         self.next = 0;
         self.groups = 0;
+        self.account.clear(context);
         self.table.clear();
         self.seen.clear();
         self.values.clear();
@@ -225,7 +229,7 @@ impl Group {
                     if !self.seen.insert(&self.key).1 {
                         continue;
                     }
-                    context.keep(self.key.len() + 48)?;
+                    self.account.keep(self.key.len() + 48, context)?;
                 }
                 state.add(aggregate.kind, value)?;
             }

@@ -3,7 +3,7 @@
 use super::chains::{Chains, NONE, ROW_BYTES, members_of};
 use super::hash::append;
 use super::scan::TableScan;
-use super::{Context, Operator};
+use super::{Account, Context, Operator};
 use crate::error::Result;
 use crate::expression::{ColumnRef, Current, Expr};
 use crate::plan::{self, Join};
@@ -101,16 +101,18 @@ struct Rows {
     kept: Vec<Kept>,
     /// Keys of rows that will be changed, if they were asked for.
     keys: Vec<Vec<(usize, usize)>>,
+    account: Account,
 }
 
 impl Rows {
     fn new(slots: Vec<usize>) -> Rows {
         let bytes = slots.iter().map(|_| Vec::new()).collect();
         let keys = slots.iter().map(|_| Vec::new()).collect();
-        Rows { slots, bytes, values: Vec::new(), kept: Vec::new(), keys }
+        Rows { slots, bytes, keys, ..Rows::default() }
     }
 
-    fn clear(&mut self) {
+    fn clear(&mut self, context: &Context<'_>) {
+        self.account.clear(context);
         self.bytes.iter_mut().for_each(Vec::clear);
         self.keys.iter_mut().for_each(Vec::clear);
         self.values.clear();
@@ -125,12 +127,12 @@ impl Rows {
                 Current::Nothing => Kept::Nothing,
                 Current::Values => {
                     self.values.push(slot.values.clone());
-                    context.keep_values(&slot.values)?;
+                    self.account.keep_values(&slot.values, context)?;
                     Kept::Values(self.values.len() - 1)
                 }
                 Current::Record(_) | Current::Bytes(..) => {
                     let row = slot.row();
-                    context.keep(row.len() + size_of::<Kept>())?;
+                    self.account.keep(row.len() + size_of::<Kept>(), context)?;
                     let start = self.bytes[nth].len();
                     self.bytes[nth].extend_from_slice(row);
                     Kept::Bytes(start, self.bytes[nth].len())
@@ -314,7 +316,8 @@ impl HashJoin {
     fn narrow_outer(&mut self, context: &Context<'_>) -> Result<()> {
         let Some(column) = self.wanted else { return Ok(()) };
         let (low, high, members) = members_of(&self.numbers);
-        context.keep(members.as_ref().map_or(0, |bits| bits.len() * 8))?;
+        let bytes = members.as_ref().map_or(0, |bits| bits.len() * 8);
+        self.rows.account.keep(bytes, context)?;
         if let Some(scan) = self.outer.scan_for_keys(column) {
             scan.want_keys(column, low, high, members);
         }
@@ -340,7 +343,7 @@ impl HashJoin {
         self.built = true;
         self.numbers.clear();
         self.keys.chains.clear();
-        self.rows.clear();
+        self.rows.clear(context);
         while self.inner.next(context)? {
             let key = self.keys.make(&self.inner_keys, context)?;
             let has_key = !matches!(key, Key::Null);
@@ -352,7 +355,7 @@ impl HashJoin {
             if !has_key {
                 continue;
             }
-            context.keep(self.keys.bytes.len() + ROW_BYTES)?;
+            self.rows.account.keep(self.keys.bytes.len() + ROW_BYTES, context)?;
             if self.wanted.is_some() {
                 self.note_number(&key, context)?;
             }

@@ -11,6 +11,7 @@
 
 mod answers;
 mod assign;
+mod budget;
 mod chains;
 mod change;
 mod group;
@@ -23,7 +24,6 @@ mod query;
 mod scan;
 mod sort;
 
-use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -38,6 +38,8 @@ use crate::plan::Node;
 use crate::storage::TableHandle;
 use crate::types::{DataType, Value};
 
+pub(super) use budget::Account;
+pub use budget::Budget;
 pub(super) use chains::{Chains, NONE, ROW_BYTES, members_of};
 pub use change::Change;
 pub(super) use group::State;
@@ -75,8 +77,8 @@ pub struct Context<'t> {
     pub given: &'t Given,
     /// What bounds the statement.
     pub limits: &'t Limits,
-    /// Bytes kept.
-    pub used: Cell<usize>,
+    /// What it keeps.
+    pub budget: Budget,
 }
 
 impl Sequences for Context<'_> {
@@ -151,29 +153,6 @@ impl Context<'_> {
             return Err(SqlError::canceled());
         }
         Ok(())
-    }
-
-    /// Counts bytes that are kept (DIRECT-3).
-    #[inline]
-    pub fn keep(&self, bytes: usize) -> Result<()> {
-        let used = self.used.get().saturating_add(bytes);
-        self.used.set(used);
-        if used > self.limits.memory {
-            return Err(out_of_memory(self.limits.memory));
-        }
-        Ok(())
-    }
-
-    /// Counts values that are kept (DIRECT-3).
-    pub fn keep_values(&self, values: &[Value]) -> Result<()> {
-        self.keep(values.iter().map(Value::memory).sum())
-    }
-
-    /// Counts bytes of what grows and shrinks: those that it takes now, as far as it never took so many. `most` is what was counted.
-    pub fn keep_most(&self, bytes: usize, most: &mut usize) -> Result<()> {
-        let more = bytes.saturating_sub(*most);
-        *most += more;
-        self.keep(more)
     }
 
     /// Puts computed values into a slot.

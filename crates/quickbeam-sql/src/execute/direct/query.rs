@@ -2,7 +2,7 @@
 
 use super::answers::Answers;
 use super::hash::{KeyTable, append};
-use super::{Context, Operator, bound_of};
+use super::{Account, Context, Operator, bound_of};
 use crate::bind::{CombineKind, SubqueryKind};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::Expr;
@@ -200,13 +200,15 @@ pub struct Combine {
     /// How often each row of the second side is there.
     counts: Vec<u64>,
     key: Vec<u8>,
+    account: Account,
     fresh: bool,
 }
 
 impl Combine {
     pub fn new(kind: CombineKind, all: bool, sides: Vec<QueryProgram>, slot: usize) -> Combine {
         let (seen, counts, key) = (KeyTable::default(), Vec::new(), Vec::new());
-        Combine { kind, all, sides, slot, side: 0, seen, counts, key, fresh: true }
+        let account = Account::default();
+        Combine { kind, all, sides, slot, side: 0, seen, counts, key, account, fresh: true }
     }
 
     pub fn rewind(&mut self) {
@@ -240,7 +242,7 @@ impl Combine {
             self.make_key(context);
             let (number, new) = self.seen.insert(&self.key);
             if new {
-                context.keep(self.key.len() + 56)?;
+                self.account.keep(self.key.len() + 56, context)?;
                 self.counts.push(1);
             } else if let Some(count) = self.counts.get_mut(number) {
                 *count += 1;
@@ -251,6 +253,7 @@ impl Combine {
 
     pub fn next(&mut self, context: &mut Context<'_>) -> Result<bool> {
         if std::mem::take(&mut self.fresh) {
+            self.account.clear(context);
             self.seen.clear();
             self.counts.clear();
             self.side = 0;
@@ -283,7 +286,7 @@ impl Combine {
                     if !self.all {
                         self.seen.insert(&self.key);
                         self.counts.push(0);
-                        context.keep(self.key.len() + 56)?;
+                        self.account.keep(self.key.len() + 56, context)?;
                     }
                     return Ok(true);
                 }
@@ -303,7 +306,7 @@ impl Combine {
             }
             self.make_key(context);
             if self.seen.insert(&self.key).1 {
-                context.keep(self.key.len() + 56)?;
+                self.account.keep(self.key.len() + 56, context)?;
                 return Ok(true);
             }
         }

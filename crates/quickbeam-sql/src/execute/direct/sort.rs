@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use super::hash::{KeyTable, append};
-use super::{Context, Operator, bound_of};
+use super::{Account, Context, Operator, bound_of};
 use crate::error::{Result, SqlState};
 use crate::expression::{Datum, Expr};
 use crate::plan::{Node, SortKey};
@@ -19,6 +19,7 @@ pub struct Distinct {
     splice: Option<Splice>,
     table: KeyTable,
     key: Vec<u8>,
+    account: Account,
     fresh: bool,
 }
 
@@ -31,7 +32,8 @@ impl Distinct {
         let origins: Option<Vec<Origin<'_>>> = outputs.iter().map(origin).collect();
         let splice = origins.and_then(|origins| Splice::for_comparison(&origins));
         let (table, key) = (KeyTable::default(), Vec::new());
-        Distinct { input, outputs, splice, table, key, fresh: true }
+        let account = Account::default();
+        Distinct { input, outputs, splice, table, key, account, fresh: true }
     }
 
     pub fn rewind(&mut self) {
@@ -42,12 +44,13 @@ impl Distinct {
     pub fn next(&mut self, context: &mut Context<'_>) -> Result<bool> {
         if self.fresh {
             self.fresh = false;
+            self.account.clear(context);
             self.table.clear();
         }
         while self.input.next(context)? {
             self.make_key(context)?;
             if self.table.insert(&self.key).1 {
-                context.keep(self.key.len() + 48)?;
+                self.account.keep(self.key.len() + 48, context)?;
                 return Ok(true);
             }
         }
@@ -100,6 +103,7 @@ pub struct Sort {
     keys: Vec<SortKey>,
     most: Option<(Expr, Option<Expr>)>,
     rows: Vec<Sorted>,
+    account: Account,
     next: usize,
     done: bool,
 }
@@ -142,7 +146,8 @@ impl Sort {
         keys: Vec<SortKey>,
         most: Option<(Expr, Option<Expr>)>,
     ) -> Sort {
-        Sort { input, slot, outputs, keys, most, rows: Vec::new(), next: 0, done: false }
+        let (rows, account) = (Vec::new(), Account::default());
+        Sort { input, slot, outputs, keys, most, rows, account, next: 0, done: false }
     }
 
     pub fn rewind(&mut self) {
@@ -153,10 +158,10 @@ impl Sort {
     fn run(&mut self, context: &mut Context<'_>) -> Result<()> {
         self.done = true;
         self.next = 0;
+        self.account.clear(context);
         self.rows.clear();
         let wanted = wanted_of(context, self.most.as_ref())?;
-        // Bytes that are kept, and the most that were.
-        let (mut kept, mut most) = (0, 0);
+        let mut kept = 0;
         while self.input.next(context)? {
             let frame = context.frame();
             let mut keys = Vec::with_capacity(self.keys.len());
@@ -169,7 +174,7 @@ impl Sort {
             }
             let row = Sorted { keys, values };
             kept += row.memory();
-            context.keep_most(kept, &mut most)?;
+            self.account.keep_most(kept, context)?;
             self.rows.push(row);
             // The rows that are not among the first ones are dropped before they become too many.
             if self.rows.len() >= wanted.saturating_mul(2).saturating_add(64) {

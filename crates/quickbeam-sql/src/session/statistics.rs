@@ -1,0 +1,129 @@
+//! How much there is: what the planner asks, and whether a plan still fits.
+//!
+//! - STATISTICS-1: what is found out makes a better or a worse plan, never another answer.
+//! - STATISTICS-2: a statement whose plan could be another one with more rows, or fewer, is planned again when a table has several times as
+//!   many, or as few, as it was planned for.
+
+use std::sync::Arc;
+
+use super::prepare::Look;
+use crate::catalog::Table;
+use crate::execute::{Handles, constant_range};
+use crate::plan::{Action, RangeOf, Statistics};
+
+/// A plan is made for at least so many rows, and so is not outgrown by fewer.
+const SMALLEST: f64 = 1_000.0;
+/// With so many times the rows, or fewer, a plan is made anew.
+const OUTGROWN: f64 = 4.0;
+/// After the first executions, whose powers of two count, tables are looked at each time that so many more were.
+const EXECUTIONS: u32 = 64;
+
+impl Statistics for Look<'_> {
+    fn rows(&self, table: &Table) -> f64 {
+        // What cannot be found out now makes a worse plan, not a wrong one.
+        estimated_rows(&self.handles(), table).unwrap_or(SMALLEST)
+    }
+
+    fn part(&self, table: &Table, index: Option<usize>, range: &RangeOf) -> Option<f64> {
+        let handle = self.handles().of(table).ok()?;
+        let (tree, key) = handle.tree_of(index)?;
+        let bounds = constant_range(key, range)?;
+        if key.grouped {
+            return tree.estimate_group(self.transaction, &bounds.low).ok();
+        }
+        let at = |key: &[u8]| tree.estimate_before(self.transaction, key).ok();
+        let end = bounds.high.as_deref().map_or(Some(1.0), at)?;
+        Some((end - at(&bounds.low)?).clamp(0.0, 1.0))
+    }
+
+    fn part_of_each(&self, table: &Table, index: Option<usize>, columns: usize) -> Option<f64> {
+        self.handles().of(table).ok()?.part_of_each(self.transaction, index, columns)
+    }
+}
+
+fn estimated_rows(handles: &Handles<'_>, table: &Table) -> Option<f64> {
+    handles.of(table).ok()?.estimated_rows(handles.transaction).ok()
+}
+
+/// How many rows the tables of a plan had when it was made.
+pub(super) struct PlannedFor {
+    tables: Vec<(Arc<Table>, f64)>,
+    executions: u32,
+}
+
+impl PlannedFor {
+    /// Counts an execution; whether tables are looked at before it.
+    #[inline]
+    pub fn is_due(&mut self) -> bool {
+        self.executions = self.executions.wrapping_add(1);
+        self.executions.is_power_of_two() || self.executions.is_multiple_of(EXECUTIONS)
+    }
+}
+
+impl Look<'_> {
+    /// What a plan is made for; none if it reads nothing but single rows by their keys.
+    pub fn planned_for(&self, action: &Action) -> Option<PlannedFor> {
+        let mut tables: Vec<(Arc<Table>, f64)> = Vec::new();
+        let mut is_open = false;
+        action.each_access(&mut |access| {
+            is_open |= !access.is_single();
+            if !tables.iter().any(|(table, _)| table.id == access.table.id) {
+                tables.push((access.table.clone(), self.rows(&access.table)));
+            }
+        });
+        is_open.then_some(PlannedFor { tables, executions: 0 })
+    }
+
+    /// Whether there is so much more, or less, that another plan may be better (STATISTICS-2).
+    #[cold]
+    pub fn is_outgrown(&self, planned: &PlannedFor) -> bool {
+        planned.tables.iter().any(|(table, then)| {
+            let now = estimated_rows(&self.handles(), table).unwrap_or(*then).max(SMALLEST);
+            let then = then.max(SMALLEST);
+            now > then * OUTGROWN || then > now * OUTGROWN
+        })
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use quickbeam::Options;
+
+    use crate::session::Database;
+    use crate::session::statement::Statement;
+
+    /// About how many rows of the first table a statement was planned for; none if that does not matter.
+    fn planned_rows(statement: &Statement) -> Option<f64> {
+        let planned = statement.prepared.as_ref().unwrap().planned_for.as_ref()?;
+        planned.tables.first().map(|(_, rows)| *rows)
+    }
+
+    #[test]
+    fn a_statement_is_planned_again_when_its_tables_have_grown_or_shrunk() {
+        let database = Database::memory(Options::default()).unwrap();
+        let connection = &mut database.connect();
+        connection.execute("CREATE TABLE t (a INTEGER PRIMARY KEY, b INTEGER)", &[]).unwrap();
+        let mut all = connection.prepare("SELECT count(*) FROM t WHERE b = 3").unwrap();
+        let mut one = connection.prepare("SELECT b FROM t WHERE a = 3").unwrap();
+        let mut run = |connection: &mut crate::Connection, times: usize| {
+            for _ in 0..times {
+                all.execute(connection, &[]).unwrap();
+                one.execute(connection, &[]).unwrap();
+            }
+            assert_eq!(planned_rows(&one), None);
+            planned_rows(&all).unwrap()
+        };
+        assert!(run(connection, 1) < 10.0);
+        let rows: Vec<String> = (0..20_000).map(|n| format!("({n}, {n})")).collect();
+        connection.execute(&format!("INSERT INTO t VALUES {}", rows.join(", ")), &[]).unwrap();
+        // It is looked at the second time.
+        let grown = run(connection, 1);
+        assert!((10_000.0..40_000.0).contains(&grown), "{grown}");
+        connection.execute("DELETE FROM t WHERE a > 2000", &[]).unwrap();
+        // And when 64 more were.
+        let shrunk = run(connection, 70);
+        assert!(shrunk < 5_000.0, "{shrunk}");
+        assert!((shrunk - run(connection, 70)).abs() < 1e-9);
+    }
+}
