@@ -52,7 +52,7 @@ impl Transaction {
         let pool = &self.inner().pool;
         let state = &mut *self.state.borrow_mut();
         let Some((first, _)) = records.first() else { return Ok(()) };
-        let (guard, found) = tree.locate(pool, first, &mut state.finger)?;
+        let (guard, found) = tree.locate(pool, first, state.fingers.of(tree))?;
         let is_last = found.is_ok_and(|at| at + 1 == guard.page.count());
         if !is_last || !guard.page.is_open_end() {
             return Ok(());
@@ -82,7 +82,7 @@ impl Transaction {
             return Ok(0);
         };
         let pass = pool.enter(self.slot);
-        let (guard, found) = tree.locate(pool, first, &mut state.finger)?;
+        let (guard, found) = tree.locate(pool, first, state.fingers.of(tree))?;
         let is_last = found.is_ok_and(|at| at + 1 == guard.page.count());
         if !is_last {
             return Ok(0);

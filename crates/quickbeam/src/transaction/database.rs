@@ -135,14 +135,14 @@ impl Database {
     #[inline]
     pub(super) fn aim(&self, transaction: &Transaction, tree: Tree, hash: u32) -> PageId {
         let guess = self.directory_of(tree).map_or(0, |directory| directory.leaf_for(hash));
-        transaction.state.borrow_mut().finger = Finger::at(tree, guess);
+        *transaction.state.borrow_mut().fingers.of(tree) = Finger::at(tree, guess);
         guess
     }
 
     /// After [`aim`](Self::aim), tells the directory where it led to, if that was elsewhere (HASH-2).
     #[inline]
     pub(super) fn learn(&self, transaction: &Transaction, tree: Tree, hash: u32, guess: PageId) {
-        let leaf = transaction.state.borrow().finger.leaf();
+        let leaf = transaction.state.borrow_mut().fingers.of(tree).leaf();
         if leaf != guess
             && let Some(directory) = self.directory_of(tree)
         {

@@ -100,7 +100,7 @@ impl Transaction {
         value: &mut Vec<u8>,
     ) -> Result<Option<Found<'_>>> {
         loop {
-            let (guard, found) = tree.locate(&self.inner().pool, key, &mut state.finger)?;
+            let (guard, found) = tree.locate(&self.inner().pool, key, state.fingers.of(tree))?;
             let record = found.ok().map(|position| (position, guard.page.record(position)));
             if let Some((_, record)) = record {
                 guard.page.assign_to(record.value_offset, record.value_length, value);
@@ -144,8 +144,8 @@ impl Transaction {
         let step = Step { found: Ok(found.position), old: Some(old), new: Some((new, 0)) };
         if !self.store(state, writer, tree, key, &latched, &pass, step)? {
             drop(latched);
-            state.finger = Finger::at(tree, leaf);
-            tree.split(&inner.pool, &pass, key, &mut state.finger)?;
+            *state.fingers.of(tree) = Finger::at(tree, leaf);
+            tree.split(&inner.pool, &pass, key, state.fingers.of(tree))?;
             return Ok(false);
         }
         let changed = latched.release_changed();

@@ -37,7 +37,7 @@ impl Transaction {
         value: &mut Vec<u8>,
     ) -> Result<bool> {
         loop {
-            let (guard, found) = tree.locate(&self.inner().pool, key, &mut state.finger)?;
+            let (guard, found) = tree.locate(&self.inner().pool, key, state.fingers.of(tree))?;
             let sight = match found {
                 Err(_) => Sight::Nothing,
                 Ok(position) => self.see_only(state, guard.page, position, value),

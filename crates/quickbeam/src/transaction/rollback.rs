@@ -53,7 +53,7 @@ impl Transaction {
         let pool = &self.inner().pool;
         loop {
             let pass = pool.enter(self.slot);
-            let (guard, found) = tree.locate(pool, key, &mut state.finger)?;
+            let (guard, found) = tree.locate(pool, key, state.fingers.of(tree))?;
             let Some(latched) = guard.upgrade() else { continue };
             let page = latched.write(&pass)?;
             let Ok(position) = found else {

@@ -367,7 +367,7 @@ impl Transaction {
                 Bound::Unbounded => &[],
             };
             let (guard, starts, found) = if scan.group {
-                let (guard, found) = tree.locate(pool, low, &mut state.finger)?;
+                let (guard, found) = tree.locate(pool, low, state.fingers.of(tree))?;
                 (guard, false, Some(found))
             } else {
                 let (guard, starts) = tree.leaf_after(pool, low, &mut scan.neighbour)?;

@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicBool;
 
 use super::catalog::Used;
 use super::validate::ReadSet;
-use crate::access::btree::{Finger, Tree};
+use crate::access::btree::{Finger, Fingers, Tree};
 use crate::log::Redo;
 use crate::versions::{Timestamp, Writer, WriterId, writer_of};
 
@@ -50,7 +50,7 @@ pub struct State {
     /// The timestamp of the newest change to the catalog, if the snapshot includes it.
     pub(super) catalog_version: Option<u64>,
     pub(super) writer: Option<Arc<Writer>>,
-    pub(super) finger: Finger,
+    pub(super) fingers: Fingers,
     /// Where a record was put behind all others of its leaf: the next one often goes there, too.
     pub(super) behind: Finger,
     /// The environment whose leaf that is.
@@ -110,7 +110,7 @@ impl State {
             snapshot: own_snapshot,
             catalog_version: own_catalog_version,
             writer,
-            finger,
+            fingers,
             behind,
             environment: own_environment,
             redo,
@@ -134,7 +134,7 @@ impl State {
         *own_snapshot = snapshot;
         *own_catalog_version = catalog_version;
         *writer = None;
-        *finger = Finger::default();
+        *fingers = Fingers::default();
         if *own_environment != environment {
             (*own_environment, *behind) = (environment, Finger::default());
         }

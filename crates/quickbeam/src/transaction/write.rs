@@ -176,12 +176,12 @@ impl Transaction {
     ) -> Result<bool> {
         let inner = self.inner();
         let pool = &inner.pool;
-        if !state.finger.is_in(tree) && state.behind.is_in(tree) {
-            state.finger = state.behind;
+        if !state.fingers.of(tree).is_in(tree) && state.behind.is_in(tree) {
+            *state.fingers.of(tree) = state.behind;
         }
         loop {
             let pass = pool.enter(self.slot);
-            let (guard, found) = tree.locate(pool, key, &mut state.finger)?;
+            let (guard, found) = tree.locate(pool, key, state.fingers.of(tree))?;
             let (leaf, leaf_version) = (guard.id, guard.version());
             let Some(latched) = guard.upgrade() else { continue };
             let record = found.ok().map(|position| latched.page().record(position));
@@ -217,7 +217,7 @@ impl Transaction {
             if self.store(state, writer, tree, key, &latched, &pass, step)? {
                 let changed = latched.release_changed();
                 if is_behind {
-                    state.behind = state.finger;
+                    state.behind = *state.fingers.of(tree);
                 }
                 if self.tracks_reads() {
                     state.reads.changed(leaf, leaf_version, changed);
@@ -225,7 +225,7 @@ impl Transaction {
                 return Ok(true);
             }
             drop(latched);
-            tree.split(pool, &pass, key, &mut state.finger)?;
+            tree.split(pool, &pass, key, state.fingers.of(tree))?;
         }
     }
 

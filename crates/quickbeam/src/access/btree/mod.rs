@@ -9,6 +9,7 @@
 //! Sources: Leis, Scheibner, Kemper, Neumann, "The ART of Practical Synchronization" (2016) for optimistic lock
 //! coupling; Graefe, "Modern B-Tree Techniques" (2011) for fences and truncation.
 
+mod finger;
 mod merge;
 mod sample;
 mod split;
@@ -23,6 +24,7 @@ use crate::options::AccessMethod;
 use crate::page::{Page, PageId, PageKind, compare_keys};
 use crate::pool::{Pass, Pool, ReadGuard};
 
+pub use finger::{Finger, Fingers};
 pub use merge::is_sparse;
 #[cfg(any(test, feature = "fuzzing"))]
 pub use split::try_split;
@@ -39,33 +41,6 @@ pub struct Tree {
     pub root: PageId,
     /// How its records are found: whether its keys begin with hash values.
     pub method: AccessMethod,
-}
-
-/// Where the last key was found: the next one is often beside it.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Finger {
-    tree: u32,
-    leaf: PageId,
-    /// The position after the one found.
-    pub hint: usize,
-}
-
-impl Finger {
-    /// One that points to a leaf, which need not be there.
-    pub fn at(tree: Tree, leaf: PageId) -> Finger {
-        Finger { tree: tree.id, leaf, hint: 0 }
-    }
-
-    /// The leaf that it points to.
-    pub fn leaf(&self) -> PageId {
-        self.leaf
-    }
-
-    /// Whether it points to a leaf of that tree.
-    #[inline]
-    pub fn is_in(&self, tree: Tree) -> bool {
-        self.tree == tree.id
-    }
 }
 
 /// Where the leaf after the last one probably is: which child of which page.
