@@ -112,6 +112,10 @@ impl Transaction {
             if !self.settle(writer, verdict)? {
                 continue;
             }
+            // Who changed it may have undone that before the verdict, which then is of what is there no more.
+            if !guard.validate() {
+                continue;
+            }
             if let Some((position, record)) = record.filter(|(_, record)| !record.is_tombstone()) {
                 return Ok(Some(Found { guard, position, flags: record.flags }));
             }
