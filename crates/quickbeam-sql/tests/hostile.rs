@@ -168,6 +168,63 @@ fn giants_are_errors_or_answers() {
     }
 }
 
+/// Everything that walks a plan goes as deep as it is: joins, queries within queries, and subqueries in expressions, which stand one above the
+/// other. What is a test's stack is enough for the deepest that are taken.
+#[test]
+fn plans_are_no_deeper_than_the_stack() {
+    let mut connection = connect();
+    let asked = |count: usize| vec!["(SELECT count(*) FROM plain)"; count].join(", ");
+    let joined = |count: usize| (1..count).map(|n| format!(" JOIN t t{n} ON t{n}.id = t0.id"));
+    let joined = |count: usize| format!("t t0{}", joined(count).collect::<String>());
+    let within = |depth: usize, asked: &str| -> String {
+        let query = |inner, n| format!("SELECT s{n}.id{asked} FROM ({inner}) s{n}");
+        (0..depth).fold("SELECT id FROM t".to_owned(), query)
+    };
+    let without = |depth: usize| format!("SELECT 1{}", " EXCEPT SELECT 2".repeat(depth));
+    let one = ", (SELECT 1)";
+    for (text, is_answered) in [
+        (format!("SELECT {}", asked(240)), true),
+        (format!("SELECT {}", asked(300)), false),
+        (format!("SELECT {}", asked(20_000)), false),
+        (format!("SELECT id FROM t ORDER BY {}", asked(240)), true),
+        (format!("SELECT id FROM t ORDER BY {}", asked(5_000)), false),
+        (format!("SELECT count(*), {} FROM t HAVING {} = 7", asked(5_000), asked(1)), false),
+        (format!("SELECT {} FROM {}", asked(240), joined(100)), true),
+        (format!("SELECT count(*), {} FROM {}", asked(240), joined(100)), true),
+        (format!("SELECT * FROM ({}) s", within(20, one)), true),
+        (format!("SELECT * FROM ({}) s", within(20, &one.repeat(12))), true),
+        (format!("SELECT * FROM ({}) s", within(20, &one.repeat(13))), false),
+        (
+            format!(
+                "SELECT {}, (SELECT max(q.id) FROM ({}) q) FROM t",
+                asked(200),
+                within(15, one)
+            ),
+            true,
+        ),
+        (format!("{} UNION {}", without(50), without(50)), true),
+        (without(300), false),
+    ] {
+        let code = run_whole(&mut connection, &text);
+        let start: String = text.chars().take(100).collect();
+        assert_eq!(code, (!is_answered).then_some("54001"), "{start}");
+    }
+    // Views are nested deeper than a text may be.
+    assert_eq!(run(&mut connection, "CREATE VIEW deep0 AS SELECT 1 AS id"), None);
+    let deeper = |n: usize| {
+        let joined: String = (0..2).map(|m| format!(" JOIN t t{m} ON t{m}.id = s.id")).collect();
+        format!(
+            "CREATE VIEW deep{} AS SELECT s.id{one} AS a{one} AS b FROM deep{n} s{joined}",
+            n + 1
+        )
+    };
+    let ended = (0..120).find(|n| {
+        let whole = format!("SELECT count(*) FROM deep{n}");
+        run(&mut connection, &deeper(*n)).is_some() || run(&mut connection, &whole).is_some()
+    });
+    assert!(ended.is_some_and(|n| n > 10), "{ended:?}");
+}
+
 /// Each view is made of the one before, twice.
 #[test]
 fn views_that_double_come_to_an_end() {

@@ -8,9 +8,13 @@ use crate::bind::{
     Aggregate, AggregateKind, Body, From, JoinKind, OrderKey, Query, RowLock, Select, SlotShape,
     Source, Subquery,
 };
-use crate::error::{Result, SqlError};
+use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Expr, NumberKind, Slots};
 use crate::types::{DataType, Value};
+
+/// Subqueries in expressions stand one above the other, and above what is in FROM, where there may be others: everything that walks a plan goes
+/// as deep as all of these.
+const MOST_SUBQUERIES: usize = 250;
 
 /// Plans one statement.
 pub(super) struct Planner<'p> {
@@ -23,6 +27,8 @@ pub(super) struct Planner<'p> {
     more: Cell<usize>,
     /// Those among them where a value stands at a time that rows of a slot are looked up by.
     members: RefCell<Vec<(usize, usize)>>,
+    /// Subqueries in expressions above what is planned now.
+    above: Cell<usize>,
 }
 
 /// The plan of a query, and the slots of the statement with those that the plan adds.
@@ -43,7 +49,22 @@ impl<'p> Planner<'p> {
         parameters: &'p [DataType],
         statistics: &'p dyn Statistics,
     ) -> Planner<'p> {
-        Planner { slots, statistics, parameters, more: Cell::new(0), members: RefCell::default() }
+        let (more, above) = (Cell::new(0), Cell::new(0));
+        Planner { slots, statistics, parameters, more, members: RefCell::default(), above }
+    }
+
+    /// Plans what stands below so many subqueries.
+    fn below<T>(&self, subqueries: usize, step: impl FnOnce() -> Result<T>) -> Result<T> {
+        let before = self.above.get();
+        self.above.set(before + subqueries);
+        let result = if self.above.get() > MOST_SUBQUERIES {
+            let message = "too many subqueries are asked in one query";
+            Err(SqlError::new(SqlState::StatementTooComplex, message))
+        } else {
+            step()
+        };
+        self.above.set(before);
+        result
     }
 
     pub(super) fn new_slot(&self) -> usize {
@@ -108,7 +129,10 @@ impl<'p> Planner<'p> {
     pub fn query(&self, query: &Query, outside: &Slots) -> Result<QueryPlan> {
         let few = query.limit.is_some();
         match &query.body {
-            Body::Select(select) => self.select(select, query, outside, few),
+            Body::Select(select) => {
+                let of_groups = select.group.as_ref().map_or(0, |group| group.subqueries.len());
+                self.below(of_groups, || self.select(select, query, outside, few))
+            }
             Body::Values(rows) => {
                 let slot = self.new_slot();
                 let count = rows.len() as f64;
@@ -244,6 +268,20 @@ impl<'p> Planner<'p> {
 
     /// FROM, WHERE and the subqueries: rows expected, and whether they come in the order.
     pub fn rows_of(
+        &self,
+        from: Option<&From>,
+        filter: &[Expr],
+        subqueries: &[Subquery],
+        outside: &Slots,
+        order: &[OrderKey],
+        few: bool,
+    ) -> Result<(Node, f64, bool)> {
+        self.below(subqueries.len(), || {
+            self.rows_below(from, filter, subqueries, outside, order, few)
+        })
+    }
+
+    fn rows_below(
         &self,
         from: Option<&From>,
         filter: &[Expr],
