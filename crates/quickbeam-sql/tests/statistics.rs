@@ -89,6 +89,48 @@ fn an_index_of_few_values_is_not_asked_for_each_row() {
     assert_eq!(ask(connection, query), "24000");
 }
 
+/// What equals no value is no part of what a value finds.
+#[test]
+fn nulls_are_not_counted_as_a_value() {
+    for index in ["lines (order_id)", "lines USING HASH (order_id)", "lines (order_id DESC, state)"]
+    {
+        let database = database();
+        let connection = &mut database.connect();
+        connection.execute_script(TABLES).unwrap();
+        connection.execute(&format!("CREATE INDEX lines_order ON {index}"), &[]).unwrap();
+        fill(connection);
+        connection.execute("UPDATE lines SET order_id = NULL WHERE order_id > 60", &[]).unwrap();
+        let query = JOIN.replace("customer = 7", "id < 20");
+        let plan = plan(connection, &query);
+        assert!(plan.contains("lines_order"), "{index}: {plan}");
+        assert_eq!(ask(connection, &query), "60", "{index}");
+    }
+}
+
+/// A hash index tells nothing about ranges, nor about its first columns.
+#[test]
+fn a_hash_index_says_nothing_about_what_it_does_not_find() {
+    let database = database();
+    let connection = &mut database.connect();
+    connection.execute_script(TABLES).unwrap();
+    connection.execute("CREATE INDEX lines_hash ON lines USING HASH (id, state)", &[]).unwrap();
+    fill(connection);
+    for condition in ["id + 0 > 5", "id > 5"] {
+        let query = format!("SELECT count(*) FROM lines WHERE {condition}");
+        let plan = plan(connection, &query);
+        let rows = plan.split("rows=").last().and_then(|rows| rows.split(')').next());
+        let rows: f64 = rows.unwrap().parse().unwrap();
+        assert!(rows > 5_000.0, "{plan}");
+    }
+    connection
+        .execute("CREATE INDEX orders_hash ON orders USING HASH (customer, id)", &[])
+        .unwrap();
+    connection.execute("DROP INDEX orders_customer", &[]).unwrap();
+    let query = "SELECT count(*) FROM orders o JOIN lines l ON l.id = o.id WHERE o.customer = 7";
+    let plan = plan(connection, query);
+    assert!(!plan.contains("on orders o (rows=1)"), "{plan}");
+}
+
 #[test]
 fn what_a_parameter_finds_is_judged_by_what_a_value_finds() {
     let database = database();

@@ -129,6 +129,16 @@ impl Access {
     }
 }
 
+/// How many columns the primary key has, or the index with that number, how they are found, and whether their values are there once.
+fn key_of(table: &Table, index: Option<usize>) -> Option<(usize, Method, bool)> {
+    match index {
+        None => table.primary_key.as_ref().map(|key| (key.columns.len(), key.method, true)),
+        Some(number) => {
+            table.indexes.get(number).map(|key| (key.columns.len(), key.method, key.unique))
+        }
+    }
+}
+
 /// The part of the rows that fulfils a condition.
 pub(super) fn selectivity(conjunct: &Expr) -> f64 {
     match conjunct {
@@ -401,6 +411,13 @@ pub(super) fn choose(
     let part_of = |index: Option<usize>, range: &RangeOf| {
         if told < TOLD || !range.is_bounded() {
             return None;
+        }
+        let (columns, method, unique) = key_of(table, index)?;
+        match range.equal.len() == columns {
+            true if unique => return Some(1.0 / rows),
+            // By hash nothing is found but whole keys.
+            false if method == Method::Hash => return None,
+            _ => {}
         }
         let each = || match range.equal.len() {
             0 => None,

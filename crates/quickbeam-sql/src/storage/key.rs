@@ -158,19 +158,22 @@ impl KeySpec {
         self.end(out, start)
     }
 
-    /// The beginning of a key that says its first columns; of a group, all of them.
-    pub fn beginning<'k>(&self, key: &'k [u8], columns: usize) -> Result<&'k [u8]> {
-        let mut rest = key;
-        if self.grouped {
-            let (length, behind) = key.split_first_chunk().ok_or_else(damaged)?;
-            let length = usize::from(u16::from_be_bytes(*length));
-            rest = behind.get(length..).ok_or_else(damaged)?;
-        } else {
-            for part in self.parts.iter().take(columns) {
-                part.decode(&mut rest)?;
+    /// The beginning of a key that says its first columns, of a group all of them; none if one of them is NULL.
+    pub fn beginning<'k>(&self, key: &'k [u8], columns: usize) -> Result<Option<&'k [u8]>> {
+        let start = if self.grouped { GROUP_BYTES } else { 0 };
+        let mut rest = key.get(start..).ok_or_else(damaged)?;
+        for part in self.parts.iter().take(columns) {
+            if part.decode(&mut rest)?.is_null() {
+                return Ok(None);
             }
         }
-        Ok(&key[..key.len() - rest.len()])
+        Ok(Some(&key[..key.len() - rest.len()]))
+    }
+
+    /// From where up to where keys lie whose first column is not NULL; none if it never is, or if that tells nothing about where they lie.
+    pub fn without_null(&self) -> Option<[&'static [u8]; 2]> {
+        let is_nullable = self.parts.first().is_some_and(|part| part.nullable);
+        (is_nullable && !self.grouped).then_some([&[PRESENT], &[NULL_LAST]])
     }
 
     /// Makes `range` that of the keys whose first columns equal `equal` and whose next column lies between the bounds. Of NULLs in the next

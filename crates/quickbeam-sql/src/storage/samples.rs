@@ -13,6 +13,8 @@ use crate::error::Result;
 
 /// Keys looked at. Each costs three ways down a tree.
 const SAMPLES: usize = 16;
+/// If there is a NULL in all of them, a value has this part of the rows: of the few that may be left, as much as where nothing is known.
+const UNSEEN: f64 = 0.05 / SAMPLES as f64;
 /// What was found is kept until there are so many times more rows, or fewer.
 const CHANGED: f64 = 1.5;
 
@@ -65,7 +67,8 @@ impl TableHandle {
     }
 }
 
-/// A sample finds a value as often as rows have it: the average over the values is the harmonic one over the samples.
+/// A sample finds a value as often as rows have it: the average over the values is the harmonic one over the samples. NULLs, which equal nothing,
+/// are left out.
 fn sampled_part(
     transaction: &Transaction,
     tree: &Database,
@@ -73,15 +76,23 @@ fn sampled_part(
     columns: usize,
     rows: f64,
 ) -> Option<f64> {
-    let mut values = 0.0;
+    let [from, to] = match key.without_null() {
+        None => [0.0, 1.0],
+        Some([from, to]) => [
+            tree.estimate_before(transaction, from).ok()?,
+            tree.estimate_before(transaction, to).ok()?,
+        ],
+    };
+    let (mut found, mut values) = (0.0, 0.0);
     for number in 0..SAMPLES {
-        let way = (number as f64 + 0.5) / SAMPLES as f64;
+        let way = from + (to - from) * (number as f64 + 0.5) / SAMPLES as f64;
         let sample = tree.sample_key(transaction, way).ok()??;
-        let value = key.beginning(&sample, columns).ok()?;
+        let Some(value) = key.beginning(&sample, columns).ok()? else { continue };
         let part = part_of_value(transaction, tree, key, value).ok()?;
+        found += 1.0;
         values += 1.0 / part.clamp(1.0 / rows, 1.0);
     }
-    Some(SAMPLES as f64 / values)
+    Some(if found > 0.0 { found / values } else { UNSEEN })
 }
 
 /// The part of the entries whose keys begin so.
