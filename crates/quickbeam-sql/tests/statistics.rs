@@ -131,6 +131,28 @@ fn a_hash_index_says_nothing_about_what_it_does_not_find() {
     assert!(!plan.contains("on orders o (rows=1)"), "{plan}");
 }
 
+/// What is joined is planned once, however many others are joined with it and whatever is in it.
+#[test]
+fn joins_within_joins_are_planned_once() {
+    let database = database();
+    let connection = &mut database.connect();
+    connection.execute_script(TABLES).unwrap();
+    connection.execute("INSERT INTO orders VALUES (1, 1), (2, 2), (3, 2)", &[]).unwrap();
+    let joins = |n: usize| {
+        format!(
+            " LEFT JOIN orders a{n} ON a{n}.id = b{}.customer JOIN orders b{n} ON b{n}.id = a{n}.customer",
+            n - 1
+        )
+    };
+    let joined: String = (1..=45).map(joins).collect();
+    assert_eq!(ask(connection, &format!("SELECT count(*) FROM orders b0{joined}")), "3");
+    let nested = |inner: String, n: usize| {
+        format!("SELECT s{n}.id FROM ({inner}) s{n} JOIN orders o{n} ON o{n}.id = s{n}.id")
+    };
+    let nested = (0..20).fold("SELECT id FROM orders".to_owned(), nested);
+    assert_eq!(ask(connection, &format!("SELECT count(*) FROM ({nested}) s")), "3");
+}
+
 #[test]
 fn what_a_parameter_finds_is_judged_by_what_a_value_finds() {
     let database = database();

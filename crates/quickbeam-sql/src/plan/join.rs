@@ -168,31 +168,42 @@ impl Planner<'_> {
         let mut items = Vec::new();
         flatten(from, &mut items, &mut conjuncts);
         infer(&mut conjuncts);
-        let order = if items.len() == 1 { order } else { &[] };
-        let mut first: Option<(usize, Joined)> = None;
-        for (number, item) in items.iter().enumerate() {
-            let own = within(&conjuncts, &(&item.set() | outside));
-            let joined = self.item(item, own, outside, order, few)?;
-            if first
-                .as_ref()
-                .is_none_or(|(_, best)| (joined.rows, joined.cost) < (best.rows, best.cost))
-            {
-                first = Some((number, joined));
+        let is_one = items.len() == 1;
+        let order = if is_one { order } else { &[] };
+        // Conditions on nothing but constants and outer rows are for whichever comes first.
+        let around = if is_one { Vec::new() } else { take(&mut conjuncts, outside) };
+        // Each is planned once: it may have joins and queries in it, and these others.
+        let mut items: Vec<(Item<'_>, Joined)> = items
+            .into_iter()
+            .map(|item| {
+                let own = within(&conjuncts, &(&item.set() | outside));
+                let alone = self.item(&item, own, outside, order, few)?;
+                Ok((item, alone))
+            })
+            .collect::<Result<_>>()?;
+        let mut first: Option<(usize, &Joined)> = None;
+        for (number, (_, alone)) in items.iter().enumerate() {
+            let is_less = |best: &Joined| (alone.rows, alone.cost) < (best.rows, best.cost);
+            if first.is_none_or(|(_, best)| is_less(best)) {
+                first = Some((number, alone));
             }
         }
-        let Some((number, mut joined)) = first else {
+        let Some((number, _)) = first else {
             return Err(crate::error::SqlError::internal("a FROM without anything in it"));
         };
-        items.remove(number);
+        let (_, mut joined) = items.remove(number);
+        if let Some(condition) = Expr::all(around) {
+            joined.node = Node::Filter { input: Box::new(joined.node), condition };
+        }
         take(&mut conjuncts, &(&joined.set() | outside));
         while !items.is_empty() {
             let mut best: Option<(usize, Joined)> = None;
             let there = joined.set();
             let known = &there | outside;
-            for (number, item) in items.iter().enumerate() {
+            for (number, (item, alone)) in items.iter().enumerate() {
                 let relevant = within(&conjuncts, &(&item.set() | &known));
                 let connects = relevant.iter().any(|c| c.slots().meets(&there));
-                let candidate = self.join(&joined, item, relevant, outside)?;
+                let candidate = self.join(&joined, item, alone, relevant, outside)?;
                 // A product of all with all comes last.
                 let weight = |cost: f64| if connects { cost } else { cost * 1e6 };
                 if best.as_ref().is_none_or(|(_, known)| weight(candidate.cost) < known.cost) {
@@ -205,7 +216,7 @@ impl Planner<'_> {
             joined = next;
             take(&mut conjuncts, &(&joined.set() | outside));
         }
-        // Conditions on nothing but constants and outer rows.
+        // What none of them took.
         if let Some(rest) = Expr::all(conjuncts) {
             joined.node = Node::Filter { input: Box::new(joined.node), condition: rest };
         }
@@ -262,17 +273,16 @@ impl Planner<'_> {
         }
     }
 
-    /// Joins one thing more to what is joined already, in the cheapest way.
+    /// Joins one thing more, planned alone as `inner`, to what is joined already, in the cheapest way.
     fn join(
         &self,
         outer: &Joined,
         item: &Item<'_>,
+        inner: &Joined,
         conjuncts: Vec<Expr>,
         outside: &Slots,
     ) -> Result<Joined> {
         let (outer_slots, inner_slots) = (outer.set(), item.set());
-        let own = within(&conjuncts, &(&inner_slots | outside));
-        let inner = self.item(item, own, outside, &[], false)?;
         let between: Vec<Expr> =
             conjuncts.iter().filter(|c| c.slots().meets(&outer_slots)).cloned().collect();
         let mut slots = outer.slots.clone();
@@ -298,7 +308,7 @@ impl Planner<'_> {
                 choose(table, *slot, &conjuncts, self.statistics, &wish);
             let hashed = match keys.is_empty() {
                 true => f64::INFINITY,
-                false => inner.cost + hash_cost(outer, &inner),
+                false => inner.cost + hash_cost(outer, inner),
             };
             let looped = outer.rows.max(1.0) * cost;
             let is_lookup = !matches!(access.path, Path::All);
@@ -321,8 +331,8 @@ impl Planner<'_> {
             let condition = Expr::all(rest);
             let node = Node::NestedLoop {
                 outer: Box::new(outer.node.clone()),
-                inner: Box::new(inner.node),
-                inner_slots: inner.slots,
+                inner: Box::new(inner.node.clone()),
+                inner_slots: inner.slots.clone(),
                 join: Join::Inner,
                 condition,
             };
@@ -336,8 +346,8 @@ impl Planner<'_> {
         let rows = found.map_or(rows, |found| found.min(rows));
         // What is kept in memory is the smaller side.
         let (probe, build, flipped) =
-            if inner.rows > outer.rows { (&inner, outer, true) } else { (outer, &inner, false) };
-        let cost = outer.cost + inner.cost + hash_cost(outer, &inner);
+            if inner.rows > outer.rows { (inner, outer, true) } else { (outer, inner, false) };
+        let cost = outer.cost + inner.cost + hash_cost(outer, inner);
         let (mut outer_keys, mut inner_keys): (Vec<Expr>, Vec<Expr>) = keys.into_iter().unzip();
         if flipped {
             std::mem::swap(&mut outer_keys, &mut inner_keys);
@@ -384,8 +394,15 @@ impl Planner<'_> {
         let inner = self.joins(right, inner_only.clone(), outside, &[], false)?;
         let mut slots = outer.slots.clone();
         slots.extend(&inner.slots);
-        let mut rows = outer.rows.max(inner.rows);
-        let mut cost = outer.cost + inner.cost + inner.rows * KEEP + outer.rows * PROBE;
+        let is_looped = keys.is_empty() && !is_kept(&inner.node) && *kind == JoinKind::Left;
+        let mut rows = match keys.is_empty() {
+            true => (outer.rows * inner.rows).max(outer.rows).max(inner.rows),
+            false => outer.rows.max(inner.rows),
+        };
+        let mut cost = match is_looped {
+            true => outer.cost + outer.rows.max(1.0) * inner.cost,
+            false => outer.cost + inner.cost + inner.rows * KEEP + outer.rows * PROBE,
+        };
         let mut node = None;
         if let (JoinKind::Left, From::Slot(slot)) = (kind, &**right)
             && let Source::Table(table) = &self.slots[*slot].source
@@ -414,15 +431,13 @@ impl Planner<'_> {
         }
         let mut node = match node {
             Some(node) => node,
-            None if keys.is_empty() && !is_kept(&inner.node) && *kind == JoinKind::Left => {
-                Node::NestedLoop {
-                    outer: Box::new(outer.node),
-                    inner: Box::new(inner.node),
-                    inner_slots: inner.slots,
-                    join: Join::Left,
-                    condition: Expr::all(rest),
-                }
-            }
+            None if is_looped => Node::NestedLoop {
+                outer: Box::new(outer.node),
+                inner: Box::new(inner.node),
+                inner_slots: inner.slots,
+                join: Join::Left,
+                condition: Expr::all(rest),
+            },
             None => {
                 let (outer_keys, inner_keys) = keys.into_iter().unzip();
                 Node::HashJoin(Box::new(HashJoin {
