@@ -216,3 +216,25 @@ fn what_is_joined_without_a_key_is_computed_once() {
         assert_eq!(ask(connection, &query), expected, "{query}");
     }
 }
+
+/// EXPLAIN says how a statement would be planned now, and counts what this execution did.
+#[test]
+fn explain_begins_anew_each_time() {
+    let database = database();
+    let connection = &mut database.connect();
+    connection.execute_script(TABLES).unwrap();
+    connection.execute("INSERT INTO orders VALUES (1, 1), (2, 2), (3, 2)", &[]).unwrap();
+    let mut analyzed = connection.prepare("EXPLAIN ANALYZE SELECT * FROM orders").unwrap();
+    for _ in 0..3 {
+        let rows = analyzed.query(connection, &[]).unwrap().collect().unwrap();
+        let first = rows[0][0].to_string();
+        assert!(first.contains("actual rows=3"), "{first}");
+    }
+    connection.execute("DELETE FROM orders", &[]).unwrap();
+    connection.execute("CREATE INDEX lines_order ON lines (order_id)", &[]).unwrap();
+    let before = plan(connection, JOIN);
+    fill(connection);
+    let grown = plan(connection, JOIN);
+    assert_ne!(before, grown);
+    assert_eq!(grown, plan(&mut database.connect(), JOIN));
+}

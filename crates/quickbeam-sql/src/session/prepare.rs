@@ -286,7 +286,9 @@ impl Look<'_> {
         if !plan.parameters.is_empty() {
             return Err(SqlError::unsupported("a parameter in COPY"));
         }
-        Ok(self.prepared(Work::CopyTo(Box::new(self.program(plan, false)?), form)))
+        let mut query = self.program(plan, false)?;
+        let planned_for = query.planned_for.take();
+        Ok(Prepared { planned_for, ..self.prepared(Work::CopyTo(Box::new(query), form)) })
     }
 
     fn explain(&self, statement: &Ast, text: &str, analyze: bool) -> Result<Prepared> {

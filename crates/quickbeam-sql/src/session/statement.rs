@@ -114,6 +114,10 @@ impl Session {
         transaction: &quickbeam::Transaction,
     ) -> bool {
         let Some(prepared) = prepared else { return false };
+        // EXPLAIN says how the statement would be planned now, and counts anew.
+        if matches!(prepared.work, Work::Explain(..)) {
+            return false;
+        }
         let (Some(planned), Some(snapshot)) = (&mut prepared.planned_for, &prepared.snapshot)
         else {
             return true;

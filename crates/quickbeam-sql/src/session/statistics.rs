@@ -67,7 +67,8 @@ impl Look<'_> {
         let mut is_open = false;
         action.each_access(&mut |access| {
             is_open |= !access.is_single();
-            if !tables.iter().any(|(table, _)| table.id == access.table.id) {
+            // Key/value databases have no number of their own.
+            if !tables.iter().any(|(table, _)| table.name == access.table.name) {
                 tables.push((access.table.clone(), self.rows(&access.table)));
             }
         });
@@ -97,6 +98,30 @@ mod tests {
     fn planned_rows(statement: &Statement) -> Option<f64> {
         let planned = statement.prepared.as_ref().unwrap().planned_for.as_ref()?;
         planned.tables.first().map(|(_, rows)| *rows)
+    }
+
+    #[test]
+    fn a_copy_is_planned_for_the_tables_of_its_query() {
+        let database = Database::memory(Options::default()).unwrap();
+        let connection = &mut database.connect();
+        connection.execute("CREATE TABLE t (a INTEGER PRIMARY KEY, b INTEGER)", &[]).unwrap();
+        let copy = "COPY (SELECT count(*) FROM t WHERE b = 3) TO STDOUT WITH (FORMAT csv)";
+        let copy = connection.prepare(copy).unwrap();
+        assert!(planned_rows(&copy).is_some());
+    }
+
+    /// Key/value databases are told apart, though none has a number.
+    #[test]
+    fn a_statement_is_planned_for_each_of_its_tables() {
+        let database = Database::memory(Options::default()).unwrap();
+        for name in ["kv_a", "kv_b"] {
+            database.environment().create_database(name).unwrap();
+        }
+        let connection = &mut database.connect();
+        let mut both = connection.prepare("SELECT count(*) FROM kv_a a, kv_a c, kv_b b").unwrap();
+        both.execute(connection, &[]).unwrap();
+        let planned = both.prepared.as_ref().unwrap().planned_for.as_ref().unwrap();
+        assert_eq!(planned.tables.len(), 2);
     }
 
     #[test]
