@@ -370,7 +370,8 @@ impl Client {
         let commits =
             if per_call { oracle.model.commits(before, after) } else { checks.candidates.clone() };
         let mut fitting: Vec<u64> = commits.iter().copied().filter(fits).collect();
-        if per_call && fitting.is_empty() && matches!(question, Question::Exists(_)) {
+        let changes = matches!(question, Question::Exists(_) | Question::Old(_));
+        if per_call && fitting.is_empty() && changes {
             let waited = |at: &u64| {
                 let by = |named: &u64| {
                     model.answer_by(name, own(*named).as_ref(), &question, *named, *at)
@@ -755,6 +756,7 @@ fn short_question(question: &Question) -> String {
         Question::All => return "all".into(),
         Question::Before(None) => return "last".into(),
         Question::Get(key) => ("get", key),
+        Question::Old(key) => ("old", key),
         Question::Exists(key) => ("exists", key),
         Question::AtOrAfter(key) => ("from", key),
         Question::After(key) => ("after", key),

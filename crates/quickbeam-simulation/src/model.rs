@@ -50,7 +50,9 @@ pub enum Question {
     Name,
     /// The record of that key.
     Get(Vec<u8>),
-    /// Whether there is a record of that key.
+    /// The record of that key, before a change of it that may have waited for another.
+    Old(Vec<u8>),
+    /// Whether there is a record of that key, likewise.
     Exists(Vec<u8>),
     /// The first record at or behind the key.
     AtOrAfter(Vec<u8>),
@@ -192,7 +194,7 @@ impl Model {
         };
         let found = match question {
             Question::Name => Some(Answer::Database),
-            Question::Get(key) => record(key),
+            Question::Get(key) | Question::Old(key) => record(key),
             Question::Exists(key) => record(key).map(|_| Answer::Database),
             Question::AtOrAfter(key) => forward(Included(key.clone())),
             Question::After(key) => forward(Excluded(key.clone())),

@@ -43,7 +43,7 @@ fn three_hundred_seeds_hold_what_is_promised() {
 fn seeds_that_once_failed_do_so_no_more() {
     let seeds = [
         120, 207, 228, 305, 513, 564, 1747, 4214, 5372, 5447, 10_316, 12_271, 14_958, 16_292,
-        16_646, 3790, 4436, 7822, 9457, 13_198, 18_147, 18_408, 18_581, 19_032,
+        16_646, 3790, 4436, 7822, 9457, 13_198, 18_147, 18_408, 18_581, 19_032, 9995, 18_760,
     ];
     for seed in seeds {
         let outcome = quickbeam_simulation::seeds::run_twice(seed);

@@ -31,7 +31,7 @@ impl Client {
             Err(error) => return Err(self.judge(&error)),
         };
         let is_changed = answer != Answer::Nothing;
-        self.check(checks, name, Question::Get(key.to_vec()), answer, before);
+        self.check(checks, name, Question::Old(key.to_vec()), answer, before);
         if is_changed {
             self.note(checks, name, key, Some(value.clone()), before);
             self.world.core().probe("records changed in one visit");
