@@ -16,8 +16,8 @@ const FETCH: f64 = 9.0;
 /// What a hash index saves of a lookup.
 const BY_HASH: f64 = 1.0;
 
-/// Rows that a table is taken to have at least.
-const SMALLEST: f64 = 1_000.0;
+/// Rows that a table is taken to have at least, so that a plan is not outgrown by fewer.
+pub const SMALLEST: f64 = 1_000.0;
 /// A table of fewer is not looked at for what part of it a range is: it is only beginning to grow.
 const TOLD: f64 = 500.0;
 

@@ -28,6 +28,7 @@ use crate::catalog::Table;
 use crate::expression::{ColumnRef, Expr};
 use crate::types::DataType;
 
+pub use access::SMALLEST;
 pub use change::{plan_change, plan_insert};
 pub use explain::explain;
 pub use reads::limit_prefixes;

@@ -9,10 +9,8 @@ use std::sync::Arc;
 use super::prepare::Look;
 use crate::catalog::Table;
 use crate::execute::{Handles, constant_range};
-use crate::plan::{Action, RangeOf, Statistics};
+use crate::plan::{Action, RangeOf, SMALLEST, Statistics};
 
-/// A plan is made for at least so many rows, and so is not outgrown by fewer.
-const SMALLEST: f64 = 1_000.0;
 /// With so many times the rows, or fewer, a plan is made anew.
 const OUTGROWN: f64 = 4.0;
 /// After the first executions, whose powers of two count, tables are looked at each time that so many more were.

@@ -5,8 +5,8 @@
 
 use std::cell::Cell;
 
-use super::{Context, out_of_memory};
-use crate::error::Result;
+use super::Context;
+use crate::error::{Result, SqlError, SqlState};
 use crate::types::Value;
 
 /// What a statement keeps, in one of its executions.
@@ -39,6 +39,12 @@ impl Context<'_> {
     pub fn keep_values(&self, values: &[Value]) -> Result<()> {
         self.keep(bytes_of(values))
     }
+}
+
+#[cold]
+fn out_of_memory(limit: usize) -> SqlError {
+    let message = format!("the statement needs more memory than its budget of {limit} bytes");
+    SqlError::new(SqlState::OutOfMemory, message)
 }
 
 fn bytes_of(values: &[Value]) -> usize {

@@ -171,12 +171,6 @@ impl Context<'_> {
     }
 }
 
-#[cold]
-fn out_of_memory(limit: usize) -> SqlError {
-    let message = format!("the statement needs more memory than its budget of {limit} bytes");
-    SqlError::new(SqlState::OutOfMemory, message)
-}
-
 /// An integer of LIMIT or OFFSET; none: no bound.
 fn bound_of(
     context: &Context<'_>,
