@@ -127,7 +127,8 @@ impl Client {
     }
 
     fn name(&mut self) -> String {
-        if self.plan.catalog > 0 && self.random.chance(35) {
+        let share = if self.plan.churn { 85 } else { 35 };
+        if self.plan.catalog > 0 && self.random.chance(share) {
             format!("made {}", self.random.below(4))
         } else {
             self.random.pick(&["first", "second"]).to_owned()
@@ -144,7 +145,12 @@ impl Client {
     /// Runs the client's transactions of a round.
     pub fn work(&mut self) {
         for _ in 0..self.plan.transactions {
-            let stop = if self.random.chance(4) { self.checkpoint() } else { self.transaction() };
+            let checkpoints = if self.plan.churn { 15 } else { 4 };
+            let stop = if self.random.chance(checkpoints) {
+                self.checkpoint()
+            } else {
+                self.transaction()
+            };
             match stop {
                 Ok(()) | Err(Stop::Retry) => {}
                 Err(Stop::Full) => self.world.core().scheduler.now += 1_000_000,

@@ -65,6 +65,8 @@ pub struct Plan {
     pub modifies: bool,
     /// Percent of operations that change databases as such.
     pub catalog: usize,
+    /// Most work is in databases that come and go, with long values and many checkpoints.
+    pub churn: bool,
     /// Percent of transactions with a durability of their own.
     pub mixed: usize,
     /// Isolation levels to draw from.
@@ -212,6 +214,7 @@ impl Plan {
             ]),
             preload: random.pick(&[0, 0, 60, 300]),
             catalog: random.pick(&[0, 0, 5, 20]),
+            churn: false,
             mixed: if durability == Durability::InMemory { 0 } else { random.pick(&[0, 30]) },
             isolations,
             medium: Medium {
@@ -226,7 +229,30 @@ impl Plan {
             modifies: Random::part(seed, 0x30d1).chance(50),
             options,
         };
-        if plan.store { plan.for_store() } else { plan }
+        match plan.store {
+            true => plan.for_store(),
+            false if Random::part(seed, 0xc4a2).chance(12) => plan.for_churn(),
+            false => plan,
+        }
+    }
+
+    /// Trees with overflow chains are dropped and freed beside unfinished writers, checkpoints and evictions.
+    fn for_churn(mut self) -> Plan {
+        let random = &mut Random::part(self.seed, 0xc4a3);
+        self.churn = true;
+        self.catalog = 20;
+        self.clients = self.clients.max(3);
+        self.operations = self.operations.max(8);
+        self.keys = random.pick(&[20, 100]);
+        self.lengths = random.pick(&[vec![300, 6000], vec![900, 3000, 30_000]]);
+        self.isolations = random.pick(&[
+            vec![Isolation::ReadCommitted],
+            vec![Isolation::ReadCommitted, Isolation::Snapshot],
+            vec![Isolation::ReadCommitted, Isolation::Serializable],
+        ]);
+        self.options.cache_size = self.options.page_size * 64;
+        self.options.checkpoint_interval = Duration::from_millis(random.pick(&[5, 20]));
+        self
     }
 
     /// The plan of a data store: more work in less memory, since otherwise one owner's calls seldom come to the disk, and

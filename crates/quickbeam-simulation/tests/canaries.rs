@@ -9,7 +9,7 @@ use quickbeam_simulation::run::run;
 use quickbeam_simulation::shrink::{plan_with, shrink};
 
 /// Seeds tried for each fault.
-const BUDGET: u64 = 600;
+const BUDGET: u64 = 1000;
 
 /// Runs for making one plan smaller.
 const ATTEMPTS: usize = 60;

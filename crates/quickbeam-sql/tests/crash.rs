@@ -211,7 +211,7 @@ fn kill_again_and_again(durability: Durability, keeps: bool, times: usize) {
     set_up(directory, durability);
     for round in 0..rounds("QUICKBEAM_CRASH_ROUNDS", times) {
         let wait = draw_wait(&mut random, 40, 500);
-        run_and_kill(directory, durability, wait);
+        run_and_kill(directory, "victim", durability, wait);
 
         let what = format!("seed {seed}, round {round}, killed after {wait:?}");
         let database = open(directory, durability);

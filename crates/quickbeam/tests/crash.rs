@@ -7,6 +7,8 @@
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
 
+#[path = "common/churn.rs"]
+mod churn;
 mod common;
 #[path = "common/files.rs"]
 mod files;
@@ -184,7 +186,7 @@ fn kill_in_one_place(durability: Durability, keeps: bool, rounds: usize, seed: u
     let mut commits = 0;
     for round in 0..rounds {
         let wait = draw_wait(&mut random, 30, 400);
-        run_and_kill(directory.path(), durability, wait);
+        run_and_kill(directory.path(), "victim", durability, wait);
 
         let what = format!("seed {seed}, round {round}, killed after {wait:?}");
         if random.chance(30) && place.exists() {
@@ -260,4 +262,84 @@ fn without_waiting_for_the_log_the_state_is_still_that_after_some_commit() {
 #[test]
 fn without_a_log_the_state_is_that_of_a_checkpoint() {
     kill_again_and_again(Durability::InMemory, false, 10);
+}
+
+/// Not a test by itself: the process that is killed while it makes and frees trees.
+#[test]
+fn churn_victim() {
+    let Some((directory, durability)) = orders() else { return };
+    let path = directory.join("environment");
+    let environment = Environment::open(path, churn::options(durability)).unwrap();
+    churn::prepare(&environment).unwrap();
+    let (environment, directory) = (&environment, &directory);
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            scope.spawn(move || {
+                let mut churner = churn::Churner::new(environment, thread).unwrap();
+                churner.work(&mut Acknowledgements::of(directory, thread));
+            });
+        }
+    });
+}
+
+/// Kills a process that makes and frees trees again and again. After each kill every value is whole and every page is
+/// accounted for; `keeps`: what the process acknowledged survives.
+fn kill_churn(durability: Durability, keeps: bool, rounds: usize) {
+    let rounds = common::rounds("QUICKBEAM_CRASH_ROUNDS", rounds);
+    let seed = common::first_seed();
+    println!("seed {seed}");
+    let mut random = Random::new(seed);
+    let mut directory = tempfile::tempdir().unwrap();
+    let mut values = 0;
+    for round in 0..rounds {
+        if round % KILLS == KILLS - 1 {
+            directory = tempfile::tempdir().unwrap();
+        }
+        let wait = draw_wait(&mut random, 60, 350);
+        run_and_kill(directory.path(), "churn_victim", durability, wait);
+        let what = format!("{durability}, seed {seed}, round {round}, killed after {wait:?}");
+        let path = directory.path().join("environment");
+        let environment = Environment::open(&path, churn::options(durability))
+            .unwrap_or_else(|error| panic!("{what}: {error}; see {:?}", keep(&mut directory)));
+        let report = environment.verify().unwrap();
+        if !report.complaints.is_empty() {
+            panic!("{what}: {:?}; see {:?}", report.complaints, keep(&mut directory));
+        }
+        values += churn::assert_readable(&environment, &what);
+        for thread in (0..THREADS).filter(|_| keeps) {
+            let counter = churn::counter_of(&environment, thread).unwrap();
+            assert_kept(directory.path(), thread, counter, &what);
+        }
+        if random.chance(50) {
+            environment.close().unwrap();
+        }
+    }
+    println!("{durability}: {rounds} kills, {values} values read");
+    assert!(values > 10 * rounds, "only {values} values in all rounds");
+}
+
+/// Leaves the directory of a failed round where it is.
+fn keep(directory: &mut tempfile::TempDir) -> std::path::PathBuf {
+    directory.disable_cleanup(true);
+    directory.path().to_owned()
+}
+
+#[test]
+fn freed_trees_take_no_pages_along_at_sync() {
+    kill_churn(Durability::Sync, true, 8);
+}
+
+#[test]
+fn freed_trees_take_no_pages_along_at_write_nosync() {
+    kill_churn(Durability::WriteNoSync, true, 8);
+}
+
+#[test]
+fn freed_trees_take_no_pages_along_at_nosync() {
+    kill_churn(Durability::NoSync, false, 12);
+}
+
+#[test]
+fn freed_trees_take_no_pages_along_without_a_log() {
+    kill_churn(Durability::InMemory, false, 12);
 }

@@ -7,10 +7,12 @@ mod common;
 
 use std::io;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use common::faulty::{Call, FaultyWorld};
 use common::scene::{Mounted, Scene, options};
-use common::{Random, assert_same, contents, place};
+use common::{Random, assert_same, contents, place, small_options};
 use quickbeam::world::OpenMode;
 use quickbeam::{DATA_FILE, Durability, Environment, Error, Options};
 
@@ -202,4 +204,37 @@ fn a_read_only_file_system_and_directory_of_the_operating_system() {
     }
     refused(directory.path());
     refused(&directory.path().join("new"));
+}
+
+/// While a chain is freed, its pages are read from the device with no pass held: a checkpoint that begins meanwhile, and
+/// so every writer that comes after it, need not wait for the device.
+#[test]
+fn freeing_a_long_value_reads_the_device_outside_the_gate() {
+    let options =
+        Options { cache_size: 64 * 4096, durability: Durability::NoSync, ..small_options() };
+    let world = FaultyWorld::in_memory();
+    let environment = Environment::open_in(world.clone(), Some(place()), options).unwrap();
+    let database = environment.create_database("data").unwrap();
+    environment.transact(|t| database.put(t, b"long", &vec![7; 2_000_000])).unwrap();
+    let reader = environment.begin_read().unwrap();
+    environment.transact(|t| database.delete(t, b"long")).unwrap();
+    // What is read from now on is the chain: its pages do not fit in the cache.
+    let (tell, told) = std::sync::mpsc::channel();
+    let (armed, other) = (AtomicBool::new(true), environment.clone());
+    world.set_before_read(move |path| {
+        if path.ends_with(DATA_FILE) && armed.swap(false, Ordering::SeqCst) {
+            let (done, wait) = std::sync::mpsc::channel();
+            let other = other.clone();
+            std::thread::spawn(move || done.send(other.checkpoint()));
+            let _ = tell.send(wait.recv_timeout(Duration::from_secs(10)).is_ok());
+        }
+    });
+    drop(reader);
+    environment.checkpoint().unwrap();
+    let finished = told.recv_timeout(Duration::from_secs(60)).expect("the chain is read");
+    assert!(finished, "a checkpoint waited for a read of the chain");
+    world.set_before_read(|_| {});
+    let report = environment.verify().unwrap();
+    assert_eq!(report.complaints, Vec::<String>::new());
+    assert!(report.pages < 20, "{} pages are in use", report.pages);
 }

@@ -8,7 +8,9 @@ mod files;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use quickbeam::{Durability, Environment, Error, Options, Transaction};
+use quickbeam::{
+    Durability, Environment, Error, Isolation, Options, Transaction, TransactionOptions,
+};
 
 fn small_segments(durability: Durability) -> Options {
     Options { log_segment_size: 256 << 10, durability, ..Options::default() }
@@ -199,4 +201,54 @@ fn records_that_come_and_go_at_the_end_move_no_others() {
     let full = pages();
     (0..600).rev().for_each(delete);
     assert!(pages() * 4 < full, "{} of {full} bytes are in use", pages());
+}
+
+/// A dropped tree was freed together with the chain of a read committed transaction that had not ended. When that
+/// transaction ended its chains were freed a second time, by then perhaps somebody's live value.
+#[test]
+fn dropped_tree_is_freed_only_after_writers_with_changes_in_it_end() {
+    for (empty, savepoint) in [(false, false), (true, false), (false, true), (true, true)] {
+        let environment =
+            Environment::memory(Options { page_size: 4096, ..Options::default() }).unwrap();
+        let dropped = environment.create_database("dropped").unwrap();
+        let kept = environment.create_database("kept").unwrap();
+        let put = |key: &[u8], value: &[u8]| {
+            environment.transact(|t| kept.put(t, key, value)).unwrap();
+        };
+        environment.transact(|t| dropped.put(t, b"old", &[1; 40_000])).unwrap();
+        put(b"a", b"1");
+
+        let dropper = environment.begin().unwrap();
+        if empty {
+            dropper.empty_database("dropped").unwrap();
+        } else {
+            dropper.drop_database("dropped").unwrap();
+        }
+        let isolation = Some(Isolation::ReadCommitted);
+        let writer =
+            environment.begin_with(TransactionOptions { isolation, ..Default::default() }).unwrap();
+        dropped.put(&writer, b"key", &[7; 40_000]).unwrap();
+        if savepoint {
+            let before = writer.savepoint().unwrap();
+            dropped.put(&writer, b"undone", &[8; 40_000]).unwrap();
+            writer.rollback_to(before).unwrap();
+        }
+        dropper.commit().unwrap();
+        // The call moves the writer's snapshot past the drop, the checkpoint frees whatever may be freed.
+        assert_eq!(kept.get(&writer, b"a").unwrap().as_deref(), Some(&b"1"[..]));
+        put(b"b", b"2");
+        environment.checkpoint().unwrap();
+        put(b"long", &[9; 40_000]);
+
+        assert!(writer.commit().is_err(), "the database was dropped meanwhile");
+        put(b"more", &[5; 40_000]);
+        let reader = environment.begin_read().unwrap();
+        assert_eq!(kept.get(&reader, b"long").unwrap().as_deref(), Some(&[9; 40_000][..]));
+        drop(reader);
+        environment.checkpoint().unwrap();
+        let report = environment.verify().unwrap();
+        assert_eq!(report.complaints, Vec::<String>::new());
+        // Ten pages for each of two long values, and leaves: the tree is gone.
+        assert!(report.pages < 30, "{} pages are in use", report.pages);
+    }
 }

@@ -3,7 +3,8 @@
 //! - CHAIN-1: a chain is written before the record that points to it and never changes; it is freed when no snapshot
 //!   can see such a record any more.
 //!
-//! A pass through the gate is taken for each page, so that a long value does not hold a checkpoint up.
+//! Writing takes a pass through the gate for each page, freeing one for each [`chain_slice`], so that a long value
+//! does not hold a checkpoint up.
 
 use crate::error::{Error, Result};
 use crate::page::{HEADER_BYTES, OVERFLOW, Page, PageId, PageKind};
@@ -66,6 +67,26 @@ fn link(pool: &Pool, pass: &Pass, page: PageId, next: PageId) -> Result<()> {
     Ok(())
 }
 
+/// Calls `visit` with one page of a chain, again if the page changed meanwhile, and returns the next page.
+fn visit_page(
+    pool: &Pool,
+    page: PageId,
+    mut visit: impl FnMut(Page<'_>) -> Result<()>,
+) -> Result<PageId> {
+    loop {
+        let guard = pool.read(page)?;
+        let next = guard.page.link();
+        let sound = guard.page.kind() == Some(PageKind::Overflow);
+        visit(guard.page)?;
+        if guard.validate() {
+            return match sound {
+                true => Ok(next),
+                false => Err(Error::page(page, "a long value continues in another kind of page")),
+            };
+        }
+    }
+}
+
 /// Calls `visit` with each page of a chain; ends early with an error when the chain is broken.
 fn follow(
     pool: &Pool,
@@ -75,22 +96,7 @@ fn follow(
     let mut page = first;
     let mut steps = 0;
     while page != 0 {
-        let next = loop {
-            let guard = pool.read(page)?;
-            let next = guard.page.link();
-            let sound = guard.page.kind() == Some(PageKind::Overflow);
-            visit(page, guard.page)?;
-            if guard.validate() {
-                if !sound {
-                    return Err(Error::page(
-                        page,
-                        "a long value continues in another kind of page",
-                    ));
-                }
-                break next;
-            }
-        };
-        page = next;
+        page = visit_page(pool, page, |content| visit(page, content))?;
         steps += 1;
         if steps > pool.page_count() {
             return Err(Error::page(first, "a chain of overflow pages goes round in a circle"));
@@ -124,6 +130,17 @@ pub fn read_chain(pool: &Pool, pointer: &[u8], out: &mut Vec<u8>) -> Result<()> 
     Ok(())
 }
 
+/// Up to `limit` pages of a chain from `first` on, and the page after them, 0 at the chain's end.
+pub fn chain_slice(pool: &Pool, first: PageId, limit: usize) -> Result<(Vec<PageId>, PageId)> {
+    let mut pages = Vec::new();
+    let mut page = first;
+    while page != 0 && pages.len() < limit {
+        pages.push(page);
+        page = visit_page(pool, page, |_| Ok(()))?;
+    }
+    Ok((pages, page))
+}
+
 /// The pages of a chain.
 pub fn chain_pages(pool: &Pool, first: PageId) -> Result<Vec<PageId>> {
     let mut pages = Vec::new();
@@ -141,8 +158,8 @@ pub fn free_pages(pool: &Pool, pass: &Pass, pages: &[PageId]) -> Result<()> {
     pages.iter().try_for_each(|&page| pool.discard(pass, page))
 }
 
-/// Frees the pages of a chain; all in one pass, so that a checkpoint sees the whole chain or none of it. Finding them may
-/// fail, freeing what was found not.
+/// Frees all pages of a chain in one pass, for an owner that no checkpoint and no other thread interrupts. Finding the
+/// pages may fail, freeing them does not.
 pub fn free_chain(pool: &Pool, pass: &Pass, first: PageId) -> Result<()> {
     free_pages(pool, pass, &chain_pages(pool, first)?)
 }

@@ -7,6 +7,7 @@
 
 mod background;
 mod open;
+mod reclaim;
 mod statistics;
 mod verify;
 
@@ -27,10 +28,9 @@ use crate::error::{Error, Result};
 use crate::latency::Latencies;
 use crate::log::Log;
 use crate::options::{AccessMethod, Durability, Options, TransactionOptions};
-use crate::pool::{Pool, SHARED_LANE};
-use crate::transaction::{Database, Transaction, purge_leaf};
+use crate::pool::Pool;
+use crate::transaction::{Database, Transaction};
 use crate::versions::{Deferred, Registry, Timestamp};
-use crate::world::hooks::{Canary, planted};
 use crate::world::{Event, File, MemoryWorld, RealWorld, Task, World, place};
 
 pub use open::{DATA_FILE, LOCK_FILE, LOG_DIRECTORY};
@@ -403,53 +403,6 @@ impl Inner {
     pub fn catalog_version_for(&self, snapshot: Timestamp) -> Option<u64> {
         let version = self.catalog_version.load(Ordering::SeqCst);
         (version <= snapshot).then_some(version)
-    }
-
-    /// Does up to `limit` pieces of work that became possible. Freeing whole trees is left to who asks for all.
-    pub fn do_ready_work(&self, limit: usize) -> Result<()> {
-        if self.registry.ready_count() == 0 {
-            return Ok(());
-        }
-        // The transaction's own lane, if there was one, went back with its snapshot.
-        let lane = SHARED_LANE + place::of_thread();
-        for _ in 0..limit.min(1 << 40) {
-            let Some(work) = self.registry.take_ready(limit == usize::MAX) else { break };
-            if let Err(error) = self.do_work(lane, &work) {
-                self.registry.put_back(work);
-                return Err(error);
-            }
-        }
-        Ok(())
-    }
-
-    /// Does one piece of work, or, on an error, nothing of it that would keep it from being done again.
-    fn do_work(&self, lane: usize, work: &Deferred) -> Result<()> {
-        match work {
-            Deferred::Purge { tree, key } => {
-                let freeing = self.freeing_trees.read();
-                if let Some(tree) = self.tree(*tree).filter(|tree| !freeing.contains(&tree.id)) {
-                    purge_leaf(&self.pool, lane, tree, key)?;
-                }
-            }
-            Deferred::FreeChain(first) => {
-                let pass = self.pool.enter(lane);
-                if !planted(Canary::ChainLeaked) {
-                    crate::access::overflow::free_chain(&self.pool, &pass, *first)?;
-                }
-                self.registry.freed(*first);
-            }
-            Deferred::FreeTree(id) => {
-                self.freeing_trees.write().insert(*id);
-                if let Some(tree) = self.tree(*id) {
-                    tree.free(&self.pool, lane, || {
-                        self.trees.write().remove(id);
-                    })?;
-                    self.directories.lock().remove(id);
-                }
-                self.freeing_trees.write().remove(id);
-            }
-        }
-        Ok(())
     }
 
     /// Makes a checkpoint now.

@@ -243,6 +243,8 @@ impl Pool {
             return None;
         }
         entry.touch();
+        // A reader without a latch may see anything from here on, until it validates (PAGE-2).
+        reach(Moment::Between);
         Some(ReadGuard::new(self, entry, version, self.arena.page(frame), page))
     }
 
@@ -447,6 +449,10 @@ impl Pool {
                 Some(version) if self.take_latch(entry, version) => break,
                 _ => self.wait_for_latch(entry),
             }
+        }
+        if !entry.has(status::ALLOCATED) {
+            entry.release_unchanged();
+            return Err(Error::page(page, "a page to be freed is free already"));
         }
         let frame = entry.frame.load(Ordering::Relaxed);
         let content = (frame != NO_FRAME).then(|| self.arena.page(frame));

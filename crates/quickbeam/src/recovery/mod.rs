@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use crate::access::btree::{Finger, Tree};
 use crate::access::overflow::{
-    chain_pages, decode_pointer, encode_pointer, free_pages, write_chain,
+    chain_pages, decode_pointer, encode_pointer, free_chain, free_pages, write_chain,
 };
 use crate::checkpoint::{INCARNATION_LIMIT, Identity, Root};
 use crate::environment::{CATALOG_TREE, LOG_DIRECTORY};
@@ -286,9 +286,19 @@ pub fn free_nameless(pool: &Pool, trees: &mut TreeMap<'_>) -> Result<()> {
     let nameless: Vec<Tree> =
         trees.trees.values().filter(|tree| !named.contains_key(&tree.id)).copied().collect();
     for tree in nameless {
-        tree.free(pool, 0, || {
-            trees.trees.remove(&tree.id);
-        })?;
+        free_tree(pool, tree)?;
+        trees.trees.remove(&tree.id);
+    }
+    Ok(())
+}
+
+/// Frees every page of a tree and the chains of its records, where no transaction looks.
+fn free_tree(pool: &Pool, tree: Tree) -> Result<()> {
+    let mut gone = false;
+    while !gone {
+        let mut chains = Vec::new();
+        gone = tree.free_last(pool, 0, |unlinked, _| chains.extend_from_slice(unlinked))?;
+        chains.into_iter().try_for_each(|chain| free_chain(pool, &pool.enter(0), chain))?;
     }
     Ok(())
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use crate::access::btree::{Finger, Tree};
 use crate::access::hash::{Directory, with_stored};
-use crate::access::overflow::{free_pages, read_chain};
+use crate::access::overflow::{free_chain, free_pages, read_chain};
 use crate::checkpoint::{Checkpointer, FlipState, RootSlots, StoreKind};
 use crate::environment::{
     CATALOG_TREE, Opened, Statistics, VerifyReport, open_data_file, pool_statistics, sample_trees,
@@ -18,7 +18,7 @@ use crate::environment::{
 };
 use crate::error::{Error, Result};
 use crate::options::{AccessMethod, Options};
-use crate::page::{OVERFLOW, key_limit};
+use crate::page::{OVERFLOW, PageId, key_limit};
 use crate::pool::{Pass, Pool};
 use crate::recovery;
 use crate::transaction::{check_limits, check_name, decode_catalog_record, encode_catalog_record};
@@ -61,6 +61,8 @@ pub struct DataStore {
     trees: Vec<Tree>,
     /// Trees of dropped databases that could not be freed yet: each `sync` and each opening tries again.
     nameless: Vec<Tree>,
+    /// Overflow chains of freed pages that could not be freed yet; each is the number of its first page.
+    dead_chains: Vec<PageId>,
     /// Number of the next new tree: a number is not given again, so that old handles stay invalid.
     next_tree: u32,
     finger: Finger,
@@ -108,6 +110,7 @@ impl DataStore {
         let next_tree = trees.iter().map(|tree| tree.id + 1).max().unwrap_or(0);
         let mut store = DataStore {
             id: world.random(),
+            dead_chains: directory.dead_chains.clone(),
             checkpointer: Checkpointer::new(identity, RootSlots, root, directory),
             pool,
             catalog,
@@ -140,10 +143,21 @@ impl DataStore {
         Ok(())
     }
 
-    /// Frees the trees that have no name any more. What cannot be freed now stays until the next time.
+    /// Frees the trees that have no name any more. What cannot be freed now stays until the next time: a sync names
+    /// the rest of the trees and of their chains.
     fn free_nameless(&mut self) {
-        let pool = &self.pool;
-        self.nameless.retain(|tree| tree.free(pool, 0, || {}).is_err());
+        let (pool, dead) = (&self.pool, &mut self.dead_chains);
+        let is_left = |tree: &Tree| {
+            loop {
+                match tree.free_last(pool, 0, |chains, _| dead.extend_from_slice(chains)) {
+                    Ok(true) => return false,
+                    Ok(false) => {}
+                    Err(_) => return true,
+                }
+            }
+        };
+        self.nameless.retain(is_left);
+        self.dead_chains.retain(|&chain| free_chain(pool, &Pass::unshared(), chain).is_err());
     }
 
     fn new_tree(&mut self, method: AccessMethod) -> Result<Tree> {
@@ -385,7 +399,7 @@ impl DataStore {
             log_position: 0,
             log_start: 0,
             trees,
-            dead_chains: Vec::new(),
+            dead_chains: self.dead_chains.clone(),
             flip: Default::default(),
         };
         let made = self.checkpointer.run(&self.pool, None, self.incarnation, true, false, fix);
@@ -409,9 +423,10 @@ impl DataStore {
     /// Walks every page and says what is wrong.
     pub fn verify(&mut self) -> Result<VerifyReport> {
         let (pool, trees, nameless) = (&self.pool, &self.trees, &self.nameless);
+        let dead = &self.dead_chains;
         Ok(self
             .checkpointer
-            .inspect(|locations| verify_pages(pool, locations, trees, nameless, &[])))
+            .inspect(|locations| verify_pages(pool, locations, trees, nameless, dead)))
     }
 
     /// Closes the data store with a sync.

@@ -88,9 +88,14 @@ pub struct Registry {
     events: Vec<Arc<dyn Event>>,
 }
 
+#[derive(Default)]
 struct Order {
     next: WriterId,
     queue: VecDeque<(WriterId, Arc<Writer>)>,
+    /// Dropped trees that no snapshot sees, each with the first id that did not exist when that became so. A writer with
+    /// an earlier id may have unfinished changes in the tree: a read committed transaction that wrote to it before the
+    /// drop committed, and whose snapshot has moved up since. The tree may be freed once the horizon has come to that id.
+    dropped: VecDeque<(WriterId, Deferred)>,
     /// Writers that nobody knows any more.
     spare: Vec<Arc<Writer>>,
 }
@@ -108,7 +113,7 @@ impl Registry {
             snapshots,
             waits: WaitGraph::default(),
             shards: Default::default(),
-            order: Mutex::new(Order { next: 1, queue: VecDeque::new(), spare: Vec::new() }),
+            order: Mutex::new(Order { next: 1, ..Order::default() }),
             ready: Mutex::default(),
             ready_count: AtomicUsize::new(0),
             freeing: Mutex::default(),
@@ -240,7 +245,7 @@ impl Registry {
 
     /// Moves the horizon as far as snapshots in use allow.
     pub fn advance(&self) {
-        let mut order = self.order.lock();
+        let order = &mut *self.order.lock();
         let finished = |entry: Option<&(WriterId, Arc<Writer>)>| {
             entry.is_some_and(|(_, writer)| writer.state() != WriterState::Active)
         };
@@ -254,8 +259,11 @@ impl Registry {
                 WriterState::Committed(timestamp) if timestamp > mark => break,
                 WriterState::Committed(_) => {
                     if writer.deferred.count() > 0 {
-                        let mut deferred = writer.deferred.lock();
-                        self.change_ready(|ready| ready.extend(deferred.drain(..)));
+                        let (trees, work): (Vec<_>, Vec<_>) =
+                            writer.deferred.lock().drain(..).partition(is_tree);
+                        let barrier = order.next;
+                        order.dropped.extend(trees.into_iter().map(|tree| (barrier, tree)));
+                        self.change_ready(|ready| ready.extend(work));
                     }
                     self.shard(*id).write().remove(id);
                 }
@@ -270,12 +278,21 @@ impl Registry {
         }
         let horizon = order.queue.front().map_or(order.next, |(id, _)| *id);
         self.horizon.store(horizon, Ordering::Release);
+        while order
+            .dropped
+            .front()
+            .is_some_and(|(barrier, _)| *barrier <= horizon || planted(Canary::TreeFreedEarly))
+        {
+            if let Some((_, tree)) = order.dropped.pop_front() {
+                self.change_ready(|ready| ready.push_back(tree));
+            }
+        }
     }
 
     /// Takes one piece of work that became possible; freeing a whole tree only if `heavy`.
     pub fn take_ready(&self, heavy: bool) -> Option<Deferred> {
         self.change_ready(|ready| {
-            let light = |work: &Deferred| !matches!(work, Deferred::FreeTree(_));
+            let light = |work: &Deferred| !is_tree(work);
             let at = if heavy { 0 } else { ready.iter().take(8).position(light)? };
             let work = ready.remove(at)?;
             self.freeing.lock().extend(chain_of(&work));
@@ -283,12 +300,21 @@ impl Registry {
         })
     }
 
-    /// The chain is gone; called in the pass that freed it. Only this one: its pages may be those of another chain by
-    /// now, which is being freed as well and waits for the gate, where a checkpoint has to name it.
-    pub fn freed(&self, chain: u64) {
+    /// These chains are being freed from now on; called in the pass that unlinked them.
+    pub fn begin_freeing(&self, chains: &[u64]) {
+        self.freeing.lock().extend(chains);
+    }
+
+    /// The pages of a chain from `first` up to, not including, `next` are freed; all of them if `next` is 0. Called in the
+    /// pass that freed them. Only one entry goes: the freed page may begin another chain by now, which is being freed
+    /// as well and waits for the gate, where a checkpoint has to name it.
+    pub fn freed(&self, first: u64, next: u64) {
         let mut freeing = self.freeing.lock();
-        if let Some(at) = freeing.iter().position(|&other| other == chain) {
-            freeing.swap_remove(at);
+        if let Some(at) = freeing.iter().position(|&other| other == first) {
+            match next {
+                0 => drop(freeing.swap_remove(at)),
+                next => freeing[at] = next,
+            }
         }
     }
 
@@ -296,7 +322,7 @@ impl Registry {
     pub fn put_back(&self, work: Deferred) {
         self.change_ready(|ready| {
             if let Some(chain) = chain_of(&work) {
-                self.freed(chain);
+                self.freed(chain, 0);
             }
             ready.push_back(work);
         });
@@ -391,6 +417,10 @@ impl Registry {
     }
 }
 
+fn is_tree(work: &Deferred) -> bool {
+    matches!(work, Deferred::FreeTree(_))
+}
+
 fn chain_of(work: &Deferred) -> Option<u64> {
     match work {
         Deferred::FreeChain(page) => Some(*page),
@@ -415,9 +445,9 @@ mod tests {
         // The first thread has freed the pages; another has used, replaced and taken page 7 meanwhile.
         defer();
         take();
-        registry.freed(7);
+        registry.freed(7, 0);
         assert_eq!(registry.dead_chains(false), [7]);
-        registry.freed(7);
+        registry.freed(7, 0);
         assert_eq!(registry.dead_chains(false), [] as [u64; 0]);
     }
 }

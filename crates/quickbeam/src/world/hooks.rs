@@ -49,11 +49,15 @@ pub enum Canary {
     BackgroundIdle,
     /// Segments that records were stored in are not flushed with those that were written to.
     StoredNotFlushed,
+    /// What was read without a latch is used unvalidated.
+    ReadNotValidated,
+    /// A dropped tree is freed while unfinished transactions have changes in it.
+    TreeFreedEarly,
 }
 
 impl Canary {
     /// Every one.
-    pub const ALL: [Canary; 14] = [
+    pub const ALL: [Canary; 16] = [
         Canary::LogNotFlushed,
         Canary::RecordDropped,
         Canary::UndoLost,
@@ -68,6 +72,8 @@ impl Canary {
         Canary::ChainLeaked,
         Canary::BackgroundIdle,
         Canary::StoredNotFlushed,
+        Canary::ReadNotValidated,
+        Canary::TreeFreedEarly,
     ];
 }
 

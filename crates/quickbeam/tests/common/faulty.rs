@@ -35,9 +35,13 @@ impl Call {
 
 type Rule = dyn FnMut(Call, &Path) -> Option<io::Error> + Send;
 
+/// Runs on the thread that is about to read; other threads' calls go on meanwhile.
+type BeforeRead = dyn Fn(&Path) + Send + Sync;
+
 /// Decides about calls; shared by the world and its files.
 pub struct Rules {
     rule: Mutex<Option<Box<Rule>>>,
+    before_read: Mutex<Option<Arc<BeforeRead>>>,
     /// Bytes that all files together may have.
     limit: AtomicU64,
     lengths: Mutex<HashMap<PathBuf, u64>>,
@@ -80,6 +84,7 @@ impl FaultyWorld {
     pub fn new(inner: Arc<dyn World>) -> Arc<FaultyWorld> {
         let rules = Rules {
             rule: Mutex::new(None),
+            before_read: Mutex::new(None),
             limit: AtomicU64::new(u64::MAX),
             lengths: Mutex::default(),
             still: RwLock::default(),
@@ -90,6 +95,11 @@ impl FaultyWorld {
     /// From now on calls for which `rule` gives an error fail with it.
     pub fn set_rule(&self, rule: impl FnMut(Call, &Path) -> Option<io::Error> + Send + 'static) {
         *self.rules.rule.lock().unwrap() = Some(Box::new(rule));
+    }
+
+    /// From now on `work` runs before each read, on the thread that reads.
+    pub fn set_before_read(&self, work: impl Fn(&Path) + Send + Sync + 'static) {
+        *self.rules.before_read.lock().unwrap() = Some(Arc::new(work));
     }
 
     /// No call fails any more.
@@ -139,6 +149,10 @@ struct FaultyFile {
 
 impl File for FaultyFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        let before = self.rules.before_read.lock().unwrap().clone();
+        if let Some(before) = before {
+            before(&self.path);
+        }
         let _leave = self.rules.check(Call::Read, &self.path)?;
         self.inner.read_at(buffer, offset)
     }

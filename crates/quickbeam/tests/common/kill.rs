@@ -1,7 +1,7 @@
 //! Processes that are killed while they commit: how one is started and ended, and how its threads tell what was
 //! acknowledged to them, so that it can be looked for afterwards. Tests of other crates include this file, with `random`.
 //!
-//! The process is the test program itself with its test `victim` alone, which does nothing unless [`orders`] has some.
+//! The process is the test program itself with one test alone, which does nothing unless [`orders`] has some.
 
 use std::fs::File;
 use std::io::Write;
@@ -32,14 +32,14 @@ pub fn draw_wait(random: &mut Random, soon: usize, late: usize) -> Duration {
     Duration::from_millis(random.below(longest) as u64)
 }
 
-/// Runs a victim for that long; what an earlier one acknowledged is forgotten.
-pub fn run_and_kill(directory: &Path, durability: Durability, wait: Duration) {
+/// Runs the test of that name as the victim for that long; what an earlier one acknowledged is forgotten.
+pub fn run_and_kill(directory: &Path, test: &str, durability: Durability, wait: Duration) {
     for thread in 0..THREADS {
         let _ = std::fs::remove_file(acknowledgements(directory, thread));
     }
     let log = File::create(directory.join("victim.log")).unwrap();
     let mut victim = Command::new(std::env::current_exe().unwrap())
-        .args(["victim", "--exact", "--nocapture"])
+        .args([test, "--exact", "--nocapture"])
         .env(VICTIM, directory)
         .env(DURABILITY, durability.to_string())
         .stdout(Stdio::from(log.try_clone().unwrap()))

@@ -307,63 +307,66 @@ impl Tree {
         inside.then_some(found)
     }
 
-    /// Frees every page of the tree, which nobody uses any more. The tree stays whole, only smaller, at every step
-    /// that a checkpoint could see, so that freeing can be taken up again after a crash. `forget` is called in the pass
-    /// that frees the root: no checkpoint names a tree without one.
-    pub fn free(&self, pool: &Pool, lane: usize, forget: impl FnOnce()) -> Result<()> {
-        self.free_children(pool, lane, self.root, 0)?;
-        let parts = self.parts_of(pool, self.root)?;
-        let pass = pool.enter(lane);
-        self.free_one(pool, &pass, self.root, &parts)?;
-        forget();
-        Ok(())
+    /// Frees one page of a tree that nobody uses any more: the last one that has no children. Returns whether
+    /// the tree is gone. The tree is whole, only smaller, between two calls and in every checkpoint, so that
+    /// freeing can go on after a crash.
+    ///
+    /// `unlinked` runs in the pass that frees the page. It gets the first pages of the overflow chains that only
+    /// the freed page pointed to, and whether that page was the root. The caller frees the chains.
+    pub fn free_last(
+        &self,
+        pool: &Pool,
+        lane: usize,
+        unlinked: impl FnOnce(&[PageId], bool),
+    ) -> Result<bool> {
+        let mut parent = None;
+        let mut page = self.root;
+        for _ in 0..DEEPEST {
+            match self.last_child(pool, page)? {
+                0 => {
+                    self.free_childless(pool, lane, parent, page, unlinked)?;
+                    return Ok(parent.is_none());
+                }
+                child => (parent, page) = (Some(page), child),
+            }
+        }
+        Err(Error::page(self.root, "the tree goes round in a circle"))
     }
 
-    fn free_children(&self, pool: &Pool, lane: usize, page: PageId, depth: usize) -> Result<()> {
-        if depth > DEEPEST {
-            return Err(Error::page(page, "the tree goes round in a circle"));
+    /// The last child of a page, 0 if it has none.
+    fn last_child(&self, pool: &Pool, page: PageId) -> Result<PageId> {
+        let guard = pool.latch(page)?;
+        let content = guard.page();
+        if content.tree() != self.id {
+            return Err(Error::page(page, format!("not a page of tree {}", self.id)));
         }
-        loop {
-            let last = {
-                let guard = pool.latch(page)?;
-                let content = guard.page();
-                if content.tree() != self.id {
-                    return Err(Error::page(page, format!("not a page of tree {}", self.id)));
-                }
-                if content.is_leaf() { 0 } else { content.child_at(content.count()) }
-            };
-            if last == 0 {
-                return Ok(());
-            }
-            self.free_children(pool, lane, last, depth + 1)?;
-            let parts = self.parts_of(pool, last)?;
-            let pass = pool.enter(lane);
-            let guard = pool.latch(page)?;
-            let content = guard.write(&pass)?;
-            self.free_one(pool, &pass, last, &parts)?;
+        Ok(if content.is_leaf() { 0 } else { content.child_at(content.count()) })
+    }
+
+    /// Frees a page without children and takes it out of its parent. Both are latched while their content is
+    /// read: without a latch a page may be evicted, and its frame show another page.
+    fn free_childless(
+        &self,
+        pool: &Pool,
+        lane: usize,
+        parent: Option<PageId>,
+        page: PageId,
+        unlinked: impl FnOnce(&[PageId], bool),
+    ) -> Result<()> {
+        let pass = pool.enter(lane);
+        let above = parent.map(|parent| pool.latch(parent)).transpose()?;
+        let above_content = above.as_ref().map(|guard| guard.write(&pass)).transpose()?;
+        let guard = pool.latch(page)?;
+        let content = guard.page();
+        let chains = if content.is_leaf() { overflow::chains_of(content) } else { Vec::new() };
+        pool.free_page(&pass, guard)?;
+        if let Some(content) = above_content {
             match content.count() {
                 0 => content.set_link(0),
                 count => content.remove(count - 1),
             }
         }
-    }
-
-    /// The pages of the chains that a leaf's records point to; none for another page. Nobody else is here, and no latch
-    /// is held: a damaged pointer may lead to any page.
-    fn parts_of(&self, pool: &Pool, page: PageId) -> Result<Vec<PageId>> {
-        let leaf = pool.read(page)?;
-        let chains = if leaf.page.is_leaf() { overflow::chains_of(leaf.page) } else { Vec::new() };
-        let mut parts = Vec::new();
-        for chain in chains {
-            parts.extend(overflow::chain_pages(pool, chain)?);
-        }
-        Ok(parts)
-    }
-
-    /// Frees a page without children, and the pages of its records' chains.
-    fn free_one(&self, pool: &Pool, pass: &Pass, page: PageId, parts: &[PageId]) -> Result<()> {
-        let guard = pool.latch(page)?;
-        parts.iter().try_for_each(|&part| pool.discard(pass, part))?;
-        pool.free_page(pass, guard)
+        unlinked(&chains, parent.is_none());
+        Ok(())
     }
 }

@@ -1,0 +1,105 @@
+//! Reclaiming: removing dead records and freeing overflow chains and dropped trees, once no snapshot needs them.
+//!
+//! Above: commits, the background thread and checkpoints, which call [`Inner::do_ready_work`]. Below: the registry, which
+//! says what may go, the trees and the pool.
+//!
+//! - RECLAIM-1: a page to be freed is, in every checkpoint, either reached from a tree or named as part of a dead chain.
+//!   The pass that unlinks it or frees a part of its chain also tells the registry.
+//! - RECLAIM-2: one pass frees one page of a tree, or up to [`CHAIN_SLICE`] pages of a chain, and reads nothing from the
+//!   device: changes by others wait no longer than that.
+
+use super::Inner;
+use crate::access::overflow::{chain_slice, free_pages};
+use crate::error::Result;
+use crate::page::PageId;
+use crate::pool::SHARED_LANE;
+use crate::transaction::purge_leaf;
+use crate::versions::Deferred;
+use crate::world::hooks::{Canary, planted};
+use crate::world::place;
+
+/// Pages of a chain that are freed in one pass.
+const CHAIN_SLICE: usize = 64;
+
+impl Inner {
+    /// Does up to `limit` pieces of work. Only a caller that asks for all of it frees whole trees.
+    pub fn do_ready_work(&self, limit: usize) -> Result<()> {
+        if self.registry.ready_count() == 0 {
+            return Ok(());
+        }
+        // The transaction's own lane, if there was one, went back with its snapshot.
+        let lane = SHARED_LANE + place::of_thread();
+        for _ in 0..limit.min(1 << 40) {
+            let Some(work) = self.registry.take_ready(limit == usize::MAX) else { break };
+            self.do_or_put_back(lane, work)?;
+        }
+        Ok(())
+    }
+
+    /// Does one piece of work. On an error what is left of it waits for the next try.
+    fn do_or_put_back(&self, lane: usize, mut work: Deferred) -> Result<()> {
+        let done = self.do_work(lane, &mut work);
+        if done.is_err() {
+            self.registry.put_back(work);
+        }
+        done
+    }
+
+    /// Does one piece of work. On an error `work` is what is left of it.
+    fn do_work(&self, lane: usize, work: &mut Deferred) -> Result<()> {
+        match work {
+            Deferred::Purge { tree, key } => {
+                let freeing = self.freeing_trees.read();
+                if let Some(tree) = self.tree(*tree).filter(|tree| !freeing.contains(&tree.id)) {
+                    purge_leaf(&self.pool, lane, tree, key)?;
+                }
+                Ok(())
+            }
+            Deferred::FreeChain(first) => self.free_chain(lane, first),
+            Deferred::FreeTree(id) => self.free_tree(lane, *id),
+        }
+    }
+
+    /// Frees a chain that the registry counts as being freed. A slice of its pages goes in one pass, and the registry
+    /// names the rest before that pass ends, so that a checkpoint finds each page either freed or named. The pages
+    /// are looked up before the pass: loading them may take long.
+    fn free_chain(&self, lane: usize, first: &mut PageId) -> Result<()> {
+        while *first != 0 {
+            if planted(Canary::ChainLeaked) {
+                self.registry.freed(*first, 0);
+                return Ok(());
+            }
+            let (pages, next) = chain_slice(&self.pool, *first, CHAIN_SLICE)?;
+            let pass = self.pool.enter(lane);
+            free_pages(&self.pool, &pass, &pages)?;
+            self.registry.freed(*first, next);
+            *first = next;
+        }
+        Ok(())
+    }
+
+    /// Frees every page of a tree and the chains of its records.
+    fn free_tree(&self, lane: usize, id: u32) -> Result<()> {
+        self.freeing_trees.write().insert(id);
+        if let Some(tree) = self.tree(id) {
+            let mut gone = false;
+            while !gone {
+                let mut chains = Vec::new();
+                gone = tree.free_last(&self.pool, lane, |unlinked, is_root| {
+                    self.registry.begin_freeing(unlinked);
+                    chains.extend_from_slice(unlinked);
+                    if is_root {
+                        self.trees.write().remove(&id);
+                    }
+                })?;
+                let free = |chain| self.do_or_put_back(lane, Deferred::FreeChain(chain));
+                // Each chain is freed or put back, whatever becomes of the others.
+                let freed: Vec<Result<()>> = chains.into_iter().map(free).collect();
+                freed.into_iter().collect::<Result<()>>()?;
+            }
+            self.directories.lock().remove(&id);
+        }
+        self.freeing_trees.write().remove(&id);
+        Ok(())
+    }
+}
