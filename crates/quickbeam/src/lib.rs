@@ -35,5 +35,5 @@ pub use salvage::{
 };
 pub use store::{DataStore, StoreCursor, StoreDatabase};
 pub use transaction::{
-    Batch, Cursor, Database, Modified, Number, Savepoint, Scan, Transaction, Window,
+    Batch, Cursor, Database, Modified, Number, Range, Record, Savepoint, Scan, Transaction, Window,
 };

@@ -109,6 +109,8 @@ pub struct Options {
     pub isolation: Isolation,
     /// How long a transaction waits for a record that another one changed. Default 10 s.
     pub lock_timeout: Duration,
+    /// How long [`Environment::transact`](crate::Environment::transact) begins again after conflicts. Default 30 s.
+    pub retry_timeout: Duration,
     /// Log bytes after which a checkpoint starts. Default 256 MiB.
     pub checkpoint_bytes: u64,
     /// Time after which a checkpoint starts when anything changed. Default 60 s.
@@ -131,6 +133,7 @@ impl Default for Options {
             durability: Durability::Sync,
             isolation: Isolation::Serializable,
             lock_timeout: Duration::from_secs(10),
+            retry_timeout: Duration::from_secs(30),
             checkpoint_bytes: 256 << 20,
             checkpoint_interval: Duration::from_secs(60),
             recovery_target: None,

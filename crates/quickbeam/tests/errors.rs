@@ -6,6 +6,7 @@
 mod common;
 
 use std::sync::Mutex;
+use std::time::Duration;
 
 use common::faulty::FaultyWorld;
 use common::{
@@ -321,4 +322,66 @@ fn an_error_in_transact_aborts_and_only_retryable_ones_try_again() {
     let keys: Vec<_> = contents(&environment).unwrap()["data"].keys().cloned().collect();
     assert_eq!(keys, [b"other"]);
     assert_eq!(environment.statistics().open_transactions, 0);
+}
+
+/// An application's error that hides what the engine said.
+#[derive(Debug, PartialEq)]
+enum OwnError {
+    Refused,
+    Database,
+}
+
+impl From<Error> for OwnError {
+    fn from(_: Error) -> OwnError {
+        OwnError::Database
+    }
+}
+
+#[test]
+fn transact_with_returns_the_closures_own_error_and_rolls_back() {
+    let (environment, database) = memory_environment();
+    let mut calls = 0;
+    let done: std::result::Result<(), OwnError> = environment.transact_with(|transaction| {
+        calls += 1;
+        database.put(transaction, b"key", b"value")?;
+        Err(OwnError::Refused)
+    });
+    assert_eq!((done, calls), (Err(OwnError::Refused), 1));
+    let reader = environment.begin_read().unwrap();
+    assert_eq!(database.get(&reader, b"key").unwrap(), None);
+}
+
+#[test]
+fn transact_with_begins_again_after_a_conflict_behind_an_own_error() {
+    let (environment, database) = memory_environment();
+    let mut calls = 0;
+    let done: std::result::Result<usize, OwnError> = environment.transact_with(|transaction| {
+        calls += 1;
+        database.get(transaction, b"key")?;
+        if calls < 8 {
+            environment.transact(|other| database.put(other, b"key", &[calls])).unwrap();
+        }
+        database.put(transaction, b"key", b"mine")?;
+        Ok(usize::from(calls))
+    });
+    assert_eq!(done, Ok(8));
+}
+
+#[test]
+fn transact_gives_a_conflict_back_once_its_time_is_over() {
+    let options = Options { retry_timeout: Duration::ZERO, ..small_options() };
+    let environment = Environment::memory(options).unwrap();
+    let database = environment.create_database("data").unwrap();
+    let mut calls = 0;
+    let done = environment.transact(|transaction| {
+        calls += 1;
+        database.get(transaction, b"key")?;
+        environment.begin().and_then(|other| {
+            database.put(&other, b"key", &[calls])?;
+            other.commit()
+        })?;
+        database.put(transaction, b"key", b"mine")
+    });
+    assert!(matches!(done, Err(Error::WriteConflict)), "{done:?}");
+    assert_eq!(calls, 1);
 }

@@ -8,6 +8,7 @@
 mod background;
 mod open;
 mod reclaim;
+mod retry;
 mod statistics;
 mod verify;
 
@@ -42,8 +43,6 @@ pub(crate) use verify::verify_pages;
 /// Number of the tree that holds the names of the others.
 pub const CATALOG_TREE: u32 = 1;
 
-/// Times that [`Environment::transact`] tries before it gives the error back.
-const TRANSACT_ATTEMPTS: usize = 100;
 /// Threads that begin transactions without meeting at a count of references.
 const HOLDS: usize = 64;
 
@@ -179,29 +178,6 @@ impl Environment {
     /// Begins a transaction that reads one snapshot: it never waits for another transaction and is never aborted.
     pub fn begin_read(&self) -> Result<Transaction> {
         self.begin_with(TransactionOptions { read_only: true, ..TransactionOptions::default() })
-    }
-
-    /// Runs `work` in a transaction and commits it; begins again when it, or the commit, fails with an error that
-    /// [is retryable](Error::is_retryable).
-    pub fn transact<T>(&self, mut work: impl FnMut(&Transaction) -> Result<T>) -> Result<T> {
-        let mut attempt = 0;
-        loop {
-            let transaction = self.begin()?;
-            let result = match work(&transaction) {
-                Ok(value) => transaction.commit().map(|()| value),
-                Err(error) => {
-                    transaction.abort()?;
-                    Err(error)
-                }
-            };
-            attempt += 1;
-            match result {
-                Err(error) if error.is_retryable() && attempt < TRANSACT_ATTEMPTS => {
-                    self.inner().world.yield_now();
-                }
-                result => return result,
-            }
-        }
     }
 
     /// Makes a database, in a transaction of its own.

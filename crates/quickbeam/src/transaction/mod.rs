@@ -20,6 +20,7 @@ mod cursor;
 mod database;
 mod groups;
 mod modify;
+mod range;
 mod read;
 mod rollback;
 mod scan;
@@ -43,6 +44,7 @@ pub use catalog::{check_name, decode_catalog_record, encode_catalog_record};
 pub use cursor::{Cursor, check_ordered};
 pub use database::Database;
 pub use modify::Modified;
+pub use range::{Range, Record};
 pub use scan::{Batch, Scan};
 pub use sift::{Number, Window};
 use state::{Held, State};
@@ -76,6 +78,8 @@ pub struct Transaction {
     lock_timeout: Cell<Duration>,
     /// Reads are remembered although the isolation does not ask for it.
     tracking: Cell<bool>,
+    /// A call failed with a retryable error.
+    met_conflict: Cell<bool>,
     state: Held,
 }
 
@@ -107,6 +111,7 @@ impl Transaction {
             durability,
             lock_timeout: Cell::new(options.lock_timeout.unwrap_or(inner.options.lock_timeout)),
             tracking: Cell::new(false),
+            met_conflict: Cell::new(false),
             state: Held::begin(snapshot, catalog_version, inner.id),
             hold,
         })
@@ -208,6 +213,11 @@ impl Transaction {
     /// The identity of the environment that the transaction belongs to.
     pub(crate) fn environment_id(&self) -> u64 {
         self.hold.inner.id
+    }
+
+    /// Whether a call failed with a [retryable](Error::is_retryable) error.
+    pub(crate) fn has_met_conflict(&self) -> bool {
+        self.met_conflict.get()
     }
 
     pub(crate) fn is_read_committed(&self) -> bool {

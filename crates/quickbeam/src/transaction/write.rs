@@ -104,6 +104,9 @@ impl Transaction {
         let writer = state.writer.take().unwrap_or_else(|| self.inner().registry.begin_writer());
         let done = work(state, &writer);
         state.writer = Some(writer);
+        if done.as_ref().is_err_and(Error::is_retryable) {
+            self.met_conflict.set(true);
+        }
         done
     }
 

@@ -1,0 +1,130 @@
+//! Running a closure in a transaction that begins again after a conflict.
+//!
+//! Above: the user. Below: [`Environment::begin`]. Retries are bounded by time ([`Options::retry_timeout`]). Between them the
+//! thread waits for a random time that grows, so that many threads with the same records do not meet each time.
+//!
+//! [`Options::retry_timeout`]: crate::Options::retry_timeout
+
+use std::time::Duration;
+
+use super::Environment;
+use crate::error::{Error, Result};
+use crate::transaction::Transaction;
+
+/// Retries before the first one that waits: most conflicts are over by then.
+const QUICK_RETRIES: u32 = 3;
+/// The longest wait before the first retry that waits; it doubles with each later one.
+const FIRST_PAUSE: Duration = Duration::from_micros(50);
+/// The longest wait before any retry.
+const LONGEST_PAUSE: Duration = Duration::from_millis(5);
+
+impl Environment {
+    /// Runs `work` in a transaction and commits it. Begins again when `work`, or the commit, fails with an error that
+    /// [is retryable](Error::is_retryable), until [`Options::retry_timeout`](crate::Options::retry_timeout) has passed.
+    ///
+    /// ```
+    /// # fn main() -> quickbeam::Result<()> {
+    /// # let environment = quickbeam::Environment::memory(quickbeam::Options::default())?;
+    /// let counters = environment.create_database("counters")?;
+    /// let value = environment.transact(|transaction| {
+    ///     let value = counters.get(transaction, b"visits")?.map_or(0, |bytes| bytes[0]) + 1;
+    ///     counters.put(transaction, b"visits", &[value])?;
+    ///     Ok(value)
+    /// })?;
+    /// assert_eq!(value, 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn transact<T>(&self, work: impl FnMut(&Transaction) -> Result<T>) -> Result<T> {
+        self.retry(work, |_, error| error.is_retryable())
+    }
+
+    /// Like [`transact`](Self::transact), for a closure with an error type of its own. Begins again when a call of the
+    /// transaction failed with a retryable [`Error`], whatever the closure made of it. Every other error of the closure rolls the
+    /// transaction back and is returned.
+    ///
+    /// ```
+    /// use quickbeam::{Environment, Error, Options};
+    ///
+    /// #[derive(Debug)]
+    /// enum TransferError {
+    ///     TooLittle(u8),
+    ///     Database(Error),
+    /// }
+    ///
+    /// impl From<Error> for TransferError {
+    ///     fn from(error: Error) -> Self {
+    ///         TransferError::Database(error)
+    ///     }
+    /// }
+    ///
+    /// # fn main() -> quickbeam::Result<()> {
+    /// let environment = Environment::memory(Options::default())?;
+    /// let accounts = environment.create_database("accounts")?;
+    /// let paid = environment.transact_with(|transaction| {
+    ///     let balance = accounts.get(transaction, b"alice")?.map_or(0, |bytes| bytes[0]);
+    ///     if balance < 10 {
+    ///         return Err(TransferError::TooLittle(balance));
+    ///     }
+    ///     accounts.put(transaction, b"alice", &[balance - 10])?;
+    ///     Ok(())
+    /// });
+    /// assert!(matches!(paid, Err(TransferError::TooLittle(0))));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn transact_with<T, E: From<Error>>(
+        &self,
+        work: impl FnMut(&Transaction) -> std::result::Result<T, E>,
+    ) -> std::result::Result<T, E> {
+        self.retry(work, |transaction, _| transaction.has_met_conflict())
+    }
+
+    /// Runs `work` in transactions until one commits, or fails and `is_conflict` denies that another may succeed.
+    fn retry<T, E: From<Error>>(
+        &self,
+        mut work: impl FnMut(&Transaction) -> std::result::Result<T, E>,
+        is_conflict: impl Fn(&Transaction, &E) -> bool,
+    ) -> std::result::Result<T, E> {
+        let inner = self.inner();
+        let mut first_conflict = None;
+        let mut retries = 0;
+        loop {
+            let transaction = self.begin()?;
+            let (error, may_succeed) = match work(&transaction) {
+                Ok(value) => match transaction.commit() {
+                    Ok(()) => return Ok(value),
+                    Err(error) => {
+                        let may_succeed = error.is_retryable();
+                        (E::from(error), may_succeed)
+                    }
+                },
+                Err(error) => {
+                    let may_succeed = is_conflict(&transaction, &error);
+                    transaction.abort()?;
+                    (error, may_succeed)
+                }
+            };
+            if !may_succeed {
+                return Err(error);
+            }
+            let now = inner.world.now();
+            let waited = now.saturating_sub(*first_conflict.get_or_insert(now));
+            if waited >= inner.options.retry_timeout {
+                return Err(error);
+            }
+            self.pause(retries);
+            retries += 1;
+        }
+    }
+
+    /// Waits before a retry.
+    fn pause(&self, retry: u32) {
+        let world = &self.inner().world;
+        let Some(doublings) = retry.checked_sub(QUICK_RETRIES) else { return world.yield_now() };
+        let longest = FIRST_PAUSE.saturating_mul(1 << doublings.min(10)).min(LONGEST_PAUSE);
+        let pause = world.random() % longest.as_nanos() as u64;
+        let event = world.event();
+        event.wait(event.generation(), Some(Duration::from_nanos(pause)));
+    }
+}

@@ -1,0 +1,185 @@
+//! Iterators over the records of a range, from either end.
+//!
+//! Above: the user. Below: [`Scan`], which reads a leaf at a time. Each end has a scan of its own and is started when the
+//! first record is taken from it.
+//!
+//! - RANGE-1: no record comes from both ends: an end stops at the last key that the other end delivered.
+
+use std::ops::{Bound, RangeBounds};
+
+use super::scan::{Batch, Scan};
+use super::{Database, Transaction};
+use crate::error::{Error, Result};
+
+/// A record's key and value.
+pub type Record = (Vec<u8>, Vec<u8>);
+
+/// Records of a range in the order of their keys, made by [`Database::range`], [`Database::prefix`] and
+/// [`Database::iter`]. After an error there are no more records.
+pub struct Range<'t> {
+    database: Database,
+    transaction: &'t Transaction,
+    low: Bound<Vec<u8>>,
+    high: Bound<Vec<u8>>,
+    front: Option<End>,
+    back: Option<End>,
+    finished: bool,
+}
+
+/// One end of a range: its scan, and the batch that records are taken from.
+struct End {
+    scan: Scan,
+    batch: Batch,
+    /// Records of the batch that were delivered.
+    delivered: usize,
+}
+
+impl End {
+    fn new(scan: Scan) -> End {
+        End { scan, batch: Batch::default(), delivered: 0 }
+    }
+
+    /// The key delivered last.
+    fn last_key(&self) -> Option<&[u8]> {
+        self.delivered.checked_sub(1).map(|last| self.batch.key(last))
+    }
+
+    /// Moves to the next record and returns its place in the batch; `None` at the end.
+    fn advance(&mut self, database: &Database, transaction: &Transaction) -> Result<Option<usize>> {
+        if self.delivered == self.batch.len() {
+            if !database.scan(transaction, &mut self.scan, &mut self.batch)? {
+                return Ok(None);
+            }
+            self.delivered = 0;
+        }
+        self.delivered += 1;
+        Ok(Some(self.delivered - 1))
+    }
+}
+
+fn as_slice(bound: &Bound<Vec<u8>>) -> Bound<&[u8]> {
+    bound.as_ref().map(Vec::as_slice)
+}
+
+fn to_owned<K: AsRef<[u8]>>(bound: Bound<&K>) -> Bound<Vec<u8>> {
+    bound.map(|key| key.as_ref().to_vec())
+}
+
+/// The least key greater than every key with that prefix.
+fn after_prefix(prefix: &[u8]) -> Bound<Vec<u8>> {
+    match prefix.iter().rposition(|&byte| byte != u8::MAX) {
+        Some(last) => {
+            let mut after = prefix[..=last].to_vec();
+            after[last] += 1;
+            Bound::Excluded(after)
+        }
+        None => Bound::Unbounded,
+    }
+}
+
+impl Database {
+    /// The records whose keys lie in `bounds`, in ascending order; `rev()` turns the order round. Not for hash
+    /// databases, which have no order: the first record is then an [`Error::Misuse`].
+    ///
+    /// ```
+    /// # fn main() -> quickbeam::Result<()> {
+    /// # let environment = quickbeam::Environment::memory(quickbeam::Options::default())?;
+    /// let fruit = environment.create_database("fruit")?;
+    /// let transaction = environment.begin()?;
+    /// for (name, colour) in [("apple", "red"), ("banana", "yellow"), ("cherry", "red")] {
+    ///     fruit.put(&transaction, name.as_bytes(), colour.as_bytes())?;
+    /// }
+    /// let mut names = Vec::new();
+    /// for record in fruit.range(&transaction, "b"..).rev() {
+    ///     let (name, _colour) = record?;
+    ///     names.push(String::from_utf8_lossy(&name).into_owned());
+    /// }
+    /// assert_eq!(names, ["cherry", "banana"]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn range<'t, K: AsRef<[u8]>>(
+        &self,
+        transaction: &'t Transaction,
+        bounds: impl RangeBounds<K>,
+    ) -> Range<'t> {
+        self.between(transaction, to_owned(bounds.start_bound()), to_owned(bounds.end_bound()))
+    }
+
+    /// The records whose keys begin with `prefix`, in ascending order.
+    pub fn prefix<'t>(&self, transaction: &'t Transaction, prefix: impl AsRef<[u8]>) -> Range<'t> {
+        let prefix = prefix.as_ref();
+        self.between(transaction, Bound::Included(prefix.to_vec()), after_prefix(prefix))
+    }
+
+    /// All records, in ascending order; those of a hash database in no particular order, and from the front only.
+    pub fn iter<'t>(&self, transaction: &'t Transaction) -> Range<'t> {
+        self.between(transaction, Bound::Unbounded, Bound::Unbounded)
+    }
+
+    fn between<'t>(
+        &self,
+        transaction: &'t Transaction,
+        low: Bound<Vec<u8>>,
+        high: Bound<Vec<u8>>,
+    ) -> Range<'t> {
+        Range {
+            database: self.clone(),
+            transaction,
+            low,
+            high,
+            front: None,
+            back: None,
+            finished: false,
+        }
+    }
+}
+
+impl Range<'_> {
+    /// The next record from the end that is given, unless the other end has come to it (RANGE-1).
+    fn take(&mut self, backward: bool) -> Result<Option<Record>> {
+        if backward && !self.database.access_method().is_ordered() {
+            return Err(Error::misuse("a hash database has no order to read it backwards in"));
+        }
+        let (low, high) = (as_slice(&self.low), as_slice(&self.high));
+        let (end, other) = match backward {
+            false => (self.front.get_or_insert_with(|| End::new(Scan::new(low, high))), &self.back),
+            true => {
+                let scan = || End::new(Scan::new(low, high).backward());
+                (self.back.get_or_insert_with(scan), &self.front)
+            }
+        };
+        let Some(at) = end.advance(&self.database, self.transaction)? else { return Ok(None) };
+        let key = end.batch.key(at);
+        let is_met = |last: &[u8]| if backward { key <= last } else { key >= last };
+        if other.as_ref().and_then(End::last_key).is_some_and(is_met) {
+            return Ok(None);
+        }
+        Ok(Some((key.to_vec(), end.batch.value(at).to_vec())))
+    }
+
+    fn step(&mut self, backward: bool) -> Option<Result<Record>> {
+        if self.finished {
+            return None;
+        }
+        let record = self.take(backward).transpose();
+        self.finished = !matches!(record, Some(Ok(_)));
+        record
+    }
+}
+
+impl Iterator for Range<'_> {
+    type Item = Result<Record>;
+
+    fn next(&mut self) -> Option<Result<Record>> {
+        self.step(false)
+    }
+}
+
+impl DoubleEndedIterator for Range<'_> {
+    fn next_back(&mut self) -> Option<Result<Record>> {
+        self.step(true)
+    }
+}
+
+impl std::iter::FusedIterator for Range<'_> {}
