@@ -1,8 +1,8 @@
-//! What the documents name exists: functions and files in backticks.
+//! What the documents name exists: functions and files in backticks, identifiers in the glossary.
 //!
 //! A function is named as `function()`, `Type::function()` or `module::function()`, with or
 //! without arguments; a system call or a function of another library is written without
-//! parentheses. Fenced blocks of code are not looked at: they are drawings and examples.
+//! parentheses. Fenced blocks of code are not checked: they are drawings and examples.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -137,18 +137,51 @@ pub fn code_spans(text: &str) -> Vec<(String, usize)> {
     spans
 }
 
-/// The documents that describe the code, by their path from the root.
+/// The documents that describe the code, by their path from the root. Decision records in
+/// `docs/adr` describe the code of their day and are left out.
 fn documents(root: &Path) -> Vec<(String, String)> {
-    let mut names: Vec<String> = vec!["ARCHITECTURE.md".into(), "UNSAFE.md".into()];
-    for entry in fs::read_dir(root.join("docs")).into_iter().flatten().flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        if name.ends_with(".md") {
-            names.push(format!("docs/{name}"));
-        }
-    }
+    let mut names: Vec<String> =
+        ["ARCHITECTURE.md", "CONTRIBUTING.md", "README.md", "SECURITY.md", "UNSAFE.md"]
+            .map(str::to_owned)
+            .into();
+    markdown_files(root, "docs", &mut names);
     names.sort();
     let read = |name: String| fs::read_to_string(root.join(&name)).ok().map(|text| (name, text));
     names.into_iter().filter_map(read).collect()
+}
+
+/// Adds the Markdown files in `folder` and the folders below it.
+fn markdown_files(root: &Path, folder: &str, names: &mut Vec<String>) {
+    for entry in fs::read_dir(root.join(folder)).into_iter().flatten().flatten() {
+        let name = format!("{folder}/{}", entry.file_name().to_string_lossy());
+        if entry.path().is_dir() && name != "docs/adr" {
+            markdown_files(root, &name, names);
+        } else if name.ends_with(".md") {
+            names.push(name);
+        }
+    }
+}
+
+/// Identifiers in the last column of the glossary's tables that no product source contains.
+fn missing_identifiers(name: &str, text: &str, sources: &[Source]) -> Vec<String> {
+    let tokens = sources.iter().flat_map(|source| &source.tokens);
+    let known: HashSet<&str> = tokens.map(|token| token.text.as_str()).collect();
+    let mut problems = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let Some((_, column)) = line.trim_end_matches([' ', '|']).rsplit_once('|') else {
+            continue;
+        };
+        for (span, _) in code_spans(column) {
+            let is_folder = span.contains('/');
+            let parts = span.split(|c: char| !c.is_alphanumeric() && c != '_');
+            let gone = parts.filter(|part| !part.is_empty() && !known.contains(part));
+            let gone: Vec<&str> = gone.collect();
+            if !is_folder && !gone.is_empty() {
+                problems.push(format!("{name}:{}: no code contains {gone:?}", index + 1));
+            }
+        }
+    }
+    problems
 }
 
 #[test]
@@ -174,6 +207,30 @@ fn named_files_exist() {
         .iter()
         .flat_map(|(name, text)| missing_files(name, text, |path| root.join(path).exists()));
     expect_none(&problems.collect::<Vec<_>>());
+}
+
+#[test]
+fn internals_are_covered() {
+    let documents = documents(&tree::root());
+    assert!(documents.iter().any(|(name, _)| name.starts_with("docs/internals/")));
+}
+
+#[test]
+fn glossary_identifiers_exist() {
+    let sources = tree::product(tree::all(), "crates/");
+    let text = fs::read_to_string(tree::root().join("docs/glossary.md")).expect("a glossary");
+    expect_none(&missing_identifiers("docs/glossary.md", &text, &sources));
+}
+
+#[test]
+fn an_identifier_that_is_gone_is_caught() {
+    let code = "struct Log;\nimpl Log { fn append(&self) {} }";
+    let source = Source::parse("crates/quickbeam/src/log.rs", code).expect("Rust");
+    let text = "| term | meaning | in the code |\n|---|---|---|\n\
+                | log | `not` here | `Log`, `Log::append()`, `src/log/` |\n\
+                | other | that | `Log`, `Gone::append()` |\n";
+    let problems = missing_identifiers("g.md", text, &[source]);
+    assert_eq!(problems, ["g.md:4: no code contains [\"Gone\"]"]);
 }
 
 #[test]
