@@ -1,4 +1,5 @@
 //! What the documents name exists: functions and files in backticks, identifiers in the glossary.
+//! And the README stays a front page: short, with code on its first screen.
 //!
 //! A function is named as `function()`, `Type::function()` or `module::function()`, with or
 //! without arguments; a system call or a function of another library is written without
@@ -137,6 +138,12 @@ pub fn code_spans(text: &str) -> Vec<(String, usize)> {
     spans
 }
 
+/// The README has at most this many lines of at most this many columns.
+const README_LINES: usize = 120;
+const README_COLUMNS: usize = 100;
+/// The README's first Rust code begins at this line or before it.
+const README_CODE: usize = 30;
+
 /// The documents that describe the code, by their path from the root. Decision records in
 /// `docs/adr` describe the code of their day and are left out.
 fn documents(root: &Path) -> Vec<(String, String)> {
@@ -184,6 +191,25 @@ fn missing_identifiers(name: &str, text: &str, sources: &[Source]) -> Vec<String
     problems
 }
 
+/// What keeps the README from being a front page.
+fn readme_problems(text: &str) -> Vec<String> {
+    let mut problems = Vec::new();
+    let count = text.lines().count();
+    if count > README_LINES {
+        problems.push(format!("README.md: {count} lines, more than {README_LINES}"));
+    }
+    for (index, line) in text.lines().enumerate() {
+        if line.chars().count() > README_COLUMNS {
+            problems.push(format!("README.md:{}: more than {README_COLUMNS} columns", index + 1));
+        }
+    }
+    let code = text.lines().position(|line| line.starts_with("```rust"));
+    if code.is_none_or(|index| index >= README_CODE) {
+        problems.push(format!("README.md: no Rust code in the first {README_CODE} lines"));
+    }
+    problems
+}
+
 #[test]
 fn the_architecture_is_described() {
     let documents = documents(&tree::root());
@@ -223,6 +249,12 @@ fn glossary_identifiers_exist() {
 }
 
 #[test]
+fn readme_is_a_front_page() {
+    let text = fs::read_to_string(tree::root().join("README.md")).expect("a README");
+    expect_none(&readme_problems(&text));
+}
+
+#[test]
 fn an_identifier_that_is_gone_is_caught() {
     let code = "struct Log;\nimpl Log { fn append(&self) {} }";
     let source = Source::parse("crates/quickbeam/src/log.rs", code).expect("Rust");
@@ -231,6 +263,13 @@ fn an_identifier_that_is_gone_is_caught() {
                 | other | that | `Log`, `Gone::append()` |\n";
     let problems = missing_identifiers("g.md", text, &[source]);
     assert_eq!(problems, ["g.md:4: no code contains [\"Gone\"]"]);
+}
+
+#[test]
+fn a_readme_that_is_no_front_page_is_caught() {
+    assert!(readme_problems("# Name\n```rust\n```\n").is_empty());
+    let long = format!("{}\n{}```rust\n", "x".repeat(101), "\n".repeat(120));
+    assert_eq!(readme_problems(&long).len(), 3);
 }
 
 #[test]
