@@ -1,6 +1,6 @@
-//! How long single statements take beside the engine's own calls, and each query of the Wisconsin benchmark whose text is given.
+//! Times single SQL statements beside the engine's own calls, and the Wisconsin queries of a file.
 //!
-//! `cargo run --release -p quickbeam-sql --example points [wisconsin.sql]`
+//! `cargo bench -p quickbeam-bench --bench statements -- [wisconsin.sql [--explain]]`
 
 use std::time::Instant;
 
@@ -226,7 +226,8 @@ fn main() -> Result<()> {
         Options { durability: Durability::InMemory, cache_size: 256 << 20, ..Options::default() };
     let mut connection = Database::memory(options)?.connect();
     points(&mut connection)?;
-    if let Some(path) = std::env::args().nth(1) {
+    // `cargo bench` adds an option of its own.
+    if let Some(path) = std::env::args().skip(1).find(|argument| !argument.starts_with("--")) {
         let text = std::fs::read_to_string(path)
             .map_err(|error| quickbeam_sql::SqlError::internal(error.to_string()))?;
         wisconsin(&mut connection, &text)?;
