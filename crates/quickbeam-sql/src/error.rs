@@ -195,7 +195,21 @@ impl fmt::Display for SqlState {
     }
 }
 
-/// What went wrong.
+/// An error of a statement, with its SQLSTATE.
+///
+/// ```
+/// # use quickbeam_sql::{Database, params};
+/// # let database = Database::memory(Default::default())?;
+/// # let mut connection = database.connect();
+/// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
+/// use quickbeam_sql::SqlState;
+///
+/// let error = connection.execute("SELECT nme FROM fruit", &[]).unwrap_err();
+/// assert_eq!(error.state(), SqlState::UndefinedColumn);
+/// assert_eq!((error.code(), error.position()), ("42703", Some(7)));
+/// println!("{error}");
+/// # Ok::<(), quickbeam_sql::SqlError>(())
+/// ```
 #[derive(Debug)]
 pub struct SqlError {
     content: Box<Content>,
@@ -346,7 +360,15 @@ impl SqlError {
         self.content.constraint.as_deref()
     }
 
-    /// True when the same transaction, begun again, may succeed.
+    /// Returns whether the same transaction, begun again, may succeed.
+    ///
+    /// ```
+    /// # use quickbeam_sql::{Database, params};
+    /// # let mut connection = Database::memory(Default::default())?.connect();
+    /// let error = connection.execute("SELECT 1 / 0", &[]).unwrap_err();
+    /// assert!(!error.is_retryable());
+    /// # Ok::<(), quickbeam_sql::SqlError>(())
+    /// ```
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         let states = [

@@ -1,8 +1,41 @@
-//! SQL on Quickbeam: tables, indexes and constraints as trees of the engine, in the same transactions as its databases.
+//! SQL on Quickbeam: tables, indexes and constraints as trees of the engine, in the same
+//! transactions as its key/value databases. The dialect is PostgreSQL's; `docs/sql.md` lists what is
+//! covered.
 //!
-//! The lower half, bottom first: [`error`], [`csv`], [`types`] (data types and values), [`catalog`] (what tables, indexes,
-//! constraints, views and sequences there are), `storage` (rows and keys as bytes, access to tables). The upper half
-//! parses, binds, plans and executes statements on it.
+//! ```
+//! use quickbeam::Options;
+//! use quickbeam_sql::{Database, params};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let directory = tempfile::tempdir()?;
+//! # let path = directory.path();
+//! let database = Database::open(path, Options::default())?;
+//! let mut connection = database.connect();
+//! connection.execute("CREATE TABLE IF NOT EXISTS fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
+//!
+//! let mut insert = connection.prepare("INSERT INTO fruit VALUES ($1, $2)")?;
+//! connection.begin()?;
+//! insert.execute(&mut connection, params![1, "apple"])?;
+//! insert.execute(&mut connection, params![2, "pear"])?;
+//! connection.commit()?;
+//!
+//! let mut rows = connection.query("SELECT name FROM fruit WHERE id > $1", params![1])?;
+//! while let Some(row) = rows.next()? {
+//!     assert_eq!(row.get::<&str>(0)?, "pear");
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! - [`Database`] is an environment opened for SQL, [`Connection`] what one thread works with.
+//! - [`Statement`] is compiled once; [`params!`] makes its parameters; [`Rows`] and [`Row`] are its
+//!   result. [`Rows::next_batch`] returns Arrow record batches.
+//! - [`Statement::execute_in`] runs in a transaction of the engine, together with key/value calls.
+//! - [`SqlError`] has PostgreSQL's codes; [`SqlError::is_retryable`] says whether to try again.
+//!
+//! The modules, bottom first: [`error`], [`csv`], [`types`] (data types and values), [`catalog`]
+//! (definitions), [`storage`] (rows and keys as bytes, tables). The upper half parses, binds, plans
+//! and executes statements on them.
 
 pub mod bind;
 pub mod catalog;
@@ -22,3 +55,8 @@ pub use bind::CopyPlace;
 pub use error::{Result, SqlError, SqlState};
 pub use session::{Cancel, ColumnValue, Connection, CopyAccess, Database, Row, Rows, Statement};
 pub use types::{DataType, Numeric, Value, ValueRef};
+
+/// The examples of the README, compiled and run as documentation tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -151,7 +151,22 @@ pub enum Error {
 }
 
 impl Error {
-    /// True when the same transaction, begun again, may succeed.
+    /// Returns whether the same transaction, begun again, may succeed.
+    ///
+    /// ```
+    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let fruit = environment.create_database("fruit")?;
+    /// use quickbeam::Error;
+    ///
+    /// let first = environment.begin()?;
+    /// let second = environment.begin()?;
+    /// fruit.put(&first, b"apple", b"red")?;
+    /// first.commit()?;
+    /// let conflict = fruit.put(&second, b"apple", b"green").unwrap_err();
+    /// assert!(matches!(conflict, Error::WriteConflict));
+    /// assert!(conflict.is_retryable());
+    /// # Ok::<(), quickbeam::Error>(())
+    /// ```
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         matches!(

@@ -1,10 +1,43 @@
 //! Quickbeam: an embedded transactional database.
 //!
-//! Two products over one file format: [`Environment`], a Transactional Data Store with ACID transactions, many readers
-//! and writers, and a write-ahead log with group commit; and [`DataStore`], the same trees for one owner without any of that.
+//! [`Environment`] is a Transactional Data Store: named key/value databases with serializable
+//! transactions, many readers and writers, and a write-ahead log with group commit. [`DataStore`] is
+//! the same trees for one owner, without transactions and log. SQL is in the crate `quickbeam-sql`.
 //!
-//! The modules, in the order of a write: [`Environment`] → transaction → access → pool → (versions) → log; then, later,
-//! checkpoint → blocks → world. `ARCHITECTURE.md` follows a read, a write, a commit, a checkpoint and a recovery through them.
+//! ```
+//! use quickbeam::{Environment, Options};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let directory = tempfile::tempdir()?;
+//! # let path = directory.path();
+//! let environment = Environment::open(path, Options::default())?;
+//! let accounts = environment.open_or_create_database("accounts")?;
+//!
+//! // Commits when the closure succeeds; runs it again after a conflict.
+//! environment.transact(|transaction| {
+//!     let old = accounts.get(transaction, b"alice")?;
+//!     let balance = old.and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_be_bytes);
+//!     accounts.put(transaction, b"alice", &(balance + 10).to_be_bytes())
+//! })?;
+//!
+//! // A snapshot never waits for writers and is never aborted.
+//! let snapshot = environment.begin_read()?;
+//! let mut cursor = accounts.cursor(&snapshot)?;
+//! let mut found = cursor.seek(b"a")?;
+//! while found {
+//!     println!("{:?} {:?}", cursor.key(), cursor.value());
+//!     found = cursor.next()?;
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! - [`Transaction`] and [`Database`]: reads, writes, savepoints, commit.
+//! - [`Cursor`] and [`Scan`]: ranges, a record or a leaf at a time.
+//! - [`Options`], [`Durability`], [`Isolation`]: what a commit waits for, what a transaction sees.
+//! - [`Error`]: what failed, where, and how to go on; [`Error::is_retryable`].
+//!
+//! `docs/limits.md` lists the limits; `ARCHITECTURE.md` and `docs/internals` describe the modules.
 
 mod access;
 mod blocks;

@@ -7,6 +7,14 @@ use std::time::Duration;
 use crate::error::{Error, Result};
 
 /// What a commit waits for.
+///
+/// ```
+/// use quickbeam::Durability;
+///
+/// assert_eq!("write_nosync".parse::<Durability>()?, Durability::WriteNoSync);
+/// assert_eq!(Durability::Sync.to_string(), "sync");
+/// # Ok::<(), quickbeam::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Durability {
     /// Log written and flushed to the device, together with other commits then waiting. Survives power loss.
@@ -92,7 +100,22 @@ pub enum Isolation {
     ReadCommitted,
 }
 
-/// Settings of an environment or data store. Start from `Options::default()`.
+/// Settings of an environment or data store.
+///
+/// ```
+/// # let directory = tempfile::tempdir().unwrap();
+/// use quickbeam::{Durability, Environment, Options};
+/// use std::time::Duration;
+///
+/// let options = Options {
+///     cache_size: 512 << 20,
+///     durability: Durability::WriteNoSync,
+///     checkpoint_interval: Duration::from_secs(300),
+///     ..Options::default()
+/// };
+/// let environment = Environment::open(directory.path(), options)?;
+/// # Ok::<(), quickbeam::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Memory for pages, in bytes. Default 64 MiB.
@@ -178,7 +201,20 @@ impl Options {
     }
 }
 
-/// Settings of one transaction; what is `None` comes from the environment.
+/// Settings of one transaction. `None` means the setting of the environment.
+///
+/// ```
+/// # let environment = quickbeam::Environment::memory(Default::default())?;
+/// use quickbeam::TransactionOptions;
+/// use std::time::Duration;
+///
+/// let options = TransactionOptions {
+///     lock_timeout: Some(Duration::from_secs(1)),
+///     ..TransactionOptions::default()
+/// };
+/// let transaction = environment.begin_with(options)?;
+/// # Ok::<(), quickbeam::Error>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct TransactionOptions {
     /// What the transaction may see of others.

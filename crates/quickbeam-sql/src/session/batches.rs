@@ -187,7 +187,7 @@ impl Builder {
 }
 
 impl Rows<'_> {
-    /// Names and types of the columns, in Arrow's terms. Every column may hold NULL.
+    /// Returns the names and types of the columns as an Arrow schema. Every column may hold NULL.
     #[must_use]
     pub fn schema(&self) -> SchemaRef {
         let field = |column: &crate::bind::OutputColumn| {
@@ -196,7 +196,20 @@ impl Rows<'_> {
         Arc::new(Schema::new(self.columns().iter().map(field).collect::<Vec<_>>()))
     }
 
-    /// The next rows, `most` of them at most, as columns; none when there are no more.
+    /// Returns up to `most` of the next rows as a record batch, or `None` at the end.
+    ///
+    /// ```
+    /// # use quickbeam_sql::{Database, params};
+    /// # let database = Database::memory(Default::default())?;
+    /// # let mut connection = database.connect();
+    /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
+    /// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, NULL)", &[])?;
+    /// let mut rows = connection.query("SELECT id FROM fruit", &[])?;
+    /// while let Some(batch) = rows.next_batch(1024)? {
+    ///     assert_eq!((batch.num_rows(), batch.num_columns()), (2, 1));
+    /// }
+    /// # Ok::<(), quickbeam_sql::SqlError>(())
+    /// ```
     pub fn next_batch(&mut self, most: usize) -> Result<Option<RecordBatch>> {
         let builders: Result<Vec<Builder>> =
             self.columns().iter().map(|column| Builder::new(column.data_type)).collect();
@@ -220,7 +233,18 @@ impl Rows<'_> {
 }
 
 impl Connection {
-    /// Executes a query and delivers its whole answer as record batches of some thousand rows each.
+    /// Executes a query and returns its whole result as record batches of some thousand rows.
+    ///
+    /// ```
+    /// # use quickbeam_sql::{Database, params};
+    /// # let database = Database::memory(Default::default())?;
+    /// # let mut connection = database.connect();
+    /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
+    /// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, NULL)", &[])?;
+    /// let batches = connection.query_batches("SELECT id, name FROM fruit", &[])?;
+    /// assert_eq!(batches[0].num_rows(), 2);
+    /// # Ok::<(), quickbeam_sql::SqlError>(())
+    /// ```
     pub fn query_batches(&mut self, text: &str, parameters: &[Value]) -> Result<Vec<RecordBatch>> {
         let mut rows = self.query(text, parameters)?;
         let mut batches = Vec::new();

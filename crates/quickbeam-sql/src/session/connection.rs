@@ -26,7 +26,19 @@ const CACHED: usize = 256;
 /// Bytes that a statement may keep, unless it is set otherwise.
 const MEMORY: usize = 256 << 20;
 
-/// A connection to a database: one thread's place to execute statements.
+/// A connection to a database: settings, an open transaction, and a cache of statements. One thread
+/// uses it at a time.
+///
+/// ```
+/// use quickbeam_sql::{Database, params};
+///
+/// let mut connection = Database::memory(Default::default())?.connect();
+/// connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
+/// connection.execute("INSERT INTO fruit VALUES ($1, $2)", params![1, "apple"])?;
+/// let rows = connection.query("SELECT name FROM fruit", &[])?.collect()?;
+/// assert_eq!(rows[0][0].to_string(), "apple");
+/// # Ok::<(), quickbeam_sql::SqlError>(())
+/// ```
 pub struct Connection {
     pub(super) session: Session,
     cache: HashMap<Box<str>, Statement>,
@@ -60,46 +72,104 @@ impl Connection {
         Connection { session, cache: HashMap::new() }
     }
 
-    /// The database.
+    /// Returns the database.
     #[must_use]
     pub fn database(&self) -> &Database {
         &self.session.database
     }
 
-    /// Cancels from another thread what this connection does.
+    /// Returns a handle that cancels this connection's statement from another thread.
     #[must_use]
     pub fn cancel_handle(&self) -> Cancel {
         Cancel(self.session.limits.cancelled.clone())
     }
 
-    /// Whether a transaction was begun and has not ended.
+    /// Returns whether a transaction is open.
+    ///
+    /// ```
+    /// # use quickbeam_sql::{Database, params};
+    /// # let mut connection = Database::memory(Default::default())?.connect();
+    /// assert!(!connection.in_transaction());
+    /// connection.begin()?;
+    /// assert!(connection.in_transaction());
+    /// # Ok::<(), quickbeam_sql::SqlError>(())
+    /// ```
     #[must_use]
     pub fn in_transaction(&self) -> bool {
         self.session.open.is_some()
     }
 
-    /// Prepares a statement.
+    /// Prepares a statement. It is compiled once and can run many times.
+    ///
+    /// ```
+    /// # use quickbeam_sql::{Database, params};
+    /// # let database = Database::memory(Default::default())?;
+    /// # let mut connection = database.connect();
+    /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
+    /// let mut insert = connection.prepare("INSERT INTO fruit VALUES ($1, $2)")?;
+    /// insert.execute(&mut connection, params![1, "apple"])?;
+    /// insert.execute(&mut connection, params![2, "pear"])?;
+    /// # Ok::<(), quickbeam_sql::SqlError>(())
+    /// ```
     pub fn prepare(&mut self, text: &str) -> Result<Statement> {
         let mut statement = Statement::new(text);
         self.session.prepare(&mut statement)?;
         Ok(statement)
     }
 
-    /// Executes a statement: how many rows it inserted, changed, removed or, being a query, delivered. The statement stays prepared,
-    /// to be found by its text the next time.
+    /// Executes a statement and returns how many rows it inserted, changed, removed or, for a
+    /// query, delivered. The compiled statement is cached by its text.
+    ///
+    /// ```
+    /// # use quickbeam_sql::{Database, params};
+    /// # let database = Database::memory(Default::default())?;
+    /// # let mut connection = database.connect();
+    /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
+    /// let sql = "INSERT INTO fruit VALUES ($1, 'apple'), ($2, 'pear')";
+    /// assert_eq!(connection.execute(sql, params![1, 2])?, 2);
+    /// assert_eq!(connection.execute("DELETE FROM fruit WHERE id = $1", params![1])?, 1);
+    /// # Ok::<(), quickbeam_sql::SqlError>(())
+    /// ```
     pub fn execute(&mut self, text: &str, parameters: &[Value]) -> Result<u64> {
         let statement = cached(&mut self.cache, text)?;
         self.session.execute(statement, parameters)
     }
 
-    /// Executes a query and delivers its rows.
+    /// Executes a query and returns its rows.
+    ///
+    /// ```
+    /// # use quickbeam_sql::{Database, params};
+    /// # let database = Database::memory(Default::default())?;
+    /// # let mut connection = database.connect();
+    /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
+    /// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, NULL)", &[])?;
+    /// let mut rows = connection.query("SELECT name FROM fruit WHERE id = $1", params![1])?;
+    /// while let Some(row) = rows.next()? {
+    ///     assert_eq!(row.get::<&str>(0)?, "apple");
+    /// }
+    /// # Ok::<(), quickbeam_sql::SqlError>(())
+    /// ```
     pub fn query(&mut self, text: &str, parameters: &[Value]) -> Result<Rows<'_>> {
         let statement = cached(&mut self.cache, text)?;
         self.session.query(statement, parameters)
     }
 
-    /// Executes several statements, one after the other. Each is on its own, unless there is a BEGIN among them. An error's place counts from
-    /// the start of the whole text.
+    /// Executes several statements in order. Each is a transaction of its own unless the script has
+    /// a BEGIN. The position of an error counts from the start of the script.
+    ///
+    /// ```
+    /// # use quickbeam_sql::{Database, params};
+    /// # let database = Database::memory(Default::default())?;
+    /// # let mut connection = database.connect();
+    /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
+    /// connection.execute_script(
+    ///     "BEGIN;
+    ///      INSERT INTO fruit VALUES (1, 'apple');
+    ///      INSERT INTO fruit VALUES (2, 'pear');
+    ///      COMMIT",
+    /// )?;
+    /// # Ok::<(), quickbeam_sql::SqlError>(())
+    /// ```
     pub fn execute_script(&mut self, text: &str) -> Result<()> {
         for piece in crate::parse::pieces(text)? {
             let start = piece.start;
@@ -109,7 +179,7 @@ impl Connection {
         Ok(())
     }
 
-    /// What there is, as the next statement would see it.
+    /// Returns the schema as the next statement would see it.
     pub fn catalog_snapshot(&self) -> Result<Arc<CatalogSnapshot>> {
         let database = &self.session.database;
         match self.session.open.as_ref().and_then(|open| open.transaction.as_ref()) {
@@ -118,37 +188,86 @@ impl Connection {
         }
     }
 
-    /// BEGIN.
+    /// Begins a transaction, as BEGIN does.
+    ///
+    /// ```
+    /// # use quickbeam_sql::{Database, params};
+    /// # let database = Database::memory(Default::default())?;
+    /// # let mut connection = database.connect();
+    /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
+    /// connection.begin()?;
+    /// connection.execute("INSERT INTO fruit VALUES (1, 'apple')", &[])?;
+    /// connection.commit()?;
+    /// # Ok::<(), quickbeam_sql::SqlError>(())
+    /// ```
     pub fn begin(&mut self) -> Result<()> {
         self.session.begin(Settings::default())
     }
 
-    /// COMMIT.
+    /// Commits the transaction, as COMMIT does.
     pub fn commit(&mut self) -> Result<()> {
         self.session.commit()
     }
 
-    /// ROLLBACK.
+    /// Rolls the transaction back, as ROLLBACK does.
+    ///
+    /// ```
+    /// # use quickbeam_sql::{Database, params};
+    /// # let database = Database::memory(Default::default())?;
+    /// # let mut connection = database.connect();
+    /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
+    /// connection.begin()?;
+    /// connection.execute("INSERT INTO fruit VALUES (1, 'apple')", &[])?;
+    /// connection.rollback()?;
+    /// assert!(connection.query("SELECT * FROM fruit", &[])?.collect()?.is_empty());
+    /// # Ok::<(), quickbeam_sql::SqlError>(())
+    /// ```
     pub fn rollback(&mut self) -> Result<()> {
         self.session.rollback()
     }
 
-    /// Isolation of transactions begun from now on.
+    /// Sets the isolation level of later transactions.
+    ///
+    /// ```
+    /// # use quickbeam_sql::{Database, params};
+    /// # let mut connection = Database::memory(Default::default())?.connect();
+    /// connection.set_isolation(quickbeam::Isolation::ReadCommitted);
+    /// # Ok::<(), quickbeam_sql::SqlError>(())
+    /// ```
     pub fn set_isolation(&mut self, isolation: Isolation) {
         self.session.settings.isolation = Some(isolation);
     }
 
-    /// Durability of transactions begun from now on.
+    /// Sets the durability of later transactions.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// use quickbeam::{Durability, Options};
+    /// use quickbeam_sql::Database;
+    ///
+    /// let database = Database::open(directory.path(), Options::default())?;
+    /// let mut connection = database.connect();
+    /// connection.set_durability(Durability::NoSync);
+    /// connection.execute("CREATE TABLE log (line TEXT)", &[])?;
+    /// # Ok::<(), quickbeam_sql::SqlError>(())
+    /// ```
     pub fn set_durability(&mut self, durability: Durability) {
         self.session.settings.durability = Some(durability);
     }
 
-    /// What COPY may read and write from now on. A connection that was given nothing cannot use COPY.
+    /// Sets what COPY may read and write. Without it COPY is refused.
     pub fn set_copy_access(&mut self, access: impl CopyAccess + 'static) {
         *self.session.copy_access.get_mut() = Some(Box::new(access));
     }
 
-    /// Bytes that a statement may keep in memory, for sorts and joins for example.
+    /// Sets the memory in bytes that one statement may use, for sorts and joins for example.
+    ///
+    /// ```
+    /// # use quickbeam_sql::{Database, params};
+    /// # let mut connection = Database::memory(Default::default())?.connect();
+    /// connection.set_memory_limit(64 << 20);
+    /// # Ok::<(), quickbeam_sql::SqlError>(())
+    /// ```
     pub fn set_memory_limit(&mut self, bytes: usize) {
         self.session.limits.memory = bytes;
     }

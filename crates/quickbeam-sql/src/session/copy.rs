@@ -24,12 +24,41 @@ use crate::types::{Value, ValueRef, format_value, parse_value};
 /// Bytes that are written at once.
 const PIECE: usize = 128 << 10;
 
-/// What the statements of a connection may read and write with COPY. Without one they may nothing.
+/// What COPY may read and write on a connection. A connection without it refuses COPY.
+///
+/// ```
+/// # use quickbeam_sql::{Database, params};
+/// # let database = Database::memory(Default::default())?;
+/// # let mut connection = database.connect();
+/// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
+/// use quickbeam_sql::{CopyAccess, CopyPlace};
+/// use std::io::{self, Read, Write};
+///
+/// /// COPY … FROM STDIN reads a text, COPY … TO is refused.
+/// struct Input(&'static str);
+///
+/// impl CopyAccess for Input {
+///     fn reader(&mut self, place: &CopyPlace) -> io::Result<Box<dyn Read + '_>> {
+///         match place {
+///             CopyPlace::Standard => Ok(Box::new(self.0.as_bytes())),
+///             CopyPlace::File(_) => Err(io::ErrorKind::PermissionDenied.into()),
+///         }
+///     }
+///
+///     fn writer(&mut self, _: &CopyPlace) -> io::Result<Box<dyn Write + '_>> {
+///         Err(io::ErrorKind::PermissionDenied.into())
+///     }
+/// }
+///
+/// connection.set_copy_access(Input("1,apple\n2,pear\n"));
+/// assert_eq!(connection.execute("COPY fruit FROM STDIN WITH (FORMAT csv)", &[])?, 2);
+/// # Ok::<(), quickbeam_sql::SqlError>(())
+/// ```
 pub trait CopyAccess: Send {
-    /// What COPY … FROM reads.
+    /// Opens what COPY … FROM reads.
     fn reader(&mut self, place: &CopyPlace) -> io::Result<Box<dyn Read + '_>>;
 
-    /// What COPY … TO writes. It is flushed at the end.
+    /// Opens what COPY … TO writes. It is flushed at the end.
     fn writer(&mut self, place: &CopyPlace) -> io::Result<Box<dyn Write + '_>>;
 }
 

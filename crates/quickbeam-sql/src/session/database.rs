@@ -10,7 +10,18 @@ use super::Connection;
 use crate::catalog::Catalog;
 use crate::error::Result;
 
-/// An environment opened for SQL. Cheap to clone; any number of threads connect to it.
+/// An environment opened for SQL. It is cheap to clone, and any number of threads may connect to
+/// it.
+///
+/// ```
+/// use quickbeam::Options;
+/// use quickbeam_sql::Database;
+///
+/// let database = Database::memory(Options::default())?;
+/// let mut connection = database.connect();
+/// connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
+/// # Ok::<(), quickbeam_sql::SqlError>(())
+/// ```
 #[derive(Clone)]
 pub struct Database {
     pub(super) environment: Environment,
@@ -19,22 +30,63 @@ pub struct Database {
 
 impl Database {
     /// Opens the environment in a directory, or creates it.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// use quickbeam::Options;
+    /// use quickbeam_sql::Database;
+    ///
+    /// let database = Database::open(directory.path(), Options::default())?;
+    /// let mut connection = database.connect();
+    /// # Ok::<(), quickbeam_sql::SqlError>(())
+    /// ```
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Database> {
         Database::over(&Environment::open(path, options)?)
     }
 
-    /// An environment without a directory: gone when the last of its handles is.
+    /// Creates an environment without a directory. It lasts as long as its last handle.
+    ///
+    /// ```
+    /// use quickbeam_sql::Database;
+    ///
+    /// let mut connection = Database::memory(Default::default())?.connect();
+    /// let rows = connection.query("SELECT 6 * 7", &[])?.collect()?;
+    /// assert_eq!(rows[0][0].to_string(), "42");
+    /// # Ok::<(), quickbeam_sql::SqlError>(())
+    /// ```
     pub fn memory(options: Options) -> Result<Database> {
         Database::over(&Environment::memory(options)?)
     }
 
-    /// SQL on an environment that is open already, beside its key/value databases. Call it once for each environment, and clone what it returns.
+    /// Attaches SQL to an environment that is already open, beside its key/value databases. Call it
+    /// once for each environment, and clone the result.
+    ///
+    /// ```
+    /// let environment = quickbeam::Environment::memory(Default::default())?;
+    /// let photos = environment.create_database("photos")?;
+    /// environment.transact(|transaction| photos.put(transaction, b"beach", b"..."))?;
+    ///
+    /// // A key/value database is a table of the columns `key` and `value`.
+    /// let database = quickbeam_sql::Database::over(&environment)?;
+    /// let rows = database.connect().query("SELECT key FROM photos", &[])?.collect()?;
+    /// assert_eq!(rows.len(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn over(environment: &Environment) -> Result<Database> {
         let catalog = Catalog::open(environment)?;
         Ok(Database { environment: environment.clone(), catalog })
     }
 
-    /// The environment.
+    /// Returns the environment, for key/value databases and transactions.
+    ///
+    /// ```
+    /// # use quickbeam_sql::{Database, params};
+    /// # let database = Database::memory(Default::default())?;
+    /// # let mut connection = database.connect();
+    /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
+    /// let events = database.environment().create_database("events")?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn environment(&self) -> &Environment {
         &self.environment
@@ -46,7 +98,7 @@ impl Database {
         &self.catalog
     }
 
-    /// A new connection.
+    /// Opens a connection.
     #[must_use]
     pub fn connect(&self) -> Connection {
         Connection::new(self.clone())
@@ -54,6 +106,16 @@ impl Database {
 }
 
 /// Cancels what a connection is doing, from another thread.
+///
+/// ```
+/// # use quickbeam_sql::{Database, params};
+/// # let database = Database::memory(Default::default())?;
+/// # let mut connection = database.connect();
+/// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
+/// let cancel = connection.cancel_handle();
+/// std::thread::spawn(move || cancel.cancel()).join().unwrap();
+/// # Ok::<(), quickbeam_sql::SqlError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Cancel(pub(super) Arc<AtomicBool>);
 

@@ -29,7 +29,20 @@ impl Held<'_> {
     }
 }
 
-/// The rows of an answer, one after the other. A row is found when it is asked for.
+/// The rows of a result. Each row is computed when it is asked for.
+///
+/// ```
+/// # use quickbeam_sql::{Database, params};
+/// # let database = Database::memory(Default::default())?;
+/// # let mut connection = database.connect();
+/// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
+/// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, NULL)", &[])?;
+/// let mut rows = connection.query("SELECT id, name FROM fruit ORDER BY id", &[])?;
+/// while let Some(row) = rows.next()? {
+///     println!("{} {:?}", row.get::<i64>(0)?, row.get::<Option<&str>>(1)?);
+/// }
+/// # Ok::<(), quickbeam_sql::SqlError>(())
+/// ```
 pub struct Rows<'c> {
     source: Source<'c>,
     /// Values of the row stood on that are computed.
@@ -80,7 +93,19 @@ impl<'c> Rows<'c> {
         Rows { source: Source::Running(running), values: Vec::new() }
     }
 
-    /// Names and types of the columns.
+    /// Returns the names and types of the columns.
+    ///
+    /// ```
+    /// # use quickbeam_sql::{Database, params};
+    /// # let database = Database::memory(Default::default())?;
+    /// # let mut connection = database.connect();
+    /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
+    /// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, NULL)", &[])?;
+    /// let rows = connection.query("SELECT id, name FROM fruit", &[])?;
+    /// let names: Vec<&str> = rows.columns().iter().map(|column| column.name.as_str()).collect();
+    /// assert_eq!(names, ["id", "name"]);
+    /// # Ok::<(), quickbeam_sql::SqlError>(())
+    /// ```
     #[must_use]
     pub fn columns(&self) -> &[OutputColumn] {
         match &self.source {
@@ -89,7 +114,19 @@ impl<'c> Rows<'c> {
         }
     }
 
-    /// The next row; none when there are no more. After an error there are no more rows either.
+    /// Returns the next row, or `None` at the end and after an error.
+    ///
+    /// ```
+    /// # use quickbeam_sql::{Database, params};
+    /// # let database = Database::memory(Default::default())?;
+    /// # let mut connection = database.connect();
+    /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
+    /// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, NULL)", &[])?;
+    /// let mut rows = connection.query("SELECT name FROM fruit WHERE id = 1", &[])?;
+    /// assert_eq!(rows.next()?.unwrap().get::<&str>(0)?, "apple");
+    /// assert!(rows.next()?.is_none());
+    /// # Ok::<(), quickbeam_sql::SqlError>(())
+    /// ```
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<Option<Row<'_>>> {
         let more = match &mut self.source {
@@ -127,7 +164,18 @@ impl<'c> Rows<'c> {
         }
     }
 
-    /// All rows that are left, as values.
+    /// Returns the remaining rows as values.
+    ///
+    /// ```
+    /// # use quickbeam_sql::{Database, params};
+    /// # let database = Database::memory(Default::default())?;
+    /// # let mut connection = database.connect();
+    /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
+    /// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, NULL)", &[])?;
+    /// let rows = connection.query("SELECT id FROM fruit ORDER BY id", &[])?.collect()?;
+    /// assert_eq!(rows, [[1.into()], [2.into()]]);
+    /// # Ok::<(), quickbeam_sql::SqlError>(())
+    /// ```
     pub fn collect(mut self) -> Result<Vec<Vec<Value>>> {
         let mut all = Vec::new();
         while let Some(row) = self.next()? {
@@ -188,7 +236,7 @@ fn no_column(column: usize) -> SqlError {
     SqlError::new(SqlState::UndefinedColumn, message)
 }
 
-/// A row of an answer: holds until the next one is asked for.
+/// A row of a result, valid until the next one is asked for.
 #[derive(Clone, Copy)]
 pub struct Row<'r> {
     width: usize,
@@ -198,19 +246,31 @@ pub struct Row<'r> {
 }
 
 impl<'r> Row<'r> {
-    /// Number of columns.
+    /// Returns the number of columns.
     #[must_use]
     pub fn len(&self) -> usize {
         self.width
     }
 
-    /// Whether there are no columns.
+    /// Returns whether there are no columns.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The value of a column, borrowed from where it stands.
+    /// Returns the value of a column, borrowed.
+    ///
+    /// ```
+    /// # use quickbeam_sql::{Database, params};
+    /// # let database = Database::memory(Default::default())?;
+    /// # let mut connection = database.connect();
+    /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
+    /// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, NULL)", &[])?;
+    /// let mut rows = connection.query("SELECT name FROM fruit ORDER BY id", &[])?;
+    /// rows.next()?;
+    /// assert!(rows.next()?.unwrap().value(0)?.is_null());
+    /// # Ok::<(), quickbeam_sql::SqlError>(())
+    /// ```
     pub fn value(&self, column: usize) -> Result<ValueRef<'r>> {
         let Some((slots, outputs)) = self.standing else {
             return self.values.get(column).map(Value::as_ref).ok_or_else(|| no_column(column));
@@ -229,7 +289,22 @@ impl<'r> Row<'r> {
         }
     }
 
-    /// The value of a column, as a type of Rust.
+    /// Returns the value of a column as a Rust type. NULL is an error unless the type is an
+    /// [`Option`].
+    ///
+    /// ```
+    /// # use quickbeam_sql::{Database, params};
+    /// # let database = Database::memory(Default::default())?;
+    /// # let mut connection = database.connect();
+    /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
+    /// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, NULL)", &[])?;
+    /// let mut rows = connection.query("SELECT id, name FROM fruit WHERE id = 2", &[])?;
+    /// let row = rows.next()?.unwrap();
+    /// assert_eq!(row.get::<i64>(0)?, 2);
+    /// assert_eq!(row.get::<Option<String>>(1)?, None);
+    /// assert!(row.get::<String>(1).is_err());
+    /// # Ok::<(), quickbeam_sql::SqlError>(())
+    /// ```
     pub fn get<T: ColumnValue<'r>>(&self, column: usize) -> Result<T> {
         let value = self.value(column)?;
         T::from_value(value).ok_or_else(|| {
@@ -239,15 +314,36 @@ impl<'r> Row<'r> {
         })
     }
 
-    /// All values.
+    /// Returns all values.
     pub fn to_values(&self) -> Result<Vec<Value>> {
         (0..self.len()).map(|column| Ok(self.value(column)?.to_value())).collect()
     }
 }
 
-/// A type of Rust that a column's value can be read as.
+/// A Rust type that a column can be read as.
+///
+/// ```
+/// # use quickbeam_sql::{Database, params};
+/// # let database = Database::memory(Default::default())?;
+/// # let mut connection = database.connect();
+/// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
+/// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, NULL)", &[])?;
+/// use quickbeam_sql::{ColumnValue, ValueRef};
+///
+/// struct Id(i64);
+///
+/// impl<'r> ColumnValue<'r> for Id {
+///     fn from_value(value: ValueRef<'r>) -> Option<Self> {
+///         value.as_i64().map(Id)
+///     }
+/// }
+///
+/// let mut rows = connection.query("SELECT max(id) FROM fruit", &[])?;
+/// assert_eq!(rows.next()?.unwrap().get::<Id>(0)?.0, 2);
+/// # Ok::<(), quickbeam_sql::SqlError>(())
+/// ```
 pub trait ColumnValue<'r>: Sized {
-    /// The value; none if it is not of such a type, or does not fit.
+    /// Converts the value, or returns `None` if it has another type or does not fit.
     fn from_value(value: ValueRef<'r>) -> Option<Self>;
 }
 

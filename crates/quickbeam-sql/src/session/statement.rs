@@ -13,7 +13,23 @@ use crate::error::Result;
 use crate::plan::Way;
 use crate::types::{DataType, Value};
 
-/// A prepared statement. It can be used with any connection to its database, by one thread at a time.
+/// A prepared statement. It works with any connection to its database, in one thread at a time.
+///
+/// ```
+/// # use quickbeam_sql::{Database, params};
+/// # let database = Database::memory(Default::default())?;
+/// # let mut connection = database.connect();
+/// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
+/// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, NULL)", &[])?;
+/// let mut select = connection.prepare("SELECT name FROM fruit WHERE id = $1")?;
+/// for id in [1, 2] {
+///     let mut rows = select.query(&mut connection, params![id])?;
+///     while let Some(row) = rows.next()? {
+///         println!("{:?}", row.get::<Option<&str>>(0)?);
+///     }
+/// }
+/// # Ok::<(), quickbeam_sql::SqlError>(())
+/// ```
 pub struct Statement {
     pub(super) text: Arc<str>,
     pub(super) prepared: Option<Prepared>,
@@ -36,30 +52,76 @@ impl Statement {
         matches!(work, Some(Work::CopyFrom(_) | Work::CopyTo(..)))
     }
 
-    /// The text.
+    /// Returns the text of the statement.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Names and types of the answer's columns; none if it has no answer.
+    /// Returns the names and types of the result columns; empty without a result.
+    ///
+    /// ```
+    /// # use quickbeam_sql::{Database, params};
+    /// # let database = Database::memory(Default::default())?;
+    /// # let mut connection = database.connect();
+    /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
+    /// let select = connection.prepare("SELECT id, name AS label FROM fruit")?;
+    /// assert_eq!(select.columns()[1].name, "label");
+    /// # Ok::<(), quickbeam_sql::SqlError>(())
+    /// ```
     #[must_use]
     pub fn columns(&self) -> &[OutputColumn] {
         self.prepared.as_ref().map_or(&[], |prepared| &prepared.columns)
     }
 
-    /// Types of the parameters.
+    /// Returns the types of the parameters.
+    ///
+    /// ```
+    /// # use quickbeam_sql::{Database, params};
+    /// # let database = Database::memory(Default::default())?;
+    /// # let mut connection = database.connect();
+    /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
+    /// use quickbeam_sql::DataType;
+    ///
+    /// let select = connection.prepare("SELECT name FROM fruit WHERE id = $1")?;
+    /// assert_eq!(select.parameters(), [DataType::Integer]);
+    /// # Ok::<(), quickbeam_sql::SqlError>(())
+    /// ```
     #[must_use]
     pub fn parameters(&self) -> &[DataType] {
         self.prepared.as_ref().map_or(&[], |prepared| &prepared.parameters)
     }
 
-    /// Executes it: how many rows it inserted, changed, removed or, being a query, delivered.
+    /// Executes it and returns how many rows it inserted, changed, removed or, for a query,
+    /// delivered.
+    ///
+    /// ```
+    /// # use quickbeam_sql::{Database, params};
+    /// # let database = Database::memory(Default::default())?;
+    /// # let mut connection = database.connect();
+    /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
+    /// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, NULL)", &[])?;
+    /// let mut rename = connection.prepare("UPDATE fruit SET name = $2 WHERE id = $1")?;
+    /// assert_eq!(rename.execute(&mut connection, params![2, "pear"])?, 1);
+    /// # Ok::<(), quickbeam_sql::SqlError>(())
+    /// ```
     pub fn execute(&mut self, connection: &mut Connection, parameters: &[Value]) -> Result<u64> {
         connection.session.execute(self, parameters)
     }
 
-    /// Executes it and delivers its rows.
+    /// Executes it and returns its rows.
+    ///
+    /// ```
+    /// # use quickbeam_sql::{Database, params};
+    /// # let database = Database::memory(Default::default())?;
+    /// # let mut connection = database.connect();
+    /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
+    /// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, NULL)", &[])?;
+    /// let mut select = connection.prepare("SELECT id FROM fruit ORDER BY id")?;
+    /// let rows = select.query(&mut connection, &[])?.collect()?;
+    /// assert_eq!(rows.len(), 2);
+    /// # Ok::<(), quickbeam_sql::SqlError>(())
+    /// ```
     pub fn query<'c>(
         &'c mut self,
         connection: &'c mut Connection,
@@ -68,8 +130,24 @@ impl Statement {
         connection.session.query(self, parameters)
     }
 
-    /// As [`execute`](Self::execute), as part of a transaction of the engine, which the caller commits. The transaction may be used for key/value
-    /// calls before and after; what this statement did commits and rolls back with it.
+    /// Like [`execute`](Self::execute), in a transaction of the engine that the caller commits. The
+    /// transaction may also be used for key/value calls; all of it commits or rolls back together.
+    ///
+    /// ```
+    /// # use quickbeam_sql::{Database, params};
+    /// # let database = Database::memory(Default::default())?;
+    /// # let mut connection = database.connect();
+    /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
+    /// let environment = database.environment().clone();
+    /// let events = environment.create_database("events")?;
+    /// let mut insert = connection.prepare("INSERT INTO fruit VALUES ($1, $2)")?;
+    ///
+    /// let transaction = environment.begin()?;
+    /// insert.execute_in(&mut connection, &transaction, params![1, "apple"])?;
+    /// events.put(&transaction, b"1", b"apple added")?;
+    /// transaction.commit()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn execute_in(
         &mut self,
         connection: &mut Connection,
@@ -79,7 +157,20 @@ impl Statement {
         connection.session.execute_in(self, transaction, parameters)
     }
 
-    /// As [`query`](Self::query), in a transaction of the engine.
+    /// Like [`query`](Self::query), in a transaction of the engine.
+    ///
+    /// ```
+    /// # use quickbeam_sql::{Database, params};
+    /// # let database = Database::memory(Default::default())?;
+    /// # let mut connection = database.connect();
+    /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
+    /// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, NULL)", &[])?;
+    /// let snapshot = database.environment().begin_read()?;
+    /// let mut select = connection.prepare("SELECT count(*) FROM fruit")?;
+    /// let mut rows = select.query_in(&mut connection, &snapshot, &[])?;
+    /// assert_eq!(rows.next()?.unwrap().get::<i64>(0)?, 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn query_in<'c>(
         &'c mut self,
         connection: &'c mut Connection,

@@ -44,7 +44,14 @@ impl<T: Into<Value>> From<Option<T>> for Value {
     }
 }
 
-/// Parameters of a statement: `params![1, "two", None::<i32>]` is a slice of [`Value`]s.
+/// Makes a slice of [`Value`](crate::Value)s, the parameters of a statement.
+///
+/// ```
+/// use quickbeam_sql::{Value, params};
+///
+/// let parameters = params![1, "two", None::<i32>];
+/// assert_eq!(parameters, [Value::Integer(1), Value::text("two"), Value::Null]);
+/// ```
 #[macro_export]
 macro_rules! params {
     ($($value:expr),* $(,)?) => {

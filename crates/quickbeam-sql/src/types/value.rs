@@ -13,7 +13,16 @@ use smol_str::SmolStr;
 
 use super::{DataType, Numeric};
 
-/// A value of SQL. Texts of up to 23 bytes and everything of fixed length are inline; cloning never copies a long text.
+/// A SQL value. Texts of up to 23 bytes and everything of fixed length are inline; cloning never
+/// copies a long text.
+///
+/// ```
+/// use quickbeam_sql::Value;
+///
+/// assert_eq!(Value::from(7), Value::Integer(7));
+/// assert_eq!(Value::from("apple"), Value::text("apple"));
+/// assert_eq!(Value::from(None::<i64>), Value::Null);
+/// ```
 #[derive(Clone, Debug, Default)]
 pub enum Value {
     /// No value.

@@ -129,13 +129,29 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// Opens the environment in a directory, recovering it if need be; creates one if there is none and
-    /// [`Options::create`] says so.
+    /// Opens the environment in a directory, and recovers it if it was not closed. Creates one if
+    /// there is none and [`Options::create`] is set.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// use quickbeam::{Environment, Options};
+    ///
+    /// let options = Options { cache_size: 256 << 20, ..Options::default() };
+    /// let environment = Environment::open(directory.path(), options)?;
+    /// # Ok::<(), quickbeam::Error>(())
+    /// ```
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Environment> {
         Environment::open_in(Arc::new(RealWorld::new()), Some(path.as_ref()), options)
     }
 
-    /// An environment that lives in memory only. Its durability is always [`InMemory`](crate::Durability::InMemory).
+    /// Creates an environment without a directory. Its durability is
+    /// [`InMemory`](crate::Durability::InMemory).
+    ///
+    /// ```
+    /// let environment = quickbeam::Environment::memory(quickbeam::Options::default())?;
+    /// let fruit = environment.create_database("fruit")?;
+    /// # Ok::<(), quickbeam::Error>(())
+    /// ```
     pub fn memory(options: Options) -> Result<Environment> {
         Environment::open_in(Arc::new(MemoryWorld::new()), None, options)
     }
@@ -158,7 +174,16 @@ impl Environment {
         &self.holds[0].inner
     }
 
-    /// Begins a transaction with the environment's defaults.
+    /// Begins a transaction with the environment's isolation and durability.
+    ///
+    /// ```
+    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let fruit = environment.create_database("fruit")?;
+    /// let transaction = environment.begin()?;
+    /// fruit.put(&transaction, b"apple", b"red")?;
+    /// transaction.commit()?;
+    /// # Ok::<(), quickbeam::Error>(())
+    /// ```
     pub fn begin(&self) -> Result<Transaction> {
         self.begin_with(TransactionOptions::default())
     }
@@ -169,35 +194,89 @@ impl Environment {
         self.inner().options.durability
     }
 
-    /// Begins a transaction.
+    /// Begins a transaction with its own settings.
+    ///
+    /// ```
+    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// use quickbeam::{Isolation, TransactionOptions};
+    ///
+    /// let options = TransactionOptions {
+    ///     isolation: Some(Isolation::ReadCommitted),
+    ///     ..TransactionOptions::default()
+    /// };
+    /// let transaction = environment.begin_with(options)?;
+    /// assert_eq!(transaction.isolation(), Isolation::ReadCommitted);
+    /// # Ok::<(), quickbeam::Error>(())
+    /// ```
     pub fn begin_with(&self, options: TransactionOptions) -> Result<Transaction> {
         let hold = &self.holds[place::of_thread() % HOLDS];
         Transaction::begin(hold.clone(), &options)
     }
 
-    /// Begins a transaction that reads one snapshot: it never waits for another transaction and is never aborted.
+    /// Begins a read-only transaction on one snapshot. It never waits for another transaction and
+    /// is never aborted.
+    ///
+    /// ```
+    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let fruit = environment.create_database("fruit")?;
+    /// let snapshot = environment.begin_read()?;
+    /// environment.transact(|transaction| fruit.put(transaction, b"apple", b"red"))?;
+    /// assert_eq!(fruit.get(&snapshot, b"apple")?, None);
+    /// # Ok::<(), quickbeam::Error>(())
+    /// ```
     pub fn begin_read(&self) -> Result<Transaction> {
         self.begin_with(TransactionOptions { read_only: true, ..TransactionOptions::default() })
     }
 
-    /// Makes a database, in a transaction of its own.
+    /// Creates a B+tree database in a transaction of its own. Fails if the name exists.
+    ///
+    /// ```
+    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// let fruit = environment.create_database("fruit")?;
+    /// assert!(environment.create_database("fruit").is_err());
+    /// # Ok::<(), quickbeam::Error>(())
+    /// ```
     pub fn create_database(&self, name: &str) -> Result<Database> {
         self.transact(|transaction| transaction.create_database(name))?;
         self.open_database(name)
     }
 
-    /// Makes a database whose records are found in that way, in a transaction of its own.
+    /// Creates a database with an access method in a transaction of its own.
+    ///
+    /// ```
+    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// use quickbeam::AccessMethod;
+    ///
+    /// let sessions = environment.create_database_as("sessions", AccessMethod::Hash)?;
+    /// assert_eq!(sessions.access_method(), AccessMethod::Hash);
+    /// # Ok::<(), quickbeam::Error>(())
+    /// ```
     pub fn create_database_as(&self, name: &str, method: AccessMethod) -> Result<Database> {
         self.transact(|transaction| transaction.create_database_as(name, method))?;
         self.open_database(name)
     }
 
-    /// Opens a database.
+    /// Opens a database. Fails with [`Error::NoSuchDatabase`] if there is none with that name.
+    ///
+    /// ```
+    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// environment.create_database("fruit")?;
+    /// let fruit = environment.open_database("fruit")?;
+    /// assert_eq!(fruit.name(), "fruit");
+    /// # Ok::<(), quickbeam::Error>(())
+    /// ```
     pub fn open_database(&self, name: &str) -> Result<Database> {
         self.begin_read()?.open_database(name)
     }
 
-    /// Opens a database, making it if there is none.
+    /// Opens a database, or creates a B+tree database with that name.
+    ///
+    /// ```
+    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// let first = environment.open_or_create_database("fruit")?;
+    /// let second = environment.open_or_create_database("fruit")?;
+    /// # Ok::<(), quickbeam::Error>(())
+    /// ```
     pub fn open_or_create_database(&self, name: &str) -> Result<Database> {
         match self.open_database(name) {
             Err(Error::NoSuchDatabase { .. }) => {}
@@ -209,27 +288,68 @@ impl Environment {
         }
     }
 
-    /// The names of all databases, in order.
+    /// Returns the names of all databases in order.
+    ///
+    /// ```
+    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// environment.create_database("nuts")?;
+    /// environment.create_database("fruit")?;
+    /// assert_eq!(environment.databases()?, ["fruit", "nuts"]);
+    /// # Ok::<(), quickbeam::Error>(())
+    /// ```
     pub fn databases(&self) -> Result<Vec<String>> {
         self.begin_read()?.databases()
     }
 
-    /// Removes a database, in a transaction of its own.
+    /// Removes a database and its records in a transaction of its own.
+    ///
+    /// ```
+    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let fruit = environment.create_database("fruit")?;
+    /// environment.drop_database("fruit")?;
+    /// assert!(environment.databases()?.is_empty());
+    /// # Ok::<(), quickbeam::Error>(())
+    /// ```
     pub fn drop_database(&self, name: &str) -> Result<()> {
         self.transact(|transaction| transaction.drop_database(name))
     }
 
-    /// Renames a database, in a transaction of its own.
+    /// Renames a database in a transaction of its own.
+    ///
+    /// ```
+    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let fruit = environment.create_database("fruit")?;
+    /// environment.rename_database("fruit", "vegetables")?;
+    /// assert_eq!(environment.databases()?, ["vegetables"]);
+    /// # Ok::<(), quickbeam::Error>(())
+    /// ```
     pub fn rename_database(&self, from: &str, to: &str) -> Result<()> {
         self.transact(|transaction| transaction.rename_database(from, to))
     }
 
-    /// Empties a database, in a transaction of its own.
+    /// Removes all records of a database in a transaction of its own.
+    ///
+    /// ```
+    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let fruit = environment.create_database("fruit")?;
+    /// environment.transact(|transaction| fruit.put(transaction, b"apple", b"red"))?;
+    /// environment.empty_database("fruit")?;
+    /// assert!(!fruit.exists(&environment.begin_read()?, b"apple")?);
+    /// # Ok::<(), quickbeam::Error>(())
+    /// ```
     pub fn empty_database(&self, name: &str) -> Result<()> {
         self.transact(|transaction| transaction.empty_database(name))
     }
 
-    /// Makes a checkpoint and gives back the log and data file space that it frees.
+    /// Writes a checkpoint and releases the log and data-file space that it makes free.
+    ///
+    /// ```
+    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let fruit = environment.create_database("fruit")?;
+    /// environment.transact(|transaction| fruit.put(transaction, b"apple", b"red"))?;
+    /// environment.checkpoint()?;
+    /// # Ok::<(), quickbeam::Error>(())
+    /// ```
     pub fn checkpoint(&self) -> Result<()> {
         let inner = self.inner();
         inner.check_open()?;
@@ -240,19 +360,45 @@ impl Environment {
         inner.pool.shrink_file()
     }
 
-    /// Numbers about the environment.
+    /// Returns counters and sizes since opening.
+    ///
+    /// ```
+    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let fruit = environment.create_database("fruit")?;
+    /// environment.transact(|transaction| fruit.put(transaction, b"apple", b"red"))?;
+    /// assert!(environment.statistics().commits >= 1);
+    /// # Ok::<(), quickbeam::Error>(())
+    /// ```
     #[must_use]
     pub fn statistics(&self) -> Statistics {
         self.inner().statistics()
     }
 
-    /// Walks every page, checks order, structure, reachability and space, and says what is wrong. Changes wait meanwhile.
+    /// Checks every page: order, structure, reachability and space. Changes wait while it runs.
+    ///
+    /// ```
+    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// let report = environment.verify()?;
+    /// assert!(report.complaints.is_empty());
+    /// # Ok::<(), quickbeam::Error>(())
+    /// ```
     pub fn verify(&self) -> Result<VerifyReport> {
         self.inner().verify()
     }
 
-    /// Closes the environment with a checkpoint. Fails, and closes nothing, while transactions are open; other handles
-    /// then get errors.
+    /// Closes the environment with a checkpoint. Fails, and closes nothing, while transactions are
+    /// open. Other handles then return errors.
+    ///
+    /// Dropping the last handle closes the environment too, but only prints an error.
+    ///
+    /// ```
+    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// let transaction = environment.begin()?;
+    /// assert!(environment.clone().close().is_err());
+    /// transaction.commit()?;
+    /// environment.close()?;
+    /// # Ok::<(), quickbeam::Error>(())
+    /// ```
     pub fn close(self) -> Result<()> {
         let inner = self.inner();
         if inner.closed.swap(true, Ordering::SeqCst) {

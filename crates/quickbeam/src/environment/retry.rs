@@ -21,6 +21,7 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(5);
 impl Environment {
     /// Runs `work` in a transaction and commits it. Begins again when `work`, or the commit, fails with an error that
     /// [is retryable](Error::is_retryable), until [`Options::retry_timeout`](crate::Options::retry_timeout) has passed.
+    /// `work` may run more than once: it should have no effects outside the transaction.
     ///
     /// ```
     /// # fn main() -> quickbeam::Result<()> {

@@ -11,6 +11,19 @@ use crate::pool::ReadGuard;
 use crate::transaction::check_ordered;
 
 /// A position among the records of a [`StoreDatabase`](super::StoreDatabase).
+///
+/// ```
+/// # let mut store = quickbeam::DataStore::memory(Default::default())?;
+/// # let fruit = store.create_database("fruit")?;
+/// # store.put(fruit, b"apple", b"red")?;
+/// let mut cursor = store.cursor(fruit)?;
+/// let mut found = cursor.last()?;
+/// while found {
+///     println!("{:?} {:?}", cursor.key(), cursor.value());
+///     found = cursor.prev()?;
+/// }
+/// # Ok::<(), quickbeam::Error>(())
+/// ```
 pub struct StoreCursor<'s> {
     store: &'s mut DataStore,
     tree: Tree,
@@ -24,18 +37,29 @@ impl<'s> StoreCursor<'s> {
         StoreCursor { store, tree, standing: false, key: Vec::new(), value: Vec::new() }
     }
 
-    /// Goes to the first record; false when there is none.
+    /// Moves to the first record. Returns false if there is none.
     pub fn first(&mut self) -> Result<bool> {
         self.forward(&[], false)
     }
 
-    /// Goes to the last record; false when there is none.
+    /// Moves to the last record. Returns false if there is none.
     pub fn last(&mut self) -> Result<bool> {
         self.backward(None, false)
     }
 
-    /// Goes to the first record whose key is not less than `key`; false when there is none. Misuse on a hash database,
-    /// which has no order of keys.
+    /// Moves to the first record whose key is not less than `key`. Returns false if there is none.
+    /// An error on a hash database, which has no key order.
+    ///
+    /// ```
+    /// # let mut store = quickbeam::DataStore::memory(Default::default())?;
+    /// # let fruit = store.create_database("fruit")?;
+    /// # store.put(fruit, b"apple", b"red")?;
+    /// # store.put(fruit, b"pear", b"green")?;
+    /// # let mut cursor = store.cursor(fruit)?;
+    /// assert!(cursor.seek(b"b")?);
+    /// assert_eq!(cursor.key(), b"pear");
+    /// # Ok::<(), quickbeam::Error>(())
+    /// ```
     pub fn seek(&mut self, key: &[u8]) -> Result<bool> {
         check_ordered(self.tree)?;
         self.seek_stored(key)
@@ -51,13 +75,15 @@ impl<'s> StoreCursor<'s> {
         &self.key
     }
 
-    /// Goes to the last record whose key is not greater than `key`; false when there is none. Misuse on a hash database.
+    /// Moves to the last record whose key is not greater than `key`. Returns false if there is
+    /// none. An error on a hash database.
     pub fn seek_le(&mut self, key: &[u8]) -> Result<bool> {
         check_ordered(self.tree)?;
         self.backward(Some(key), true)
     }
 
-    /// Goes to the next record; false, and standing where it stood, when there is none. From nowhere: to the first.
+    /// Moves to the next record. Returns false, without moving, at the end. Without a current
+    /// record, moves to the first one.
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<bool> {
         if !self.standing {
@@ -69,7 +95,8 @@ impl<'s> StoreCursor<'s> {
         Ok(moved)
     }
 
-    /// Goes to the record before; false, and standing where it stood, when there is none. From nowhere: to the last.
+    /// Moves to the previous record. Returns false, without moving, at the start. Without a current
+    /// record, moves to the last one.
     pub fn prev(&mut self) -> Result<bool> {
         if !self.standing {
             return self.last();
@@ -80,20 +107,20 @@ impl<'s> StoreCursor<'s> {
         Ok(moved)
     }
 
-    /// The key of the record stood on; empty when standing nowhere.
+    /// Returns the key of the current record, or an empty slice if there is none.
     #[must_use]
     pub fn key(&self) -> &[u8] {
         let key = self.key.get(self.tree.key_start()..).unwrap_or_default();
         if self.standing { key } else { &[] }
     }
 
-    /// The value of the record stood on; empty when standing nowhere.
+    /// Returns the value of the current record, or an empty slice if there is none.
     #[must_use]
     pub fn value(&self) -> &[u8] {
         if self.standing { &self.value } else { &[] }
     }
 
-    /// Replaces the value of the record stood on.
+    /// Replaces the value of the current record.
     pub fn put(&mut self, value: &[u8]) -> Result<()> {
         self.check_standing()?;
         self.store.write(self.tree, &self.key, value)?;
@@ -102,7 +129,8 @@ impl<'s> StoreCursor<'s> {
         Ok(())
     }
 
-    /// Removes the record stood on; the cursor keeps its place between the neighbours. False when it was gone already.
+    /// Removes the current record. The cursor keeps its place between the neighbours. Returns false
+    /// if the record was gone already.
     pub fn delete(&mut self) -> Result<bool> {
         self.check_standing()?;
         let database = self.store.handle(self.tree);

@@ -77,12 +77,22 @@ pub struct DataStore {
 }
 
 impl DataStore {
-    /// Opens the data store in a directory; makes one if there is none and [`Options::create`] says so.
+    /// Opens the data store in a directory. Creates one if there is none and [`Options::create`] is
+    /// set.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// use quickbeam::{DataStore, Options};
+    ///
+    /// let mut store = DataStore::open(directory.path(), Options::default())?;
+    /// let fruit = store.open_or_create_database("fruit")?;
+    /// # Ok::<(), quickbeam::Error>(())
+    /// ```
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<DataStore> {
         DataStore::open_in(Arc::new(RealWorld::new()), Some(path.as_ref()), options)
     }
 
-    /// A data store that lives in memory only.
+    /// Creates a data store without a directory.
     pub fn memory(options: Options) -> Result<DataStore> {
         DataStore::open_in(Arc::new(MemoryWorld::new()), None, options)
     }
@@ -184,12 +194,12 @@ impl DataStore {
         })
     }
 
-    /// Makes a database.
+    /// Creates a B+tree database.
     pub fn create_database(&mut self, name: &str) -> Result<StoreDatabase> {
         self.create_database_as(name, AccessMethod::BTree)
     }
 
-    /// Makes a database whose records are found in that way.
+    /// Creates a database with an access method.
     pub fn create_database_as(
         &mut self,
         name: &str,
@@ -216,7 +226,7 @@ impl DataStore {
         Ok(self.handle(tree))
     }
 
-    /// Opens a database, making it if there is none.
+    /// Opens a database, or creates a B+tree database with that name.
     pub fn open_or_create_database(&mut self, name: &str) -> Result<StoreDatabase> {
         match self.look_up(name)? {
             Some(tree) => Ok(self.handle(tree)),
@@ -224,7 +234,7 @@ impl DataStore {
         }
     }
 
-    /// Removes a database and everything in it. Its handles are no longer valid.
+    /// Removes a database and everything in it. Its handles become invalid.
     pub fn drop_database(&mut self, name: &str) -> Result<()> {
         let database = self.open_database(name)?;
         self.check_failed()?;
@@ -238,7 +248,7 @@ impl DataStore {
         Ok(())
     }
 
-    /// The names of all databases, in order.
+    /// Returns the names of all databases in order.
     pub fn databases(&mut self) -> Result<Vec<String>> {
         let mut names = Vec::new();
         let catalog = self.handle(self.catalog);
@@ -291,13 +301,23 @@ impl DataStore {
         }
     }
 
-    /// The value of `key`, if there is a record.
+    /// Returns the value of `key`, or `None` if there is no record.
+    ///
+    /// ```
+    /// # let mut store = quickbeam::DataStore::memory(Default::default())?;
+    /// # let fruit = store.create_database("fruit")?;
+    /// # store.put(fruit, b"apple", b"red")?;
+    /// assert_eq!(store.get(fruit, b"apple")?.as_deref(), Some(&b"red"[..]));
+    /// assert_eq!(store.get(fruit, b"pear")?, None);
+    /// # Ok::<(), quickbeam::Error>(())
+    /// ```
     pub fn get(&mut self, database: StoreDatabase, key: &[u8]) -> Result<Option<Vec<u8>>> {
         let mut value = Vec::new();
         Ok(self.get_into(database, key, &mut value)?.then_some(value))
     }
 
-    /// As [`get`](Self::get), into memory that the caller keeps. False, and `value` empty, when there is no record.
+    /// Reads the value of `key` into `value`, replacing its content. Returns false, with `value`
+    /// empty, if there is no record.
     #[inline]
     pub fn get_into(
         &mut self,
@@ -309,12 +329,21 @@ impl DataStore {
         self.by_key(tree, key, |store, key| store.read(tree, key, value))
     }
 
-    /// Whether there is a record.
+    /// Returns whether there is a record with that key.
     pub fn exists(&mut self, database: StoreDatabase, key: &[u8]) -> Result<bool> {
         self.get_into(database, key, &mut Vec::new())
     }
 
-    /// Inserts a record or replaces its value.
+    /// Inserts a record, or replaces its value.
+    ///
+    /// ```
+    /// # let mut store = quickbeam::DataStore::memory(Default::default())?;
+    /// # let fruit = store.create_database("fruit")?;
+    /// store.put(fruit, b"apple", b"red")?;
+    /// store.put(fruit, b"apple", b"green")?;
+    /// assert_eq!(store.get(fruit, b"apple")?.as_deref(), Some(&b"green"[..]));
+    /// # Ok::<(), quickbeam::Error>(())
+    /// ```
     #[inline]
     pub fn put(&mut self, database: StoreDatabase, key: &[u8], value: &[u8]) -> Result<()> {
         let tree = self.tree(database)?;
@@ -325,7 +354,7 @@ impl DataStore {
         self.by_key(tree, key, |store, key| store.write(tree, key, value))
     }
 
-    /// Inserts a record; false, and nothing changed, when there is one already.
+    /// Inserts a record. Returns false, changing nothing, if the key exists.
     pub fn put_if_absent(
         &mut self,
         database: StoreDatabase,
@@ -338,7 +367,16 @@ impl DataStore {
         self.put(database, key, value).map(|()| true)
     }
 
-    /// Removes a record; false when there is none.
+    /// Removes a record. Returns false if there is none.
+    ///
+    /// ```
+    /// # let mut store = quickbeam::DataStore::memory(Default::default())?;
+    /// # let fruit = store.create_database("fruit")?;
+    /// # store.put(fruit, b"apple", b"red")?;
+    /// assert!(store.delete(fruit, b"apple")?);
+    /// assert!(!store.exists(fruit, b"apple")?);
+    /// # Ok::<(), quickbeam::Error>(())
+    /// ```
     #[inline]
     pub fn delete(&mut self, database: StoreDatabase, key: &[u8]) -> Result<bool> {
         let tree = self.tree(database)?;
@@ -380,13 +418,35 @@ impl DataStore {
         })
     }
 
-    /// A cursor, standing nowhere yet.
+    /// Opens a cursor with no current record.
+    ///
+    /// ```
+    /// # let mut store = quickbeam::DataStore::memory(Default::default())?;
+    /// # let fruit = store.create_database("fruit")?;
+    /// # store.put(fruit, b"apple", b"red")?;
+    /// let mut cursor = store.cursor(fruit)?;
+    /// assert!(cursor.next()?);
+    /// assert_eq!(cursor.key(), b"apple");
+    /// # Ok::<(), quickbeam::Error>(())
+    /// ```
     pub fn cursor(&mut self, database: StoreDatabase) -> Result<StoreCursor<'_>> {
         let tree = self.tree(database)?;
         Ok(StoreCursor::new(self, tree))
     }
 
-    /// Makes everything changed so far durable, atomically.
+    /// Makes every change so far durable, atomically. A crash restores the state of the last
+    /// completed sync.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// use quickbeam::{DataStore, Options};
+    ///
+    /// let mut store = DataStore::open(directory.path(), Options::default())?;
+    /// let fruit = store.create_database("fruit")?;
+    /// store.put(fruit, b"apple", b"red")?;
+    /// store.sync()?;
+    /// # Ok::<(), quickbeam::Error>(())
+    /// ```
     pub fn sync(&mut self) -> Result<()> {
         self.check_failed()?;
         if self.path.is_none() {
@@ -412,7 +472,7 @@ impl DataStore {
         made
     }
 
-    /// Numbers about the data store.
+    /// Returns counters and sizes since opening.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
         let mut numbers = pool_statistics(&self.pool, self.cache_size);
@@ -420,7 +480,15 @@ impl DataStore {
         numbers
     }
 
-    /// Walks every page and says what is wrong.
+    /// Checks every page: order, structure, reachability and space.
+    ///
+    /// ```
+    /// # let mut store = quickbeam::DataStore::memory(Default::default())?;
+    /// # let fruit = store.create_database("fruit")?;
+    /// # store.put(fruit, b"apple", b"red")?;
+    /// assert!(store.verify()?.complaints.is_empty());
+    /// # Ok::<(), quickbeam::Error>(())
+    /// ```
     pub fn verify(&mut self) -> Result<VerifyReport> {
         let (pool, trees, nameless) = (&self.pool, &self.trees, &self.nameless);
         let dead = &self.dead_chains;
@@ -429,7 +497,7 @@ impl DataStore {
             .inspect(|locations| verify_pages(pool, locations, trees, nameless, dead)))
     }
 
-    /// Closes the data store with a sync.
+    /// Closes the data store with a sync. Dropping it does the same, but only prints an error.
     pub fn close(mut self) -> Result<()> {
         self.finish()
     }

@@ -15,8 +15,17 @@ use crate::page::{Page, key_limit, shortest_separator};
 use crate::versions::Before;
 
 impl Database {
-    /// Inserts records whose keys ascend: how many. Fewer than were given: there is a record already with the key of the next one, which
-    /// was not inserted. On an error some of them may have been inserted.
+    /// Inserts records with ascending keys and returns how many. Stops at the first key that exists
+    /// already. After an error some records may have been inserted.
+    ///
+    /// ```
+    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let fruit = environment.create_database("fruit")?;
+    /// # let transaction = environment.begin()?;
+    /// let records: [(&[u8], &[u8]); 2] = [(b"apple", b"red"), (b"pear", b"green")];
+    /// assert_eq!(fruit.append(&transaction, &records)?, 2);
+    /// # Ok::<(), quickbeam::Error>(())
+    /// ```
     pub fn append(&self, transaction: &Transaction, records: &[(&[u8], &[u8])]) -> Result<usize> {
         let tree = self.tree(transaction, true)?;
         let mut done = 0;

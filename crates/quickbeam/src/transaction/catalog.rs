@@ -194,18 +194,37 @@ impl Transaction {
     }
 
     /// Opens a database.
+    ///
+    /// ```
+    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let fruit = environment.create_database("fruit")?;
+    /// # let transaction = environment.begin()?;
+    /// let fruit = transaction.open_database("fruit")?;
+    /// assert!(transaction.open_database("nuts").is_err());
+    /// # Ok::<(), quickbeam::Error>(())
+    /// ```
     pub fn open_database(&self, name: &str) -> Result<Database> {
         self.begin_call();
         let (tree, version) = self.resolve_database(name)?;
         Ok(self.handle(name, tree, version.unwrap_or(u64::MAX)))
     }
 
-    /// Makes a database; it exists for others once this transaction commits.
+    /// Creates a B+tree database. Other transactions see it once this one has committed.
+    ///
+    /// ```
+    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let fruit = environment.create_database("fruit")?;
+    /// # let transaction = environment.begin()?;
+    /// let nuts = transaction.create_database("nuts")?;
+    /// nuts.put(&transaction, b"hazel", b"brown")?;
+    /// transaction.commit()?; // the database and its first record
+    /// # Ok::<(), quickbeam::Error>(())
+    /// ```
     pub fn create_database(&self, name: &str) -> Result<Database> {
         self.create_database_as(name, AccessMethod::BTree)
     }
 
-    /// As [`create_database`](Self::create_database), and says how its records are to be found.
+    /// Like [`create_database`](Self::create_database), with an access method.
     pub fn create_database_as(&self, name: &str, method: AccessMethod) -> Result<Database> {
         self.begin_call();
         check_name(name)?;
@@ -266,6 +285,16 @@ impl Transaction {
     }
 
     /// Removes a database and everything in it.
+    ///
+    /// ```
+    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let fruit = environment.create_database("fruit")?;
+    /// # let transaction = environment.begin()?;
+    /// transaction.drop_database("fruit")?;
+    /// transaction.abort()?;
+    /// assert_eq!(environment.databases()?, ["fruit"]);
+    /// # Ok::<(), quickbeam::Error>(())
+    /// ```
     pub fn drop_database(&self, name: &str) -> Result<()> {
         self.begin_call();
         let tree = self.claim(name)?;
@@ -274,7 +303,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Gives a database another name.
+    /// Renames a database.
     pub fn rename_database(&self, from: &str, to: &str) -> Result<()> {
         self.begin_call();
         check_name(to)?;
@@ -308,7 +337,7 @@ impl Transaction {
         tree.ok_or_else(|| Error::NoSuchDatabase { name: name.to_owned() })
     }
 
-    /// The names of all databases, in order.
+    /// Returns the names of all databases in order.
     pub fn databases(&self) -> Result<Vec<String>> {
         self.begin_call();
         let mut names = Vec::new();

@@ -15,8 +15,21 @@ use crate::world::hooks::{Canary, Moment, planted, reach};
 const WORK_PER_COMMIT: usize = 4;
 
 impl Transaction {
-    /// Makes every change visible at once and durable as the transaction's durability says. On an error before that
-    /// nothing of the transaction remains; [`Error::Failed`](crate::Error::Failed) and [`Error::Io`](crate::Error::Io) leave open whether the commit survives.
+    /// Makes every change visible at once, and durable as the transaction's durability requires.
+    ///
+    /// After most errors nothing of the transaction remains.
+    /// [`Error::Failed`](crate::Error::Failed) and [`Error::Io`](crate::Error::Io) leave open
+    /// whether the commit survives.
+    ///
+    /// ```
+    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let fruit = environment.create_database("fruit")?;
+    /// # let transaction = environment.begin()?;
+    /// fruit.put(&transaction, b"apple", b"red")?;
+    /// transaction.commit()?;
+    /// assert!(fruit.exists(&environment.begin_read()?, b"apple")?);
+    /// # Ok::<(), quickbeam::Error>(())
+    /// ```
     pub fn commit(self) -> Result<()> {
         let state = &mut *self.state.borrow_mut();
         Self::check_whole(state)?;

@@ -13,7 +13,28 @@ use crate::error::{Error, Result};
 use crate::options::AccessMethod;
 use crate::page::{OVERFLOW, Page, PageId};
 
-/// A position among the records of a database.
+/// A position among the records of a database, forwards and backwards.
+///
+/// A new cursor has no current record: [`next`](Self::next) then goes to the first record,
+/// [`prev`](Self::prev) to the last.
+///
+/// ```
+/// # let environment = quickbeam::Environment::memory(Default::default())?;
+/// # let fruit = environment.create_database("fruit")?;
+/// # let transaction = environment.begin()?;
+/// # for key in [b"a", b"b", b"c"] {
+/// #     fruit.put(&transaction, key, b"")?;
+/// # }
+/// let mut cursor = fruit.cursor(&transaction)?;
+/// let mut found = cursor.seek(b"b")?;
+/// let mut keys = Vec::new();
+/// while found {
+///     keys.push(cursor.key().to_vec());
+///     found = cursor.next()?;
+/// }
+/// assert_eq!(keys, [b"b", b"c"]);
+/// # Ok::<(), quickbeam::Error>(())
+/// ```
 pub struct Cursor<'t> {
     transaction: &'t Transaction,
     database: Option<Database>,
@@ -49,18 +70,58 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// Goes to the first record; false when there is none.
+    /// Moves to the first record. Returns false if there is none.
+    ///
+    /// ```
+    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let fruit = environment.create_database("fruit")?;
+    /// # let transaction = environment.begin()?;
+    /// # for key in [b"a", b"b", b"c"] {
+    /// #     fruit.put(&transaction, key, b"")?;
+    /// # }
+    /// # let mut cursor = fruit.cursor(&transaction)?;
+    /// assert!(cursor.first()?);
+    /// assert_eq!(cursor.key(), b"a");
+    /// # Ok::<(), quickbeam::Error>(())
+    /// ```
     pub fn first(&mut self) -> Result<bool> {
         self.forward(Vec::new(), From::At)
     }
 
-    /// Goes to the last record; false when there is none.
+    /// Moves to the last record. Returns false if there is none.
+    ///
+    /// ```
+    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let fruit = environment.create_database("fruit")?;
+    /// # let transaction = environment.begin()?;
+    /// # for key in [b"a", b"b", b"c"] {
+    /// #     fruit.put(&transaction, key, b"")?;
+    /// # }
+    /// # let mut cursor = fruit.cursor(&transaction)?;
+    /// assert!(cursor.last()?);
+    /// assert_eq!(cursor.key(), b"c");
+    /// # Ok::<(), quickbeam::Error>(())
+    /// ```
     pub fn last(&mut self) -> Result<bool> {
         self.backward(None, From::Beyond)
     }
 
-    /// Goes to the first record whose key is not less than `key`; false when there is none. Misuse on a hash database,
-    /// which has no order of keys.
+    /// Moves to the first record whose key is not less than `key`. Returns false if there is none.
+    /// An error on a hash database, which has no key order.
+    ///
+    /// ```
+    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let fruit = environment.create_database("fruit")?;
+    /// # let transaction = environment.begin()?;
+    /// # for key in [b"a", b"b", b"c"] {
+    /// #     fruit.put(&transaction, key, b"")?;
+    /// # }
+    /// # let mut cursor = fruit.cursor(&transaction)?;
+    /// assert!(cursor.seek(b"aa")?);
+    /// assert_eq!(cursor.key(), b"b");
+    /// assert!(!cursor.seek(b"d")?);
+    /// # Ok::<(), quickbeam::Error>(())
+    /// ```
     pub fn seek(&mut self, key: &[u8]) -> Result<bool> {
         check_ordered(self.tree)?;
         self.seek_stored(key)
@@ -77,13 +138,44 @@ impl<'t> Cursor<'t> {
         &self.key
     }
 
-    /// Goes to the last record whose key is not greater than `key`; false when there is none. Misuse on a hash database.
+    /// Moves to the last record whose key is not greater than `key`. Returns false if there is
+    /// none. An error on a hash database.
+    ///
+    /// ```
+    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let fruit = environment.create_database("fruit")?;
+    /// # let transaction = environment.begin()?;
+    /// # for key in [b"a", b"b", b"c"] {
+    /// #     fruit.put(&transaction, key, b"")?;
+    /// # }
+    /// # let mut cursor = fruit.cursor(&transaction)?;
+    /// assert!(cursor.seek_le(b"bb")?);
+    /// assert_eq!(cursor.key(), b"b");
+    /// # Ok::<(), quickbeam::Error>(())
+    /// ```
     pub fn seek_le(&mut self, key: &[u8]) -> Result<bool> {
         check_ordered(self.tree)?;
         self.backward(Some(key.to_vec()), From::At)
     }
 
-    /// Goes to the next record; false, and standing where it stood, when there is none. From nowhere: to the first.
+    /// Moves to the next record. Returns false, without moving, at the end. Without a current
+    /// record, moves to the first one.
+    ///
+    /// ```
+    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let fruit = environment.create_database("fruit")?;
+    /// # let transaction = environment.begin()?;
+    /// # for key in [b"a", b"b", b"c"] {
+    /// #     fruit.put(&transaction, key, b"")?;
+    /// # }
+    /// # let mut cursor = fruit.cursor(&transaction)?;
+    /// let mut count = 0;
+    /// while cursor.next()? {
+    ///     count += 1;
+    /// }
+    /// assert_eq!(count, 3);
+    /// # Ok::<(), quickbeam::Error>(())
+    /// ```
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<bool> {
         if !self.standing {
@@ -93,7 +185,21 @@ impl<'t> Cursor<'t> {
         self.forward(key, From::Beyond)
     }
 
-    /// Goes to the record before; false, and standing where it stood, when there is none. From nowhere: to the last.
+    /// Moves to the previous record. Returns false, without moving, at the start. Without a current
+    /// record, moves to the last one.
+    ///
+    /// ```
+    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let fruit = environment.create_database("fruit")?;
+    /// # let transaction = environment.begin()?;
+    /// # for key in [b"a", b"b", b"c"] {
+    /// #     fruit.put(&transaction, key, b"")?;
+    /// # }
+    /// # let mut cursor = fruit.cursor(&transaction)?;
+    /// assert!(cursor.prev()?);
+    /// assert_eq!(cursor.key(), b"c");
+    /// # Ok::<(), quickbeam::Error>(())
+    /// ```
     pub fn prev(&mut self) -> Result<bool> {
         if !self.standing {
             return self.last();
@@ -101,19 +207,33 @@ impl<'t> Cursor<'t> {
         self.backward(Some(self.key.clone()), From::Beyond)
     }
 
-    /// The key of the record stood on; empty when standing nowhere.
+    /// Returns the key of the current record, or an empty slice if there is none.
     #[must_use]
     pub fn key(&self) -> &[u8] {
         self.key.get(self.tree.key_start()..).unwrap_or_default()
     }
 
-    /// The value of the record stood on; empty when standing nowhere.
+    /// Returns the value of the current record, or an empty slice if there is none.
     #[must_use]
     pub fn value(&self) -> &[u8] {
         &self.value
     }
 
-    /// Replaces the value of the record stood on.
+    /// Replaces the value of the current record.
+    ///
+    /// ```
+    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let fruit = environment.create_database("fruit")?;
+    /// # let transaction = environment.begin()?;
+    /// # for key in [b"a", b"b", b"c"] {
+    /// #     fruit.put(&transaction, key, b"")?;
+    /// # }
+    /// # let mut cursor = fruit.cursor(&transaction)?;
+    /// cursor.first()?;
+    /// cursor.put(b"new")?;
+    /// assert_eq!(fruit.get(&transaction, b"a")?.as_deref(), Some(&b"new"[..]));
+    /// # Ok::<(), quickbeam::Error>(())
+    /// ```
     pub fn put(&mut self, value: &[u8]) -> Result<()> {
         let (database, key) = self.stands()?;
         database.change_at(self.transaction, key, Change::Put(value))?;
@@ -122,7 +242,23 @@ impl<'t> Cursor<'t> {
         Ok(())
     }
 
-    /// Removes the record stood on; the cursor keeps its place between the neighbours. False when it was gone already.
+    /// Removes the current record. The cursor keeps its place between the neighbours. Returns false
+    /// if the record was gone already.
+    ///
+    /// ```
+    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let fruit = environment.create_database("fruit")?;
+    /// # let transaction = environment.begin()?;
+    /// # for key in [b"a", b"b", b"c"] {
+    /// #     fruit.put(&transaction, key, b"")?;
+    /// # }
+    /// # let mut cursor = fruit.cursor(&transaction)?;
+    /// cursor.seek(b"b")?;
+    /// assert!(cursor.delete()?);
+    /// assert!(cursor.next()?);
+    /// assert_eq!(cursor.key(), b"c");
+    /// # Ok::<(), quickbeam::Error>(())
+    /// ```
     pub fn delete(&mut self) -> Result<bool> {
         let (database, key) = self.stands()?;
         database.change_at(self.transaction, key, Change::Delete)

@@ -11,7 +11,18 @@ use crate::error::{Error, Result};
 use crate::options::AccessMethod;
 use crate::page::{PageId, key_limit};
 
-/// A handle to a named database: cheap to clone, usable in any transaction of its environment, on any thread.
+/// A handle to a named database. It is cheap to clone and usable in any transaction of its
+/// environment, on any thread.
+///
+/// ```
+/// # let environment = quickbeam::Environment::memory(Default::default())?;
+/// let fruit = environment.create_database("fruit")?;
+/// let transaction = environment.begin()?;
+/// fruit.put(&transaction, b"apple", b"red")?;
+/// assert_eq!(fruit.get(&transaction, b"apple")?.as_deref(), Some(&b"red"[..]));
+/// transaction.commit()?;
+/// # Ok::<(), quickbeam::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Database {
     name: Arc<str>,
@@ -35,13 +46,13 @@ impl Database {
         Database { name: name.into(), environment, tree, directory, known_at }
     }
 
-    /// The database's name.
+    /// Returns the database's name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// How its records are found.
+    /// Returns how the database finds its records.
     #[must_use]
     pub fn access_method(&self) -> AccessMethod {
         self.tree.method
@@ -166,14 +177,35 @@ impl Database {
         }
     }
 
-    /// The value of `key`, if there is a record.
+    /// Returns the value of `key`, or `None` if there is no record.
+    ///
+    /// ```
+    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let fruit = environment.create_database("fruit")?;
+    /// # let transaction = environment.begin()?;
+    /// # fruit.put(&transaction, b"apple", b"red")?;
+    /// assert_eq!(fruit.get(&transaction, b"apple")?.as_deref(), Some(&b"red"[..]));
+    /// assert_eq!(fruit.get(&transaction, b"pear")?, None);
+    /// # Ok::<(), quickbeam::Error>(())
+    /// ```
     pub fn get(&self, transaction: &Transaction, key: &[u8]) -> Result<Option<Vec<u8>>> {
         let mut value = Vec::new();
         Ok(self.get_into(transaction, key, &mut value)?.then_some(value))
     }
 
-    /// As [`get`](Self::get), into memory that the caller keeps: the value replaces what is in `value`. False, and
-    /// `value` empty, when there is no record.
+    /// Reads the value of `key` into `value`, replacing its content. Returns false, with `value`
+    /// empty, if there is no record. Reusing `value` saves allocations.
+    ///
+    /// ```
+    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let fruit = environment.create_database("fruit")?;
+    /// # let transaction = environment.begin()?;
+    /// # fruit.put(&transaction, b"apple", b"red")?;
+    /// let mut value = Vec::new();
+    /// assert!(fruit.get_into(&transaction, b"apple", &mut value)?);
+    /// assert_eq!(value, b"red");
+    /// # Ok::<(), quickbeam::Error>(())
+    /// ```
     #[inline]
     pub fn get_into(
         &self,
@@ -185,9 +217,24 @@ impl Database {
         self.read(transaction, tree, key, value)
     }
 
-    /// As [`get_into`](Self::get_into), and the record stays as it is for everybody else until this transaction ends. Under
-    /// read committed the value is the newest committed one, after waiting for who is about to change it; otherwise
-    /// a record that was changed since the transaction's snapshot is a write conflict.
+    /// Reads a record and locks it against changes by others until this transaction ends.
+    ///
+    /// Under read committed the value is the newest committed one, after waiting for a transaction
+    /// that is changing it. Under the other isolation levels a record changed since the snapshot is
+    /// a write conflict.
+    ///
+    /// ```
+    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let fruit = environment.create_database("fruit")?;
+    /// # let transaction = environment.begin()?;
+    /// # fruit.put(&transaction, b"apple", b"red")?;
+    /// let mut value = Vec::new();
+    /// if fruit.get_for_update(&transaction, b"apple", &mut value)? {
+    ///     value.extend_from_slice(b" and green");
+    ///     fruit.put(&transaction, b"apple", &value)?;
+    /// }
+    /// # Ok::<(), quickbeam::Error>(())
+    /// ```
     pub fn get_for_update(
         &self,
         transaction: &Transaction,
@@ -200,21 +247,61 @@ impl Database {
         Ok(claimed && self.read(transaction, tree, key, value)?)
     }
 
-    /// Whether there is a record.
+    /// Returns whether there is a record with that key.
+    ///
+    /// ```
+    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let fruit = environment.create_database("fruit")?;
+    /// # let transaction = environment.begin()?;
+    /// # fruit.put(&transaction, b"apple", b"red")?;
+    /// assert!(fruit.exists(&transaction, b"apple")?);
+    /// assert!(!fruit.exists(&transaction, b"pear")?);
+    /// # Ok::<(), quickbeam::Error>(())
+    /// ```
     pub fn exists(&self, transaction: &Transaction, key: &[u8]) -> Result<bool> {
         self.get_into(transaction, key, &mut Vec::new())
     }
 
-    /// Inserts a record or replaces its value.
+    /// Inserts a record, or replaces its value.
+    ///
+    /// ```
+    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let fruit = environment.create_database("fruit")?;
+    /// # let transaction = environment.begin()?;
+    /// fruit.put(&transaction, b"apple", b"red")?;
+    /// fruit.put(&transaction, b"apple", b"green")?;
+    /// assert_eq!(fruit.get(&transaction, b"apple")?.as_deref(), Some(&b"green"[..]));
+    /// # Ok::<(), quickbeam::Error>(())
+    /// ```
     #[inline]
     pub fn put(&self, transaction: &Transaction, key: &[u8], value: &[u8]) -> Result<()> {
         self.change(transaction, key, Change::Put(value)).map(|_| ())
     }
 
-    /// Gives a record the value that `make` makes of the one it has, in one visit: as [`get_for_update`](Self::get_for_update) and
-    /// [`put`](Self::put), in less time. `make` is given the value, and empty memory for the new one; it returns false to leave the record as
-    /// it is. It is called again when others change the leaf meanwhile, and should do nothing but make a value.
-    /// [`Modified::NotInPlace`] when a value too long for a leaf is involved: then nothing was changed.
+    /// Computes a record's new value from its old one in one visit. Does the same as
+    /// [`get_for_update`](Self::get_for_update) and [`put`](Self::put), and is faster.
+    ///
+    /// `make` receives the old value and an empty buffer for the new one, and returns false to
+    /// leave the record unchanged. It runs again if the leaf changes concurrently, so it should
+    /// only compute. A value too long for a leaf gives [`Modified::NotInPlace`] and changes
+    /// nothing.
+    ///
+    /// ```
+    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let fruit = environment.create_database("fruit")?;
+    /// # let transaction = environment.begin()?;
+    /// # fruit.put(&transaction, b"apple", b"red")?;
+    /// use quickbeam::Modified;
+    ///
+    /// let modified = fruit.modify(&transaction, b"apple", |old, new| {
+    ///     new.extend_from_slice(old);
+    ///     new.extend_from_slice(b"dish");
+    ///     true
+    /// })?;
+    /// assert_eq!(modified, Modified::Changed);
+    /// assert_eq!(fruit.get(&transaction, b"apple")?.as_deref(), Some(&b"reddish"[..]));
+    /// # Ok::<(), quickbeam::Error>(())
+    /// ```
     #[inline]
     pub fn modify(
         &self,
@@ -230,7 +317,17 @@ impl Database {
         self.by_hash(transaction, tree, key, |stored| transaction.modify(tree, stored, &mut make))
     }
 
-    /// Inserts a record; false, and nothing changed, when there is one already.
+    /// Inserts a record. Returns false, changing nothing, if the key exists.
+    ///
+    /// ```
+    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let fruit = environment.create_database("fruit")?;
+    /// # let transaction = environment.begin()?;
+    /// # fruit.put(&transaction, b"apple", b"red")?;
+    /// assert!(!fruit.put_if_absent(&transaction, b"apple", b"green")?);
+    /// assert!(fruit.put_if_absent(&transaction, b"pear", b"green")?);
+    /// # Ok::<(), quickbeam::Error>(())
+    /// ```
     pub fn put_if_absent(
         &self,
         transaction: &Transaction,
@@ -240,13 +337,32 @@ impl Database {
         self.change(transaction, key, Change::PutIfAbsent(value))
     }
 
-    /// Removes a record; false when there is none.
+    /// Removes a record. Returns false if there is none.
+    ///
+    /// ```
+    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let fruit = environment.create_database("fruit")?;
+    /// # let transaction = environment.begin()?;
+    /// # fruit.put(&transaction, b"apple", b"red")?;
+    /// assert!(fruit.delete(&transaction, b"apple")?);
+    /// assert!(!fruit.delete(&transaction, b"apple")?);
+    /// # Ok::<(), quickbeam::Error>(())
+    /// ```
     #[inline]
     pub fn delete(&self, transaction: &Transaction, key: &[u8]) -> Result<bool> {
         self.change(transaction, key, Change::Delete)
     }
 
-    /// About how many records there are, from a look at a few leaves. For planning, not for counting.
+    /// Estimates the number of records from a few leaves. For planning, not for counting.
+    ///
+    /// ```
+    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let fruit = environment.create_database("fruit")?;
+    /// # let transaction = environment.begin()?;
+    /// # fruit.put(&transaction, b"apple", b"red")?;
+    /// assert!(fruit.estimate(&transaction)? < 100.0);
+    /// # Ok::<(), quickbeam::Error>(())
+    /// ```
     pub fn estimate(&self, transaction: &Transaction) -> Result<f64> {
         let tree = self.tree(transaction, false)?;
         let ways = [0.1, 0.5, 0.9];
@@ -273,7 +389,18 @@ impl Database {
         Ok(key.map(|mut stored| stored.split_off(tree.key_start().min(stored.len()))))
     }
 
-    /// A cursor, standing nowhere yet. Several may be open in one transaction.
+    /// Opens a cursor with no current record. A transaction may have several.
+    ///
+    /// ```
+    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let fruit = environment.create_database("fruit")?;
+    /// # let transaction = environment.begin()?;
+    /// # fruit.put(&transaction, b"apple", b"red")?;
+    /// let mut cursor = fruit.cursor(&transaction)?;
+    /// assert!(cursor.seek(b"a")?);
+    /// assert_eq!((cursor.key(), cursor.value()), (&b"apple"[..], &b"red"[..]));
+    /// # Ok::<(), quickbeam::Error>(())
+    /// ```
     pub fn cursor<'t>(&self, transaction: &'t Transaction) -> Result<Cursor<'t>> {
         Ok(Cursor::new(transaction, self.clone(), self.tree(transaction, false)?))
     }
@@ -287,8 +414,20 @@ impl Database {
         self.change(transaction, key, change)
     }
 
-    /// Inserts records that come in ascending order of their keys, leaving full pages behind; how many. A key not greater
-    /// than the one before is refused, with what came before it in place. To a hash database any order is as good.
+    /// Inserts records in ascending order of their keys, filling pages completely. Returns how
+    /// many.
+    ///
+    /// A key that is not greater than the one before is an error; the records before it stay
+    /// inserted. A hash database accepts any order.
+    ///
+    /// ```
+    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let fruit = environment.create_database("fruit")?;
+    /// # let transaction = environment.begin()?;
+    /// let records = (0..1000_u32).map(|n| (n.to_be_bytes(), b"value"));
+    /// assert_eq!(fruit.bulk_load(&transaction, records)?, 1000);
+    /// # Ok::<(), quickbeam::Error>(())
+    /// ```
     pub fn bulk_load<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         &self,
         transaction: &Transaction,

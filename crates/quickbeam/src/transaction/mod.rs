@@ -66,8 +66,19 @@ pub struct Savepoint {
     created: usize,
 }
 
-/// A transaction. Dropping it without [`commit`](Transaction::commit) aborts it. It may move between threads, but
-/// only one uses it at a time.
+/// A transaction: reads, changes, and their commit. Dropping it without
+/// [`commit`](Transaction::commit) aborts it. It may move between threads, but only one thread uses
+/// it at a time.
+///
+/// ```
+/// # let environment = quickbeam::Environment::memory(Default::default())?;
+/// # let fruit = environment.create_database("fruit")?;
+/// let transaction = environment.begin()?;
+/// fruit.put(&transaction, b"apple", b"red")?;
+/// drop(transaction); // rolled back
+/// assert!(!fruit.exists(&environment.begin_read()?, b"apple")?);
+/// # Ok::<(), quickbeam::Error>(())
+/// ```
 pub struct Transaction {
     hold: AnyHold,
     /// The snapshot slot; also spreads threads over the gate's lanes.
@@ -117,7 +128,18 @@ impl Transaction {
         })
     }
 
-    /// A point to roll back to.
+    /// Marks a point to roll back to.
+    ///
+    /// ```
+    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let fruit = environment.create_database("fruit")?;
+    /// # let transaction = environment.begin()?;
+    /// let savepoint = transaction.savepoint()?;
+    /// fruit.put(&transaction, b"pear", b"green")?;
+    /// transaction.rollback_to(savepoint)?;
+    /// assert!(!fruit.exists(&transaction, b"pear")?);
+    /// # Ok::<(), quickbeam::Error>(())
+    /// ```
     pub fn savepoint(&self) -> Result<Savepoint> {
         let state = &mut *self.state.borrow_mut();
         let count = |of: fn(&Writer) -> usize| state.writer.as_deref().map_or(0, of);
@@ -138,7 +160,20 @@ impl Transaction {
         })
     }
 
-    /// Undoes every change made since the savepoint, which stays valid; later savepoints do not.
+    /// Undoes every change made since the savepoint. The savepoint stays valid; savepoints made
+    /// after it do not.
+    ///
+    /// ```
+    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let fruit = environment.create_database("fruit")?;
+    /// # let transaction = environment.begin()?;
+    /// # fruit.put(&transaction, b"apple", b"red")?;
+    /// let savepoint = transaction.savepoint()?;
+    /// fruit.delete(&transaction, b"apple")?;
+    /// transaction.rollback_to(savepoint)?;
+    /// assert!(fruit.exists(&transaction, b"apple")?);
+    /// # Ok::<(), quickbeam::Error>(())
+    /// ```
     pub fn rollback_to(&self, savepoint: Savepoint) -> Result<()> {
         let state = &mut *self.state.borrow_mut();
         let Some(at) = state.savepoints.iter().rposition(|&id| id == savepoint.id) else {
@@ -177,7 +212,18 @@ impl Transaction {
         Ok(())
     }
 
-    /// Forgets a savepoint that is not needed any more, and those made after it; what was changed since stays changed.
+    /// Forgets a savepoint and those made after it. Changes made since are kept.
+    ///
+    /// ```
+    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let fruit = environment.create_database("fruit")?;
+    /// # let transaction = environment.begin()?;
+    /// let savepoint = transaction.savepoint()?;
+    /// fruit.put(&transaction, b"pear", b"green")?;
+    /// transaction.release(savepoint);
+    /// assert!(transaction.rollback_to(savepoint).is_err());
+    /// # Ok::<(), quickbeam::Error>(())
+    /// ```
     pub fn release(&self, savepoint: Savepoint) {
         let state = &mut *self.state.borrow_mut();
         if let Some(at) = state.savepoints.iter().rposition(|&id| id == savepoint.id) {
@@ -185,7 +231,7 @@ impl Transaction {
         }
     }
 
-    /// The isolation of this transaction.
+    /// Returns the isolation level of this transaction.
     #[must_use]
     pub fn isolation(&self) -> Isolation {
         self.isolation
@@ -202,6 +248,16 @@ impl Transaction {
     }
 
     /// Undoes everything and ends the transaction.
+    ///
+    /// ```
+    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let fruit = environment.create_database("fruit")?;
+    /// # let transaction = environment.begin()?;
+    /// fruit.put(&transaction, b"apple", b"red")?;
+    /// transaction.abort()?;
+    /// assert!(!fruit.exists(&environment.begin_read()?, b"apple")?);
+    /// # Ok::<(), quickbeam::Error>(())
+    /// ```
     pub fn abort(self) -> Result<()> {
         self.end_aborted().inspect_err(|error| self.inner().fail(error))
     }
@@ -286,7 +342,17 @@ impl Transaction {
         before
     }
 
-    /// How long calls wait from now on for others that keep a record; how long they waited before.
+    /// Sets how long later calls wait for records locked by others. Returns the previous timeout.
+    ///
+    /// ```
+    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let fruit = environment.create_database("fruit")?;
+    /// # let transaction = environment.begin()?;
+    /// use std::time::Duration;
+    ///
+    /// transaction.set_lock_timeout(Duration::from_millis(50));
+    /// # Ok::<(), quickbeam::Error>(())
+    /// ```
     pub fn set_lock_timeout(&self, timeout: Duration) -> Duration {
         self.lock_timeout.replace(timeout)
     }

@@ -27,7 +27,29 @@ use crate::versions::{WriterId, writer_of};
 /// Leaves read without finding a record before the caller is asked to call again.
 const LEAVES_IN_VAIN: usize = 256;
 
-/// The keys of a range that are still to be read, and how they are to be delivered.
+/// The rest of a key range, and how it is read. [`Database::scan`] reads it one leaf at a time.
+///
+/// A scan does not borrow the transaction and can be paused, restarted and reused.
+///
+/// ```
+/// # let environment = quickbeam::Environment::memory(Default::default())?;
+/// # let fruit = environment.create_database("fruit")?;
+/// # let transaction = environment.begin()?;
+/// # for key in [b"a", b"b", b"c"] {
+/// #     fruit.put(&transaction, key, b"")?;
+/// # }
+/// use quickbeam::{Batch, Scan};
+/// use std::ops::Bound;
+///
+/// let mut scan = Scan::new(Bound::Included(b"b"), Bound::Unbounded);
+/// let mut batch = Batch::default();
+/// let mut keys = Vec::new();
+/// while fruit.scan(&transaction, &mut scan, &mut batch)? {
+///     keys.extend((0..batch.len()).map(|record| batch.key(record).to_vec()));
+/// }
+/// assert_eq!(keys, [b"b", b"c"]);
+/// # Ok::<(), quickbeam::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Scan {
     low: Bound<Vec<u8>>,
@@ -52,7 +74,7 @@ pub struct Scan {
 }
 
 impl Scan {
-    /// All records from `low` to `high`, in ascending order.
+    /// Scans all records from `low` to `high` in ascending order.
     #[must_use]
     pub fn new(low: Bound<&[u8]>, high: Bound<&[u8]>) -> Scan {
         Scan {
@@ -73,28 +95,60 @@ impl Scan {
         }
     }
 
-    /// In descending order.
+    /// Scans in descending order.
+    ///
+    /// ```
+    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let fruit = environment.create_database("fruit")?;
+    /// # let transaction = environment.begin()?;
+    /// # for key in [b"a", b"b", b"c"] {
+    /// #     fruit.put(&transaction, key, b"")?;
+    /// # }
+    /// # use quickbeam::{Batch, Scan};
+    /// # use std::ops::Bound;
+    /// # let mut batch = Batch::default();
+    /// let mut scan = Scan::new(Bound::Unbounded, Bound::Unbounded).backward();
+    /// assert!(fruit.scan(&transaction, &mut scan, &mut batch)?);
+    /// assert_eq!(batch.key(0), b"c");
+    /// # Ok::<(), quickbeam::Error>(())
+    /// ```
     #[must_use]
     pub fn backward(mut self) -> Scan {
         self.backward = true;
         self
     }
 
-    /// Without the records' keys.
+    /// Leaves out the keys of the records.
     #[must_use]
     pub fn without_keys(mut self) -> Scan {
         self.keys = false;
         self
     }
 
-    /// Only the first `bytes` of each value, at least: a value may come whole.
+    /// Copies only the first `bytes` of each value. A value may come whole.
     #[must_use]
     pub fn value_limit(mut self, bytes: usize) -> Scan {
         self.value_limit = bytes;
         self
     }
 
-    /// At most that many records in a batch.
+    /// Delivers at most `records` records in a batch.
+    ///
+    /// ```
+    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let fruit = environment.create_database("fruit")?;
+    /// # let transaction = environment.begin()?;
+    /// # for key in [b"a", b"b", b"c"] {
+    /// #     fruit.put(&transaction, key, b"")?;
+    /// # }
+    /// # use quickbeam::{Batch, Scan};
+    /// # use std::ops::Bound;
+    /// # let mut batch = Batch::default();
+    /// let mut scan = Scan::new(Bound::Unbounded, Bound::Unbounded).record_limit(2);
+    /// assert!(fruit.scan(&transaction, &mut scan, &mut batch)?);
+    /// assert_eq!(batch.len(), 2);
+    /// # Ok::<(), quickbeam::Error>(())
+    /// ```
     #[must_use]
     pub fn record_limit(mut self, records: usize) -> Scan {
         self.set_record_limit(records);
@@ -122,7 +176,25 @@ impl Scan {
         self.numbers = Some(numbers.into_iter().collect());
     }
 
-    /// Begins again with another range; memory and settings are kept.
+    /// Restarts with another range. Buffers and settings are kept.
+    ///
+    /// ```
+    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let fruit = environment.create_database("fruit")?;
+    /// # let transaction = environment.begin()?;
+    /// # for key in [b"a", b"b", b"c"] {
+    /// #     fruit.put(&transaction, key, b"")?;
+    /// # }
+    /// # use quickbeam::{Batch, Scan};
+    /// # use std::ops::Bound;
+    /// # let mut batch = Batch::default();
+    /// let mut scan = Scan::new(Bound::Unbounded, Bound::Unbounded);
+    /// while fruit.scan(&transaction, &mut scan, &mut batch)? {}
+    /// scan.restart(Bound::Included(b"c"), Bound::Unbounded);
+    /// assert!(fruit.scan(&transaction, &mut scan, &mut batch)?);
+    /// assert_eq!(batch.key(0), b"c");
+    /// # Ok::<(), quickbeam::Error>(())
+    /// ```
     pub fn restart(&mut self, low: Bound<&[u8]>, high: Bound<&[u8]>) {
         assign(&mut self.low, low, &mut self.edge);
         assign(&mut self.high, high, &mut self.edge);
@@ -198,7 +270,7 @@ struct Place {
     value_end: u32,
 }
 
-/// Records read by one step of a scan. Keep it: its memory is used again.
+/// The records that one step of a scan delivered. Reuse it: it keeps its buffers.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
     keys: Vec<u8>,
@@ -218,13 +290,13 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Number of records.
+    /// Returns the number of records.
     #[must_use]
     pub fn len(&self) -> usize {
         self.places.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no records.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.places.is_empty() && self.rows == 0
@@ -242,7 +314,7 @@ impl Batch {
         self.columns.get(number).map_or(&[], Vec::as_slice)
     }
 
-    /// The key of a record; empty when the scan is one without keys.
+    /// Returns the key of a record, or an empty slice if the scan leaves out keys.
     #[must_use]
     #[inline]
     pub fn key(&self, record: usize) -> &[u8] {
@@ -250,7 +322,7 @@ impl Batch {
         place.map_or(&[], |at| &self.keys[at.key as usize..at.key_end as usize])
     }
 
-    /// The value of a record.
+    /// Returns the value of a record.
     #[must_use]
     #[inline]
     pub fn value(&self, record: usize) -> &[u8] {
@@ -309,9 +381,11 @@ struct Step {
 }
 
 impl Database {
-    /// Reads on: the batch is replaced by the next records of the scan's range. False when there were no more. A batch has no
-    /// records only in a scan with windows, so that who waits for a rare record can do something else in between. A hash
-    /// database can be scanned without bounds only, or by groups.
+    /// Reads on: replaces the batch by the next records of the scan's range. Returns false at the
+    /// end.
+    ///
+    /// A batch is empty only in a scan with windows, so that the caller of a selective scan gets
+    /// control in between. A hash database can only be scanned without bounds, or by groups.
     pub fn scan(
         &self,
         transaction: &Transaction,
