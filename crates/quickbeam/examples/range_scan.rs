@@ -1,4 +1,4 @@
-//! Reads ranges: with a cursor, backwards, and with a scan that delivers a leaf at a time.
+//! Reads ranges: with iterators, backwards, and with a scan that delivers a leaf at a time.
 //!
 //! Keys are ordered by their bytes. Big-endian integers sort as the numbers do.
 //!
@@ -27,18 +27,15 @@ fn main() -> Result<(), Box<dyn Error>> {
     let snapshot = environment.begin_read()?;
 
     // Forwards from 100 to 104.
-    let mut cursor = squares.cursor(&snapshot)?;
-    let mut found = cursor.seek(&100_u64.to_be_bytes())?;
-    while found && number(cursor.key()) < 105 {
-        println!("{} squared is {}", number(cursor.key()), number(cursor.value()));
-        found = cursor.next()?;
+    for record in squares.range(&snapshot, 100_u64.to_be_bytes()..105_u64.to_be_bytes()) {
+        let (key, value) = record?;
+        println!("{} squared is {}", number(&key), number(&value));
     }
 
     // Backwards from the end.
-    let mut found = cursor.last()?;
-    while found && number(cursor.key()) > 9_997 {
-        println!("{} squared is {}", number(cursor.key()), number(cursor.value()));
-        found = cursor.prev()?;
+    for record in squares.iter(&snapshot).rev().take(2) {
+        let (key, value) = record?;
+        println!("{} squared is {}", number(&key), number(&value));
     }
 
     // Many records: a scan fills a batch with the records of one leaf. Reuse both.

@@ -19,24 +19,37 @@ fn set_balance(accounts: &Database, transaction: &Transaction, id: u32, to: u64)
     accounts.put(transaction, &id.to_be_bytes(), &to.to_be_bytes())
 }
 
-/// Moves `amount` and returns true, or returns false if the payer does not have it.
+/// Why a transfer is not made. A closure of `transact_with` may return its own errors.
+#[derive(Debug)]
+enum TransferError {
+    TooLittle,
+    Database(quickbeam::Error),
+}
+
+impl From<quickbeam::Error> for TransferError {
+    fn from(error: quickbeam::Error) -> Self {
+        TransferError::Database(error)
+    }
+}
+
+/// Moves `amount` from one account to the other.
 fn transfer(
     environment: &Environment,
     accounts: &Database,
     from: u32,
     to: u32,
     amount: u64,
-) -> Result<bool> {
+) -> std::result::Result<(), TransferError> {
     // The closure may run more than once, so it has no effects but those in the transaction.
-    environment.transact(|transaction| {
+    environment.transact_with(|transaction| {
         let payer = balance(accounts, transaction, from)?;
         if from == to || payer < amount {
-            return Ok(false);
+            return Err(TransferError::TooLittle);
         }
         let payee = balance(accounts, transaction, to)?;
         set_balance(accounts, transaction, from, payer - amount)?;
         set_balance(accounts, transaction, to, payee + amount)?;
-        Ok(true)
+        Ok(())
     })
 }
 
@@ -55,7 +68,11 @@ fn main() -> std::result::Result<(), Box<dyn Error>> {
                 let mut done = 0;
                 for n in 0..25 {
                     let (from, to) = ((thread + n) % ACCOUNTS, (3 * n + 1) % ACCOUNTS);
-                    done += u32::from(transfer(environment, accounts, from, to, 30)?);
+                    match transfer(environment, accounts, from, to, 30) {
+                        Ok(()) => done += 1,
+                        Err(TransferError::TooLittle) => {}
+                        Err(TransferError::Database(error)) => return Err(error),
+                    }
                 }
                 Ok(done)
             })

@@ -142,6 +142,12 @@ pub enum Error {
         /// Which, and how to raise it.
         what: String,
     },
+    /// A record's key or value is no encoding of the type it was read as.
+    #[error("a record holds no {what}; read it with the types that it was written with")]
+    Decode {
+        /// The type.
+        what: &'static str,
+    },
     /// The call cannot be made in this state or with these arguments.
     #[error("{what}")]
     Misuse {

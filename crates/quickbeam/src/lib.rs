@@ -56,6 +56,7 @@ mod recovery;
 mod salvage;
 mod store;
 mod transaction;
+pub mod typed;
 mod versions;
 pub mod world;
 

@@ -1,0 +1,178 @@
+//! Typed keys and values: a thin layer over [`Database`] that encodes and decodes.
+//!
+//! Above: the user. Below: the byte interface, which sees plain bytes; a database can be used through both. Nothing
+//! records the types: whoever opens a database names them.
+//!
+//! - TYPED-1: encoded keys sort like the keys, field by field ([`key`]).
+//! - TYPED-2: bytes that are no encoding of the type are an [`Error::Decode`], never a panic and never another value.
+
+mod key;
+mod value;
+
+use std::borrow::Borrow;
+use std::marker::PhantomData;
+use std::ops::{Bound, RangeBounds};
+
+use crate::error::{Error, Result};
+use crate::transaction::{Database, Range, Transaction};
+
+pub use key::{DecodeKey, EncodeKey};
+#[cfg(feature = "postcard")]
+pub use value::Postcard;
+pub use value::{DecodeValue, EncodeValue};
+
+/// A database whose keys are of type `K` and whose values are of type `V`.
+///
+/// Look-ups take borrowed keys as the standard library's maps do: `&str` where `K` is `String`.
+///
+/// ```
+/// use quickbeam::typed::TypedDatabase;
+/// # fn main() -> quickbeam::Result<()> {
+/// # let environment = quickbeam::Environment::memory(quickbeam::Options::default())?;
+/// let orders: TypedDatabase<(String, u32), u64> = environment.create_database("orders")?.typed();
+/// let transaction = environment.begin()?;
+/// for (customer, number, total) in [("alice", 2, 70), ("alice", 10, 5), ("bob", 1, 30)] {
+///     orders.put(&transaction, &(customer.to_owned(), number), &total)?;
+/// }
+/// let of_alice = ("alice".to_owned(), 0)..=("alice".to_owned(), u32::MAX);
+/// let mut numbers = Vec::new();
+/// for order in orders.range(&transaction, of_alice) {
+///     let ((_customer, number), _total) = order?;
+///     numbers.push(number);
+/// }
+/// assert_eq!(numbers, [2, 10]);
+/// # Ok(())
+/// # }
+/// ```
+pub struct TypedDatabase<K, V> {
+    database: Database,
+    types: PhantomData<fn() -> (K, V)>,
+}
+
+impl<K, V> Clone for TypedDatabase<K, V> {
+    fn clone(&self) -> Self {
+        TypedDatabase { database: self.database.clone(), types: PhantomData }
+    }
+}
+
+impl Database {
+    /// The same database with typed keys and values.
+    #[must_use]
+    pub fn typed<K, V>(&self) -> TypedDatabase<K, V> {
+        TypedDatabase { database: self.clone(), types: PhantomData }
+    }
+}
+
+fn encode_key<Q: EncodeKey + ?Sized>(key: &Q) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    key.encode_last(&mut bytes);
+    bytes
+}
+
+fn decode_key<K: DecodeKey>(mut bytes: &[u8]) -> Result<K> {
+    let key = K::decode_last(&mut bytes);
+    key.filter(|_| bytes.is_empty()).ok_or(Error::Decode { what: std::any::type_name::<K>() })
+}
+
+fn decode_value<V: DecodeValue>(bytes: &[u8]) -> Result<V> {
+    V::decode(bytes).ok_or(Error::Decode { what: std::any::type_name::<V>() })
+}
+
+impl<K, V> TypedDatabase<K, V> {
+    /// The database of bytes.
+    #[must_use]
+    pub fn database(&self) -> &Database {
+        &self.database
+    }
+
+    /// The value of `key`, if there is a record.
+    pub fn get<Q>(&self, transaction: &Transaction, key: &Q) -> Result<Option<V>>
+    where
+        K: Borrow<Q>,
+        Q: EncodeKey + ?Sized,
+        V: DecodeValue,
+    {
+        let value = self.database.get(transaction, &encode_key(key))?;
+        value.map(|bytes| decode_value(&bytes)).transpose()
+    }
+
+    /// Whether there is a record.
+    pub fn exists<Q>(&self, transaction: &Transaction, key: &Q) -> Result<bool>
+    where
+        K: Borrow<Q>,
+        Q: EncodeKey + ?Sized,
+    {
+        self.database.exists(transaction, &encode_key(key))
+    }
+
+    /// Inserts a record or replaces its value.
+    pub fn put<Q, W>(&self, transaction: &Transaction, key: &Q, value: &W) -> Result<()>
+    where
+        K: Borrow<Q>,
+        Q: EncodeKey + ?Sized,
+        V: Borrow<W>,
+        W: EncodeValue + ?Sized,
+    {
+        let mut bytes = Vec::new();
+        value.encode(&mut bytes)?;
+        self.database.put(transaction, &encode_key(key), &bytes)
+    }
+
+    /// Removes a record; returns false when there is none.
+    pub fn delete<Q>(&self, transaction: &Transaction, key: &Q) -> Result<bool>
+    where
+        K: Borrow<Q>,
+        Q: EncodeKey + ?Sized,
+    {
+        self.database.delete(transaction, &encode_key(key))
+    }
+
+    /// The records whose keys lie in `bounds`, in the order of keys; `rev()` turns the order round.
+    pub fn range<'t, Q>(
+        &self,
+        transaction: &'t Transaction,
+        bounds: impl RangeBounds<Q>,
+    ) -> TypedRange<'t, K, V>
+    where
+        K: Borrow<Q>,
+        Q: EncodeKey,
+    {
+        let encode = |bound: Bound<&Q>| bound.map(|key| encode_key(key));
+        let bounds = (encode(bounds.start_bound()), encode(bounds.end_bound()));
+        let range = self.database.range::<Vec<u8>>(transaction, bounds);
+        TypedRange { range, types: PhantomData }
+    }
+
+    /// All records, in the order of keys.
+    #[must_use]
+    pub fn iter<'t>(&self, transaction: &'t Transaction) -> TypedRange<'t, K, V> {
+        TypedRange { range: self.database.iter(transaction), types: PhantomData }
+    }
+}
+
+/// Records of a range, made by [`TypedDatabase::range`] and [`TypedDatabase::iter`].
+pub struct TypedRange<'t, K, V> {
+    range: Range<'t>,
+    types: PhantomData<fn() -> (K, V)>,
+}
+
+fn decode_record<K: DecodeKey, V: DecodeValue>(
+    record: Result<crate::transaction::Record>,
+) -> Result<(K, V)> {
+    let (key, value) = record?;
+    Ok((decode_key(&key)?, decode_value(&value)?))
+}
+
+impl<K: DecodeKey, V: DecodeValue> Iterator for TypedRange<'_, K, V> {
+    type Item = Result<(K, V)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.range.next().map(decode_record)
+    }
+}
+
+impl<K: DecodeKey, V: DecodeValue> DoubleEndedIterator for TypedRange<'_, K, V> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.range.next_back().map(decode_record)
+    }
+}
