@@ -9,6 +9,7 @@ use std::time::Duration;
 pub mod hooks {
     pub enum Canary {
         SnapshotWrong,
+        TreeFreedEarly,
     }
 
     pub fn planted(_: Canary) -> bool {
