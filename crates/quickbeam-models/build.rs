@@ -55,8 +55,8 @@ const MISTAKES: [Mistake; 16] = [
         "entry_released_before_change",
         "entry",
         "pool/entry.rs",
-        "(self.latch.load(Ordering::Relaxed) | HELD) + 1;\n        self.latch.store(version, Ordering::Release);",
-        "(self.latch.load(Ordering::Relaxed) | HELD) + 1;\n        self.latch.store(version, Ordering::Relaxed);",
+        "(CONTENT - 1)).wrapping_add(1);\n        self.latch.store(version, Ordering::Release);",
+        "(CONTENT - 1)).wrapping_add(1);\n        self.latch.store(version, Ordering::Relaxed);",
     ),
     (
         "entry_taken_twice",

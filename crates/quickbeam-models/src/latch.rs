@@ -36,7 +36,7 @@ macro_rules! models {
                 for word in &page.words {
                     word.store(word.load(Relaxed) + 1, Relaxed);
                 }
-                page.entry.release();
+                page.entry.release_changed();
                 true
             }
 
@@ -96,7 +96,7 @@ macro_rules! models {
                             moving.words[0].store(99, Relaxed);
                             moving.words[1].store(0, Relaxed);
                             moving.entry.frame.store(1, Relaxed);
-                            moving.entry.release();
+                            moving.entry.release_moved();
                         })
                     };
                     let reader = start(move || {

@@ -4,10 +4,11 @@
 
 mod common;
 
+use std::ops::Bound;
 use std::sync::Barrier;
 
 use common::{Random, begin, memory_environment, put};
-use quickbeam::{Database, Error, Isolation, Result, Transaction};
+use quickbeam::{Batch, Database, Environment, Error, Isolation, Result, Scan, Transaction};
 
 /// Each of two threads takes itself off duty if it sees the other on duty: under serializable one stays.
 #[test]
@@ -217,4 +218,59 @@ fn a_changed_read_is_noticed_below_an_unfinished_change() {
     database.put(&unfinished, b"read", b"newer").unwrap();
     assert!(matches!(reader.commit(), Err(Error::SerializationFailure)));
     unfinished.commit().unwrap();
+}
+
+/// Puts records under the numbers below `count`, each with a value of 100 bytes.
+fn fill(environment: &Environment, database: &Database, count: u32) {
+    for first in (0..count).step_by(1000) {
+        let put = |t: &Transaction| {
+            let numbers = first..count.min(first + 1000);
+            numbers.into_iter().try_for_each(|n| database.put(t, &n.to_be_bytes(), &[7; 100]))
+        };
+        environment.transact(put).unwrap();
+    }
+}
+
+/// Reads all records by a scan; how many.
+fn scan_all(database: &Database, transaction: &Transaction) -> usize {
+    let (mut scan, mut batch) = (Scan::new(Bound::Unbounded, Bound::Unbounded), Batch::default());
+    let mut count = 0;
+    while database.scan(transaction, &mut scan, &mut batch).unwrap() {
+        count += batch.len();
+    }
+    count
+}
+
+/// Eviction and reloading raise a page's latch version. Validation compared that version, so a
+/// transaction that read more than the cache holds could not commit.
+#[test]
+fn a_scan_of_four_times_the_cache_commits_alone() {
+    let (environment, database) = memory_environment();
+    let count = 10_000;
+    fill(&environment, &database, count);
+    assert!(environment.statistics().evictions > 0, "the records fit in the cache");
+    for round in 0..3u32 {
+        let transaction = begin(&environment, Isolation::Serializable);
+        assert_eq!(scan_all(&database, &transaction), count as usize);
+        database.put(&transaction, &(round * 1000).to_be_bytes(), b"changed").unwrap();
+        transaction.commit().unwrap();
+    }
+}
+
+/// The content version survives eviction; a change made before the eviction must still be noticed.
+#[test]
+fn a_change_of_an_evicted_page_is_noticed() {
+    let (environment, database) = memory_environment();
+    let count = 10_000;
+    fill(&environment, &database, count);
+    for changed in [0u32, 17, 5_000, count - 1] {
+        let transaction = begin(&environment, Isolation::Serializable);
+        assert_eq!(scan_all(&database, &transaction), count as usize);
+        database.put(&transaction, b"result", b"").unwrap();
+        put(&environment, &database, &changed.to_be_bytes(), b"changed");
+        let reader = environment.begin_read().unwrap();
+        scan_all(&database, &reader);
+        drop(reader);
+        assert!(matches!(transaction.commit(), Err(Error::SerializationFailure)), "{changed}");
+    }
 }

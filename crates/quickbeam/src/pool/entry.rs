@@ -1,8 +1,13 @@
-//! What the pool knows of one page, and its latch.
+//! The pool's entry for one page, and the page's latch.
 //!
-//! The latch is one word: a version number, and a bit that says it is held. Readers take nothing: they note the
-//! version, read, and check that it is unchanged (optimistic lock coupling, Leis et al. 2016). Whoever changes a page,
-//! or its place in memory, holds the latch and leaves with a new version.
+//! The latch is one word: a version number and a held bit. A reader takes nothing: it notes the
+//! version, reads, and checks that the version is unchanged (optimistic lock coupling, Leis et al.
+//! 2016). A thread that changes a page, or its place in memory, holds the latch and leaves a new
+//! version.
+//!
+//! The upper bits of the version count changes of the content, the lower ones moves into and out of
+//! memory. So the content version of a page survives eviction and reloading, and serializable
+//! validation can compare it.
 
 use crate::world::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
 
@@ -12,6 +17,11 @@ use crate::blocks::Location;
 pub const NO_FRAME: u32 = u32::MAX;
 
 const HELD: u64 = 1;
+
+/// The lowest bit of the content version. The bits between this one and [`HELD`] count moves; when
+/// they overflow, the carry makes a move look like a change of the content, which is safe and
+/// happens once in 65,536 moves.
+const CONTENT: u64 = 1 << 17;
 
 /// Bits of [`Entry::status`], changed only by the latch's holder.
 pub mod status {
@@ -25,6 +35,12 @@ pub mod status {
     pub const CHANGED: u8 = 8;
     /// The block at the location belongs to a checkpoint: it is not for the pool to release.
     pub const OWNED: u8 = 16;
+}
+
+/// The content version that is part of a latch version.
+#[inline]
+pub fn content_of(version: u64) -> u64 {
+    version / CONTENT
 }
 
 /// One page's entry in the translation array.
@@ -79,12 +95,26 @@ impl Entry {
         self.latch.store(version | HELD, Ordering::Relaxed);
     }
 
-    /// Releases the latch with a new version, which it returns.
+    /// Releases the latch after a change of the content; the new content version.
     #[inline]
-    pub fn release(&self) -> u64 {
-        let version = (self.latch.load(Ordering::Relaxed) | HELD) + 1;
+    pub fn release_changed(&self) -> u64 {
+        let version = (self.latch.load(Ordering::Relaxed) | (CONTENT - 1)).wrapping_add(1);
         self.latch.store(version, Ordering::Release);
-        version
+        content_of(version)
+    }
+
+    /// Releases the latch after the page was loaded or evicted: it has the same content at another
+    /// place.
+    #[inline]
+    pub fn release_moved(&self) {
+        let version = (self.latch.load(Ordering::Relaxed) | HELD).wrapping_add(1);
+        self.latch.store(version, Ordering::Release);
+    }
+
+    /// The version of the content, as of the last change that was completed.
+    #[inline]
+    pub fn content_version(&self) -> u64 {
+        content_of(self.latch.load(Ordering::Acquire))
     }
 
     /// Releases the latch with the old version: nothing was changed.
@@ -126,6 +156,49 @@ impl Entry {
     pub fn touch(&self) {
         if self.referenced.load(Ordering::Relaxed) == 0 {
             self.referenced.store(1, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn latch(entry: &Entry) {
+        assert!(entry.try_latch(entry.version().unwrap()));
+    }
+
+    #[test]
+    fn moves_change_the_version_and_keep_the_content_version() {
+        let entry = Entry::new();
+        latch(&entry);
+        let content = entry.release_changed();
+        for _ in 0..1000 {
+            let version = entry.version().unwrap();
+            latch(&entry);
+            assert_eq!(entry.content_version(), content);
+            entry.release_moved();
+            assert!(!entry.is_version(version));
+            assert_eq!(entry.content_version(), content);
+        }
+        latch(&entry);
+        assert_eq!(entry.release_changed(), content + 1);
+    }
+
+    #[test]
+    fn the_latch_word_never_returns_to_an_earlier_version() {
+        let entry = Entry::new();
+        let mut last = entry.version().unwrap();
+        for step in 0..200_000u32 {
+            latch(&entry);
+            if step % 70_000 == 1 {
+                entry.release_changed();
+            } else {
+                entry.release_moved();
+            }
+            let version = entry.version().unwrap();
+            assert!(version > last, "step {step}");
+            last = version;
         }
     }
 }

@@ -135,7 +135,7 @@ impl Pool {
         }
         self.frame_pages[frame as usize].store(0, Ordering::Relaxed);
         entry.frame.store(NO_FRAME, Ordering::Relaxed);
-        entry.release();
+        entry.release_moved();
         self.counters.evictions.fetch_add(1, Ordering::Relaxed);
         Ok(Some(frame))
     }

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use super::entry::Entry;
+use super::entry::{Entry, content_of};
 use super::{Pass, Pool};
 use crate::error::Result;
 use crate::page::{Page, PageId};
@@ -38,10 +38,10 @@ impl<'a> ReadGuard<'a> {
         self.entry.is_version(self.version) || planted(Canary::ReadNotValidated)
     }
 
-    /// The version noted when the guard was made.
+    /// The version that the content had when the guard was made. Eviction and reloading keep it.
     #[inline]
-    pub fn version(&self) -> u64 {
-        self.version
+    pub fn content_version(&self) -> u64 {
+        content_of(self.version)
     }
 
     /// Takes the latch, if nothing changed since the guard was made.
@@ -84,10 +84,10 @@ impl<'a> WriteGuard<'a> {
         Ok(self.page)
     }
 
-    /// Releases the latch of a page that was changed; the version that it has now.
+    /// Releases the latch of a page that was changed; the content version that it has now.
     #[inline]
     pub fn release_changed(self) -> u64 {
-        let version = self.entry.release();
+        let version = self.entry.release_changed();
         std::mem::forget(self);
         version
     }
@@ -97,7 +97,7 @@ impl Drop for WriteGuard<'_> {
     #[inline]
     fn drop(&mut self) {
         if self.changed.get() {
-            self.entry.release();
+            self.entry.release_changed();
         } else {
             self.entry.release_unchanged();
         }

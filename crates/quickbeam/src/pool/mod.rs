@@ -276,10 +276,11 @@ impl Pool {
         }
     }
 
-    /// Whether the page's latch is free and has that version.
+    /// Whether no change of the page's content was completed since it had that content version. A
+    /// change may be under way: the thread making it holds the latch.
     #[inline]
-    pub fn has_version(&self, page: PageId, version: u64) -> bool {
-        self.table.get(page).is_some_and(|entry| entry.version() == Some(version))
+    pub fn has_content(&self, page: PageId, version: u64) -> bool {
+        self.table.get(page).is_some_and(|entry| entry.content_version() == version)
     }
 
     #[inline]
@@ -316,9 +317,7 @@ impl Pool {
         }
         let loaded = self.load_latched(page, entry);
         match loaded {
-            Ok(()) => {
-                entry.release();
-            }
+            Ok(()) => entry.release_moved(),
             Err(_) => entry.release_unchanged(),
         }
         loaded
@@ -467,7 +466,7 @@ impl Pool {
             self.frame_pages[frame as usize].store(0, Ordering::Relaxed);
             entry.frame.store(NO_FRAME, Ordering::Relaxed);
         }
-        entry.release();
+        entry.release_changed();
         if frame != NO_FRAME {
             self.free_frames.lock().push(frame);
         }

@@ -306,7 +306,7 @@ impl<'t> Cursor<'t> {
                 Some((leaf, version, slot)) if start == From::Beyond => pool
                     .read(leaf)
                     .ok()
-                    .filter(|guard| guard.version() == version)
+                    .filter(|guard| guard.content_version() == version)
                     .map(|guard| (guard, slot + 1)),
                 _ => None,
             };
@@ -330,7 +330,7 @@ impl<'t> Cursor<'t> {
                 if let Look::At(position, flags) = seen { Some((position, flags)) } else { None };
             if transaction.tracks_reads() {
                 let high = if found.is_some() { Some(&self.key[..]) } else { fence.as_deref() };
-                state.reads.range(self.tree, &low, high, guard.id, guard.version());
+                state.reads.range(self.tree, &low, high, guard.id, guard.content_version());
             }
             match (found, fence) {
                 (Some((position, flags)), _) => {
@@ -341,7 +341,7 @@ impl<'t> Cursor<'t> {
                         transaction.fetch_long(&mut value)?;
                     }
                     self.value = value;
-                    self.place = Some((guard.id, guard.version(), position));
+                    self.place = Some((guard.id, guard.content_version(), position));
                     self.standing = true;
                     return Ok(true);
                 }
@@ -391,7 +391,13 @@ impl<'t> Cursor<'t> {
                 if let Look::At(position, flags) = seen { Some((position, flags)) } else { None };
             if transaction.tracks_reads() {
                 let low = if found.is_some() { &self.key } else { &fence };
-                state.reads.range(self.tree, low, high.as_deref(), guard.id, guard.version());
+                state.reads.range(
+                    self.tree,
+                    low,
+                    high.as_deref(),
+                    guard.id,
+                    guard.content_version(),
+                );
             }
             if let Some((position, flags)) = found {
                 if let (Some(high), From::Beyond) = (&high, start) {
@@ -401,7 +407,7 @@ impl<'t> Cursor<'t> {
                     transaction.fetch_long(&mut value)?;
                 }
                 self.value = value;
-                self.place = Some((guard.id, guard.version(), position));
+                self.place = Some((guard.id, guard.content_version(), position));
                 self.standing = true;
                 return Ok(true);
             }

@@ -74,7 +74,7 @@ impl Transaction {
             if !make(old, new) {
                 let state = &mut *self.state.borrow_mut();
                 if self.tracks_reads() {
-                    state.reads.point(tree, key, found.guard.id, found.guard.version());
+                    state.reads.point(tree, key, found.guard.id, found.guard.content_version());
                 }
                 return Ok(Modified::Left);
             }
@@ -120,7 +120,7 @@ impl Transaction {
                 return Ok(Some(Found { guard, position, flags: record.flags }));
             }
             if self.tracks_reads() {
-                state.reads.point(tree, key, guard.id, guard.version());
+                state.reads.point(tree, key, guard.id, guard.content_version());
             }
             return Ok(None);
         }
@@ -142,7 +142,7 @@ impl Transaction {
         self.spill(state, writer)?;
         let inner = self.inner();
         let pass = inner.pool.enter(self.slot);
-        let version = found.guard.version();
+        let version = found.guard.content_version();
         let Some(latched) = found.guard.upgrade() else { return Ok(false) };
         let leaf = latched.id;
         let step = Step { found: Ok(found.position), old: Some(old), new: Some((new, 0)) };

@@ -46,7 +46,7 @@ impl Transaction {
                 continue;
             }
             if self.tracks_reads() {
-                state.reads.point(tree, key, guard.id, guard.version());
+                state.reads.point(tree, key, guard.id, guard.content_version());
             }
             let Sight::Record(flags) = sight else {
                 value.clear();

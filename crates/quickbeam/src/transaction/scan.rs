@@ -490,7 +490,7 @@ impl Transaction {
                     }
                     _ => goes_on.then_some(&scan.edge[..]),
                 };
-                state.reads.range(tree, low, high, guard.id, guard.version());
+                state.reads.range(tree, low, high, guard.id, guard.content_version());
             }
             scan.finished = step.finished && !is_stopped;
             if is_stopped {
@@ -560,7 +560,7 @@ impl Transaction {
                     Bound::Included(key) | Bound::Excluded(key) => Some(&key[..]),
                     Bound::Unbounded => None,
                 };
-                state.reads.range(tree, low, high, guard.id, guard.version());
+                state.reads.range(tree, low, high, guard.id, guard.content_version());
             }
             scan.finished = step.finished && !is_stopped;
             if is_stopped {

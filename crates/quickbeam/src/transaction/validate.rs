@@ -171,7 +171,7 @@ impl ReadSet {
         self.own.sort_by_key(|own| own.leaf);
         let own = &self.own;
         self.leaves.iter_mut().all(|(leaf, version)| {
-            if pool.has_version(*leaf, *version) {
+            if pool.has_content(*leaf, *version) {
                 return true;
             }
             let first = own.partition_point(|own| own.leaf < *leaf);
@@ -180,7 +180,7 @@ impl ReadSet {
                     *version = change.after;
                 }
             }
-            pool.has_version(*leaf, *version)
+            pool.has_content(*leaf, *version)
         })
     }
 
@@ -230,7 +230,7 @@ impl ReadSet {
 impl Validated {
     /// The check inside the critical section.
     pub fn holds(&self, pool: &Pool) -> bool {
-        self.leaves.iter().all(|&(leaf, version)| pool.has_version(leaf, version))
+        self.leaves.iter().all(|&(leaf, version)| pool.has_content(leaf, version))
             && !self.unfinished.iter().any(|w| matches!(w.state(), WriterState::Committed(_)))
     }
 }
@@ -316,7 +316,7 @@ impl Transaction {
                 validated.unfinished.truncate(unfinished);
                 continue;
             }
-            validated.leaves.push((guard.id, guard.version()));
+            validated.leaves.push((guard.id, guard.content_version()));
             return checked;
         }
     }
@@ -350,7 +350,7 @@ impl Transaction {
                 continue;
             }
             checked?;
-            validated.leaves.push((guard.id, guard.version()));
+            validated.leaves.push((guard.id, guard.content_version()));
             match next {
                 Some(fence) if !last => low = range.tree.onward(guard.id, &low, fence)?,
                 _ => return Ok(()),

@@ -185,7 +185,7 @@ impl Transaction {
         loop {
             let pass = pool.enter(self.slot);
             let (guard, found) = tree.locate(pool, key, state.fingers.of(tree))?;
-            let (leaf, leaf_version) = (guard.id, guard.version());
+            let (leaf, leaf_version) = (guard.id, guard.content_version());
             let Some(latched) = guard.upgrade() else { continue };
             let record = found.ok().map(|position| latched.page().record(position));
             let verdict = self.judge(state, writer, record.map_or(0, |record| record.version));
