@@ -54,6 +54,41 @@ impl<'a> ReadGuard<'a> {
     }
 }
 
+/// Optimistic tries after which a reader takes the latch.
+const OPTIMISTIC_TRIES: usize = 4;
+
+/// The tries of one read. A reader whose page changes every time it looks takes the latch in the
+/// end, so writers cannot lock it out.
+#[derive(Default)]
+pub struct Tries(usize);
+
+impl Tries {
+    /// Begins a try on the page that was found: without the latch at first, later with it. `None`
+    /// if the latch was not free or the page has changed: the page has to be found again.
+    #[inline]
+    pub fn begin<'a>(&mut self, guard: ReadGuard<'a>) -> Option<Try<'a>> {
+        self.0 += 1;
+        if self.0 <= OPTIMISTIC_TRIES {
+            return Some(Try { guard, latch: None });
+        }
+        guard.upgrade().map(|latch| Try { guard, latch: Some(latch) })
+    }
+}
+
+/// One try at reading a page. While it exists the latch may be held: nothing may be waited for.
+pub struct Try<'a> {
+    guard: ReadGuard<'a>,
+    latch: Option<WriteGuard<'a>>,
+}
+
+impl Try<'_> {
+    /// Ends the try: whether what was read is one state of the page (PAGE-2).
+    #[inline]
+    pub fn validate(self) -> bool {
+        self.latch.is_some() || self.guard.validate()
+    }
+}
+
 /// A latched page. Dropping it releases the latch.
 pub struct WriteGuard<'a> {
     pool: &'a Pool,

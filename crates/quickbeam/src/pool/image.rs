@@ -175,7 +175,7 @@ impl Pool {
                     ));
                 }
             }
-            Resolved::Again => {
+            Resolved::Hidden { .. } | Resolved::Again => {
                 let id = writer_of(copy.record(position).version);
                 return Err(Error::page(copy.page_id(), format!("writer {id} lost an undo entry")));
             }

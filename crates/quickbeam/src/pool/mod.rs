@@ -40,7 +40,7 @@ use arena::Arena;
 pub use entry::{Entry, NO_FRAME, status};
 use gate::Gate;
 pub use gate::{Pass, SHARED_LANE};
-pub use guard::{ReadGuard, WriteGuard};
+pub use guard::{ReadGuard, Tries, WriteGuard};
 use room::Room;
 use table::PageTable;
 

@@ -7,11 +7,12 @@ use std::cmp::Ordering;
 
 use super::read::Sight;
 use super::write::Change;
-use super::{Database, Transaction};
+use super::{Database, State, Transaction};
 use crate::access::btree::Tree;
 use crate::error::{Error, Result};
 use crate::options::AccessMethod;
 use crate::page::{OVERFLOW, Page, PageId};
+use crate::pool::Tries;
 
 /// A position among the records of a database, forwards and backwards.
 ///
@@ -301,6 +302,7 @@ impl<'t> Cursor<'t> {
         let mut value = std::mem::take(&mut self.value);
         let mut old_value = if start == From::Beyond { Some(value.clone()) } else { None };
         let origin = (low.clone(), self.place);
+        let mut tries = Tries::default();
         loop {
             let shortcut = match self.place.take() {
                 Some((leaf, version, slot)) if start == From::Beyond => pool
@@ -321,16 +323,29 @@ impl<'t> Cursor<'t> {
                     (guard, first)
                 }
             };
+            let Some(attempt) = tries.begin(guard) else { continue };
             let seen = self.look(state, guard.page, first..guard.page.count(), &mut value);
             let fence = guard.page.upper_fence_bytes();
-            if matches!(seen, Look::Again) || !guard.validate() {
+            if matches!(seen, Look::Again) || !attempt.validate() {
                 continue;
             }
+            let seen = self.complete(state, guard.id, seen, &mut value)?;
             let found =
                 if let Look::At(position, flags) = seen { Some((position, flags)) } else { None };
             if transaction.tracks_reads() {
-                let high = if found.is_some() { Some(&self.key[..]) } else { fence.as_deref() };
+                let ends_at_key = !matches!(seen, Look::Nothing);
+                let high = if ends_at_key { Some(&self.key[..]) } else { fence.as_deref() };
                 state.reads.range(self.tree, &low, high, guard.id, guard.content_version());
+            }
+            if let Look::Passed(position) = seen {
+                if start == From::Beyond {
+                    self.tree.advanced(guard.id, &self.key, Ordering::Greater, &low)?;
+                }
+                low.clone_from(&self.key);
+                start = From::Beyond;
+                self.place = Some((guard.id, guard.content_version(), position));
+                tries = Tries::default();
+                continue;
             }
             match (found, fence) {
                 (Some((position, flags)), _) => {
@@ -348,6 +363,7 @@ impl<'t> Cursor<'t> {
                 (None, Some(fence)) => {
                     low = self.tree.onward(guard.id, &low, fence)?;
                     start = From::At;
+                    tries = Tries::default();
                 }
                 (None, None) => {
                     self.stay(origin, old_value.take());
@@ -367,11 +383,13 @@ impl<'t> Cursor<'t> {
         let mut value = std::mem::take(&mut self.value);
         let mut old_value = self.standing.then(|| value.clone());
         let origin = (std::mem::take(&mut self.key), self.place);
+        let mut tries = Tries::default();
         loop {
             let guard = match (&high, start) {
                 (Some(key), From::At) => self.tree.leaf(pool, key)?,
                 (key, _) => self.tree.leaf_before(pool, key.as_deref())?,
             };
+            let Some(attempt) = tries.begin(guard) else { continue };
             let page = guard.page;
             let end = match &high {
                 None => page.count(),
@@ -384,13 +402,14 @@ impl<'t> Cursor<'t> {
             };
             let seen = self.look(state, page, (0..end.min(page.count())).rev(), &mut value);
             let fence = page.lower_fence_bytes();
-            if matches!(seen, Look::Again) || !guard.validate() {
+            if matches!(seen, Look::Again) || !attempt.validate() {
                 continue;
             }
+            let seen = self.complete(state, guard.id, seen, &mut value)?;
             let found =
                 if let Look::At(position, flags) = seen { Some((position, flags)) } else { None };
             if transaction.tracks_reads() {
-                let low = if found.is_some() { &self.key } else { &fence };
+                let low = if matches!(seen, Look::Nothing) { &fence } else { &self.key };
                 state.reads.range(
                     self.tree,
                     low,
@@ -398,6 +417,15 @@ impl<'t> Cursor<'t> {
                     guard.id,
                     guard.content_version(),
                 );
+            }
+            if matches!(seen, Look::Passed(_)) {
+                if let (Some(high), From::Beyond) = (&high, start) {
+                    self.tree.advanced(guard.id, &self.key, Ordering::Less, high)?;
+                }
+                high = Some(self.key.clone());
+                start = From::Beyond;
+                tries = Tries::default();
+                continue;
             }
             if let Some((position, flags)) = found {
                 if let (Some(high), From::Beyond) = (&high, start) {
@@ -418,6 +446,7 @@ impl<'t> Cursor<'t> {
             let from = high.as_deref().map(|key| (key, start == From::At));
             high = Some(self.tree.backward(guard.id, from, fence)?);
             start = From::Beyond;
+            tries = Tries::default();
         }
     }
 
@@ -432,7 +461,7 @@ impl<'t> Cursor<'t> {
     /// The first of those positions with a record to be seen: its key and value are copied out.
     fn look(
         &mut self,
-        state: &mut super::State,
+        state: &mut State,
         page: Page<'_>,
         positions: impl Iterator<Item = usize>,
         value: &mut Vec<u8>,
@@ -442,6 +471,11 @@ impl<'t> Cursor<'t> {
             match self.transaction.see(state, page, position, value) {
                 Sight::Again => return Look::Again,
                 Sight::Nothing => {}
+                Sight::Hidden(version) => {
+                    self.key.clear();
+                    page.append_key(position, &mut self.key);
+                    return Look::Hidden(position, version);
+                }
                 Sight::Record(flags) => {
                     self.key.clear();
                     page.append_key(position, &mut self.key);
@@ -450,6 +484,22 @@ impl<'t> Cursor<'t> {
             }
         }
         Look::Nothing
+    }
+
+    /// Finds the version of a record that the page does not have, after the page was validated.
+    fn complete(
+        &self,
+        state: &State,
+        leaf: PageId,
+        seen: Look,
+        value: &mut Vec<u8>,
+    ) -> Result<Look> {
+        let Look::Hidden(position, version) = seen else { return Ok(seen) };
+        value.clear();
+        match self.transaction.see_hidden(state, leaf, version, value)? {
+            Sight::Record(flags) => Ok(Look::At(position, flags)),
+            _ => Ok(Look::Passed(position)),
+        }
     }
 }
 
@@ -463,8 +513,18 @@ pub fn check_ordered(tree: Tree) -> Result<()> {
     }
 }
 
+/// What a cursor found at the positions of a leaf that it looked at.
 enum Look {
+    /// A record at this position, with these flags. The cursor has its key.
     At(usize, u8),
+    /// A record at this position whose visible version, if there is one, is before the committed
+    /// change with this version word. The cursor has its key.
+    Hidden(usize, u64),
+    /// A record at this position that the transaction does not see; those after it were not looked
+    /// at. The cursor has its key.
+    Passed(usize),
+    /// No record that the transaction sees.
     Nothing,
+    /// The leaf has to be looked at again.
     Again,
 }

@@ -1,11 +1,17 @@
-//! Reading one record: which version of it is to be seen.
+//! Point reads: find the record and the version of it that the snapshot sees.
+//!
+//! - READ-1: a read ends whatever writers do. Between finding a leaf and validating it no more is
+//!   done than to look at its records and at changes of unfinished writers; versions before
+//!   committed changes are looked up afterwards. After a few failed tries the latch is taken
+//!   ([`Tries`]).
 
 use super::{State, Transaction};
 use crate::access::btree::{Finger, Tree};
 use crate::access::overflow::read_chain;
-use crate::error::Result;
-use crate::page::{OVERFLOW, Page, TOMBSTONE};
-use crate::versions::{Resolved, Timestamp};
+use crate::error::{Error, Result};
+use crate::page::{OVERFLOW, Page, PageId, TOMBSTONE};
+use crate::pool::Tries;
+use crate::versions::{Resolved, Timestamp, writer_of};
 
 /// What a transaction sees at a position of a leaf. Counts only once the leaf was validated.
 pub(super) enum Sight {
@@ -13,6 +19,9 @@ pub(super) enum Sight {
     Record(u8),
     /// No record.
     Nothing,
+    /// What [`Transaction::see_hidden`] finds, once the leaf was validated, before the change with
+    /// this version word.
+    Hidden(u64),
     /// The leaf changed: look again.
     Again,
 }
@@ -36,14 +45,19 @@ impl Transaction {
         key: &[u8],
         value: &mut Vec<u8>,
     ) -> Result<bool> {
+        let mut tries = Tries::default();
         loop {
             let (guard, found) = tree.locate(&self.inner().pool, key, state.fingers.of(tree))?;
-            let sight = match found {
+            let Some(attempt) = tries.begin(guard) else { continue };
+            let mut sight = match found {
                 Err(_) => Sight::Nothing,
                 Ok(position) => self.see_only(state, guard.page, position, value),
             };
-            if matches!(sight, Sight::Again) || !guard.validate() {
+            if matches!(sight, Sight::Again) || !attempt.validate() {
                 continue;
+            }
+            if let Sight::Hidden(version) = sight {
+                sight = self.see_hidden(state, guard.id, version, value)?;
             }
             if self.tracks_reads() {
                 state.reads.point(tree, key, guard.id, guard.content_version());
@@ -63,8 +77,10 @@ impl Transaction {
     pub(super) fn read_newest_committed(&self, tree: Tree, key: &[u8]) -> Result<Option<Vec<u8>>> {
         let mut finger = Finger::default();
         let mut value = Vec::new();
+        let mut tries = Tries::default();
         loop {
             let (guard, found) = tree.locate(&self.inner().pool, key, &mut finger)?;
+            let Some(attempt) = tries.begin(guard) else { continue };
             value.clear();
             let mut flags = TOMBSTONE;
             let mut again = false;
@@ -82,10 +98,10 @@ impl Transaction {
                     }
                     Resolved::Older { flags: older } => flags = older,
                     Resolved::Absent => {}
-                    Resolved::Again => again = true,
+                    Resolved::Hidden { .. } | Resolved::Again => again = true,
                 }
             }
-            if !again && guard.validate() {
+            if !again && attempt.validate() {
                 return Ok((flags & TOMBSTONE == 0).then_some(value));
             }
         }
@@ -150,9 +166,33 @@ impl Transaction {
             }
             Resolved::Older { flags } => flags,
             Resolved::Absent => return Sight::Nothing,
+            Resolved::Hidden { version } => return Sight::Hidden(version),
             Resolved::Again => return Sight::Again,
         };
         if flags & TOMBSTONE == 0 { Sight::Record(flags) } else { Sight::Nothing }
+    }
+
+    /// The version that this transaction sees before the committed change with that version word,
+    /// found in a leaf that has been validated since. Its value is appended to `value`.
+    #[cold]
+    pub(super) fn see_hidden(
+        &self,
+        state: &State,
+        leaf: PageId,
+        version: u64,
+        value: &mut Vec<u8>,
+    ) -> Result<Sight> {
+        match self.inner().registry.resolve_hidden(version, state.snapshot, value) {
+            Some(Resolved::Older { flags }) if flags & TOMBSTONE == 0 => Ok(Sight::Record(flags)),
+            Some(_) => Ok(Sight::Nothing),
+            None => {
+                let writer = writer_of(version);
+                Err(Error::page(
+                    leaf,
+                    format!("undo that a snapshot needs of writer {writer} is gone"),
+                ))
+            }
+        }
     }
 
     /// Replaces a pointer to overflow pages by what they hold.

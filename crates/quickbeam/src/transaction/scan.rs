@@ -21,7 +21,8 @@ use super::{Database, State, Transaction, check_ordered};
 use crate::access::btree::{Neighbour, Tree};
 use crate::access::hash::group_bounds;
 use crate::error::{Error, Result};
-use crate::page::{HASH_BYTES, OVERFLOW, Page};
+use crate::page::{HASH_BYTES, OVERFLOW, Page, PageId};
+use crate::pool::Tries;
 use crate::versions::{WriterId, writer_of};
 
 /// Leaves read without finding a record before the caller is asked to call again.
@@ -357,6 +358,15 @@ impl Batch {
         &mut self.bytes[start..self.used]
     }
 
+    /// Replaces the value of a record.
+    fn set_value(&mut self, record: usize, value: &[u8]) {
+        self.room(value.len()).copy_from_slice(value);
+        let end = self.used;
+        if let Some(place) = self.places.get_mut(record) {
+            (place.value, place.value_end) = ((end - value.len()) as u32, end as u32);
+        }
+    }
+
     /// Adds a record whose value lies there, its key behind `key` in the keys.
     #[inline]
     fn add(&mut self, key: usize, hash_bytes: usize, value: usize, value_end: usize) {
@@ -378,6 +388,9 @@ struct Step {
     stopped_at: Option<usize>,
     /// Records whose value lies on pages of its own.
     long: Vec<usize>,
+    /// Records without their values yet: the snapshot sees a version before the committed change
+    /// with this version word, or none.
+    hidden: Vec<(usize, u64)>,
 }
 
 impl Database {
@@ -435,6 +448,7 @@ impl Transaction {
     fn scan_on(&self, tree: Tree, scan: &mut Scan, batch: &mut Batch) -> Result<()> {
         let state = &mut *self.state.borrow_mut();
         let pool = &self.inner().pool;
+        let mut tries = Tries::default();
         loop {
             let low: &[u8] = match &scan.low {
                 Bound::Included(key) | Bound::Excluded(key) => key,
@@ -447,6 +461,7 @@ impl Transaction {
                 let (guard, starts) = tree.leaf_after(pool, low, &mut scan.neighbour)?;
                 (guard, starts, None)
             };
+            let Some(attempt) = tries.begin(guard) else { continue };
             let page = guard.page;
             let search = || found.unwrap_or_else(|| page.search(low));
             let first = match &scan.low {
@@ -479,7 +494,7 @@ impl Transaction {
                 }
                 None => page.append_upper_fence(&mut scan.edge),
             };
-            if !guard.validate() {
+            if !attempt.validate() {
                 continue;
             }
             let is_stopped = step.stopped_at.is_some();
@@ -503,7 +518,7 @@ impl Transaction {
                 tree.check_onward(guard.id, low, &scan.edge)?;
                 move_to_edge(&mut scan.low, &mut scan.edge, Bound::Included);
             }
-            return self.fetch_all_long(batch, &step.long);
+            return self.complete(state, guard.id, scan, batch, step);
         }
     }
 
@@ -511,12 +526,14 @@ impl Transaction {
     fn scan_back(&self, tree: Tree, scan: &mut Scan, batch: &mut Batch) -> Result<()> {
         let state = &mut *self.state.borrow_mut();
         let pool = &self.inner().pool;
+        let mut tries = Tries::default();
         loop {
             let guard = match &scan.high {
                 Bound::Included(key) => tree.leaf(pool, key)?,
                 Bound::Excluded(key) => tree.leaf_before(pool, Some(key))?,
                 Bound::Unbounded => tree.leaf_before(pool, None)?,
             };
+            let Some(attempt) = tries.begin(guard) else { continue };
             let page = guard.page;
             let end = match &scan.high {
                 Bound::Included(key) | Bound::Excluded(key) if !page.covers(key) => page.count(),
@@ -545,7 +562,7 @@ impl Transaction {
                 scan.edge.clear();
                 page.append_key(position, &mut scan.edge);
             }
-            if !guard.validate() {
+            if !attempt.validate() {
                 continue;
             }
             let is_stopped = step.stopped_at.is_some();
@@ -578,7 +595,7 @@ impl Transaction {
             if !scan.finished {
                 move_to_edge(&mut scan.high, &mut scan.edge, Bound::Excluded);
             }
-            return self.fetch_all_long(batch, &step.long);
+            return self.complete(state, guard.id, scan, batch, step);
         }
     }
 
@@ -595,7 +612,8 @@ impl Transaction {
         batch.clear();
         // Looked up once for all: what is plain stays so.
         let horizon = self.inner().registry.horizon();
-        let step = Step { finished: bounded, stopped_at: None, long: Vec::new() };
+        let step =
+            Step { finished: bounded, stopped_at: None, long: Vec::new(), hidden: Vec::new() };
         if scan.numbers.is_none() && scan.windows.is_empty() {
             let all = positions.map(|position| Left { position: position as u32, told: true });
             return self.copy(state, page, all, horizon, scan, (step, batch));
@@ -670,6 +688,7 @@ impl Transaction {
                 match sight {
                     Sight::Again => return None,
                     Sight::Nothing => continue,
+                    Sight::Hidden(version) => step.hidden.push((batch.places.len(), version)),
                     Sight::Record(flags) => {
                         if flags & OVERFLOW != 0 {
                             step.long.push(batch.places.len());
@@ -689,16 +708,43 @@ impl Transaction {
         Some(step)
     }
 
+    /// Completes a batch after its leaf was validated: with versions before committed changes that
+    /// the snapshot does not include, and with long values.
+    fn complete(
+        &self,
+        state: &State,
+        leaf: PageId,
+        scan: &Scan,
+        batch: &mut Batch,
+        mut step: Step,
+    ) -> Result<()> {
+        // From the last one on: removing a record moves those after it.
+        for &(record, version) in step.hidden.iter().rev() {
+            let mut value = std::mem::take(&mut batch.spare);
+            value.clear();
+            let sight = self.see_hidden(state, leaf, version, &mut value)?;
+            if let Sight::Record(flags) = sight {
+                if flags & OVERFLOW != 0 {
+                    step.long.push(record);
+                } else {
+                    value.truncate(scan.value_limit);
+                }
+                batch.set_value(record, &value);
+            } else {
+                batch.places.remove(record);
+                step.long.iter_mut().filter(|long| **long > record).for_each(|long| *long -= 1);
+            }
+            batch.spare = value;
+        }
+        self.fetch_all_long(batch, &step.long)
+    }
+
     /// Replaces pointers to pages of long values by the values.
     fn fetch_all_long(&self, batch: &mut Batch, long: &[usize]) -> Result<()> {
         for &record in long {
             let mut value = batch.value(record).to_vec();
             self.fetch_long(&mut value)?;
-            batch.room(value.len()).copy_from_slice(&value);
-            let end = batch.used;
-            if let Some(place) = batch.places.get_mut(record) {
-                (place.value, place.value_end) = ((end - value.len()) as u32, end as u32);
-            }
+            batch.set_value(record, &value);
         }
         Ok(())
     }

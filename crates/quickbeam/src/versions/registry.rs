@@ -54,16 +54,19 @@ impl Hasher for IdHasher {
 
 type Shard = RwLock<HashMap<WriterId, (Arc<Writer>, usize), BuildHasherDefault<IdHasher>>>;
 
-/// What a resolved version chain says of a record.
+/// The version of a record that a snapshot sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resolved {
-    /// What the page holds is to be seen.
+    /// The one in the page.
     InPage,
-    /// An older version is to be seen; its value was appended to the output. The flags are that version's.
+    /// An older one with these flags; its value was appended to the output.
     Older { flags: u8 },
-    /// No record is to be seen.
+    /// None: the snapshot sees no record.
     Absent,
-    /// The chain changed while it was read: read the page again.
+    /// One before the committed change with this version word, which the snapshot does not include.
+    /// [`Registry::resolve_hidden`] finds it once the page has been validated.
+    Hidden { version: u64 },
+    /// The change was rolled back meanwhile: read the page again.
     Again,
 }
 
@@ -175,29 +178,65 @@ impl Registry {
         self.lookup(writer_of(version)).map(|(writer, _)| writer)
     }
 
-    /// What a snapshot sees of a record with that version word. The page must be validated afterwards, whatever
-    /// the answer: until then the word may be torn or its writer rolled back.
+    /// The version of a record that a snapshot sees, by the version word in its page. The page must
+    /// be validated afterwards, whatever the answer: until then the word may be torn or its writer
+    /// rolled back.
+    ///
+    /// Goes past changes of an unfinished writer only. A committed change past the snapshot ends
+    /// the search: what was before it no longer depends on the page, and may be many versions back.
     pub fn resolve(
         &self,
-        version: u64,
+        mut version: u64,
         snapshot: Timestamp,
         own: Option<WriterId>,
         value: &mut Vec<u8>,
     ) -> Resolved {
         let start = value.len();
-        self.resolve_with(version, start, value, |registry, id| {
-            let (writer, base) = registry.lookup(id)?;
-            let visible = match writer.state() {
-                WriterState::Committed(timestamp) => {
-                    timestamp <= snapshot + u64::from(planted(Canary::SnapshotWrong))
+        let mut seen = Resolved::InPage;
+        loop {
+            let Some((writer, base)) = self.lookup(writer_of(version)) else { return seen };
+            match writer.state() {
+                WriterState::Committed(timestamp) if is_included(timestamp, snapshot) => {
+                    return seen;
                 }
-                WriterState::Active | WriterState::Aborted => own == Some(writer.id()),
-            };
-            if visible { None } else { Some((writer, base)) }
-        })
+                WriterState::Committed(_) => {
+                    value.truncate(start);
+                    return Resolved::Hidden { version };
+                }
+                WriterState::Active | WriterState::Aborted if own == Some(writer.id()) => {
+                    return seen;
+                }
+                WriterState::Active | WriterState::Aborted => {}
+            }
+            let older = older_version(&writer, base + entry_of(version), start, value);
+            let Some((resolved, before)) = older else { return Resolved::Again };
+            if before == 0 {
+                return resolved;
+            }
+            (seen, version) = (resolved, before);
+        }
     }
 
-    /// Follows a version chain until `hidden` names no writer whose change is to be skipped.
+    /// The version of a record that a snapshot in use sees before a committed change that it does
+    /// not include. Needs no page: undo entries of committed writers do not change (VER-3), and the
+    /// snapshot keeps those writers in the registry (VER-2). `None` if an undo entry is missing.
+    pub fn resolve_hidden(
+        &self,
+        version: u64,
+        snapshot: Timestamp,
+        value: &mut Vec<u8>,
+    ) -> Option<Resolved> {
+        let start = value.len();
+        let resolved = self.resolve_with(version, start, value, |registry, id| {
+            registry.lookup(id).filter(|(writer, _)| match writer.state() {
+                WriterState::Committed(timestamp) => !is_included(timestamp, snapshot),
+                WriterState::Active | WriterState::Aborted => false,
+            })
+        });
+        matches!(resolved, Resolved::Older { .. } | Resolved::Absent).then_some(resolved)
+    }
+
+    /// Goes back in a version chain until `hidden` names no writer whose change is to be skipped.
     pub fn resolve_with(
         &self,
         mut version: u64,
@@ -208,18 +247,12 @@ impl Registry {
         let mut seen = Resolved::InPage;
         loop {
             let Some((writer, base)) = hidden(self, writer_of(version)) else { return seen };
-            value.truncate(start);
-            let Some(before) = writer.before(base + entry_of(version), value) else {
-                return Resolved::Again;
-            };
-            seen = match before {
-                Before { present: false, .. } => Resolved::Absent,
-                Before { flags, .. } => Resolved::Older { flags },
-            };
-            version = before.version;
-            if version == 0 {
-                return seen;
+            let older = older_version(&writer, base + entry_of(version), start, value);
+            let Some((resolved, before)) = older else { return Resolved::Again };
+            if before == 0 {
+                return resolved;
             }
+            (seen, version) = (resolved, before);
         }
     }
 
@@ -419,6 +452,28 @@ impl Registry {
 
 fn is_tree(work: &Deferred) -> bool {
     matches!(work, Deferred::FreeTree(_))
+}
+
+/// Whether a snapshot includes the commit with that timestamp.
+fn is_included(timestamp: Timestamp, snapshot: Timestamp) -> bool {
+    timestamp <= snapshot + u64::from(planted(Canary::SnapshotWrong))
+}
+
+/// The version that a change replaced, with the version word that it had. Its value replaces what
+/// is in `value` from `start` on. `None` if the undo entry was cut off by a rollback.
+fn older_version(
+    writer: &Writer,
+    entry: usize,
+    start: usize,
+    value: &mut Vec<u8>,
+) -> Option<(Resolved, u64)> {
+    value.truncate(start);
+    let before = writer.before(entry, value)?;
+    let resolved = match before {
+        Before { present: false, .. } => Resolved::Absent,
+        Before { flags, .. } => Resolved::Older { flags },
+    };
+    Some((resolved, before.version))
 }
 
 fn chain_of(work: &Deferred) -> Option<u64> {

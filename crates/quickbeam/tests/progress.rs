@@ -1,0 +1,177 @@
+//! Reads end whatever writers do: a leaf that is changed all the time, and long version chains.
+//!
+//! Each test has a writer that changes records next to those read until the reader is done. The
+//! writer gives up after a number of commits that no reader needs, and then the test fails.
+
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
+
+mod common;
+
+use std::ops::Bound;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use common::{begin, put};
+use quickbeam::{Batch, Database, Durability, Environment, Isolation, Options, Scan, Transaction};
+
+/// Commits after which a writer gives up.
+const PATIENCE: u32 = 400_000;
+
+fn environment() -> (Environment, Database) {
+    let options = Options { durability: Durability::InMemory, ..Options::default() };
+    let environment = Environment::memory(options).unwrap();
+    let database = environment.create_database("data").unwrap();
+    (environment, database)
+}
+
+/// Runs `read` beside a thread that commits `change` again and again and counts its commits; whether
+/// `read` ended first.
+fn read_beside(
+    environment: &Environment,
+    change: impl Fn(&Transaction, u32) -> quickbeam::Result<()> + Sync,
+    read: impl FnOnce(&AtomicU32),
+) -> bool {
+    let done = AtomicBool::new(false);
+    let commits = AtomicU32::new(0);
+    let begun = Barrier::new(2);
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            begun.wait();
+            for round in 0..PATIENCE {
+                if done.load(Ordering::Relaxed) {
+                    return true;
+                }
+                environment.transact(|transaction| change(transaction, round)).unwrap();
+                commits.fetch_add(1, Ordering::Relaxed);
+            }
+            false
+        });
+        begun.wait();
+        read(&commits);
+        done.store(true, Ordering::Relaxed);
+        writer.join().unwrap()
+    })
+}
+
+fn scan(database: &Database, transaction: &Transaction, backward: bool) -> Vec<Vec<u8>> {
+    let mut scan = Scan::new(Bound::Unbounded, Bound::Unbounded);
+    if backward {
+        scan = scan.backward();
+    }
+    let (mut batch, mut keys) = (Batch::default(), Vec::new());
+    while database.scan(transaction, &mut scan, &mut batch).unwrap() {
+        keys.extend((0..batch.len()).map(|record| batch.key(record).to_vec()));
+    }
+    keys
+}
+
+fn walk(database: &Database, transaction: &Transaction, backward: bool) -> Vec<Vec<u8>> {
+    let (mut cursor, mut keys) = (database.cursor(transaction).unwrap(), Vec::new());
+    while if backward { cursor.prev() } else { cursor.next() }.unwrap() {
+        keys.push(cursor.key().to_vec());
+    }
+    keys
+}
+
+/// A snapshot older than 20,000 versions of a counter, and a neighbour of the counter that changes
+/// more often than these versions can be followed: the read started over with each change.
+#[test]
+fn an_old_snapshot_reads_through_many_versions_beside_a_changing_neighbour() {
+    let (environment, database) = environment();
+    put(&environment, &database, b"counter", b"old");
+    put(&environment, &database, b"deleted", b"old");
+    put(&environment, &database, b"neighbour", b"old");
+    let old = environment.begin_read().unwrap();
+    put(&environment, &database, b"counted since", b"");
+    for round in 0..20_000u32 {
+        let change = |t: &Transaction| {
+            database.put(t, b"counted since", &round.to_be_bytes())?;
+            database.put(t, b"counter", &round.to_be_bytes())
+        };
+        environment.transact(change).unwrap();
+    }
+    environment.transact(|t| database.delete(t, b"deleted").map(drop)).unwrap();
+    let change = |t: &Transaction, round: u32| database.put(t, b"neighbour", &round.to_be_bytes());
+    let keys = [&b"counter"[..], b"deleted", b"neighbour"];
+    let read = |_: &AtomicU32| {
+        assert_eq!(database.get(&old, b"counter").unwrap().as_deref(), Some(&b"old"[..]));
+        assert_eq!(database.get(&old, b"counted since").unwrap(), None);
+        assert_eq!(scan(&database, &old, false), keys);
+        assert_eq!(walk(&database, &old, false), keys);
+        let backward: Vec<_> = keys.iter().rev().map(|key| key.to_vec()).collect();
+        assert_eq!(scan(&database, &old, true), backward);
+        assert_eq!(walk(&database, &old, true), backward);
+    };
+    assert!(read_beside(&environment, change, read), "the reads did not end beside the writer");
+}
+
+/// One leaf whose records are changed by one thread all the time: a scan of it could start over for
+/// ever, while the versions that its snapshot keeps took more and more memory.
+#[test]
+fn scans_of_a_leaf_that_always_changes_end() {
+    let (environment, database) = environment();
+    let key = |n: u32| format!("record {n:02}").into_bytes();
+    for n in 0..60 {
+        put(&environment, &database, &key(n), b"old");
+    }
+    let change = |t: &Transaction, round: u32| {
+        let n = round.wrapping_mul(37);
+        database.put(t, &key(n % 60), &round.to_be_bytes())?;
+        database.put(t, &key((n / 7) % 60), &round.to_be_bytes())
+    };
+    let read = |commits: &AtomicU32| {
+        for round in 0..40 {
+            let isolation =
+                if round % 2 == 0 { Isolation::Snapshot } else { Isolation::Serializable };
+            let reader = begin(&environment, isolation);
+            // Every other time on a snapshot that is already some thousand changes old.
+            let from = commits.load(Ordering::Relaxed);
+            let age = if round % 4 < 2 { 0 } else { 2000 };
+            while commits.load(Ordering::Relaxed) < (from + age).min(PATIENCE) {
+                std::thread::yield_now();
+            }
+            assert_eq!(scan(&database, &reader, round % 8 < 4).len(), 60);
+            assert_eq!(walk(&database, &reader, round % 8 < 4).len(), 60);
+            assert!(database.get(&reader, &key(30)).unwrap().is_some());
+            // Nothing was written: there is nothing to validate.
+            reader.commit().unwrap();
+        }
+    };
+    assert!(read_beside(&environment, change, read), "the scans did not end beside the writer");
+}
+
+/// A batch with a limit goes on after the last record it looked at, seen or not.
+#[test]
+fn limited_batches_leave_out_records_that_the_snapshot_does_not_see() {
+    let (environment, database) = environment();
+    for n in (0..100u8).step_by(2) {
+        put(&environment, &database, &[n], &[n; 40]);
+    }
+    let reader = environment.begin_read().unwrap();
+    for n in 0..100u8 {
+        put(&environment, &database, &[n], b"new");
+    }
+    for n in (0..100u8).step_by(10) {
+        environment.transact(|t| database.delete(t, &[n]).map(drop)).unwrap();
+    }
+    for limit in [1, 2, 3, 7, 60] {
+        for backward in [false, true] {
+            let mut scan = Scan::new(Bound::Unbounded, Bound::Unbounded).record_limit(limit);
+            if backward {
+                scan = scan.backward();
+            }
+            let (mut batch, mut found) = (Batch::default(), Vec::new());
+            while database.scan(&reader, &mut scan, &mut batch).unwrap() {
+                assert!(batch.len() <= limit && !batch.is_empty());
+                for record in 0..batch.len() {
+                    assert_eq!(batch.value(record), [batch.key(record)[0]; 40]);
+                    found.push(batch.key(record)[0]);
+                }
+            }
+            if backward {
+                found.reverse();
+            }
+            assert_eq!(found, (0..100).step_by(2).collect::<Vec<u8>>(), "limit {limit}");
+        }
+    }
+}
