@@ -24,6 +24,13 @@ fn environment() -> (Environment, Database) {
     (environment, database)
 }
 
+/// Puts records under the numbers below `count`.
+fn fill(environment: &Environment, database: &Database, count: u32) {
+    let put =
+        |t: &Transaction| (0..count).try_for_each(|n| database.put(t, &n.to_be_bytes(), &[7; 60]));
+    environment.transact(put).unwrap();
+}
+
 /// Runs `read` beside a thread that commits `change` again and again and counts its commits; whether
 /// `read` ended first.
 fn read_beside(
@@ -174,4 +181,80 @@ fn limited_batches_leave_out_records_that_the_snapshot_does_not_see() {
             assert_eq!(found, (0..100).step_by(2).collect::<Vec<u8>>(), "limit {limit}");
         }
     }
+}
+
+/// 50,000 records are read that nobody changes, while a writer changes others in the same leaves.
+/// Some leaf differed each time the commit compared them, so the transaction gave way although it
+/// was in conflict with nobody.
+#[test]
+fn a_transaction_in_conflict_with_nobody_commits_at_the_first_try() {
+    let (environment, database) = environment();
+    let count = 100_000;
+    fill(&environment, &database, count);
+    let change = |t: &Transaction, round: u32| {
+        let n = round.wrapping_mul(7919) % (count / 2);
+        database.put(t, &(2 * n + 1).to_be_bytes(), &round.to_be_bytes())
+    };
+    let read = |_: &AtomicU32| {
+        let mut value = Vec::new();
+        for round in 0..5u32 {
+            let transaction = begin(&environment, Isolation::Serializable);
+            for n in 0..count / 2 {
+                // Neighbours are read far from each other.
+                let n = n * 1013 % (count / 2) * 2;
+                assert!(database.get_into(&transaction, &n.to_be_bytes(), &mut value).unwrap());
+            }
+            database.put(&transaction, &(2 * round).to_be_bytes(), b"changed").unwrap();
+            transaction.commit().unwrap();
+        }
+    };
+    read_beside(&environment, change, read);
+}
+
+/// Each transaction reads many records and puts a number above all that it found into one of them,
+/// while others change the records between them. Serial transactions find each number once.
+#[test]
+fn numbers_above_all_others_are_given_once_beside_writers_of_other_records() {
+    const THREADS: u32 = 3;
+    const EACH: u32 = 60;
+    let (environment, database) = environment();
+    let count = 2_000u32;
+    fill(&environment, &database, count);
+    for n in (0..count).step_by(2) {
+        put(&environment, &database, &n.to_be_bytes(), &0u32.to_be_bytes());
+    }
+    let change = |t: &Transaction, round: u32| {
+        let n = round.wrapping_mul(7919) % (count / 2);
+        database.put(t, &(2 * n + 1).to_be_bytes(), &round.to_be_bytes())
+    };
+    let number = |transaction: &Transaction, key: u32| {
+        let value = database.get(transaction, &key.to_be_bytes()).unwrap().unwrap();
+        u32::from_be_bytes(value.try_into().unwrap())
+    };
+    let give = |place: u32| loop {
+        let transaction = begin(&environment, Isolation::Serializable);
+        let keys = (0..count).step_by(2);
+        let highest = keys.map(|key| number(&transaction, key)).max().unwrap();
+        let key = (place * 2 % count).to_be_bytes();
+        let put = database.put(&transaction, &key, &(highest + 1).to_be_bytes());
+        match put.and_then(|()| transaction.commit()) {
+            Ok(()) => return highest + 1,
+            Err(error) => assert!(error.is_retryable(), "{error}"),
+        }
+    };
+    let read = |_: &AtomicU32| {
+        let mut given: Vec<u32> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..THREADS)
+                .map(|thread| {
+                    let give = &give;
+                    let places = (0..EACH).map(move |n| thread * 331 + n * 17);
+                    scope.spawn(move || places.map(give).collect::<Vec<_>>())
+                })
+                .collect();
+            threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+        });
+        given.sort_unstable();
+        assert_eq!(given, (1..=THREADS * EACH).collect::<Vec<_>>());
+    };
+    read_beside(&environment, change, read);
 }

@@ -274,3 +274,62 @@ fn a_change_of_an_evicted_page_is_noticed() {
         assert!(matches!(transaction.commit(), Err(Error::SerializationFailure)), "{changed}");
     }
 }
+
+/// A change that was rolled back to a savepoint is none, whether or not its transaction commits
+/// first.
+#[test]
+fn a_change_undone_by_its_transaction_is_no_conflict() {
+    for commits_first in [false, true] {
+        let (environment, database) = memory_environment();
+        put(&environment, &database, b"read", b"old");
+        let reader = begin(&environment, Isolation::Serializable);
+        let other = begin(&environment, Isolation::Serializable);
+        let savepoint = other.savepoint().unwrap();
+        database.put(&other, b"read", b"new").unwrap();
+        assert_eq!(database.get(&reader, b"read").unwrap().as_deref(), Some(&b"old"[..]));
+        database.put(&reader, b"result", b"").unwrap();
+        other.rollback_to(savepoint).unwrap();
+        database.put(&other, b"other", b"").unwrap();
+        if commits_first {
+            other.commit().unwrap();
+        }
+        reader.commit().unwrap();
+    }
+}
+
+/// What was read in a leaf is found again where splits and merges have brought it.
+#[test]
+fn a_changed_read_is_noticed_where_splits_and_merges_moved_it() {
+    for merges in [false, true] {
+        for changed in [None, Some(20u32), Some(1_000)] {
+            let (environment, database) = memory_environment();
+            fill(&environment, &database, 2_000);
+            let transaction = begin(&environment, Isolation::Serializable);
+            for n in (0..2_000u32).step_by(20) {
+                database.get(&transaction, &n.to_be_bytes()).unwrap();
+            }
+            assert!(database.cursor(&transaction).unwrap().seek(&995u32.to_be_bytes()).unwrap());
+            database.put(&transaction, b"result", b"").unwrap();
+            // None of these is read: those with numbers behind are between the others.
+            let change = |t: &Transaction| {
+                for n in (0..2_000u32).filter(|n| n % 20 != 0 && *n != 995) {
+                    if merges {
+                        database.delete(t, &n.to_be_bytes())?;
+                    } else {
+                        database.put(t, &[&n.to_be_bytes()[..], b"more"].concat(), &[1; 100])?;
+                    }
+                }
+                Ok(())
+            };
+            environment.transact(change).unwrap();
+            if let Some(n) = changed {
+                put(&environment, &database, &n.to_be_bytes(), b"changed");
+            }
+            match transaction.commit() {
+                Ok(()) => assert_eq!(changed, None),
+                Err(Error::SerializationFailure) => assert!(changed.is_some()),
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+}

@@ -88,26 +88,31 @@ impl Transaction {
             }
             None => 0,
         };
-        let mut attempts = 0;
+        let mut looks = state.reads.len();
         loop {
-            let validated = self.validate(state, attempts)?;
+            self.validate(state)?;
             let catalog_version = self.validate_names(state)?;
             let mut buffer = inner.log.as_ref().map(|log| (log, log.lock()));
-            let alone = inner.log.is_none().then(|| inner.commit_lock.lock());
+            let _alone = inner.log.is_none().then(|| inner.commit_lock.lock());
             if let Some((log, locked)) = &buffer
                 && !log.has_room_for(locked, state.redo.len())
             {
                 let log = *log;
                 drop(buffer);
                 log.make_room_for(state.redo.len())?;
-                attempts += 1;
                 continue;
             }
-            let names_hold = inner.catalog_version.load(Ordering::SeqCst) == catalog_version;
-            if !names_hold || !validated.holds(&inner.pool) {
-                drop((buffer, alone));
-                attempts += 1;
+            if inner.catalog_version.load(Ordering::SeqCst) != catalog_version {
                 continue;
+            }
+            let stale = self.count_stale(state);
+            if !Self::is_last_round(stale, looks) {
+                looks = stale;
+                continue;
+            }
+            if stale > 0 {
+                // Nobody can commit now: what holds when it is looked at holds at the commit.
+                self.validate(state)?;
             }
             let timestamp = registry.newest_commit.load(Ordering::SeqCst) + 1;
             let end = buffer.as_mut().map(|(log, buffer)| {
@@ -130,7 +135,6 @@ impl Transaction {
             writer.set_committed(timestamp);
             registry.newest_commit.store(timestamp, Ordering::SeqCst);
             reach(Moment::Committed(timestamp));
-            state.reads.reuse(validated);
             return Ok(end);
         }
     }

@@ -4,6 +4,7 @@
 //! was. If the leaf has not changed since, the next record is the next slot; otherwise the key is searched again.
 
 use std::cmp::Ordering;
+use std::ops::Bound;
 
 use super::read::Sight;
 use super::write::Change;
@@ -333,8 +334,11 @@ impl<'t> Cursor<'t> {
             let found =
                 if let Look::At(position, flags) = seen { Some((position, flags)) } else { None };
             if transaction.tracks_reads() {
-                let ends_at_key = !matches!(seen, Look::Nothing);
-                let high = if ends_at_key { Some(&self.key[..]) } else { fence.as_deref() };
+                let high = match (&seen, &fence) {
+                    (Look::Nothing, Some(fence)) => Bound::Excluded(&fence[..]),
+                    (Look::Nothing, None) => Bound::Unbounded,
+                    _ => Bound::Included(&self.key[..]),
+                };
                 state.reads.range(self.tree, &low, high, guard.id, guard.content_version());
             }
             if let Look::Passed(position) = seen {
@@ -410,13 +414,12 @@ impl<'t> Cursor<'t> {
                 if let Look::At(position, flags) = seen { Some((position, flags)) } else { None };
             if transaction.tracks_reads() {
                 let low = if matches!(seen, Look::Nothing) { &fence } else { &self.key };
-                state.reads.range(
-                    self.tree,
-                    low,
-                    high.as_deref(),
-                    guard.id,
-                    guard.content_version(),
-                );
+                let high = match (&high, start) {
+                    (Some(key), From::At) => Bound::Included(&key[..]),
+                    (Some(key), From::Beyond) => Bound::Excluded(&key[..]),
+                    (None, _) => Bound::Unbounded,
+                };
+                state.reads.range(self.tree, low, high, guard.id, guard.content_version());
             }
             if matches!(seen, Look::Passed(_)) {
                 if let (Some(high), From::Beyond) = (&high, start) {

@@ -22,6 +22,7 @@ mod groups;
 mod modify;
 mod range;
 mod read;
+mod read_set;
 mod rollback;
 mod scan;
 mod sift;

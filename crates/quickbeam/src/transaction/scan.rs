@@ -499,11 +499,12 @@ impl Transaction {
             }
             let is_stopped = step.stopped_at.is_some();
             if self.tracks_reads() {
-                let high = match &scan.high {
-                    Bound::Included(key) | Bound::Excluded(key) if step.finished && !is_stopped => {
-                        Some(&key[..])
-                    }
-                    _ => goes_on.then_some(&scan.edge[..]),
+                let high = if is_stopped {
+                    Bound::Included(&scan.edge[..])
+                } else if goes_on && !step.finished {
+                    Bound::Excluded(&scan.edge[..])
+                } else {
+                    as_slice(&scan.high)
                 };
                 state.reads.range(tree, low, high, guard.id, guard.content_version());
             }
@@ -573,10 +574,7 @@ impl Transaction {
                     }
                     _ => &scan.edge,
                 };
-                let high = match &scan.high {
-                    Bound::Included(key) | Bound::Excluded(key) => Some(&key[..]),
-                    Bound::Unbounded => None,
-                };
+                let high = as_slice(&scan.high);
                 state.reads.range(tree, low, high, guard.id, guard.content_version());
             }
             scan.finished = step.finished && !is_stopped;
@@ -748,6 +746,10 @@ impl Transaction {
         }
         Ok(())
     }
+}
+
+fn as_slice(bound: &Bound<Vec<u8>>) -> Bound<&[u8]> {
+    bound.as_ref().map(Vec::as_slice)
 }
 
 /// Whether every key of the leaf is greater than `key`.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use super::catalog::Used;
-use super::validate::ReadSet;
+use super::read_set::ReadSet;
 use crate::access::btree::{Finger, Fingers, Tree};
 use crate::log::Redo;
 use crate::versions::{Timestamp, Writer, WriterId, writer_of};

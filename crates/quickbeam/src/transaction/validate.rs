@@ -1,280 +1,97 @@
-//! Serializable: was everything that the transaction read still so when it committed?
+//! Serializable validation: is every read unchanged at commit?
 //!
-//! Reads are remembered twice: as leaves with the latch version seen, and as keys and ranges. If every leaf still has
-//! its version nothing in it changed, and no key has to be looked at; for the transaction's own changes the version is taken
-//! anew. Otherwise keys and ranges are looked up again.
-//! That is done outside the critical section; inside it only the leaves' versions are compared once more, and that no
-//! transaction that had changed something read, without having finished, has committed meanwhile.
+//! The reads are remembered by leaf ([`ReadSet`]). A leaf whose content version is still the one
+//! seen has not changed, and nothing in it is looked at. The keys and ranges read in other leaves
+//! are looked up again, in rounds: each round looks only at leaves that changed since the one
+//! before. A transaction that conflicts with nobody commits:
+//!
+//! - VALIDATE-1: rounds are made outside the commit's critical section while they leave less and
+//!   less to do. The last one is made inside it, where nobody can commit, so it is final. It is
+//!   empty or short unless writers change leaves that were read faster than these can be looked at.
 
+use std::ops::Bound;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
+use super::read_set::{Look, Point, Range, ReadSet};
 use super::{State, Transaction};
-use crate::access::btree::{Finger, Tree};
+use crate::access::btree::Finger;
 use crate::error::{Error, Result};
-use crate::page::{Page, PageId, compare_keys};
-use crate::pool::Pool;
+use crate::page::Page;
+use crate::pool::Tries;
 use crate::versions::{Writer, WriterState, entry_of, writer_of};
 use crate::world::hooks::{Canary, planted};
 
-/// Times that a commit looks its reads up again before it gives way.
-const ATTEMPTS: usize = 16;
-
-/// A change looks for its leaf among so many that were read last; transactions change what they have just read. Where more were
-/// read, it is noted besides.
-const RECENT_LEAVES: usize = 16;
-
-/// Ranges whose memory is kept.
-const SPARE_RANGES: usize = 4;
-
-/// What a transaction read.
-#[derive(Default)]
-pub struct ReadSet {
-    /// Leaves and the versions they had.
-    leaves: Vec<(PageId, u64)>,
-    /// Changes by the transaction itself, of leaves that may have been read.
-    own: Vec<Own>,
-    points: Vec<(Tree, usize, usize)>,
-    ranges: Vec<Range>,
-    /// Memory of ranges before.
-    spare: Vec<Range>,
-    keys: Vec<u8>,
-    /// Some record read had a newer version, or one whose writer had not finished, or a change of it was rolled
-    /// back: leaf versions do not tell enough.
-    pub contested: bool,
-}
-
-/// A leaf that the transaction changed, and that nobody else changed between these two versions.
-struct Own {
-    leaf: PageId,
-    before: u64,
-    after: u64,
-    /// Leaves that had been read then.
-    read: usize,
-}
-
-struct Range {
-    tree: Tree,
-    low: Vec<u8>,
-    high: High,
-}
-
-/// Where a range ends. Its memory is kept while it is not needed.
-#[derive(Default)]
-struct High {
-    key: Vec<u8>,
-    /// There is none: to the end of the tree.
-    is_open: bool,
-}
-
-impl High {
-    fn key(&self) -> Option<&[u8]> {
-        if self.is_open { None } else { Some(&self.key) }
-    }
-
-    fn set(&mut self, key: Option<&[u8]>) {
-        self.is_open = key.is_none();
-        if let Some(key) = key {
-            key.clone_into(&mut self.key);
-        }
-    }
-}
-
-/// The outcome of looking reads up again: what must still hold in the critical section.
-#[derive(Default)]
-pub struct Validated {
-    leaves: Vec<(PageId, u64)>,
-    unfinished: Vec<Arc<Writer>>,
-}
-
-impl ReadSet {
-    /// Whether nothing was read.
-    pub fn is_empty(&self) -> bool {
-        self.points.is_empty() && self.ranges.is_empty()
-    }
-
-    /// Forgets everything and keeps the memory.
-    pub fn clear(&mut self) {
-        self.leaves.clear();
-        self.own.clear();
-        self.points.clear();
-        let room = SPARE_RANGES.saturating_sub(self.spare.len());
-        self.spare.extend(self.ranges.drain(..).take(room));
-        self.keys.clear();
-        self.contested = false;
-    }
-
-    /// Bytes of memory kept.
-    pub fn capacity(&self) -> usize {
-        self.leaves.capacity() * size_of::<(PageId, u64)>()
-            + self.own.capacity() * size_of::<Own>()
-            + self.points.capacity() * size_of::<(Tree, usize, usize)>()
-            + self.ranges.capacity() * size_of::<Range>()
-            + self.keys.capacity()
-    }
-
-    /// Takes the memory of a validation back that has been passed.
-    pub fn reuse(&mut self, validated: Validated) {
-        if self.leaves.capacity() < validated.leaves.capacity() {
-            self.leaves = validated.leaves;
-        }
-    }
-
-    /// Notes that `key` was looked up in that leaf.
-    #[inline]
-    pub fn point(&mut self, tree: Tree, key: &[u8], leaf: PageId, version: u64) {
-        self.leaf(leaf, version);
-        let start = self.keys.len();
-        self.keys.extend_from_slice(key);
-        self.points.push((tree, start, key.len()));
-    }
-
-    /// Notes that it was told whether there is a record of `key`, by a change that was then rolled back.
-    pub fn undone(&mut self, tree: Tree, key: &[u8]) {
-        self.contested = true;
-        let start = self.keys.len();
-        self.keys.extend_from_slice(key);
-        self.points.push((tree, start, key.len()));
-    }
-
-    #[inline]
-    fn leaf(&mut self, leaf: PageId, version: u64) {
-        if self.leaves.last() != Some(&(leaf, version)) {
-            self.leaves.push((leaf, version));
-        }
-    }
-
-    /// Notes that the transaction itself changed that leaf, which no one else had changed since it had the version `before`: if it was
-    /// read then, it still is as it was read, but for that change.
-    #[inline]
-    pub fn changed(&mut self, leaf: PageId, before: u64, after: u64) {
-        for seen in self.leaves.iter_mut().rev().take(RECENT_LEAVES) {
-            if *seen == (leaf, before) {
-                seen.1 = after;
-            }
-        }
-        let read = self.leaves.len();
-        if read <= RECENT_LEAVES {
-            return;
-        }
-        match self.own.last_mut() {
-            // No version between the two was noted.
-            Some(last) if last.leaf == leaf && last.after == before && last.read == read => {
-                last.after = after;
-            }
-            _ => self.own.push(Own { leaf, before, after, read }),
-        }
-    }
-
-    /// Whether every leaf is as it was read, but for the transaction's own changes; their versions are then those of now.
-    fn is_unchanged(&mut self, pool: &Pool) -> bool {
-        // In the order in which they were made, for each leaf.
-        self.own.sort_by_key(|own| own.leaf);
-        let own = &self.own;
-        self.leaves.iter_mut().all(|(leaf, version)| {
-            if pool.has_content(*leaf, *version) {
-                return true;
-            }
-            let first = own.partition_point(|own| own.leaf < *leaf);
-            for change in own.iter().skip(first).take_while(|own| own.leaf == *leaf) {
-                if change.before == *version {
-                    *version = change.after;
-                }
-            }
-            pool.has_content(*leaf, *version)
-        })
-    }
-
-    /// Notes that all keys from `low` up to and including `high` (`None`: to the end) were seen, the last part of them in that leaf.
-    pub fn range(
-        &mut self,
-        tree: Tree,
-        low: &[u8],
-        high: Option<&[u8]>,
-        leaf: PageId,
-        version: u64,
-    ) {
-        self.leaf(leaf, version);
-        // A scan that goes on extends the range it made before.
-        if let Some(last) = self.ranges.last_mut()
-            && last.tree == tree
-        {
-            let is_past = |high: Option<&[u8]>, end: Option<&[u8]>| {
-                end.is_some_and(|end| high.is_none_or(|high| compare_keys(high, end).is_gt()))
-            };
-            let end = last.high.key();
-            let starts = compare_keys(low, &last.low);
-            if starts.is_ge() && end.is_some_and(|end| compare_keys(low, end).is_le()) {
-                if is_past(high, end) {
-                    last.high.set(high);
-                }
-                return;
-            }
-            if starts.is_le() && high.is_some_and(|high| compare_keys(high, &last.low).is_ge()) {
-                // What the transaction has deleted itself no longer stops a scan where the one before ended.
-                if high.is_some() && is_past(high, end) {
-                    last.high.set(high);
-                }
-                low.clone_into(&mut last.low);
-                return;
-            }
-        }
-        let empty = || Range { tree, low: Vec::new(), high: High::default() };
-        let mut range = self.spare.pop().unwrap_or_else(empty);
-        range.tree = tree;
-        low.clone_into(&mut range.low);
-        range.high.set(high);
-        self.ranges.push(range);
-    }
-}
-
-impl Validated {
-    /// The check inside the critical section.
-    pub fn holds(&self, pool: &Pool) -> bool {
-        self.leaves.iter().all(|&(leaf, version)| pool.has_content(leaf, version))
-            && !self.unfinished.iter().any(|w| matches!(w.state(), WriterState::Committed(_)))
-    }
-}
+/// Leaves that are looked at again inside the critical section without another round outside it.
+const FEW_LOOKS: usize = 16;
 
 impl Transaction {
-    /// Looks at what was read; an error when something of it has changed since the snapshot (TXN-4).
-    pub(super) fn validate(&self, state: &mut State, attempts: usize) -> Result<Validated> {
-        let mut validated = Validated::default();
-        if !self.tracks_reads() && state.reads.is_empty() || planted(Canary::NotValidated) {
-            return Ok(validated);
+    /// One round of validation: looks again at what changed since it was read, or since the last
+    /// round. An error when something read has changed since the snapshot (TXN-4).
+    pub(super) fn validate(&self, state: &mut State) -> Result<()> {
+        if state.reads.is_empty() || planted(Canary::NotValidated) {
+            return Ok(());
         }
-        let pool = &self.inner().pool;
-        if attempts == 0 && !state.reads.contested && state.reads.is_unchanged(pool) {
-            validated.leaves = std::mem::take(&mut state.reads.leaves);
-            return Ok(validated);
-        }
-        if attempts > ATTEMPTS {
-            return Err(Error::SerializationFailure);
-        }
-        let reads = std::mem::take(&mut state.reads);
-        for &(tree, start, length) in &reads.points {
-            let key = reads.keys.get(start..start + length).unwrap_or_default();
-            self.validate_point(state, tree, key, &mut validated)?;
-        }
-        for range in &reads.ranges {
-            self.validate_range(state, range, &mut validated)?;
-        }
+        let inner = self.inner();
+        let newest = inner.registry.newest_commit.load(Ordering::SeqCst);
+        let mut reads = std::mem::take(&mut state.reads);
+        reads.finish(&inner.pool);
+        let stale = reads.take_stale(&inner.pool);
+        let valid = self.look_again(state, &mut reads, &stale);
+        reads.validated_at = Some(newest);
         state.reads = reads;
-        Ok(validated)
+        valid
     }
 
-    /// Whether the newest version of the record at `position` was to be seen, or is our own.
+    /// Inside the commit's critical section: how much of what was read has to be looked at again
+    /// because it changed since the last round.
+    pub(super) fn count_stale(&self, state: &State) -> usize {
+        let inner = self.inner();
+        let newest = inner.registry.newest_commit.load(Ordering::SeqCst);
+        // While nobody commits, everything read stays as it is.
+        let is_current = state.reads.validated_at.is_none_or(|at| at == newest);
+        if is_current || planted(Canary::NotValidatedAtCommit) {
+            return 0;
+        }
+        state.reads.count_stale(&inner.pool)
+    }
+
+    /// Whether that many stale looks are to be looked at again inside the critical section: when
+    /// they are few, or not much fewer than those that the last round looked at.
+    pub(super) fn is_last_round(stale: usize, before: usize) -> bool {
+        stale <= FEW_LOOKS || stale > before / 2
+    }
+
+    fn look_again(&self, state: &State, reads: &mut ReadSet, stale: &[Look]) -> Result<()> {
+        let mut finger = Finger::default();
+        for look in stale {
+            for number in look.points.0..look.points.1 {
+                if let Some(point) = reads.point_at(number) {
+                    self.validate_point(state, reads, number, point, &mut finger)?;
+                }
+            }
+            for number in look.ranges.0..look.ranges.1 {
+                if let Some(range) = reads.range_at(number) {
+                    self.validate_range(state, reads, range)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the newest version of the record at `position` was to be seen, or is our own. Adds
+    /// the unfinished writers of newer versions.
     fn validate_record(
         &self,
         state: &State,
         page: Page<'_>,
         position: usize,
-        validated: &mut Validated,
+        unfinished: &mut Vec<Arc<Writer>>,
     ) -> Result<()> {
         let registry = &self.inner().registry;
         // Read committed moves its snapshot: what was read is as old as the first read remembered, at most.
         let since = state.tracked_since.unwrap_or(state.snapshot);
         let mut version = page.record(position).version;
-        let mut value = Vec::new();
         while !registry.is_plain(version) {
             let Some((writer, base)) = registry.lookup(writer_of(version)) else { break };
             if state.own() == Some(writer.id()) {
@@ -288,11 +105,10 @@ impl Transaction {
                 WriterState::Active | WriterState::Aborted => {}
             }
             // What an unfinished transaction replaced may itself be newer than what was read.
-            let before = writer.before(base + entry_of(version), &mut value);
-            validated.unfinished.push(writer);
-            let Some(before) = before.filter(|before| before.present) else { break };
-            version = before.version;
-            value.clear();
+            let replaced = writer.replaced(base + entry_of(version));
+            unfinished.push(writer);
+            let Some(replaced) = replaced.filter(|replaced| replaced.present) else { break };
+            version = replaced.version;
         }
         Ok(())
     }
@@ -300,61 +116,79 @@ impl Transaction {
     fn validate_point(
         &self,
         state: &State,
-        tree: Tree,
-        key: &[u8],
-        validated: &mut Validated,
+        reads: &mut ReadSet,
+        number: u32,
+        point: Point,
+        finger: &mut Finger,
     ) -> Result<()> {
-        let mut finger = Finger::default();
+        let mut tries = Tries::default();
+        let mut unfinished = Vec::new();
         loop {
-            let (guard, found) = tree.locate(&self.inner().pool, key, &mut finger)?;
-            let unfinished = validated.unfinished.len();
+            let key = reads.key(point.key);
+            let (guard, found) = point.tree.locate(&self.inner().pool, key, finger)?;
+            let Some(attempt) = tries.begin(guard) else { continue };
+            unfinished.clear();
             let checked = match found {
-                Ok(position) => self.validate_record(state, guard.page, position, validated),
+                Ok(position) => self.validate_record(state, guard.page, position, &mut unfinished),
                 Err(_) => Ok(()),
             };
-            if !guard.validate() {
-                validated.unfinished.truncate(unfinished);
-                continue;
-            }
-            validated.leaves.push((guard.id, guard.content_version()));
-            return checked;
-        }
-    }
-
-    fn validate_range(
-        &self,
-        state: &State,
-        range: &Range,
-        validated: &mut Validated,
-    ) -> Result<()> {
-        let mut low = range.low.clone();
-        loop {
-            let guard = range.tree.leaf(&self.inner().pool, &low)?;
-            let page = guard.page;
-            let unfinished = validated.unfinished.len();
-            let start = page.search(&low).unwrap_or_else(|at| at);
-            let end = match range.high.key() {
-                Some(high) if page.covers(high) => {
-                    page.search(high).map_or_else(|at| at, |at| at + 1)
-                }
-                _ => page.count(),
-            };
-            let last = page.is_open_end() || range.high.key().is_some_and(|high| page.covers(high));
-            let next = page.upper_fence_bytes();
-            // All of them, also where the leaf is as it was when something in it was read: a split may have brought a record here
-            // that was read, and changed since, in another leaf.
-            let checked =
-                (start..end).try_for_each(|at| self.validate_record(state, page, at, validated));
-            if !guard.validate() {
-                validated.unfinished.truncate(unfinished);
+            if !attempt.validate() {
                 continue;
             }
             checked?;
-            validated.leaves.push((guard.id, guard.content_version()));
-            match next {
-                Some(fence) if !last => low = range.tree.onward(guard.id, &low, fence)?,
-                _ => return Ok(()),
+            reads.point_again(number, guard.id, guard.content_version());
+            reads.add_unfinished(guard.id, &mut unfinished);
+            return Ok(());
+        }
+    }
+
+    fn validate_range(&self, state: &State, reads: &mut ReadSet, range: Range) -> Result<()> {
+        let high = range.high.map(|key| reads.key(key).to_vec());
+        let high = high.as_ref().map(Vec::as_slice);
+        let mut low = reads.key(range.low).to_vec();
+        let is_empty = match high {
+            Bound::Included(key) => key < &low[..],
+            Bound::Excluded(key) => key <= &low[..],
+            Bound::Unbounded => false,
+        };
+        if is_empty {
+            return Ok(());
+        }
+        let mut tries = Tries::default();
+        let mut unfinished = Vec::new();
+        loop {
+            let guard = range.tree.leaf(&self.inner().pool, &low)?;
+            let Some(attempt) = tries.begin(guard) else { continue };
+            let page = guard.page;
+            let start = page.search(&low).unwrap_or_else(|at| at);
+            let end = match high {
+                Bound::Included(key) if page.covers(key) => {
+                    page.search(key).map_or_else(|at| at, |at| at + 1)
+                }
+                Bound::Excluded(key) if page.covers(key) => {
+                    page.search(key).unwrap_or_else(|at| at)
+                }
+                _ => page.count(),
+            };
+            let fence = page.upper_fence_bytes();
+            unfinished.clear();
+            let checked = (start..end)
+                .try_for_each(|at| self.validate_record(state, page, at, &mut unfinished));
+            if !attempt.validate() {
+                continue;
             }
+            checked?;
+            let fence = fence.filter(|fence| match high {
+                Bound::Included(key) => key >= &fence[..],
+                Bound::Excluded(key) => key > &fence[..],
+                Bound::Unbounded => true,
+            });
+            let part = fence.as_ref().map_or(high, |fence| Bound::Excluded(&fence[..]));
+            reads.range_again(range.tree, &low, part, guard.id, guard.content_version());
+            reads.add_unfinished(guard.id, &mut unfinished);
+            let Some(fence) = fence else { return Ok(()) };
+            low = range.tree.onward(guard.id, &low, fence)?;
+            tries = Tries::default();
         }
     }
 }

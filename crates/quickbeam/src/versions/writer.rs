@@ -243,6 +243,11 @@ impl Writer {
         Some(entry.before)
     }
 
+    /// What the record was before entry `number`, without its value.
+    pub fn replaced(&self, number: usize) -> Option<Before> {
+        self.undo.lock().entries.get(number).map(|entry| entry.before)
+    }
+
     /// Entry `number` with its key and old value.
     pub fn entry(&self, number: usize) -> Option<(UndoEntry, Vec<u8>, Vec<u8>)> {
         let undo = self.undo.lock();

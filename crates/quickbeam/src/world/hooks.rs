@@ -53,11 +53,13 @@ pub enum Canary {
     ReadNotValidated,
     /// A dropped tree is freed while unfinished transactions have changes in it.
     TreeFreedEarly,
+    /// A serializable transaction is not validated again inside the commit's critical section.
+    NotValidatedAtCommit,
 }
 
 impl Canary {
     /// Every one.
-    pub const ALL: [Canary; 16] = [
+    pub const ALL: [Canary; 17] = [
         Canary::LogNotFlushed,
         Canary::RecordDropped,
         Canary::UndoLost,
@@ -74,6 +76,7 @@ impl Canary {
         Canary::StoredNotFlushed,
         Canary::ReadNotValidated,
         Canary::TreeFreedEarly,
+        Canary::NotValidatedAtCommit,
     ];
 }
 
