@@ -29,7 +29,7 @@ const MODULES: [(&str, &str); 7] = [
 /// A module with a mistake: name here, module, file that has it, what is replaced, by what.
 type Mistake = (&'static str, &'static str, &'static str, &'static str, &'static str);
 
-const MISTAKES: [Mistake; 16] = [
+const MISTAKES: [Mistake; 17] = [
     (
         "entry_change_before_held",
         "entry",
@@ -119,8 +119,15 @@ const MISTAKES: [Mistake; 16] = [
         "versions_state_before_waiting",
         "versions",
         "versions/registry.rs",
-        "other.waited_for.store(true, Ordering::SeqCst);\n            if other.state() != WriterState::Active {\n                return Ok(());\n            }",
+        "other.waited_for.store(true, Ordering::SeqCst);\n            fence(Ordering::SeqCst);\n            if other.state() != WriterState::Active {\n                return Ok(());\n            }",
         "if other.state() != WriterState::Active {\n                return Ok(());\n            }\n            other.waited_for.store(true, Ordering::SeqCst);",
+    ),
+    (
+        "versions_waiting_not_ordered",
+        "versions",
+        "versions/registry.rs",
+        "            fence(Ordering::SeqCst);\n",
+        "",
     ),
     (
         "event_counted_too_late",

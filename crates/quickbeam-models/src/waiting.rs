@@ -47,6 +47,7 @@ macro_rules! models {
 
 models!(right, versions);
 models!(state_before_waiting, versions_state_before_waiting);
+models!(waiting_not_ordered, versions_waiting_not_ordered);
 
 #[test]
 fn who_waits_for_a_transaction_is_woken_at_its_end() {
@@ -58,4 +59,10 @@ fn who_waits_for_a_transaction_is_woken_at_its_end() {
 #[should_panic = "deadlock"]
 fn found_a_waiter_who_looks_before_it_says_that_it_waits() {
     state_before_waiting::wait_for_the_end(true);
+}
+
+#[test]
+#[should_panic = "deadlock"]
+fn found_a_waiter_whose_store_is_not_ordered_before_its_look() {
+    waiting_not_ordered::wait_for_the_end(true);
 }

@@ -17,8 +17,10 @@ pub mod hooks {
     }
 }
 
-/// Atomic words. Loom takes a sequentially consistent access for an acquiring or releasing one, and knows such
-/// fences alone; so each of these accesses has its fence here: before a load, behind a store.
+/// Atomic words. Loom treats a sequentially consistent access as an acquiring or releasing one, and
+/// knows only sequentially consistent fences. So each such load has a fence before it. A store has
+/// none after it: a sequentially consistent store orders later sequentially consistent loads, and
+/// no other loads.
 pub mod atomic {
     pub use loom::sync::atomic::{Ordering, fence};
 
@@ -26,10 +28,6 @@ pub mod atomic {
         if order == Ordering::SeqCst {
             fence(Ordering::SeqCst);
         }
-    }
-
-    fn behind(order: Ordering) {
-        before(order);
     }
 
     macro_rules! atomic {
@@ -52,7 +50,6 @@ pub mod atomic {
                 #[track_caller]
                 pub fn store(&self, value: $value, order: Ordering) {
                     self.0.store(value, order);
-                    behind(order);
                 }
 
                 #[track_caller]
@@ -64,18 +61,14 @@ pub mod atomic {
                     failure: Ordering,
                 ) -> Result<$value, $value> {
                     before(success);
-                    let result = self.0.compare_exchange(old, new, success, failure);
-                    behind(success);
-                    result
+                    self.0.compare_exchange(old, new, success, failure)
                 }
 
                 $(
                     #[track_caller]
                     pub fn $arithmetic(&self, value: $value, order: Ordering) -> $value {
                         before(order);
-                        let old = self.0.$arithmetic(value, order);
-                        behind(order);
-                        old
+                        self.0.$arithmetic(value, order)
                     }
                 )*
             }

@@ -1,6 +1,6 @@
 //! All writers that still matter: the running ones, and the committed ones that some snapshot may not yet include.
 
-use crate::world::atomic::{AtomicU64, AtomicUsize, Ordering};
+use crate::world::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
@@ -430,7 +430,10 @@ impl Registry {
         let event = self.event_of(other);
         loop {
             let generation = event.generation();
+            // The fence orders the store before the load of the state. A finishing transaction stores
+            // its state and then loads `waited_for`: one of the two sees the other.
             other.waited_for.store(true, Ordering::SeqCst);
+            fence(Ordering::SeqCst);
             if other.state() != WriterState::Active {
                 return Ok(());
             }

@@ -98,7 +98,9 @@ impl Snapshots {
                     .is_ok()
             {
                 place::set(slot);
-                if self.used.load(Ordering::Relaxed) <= slot {
+                // Acquire: whoever retires after this thread looks at the mark has to see this
+                // slot, also where another thread raised `used`.
+                if self.used.load(Ordering::Acquire) <= slot {
                     self.used.fetch_max(slot + 1, Ordering::SeqCst);
                 }
                 return Ok(slot);
