@@ -31,8 +31,8 @@ fn fill(environment: &Environment, database: &Database, count: u32) {
     environment.transact(put).unwrap();
 }
 
-/// Runs `read` beside a thread that commits `change` again and again and counts its commits; whether
-/// `read` ended first.
+/// Runs `read` beside a thread that commits `change` again and again and counts its commits;
+/// whether `read` ended first.
 fn read_beside(
     environment: &Environment,
     change: impl Fn(&Transaction, u32) -> quickbeam::Result<()> + Sync,

@@ -333,3 +333,24 @@ fn a_changed_read_is_noticed_where_splits_and_merges_moved_it() {
         }
     }
 }
+
+/// A range whose ends are the wrong way round holds no key, and hides none of what is read after it.
+#[test]
+fn a_read_after_an_empty_range_is_protected() {
+    for changed in [&b"d"[..], b"f", b"n"] {
+        let (environment, database) = memory_environment();
+        for key in [b"c", b"p"] {
+            put(&environment, &database, key, b"");
+        }
+        let transaction = begin(&environment, Isolation::Serializable);
+        let (low, high) = (Bound::Included(&b"p"[..]), Bound::Included(&b"c"[..]));
+        let (mut scan, mut batch) = (Scan::new(low, high), Batch::default());
+        assert!(!database.scan(&transaction, &mut scan, &mut batch).unwrap());
+        let mut scan = Scan::new(high, low);
+        assert!(database.scan(&transaction, &mut scan, &mut batch).unwrap());
+        assert_eq!(batch.len(), 2);
+        database.put(&transaction, b"result", b"").unwrap();
+        put(&environment, &database, changed, b"phantom");
+        assert!(matches!(transaction.commit(), Err(Error::SerializationFailure)));
+    }
+}

@@ -65,27 +65,38 @@ pub struct Tries(usize);
 impl Tries {
     /// Begins a try on the page that was found: without the latch at first, later with it. `None`
     /// if the latch was not free or the page has changed: the page has to be found again.
-    #[inline]
+    #[inline(always)]
     pub fn begin<'a>(&mut self, guard: ReadGuard<'a>) -> Option<Try<'a>> {
         self.0 += 1;
-        if self.0 <= OPTIMISTIC_TRIES {
-            return Some(Try { guard, latch: None });
+        let latched = self.0 > OPTIMISTIC_TRIES;
+        if latched && !guard.pool.take_latch(guard.entry, guard.version) {
+            return None;
         }
-        guard.upgrade().map(|latch| Try { guard, latch: Some(latch) })
+        Some(Try { entry: guard.entry, version: guard.version, latched })
     }
 }
 
 /// One try at reading a page. While it exists the latch may be held: nothing may be waited for.
 pub struct Try<'a> {
-    guard: ReadGuard<'a>,
-    latch: Option<WriteGuard<'a>>,
+    entry: &'a Entry,
+    version: u64,
+    latched: bool,
 }
 
 impl Try<'_> {
     /// Ends the try: whether what was read is one state of the page (PAGE-2).
-    #[inline]
+    #[inline(always)]
     pub fn validate(self) -> bool {
-        self.latch.is_some() || self.guard.validate()
+        self.latched || self.entry.is_version(self.version)
+    }
+}
+
+impl Drop for Try<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if self.latched {
+            self.entry.release_unchanged();
+        }
     }
 }
 

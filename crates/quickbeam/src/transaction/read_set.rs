@@ -1,10 +1,12 @@
 //! The reads of a transaction, as serializable validation needs them.
 //!
-//! Above: every call that reads ([`super::read`], [`super::scan`], [`super::cursor`]) adds to the set; [`super::validate`]
-//! compares it with the leaves at commit. Below: leaves and their content versions.
+//! Above: every call that reads ([`super::read`], [`super::scan`], [`super::cursor`]) adds to the
+//! set; [`super::validate`] compares it with the leaves at commit. Below: leaves and their content
+//! versions.
 //!
-//! - READS-1: a [`Look`] is one leaf at one content version, with the keys and ranges read in it. That leaf covered all of
-//!   them. As long as the leaf has that content version, none of its keys and ranges has to be read again.
+//! - READS-1: a [`Look`] is one leaf at one content version, with the keys and ranges read in it.
+//!   That leaf covered all of them. As long as the leaf has that content version, none of its keys
+//!   and ranges has to be read again.
 
 use std::cmp::Ordering;
 use std::ops::Bound;
@@ -15,8 +17,8 @@ use crate::page::{PageId, compare_keys};
 use crate::pool::Pool;
 use crate::versions::{Timestamp, Writer, WriterState};
 
-/// A change looks for its leaf among that many of the last looks; transactions change what they have just read. Where
-/// there are more, the change is noted besides.
+/// A change looks for its leaf among that many of the last looks; transactions change what they
+/// have just read. Where there are more, the change is noted besides.
 const RECENT_LOOKS: usize = 16;
 
 /// A content version that no page ever has: the keys and ranges have to be read again in any case.
@@ -92,11 +94,11 @@ pub struct ReadSet {
     open: OpenRange,
     /// Changes by the transaction itself, of leaves that may have been read.
     own: Vec<Own>,
-    /// Transactions that had changed something in that leaf, below which nothing newer was found: none
-    /// of them may commit first.
+    /// Transactions that had changed something in that leaf, below which nothing newer was found:
+    /// none of them may commit first.
     unfinished: Vec<(Arc<Writer>, PageId)>,
-    /// A record was read that has a newer version, or one whose writer had not finished: the look that is noted next does
-    /// not tell enough.
+    /// A record was read that has a newer version, or one whose writer had not finished: the look
+    /// that is noted next does not tell enough.
     pub contested: bool,
     /// The newest commit when the reads were last validated.
     pub validated_at: Option<Timestamp>,
@@ -214,6 +216,14 @@ impl ReadSet {
         if self.open.tree == Some(tree) && self.open.extend(low, high) {
             return;
         }
+        let is_empty = match high {
+            Bound::Included(key) => key < low,
+            Bound::Excluded(key) => key <= low,
+            Bound::Unbounded => false,
+        };
+        if is_empty {
+            return;
+        }
         self.close_range();
         self.open.tree = Some(tree);
         low.clone_into(&mut self.open.low);
@@ -244,8 +254,9 @@ impl ReadSet {
         }
     }
 
-    /// Notes that the transaction itself changed that leaf, which no one else had changed since it had the version `before`:
-    /// if it was read then, it still is as it was read, but for that change.
+    /// Notes that the transaction itself changed that leaf, which no one else had changed since it
+    /// had the version `before`: if it was read then, it still is as it was read, but for that
+    /// change.
     #[inline]
     pub fn changed(&mut self, leaf: PageId, before: u64, after: u64) {
         for seen in self.looks.iter_mut().rev().take(RECENT_LOOKS) {
@@ -266,7 +277,8 @@ impl ReadSet {
         }
     }
 
-    /// Before the first validation: takes the transaction's own changes into the versions of leaves read before them.
+    /// Before the first validation: takes the transaction's own changes into the versions of leaves
+    /// read before them.
     pub fn finish(&mut self, pool: &Pool) {
         self.close_range();
         if self.own.is_empty() {
@@ -288,7 +300,8 @@ impl ReadSet {
         self.own.clear();
     }
 
-    /// How many looks have to be read again: their leaf has changed, or a transaction that had not finished has committed.
+    /// How many looks have to be read again: their leaf has changed, or a transaction that had not
+    /// finished has committed.
     pub fn count_stale(&self, pool: &Pool) -> usize {
         let stale = |look: &&Look| !pool.has_content(look.leaf, look.version);
         let committed = |(writer, _): &&(Arc<Writer>, PageId)| {
@@ -359,6 +372,13 @@ impl ReadSet {
 impl OpenRange {
     /// Takes another range in, if the two meet or overlap.
     fn extend(&mut self, low: &[u8], high: Bound<&[u8]>) -> bool {
+        // A cursor goes on where it stands.
+        if self.end == End::With && low == &self.high[..] {
+            if self.is_exceeded_by(high) {
+                self.set_high(high);
+            }
+            return true;
+        }
         let starts = compare_keys(low, &self.low);
         let meets_end = self.end == End::Never || compare_keys(low, &self.high).is_le();
         if starts.is_ge() && meets_end {

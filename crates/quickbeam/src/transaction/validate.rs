@@ -34,11 +34,14 @@ impl Transaction {
         }
         let inner = self.inner();
         let newest = inner.registry.newest_commit.load(Ordering::SeqCst);
+        state.reads.validated_at = Some(newest);
+        state.reads.finish(&inner.pool);
+        let stale = state.reads.take_stale(&inner.pool);
+        if stale.is_empty() {
+            return Ok(());
+        }
         let mut reads = std::mem::take(&mut state.reads);
-        reads.finish(&inner.pool);
-        let stale = reads.take_stale(&inner.pool);
         let valid = self.look_again(state, &mut reads, &stale);
-        reads.validated_at = Some(newest);
         state.reads = reads;
         valid
     }
@@ -146,14 +149,6 @@ impl Transaction {
         let high = range.high.map(|key| reads.key(key).to_vec());
         let high = high.as_ref().map(Vec::as_slice);
         let mut low = reads.key(range.low).to_vec();
-        let is_empty = match high {
-            Bound::Included(key) => key < &low[..],
-            Bound::Excluded(key) => key <= &low[..],
-            Bound::Unbounded => false,
-        };
-        if is_empty {
-            return Ok(());
-        }
         let mut tries = Tries::default();
         let mut unfinished = Vec::new();
         loop {
