@@ -16,8 +16,8 @@ use crate::access::btree::{Finger, Fingers, Tree};
 use crate::log::Redo;
 use crate::versions::{Timestamp, Writer, WriterId, writer_of};
 
-/// A state whose memory outgrew this many bytes is not kept.
-const LARGEST_KEPT: usize = 1 << 20;
+/// A state with more memory than this is not recycled. The read set of some 10,000 random reads fits.
+const LARGEST_KEPT: usize = 2 << 20;
 
 /// So many states are kept: more transactions are seldom open at once in one thread.
 const KEPT: usize = 4;
