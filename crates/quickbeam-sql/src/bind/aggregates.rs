@@ -2,8 +2,10 @@
 
 use sqlparser::ast::{Expr as Ast, FunctionArg, FunctionArgExpr, ObjectName};
 
+use super::levels::grouping_error;
 use super::{
-    Aggregate, AggregateKind, Binder, Scope, ScopeColumn, SlotShape, Source, Typed, object_name,
+    Aggregate, AggregateKind, Binder, Level, Scope, ScopeColumn, SlotShape, Source, Typed,
+    object_name,
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::Expr;
@@ -26,8 +28,22 @@ pub(super) fn aggregate_of(name: &str) -> Option<AggregateKind> {
     })
 }
 
+const NOT_ALLOWED: &str = "aggregate functions are not allowed here";
+
+/// Whether an aggregate of the level stands in the argument or the FILTER of another one.
+fn has_aggregate(level: &Level, argument: &Option<Expr>, filter: &Option<Expr>) -> bool {
+    let mut found = false;
+    for expr in argument.iter().chain(filter) {
+        expr.each_column(&mut |column| {
+            found |= Some(column.slot) == level.group_slot && column.column >= AGGREGATES;
+        });
+    }
+    found
+}
+
 impl Binder<'_> {
-    /// A call of an aggregate.
+    /// A call of an aggregate. It belongs to the innermost query whose columns it reads, which may
+    /// be one around the query that it stands in.
     pub(super) fn aggregate(
         &mut self,
         kind: AggregateKind,
@@ -37,29 +53,35 @@ impl Binder<'_> {
         position: u32,
         scope: &Scope,
     ) -> Result<Typed> {
-        let refuse = |message: &str| {
-            Err(SqlError::new(SqlState::GroupingError, message).at(position as usize))
-        };
-        match self.levels.last() {
-            Some(level) if level.in_aggregate => {
-                return refuse("aggregate function calls cannot be nested");
+        let (nested, subqueries) = match self.levels.last_mut() {
+            Some(level) => {
+                (std::mem::replace(&mut level.in_aggregate, true), level.subqueries.len())
             }
-            Some(level) if level.allows_aggregates => {}
-            _ => return refuse("aggregate functions are not allowed here"),
-        }
-        self.set_in_aggregate(true);
+            None => return Err(grouping_error(NOT_ALLOWED, position)),
+        };
         let bound =
             self.aggregate_argument(kind, distinct, list, position, scope).and_then(|argument| {
                 let filter = filter.map(|filter| self.condition(filter, scope)).transpose()?;
                 Ok((argument, filter))
             });
-        self.set_in_aggregate(false);
+        if let Some(level) = self.levels.last_mut() {
+            level.in_aggregate = nested;
+        }
         let ((argument, data_type), filter) = bound?;
+        let number = self.level_of_aggregate(argument.as_ref(), filter.as_ref());
+        match self.levels.get(number) {
+            Some(level) if level.in_aggregate || has_aggregate(level, &argument, &filter) => {
+                return Err(grouping_error("aggregate function calls cannot be nested", position));
+            }
+            Some(level) if level.allows_aggregates => {}
+            _ => return Err(grouping_error(NOT_ALLOWED, position)),
+        }
+        self.move_subqueries(subqueries, number);
         // Of no more than one value of a kind the least is the least of all.
         let distinct = distinct && !matches!(kind, AggregateKind::Minimum | AggregateKind::Maximum);
         let aggregate = Aggregate { kind, argument, distinct, filter, data_type };
-        let slot = self.group_slot();
-        let Some(level) = self.levels.last_mut() else {
+        let slot = self.group_slot_of(number);
+        let Some(level) = self.levels.get_mut(number) else {
             return Err(SqlError::internal("an aggregate outside a query"));
         };
         let known = level.aggregates.iter().position(|other| *other == aggregate);
@@ -68,12 +90,6 @@ impl Binder<'_> {
             level.aggregates.len() - 1
         });
         Ok(Typed::new(Expr::column(slot, AGGREGATES + number), data_type, position))
-    }
-
-    fn set_in_aggregate(&mut self, inside: bool) {
-        if let Some(level) = self.levels.last_mut() {
-            level.in_aggregate = inside;
-        }
     }
 
     /// What is NULL where a join found no row of that table, and only there: a column that is never NULL otherwise.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use smol_str::SmolStr;
 
 use crate::catalog::Table;
-use crate::expression::{ColumnRef, Comparison, Expr, Slots};
+use crate::expression::{Comparison, Expr, Slots};
 use crate::types::DataType;
 
 /// A place for one row, as the binder knows it.
@@ -22,8 +22,8 @@ pub struct SlotShape {
 pub enum Source {
     /// A table's stored rows.
     Table(Arc<Table>),
-    /// A query in FROM.
-    Query(Arc<Query>),
+    /// A query in FROM: the columns of its answer.
+    Query(Arc<[OutputColumn]>),
     /// An operator computes them: a group, a sorted row, the answer of a subquery.
     Computed,
 }
@@ -57,10 +57,19 @@ pub struct OutputColumn {
 pub enum Body {
     /// SELECT.
     Select(Box<Select>),
-    /// VALUES: rows of expressions.
-    Values(Vec<Vec<Expr>>),
+    /// VALUES; ORDER BY reads the slot.
+    Values(Values),
     /// UNION, INTERSECT, EXCEPT; ORDER BY reads the slot.
     Combine(Box<Combine>),
+}
+
+/// VALUES.
+#[derive(Clone, Debug)]
+pub struct Values {
+    /// Rows of expressions.
+    pub rows: Vec<Vec<Expr>>,
+    /// Where a row of the answer stands.
+    pub slot: usize,
 }
 
 /// A set operation.
@@ -115,7 +124,7 @@ pub struct Subquery {
     pub query: Arc<Query>,
     /// What its answer is.
     pub kind: SubqueryKind,
-    /// The rows around it that it reads, as bits.
+    /// The rows around it that it reads, the compared value included.
     pub reads: Slots,
 }
 
@@ -132,11 +141,24 @@ pub enum SubqueryKind {
     All(Expr, Comparison),
 }
 
+/// A query in FROM.
+#[derive(Clone, Debug)]
+pub struct Derived {
+    /// The slot of its rows.
+    pub slot: usize,
+    /// The query. References to one common table expression share it.
+    pub query: Arc<Query>,
+    /// The rows around the whole FROM that it reads.
+    pub reads: Slots,
+}
+
 /// What stands in FROM.
 #[derive(Clone, Debug)]
 pub enum From {
-    /// A table or a query.
-    Slot(usize),
+    /// The table whose rows stand in the slot.
+    Table(usize),
+    /// A query.
+    Query(Derived),
     /// A join.
     Join {
         /// Which kind.
@@ -165,7 +187,7 @@ impl From {
     /// The slots in it.
     pub fn slots(&self) -> Slots {
         match self {
-            From::Slot(slot) => Slots::one(*slot),
+            From::Table(slot) | From::Query(Derived { slot, .. }) => Slots::one(*slot),
             From::Join { left, right, .. } => &left.slots() | &right.slots(),
         }
     }
@@ -339,60 +361,11 @@ impl Query {
         };
         match &mut self.body {
             Body::Select(select) => each(&mut select.outputs),
-            Body::Values(rows) => rows.iter_mut().for_each(|row| each(row)),
+            Body::Values(values) => values.rows.iter_mut().for_each(|row| each(row)),
             Body::Combine(combine) => {
                 combine.sides.iter_mut().for_each(|side| side.convert_outputs(types, convert));
             }
         }
         self.columns.iter_mut().zip(types).for_each(|(column, to)| column.data_type = *to);
-    }
-
-    /// Calls `visit` with every expression of the query and of those within it.
-    pub fn each_expression(&self, visit: &mut dyn FnMut(&Expr)) {
-        match &self.body {
-            Body::Values(rows) => rows.iter().flatten().for_each(&mut *visit),
-            Body::Combine(combine) => {
-                combine.sides.iter().for_each(|side| side.each_expression(visit))
-            }
-            Body::Select(select) => {
-                if let Some(from) = &select.from {
-                    from.each_expression(visit);
-                }
-                select.filter.iter().chain(&select.outputs).for_each(&mut *visit);
-                if let Some(group) = &select.group {
-                    group.keys.iter().chain(&group.having).for_each(&mut *visit);
-                    let parts =
-                        group.aggregates.iter().flat_map(|a| a.argument.iter().chain(&a.filter));
-                    parts.for_each(&mut *visit);
-                }
-                let of_groups = select.group.iter().flat_map(|group| &group.subqueries);
-                for subquery in select.subqueries.iter().chain(of_groups) {
-                    subquery.query.each_expression(visit);
-                    if let SubqueryKind::Any(value, _) | SubqueryKind::All(value, _) =
-                        &subquery.kind
-                    {
-                        visit(value);
-                    }
-                }
-            }
-        }
-        self.order.iter().for_each(|key| visit(&key.expr));
-        self.limit.iter().chain(&self.offset).for_each(visit);
-    }
-
-    /// Calls `visit` with every column that the query reads.
-    pub fn each_column(&self, visit: &mut dyn FnMut(ColumnRef)) {
-        self.each_expression(&mut |expr| expr.each_column(visit));
-    }
-}
-
-impl From {
-    /// Calls `visit` with every condition in it.
-    pub fn each_expression(&self, visit: &mut dyn FnMut(&Expr)) {
-        if let From::Join { left, right, on, .. } = self {
-            left.each_expression(visit);
-            right.each_expression(visit);
-            on.iter().for_each(visit);
-        }
     }
 }

@@ -73,7 +73,7 @@ impl Binder<'_> {
         let (parts, level) = self.level(|binder| {
             let mut scope = Scope::default();
             let slot = binder.stored(table.clone(), alias.as_ref(), &mut scope)?;
-            let mut from = From::Slot(slot);
+            let mut from = From::Table(slot);
             if let Some(right) = binder.from(others, &mut scope)? {
                 let (left, right) = (Box::new(from), Box::new(right));
                 from = From::Join { kind: JoinKind::Inner, left, right, on: Vec::new() };

@@ -143,7 +143,8 @@ impl Binder<'_> {
             _ => Err(SqlError::unsupported(format!("the name {ast}"))),
         };
         let column = found.map_err(|error| error.at(position as usize))?;
-        if let Some(level) = self.levels.last_mut()
+        let level = self.level_of(column.at.slot);
+        if let Some(level) = self.levels.get_mut(level)
             && level.allows_aggregates
             && !level.in_aggregate
         {

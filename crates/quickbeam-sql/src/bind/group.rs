@@ -1,9 +1,12 @@
 //! Queries with groups: what is selected reads the group instead of the row.
 
+use std::sync::Arc;
+
 use super::aggregates::AGGREGATES;
-use super::{Binder, Source};
-use crate::error::{Result, SqlError, SqlState};
-use crate::expression::{ColumnRef, Expr};
+use super::levels::grouping_error;
+use super::{Aggregate, Binder, PartMut, Query, Source, Subquery};
+use crate::error::{Result, SqlError};
+use crate::expression::{ColumnRef, Expr, Slots};
 
 /// Turns expressions over rows into expressions over groups.
 pub(super) struct Regroup<'k> {
@@ -11,8 +14,8 @@ pub(super) struct Regroup<'k> {
     pub slot: usize,
     /// What rows of a group have in common.
     pub keys: &'k [Expr],
-    /// Slots of this query.
-    pub own: std::ops::Range<usize>,
+    /// The slots of FROM.
+    pub own: Slots,
     /// Columns as they were named, and where.
     pub named: &'k [(ColumnRef, u32)],
 }
@@ -29,13 +32,8 @@ impl Regroup<'_> {
                 column.column = column.column - AGGREGATES + self.keys.len();
                 return Ok(());
             }
-            // Answers of subqueries do not depend on the row within a group unless they read it, which is found by the plan.
-            let computed = binder
-                .slots
-                .get(column.slot)
-                .is_some_and(|shape| matches!(shape.source, Source::Computed));
-            if self.own.contains(&column.slot) && !computed {
-                return Err(self.ungrouped(*column, from, binder));
+            if self.own.contains(column.slot) {
+                return Err(self.ungrouped(*column, Some(from), binder));
             }
             return Ok(());
         }
@@ -48,21 +46,123 @@ impl Regroup<'_> {
         result
     }
 
+    /// Divides subqueries of what is computed of groups: those that a key or an aggregate reads are
+    /// asked for rows, and the others for groups.
+    pub fn divide(
+        &self,
+        subqueries: Vec<Subquery>,
+        aggregates: &[Aggregate],
+        binder: &Binder<'_>,
+    ) -> Result<[Vec<Subquery>; 2]> {
+        let of_aggregates = aggregates.iter().flat_map(|a| a.argument.iter().chain(&a.filter));
+        let mut read = Slots::default();
+        self.keys.iter().chain(of_aggregates).for_each(|expr| read.extend(&expr.slots()));
+        let (mut of_rows, mut of_groups) = (Vec::new(), Vec::new());
+        for mut subquery in subqueries.into_iter().rev() {
+            if !read.contains(subquery.slot) {
+                self.subquery(&mut subquery, binder)?;
+                of_groups.push(subquery);
+                continue;
+            }
+            if subquery.reads.contains(self.slot) {
+                return Err(grouping_error("aggregate functions are not allowed in GROUP BY", 0));
+            }
+            read.extend(&subquery.reads);
+            of_rows.push(subquery);
+        }
+        of_rows.reverse();
+        of_groups.reverse();
+        Ok([of_rows, of_groups])
+    }
+
+    /// Applies it to what a subquery reads of the rows around it.
+    fn subquery(&self, subquery: &mut Subquery, binder: &Binder<'_>) -> Result<()> {
+        if !self.concerns(&subquery.reads) {
+            return Ok(());
+        }
+        self.query(Arc::make_mut(&mut subquery.query), binder)?;
+        if let Some(value) = subquery.kind.value_mut() {
+            self.apply(value, 0, binder)?;
+        }
+        subquery.find_reads();
+        Ok(())
+    }
+
+    fn concerns(&self, reads: &Slots) -> bool {
+        reads.contains(self.slot) || reads.meets(&self.own)
+    }
+
+    fn query(&self, query: &mut Query, binder: &Binder<'_>) -> Result<()> {
+        let mut result = Ok(());
+        query.each_part_mut(&mut |part| {
+            if result.is_err() {
+                return;
+            }
+            result = match part {
+                PartMut::Expr(expr) => self.within(expr, binder),
+                PartMut::Side(side) => self.query(side, binder),
+                PartMut::Subquery(subquery) if self.concerns(&subquery.reads) => {
+                    let done = self.query(Arc::make_mut(&mut subquery.query), binder);
+                    subquery.find_reads();
+                    done
+                }
+                PartMut::Derived(derived) if self.concerns(&derived.reads) => {
+                    let done = self.query(Arc::make_mut(&mut derived.query), binder);
+                    derived.reads = derived.query.reads();
+                    done
+                }
+                PartMut::Subquery(_) | PartMut::Derived(_) => Ok(()),
+            };
+        });
+        result
+    }
+
+    /// Applies it to an expression of a query within.
+    fn within(&self, expr: &mut Expr, binder: &Binder<'_>) -> Result<()> {
+        // A key that reads no row is the same value wherever it stands: it may be a LIMIT here.
+        let is_key = |key: &Expr| key == expr && key.slots().meets(&self.own);
+        if let Some(key) = self.keys.iter().position(is_key) {
+            *expr = Expr::column(self.slot, key);
+            return Ok(());
+        }
+        match expr.as_column() {
+            Some(column) if self.own.contains(column.slot) => {
+                Err(self.ungrouped(column, None, binder))
+            }
+            Some(_) => self.apply(expr, 0, binder),
+            None => {
+                let mut result = Ok(());
+                expr.each_child_mut(&mut |child| {
+                    if result.is_ok() {
+                        result = self.within(child, binder);
+                    }
+                });
+                result
+            }
+        }
+    }
+
+    /// The error about a column that is no key, in the expression that begins at `from`, or in a
+    /// subquery.
     #[cold]
-    fn ungrouped(&self, column: ColumnRef, from: u32, binder: &Binder<'_>) -> SqlError {
+    fn ungrouped(&self, column: ColumnRef, from: Option<u32>, binder: &Binder<'_>) -> SqlError {
+        let start = from.unwrap_or(0);
         let places = self.named.iter().filter(|(named, _)| *named == column);
-        let position = places.map(|(_, position)| *position).find(|position| *position >= from);
+        let position = places.map(|(_, position)| *position).find(|position| *position >= start);
         let name = binder.slots.get(column.slot).map_or_else(String::new, |shape| {
             let known = match &shape.source {
                 Source::Table(table) => table.columns.get(column.column).map(|known| &known.name),
-                Source::Query(query) => query.columns.get(column.column).map(|known| &known.name),
+                Source::Query(columns) => columns.get(column.column).map(|known| &known.name),
                 Source::Computed => None,
             };
             format!("{}.{}", shape.name, known.map_or("?", |name| name))
         });
-        let message = format!(
-            "column \"{name}\" must appear in the GROUP BY clause or be used in an aggregate function"
-        );
-        SqlError::new(SqlState::GroupingError, message).at(position.unwrap_or(from) as usize)
+        let message = match from {
+            Some(_) => format!(
+                "column \"{name}\" must appear in the GROUP BY clause or be used in an aggregate function"
+            ),
+            None => format!("subquery uses ungrouped column \"{name}\" from outer query"),
+        };
+        grouping_error(&message, position.unwrap_or(start))
     }
 }

@@ -38,8 +38,11 @@ impl Binder<'_> {
                     self.settle(value)?.expr
                 }
             };
+            let groups = self.levels.last().and_then(|level| level.group_slot);
             let mut aggregate = false;
-            key.each_column(&mut |column| aggregate |= column.column >= AGGREGATES);
+            key.each_column(&mut |column| {
+                aggregate |= Some(column.slot) == groups && column.column >= AGGREGATES;
+            });
             if aggregate {
                 let message = "aggregate functions are not allowed in GROUP BY";
                 return Err(SqlError::new(SqlState::GroupingError, message).at(position));

@@ -39,8 +39,8 @@ impl Binder<'_> {
             deliver(Expr::Column(column.at), &column.name, column.data_type);
         }
         let sources: Vec<Option<ColumnRef>> = outputs.iter().map(Expr::as_column).collect();
-        let slot =
-            self.add_slot(SmolStr::default(), Source::Query(Arc::new(of(join, outputs, &columns))));
+        let slot = self.add_slot(SmolStr::default(), Source::Query(columns.clone().into()));
+        let query = Arc::new(of(join, outputs, &columns));
         let moved = |at: ColumnRef| {
             let column = sources.iter().position(|source| *source == Some(at));
             column.map_or(at, |column| ColumnRef { slot, column })
@@ -63,7 +63,7 @@ impl Binder<'_> {
         let rest = std::mem::take(&mut scope.star);
         scope.add(ScopeRelation { name: SmolStr::default(), columns: named })?;
         scope.star.extend(rest);
-        Ok(From::Slot(slot))
+        Ok(From::query(slot, query))
     }
 }
 

@@ -17,6 +17,7 @@ mod expression;
 mod group;
 mod insert;
 mod keys;
+mod levels;
 mod literals;
 mod merged;
 mod names;
@@ -28,6 +29,7 @@ mod scope;
 mod select;
 mod subqueries;
 mod types;
+mod walk;
 
 use std::sync::Arc;
 
@@ -41,6 +43,7 @@ pub use definition::{
 };
 pub use scope::{Scope, ScopeColumn, ScopeRelation};
 pub use types::data_type;
+pub use walk::{Part, PartMut};
 
 use crate::catalog::Relation;
 use crate::catalog::refusals::{is_not, no_relation};
@@ -69,6 +72,8 @@ pub struct Typed {
 /// What is found out while a query is bound that is not known before.
 #[derive(Default)]
 struct Level {
+    /// The first slot that was made at this level.
+    first_slot: usize,
     /// The group's slot, once an aggregate was seen or GROUP BY.
     group_slot: Option<usize>,
     aggregates: Vec<Aggregate>,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use smol_str::SmolStr;
 use sqlparser::ast::{self, Expr as Ast, LimitClause, LockType, OrderByKind, SetExpr};
 
-use super::{Binder, Body, From, Level, OutputColumn, Query, Scope, Source, Typed, fold};
+use super::{Binder, Body, From, OutputColumn, Query, Scope, Source, Typed, Values, fold};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::Expr;
 use crate::types::{DataType, Value};
@@ -151,9 +151,7 @@ impl Binder<'_> {
                 slots.contains(slot)
                     && match &shape.source {
                         Source::Table(table) => table.column(&name).is_some(),
-                        Source::Query(query) => {
-                            query.columns.iter().any(|column| column.name == name)
-                        }
+                        Source::Query(columns) => columns.iter().any(|column| column.name == name),
                         Source::Computed => false,
                     }
             });
@@ -164,29 +162,6 @@ impl Binder<'_> {
         let message = "LIMIT and OFFSET must not name columns";
         let error = SqlError::new(SqlState::InvalidColumnReference, message);
         Err(error.at(self.position(ast) as usize))
-    }
-
-    /// Runs `work` at a new level: a query with aggregates and subqueries of its own.
-    pub(super) fn level<T>(
-        &mut self,
-        work: impl FnOnce(&mut Self) -> Result<T>,
-    ) -> Result<(T, super::Level)> {
-        self.levels.push(Level::default());
-        let result = work(self);
-        let level = self.levels.pop().unwrap_or_default();
-        Ok((result?, level))
-    }
-
-    /// The slot of this level's groups.
-    pub(super) fn group_slot(&mut self) -> usize {
-        if let Some(slot) = self.levels.last().and_then(|level| level.group_slot) {
-            return slot;
-        }
-        let slot = self.add_slot("group".into(), Source::Computed);
-        if let Some(level) = self.levels.last_mut() {
-            level.group_slot = Some(slot);
-        }
-        slot
     }
 
     fn values(
@@ -227,7 +202,9 @@ impl Binder<'_> {
                 data_type,
             });
         }
-        let order = self.order_of_outputs(order, &outputs, usize::MAX)?;
-        Ok(Query { body: Body::Values(table), columns: outputs, order, limit: None, offset: None })
+        let slot = self.add_slot("values".into(), Source::Computed);
+        let order = self.order_of_outputs(order, &outputs, slot)?;
+        let body = Body::Values(Values { rows: table, slot });
+        Ok(Query { body, columns: outputs, order, limit: None, offset: None })
     }
 }

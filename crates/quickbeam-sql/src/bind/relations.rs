@@ -158,8 +158,7 @@ impl Binder<'_> {
         self.check_factor(factor)?;
         match factor {
             TableFactor::Table { name, alias, args: None, .. } => {
-                let slot = self.named(name, alias.as_ref(), scope)?;
-                Ok(From::Slot(slot))
+                self.named(name, alias.as_ref(), scope)
             }
             TableFactor::Derived { lateral, subquery, alias, .. } => {
                 // LATERAL sees what stands to its left; otherwise a subquery sees only what is around the whole query.
@@ -169,8 +168,7 @@ impl Binder<'_> {
                     return Err(SqlError::unsupported("LATERAL"));
                 }
                 let query = self.nested(|binder| binder.query(subquery, outer))?;
-                let slot = self.derived(Arc::new(query), alias.as_ref(), None, scope)?;
-                Ok(From::Slot(slot))
+                self.derived(Arc::new(query), alias.as_ref(), None, scope)
             }
             TableFactor::NestedJoin { table_with_joins, alias: None } => {
                 self.nested(|binder| binder.joined(table_with_joins, scope))
@@ -220,7 +218,7 @@ impl Binder<'_> {
         name: &ObjectName,
         alias: Option<&TableAlias>,
         scope: &mut Scope,
-    ) -> Result<usize> {
+    ) -> Result<From> {
         let position = self.position(name) as usize;
         let folded = object_name(name).map_err(|error| error.at(position))?;
         let common =
@@ -230,7 +228,8 @@ impl Binder<'_> {
         }
         match self.names.relation(&folded)? {
             Some(Relation::Table(table)) => {
-                self.stored(table, alias, scope).map_err(|error| error.at(position))
+                let slot = self.stored(table, alias, scope);
+                Ok(From::Table(slot.map_err(|error| error.at(position))?))
             }
             Some(Relation::View(view)) => {
                 let query = self.view(&view).map_err(|error| error.at(position))?;
@@ -266,13 +265,14 @@ impl Binder<'_> {
         alias: Option<&TableAlias>,
         name: Option<SmolStr>,
         scope: &mut Scope,
-    ) -> Result<usize> {
+    ) -> Result<From> {
         let name = alias.map(|alias| fold(&alias.name)).or(name).unwrap_or_default();
-        let slot = self.add_slot(name.clone(), Source::Query(query.clone()));
+        let source = Source::Query(query.columns.clone().into());
+        let slot = self.add_slot(name.clone(), source);
         let columns = query.columns.iter().map(|column| (column.name.clone(), column.data_type));
         let columns = named_columns(slot, columns, alias)?;
         scope.add(ScopeRelation { name, columns })?;
-        Ok(slot)
+        Ok(From::query(slot, query))
     }
 
     /// A view is the query that it was made with; its text has places of its own, which mean nothing here.

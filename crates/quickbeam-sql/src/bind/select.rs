@@ -8,11 +8,11 @@ use sqlparser::ast::{self, Distinct, SelectItem, SelectItemQualifiedWildcardKind
 use super::group::Regroup;
 use super::names::implied_name;
 use super::{
-    Binder, Body, From, Group, JoinKind, LockWait, OrderKey, OutputColumn, Query, RowLock, Scope,
-    ScopeColumn, Select, Subquery, Typed, fold, object_name,
+    Binder, Body, Derived, From, Group, JoinKind, LockWait, OrderKey, OutputColumn, Query, RowLock,
+    Scope, ScopeColumn, Select, Typed, fold, object_name,
 };
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::{Expr, Slots};
+use crate::expression::Expr;
 use crate::types::DataType;
 
 /// What is selected, before groups are taken into account.
@@ -39,7 +39,6 @@ impl Binder<'_> {
     ) -> Result<Query> {
         check_form(select)?;
         let defers = std::mem::take(&mut self.defers);
-        let first_slot = self.slots.len();
         let (parts, level) = self.level(|binder| {
             let mut scope = Scope { outer, ..Scope::default() };
             let from = binder.from(&select.from, &mut scope)?;
@@ -81,7 +80,7 @@ impl Binder<'_> {
         let group = match level.group_slot {
             None => None,
             Some(slot) => {
-                let own = first_slot..self.slots.len();
+                let own = from.as_ref().map(From::slots).unwrap_or_default();
                 let regroup = Regroup { slot, keys: &keys, own, named: &level.named };
                 let having_from = select.having.as_ref().map_or(0, |having| self.position(having));
                 let of_outputs = outputs.iter_mut().zip(places);
@@ -90,18 +89,10 @@ impl Binder<'_> {
                 for (expr, from) in of_outputs.chain(of_having).chain(of_order) {
                     regroup.apply(expr, from, self)?;
                 }
-                // Answers of these would be wanted for each group, but are found for each row.
-                let own: Slots = (first_slot..self.slots.len()).collect();
-                if subqueries.iter().skip(of_rows).any(|subquery| subquery.reads.meets(&own)) {
-                    let what = "a subquery that reads rows of a query with groups";
-                    return Err(SqlError::unsupported(what));
-                }
-                let in_keys = keys.iter().fold(Slots::default(), |all, key| &all | &key.slots());
-                let later = subqueries.split_off(of_rows.min(subqueries.len()));
-                let (of_keys, of_groups): (Vec<Subquery>, _) =
-                    later.into_iter().partition(|one| in_keys.contains(one.slot));
-                subqueries.extend(of_keys);
                 let aggregates = level.aggregates;
+                let later = subqueries.split_off(of_rows.min(subqueries.len()));
+                let [of_keys, of_groups] = regroup.divide(later, &aggregates, self)?;
+                subqueries.extend(of_keys);
                 Some(Group { slot, keys, aggregates, having, subqueries: of_groups })
             }
         };
@@ -261,7 +252,9 @@ impl Binder<'_> {
 /// Whether that table, or any at all, stands where an outer join may have no row of it.
 fn may_be_missing(from: &From, of: Option<usize>, is_missing: bool) -> bool {
     match from {
-        From::Slot(slot) => is_missing && of.is_none_or(|of| of == *slot),
+        From::Table(slot) | From::Query(Derived { slot, .. }) => {
+            is_missing && of.is_none_or(|of| of == *slot)
+        }
         From::Join { kind, left, right, .. } => {
             let (in_left, in_right) = match kind {
                 JoinKind::Left => (is_missing, true),

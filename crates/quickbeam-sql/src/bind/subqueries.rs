@@ -7,7 +7,7 @@ use sqlparser::ast::{self, BinaryOperator, Expr as Ast};
 use super::operators::comparison;
 use super::{Binder, Query, Scope, Source, Subquery, SubqueryKind, Typed};
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::{ColumnRef, Comparison, Expr, Slots};
+use crate::expression::{ColumnRef, Comparison, Expr};
 use crate::types::DataType;
 
 impl Binder<'_> {
@@ -17,24 +17,14 @@ impl Binder<'_> {
         scope: &Scope,
         kind: impl FnOnce(&mut Self, &mut Query) -> Result<SubqueryKind>,
     ) -> Result<(usize, Arc<Query>)> {
-        let first_inner = self.slots.len();
         let mut query = self.nested(|binder| binder.query(query, Some(Arc::new(scope.clone()))))?;
         let kind = kind(self, &mut query)?;
         let query = Arc::new(query);
         let slot = self.add_slot("subquery".into(), Source::Computed);
-        let mut reads = Slots::default();
-        query.each_column(&mut |column| {
-            if column.slot < first_inner {
-                reads.insert(column.slot);
-            }
-        });
-        if let SubqueryKind::Any(value, _) | SubqueryKind::All(value, _) = &kind {
-            reads = &reads | &value.slots();
-        }
-        let subquery = Subquery { slot, query: query.clone(), kind, reads };
+        let subquery = Subquery::new(slot, query.clone(), kind);
         match self.levels.last_mut() {
-            Some(level) if !level.in_aggregate => level.subqueries.push(subquery),
-            _ => return Err(SqlError::unsupported("a subquery here")),
+            Some(level) => level.subqueries.push(subquery),
+            None => return Err(SqlError::unsupported("a subquery here")),
         }
         Ok((slot, query))
     }

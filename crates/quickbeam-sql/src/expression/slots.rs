@@ -37,6 +37,21 @@ impl Slots {
         }
     }
 
+    /// Adds all of another set.
+    pub fn extend(&mut self, other: &Slots) {
+        self.first |= other.first;
+        if self.rest.len() < other.rest.len() {
+            self.rest.resize(other.rest.len(), 0);
+        }
+        self.rest.iter_mut().zip(&other.rest).for_each(|(word, more)| *word |= more);
+    }
+
+    /// Takes out all of another set.
+    pub fn remove(&mut self, other: &Slots) {
+        self.first &= !other.first;
+        self.rest.iter_mut().zip(&other.rest).for_each(|(word, less)| *word &= !less);
+    }
+
     /// Whether this one is in it.
     pub fn contains(&self, slot: usize) -> bool {
         let word = match (slot / WORD).checked_sub(1) {
@@ -44,6 +59,14 @@ impl Slots {
             Some(word) => self.rest.get(word).copied().unwrap_or(0),
         };
         word & (1 << (slot % WORD)) != 0
+    }
+
+    /// The slots in it, in ascending order.
+    pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
+        let words = std::iter::once(&self.first).chain(&self.rest).enumerate();
+        words.flat_map(|(number, word)| {
+            (0..WORD).filter(move |bit| word & (1 << bit) != 0).map(move |bit| number * WORD + bit)
+        })
     }
 
     /// Whether there is none in it.
@@ -67,12 +90,8 @@ impl BitOr for &Slots {
     type Output = Slots;
 
     fn bitor(self, other: &Slots) -> Slots {
-        let (long, short) = match self.rest.len() < other.rest.len() {
-            true => (other, self),
-            false => (self, other),
-        };
-        let mut both = Slots { first: long.first | short.first, rest: long.rest.clone() };
-        both.rest.iter_mut().zip(&short.rest).for_each(|(word, more)| *word |= more);
+        let mut both = self.clone();
+        both.extend(other);
         both
     }
 }
@@ -102,12 +121,16 @@ mod tests {
         fn sets_of_slots_are_sets(a in set(), b in set(), slot in 0..400usize) {
             let [left, right] = [&a, &b].map(|set| set.iter().copied().collect::<Slots>());
             prop_assert_eq!(left.is_empty(), a.is_empty());
+            prop_assert!(left.iter().eq(a.iter().copied()));
             prop_assert_eq!(left.contains(slot), a.contains(&slot));
             prop_assert_eq!(left.meets(&right), !a.is_disjoint(&b));
             prop_assert_eq!(left.is_within(&right), a.is_subset(&b));
             let both = &left | &right;
             prop_assert!((0..410).all(|slot| both.contains(slot) == (a.contains(&slot) || b.contains(&slot))));
             prop_assert!(left.is_within(&both) && right.is_within(&both));
+            let mut rest = left.clone();
+            rest.remove(&right);
+            prop_assert_eq!(rest.contains(slot), a.contains(&slot) && !b.contains(&slot));
         }
     }
 }

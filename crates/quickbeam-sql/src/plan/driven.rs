@@ -3,7 +3,6 @@
 use super::access::{Wish, choose, column_of};
 use super::join::{KEEP, PROBE};
 use super::select::Planner;
-use super::subquery::slots_in;
 use super::{Join, Node, Path};
 use crate::bind::{Body, From, Query, Select, Source, SubqueryKind};
 use crate::error::Result;
@@ -48,7 +47,7 @@ impl Planner<'_> {
         query: &Query,
         outside: &Slots,
     ) -> Result<Option<(Node, f64)>> {
-        let (Some(From::Slot(slot)), [subquery], None) =
+        let (Some(From::Table(slot)), [subquery], None) =
             (&select.from, &select.subqueries[..], &select.for_update)
         else {
             return Ok(None);
@@ -61,7 +60,7 @@ impl Planner<'_> {
         let Some((asked, column)) = asked.zip(column_of(value, *slot, table)) else {
             return Ok(None);
         };
-        let reads_table = slots_in(&subquery.query).contains(*slot);
+        let reads_table = subquery.query.reads().contains(*slot);
         let is_char =
             matches!(table.columns.get(column).map(|c| c.data_type), Some(DataType::Char(_)));
         // The first rows of an order may be found before all that the subquery delivers is known.

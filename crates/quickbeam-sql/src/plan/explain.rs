@@ -281,9 +281,7 @@ impl Writer<'_> {
                     Source::Table(table) => {
                         table.columns.get(column.column).map(|c| c.name.clone())
                     }
-                    Source::Query(query) => {
-                        query.columns.get(column.column).map(|c| c.name.clone())
-                    }
+                    Source::Query(columns) => columns.get(column.column).map(|c| c.name.clone()),
                     Source::Computed => None,
                 });
                 let slot = shape.map_or("", |shape| &shape.name);

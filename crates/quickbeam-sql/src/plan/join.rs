@@ -1,13 +1,11 @@
 //! FROM: in which order tables are joined, and how.
 
-use std::sync::Arc;
-
 use super::access::{Wish, choose, selectivity};
 use super::members::node_of;
 use super::select::Planner;
 use super::{HashJoin, Join, Node, Path};
-use crate::bind::{From, JoinKind, OrderKey, Source};
-use crate::error::Result;
+use crate::bind::{Derived, From, JoinKind, OrderKey, Source};
+use crate::error::{Result, SqlError};
 use crate::expression::{Comparison, Expr, Slots};
 
 /// Cost of keeping a row for a hash join, and of looking one up.
@@ -43,14 +41,15 @@ impl Joined {
 
 /// One of several things to be joined.
 enum Item<'f> {
-    Slot(usize),
+    Table(usize),
+    Query(&'f Derived),
     Outer(&'f From),
 }
 
 impl Item<'_> {
     fn set(&self) -> Slots {
         match self {
-            Item::Slot(slot) => Slots::one(*slot),
+            Item::Table(slot) | Item::Query(Derived { slot, .. }) => Slots::one(*slot),
             Item::Outer(from) => from.slots(),
         }
     }
@@ -58,7 +57,8 @@ impl Item<'_> {
 
 fn flatten<'f>(from: &'f From, items: &mut Vec<Item<'f>>, conjuncts: &mut Vec<Expr>) {
     match from {
-        From::Slot(slot) => items.push(Item::Slot(*slot)),
+        From::Table(slot) => items.push(Item::Table(*slot)),
+        From::Query(derived) => items.push(Item::Query(derived)),
         From::Join { kind: JoinKind::Inner, left, right, on } => {
             flatten(left, items, conjuncts);
             flatten(right, items, conjuncts);
@@ -189,7 +189,7 @@ impl Planner<'_> {
             }
         }
         let Some((number, _)) = first else {
-            return Err(crate::error::SqlError::internal("a FROM without anything in it"));
+            return Err(SqlError::internal("a FROM without anything in it"));
         };
         let (_, mut joined) = items.remove(number);
         if let Some(condition) = Expr::all(around) {
@@ -233,13 +233,28 @@ impl Planner<'_> {
         few: bool,
     ) -> Result<Joined> {
         match item {
-            Item::Slot(slot) => self.slot(*slot, conjuncts, outside, order, few),
+            Item::Table(slot) => self.table(*slot, conjuncts, outside, order, few),
+            Item::Query(derived) => self.derived(derived, conjuncts, outside),
             Item::Outer(from) => self.outer_join(from, conjuncts, outside),
         }
     }
 
-    /// The rows of one slot.
-    fn slot(
+    /// The rows of a query in FROM.
+    fn derived(&self, derived: &Derived, conjuncts: Vec<Expr>, outside: &Slots) -> Result<Joined> {
+        let slot = derived.slot;
+        let plan = self.query(&derived.query, outside)?;
+        let mut rows = plan.rows;
+        let mut node = Node::Derived { query: Box::new(plan), slot };
+        let cost = rows * 2.0;
+        rows *= conjuncts.iter().map(selectivity).product::<f64>();
+        if let Some(condition) = Expr::all(conjuncts) {
+            node = Node::Filter { input: Box::new(node), condition };
+        }
+        Ok(Joined { node, slots: vec![slot], rows, cost, ordered: false })
+    }
+
+    /// The rows of one table.
+    fn table(
         &self,
         slot: usize,
         conjuncts: Vec<Expr>,
@@ -247,30 +262,17 @@ impl Planner<'_> {
         order: &[OrderKey],
         few: bool,
     ) -> Result<Joined> {
-        match &self.slots[slot].source {
-            Source::Table(table) => {
-                let alike = |a: &Expr, b: &Expr| self.hash_alike(a, b);
-                let values = || self.slot_of_members(slot);
-                let wish = Wish { bound, order, few, alike: &alike, values: &values };
-                let (access, members, cost, ordered) =
-                    choose(table, slot, &conjuncts, self.statistics, &wish);
-                let rows = access.rows;
-                let node = node_of(access, members);
-                Ok(Joined { node, slots: vec![slot], rows, cost, ordered })
-            }
-            Source::Query(query) => {
-                let plan = self.query(&Arc::clone(query), bound)?;
-                let mut rows = plan.rows;
-                let mut node = Node::Derived { query: Box::new(plan), slot };
-                let cost = rows * 2.0;
-                rows *= conjuncts.iter().map(selectivity).product::<f64>();
-                if let Some(condition) = Expr::all(conjuncts) {
-                    node = Node::Filter { input: Box::new(node), condition };
-                }
-                Ok(Joined { node, slots: vec![slot], rows, cost, ordered: false })
-            }
-            Source::Computed => Err(crate::error::SqlError::internal("a computed row in FROM")),
-        }
+        let Source::Table(table) = &self.slots[slot].source else {
+            return Err(SqlError::internal("a row in FROM that is of no table"));
+        };
+        let alike = |a: &Expr, b: &Expr| self.hash_alike(a, b);
+        let values = || self.slot_of_members(slot);
+        let wish = Wish { bound, order, few, alike: &alike, values: &values };
+        let (access, members, cost, ordered) =
+            choose(table, slot, &conjuncts, self.statistics, &wish);
+        let rows = access.rows;
+        let node = node_of(access, members);
+        Ok(Joined { node, slots: vec![slot], rows, cost, ordered })
     }
 
     /// Joins one thing more, planned alone as `inner`, to what is joined already, in the cheapest way.
@@ -297,7 +299,7 @@ impl Planner<'_> {
         }
         let mut found = None;
         // For each outer row a lookup by key or index?
-        if let Item::Slot(slot) = item
+        if let Item::Table(slot) = item
             && let Source::Table(table) = &self.slots[*slot].source
         {
             let alike = |a: &Expr, b: &Expr| self.hash_alike(a, b);
@@ -369,7 +371,7 @@ impl Planner<'_> {
     /// LEFT and FULL joins: conditions on the outer rows alone go down, others are checked above.
     fn outer_join(&self, from: &From, conjuncts: Vec<Expr>, outside: &Slots) -> Result<Joined> {
         let From::Join { kind, left, right, on } = from else {
-            return Err(crate::error::SqlError::internal("an outer join that is none"));
+            return Err(SqlError::internal("an outer join that is none"));
         };
         let (left_slots, right_slots) = (left.slots(), right.slots());
         let mut above = conjuncts;
@@ -404,7 +406,7 @@ impl Planner<'_> {
             false => outer.cost + inner.cost + inner.rows * KEEP + outer.rows * PROBE,
         };
         let mut node = None;
-        if let (JoinKind::Left, From::Slot(slot)) = (kind, &**right)
+        if let (JoinKind::Left, From::Table(slot)) = (kind, &**right)
             && let Source::Table(table) = &self.slots[*slot].source
         {
             let all: Vec<Expr> = on.iter().chain(&inner_only).cloned().collect();

@@ -5,8 +5,8 @@ use std::cell::{Cell, RefCell};
 use super::driven::types_alike;
 use super::{Join, Node, QueryPlan, SortKey, Statistics};
 use crate::bind::{
-    Aggregate, AggregateKind, Body, From, JoinKind, OrderKey, Query, RowLock, Select, SlotShape,
-    Source, Subquery,
+    Aggregate, AggregateKind, Body, From, JoinKind, OrderKey, Part, Query, RowLock, Select,
+    SlotShape, Source, Subquery,
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Expr, NumberKind, Slots};
@@ -102,9 +102,7 @@ impl<'p> Planner<'p> {
                 Source::Table(table) => {
                     table.columns.get(column.column).map(|known| known.data_type)
                 }
-                Source::Query(query) => {
-                    query.columns.get(column.column).map(|known| known.data_type)
-                }
+                Source::Query(columns) => columns.get(column.column).map(|known| known.data_type),
                 Source::Computed => None,
             },
             Expr::Constant(value) => value.data_type(),
@@ -133,10 +131,10 @@ impl<'p> Planner<'p> {
                 let of_groups = select.group.as_ref().map_or(0, |group| group.subqueries.len());
                 self.below(of_groups, || self.select(select, query, outside, few))
             }
-            Body::Values(rows) => {
-                let slot = self.new_slot();
+            Body::Values(values) => {
+                let (slot, rows) = (values.slot, values.rows.clone());
                 let count = rows.len() as f64;
-                let node = Node::Values { slot, rows: rows.clone(), once: false };
+                let node = Node::Values { slot, rows, once: false };
                 let outputs = columns_of(slot, query.columns.len());
                 Ok(self.finish(node, outputs, query, count, false))
             }
@@ -192,20 +190,28 @@ impl<'p> Planner<'p> {
                 keys,
                 aggregates: group.aggregates.clone(),
             };
+            let answers: Slots = group.subqueries.iter().map(|subquery| subquery.slot).collect();
+            let (after, before): (Vec<Expr>, Vec<Expr>) =
+                group.having.iter().cloned().partition(|part| part.slots().meets(&answers));
+            if let Some(condition) = Expr::all(before) {
+                node = Node::Filter { input: Box::new(node), condition };
+            }
+            let mut around = Slots::one(group.slot);
             for subquery in &group.subqueries {
                 let asking = (!keys_are_none).then_some(rows);
-                let (query, hash) =
-                    self.answered(subquery, &Slots::one(group.slot), outside, asking)?;
+                let (query, hash) = self.answered(subquery, &around, outside, asking)?;
+                let once = !subquery.reads.meets(&around);
+                around.insert(subquery.slot);
                 node = Node::Apply {
                     input: Box::new(node),
                     query: Box::new(query),
                     slot: subquery.slot,
                     kind: subquery.kind.clone(),
-                    once: true,
+                    once,
                     hash,
                 };
             }
-            if let Some(condition) = Expr::all(group.having.clone()) {
+            if let Some(condition) = Expr::all(after) {
                 node = Node::Filter { input: Box::new(node), condition };
             }
             ordered = false;
@@ -225,7 +231,7 @@ impl<'p> Planner<'p> {
         query: &Query,
         outside: &Slots,
     ) -> Result<Option<QueryPlan>> {
-        let (Some(group), Some(From::Slot(slot))) = (&select.group, &select.from) else {
+        let (Some(group), Some(From::Table(slot))) = (&select.group, &select.from) else {
             return Ok(None);
         };
         let [Aggregate { kind, argument: Some(column @ Expr::Column(at)), filter: None, .. }] =
@@ -247,7 +253,7 @@ impl<'p> Planner<'p> {
             return Ok(None);
         }
         let key = OrderKey { expr: column.clone(), output: None, descending, nulls_first: false };
-        let from = From::Slot(*slot);
+        let from = From::Table(*slot);
         let joined = self.joins(&from, select.filter.clone(), outside, &[key], true)?;
         if !joined.ordered {
             return Ok(None);
@@ -375,8 +381,8 @@ impl<'p> Planner<'p> {
             .collect();
         if !keys.is_empty() && !ordered {
             let slot = self.new_slot();
-            let width = outputs.len();
             let most = query.limit.clone().map(|limit| (limit, query.offset.clone()));
+            let width = outputs.len();
             node = Node::Sort { input: Box::new(node), slot, outputs, keys, most };
             outputs = columns_of(slot, width);
         }
@@ -403,7 +409,9 @@ fn without_answers(from: &From, answers: &Slots, after: &mut Vec<Expr>) -> Resul
         return Ok(From::Join { kind: *kind, left, right, on });
     }
     let mut asks = false;
-    from.each_expression(&mut |expr| asks |= expr.slots().meets(answers));
+    from.each_part(&mut |part| {
+        asks |= matches!(part, Part::Expr(condition) if condition.slots().meets(answers));
+    });
     if asks {
         return Err(SqlError::unsupported("a subquery in the condition of an outer join"));
     }

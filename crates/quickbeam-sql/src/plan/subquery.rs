@@ -11,13 +11,6 @@ use crate::types::{DataType, Value};
 /// More rows than these are not kept where each row around can look up what it asks for.
 const MOST_KEPT: f64 = 200_000.0;
 
-/// The slots of a query and of what it reads around it.
-pub(super) fn slots_in(query: &Query) -> Slots {
-    let mut slots = Slots::default();
-    query.each_column(&mut |column| slots.insert(column.slot));
-    slots
-}
-
 impl Planner<'_> {
     /// The plan of a subquery, and, if its rows are looked at once, what of the rows around it equals the last of what it delivers.
     /// `around` are the slots of the query that it stands in, of which so many rows ask it.
@@ -29,7 +22,7 @@ impl Planner<'_> {
         rows: Option<f64>,
     ) -> Result<(QueryPlan, Option<Vec<Expr>>)> {
         let query = &subquery.query;
-        if !slots_in(query).meets(around) {
+        if !query.reads().meets(around) {
             let compares = matches!(subquery.kind, SubqueryKind::Any(..) | SubqueryKind::All(..));
             let hash = (compares && rows.is_some()).then(Vec::new);
             return Ok((self.query(query, &(outside | around))?, hash));
@@ -103,7 +96,7 @@ impl Planner<'_> {
         };
         let mut volatile = keys.iter().any(Expr::is_volatile);
         alone.each_expression(&mut |expr| volatile |= expr.is_volatile());
-        let is_free = !keys.is_empty() && !volatile && !slots_in(&alone).meets(around);
+        let is_free = !keys.is_empty() && !volatile && !alone.reads().meets(around);
         is_free.then_some((alone, keys))
     }
 

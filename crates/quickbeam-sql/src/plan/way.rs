@@ -258,7 +258,7 @@ impl Chooser<'_> {
     fn type_of(&self, column: ColumnRef) -> Option<DataType> {
         match &self.slots.get(column.slot)?.source {
             Source::Table(table) => Some(table.columns.get(column.column)?.data_type),
-            Source::Query(query) => Some(query.columns.get(column.column)?.data_type),
+            Source::Query(columns) => Some(columns.get(column.column)?.data_type),
             Source::Computed => None,
         }
     }

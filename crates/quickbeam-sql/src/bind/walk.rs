@@ -1,0 +1,226 @@
+//! Visitors over queries: the one list of the places of a query that hold expressions or queries.
+//!
+//! Whatever asks what a query reads, or rewrites what it reads, goes through [`Query::each_part`]
+//! or its mutable twin. A new place for an expression is added to both.
+
+use std::sync::Arc;
+
+use super::{Body, Derived, From, Query, Subquery, SubqueryKind};
+use crate::expression::{Expr, Slots};
+
+/// A part of a query, one step below it.
+#[derive(Clone, Copy)]
+pub enum Part<'q> {
+    /// An expression. The value that a subquery is compared with is one of the query around it.
+    Expr(&'q Expr),
+    /// A subquery of an expression.
+    Subquery(&'q Subquery),
+    /// A query in FROM.
+    Derived(&'q Derived),
+    /// A side of a set operation.
+    Side(&'q Query),
+}
+
+/// A part of a query, to be changed.
+pub enum PartMut<'q> {
+    /// An expression.
+    Expr(&'q mut Expr),
+    /// A subquery of an expression.
+    Subquery(&'q mut Subquery),
+    /// A query in FROM.
+    Derived(&'q mut Derived),
+    /// A side of a set operation.
+    Side(&'q mut Query),
+}
+
+impl Part<'_> {
+    /// Notes the slots outside the part that it reads.
+    pub fn note_slots(self, read: &mut Slots) {
+        match self {
+            Part::Expr(expr) => read.extend(&expr.slots()),
+            Part::Subquery(subquery) => read.extend(&subquery.reads),
+            Part::Derived(derived) => read.extend(&derived.reads),
+            Part::Side(side) => read.extend(&side.reads()),
+        }
+    }
+}
+
+impl Query {
+    /// Calls `visit` with each part one step below the query.
+    pub fn each_part<'q>(&'q self, visit: &mut dyn FnMut(Part<'q>)) {
+        match &self.body {
+            Body::Values(values) => {
+                values.rows.iter().flatten().for_each(|value| visit(Part::Expr(value)));
+            }
+            Body::Combine(combine) => {
+                combine.sides.iter().for_each(|side| visit(Part::Side(side)));
+            }
+            Body::Select(select) => {
+                if let Some(from) = &select.from {
+                    from.each_part(visit);
+                }
+                let mut subqueries: Vec<&Subquery> = select.subqueries.iter().collect();
+                select.filter.iter().chain(&select.outputs).for_each(|e| visit(Part::Expr(e)));
+                if let Some(group) = &select.group {
+                    let of_aggregates =
+                        group.aggregates.iter().flat_map(|a| a.argument.iter().chain(&a.filter));
+                    let of_groups = group.keys.iter().chain(of_aggregates).chain(&group.having);
+                    of_groups.for_each(|expr| visit(Part::Expr(expr)));
+                    subqueries.extend(&group.subqueries);
+                }
+                for subquery in subqueries {
+                    if let Some(value) = subquery.kind.value() {
+                        visit(Part::Expr(value));
+                    }
+                    visit(Part::Subquery(subquery));
+                }
+            }
+        }
+        self.order.iter().for_each(|key| visit(Part::Expr(&key.expr)));
+        self.limit.iter().chain(&self.offset).for_each(|expr| visit(Part::Expr(expr)));
+    }
+
+    /// [`each_part`](Self::each_part), to change the parts.
+    pub fn each_part_mut(&mut self, visit: &mut dyn FnMut(PartMut<'_>)) {
+        match &mut self.body {
+            Body::Values(values) => {
+                values.rows.iter_mut().flatten().for_each(|value| visit(PartMut::Expr(value)));
+            }
+            Body::Combine(combine) => {
+                combine.sides.iter_mut().for_each(|side| visit(PartMut::Side(side)));
+            }
+            Body::Select(select) => {
+                if let Some(from) = &mut select.from {
+                    from.each_part_mut(visit);
+                }
+                let mut subqueries: Vec<&mut Subquery> = select.subqueries.iter_mut().collect();
+                let of_rows = select.filter.iter_mut().chain(&mut select.outputs);
+                of_rows.for_each(|expr| visit(PartMut::Expr(expr)));
+                if let Some(group) = &mut select.group {
+                    let of_aggregates = group
+                        .aggregates
+                        .iter_mut()
+                        .flat_map(|a| a.argument.iter_mut().chain(&mut a.filter));
+                    let of_groups =
+                        group.keys.iter_mut().chain(of_aggregates).chain(&mut group.having);
+                    of_groups.for_each(|expr| visit(PartMut::Expr(expr)));
+                    subqueries.extend(&mut group.subqueries);
+                }
+                for subquery in subqueries {
+                    if let Some(value) = subquery.kind.value_mut() {
+                        visit(PartMut::Expr(value));
+                    }
+                    visit(PartMut::Subquery(subquery));
+                }
+            }
+        }
+        self.order.iter_mut().for_each(|key| visit(PartMut::Expr(&mut key.expr)));
+        let bounds = self.limit.iter_mut().chain(&mut self.offset);
+        bounds.for_each(|expr| visit(PartMut::Expr(expr)));
+    }
+
+    /// Calls `visit` with every expression of the query and of the queries in it.
+    pub fn each_expression(&self, visit: &mut dyn FnMut(&Expr)) {
+        self.each_part(&mut |part| match part {
+            Part::Expr(expr) => visit(expr),
+            Part::Subquery(subquery) => subquery.query.each_expression(visit),
+            Part::Derived(derived) => derived.query.each_expression(visit),
+            Part::Side(side) => side.each_expression(visit),
+        });
+    }
+
+    /// The slots outside the query whose rows it reads.
+    pub fn reads(&self) -> Slots {
+        let (mut read, mut own) = (Slots::default(), self.own_slots());
+        self.each_part(&mut |part| {
+            part.note_slots(&mut read);
+            if let Part::Subquery(subquery) = part {
+                own.insert(subquery.slot);
+            }
+        });
+        read.remove(&own);
+        read
+    }
+
+    /// The slots that the query fills itself, besides those of its subqueries' answers.
+    fn own_slots(&self) -> Slots {
+        match &self.body {
+            Body::Values(values) => Slots::one(values.slot),
+            Body::Combine(combine) => Slots::one(combine.slot),
+            Body::Select(select) => {
+                let mut own = select.from.as_ref().map(From::slots).unwrap_or_default();
+                select.group.iter().for_each(|group| own.insert(group.slot));
+                own
+            }
+        }
+    }
+}
+
+impl From {
+    /// A query in FROM, whose rows stand in the slot.
+    pub fn query(slot: usize, query: Arc<Query>) -> From {
+        let reads = query.reads();
+        From::Query(Derived { slot, query, reads })
+    }
+
+    /// Calls `visit` with each condition and each query in it.
+    pub fn each_part<'q>(&'q self, visit: &mut dyn FnMut(Part<'q>)) {
+        match self {
+            From::Table(_) => {}
+            From::Query(derived) => visit(Part::Derived(derived)),
+            From::Join { left, right, on, .. } => {
+                left.each_part(visit);
+                right.each_part(visit);
+                on.iter().for_each(|condition| visit(Part::Expr(condition)));
+            }
+        }
+    }
+
+    /// [`each_part`](Self::each_part), to change the parts.
+    pub fn each_part_mut(&mut self, visit: &mut dyn FnMut(PartMut<'_>)) {
+        match self {
+            From::Table(_) => {}
+            From::Query(derived) => visit(PartMut::Derived(derived)),
+            From::Join { left, right, on, .. } => {
+                left.each_part_mut(visit);
+                right.each_part_mut(visit);
+                on.iter_mut().for_each(|condition| visit(PartMut::Expr(condition)));
+            }
+        }
+    }
+}
+
+impl Subquery {
+    /// A subquery, and the rows that it reads.
+    pub fn new(slot: usize, query: Arc<Query>, kind: SubqueryKind) -> Subquery {
+        let mut subquery = Subquery { slot, query, kind, reads: Slots::default() };
+        subquery.find_reads();
+        subquery
+    }
+
+    /// Finds the rows around it that it reads, after a change of its query or value.
+    pub fn find_reads(&mut self) {
+        self.reads = self.query.reads();
+        if let Some(value) = self.kind.value() {
+            self.reads.extend(&value.slots());
+        }
+    }
+}
+
+impl SubqueryKind {
+    /// The value that the subquery's rows are compared with.
+    pub fn value(&self) -> Option<&Expr> {
+        match self {
+            SubqueryKind::Any(value, _) | SubqueryKind::All(value, _) => Some(value),
+            SubqueryKind::Scalar | SubqueryKind::Exists => None,
+        }
+    }
+
+    /// [`value`](Self::value), to be changed.
+    pub fn value_mut(&mut self) -> Option<&mut Expr> {
+        match self {
+            SubqueryKind::Any(value, _) | SubqueryKind::All(value, _) => Some(value),
+            SubqueryKind::Scalar | SubqueryKind::Exists => None,
+        }
+    }
+}
