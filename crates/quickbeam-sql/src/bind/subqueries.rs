@@ -86,7 +86,6 @@ impl Binder<'_> {
     ) -> Result<Typed> {
         let position = self.position(value);
         let value = self.expression(value, scope)?;
-        let value = self.settle(value)?;
         let (slot, _) = self.subquery(query, scope, |binder, query| {
             let data_type = one_column(query, position)?;
             let element = ColumnRef { slot: binder.slots.len(), column: 0 };
