@@ -81,6 +81,18 @@ impl Function {
         self == Function::Random
     }
 
+    /// Whether it is NULL as soon as an argument is.
+    pub fn is_strict(self) -> bool {
+        !matches!(
+            self,
+            Function::Coalesce
+                | Function::NullIf
+                | Function::Greatest
+                | Function::Least
+                | Function::ConcatAll
+        )
+    }
+
     /// Whether it depends on the transaction.
     pub fn is_of_session(self) -> bool {
         matches!(self, Function::Now | Function::CurrentDate)
@@ -128,7 +140,7 @@ pub fn call<'a>(function: Function, arguments: &'a [Expr], frame: &Frame<'a>) ->
     let mut values: [Datum<'a>; 3] = [Datum::NULL, Datum::NULL, Datum::NULL];
     for (value, argument) in values.iter_mut().zip(arguments) {
         *value = argument.evaluate(frame)?;
-        if value.is_null() && function != Function::NullIf {
+        if value.is_null() && function.is_strict() {
             return Ok(Datum::NULL);
         }
     }

@@ -14,6 +14,7 @@ mod evaluate;
 mod frame;
 mod functions;
 mod pattern;
+mod simplify;
 mod slots;
 mod texts;
 

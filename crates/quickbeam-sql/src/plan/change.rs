@@ -1,6 +1,7 @@
 //! INSERT, UPDATE and DELETE.
 
 use super::select::{Planner, is_single, want_keys};
+use super::simplify::{simplify_change, simplify_insert};
 use super::{ChangePlan, InsertPlan, Statistics};
 use crate::bind::{Change, Insert, InsertSource, Names, SlotShape, check_of};
 use crate::catalog::Table;
@@ -31,13 +32,14 @@ fn checks(
 
 /// The plan of an INSERT.
 pub fn plan_insert(
-    insert: Insert,
+    mut insert: Insert,
     slots: &[SlotShape],
     parameters: &[DataType],
     names: &dyn Names,
     statistics: &dyn Statistics,
 ) -> Result<(InsertPlan, Vec<SlotShape>)> {
     let planner = Planner::new(slots, parameters, statistics);
+    simplify_insert(&mut insert);
     let checks = checks(names, &insert.table, insert.new_slot, None)?;
     let (rows, query) = match insert.source {
         InsertSource::Rows(rows) => (rows, None),
@@ -62,12 +64,13 @@ pub fn plan_insert(
 
 /// The plan of an UPDATE or DELETE.
 pub fn plan_change(
-    change: Change,
+    mut change: Change,
     slots: &[SlotShape],
     parameters: &[DataType],
     names: &dyn Names,
     statistics: &dyn Statistics,
 ) -> Result<(ChangePlan, Vec<SlotShape>)> {
+    simplify_change(&mut change);
     let planner = Planner::new(slots, parameters, statistics);
     let (mut root, ..) = planner.rows_of(
         Some(&change.from),

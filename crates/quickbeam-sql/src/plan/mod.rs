@@ -16,6 +16,7 @@ mod join;
 mod members;
 mod reads;
 mod select;
+mod simplify;
 mod subquery;
 mod way;
 

@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 
 use super::driven::types_alike;
+use super::simplify::simplify_query;
 use super::{Join, Node, QueryPlan, SortKey, Statistics};
 use crate::bind::{
     Aggregate, AggregateKind, Body, From, JoinKind, OrderKey, Part, Query, RowLock, Select,
@@ -33,13 +34,14 @@ pub(super) struct Planner<'p> {
 
 /// The plan of a query, and the slots of the statement with those that the plan adds.
 pub fn plan_query(
-    query: &Query,
+    mut query: Query,
     slots: &[SlotShape],
     parameters: &[DataType],
     statistics: &dyn Statistics,
 ) -> Result<(QueryPlan, Vec<SlotShape>)> {
+    simplify_query(&mut query);
     let planner = Planner::new(slots, parameters, statistics);
-    let plan = planner.query(query, &Slots::default())?;
+    let plan = planner.query(&query, &Slots::default())?;
     Ok((plan, planner.all_slots()))
 }
 
@@ -382,9 +384,9 @@ impl<'p> Planner<'p> {
         if !keys.is_empty() && !ordered {
             let slot = self.new_slot();
             let most = query.limit.clone().map(|limit| (limit, query.offset.clone()));
-            let width = outputs.len();
-            node = Node::Sort { input: Box::new(node), slot, outputs, keys, most };
-            outputs = columns_of(slot, width);
+            let (sorted, above) = around_sort(outputs, &keys, slot);
+            node = Node::Sort { input: Box::new(node), slot, outputs: sorted, keys, most };
+            outputs = above;
         }
         if query.limit.is_some() || query.offset.is_some() {
             if let Some(Expr::Constant(Value::BigInt(limit))) = &query.limit {
@@ -416,6 +418,38 @@ fn without_answers(from: &From, answers: &Slots, after: &mut Vec<Expr>) -> Resul
         return Err(SqlError::unsupported("a subquery in the condition of an outer join"));
     }
     Ok(from.clone())
+}
+
+/// Divides outputs at a sort whose rows stand in the slot: what the sort keeps of each row, and what
+/// is delivered above it. A volatile output is computed above, of the rows that are delivered.
+fn around_sort(outputs: Vec<Expr>, keys: &[SortKey], slot: usize) -> (Vec<Expr>, Vec<Expr>) {
+    let (mut sorted, mut above) = (Vec::with_capacity(outputs.len()), Vec::new());
+    let mut keep = |expr: Expr| {
+        let known = sorted.iter().position(|kept| *kept == expr && !expr.is_volatile());
+        let column = known.unwrap_or_else(|| {
+            sorted.push(expr);
+            sorted.len() - 1
+        });
+        Expr::column(slot, column)
+    };
+    for mut output in outputs {
+        let is_key = keys.iter().any(|key| key.expr == output);
+        if is_key || !output.is_volatile() {
+            above.push(keep(output));
+        } else {
+            above_sort(&mut output, &mut keep);
+            above.push(output);
+        }
+    }
+    (sorted, above)
+}
+
+/// Makes an expression read the columns that a sort keeps.
+fn above_sort(expr: &mut Expr, keep: &mut dyn FnMut(Expr) -> Expr) {
+    match expr {
+        Expr::Column(_) => *expr = keep(expr.clone()),
+        other => other.each_child_mut(&mut |child| above_sort(child, keep)),
+    }
 }
 
 /// The first columns of a slot.

@@ -194,7 +194,7 @@ impl Look<'_> {
             Ast::Query(query) if into_target(query)?.is_none() => {
                 let bound = binder.query_statement(query)?;
                 let (plan, slots) =
-                    plan::plan_query(&bound, &binder.slots, &binder.parameter_types(), self)?;
+                    plan::plan_query(bound, &binder.slots, &binder.parameter_types(), self)?;
                 (Action::Query(plan), slots)
             }
             Ast::Insert(insert) => {

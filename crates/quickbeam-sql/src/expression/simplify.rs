@@ -1,0 +1,221 @@
+//! Simpler expressions of the same value: what a constant decides is decided before any row is read.
+//!
+//! The rules are those of PostgreSQL's planner, because they show: what is folded away is not
+//! evaluated, so it does not fail and takes no value of a sequence.
+
+use super::{Expr, Frame, Function};
+use crate::types::Value;
+
+const NULL: Expr = Expr::Constant(Value::Null);
+
+fn is_null(expr: &Expr) -> bool {
+    matches!(expr, Expr::Constant(Value::Null))
+}
+
+fn truth(value: bool) -> Expr {
+    Expr::Constant(Value::Boolean(value))
+}
+
+/// The truth value of a constant; none if it is no constant.
+fn known(expr: &Expr) -> Option<Option<bool>> {
+    match expr {
+        Expr::Constant(Value::Boolean(value)) => Some(Some(*value)),
+        Expr::Constant(Value::Null) => Some(None),
+        _ => None,
+    }
+}
+
+impl Expr {
+    /// Simplifies an expression whose value is wanted.
+    pub fn simplify(&mut self) {
+        self.each_child_mut(&mut Expr::simplify);
+        let simpler = match &mut *self {
+            Expr::And(list) => connected(list, false),
+            Expr::Or(list) => connected(list, true),
+            Expr::Not(inner) => match &mut **inner {
+                Expr::Not(inner) => Some(std::mem::replace(&mut **inner, NULL)),
+                inner => known(inner).map(|value| value.map_or(NULL, |value| truth(!value))),
+            },
+            Expr::Case(branches, otherwise) => {
+                reach(branches, otherwise);
+                branches.is_empty().then(|| std::mem::replace(&mut **otherwise, NULL))
+            }
+            Expr::Call(Function::Coalesce, list, _) => {
+                list.retain(|value| !is_null(value));
+                match &list[..] {
+                    [] => Some(NULL),
+                    [first, ..] if list.len() == 1 || first.as_constant().is_some() => {
+                        Some(list.swap_remove(0))
+                    }
+                    _ => None,
+                }
+            }
+            other => other.of_null().or_else(|| other.of_constants()),
+        };
+        if let Some(simpler) = simpler {
+            *self = simpler;
+        }
+    }
+
+    /// Simplifies a condition of which only counts whether it is true: NULL is as false.
+    pub fn simplify_condition(&mut self) {
+        self.simplify();
+        self.qualify();
+    }
+
+    fn qualify(&mut self) {
+        if let Expr::Not(inner) = self {
+            let negated = |list: &mut Vec<Expr>| {
+                let parts = std::mem::take(list).into_iter();
+                parts.map(|part| Expr::Not(Box::new(part))).collect::<Vec<_>>()
+            };
+            let moved = match &mut **inner {
+                Expr::And(list) => Some(Expr::Or(negated(list))),
+                Expr::Or(list) => Some(Expr::And(negated(list))),
+                _ => None,
+            };
+            if let Some(mut moved) = moved {
+                moved.simplify();
+                *self = moved;
+            }
+        }
+        match self {
+            Expr::And(list) | Expr::Or(list) => list.iter_mut().for_each(Expr::qualify),
+            _ => {}
+        }
+        match self {
+            Expr::And(list) => *self = connected(list, false).unwrap_or_else(|| taken(self)),
+            Expr::Or(list) => *self = connected(list, true).unwrap_or_else(|| taken(self)),
+            _ if is_null(self) => *self = truth(false),
+            _ => {}
+        }
+    }
+
+    /// NULL, if an operand is that whose operator is NULL then, whatever the others are.
+    fn of_null(&self) -> Option<Expr> {
+        let null = match self {
+            Expr::Cast(a, ..)
+            | Expr::Assign(a, ..)
+            | Expr::Trimmed(a)
+            | Expr::Negate(a, _)
+            | Expr::InSet(a, ..)
+            | Expr::Like(a, ..) => is_null(a),
+            // A list of one member is a comparison to PostgreSQL.
+            Expr::InList(a, list, _) => is_null(a) || matches!(&list[..], [one] if is_null(one)),
+            Expr::Compare(_, pair) | Expr::Arithmetic(_, _, pair, _) | Expr::LikeAny(pair, ..) => {
+                pair.iter().any(is_null)
+            }
+            Expr::Call(function, list, _) => function.is_strict() && list.iter().any(is_null),
+            _ => false,
+        };
+        null.then_some(NULL)
+    }
+
+    /// The value, if it can be computed now. What fails may never be evaluated: it fails then.
+    fn of_constants(&self) -> Option<Expr> {
+        if matches!(self, Expr::Constant(_)) {
+            return None;
+        }
+        let mut constants = self.is_constant();
+        self.each_child(&mut |child| constants &= child.as_constant().is_some());
+        if !constants {
+            return None;
+        }
+        let value = self.evaluate(&Frame::of_parameters(&[])).ok()?;
+        Some(Expr::Constant(value.into_value()))
+    }
+}
+
+fn taken(expr: &mut Expr) -> Expr {
+    std::mem::replace(expr, NULL)
+}
+
+/// A simpler AND or OR. `decisive`: the truth value that one part decides the whole with.
+fn connected(list: &mut Vec<Expr>, decisive: bool) -> Option<Expr> {
+    if list.iter().any(|part| known(part) == Some(Some(decisive))) {
+        return Some(truth(decisive));
+    }
+    list.retain(|part| known(part) != Some(Some(!decisive)));
+    let mut seen = false;
+    list.retain(|part| !is_null(part) || !std::mem::replace(&mut seen, true));
+    match list.len() {
+        0 => Some(truth(!decisive)),
+        1 => list.pop(),
+        _ => None,
+    }
+}
+
+/// Takes out the branches of a CASE that are never reached.
+fn reach(branches: &mut Vec<(Expr, Expr)>, otherwise: &mut Expr) {
+    branches.retain(|(condition, _)| !matches!(known(condition), Some(Some(false) | None)));
+    let always = branches.iter().position(|(condition, _)| known(condition) == Some(Some(true)));
+    if let Some(always) = always {
+        let rest = branches.split_off(always);
+        if let Some((_, result)) = rest.into_iter().next() {
+            *otherwise = result;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::expression::{Arithmetic, Comparison, NumberKind, Place};
+
+    fn number(value: i32) -> Expr {
+        Expr::Constant(Value::Integer(value))
+    }
+
+    /// `1 / column`: fails where the column is 0.
+    fn risky() -> Expr {
+        let pair = Box::new([number(1), Expr::column(0, 0)]);
+        Expr::Arithmetic(Arithmetic::Divide, NumberKind::Integer, pair, Place(0))
+    }
+
+    fn greater(left: Expr, right: Expr) -> Expr {
+        Expr::Compare(Comparison::Greater, Box::new([left, right]))
+    }
+
+    fn simplified(mut expr: Expr) -> Expr {
+        expr.simplify();
+        expr
+    }
+
+    fn condition(mut expr: Expr) -> Expr {
+        expr.simplify_condition();
+        expr
+    }
+
+    #[test]
+    fn a_null_operand_makes_a_strict_operator_null() {
+        assert_eq!(simplified(greater(risky(), NULL)), NULL);
+        assert_eq!(simplified(Expr::Negate(Box::new(NULL), Place(0))), NULL);
+        let call = |function| Expr::Call(function, vec![risky(), NULL], Place(0));
+        assert_eq!(simplified(call(Function::Power)), NULL);
+        assert_eq!(simplified(call(Function::Greatest)), call(Function::Greatest));
+        assert_eq!(simplified(call(Function::Coalesce)), risky());
+        let fails = greater(risky(), number(1));
+        assert_eq!(simplified(fails.clone()), fails);
+    }
+
+    #[test]
+    fn a_condition_that_is_null_is_false() {
+        let (open, null) = (greater(risky(), number(1)), greater(risky(), NULL));
+        let both = Expr::And(vec![open.clone(), null.clone()]);
+        assert_eq!(condition(both.clone()), truth(false));
+        assert_eq!(simplified(both.clone()), Expr::And(vec![open.clone(), NULL]));
+        assert_eq!(condition(Expr::Or(vec![null, open.clone()])), open);
+        let not = |expr| Expr::Not(Box::new(expr));
+        assert_eq!(condition(not(both.clone())), not(open.clone()));
+        assert_eq!(condition(not(not(both))), truth(false));
+        assert_eq!(condition(Expr::Or(vec![open, truth(true)])), truth(true));
+    }
+
+    #[test]
+    fn branches_that_are_not_reached_go() {
+        let case = |condition: Expr| Expr::Case(vec![(condition, risky())], Box::new(number(2)));
+        assert_eq!(simplified(case(truth(false))), number(2));
+        assert_eq!(simplified(case(NULL)), number(2));
+        assert_eq!(simplified(case(truth(true))), risky());
+    }
+}
