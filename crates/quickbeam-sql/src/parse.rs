@@ -16,7 +16,7 @@ use sqlparser::ast::{Expr, Query, Statement};
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
-use sqlparser::tokenizer::{Location, Token, Tokenizer};
+use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 
 use crate::error::{Result, SqlError, SqlState};
 
@@ -24,8 +24,20 @@ pub use places::{first_from, is_word, last_before};
 pub use sequences::RESTART as RESTART_SEQUENCE;
 pub use text::Text;
 
-/// Nesting that the parser allows.
-const NESTING: usize = 50;
+/// Steps of recursion that the parser allows, of which a parenthesis with an operator takes two.
+const STEPS: usize = 200;
+
+/// What the nesting of a statement may cost, in kilobytes of stack: see [`check_nesting`].
+const NESTING: usize = 1_300;
+
+/// What a level of parentheses, or a CASE, costs.
+const OF_PARENTHESES: usize = 12;
+
+/// What a call of a function costs.
+const OF_A_CALL: usize = 26;
+
+/// What a query within a query costs.
+const OF_A_QUERY: usize = 52;
 
 /// Levels of CASE and parentheses from which on a fault may be that there are too many.
 const CASE_NESTING: usize = 40;
@@ -56,7 +68,7 @@ fn place_in(message: &str) -> Option<(&str, Location)> {
 #[cold]
 fn too_deep() -> SqlError {
     SqlError::new(SqlState::StatementTooComplex, "the statement is nested too deep")
-        .with_hint(format!("at most {NESTING} levels are allowed"))
+        .with_hint("about 100 levels of parentheses, 50 of calls or 25 of queries are allowed")
 }
 
 /// How deep CASE and parentheses are nested in a text.
@@ -113,15 +125,79 @@ fn parser_for(text: &str) -> Result<Parser<'static>> {
         SqlError::new(SqlState::SyntaxError, format!("syntax error: {}", error.message))
             .at(position)
     })?;
+    check_nesting(text, &tokens)?;
     check_chains(text, &tokens)?;
     let tokens = sequences::adapted(literals::adapted(text, tokens)?);
-    Ok(Parser::new(&DIALECT).with_recursion_limit(NESTING).with_tokens_with_locations(tokens))
+    Ok(Parser::new(&DIALECT).with_recursion_limit(STEPS).with_tokens_with_locations(tokens))
 }
+
+/// Refuses what is nested deeper than the stack of a thread (2 MiB unless a program says otherwise)
+/// has room for. The costs were measured, in the parser, the binder and the planner together.
+fn check_nesting(text: &str, tokens: &[TokenWithSpan]) -> Result<()> {
+    let mut open: Vec<usize> = Vec::new();
+    let mut cost = 0;
+    let mut rest = tokens.iter().filter(|token| !matches!(token.token, Token::Whitespace(_)));
+    let mut before: Option<&Token> = None;
+    while let Some(token) = rest.next() {
+        let next = || rest.clone().next().map(|next| &next.token);
+        match &token.token {
+            Token::LParen | Token::LBracket => {
+                let level = match before {
+                    _ if next().is_some_and(|next| is_one_of(next, &QUERIES)) => OF_A_QUERY,
+                    Some(Token::LParen) => {
+                        open.last().map_or(OF_PARENTHESES, |around| OF_A_CALL.min(*around))
+                    }
+                    Some(before @ Token::Word(_)) if !is_one_of(before, &OPERATORS) => OF_A_CALL,
+                    _ => OF_PARENTHESES,
+                };
+                open.push(level);
+                cost += level;
+            }
+            Token::Word(word) if word.keyword == Keyword::CASE => {
+                open.push(OF_PARENTHESES);
+                cost += OF_PARENTHESES;
+            }
+            Token::RParen | Token::RBracket => cost -= open.pop().unwrap_or_default(),
+            Token::Word(word) if word.keyword == Keyword::END => {
+                cost -= open.pop().unwrap_or_default();
+            }
+            _ => {}
+        }
+        if cost > NESTING {
+            return Err(too_deep().at(offset_of(text, token.span.start)));
+        }
+        before = Some(&token.token);
+    }
+    Ok(())
+}
+
+fn is_one_of(token: &Token, keywords: &[Keyword]) -> bool {
+    matches!(token, Token::Word(word) if keywords.contains(&word.keyword))
+}
+
+/// Words behind an opening parenthesis that make it one of a query.
+const QUERIES: [Keyword; 3] = [Keyword::SELECT, Keyword::WITH, Keyword::VALUES];
+
+/// Words before an opening parenthesis that do not make it one of a call.
+const OPERATORS: [Keyword; 12] = [
+    Keyword::AND,
+    Keyword::OR,
+    Keyword::NOT,
+    Keyword::WHEN,
+    Keyword::THEN,
+    Keyword::ELSE,
+    Keyword::WHERE,
+    Keyword::HAVING,
+    Keyword::SELECT,
+    Keyword::ON,
+    Keyword::BETWEEN,
+    Keyword::LIKE,
+];
 
 /// Operators in a row make a tree as deep as there are operators, without any nesting in the text. Dropping that tree recurses.
 const CHAIN: usize = 2_000;
 
-fn check_chains(text: &str, tokens: &[sqlparser::tokenizer::TokenWithSpan]) -> Result<()> {
+fn check_chains(text: &str, tokens: &[TokenWithSpan]) -> Result<()> {
     let mut operators = 0;
     for token in tokens {
         match &token.token {
@@ -277,6 +353,15 @@ mod tests {
     fn nesting_is_limited() {
         let deep = format!("SELECT {}1{}", "(".repeat(10_000), ")".repeat(10_000));
         assert_eq!(pieces(&deep).unwrap_err().code(), "54001");
+        for (open, close, depth) in [
+            ("(", ")", 100),
+            ("(a < 5 AND (b > 7 OR ", "))", 45),
+            ("abs(", ")", 48),
+            ("(SELECT ", ")", 24),
+        ] {
+            let text = format!("SELECT {}1{}", open.repeat(depth), close.repeat(depth));
+            assert_eq!(pieces(&text).map(|pieces| pieces.len()).unwrap(), 1, "{open}");
+        }
         let case = ["CASE WHEN TRUE THEN ", " END"].map(|part| part.repeat(10_000));
         let cases = format!("SELECT {}1{}", case[0], case[1]);
         assert_eq!(pieces(&cases).unwrap_err().code(), "54001");

@@ -223,6 +223,33 @@ fn plans_are_no_deeper_than_the_stack() {
     assert!(ended.is_some_and(|n| n > 10), "{ended:?}");
 }
 
+/// A statement is nested as deep as it may be in the stack of a test, which is that of a thread.
+#[test]
+fn nesting_up_to_the_limit_fits_the_stack() {
+    let mut connection = connect();
+    for (open, middle, close, least) in [
+        ("(", "1", ")", 100),
+        ("(1 < 5 AND (7 > 7 OR ", "TRUE", "))", 45),
+        ("((1 + ", "1", "))", 45),
+        ("abs(", "1", ")", 48),
+        ("CAST(", "1", " AS INTEGER)", 48),
+        ("CASE WHEN TRUE THEN ", "1", " END", 90),
+        ("NOT ", "TRUE", "", 100),
+        ("(SELECT ", "1", ")", 24),
+        ("EXISTS (SELECT 1 FROM t WHERE id = 1 AND ", "TRUE", ")", 20),
+        ("1 IN (SELECT id FROM t WHERE ", "TRUE", ")", 20),
+        ("1 UNION (SELECT ", "1", ")", 20),
+        ("* FROM (SELECT ", "* FROM t", ") x", 20),
+    ] {
+        let nested =
+            |depth: usize| format!("SELECT {}{middle}{}", open.repeat(depth), close.repeat(depth));
+        let refused = (1..300).find(|depth| run_whole(&mut connection, &nested(*depth)).is_some());
+        let refused = refused.unwrap_or(300);
+        assert!(refused > least, "{open} {refused}");
+        assert_eq!(run_whole(&mut connection, &nested(refused)), Some("54001"), "{open}");
+    }
+}
+
 /// Each view is made of the one before, twice.
 #[test]
 fn views_that_double_come_to_an_end() {

@@ -28,12 +28,16 @@ impl Typed {
 impl Binder<'_> {
     /// Binds an expression.
     pub(super) fn expression(&mut self, ast: &Ast, scope: &Scope) -> Result<Typed> {
+        // Parentheses are no step of their own.
+        let mut ast = ast;
+        while let Ast::Nested(inner) = ast {
+            ast = inner;
+        }
         self.nested(|binder| binder.step(ast, scope))
     }
 
     fn step(&mut self, ast: &Ast, scope: &Scope) -> Result<Typed> {
         match ast {
-            Ast::Nested(inner) => self.expression(inner, scope),
             Ast::Value(value) => self.literal(&value.value, self.position(value)),
             Ast::Identifier(_) | Ast::CompoundIdentifier(_) => self.column(ast, scope),
             Ast::BinaryOp { left, op: op @ (BinaryOperator::And | BinaryOperator::Or), right } => {
