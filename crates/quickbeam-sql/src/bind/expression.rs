@@ -147,6 +147,9 @@ impl Binder<'_> {
             _ => Err(SqlError::unsupported(format!("the name {ast}"))),
         };
         let column = found.map_err(|error| error.at(position as usize))?;
+        if let Ast::Identifier(name) = ast {
+            self.note_column(name, column, scope);
+        }
         let level = self.level_of(column.at.slot);
         if let Some(level) = self.levels.get_mut(level)
             && level.allows_aggregates

@@ -13,6 +13,7 @@ mod change;
 mod combine;
 mod copy;
 mod definition;
+mod expand;
 mod expression;
 mod group;
 mod insert;
@@ -45,6 +46,7 @@ pub use scope::{Scope, ScopeColumn, ScopeRelation};
 pub use types::data_type;
 pub use walk::{Part, PartMut};
 
+use self::expand::Expansion;
 use crate::catalog::Relation;
 use crate::catalog::refusals::{is_not, no_relation};
 use crate::error::{Result, SqlError, SqlState};
@@ -102,6 +104,8 @@ pub struct Binder<'a> {
     unknown: Vec<bool>,
     /// Parameters without a type that the query bound next selects wait for the type that is needed.
     defers: bool,
+    /// What names in the text stand for, if that is noted.
+    expansions: Option<Vec<Expansion>>,
 }
 
 /// Parameters that a statement may have.
@@ -156,6 +160,7 @@ impl<'a> Binder<'a> {
             ctes: Vec::new(),
             unknown: Vec::new(),
             defers: false,
+            expansions: None,
         }
     }
 

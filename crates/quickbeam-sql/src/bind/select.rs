@@ -161,11 +161,12 @@ impl Binder<'_> {
                         let error = SqlError::new(SqlState::SyntaxError, message);
                         return Err(error.at(position as usize));
                     }
+                    self.note_star(options, None, &columns, scope);
                     selected.extend(columns.into_iter().map(|column| all_of(column, position)));
                 }
                 SelectItem::QualifiedWildcard(
                     SelectItemQualifiedWildcardKind::ObjectName(name),
-                    _,
+                    options,
                 ) => {
                     let place = self.position(name);
                     let position = place as usize;
@@ -174,7 +175,9 @@ impl Binder<'_> {
                         let message = format!("missing FROM-clause entry for table \"{folded}\"");
                         SqlError::new(SqlState::UndefinedTable, message).at(position)
                     })?;
-                    selected.extend(relation.columns.iter().map(|column| all_of(column, place)));
+                    let columns: Vec<&ScopeColumn> = relation.columns.iter().collect();
+                    self.note_star(options, Some(name), &columns, scope);
+                    selected.extend(columns.into_iter().map(|column| all_of(column, place)));
                 }
                 other => return Err(SqlError::unsupported(format!("{other} in SELECT"))),
             }

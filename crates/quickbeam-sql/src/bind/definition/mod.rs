@@ -160,7 +160,7 @@ impl Binder<'_> {
         }
         let columns =
             self.columns_for(&query, &given).into_iter().map(|column| column.name).collect();
-        let text = create.query.to_string().into();
+        let text = self.expanded(&create.query)?.into();
         Ok(CatalogChange::CreateView(name, columns, text, create.or_replace))
     }
 
