@@ -4,6 +4,13 @@
 
 use crate::error::{SqlError, SqlState};
 
+/// A change in a transaction that makes none; `what` would make one.
+#[cold]
+pub(crate) fn read_only(what: &str) -> SqlError {
+    let message = format!("cannot execute {what} in a read-only transaction");
+    SqlError::new(SqlState::ReadOnlySqlTransaction, message)
+}
+
 /// There is nothing of that name.
 #[cold]
 pub(crate) fn no_relation(name: &str) -> SqlError {

@@ -13,7 +13,7 @@ use smol_str::SmolStr;
 
 use super::change::Change;
 use super::definition::SequenceOptions;
-use super::refusals::{is_not, no_relation};
+use super::refusals::{is_not, no_relation, read_only};
 use super::schema::{ObjectId, Relation, Sequence};
 use super::{Catalog, CatalogSnapshot};
 use crate::error::{Result, SqlError, SqlState};
@@ -102,6 +102,9 @@ impl Catalog {
 
     /// `nextval`: the next value (SEQ-1).
     pub fn next_value(&self, transaction: &Transaction, sequence: &Sequence) -> Result<i64> {
+        if transaction.is_read_only() {
+            return Err(read_only("nextval()"));
+        }
         // The lock is not held while the tree is asked: that may wait for other transactions.
         if let Some(reserved) = self.reserved.lock().get_mut(&sequence.count())
             && reserved.left > 0
@@ -123,6 +126,9 @@ impl Catalog {
         value: i64,
         is_called: bool,
     ) -> Result<()> {
+        if transaction.is_read_only() {
+            return Err(read_only("setval()"));
+        }
         if !(sequence.minimum..=sequence.maximum).contains(&value) {
             return Err(SqlError::new(
                 SqlState::NumericValueOutOfRange,

@@ -9,6 +9,7 @@ use sqlparser::ast::{
     TransactionMode, Value as Literal,
 };
 
+use super::foreign;
 use crate::bind::{fold, object_name};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::Way;
@@ -26,8 +27,8 @@ pub(super) enum Control {
     Transaction(Settings),
     /// SET, of the session; true: LOCAL.
     Set(Settings, bool),
-    /// Accepted, and without effect: settings of PostgreSQL that have no counterpart.
-    Ignored,
+    /// A setting of PostgreSQL, of the only value that there is here.
+    AsItIs,
 }
 
 /// Settings; `None`: as they were.
@@ -199,20 +200,14 @@ fn set_of(set: &Set) -> Result<Control> {
                     Control::Set(settings, local)
                 });
             }
-            let known = [
-                "client_encoding",
-                "search_path",
-                "application_name",
-                "datestyle",
-                "extra_float_digits",
-            ];
-            if known.contains(&name.as_str()) {
-                return Ok(Control::Ignored);
-            }
-            let message = format!("unrecognized configuration parameter \"{name}\"");
-            Err(SqlError::new(SqlState::UndefinedObject, message))
+            foreign::check(&name, &value)?;
+            Ok(Control::AsItIs)
         }
-        Set::SetNames { .. } | Set::SetNamesDefault {} => Ok(Control::Ignored),
+        Set::SetNames { charset_name, collation_name: None } => {
+            foreign::check("client_encoding", &charset_name.value.to_lowercase())?;
+            Ok(Control::AsItIs)
+        }
+        Set::SetNamesDefault {} => Ok(Control::AsItIs),
         other => Err(SqlError::unsupported(format!("{other}"))),
     }
 }

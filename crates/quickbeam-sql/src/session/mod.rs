@@ -16,6 +16,7 @@ mod create_as;
 mod database;
 mod definition;
 mod dispatch;
+mod foreign;
 mod prepare;
 mod rows;
 mod run;

@@ -54,6 +54,21 @@ pub(super) enum Work {
     Explain(Box<Plan>, Option<Box<Prepared>>),
 }
 
+impl Work {
+    /// What a read-only transaction refuses of it, whether or not it would find rows to change.
+    pub fn changes(&self) -> Option<&'static str> {
+        match self {
+            Work::Insert(_) => Some("INSERT"),
+            Work::Change(_) => Some("UPDATE or DELETE"),
+            Work::Catalog(_) => Some("a change of a definition"),
+            Work::CreateAs(_) => Some("CREATE TABLE AS"),
+            Work::CopyFrom(_) => Some("COPY FROM"),
+            // What a query changes, and an EXPLAIN or COPY runs, is refused where it is done.
+            Work::Nothing | Work::Query(_) | Work::CopyTo(..) | Work::Explain(..) => None,
+        }
+    }
+}
+
 /// What the binder and the planner ask about the database.
 pub(super) struct Look<'l> {
     pub database: &'l Database,

@@ -9,6 +9,7 @@ use super::rows::{Held, Rows};
 use super::statement::Statement;
 use crate::bind::{Names, check_of, column_default};
 use crate::catalog::Table;
+use crate::catalog::refusals::read_only;
 use crate::error::{Result, SqlError};
 use crate::execute::{Budget, Context, Returned};
 use crate::expression::{Current, Frame, Slot};
@@ -76,6 +77,11 @@ impl Session {
             prepared;
         *executions += 1;
         let parameters = Prepared::parameters_of(types, parameters, values)?;
+        if transaction.is_read_only()
+            && let Some(what) = work.changes()
+        {
+            return Err(read_only(what));
+        }
         transaction.interrupt_on(&self.limits.cancelled);
         let Some(snapshot) = snapshot else {
             return Err(SqlError::internal("a statement without a catalog"));

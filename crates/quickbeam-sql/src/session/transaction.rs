@@ -100,7 +100,7 @@ impl Session {
             Control::Begin(settings) => self.begin(*settings),
             Control::Commit => self.commit(),
             Control::Rollback => self.rollback(),
-            Control::Ignored => Ok(()),
+            Control::AsItIs => Ok(()),
             Control::Set(settings, local) => {
                 self.check_durability(settings)?;
                 if *local && self.open.is_none() {

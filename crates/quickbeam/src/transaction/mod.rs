@@ -277,6 +277,13 @@ impl Transaction {
         self.met_conflict.get()
     }
 
+    /// Whether changes are refused.
+    #[inline]
+    #[must_use]
+    pub fn is_read_only(&self) -> bool {
+        self.read_only
+    }
+
     pub(crate) fn is_read_committed(&self) -> bool {
         self.isolation == Isolation::ReadCommitted && !self.read_only
     }
