@@ -220,6 +220,7 @@ impl Binder<'_> {
                     );
                 }
                 columns.sort_unstable();
+                columns.dedup();
                 Some(columns)
             }
             Some(ConflictTarget::OnConstraint(name)) => {

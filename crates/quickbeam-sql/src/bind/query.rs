@@ -72,6 +72,7 @@ impl Binder<'_> {
         query: &ast::Query,
         outer: Option<Arc<Scope>>,
     ) -> Result<Query> {
+        let around = Scope { outer: outer.clone(), ..Scope::default() };
         let order: &[ast::OrderByExpr] = match &query.order_by {
             None => &[],
             Some(order) => match &order.kind {
@@ -127,41 +128,39 @@ impl Binder<'_> {
             (None, limit) => limit,
         };
         if let Some(limit) = limit {
-            let limit = self.count_of_rows(limit, &bound)?;
+            let limit = self.count_of_rows(limit, &bound, &around)?;
             bound.limit = Some(self.coerce(limit, DataType::BigInt)?);
         } else if query.fetch.is_some() {
             bound.limit = Some(Expr::Constant(Value::BigInt(1)));
         }
         if let Some(offset) = offset {
-            let offset = self.count_of_rows(offset, &bound)?;
+            let offset = self.count_of_rows(offset, &bound, &around)?;
             bound.offset = Some(self.coerce(offset, DataType::BigInt)?);
         }
         Ok(bound)
     }
 
-    /// The number that LIMIT or OFFSET of a query says; it cannot differ from row to row.
-    fn count_of_rows(&mut self, ast: &Ast, query: &Query) -> Result<Typed> {
-        let bound = self.expression(ast, &Scope::default());
-        let (Err(error), Ast::Identifier(name)) = (&bound, ast) else { return bound };
-        let mut is_column = false;
-        if let (SqlState::UndefinedColumn, Body::Select(select)) = (error.state(), &query.body) {
-            let name = fold(name);
-            let slots = select.from.as_ref().map(From::slots).unwrap_or_default();
-            is_column = self.slots.iter().enumerate().any(|(slot, shape)| {
-                slots.contains(slot)
-                    && match &shape.source {
-                        Source::Table(table) => table.column(&name).is_some(),
-                        Source::Query(columns) => columns.iter().any(|column| column.name == name),
-                        Source::Computed => false,
-                    }
-            });
+    /// The number that LIMIT or OFFSET of a query says. It may read rows around the query, which
+    /// `around` names, but none of the query itself.
+    fn count_of_rows(&mut self, ast: &Ast, query: &Query, around: &Scope) -> Result<Typed> {
+        if let (Ast::Identifier(name), Body::Select(select)) = (ast, &query.body)
+            && self.has_column(select.from.as_ref(), &fold(name))
+        {
+            let message = "LIMIT and OFFSET must not name columns";
+            let error = SqlError::new(SqlState::InvalidColumnReference, message);
+            return Err(error.at(self.position(ast) as usize));
         }
-        if !is_column {
-            return bound;
-        }
-        let message = "LIMIT and OFFSET must not name columns";
-        let error = SqlError::new(SqlState::InvalidColumnReference, message);
-        Err(error.at(self.position(ast) as usize))
+        self.expression(ast, around)
+    }
+
+    fn has_column(&self, from: Option<&From>, name: &str) -> bool {
+        let slots = from.map(From::slots).unwrap_or_default();
+        let shapes = slots.iter().filter_map(|slot| self.slots.get(slot));
+        shapes.into_iter().any(|shape| match &shape.source {
+            Source::Table(table) => table.column(name).is_some(),
+            Source::Query(columns) => columns.iter().any(|column| column.name == name),
+            Source::Computed => false,
+        })
     }
 
     fn values(

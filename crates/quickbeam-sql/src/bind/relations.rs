@@ -167,6 +167,12 @@ impl Binder<'_> {
                 if *lateral {
                     return Err(SqlError::unsupported("LATERAL"));
                 }
+                // A view may be older than this rule.
+                if alias.is_none() && self.view_depth == 0 {
+                    let message = "syntax error: a query in FROM must have an alias";
+                    let position = self.position(&**subquery) as usize;
+                    return Err(SqlError::new(SqlState::SyntaxError, message).at(position));
+                }
                 let query = self.nested(|binder| binder.query(subquery, outer))?;
                 self.derived(Arc::new(query), alias.as_ref(), None, scope)
             }

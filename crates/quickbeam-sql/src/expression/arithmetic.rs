@@ -173,7 +173,7 @@ fn floats(operator: Arithmetic, kind: NumberKind, a: f64, b: f64) -> Result<Valu
         Arithmetic::Add => a + b,
         Arithmetic::Subtract => a - b,
         Arithmetic::Multiply => a * b,
-        Arithmetic::Divide if b == 0.0 => return Err(division_by_zero()),
+        Arithmetic::Divide if b == 0.0 && !a.is_nan() => return Err(division_by_zero()),
         Arithmetic::Divide => a / b,
         Arithmetic::Remainder if b == 0.0 => return Err(division_by_zero()),
         Arithmetic::Remainder => a % b,
@@ -250,6 +250,8 @@ mod tests {
             code(calculate(Divide, NumberKind::Double, V::Double(1.0), V::Double(0.0))),
             "22012"
         );
+        let quotient = calculate(Divide, NumberKind::Double, V::Double(f64::NAN), V::Double(0.0));
+        assert!(matches!(quotient, Ok(V::Double(nan)) if nan.is_nan()));
         assert_eq!(
             code(calculate(Multiply, NumberKind::Double, V::Double(1e300), V::Double(1e300))),
             "22003"

@@ -1,7 +1,8 @@
 //! Literals, as PostgreSQL reads them.
 //!
-//! The tokenizer takes some numbers and texts otherwise than PostgreSQL does: what runs on behind a number is a word of its own to it, `0x10` is bytes,
-//! and texts in quotes are never continued. Here the tokens are made what PostgreSQL has, or refused.
+//! The tokenizer reads some numbers and texts otherwise than PostgreSQL 15 does: it takes a word
+//! that directly follows a number for another token, `0x10` for bytes, and never continues a text in
+//! quotes. Here the tokens become those of PostgreSQL, or are refused.
 
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Whitespace, Word};
@@ -89,12 +90,10 @@ fn joins(
 ) -> Result<bool> {
     match &token.token {
         Token::Word(word) if word.quote_style.is_none() => match out.last_mut() {
-            Some(TokenWithSpan { token: Token::Number(digits, _), span })
+            Some(TokenWithSpan { token: Token::Number(..), span })
                 if span.end == token.span.start =>
             {
-                let number = of_other_base(digits, &word.value);
-                *digits = number.ok_or_else(|| fault(JUNK.into(), cursor.move_to(span.start)))?;
-                Ok(true)
+                Err(fault(JUNK.into(), cursor.move_to(span.start)))
             }
             _ => Ok(false),
         },
@@ -119,18 +118,16 @@ fn joins(
 fn adapt(token: &mut TokenWithSpan, cursor: &mut Cursor<'_>) -> Result<()> {
     let start = token.span.start;
     match &mut token.token {
-        Token::Number(_, true) => return Err(fault(JUNK.into(), cursor.move_to(start))),
+        Token::Number(digits, is_long) if *is_long || digits.contains('_') => {
+            return Err(fault(JUNK.into(), cursor.move_to(start)));
+        }
         Token::DoubleEq => {
             let error = SqlError::new(SqlState::UndefinedFunction, "operator does not exist: ==");
             return Err(error.at(cursor.move_to(start)));
         }
-        Token::Number(digits, false) => digits.retain(|digit| digit != '_'),
-        // What is no number here is a string of bits.
-        Token::HexStringLiteral(digits) if cursor.from(start).starts_with('0') => {
-            let number = of_other_base("0", &format!("x{digits}"));
-            let number =
-                number.ok_or_else(|| fault("invalid hexadecimal integer".into(), cursor.at))?;
-            token.token = Token::Number(number, false);
+        // `0x1f`, which is bytes to the tokenizer; `X'1f'` is a string of bits.
+        Token::HexStringLiteral(_) if cursor.from(start).starts_with('0') => {
+            return Err(fault(JUNK.into(), cursor.at));
         }
         Token::Placeholder(name) => {
             let digits = name.strip_prefix('$').unwrap_or_default();
@@ -146,20 +143,6 @@ fn adapt(token: &mut TokenWithSpan, cursor: &mut Cursor<'_>) -> Result<()> {
         _ => {}
     }
     Ok(())
-}
-
-/// The number that `0` and what stands behind it are, as `x1f`, `o17` or `b11`; in decimal digits.
-fn of_other_base(zero: &str, behind: &str) -> Option<String> {
-    let (base, digits) = behind.split_at_checked(1)?;
-    let radix = match base {
-        "x" | "X" => 16,
-        "o" | "O" => 8,
-        "b" | "B" => 2,
-        _ => return None,
-    };
-    let is_number = zero == "0" && digits.chars().all(|digit| digit.is_digit(radix));
-    let number = u128::from_str_radix(digits, radix).ok().filter(|_| is_number)?;
-    Some(number.to_string())
 }
 
 /// Which token is a text that the next one would follow immediately, and whether there is a line's end between them.

@@ -35,7 +35,13 @@ impl Binder<'_> {
                 Said::MaxValue(Some(most)) => options.maximum = Some(self.number_of(most)?),
                 Said::MinValue(None) | Said::MaxValue(None) => {}
                 // Values are not handed out in advance.
-                Said::Cache(_) => {}
+                Said::Cache(count) => {
+                    let count = self.number_of(count)?;
+                    if count <= 0 {
+                        let message = format!("CACHE ({count}) must be greater than zero");
+                        return Err(SqlError::new(SqlState::InvalidParameterValue, message));
+                    }
+                }
                 // The parser's flag says NO CYCLE.
                 Said::Cycle(no) => options.cycle = !no,
             }

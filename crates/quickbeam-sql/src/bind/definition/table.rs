@@ -179,6 +179,12 @@ impl Binder<'_> {
                 return twice("default values", &new.name);
             }
             ColumnOption::Default(written) => {
+                if !is_restricted(written) {
+                    let message =
+                        "syntax error: parentheses are missing around the expression of a DEFAULT";
+                    let place = self.position(written) as usize;
+                    return Err(SqlError::new(SqlState::SyntaxError, message).at(place));
+                }
                 let (text, value) = self.new_default(written, new.data_type, &new.name)?;
                 (new.default, defined.default) = (Some(text), Some(value));
             }
@@ -228,4 +234,30 @@ fn constraint_of(column: &ast::Ident, option: &ast::ColumnOptionDef) -> Option<T
         }),
         _ => return None,
     })
+}
+
+/// Whether an expression may stand behind DEFAULT without parentheses: it has no operator that could
+/// be the start of the next thing said of the column, as NOT and IN could.
+fn is_restricted(written: &ast::Expr) -> bool {
+    use ast::{BinaryOperator, Expr, UnaryOperator};
+    match written {
+        Expr::BinaryOp { op: BinaryOperator::And | BinaryOperator::Or, .. }
+        | Expr::UnaryOp { op: UnaryOperator::Not, .. }
+        | Expr::InList { .. }
+        | Expr::InSubquery { .. }
+        | Expr::Between { .. }
+        | Expr::Like { .. }
+        | Expr::ILike { .. }
+        | Expr::IsNull(_)
+        | Expr::IsNotNull(_)
+        | Expr::IsTrue(_)
+        | Expr::IsNotTrue(_)
+        | Expr::IsFalse(_)
+        | Expr::IsNotFalse(_)
+        | Expr::IsUnknown(_)
+        | Expr::IsNotUnknown(_) => false,
+        Expr::BinaryOp { left, right, .. } => is_restricted(left) && is_restricted(right),
+        Expr::UnaryOp { expr, .. } => is_restricted(expr),
+        _ => true,
+    }
 }

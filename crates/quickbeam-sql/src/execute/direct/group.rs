@@ -15,6 +15,8 @@ pub enum State {
     Integers(i128, i64),
     Numerics(Numeric, i64),
     Doubles(f64, i64),
+    /// Sum of REALs, which has their precision at every step.
+    Reals(f32, i64),
     Extreme(Value),
     Truth(Option<bool>),
 }
@@ -24,7 +26,8 @@ impl State {
     pub fn new(aggregate: &Aggregate) -> State {
         match (aggregate.kind, aggregate.data_type) {
             (AggregateKind::Count, _) => State::Count(0),
-            (AggregateKind::Sum | AggregateKind::Average, DataType::Double | DataType::Real) => {
+            (AggregateKind::Sum, DataType::Real) => State::Reals(0.0, 0),
+            (AggregateKind::Sum | AggregateKind::Average, DataType::Double) => {
                 State::Doubles(0.0, 0)
             }
             (AggregateKind::Sum | AggregateKind::Average, _) => State::Integers(0, 0),
@@ -58,9 +61,25 @@ impl State {
             }
             State::Doubles(sum, count) => {
                 *count += 1;
-                *sum += value
+                let number = value
                     .as_f64()
                     .ok_or_else(|| SqlError::internal("a sum of what is no number"))?;
+                let finite = sum.is_finite() && number.is_finite();
+                *sum += number;
+                if finite && sum.is_infinite() {
+                    return Err(overflow());
+                }
+            }
+            State::Reals(sum, count) => {
+                let ValueRef::Real(number) = value else {
+                    return Err(SqlError::internal("a sum of what is no number"));
+                };
+                *count += 1;
+                let finite = sum.is_finite() && number.is_finite();
+                *sum += number;
+                if finite && sum.is_infinite() {
+                    return Err(overflow());
+                }
             }
             State::Extreme(best) if best.is_null() => *best = value.to_value(),
             State::Extreme(best) => {
@@ -90,7 +109,11 @@ impl State {
         let is_sum = aggregate.kind == AggregateKind::Sum;
         Ok(match self {
             State::Count(count) => Value::BigInt(*count),
-            State::Integers(_, 0) | State::Numerics(_, 0) | State::Doubles(_, 0) => Value::Null,
+            State::Integers(_, 0)
+            | State::Numerics(_, 0)
+            | State::Doubles(_, 0)
+            | State::Reals(_, 0) => Value::Null,
+            State::Reals(sum, _) => Value::Real(*sum),
             State::Integers(sum, _) if is_sum && aggregate.data_type == DataType::BigInt => {
                 Value::BigInt(i64::try_from(*sum).map_err(|_| {
                     SqlError::new(SqlState::NumericValueOutOfRange, "bigint out of range")
@@ -99,17 +122,17 @@ impl State {
             State::Integers(sum, count) => number(Numeric::new(*sum, 0)?, *count, is_sum)?,
             State::Numerics(sum, count) => number(*sum, *count, is_sum)?,
             State::Doubles(sum, count) => {
-                let value = if is_sum { *sum } else { *sum / *count as f64 };
-                if aggregate.data_type == DataType::Real {
-                    Value::Real(value as f32)
-                } else {
-                    Value::Double(value)
-                }
+                Value::Double(if is_sum { *sum } else { *sum / *count as f64 })
             }
             State::Extreme(value) => value.clone(),
             State::Truth(truth) => truth.map_or(Value::Null, Value::Boolean),
         })
     }
+}
+
+#[cold]
+fn overflow() -> SqlError {
+    SqlError::new(SqlState::NumericValueOutOfRange, "value out of range: overflow")
 }
 
 fn number(sum: Numeric, count: i64, is_sum: bool) -> Result<Value> {
