@@ -112,8 +112,15 @@ const MISTAKES: [Mistake; 17] = [
         "versions_newest_after_slots",
         "versions",
         "versions/snapshots.rs",
-        "        let newest = newest.load(Ordering::SeqCst);\n        let mark = self.oldest().unwrap_or(newest).min(newest);\n",
-        "        let oldest = self.oldest();\n        let newest = newest.load(Ordering::SeqCst);\n        let mark = oldest.unwrap_or(newest).min(newest);\n        if mark <= newest {\n            return mark;\n        }\n",
+        "        let newest = newest.load(Ordering::SeqCst);\n        self.retired.fetch_max(newest, Ordering::SeqCst);\n",
+        "        let mut oldest = u64::MAX;\n        self.for_marked(|slot| match self.slots[slot].snapshot.load(Ordering::SeqCst) {\n            FREE => {}\n            snapshot => oldest = oldest.min(snapshot - 1),\n        });\n        let newest = newest.load(Ordering::SeqCst);\n        self.retired.fetch_max(newest, Ordering::SeqCst);\n        if oldest >= newest {\n            return newest;\n        }\n",
+    ),
+    (
+        "versions_unmarked_without_a_second_look",
+        "versions",
+        "versions/snapshots.rs",
+        "            if is_taken(slot) {\n                self.marks[group].fetch_or(bit, Ordering::SeqCst);\n            } else if left == 0 {",
+        "            if left == 0 {",
     ),
     (
         "versions_state_before_waiting",

@@ -50,6 +50,35 @@ macro_rules! models {
                 });
             }
 
+            /// A slot is taken while the marks of free slots are cleared; a retirement after that sees its snapshot.
+            pub fn begin_beside_unmarking() {
+                try_within(4, || {
+                    let snapshots = Arc::new(Snapshots::with_slots(1));
+                    let newest = Arc::new(AtomicU64::new(1));
+                    // A transaction of the past has left its mark.
+                    let (slot, _) = snapshots.acquire(&newest, Duration::ZERO).unwrap();
+                    snapshots.release(slot);
+                    let taken = Arc::new(AtomicU64::new(0));
+                    let reader = {
+                        let (snapshots, newest) = (snapshots.clone(), newest.clone());
+                        let taken = taken.clone();
+                        start(move || {
+                            let (_, snapshot) = snapshots.acquire(&newest, Duration::ZERO).unwrap();
+                            taken.store(snapshot, Ordering::SeqCst);
+                        })
+                    };
+                    let retirer = start(move || {
+                        snapshots.unmark_free();
+                        let taken = taken.load(Ordering::SeqCst);
+                        newest.fetch_add(1, Ordering::SeqCst);
+                        let mark = snapshots.retire_up_to(&newest);
+                        assert!(taken == 0 || mark <= taken, "what the snapshot sees is gone");
+                    });
+                    reader.join().unwrap();
+                    retirer.join().unwrap();
+                });
+            }
+
             /// A transaction of read committed moves its snapshot up beside one who retires.
             pub fn move_beside_retiring() {
                 try_within(3, || {
@@ -81,11 +110,23 @@ macro_rules! models {
 models!(right, versions);
 models!(snapshot_of_the_claim, versions_snapshot_of_the_claim);
 models!(newest_after_slots, versions_newest_after_slots);
+models!(unmarked_without_a_second_look, versions_unmarked_without_a_second_look);
 
 #[test]
 fn nothing_is_retired_that_a_beginning_reader_sees() {
     right::begin_beside_retiring(1, 6);
     right::begin_beside_retiring(2, 2);
+}
+
+#[test]
+fn nothing_is_retired_that_a_reader_sees_whose_slot_was_being_unmarked() {
+    right::begin_beside_unmarking();
+}
+
+#[test]
+#[should_panic = "what the snapshot sees is gone"]
+fn found_a_mark_cleared_without_a_second_look_at_the_slot() {
+    unmarked_without_a_second_look::begin_beside_unmarking();
 }
 
 #[test]
@@ -101,6 +142,6 @@ fn found_a_reader_that_keeps_the_snapshot_it_claimed_a_slot_with() {
 
 #[test]
 #[should_panic = "what the snapshot sees is gone"]
-fn found_a_retirer_that_looks_for_the_newest_commit_last() {
+fn found_a_retirer_that_publishes_its_mark_after_reading_the_slots() {
     newest_after_slots::begin_beside_retiring(1, 6);
 }

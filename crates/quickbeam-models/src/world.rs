@@ -78,7 +78,7 @@ pub mod atomic {
     atomic!(AtomicBool, bool, swap);
     atomic!(AtomicU8, u8, fetch_or);
     atomic!(AtomicU32, u32, fetch_add, fetch_sub);
-    atomic!(AtomicU64, u64, fetch_add, fetch_sub, fetch_or, fetch_max, fetch_min);
+    atomic!(AtomicU64, u64, fetch_add, fetch_sub, fetch_or, fetch_and, fetch_max, fetch_min);
     atomic!(AtomicUsize, usize, fetch_add, fetch_max);
 }
 

@@ -2,11 +2,16 @@
 //!
 //! A transaction owns one slot on a cache line of its own, so neither beginning nor ending one writes memory that
 //! other threads read all the time. The race between
-//! a beginning reader and the one who retires old versions is decided by sequentially consistent order: the reader
-//! publishes its snapshot and then looks at the retired mark; the retirer publishes the mark and then looks at the
+//! a beginning reader and the thread that retires old versions is decided by sequentially consistent order: the reader
+//! publishes its snapshot and then reads the retired mark; the retirer publishes the mark and then reads the
 //! slots. At least one of them sees the other.
+//!
+//! - SNAP-1: a taken slot has its mark bit set, from before its owner reads the retired mark until the slot is free.
+//!   Retiring visits marked slots only. Bits of free slots are cleared now and then, so that a burst of transactions
+//!   does not make every later commit visit all slots.
+//! - SNAP-2: one thread at a time retires; the registry's order lock sees to that.
 
-use crate::world::atomic::{AtomicU64, AtomicUsize, Ordering};
+use crate::world::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crossbeam_utils::CachePadded;
@@ -18,6 +23,10 @@ use crate::world::place;
 /// Transactions that may be open at once.
 const SLOTS: usize = 4096;
 const FREE: u64 = 0;
+/// Slots whose mark bits share one word.
+const GROUP: usize = u64::BITS as usize;
+/// Marks of free slots are cleared each time that this many retirements have passed.
+const RETIREMENTS_PER_UNMARK: u64 = 64;
 
 struct Slot {
     /// Snapshot + 1, or [`FREE`].
@@ -41,10 +50,14 @@ impl Slot {
 /// All snapshot slots.
 pub struct Snapshots {
     slots: Box<[CachePadded<Slot>]>,
-    /// One past the highest slot ever used: no scan looks further.
-    used: AtomicUsize,
-    /// Commits up to here may have been retired.
+    /// One bit for each slot that may be taken (SNAP-1).
+    marks: Box<[AtomicU64]>,
+    /// One bit for each word of `marks` that may have a bit set.
+    marked_groups: CachePadded<AtomicU64>,
+    /// A snapshot below this may not be taken any more.
     retired: AtomicU64,
+    /// Retirements so far.
+    retirements: AtomicU64,
 }
 
 impl Snapshots {
@@ -52,12 +65,15 @@ impl Snapshots {
         Snapshots::with_slots(SLOTS)
     }
 
-    /// As [`new`](Self::new), for that many transactions at once.
+    /// Like [`new`](Self::new), for `slots` transactions at once.
     pub fn with_slots(slots: usize) -> Snapshots {
+        debug_assert!(slots <= GROUP * GROUP);
         Snapshots {
             slots: (0..slots).map(|_| Slot::free()).collect(),
-            used: AtomicUsize::new(0),
+            marks: (0..slots.div_ceil(GROUP)).map(|_| AtomicU64::new(0)).collect(),
+            marked_groups: CachePadded::new(AtomicU64::new(0)),
             retired: AtomicU64::new(0),
+            retirements: AtomicU64::new(0),
         }
     }
 
@@ -98,17 +114,62 @@ impl Snapshots {
                     .is_ok()
             {
                 place::set(slot);
-                // Acquire: whoever retires after this thread looks at the mark has to see this
-                // slot, also where another thread raised `used`.
-                if self.used.load(Ordering::Acquire) <= slot {
-                    self.used.fetch_max(slot + 1, Ordering::SeqCst);
-                }
+                self.mark(slot);
                 return Ok(slot);
             }
         }
         Err(Error::Limit {
             what: format!("{slots} transactions are open; commit or abort some of them"),
         })
+    }
+
+    /// Has retirements visit the slot (SNAP-1).
+    #[inline]
+    fn mark(&self, slot: usize) {
+        let (group, bit) = (slot / GROUP, 1 << (slot % GROUP));
+        if self.marks[group].load(Ordering::SeqCst) & bit == 0 {
+            self.marks[group].fetch_or(bit, Ordering::SeqCst);
+        }
+        if self.marked_groups.load(Ordering::SeqCst) & 1 << group == 0 {
+            self.marked_groups.fetch_or(1 << group, Ordering::SeqCst);
+        }
+    }
+
+    /// Calls `visit` with the number of each marked slot.
+    #[inline]
+    fn for_marked(&self, mut visit: impl FnMut(usize)) {
+        let mut groups = self.marked_groups.load(Ordering::SeqCst);
+        while groups != 0 {
+            let group = groups.trailing_zeros() as usize;
+            groups &= groups - 1;
+            let mut marks = self.marks[group].load(Ordering::SeqCst);
+            while marks != 0 {
+                visit(group * GROUP + marks.trailing_zeros() as usize);
+                marks &= marks - 1;
+            }
+        }
+    }
+
+    /// Clears the marks of free slots. A slot that is being taken keeps its mark: either its owner sees the bit cleared and sets it,
+    /// or the second look at the slot finds it taken.
+    #[cold]
+    pub(crate) fn unmark_free(&self) {
+        let is_taken = |slot: usize| self.slots[slot].snapshot.load(Ordering::SeqCst) != FREE;
+        self.for_marked(|slot| {
+            if is_taken(slot) {
+                return;
+            }
+            let (group, bit) = (slot / GROUP, 1 << (slot % GROUP));
+            let left = self.marks[group].fetch_and(!bit, Ordering::SeqCst) & !bit;
+            if is_taken(slot) {
+                self.marks[group].fetch_or(bit, Ordering::SeqCst);
+            } else if left == 0 {
+                self.marked_groups.fetch_and(!(1 << group), Ordering::SeqCst);
+                if self.marks[group].load(Ordering::SeqCst) != 0 {
+                    self.marked_groups.fetch_or(1 << group, Ordering::SeqCst);
+                }
+            }
+        });
     }
 
     /// Counts a commit; the caller owns the slot.
@@ -120,40 +181,80 @@ impl Snapshots {
 
     /// Commits counted.
     pub fn commits(&self) -> u64 {
-        let used = self.used.load(Ordering::SeqCst);
-        self.slots[..used].iter().map(|slot| slot.commits.load(Ordering::Relaxed)).sum()
+        self.slots.iter().map(|slot| slot.commits.load(Ordering::Relaxed)).sum()
     }
 
-    /// Gives the slot back. What was read in the snapshot was read before that: who finds the slot free may retire it.
+    /// Gives the slot back. What was read in the snapshot was read before that: a thread that finds the slot free may retire it.
     #[inline]
     pub fn release(&self, slot: usize) {
         self.slots[slot].snapshot.store(FREE, Ordering::Release);
     }
 
-    /// The newest timestamp that every snapshot, now and later, includes: versions replaced up to it can go.
+    /// The newest timestamp that every snapshot, now and later, includes: versions replaced up to it can go (SNAP-2).
     pub fn retire_up_to(&self, newest: &AtomicU64) -> Timestamp {
         let newest = newest.load(Ordering::SeqCst);
-        let mark = self.oldest().unwrap_or(newest).min(newest);
-        self.retired.fetch_max(mark, Ordering::SeqCst);
+        self.retired.fetch_max(newest, Ordering::SeqCst);
+        let retirements = self.retirements.load(Ordering::Relaxed) + 1;
+        self.retirements.store(retirements, Ordering::Relaxed);
+        if retirements.is_multiple_of(RETIREMENTS_PER_UNMARK) {
+            self.unmark_free();
+        }
         // A reader that published an older snapshot before it could see the mark is seen here.
-        self.oldest().map_or(mark, |oldest| oldest.min(mark))
+        let mut oldest = newest;
+        self.for_marked(|slot| match self.slots[slot].snapshot.load(Ordering::SeqCst) {
+            FREE => {}
+            snapshot => oldest = oldest.min(snapshot - 1),
+        });
+        oldest
     }
 
-    /// The oldest snapshot in use.
+    /// The oldest snapshot in use, as far as can be seen without stopping anybody.
     pub fn oldest(&self) -> Option<Timestamp> {
-        let used = self.used.load(Ordering::SeqCst);
-        let taken = |slot: &CachePadded<Slot>| match slot.snapshot.load(Ordering::SeqCst) {
-            FREE => None,
-            snapshot => Some(snapshot - 1),
-        };
-        self.slots[..used].iter().filter_map(taken).min()
+        let snapshots = self.slots.iter().map(|slot| slot.snapshot.load(Ordering::SeqCst));
+        snapshots.filter(|&snapshot| snapshot != FREE).min().map(|snapshot| snapshot - 1)
+    }
+
+    /// The slots that are taken, whether marked or not.
+    fn taken(&self) -> impl Iterator<Item = &Slot> {
+        let slots = self.slots.iter().map(|slot| &**slot);
+        slots.filter(|slot| slot.snapshot.load(Ordering::SeqCst) != FREE)
     }
 
     /// Transactions open now, and since when (milliseconds of the world's clock) the oldest of them is.
     pub fn census(&self) -> (usize, Option<u64>) {
-        let used = self.used.load(Ordering::SeqCst);
-        let open = self.slots[..used].iter().filter(|s| s.snapshot.load(Ordering::SeqCst) != FREE);
-        let since = open.clone().map(|s| s.since_ms.load(Ordering::Relaxed)).min();
-        (open.count(), since)
+        let since = |slot: &Slot| slot.since_ms.load(Ordering::Relaxed);
+        self.taken().fold((0, None), |(open, oldest): (usize, Option<u64>), slot| {
+            (open + 1, Some(oldest.map_or(since(slot), |oldest| oldest.min(since(slot)))))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn visited(snapshots: &Snapshots) -> usize {
+        let mut count = 0;
+        snapshots.for_marked(|_| count += 1);
+        count
+    }
+
+    #[test]
+    fn a_retirement_visits_no_slots_of_transactions_long_gone() {
+        let snapshots = Snapshots::new();
+        let newest = AtomicU64::new(1);
+        let readers: Vec<usize> =
+            (1..SLOTS).map(|_| snapshots.acquire(&newest, Duration::ZERO).unwrap().0).collect();
+        assert_eq!(visited(&snapshots), SLOTS - 1);
+        readers.into_iter().for_each(|slot| snapshots.release(slot));
+        let (slot, snapshot) = snapshots.acquire(&newest, Duration::ZERO).unwrap();
+        for _ in 0..RETIREMENTS_PER_UNMARK {
+            newest.fetch_add(1, Ordering::SeqCst);
+            assert_eq!(snapshots.retire_up_to(&newest), snapshot);
+        }
+        assert_eq!(visited(&snapshots), 1);
+        snapshots.release(slot);
+        assert_eq!(snapshots.retire_up_to(&newest), newest.load(Ordering::SeqCst));
+        assert_eq!(snapshots.census(), (0, None));
     }
 }
