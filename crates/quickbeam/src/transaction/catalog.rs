@@ -3,6 +3,7 @@
 //! A record of the catalog is name → number of the tree, and its access method. Where a tree's root is, is not logged:
 //! it is part of each checkpoint, and recovery makes a new root for a tree that it does not know.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -17,6 +18,9 @@ use crate::versions::Deferred;
 const BTREE: u8 = 1;
 const HASH: u8 = 2;
 const HASH_PREFIX: u8 = 3;
+
+/// Up to this many databases used by a transaction are compared one by one with the next; more are found by hash.
+const COMPARED: usize = 16;
 
 /// The catalog record that names a tree.
 pub fn encode_catalog_record(tree: u32, method: AccessMethod) -> [u8; 5] {
@@ -48,15 +52,18 @@ pub struct Used {
     /// Those of this transaction, and behind them what is left of earlier ones.
     known: Vec<(Arc<str>, Tree)>,
     count: usize,
+    /// Those of this transaction, by tree number and name, once there are more than [`COMPARED`].
+    many: HashSet<(u32, Arc<str>)>,
+    /// Databases compared with one that was to be noted.
+    #[cfg(test)]
+    compared: usize,
 }
 
 impl Used {
     #[inline]
     fn note(&mut self, name: &Arc<str>, tree: Tree) {
-        let is_same = |known: &Arc<str>| Arc::ptr_eq(known, name) || known == name;
-        let used = self.databases();
-        if used.last().is_some_and(|(_, last)| *last == tree)
-            || used.iter().any(|(known, other)| *other == tree && is_same(known))
+        if self.databases().last().is_some_and(|(_, last)| *last == tree)
+            || !self.is_new(name, tree)
         {
             return;
         }
@@ -70,6 +77,27 @@ impl Used {
         self.count += 1;
     }
 
+    /// Whether that database has not been noted under that name.
+    fn is_new(&mut self, name: &Arc<str>, tree: Tree) -> bool {
+        if self.count > COMPARED {
+            return self.many.insert((tree.id, name.clone()));
+        }
+        let is_same = |known: &Arc<str>| Arc::ptr_eq(known, name) || known == name;
+        #[cfg(test)]
+        {
+            self.compared += self.count;
+        }
+        let used = self.databases();
+        if used.iter().any(|(known, other)| *other == tree && is_same(known)) {
+            return false;
+        }
+        if self.count == COMPARED {
+            let all = self.known.iter().take(COMPARED).map(|(name, tree)| (tree.id, name.clone()));
+            self.many.extend(all.chain([(tree.id, name.clone())]));
+        }
+        true
+    }
+
     /// Names, and what each meant.
     #[inline]
     pub fn databases(&self) -> &[(Arc<str>, Tree)] {
@@ -77,13 +105,16 @@ impl Used {
     }
 
     /// Another transaction begins.
+    #[inline]
     pub fn restart(&mut self) {
         self.count = 0;
+        self.many.clear();
     }
 
     /// Bytes of memory kept.
     pub fn capacity(&self) -> usize {
         self.known.capacity() * size_of::<(Arc<str>, Tree)>()
+            + self.many.capacity() * size_of::<(u32, Arc<str>)>()
     }
 }
 
@@ -141,17 +172,14 @@ impl Transaction {
 
     /// The tree of a database, and the catalog version for which that holds in every transaction (`None`: only in this one).
     pub(super) fn resolve_database(&self, name: &str) -> Result<(Tree, Option<u64>)> {
-        let known = {
-            let state = self.state.borrow();
-            state.resolved.iter().find(|(known, _)| **known == *name).map(|(_, tree)| *tree)
-        };
+        let known = self.state.borrow().resolved.get(name).copied();
         if let Some(tree) = known {
             return Ok((tree, None));
         }
         let tree =
             self.look_up(name)?.ok_or_else(|| Error::NoSuchDatabase { name: name.to_owned() })?;
         let state = &mut *self.state.borrow_mut();
-        state.resolved.push((name.into(), tree));
+        state.resolved.insert(name.into(), tree);
         Ok((tree, state.catalog_version.filter(|_| !state.changed_catalog)))
     }
 
@@ -174,10 +202,10 @@ impl Transaction {
             return Ok(version);
         }
         for (name, tree) in state.used.databases() {
-            if state.created.contains(tree) {
+            if state.has_created(tree) {
                 continue;
             }
-            if state.renamed.iter().any(|(to, renamed)| **to == **name && renamed == tree) {
+            if !state.renamed.is_empty() && state.renamed.contains(&((**name).into(), tree.id)) {
                 continue;
             }
             // What is beneath a change of the transaction's own counts, too: the name may have meant something else for everybody
@@ -312,7 +340,7 @@ impl Transaction {
             self.name_tree(to, tree)?;
             self.change(self.catalog(), from.as_bytes(), Change::Delete)
         })?;
-        self.state.borrow_mut().renamed.push((to.into(), tree));
+        self.state.borrow_mut().renamed.insert((to.into(), tree.id));
         self.catalog_was_changed(None);
         Ok(())
     }
@@ -357,4 +385,28 @@ pub fn check_name(name: &str) -> Result<()> {
         return Err(Error::misuse("a database name has 1 to 255 bytes"));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn noting_a_used_database_compares_it_with_few_others() {
+        let mut used = Used::default();
+        let names: Vec<Arc<str>> = (0..10_000).map(|n: u32| n.to_string().into()).collect();
+        let tree = |id: usize| Tree { id: id as u32, root: 0, method: AccessMethod::BTree };
+        for _ in 0..2 {
+            for (id, name) in names.iter().enumerate() {
+                used.note(name, tree(id));
+            }
+        }
+        assert_eq!(used.databases().len(), names.len());
+        assert!(used.compared <= COMPARED * COMPARED, "{} comparisons", used.compared);
+        used.note(&names[3], tree(4));
+        assert_eq!(used.databases().len(), names.len() + 1);
+        used.restart();
+        used.note(&names[5], tree(5));
+        assert_eq!(used.databases(), [(names[5].clone(), tree(5))]);
+    }
 }

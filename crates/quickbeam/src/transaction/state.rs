@@ -6,6 +6,7 @@
 //! - STATE-1: a transaction begins with a state in which nothing is left of the one before but memory, and what [`State::begin`] says.
 
 use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -69,13 +70,13 @@ pub struct State {
     /// Savepoints that can be rolled back to.
     pub(super) savepoints: Vec<u64>,
     /// Databases resolved by name, with the tree each is.
-    pub(super) resolved: Vec<(Arc<str>, Tree)>,
+    pub(super) resolved: HashMap<Box<str>, Tree>,
     /// Databases whose meaning must not have changed when the transaction commits.
     pub(super) used: Used,
-    /// Trees made here: they are freed if the transaction aborts.
+    /// Trees made here, in the order of their numbers: they are freed if the transaction aborts.
     pub(super) created: Vec<Tree>,
-    /// Names given to trees that had another.
-    pub(super) renamed: Vec<(Box<str>, Tree)>,
+    /// Names given to trees that had another, with the numbers of these trees.
+    pub(super) renamed: HashSet<(Box<str>, u32)>,
     /// The catalog may have changed since a database was used: read committed, a later call has moved up.
     pub(super) names_moved: bool,
     /// The catalog was changed here.
@@ -90,6 +91,11 @@ pub struct State {
 }
 
 impl State {
+    /// Whether the tree was made in this transaction.
+    pub(super) fn has_created(&self, tree: &Tree) -> bool {
+        self.created.binary_search_by_key(&tree.id, |created| created.id).is_ok()
+    }
+
     pub(super) fn own(&self) -> Option<WriterId> {
         self.writer.as_ref().map(|writer| writer.id())
     }
@@ -156,7 +162,7 @@ impl State {
             + self.reads.capacity()
             + (self.values.0.capacity() + self.values.1.capacity())
             + self.used.capacity()
-            + self.resolved.capacity() * size_of::<(Arc<str>, Tree)>()
+            + self.resolved.capacity() * size_of::<(Box<str>, Tree)>()
             + (self.created.capacity() + self.renamed.capacity() + self.savepoints.capacity()) * 32
     }
 }
