@@ -44,3 +44,30 @@ fn samples_of_a_hash_database_are_keys_of_it() {
         assert_eq!(samples.len(), 50);
     }
 }
+
+#[test]
+fn the_fill_of_leaves_is_about_what_verification_counts_whatever_the_number_of_trees() {
+    let environment = Environment::memory(Options::default()).unwrap();
+    // More small trees than leaves are sampled, and the large ones after them.
+    for n in 0..100 {
+        let small = environment.create_database(&format!("small {n}")).unwrap();
+        environment.transact(|t| small.put(t, b"key", b"value")).unwrap();
+    }
+    let check = || {
+        let (said, counted) = (environment.statistics().leaf_fill, environment.verify().unwrap());
+        let counted = counted.leaf_fill;
+        assert!((said - counted).abs() < 0.05, "statistics: {said}, verification: {counted}");
+        counted
+    };
+    assert!(check() < 0.05);
+    let large = environment.create_database("large").unwrap();
+    let records = (0..60_000u32).map(|n| (n.to_be_bytes(), [7; 100]));
+    environment.transact(|t| large.bulk_load(t, records.clone())).unwrap();
+    assert!(check() > 0.85);
+    let scattered = environment.create_database("scattered").unwrap();
+    for n in 0..20_000u32 {
+        let key = n.wrapping_mul(0x9e37_79b9).to_be_bytes();
+        environment.transact(|t| scattered.put(t, &key, &[7; 100])).unwrap();
+    }
+    check();
+}

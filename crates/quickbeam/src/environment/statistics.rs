@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::Inner;
 use super::background::RECOVERY_BYTES_PER_SECOND;
-use crate::access::btree::Tree;
+use crate::access::btree::{LeafSample, Tree};
 use crate::latency::LatencySummary;
 use crate::pool::Pool;
 
@@ -104,24 +104,32 @@ pub fn pool_statistics(pool: &Pool, cache_size: usize) -> Statistics {
     }
 }
 
-/// Leaves looked at for an estimate of their fill.
+/// Leaves looked at for an estimate of their fill, besides one for each tree.
 const SAMPLED_LEAVES: usize = 64;
 
-/// Depth and fill of the trees. A page that cannot be read is left out: this is an estimate, `verify` is the check.
+/// Trees looked at for that estimate; of more, as many that are spread evenly.
+const SAMPLED_TREES: usize = 1024;
+
+/// Depth and fill of the trees. A tree counts in the fill by its leaves, and the more of its leaves are looked at the more it has.
+/// A page that cannot be read is left out: this is an estimate, `verify` is the check.
 pub fn sample_trees(pool: &Pool, trees: &[Tree], numbers: &mut Statistics) {
-    let per_tree = (SAMPLED_LEAVES / trees.len().max(1)).max(1);
-    let (mut used, mut leaves) = (0, 0);
-    for tree in trees.iter().take(SAMPLED_LEAVES) {
-        for sample in 0..per_tree {
-            let way = (sample as f64 + 0.5) / per_tree as f64;
-            if let Ok((depth, bytes)) = tree.sample(pool, way) {
-                numbers.tree_depth = numbers.tree_depth.max(depth);
-                used += bytes;
-                leaves += 1;
-            }
-        }
+    let every = trees.len().div_ceil(SAMPLED_TREES).max(1);
+    let sampled: Vec<(&Tree, LeafSample)> = trees
+        .iter()
+        .step_by(every)
+        .filter_map(|tree| Some((tree, tree.sample(pool, 0.5).ok()?)))
+        .collect();
+    let all_leaves: f64 = sampled.iter().map(|(_, sample)| sample.leaves).sum();
+    let mut used = 0.0;
+    for (tree, first) in sampled {
+        numbers.tree_depth = numbers.tree_depth.max(first.depth);
+        let count = (SAMPLED_LEAVES as f64 * first.leaves / all_leaves) as usize;
+        let more = (0..count).map(|at| tree.sample(pool, (at as f64 + 0.5) / count as f64));
+        let more: Vec<usize> = more.flatten().map(|sample| sample.used_bytes).collect();
+        let bytes = first.used_bytes + more.iter().sum::<usize>();
+        used += first.leaves * bytes as f64 / (1 + more.len()) as f64;
     }
-    numbers.leaf_fill = used as f64 / (leaves * pool.page_size).max(1) as f64;
+    numbers.leaf_fill = used / (all_leaves * pool.page_size as f64).max(1.0);
 }
 
 fn ratio(of: u64, per: u64) -> f64 {

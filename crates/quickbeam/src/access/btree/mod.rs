@@ -26,6 +26,7 @@ use crate::pool::{Pass, Pool, ReadGuard};
 
 pub use finger::{Finger, Fingers};
 pub use merge::is_sparse;
+pub use sample::LeafSample;
 #[cfg(any(test, feature = "fuzzing"))]
 pub use split::try_split;
 

@@ -19,6 +19,16 @@ struct Sample<'p> {
     leaves: f64,
 }
 
+/// Depth and size of a tree, judged by the way down to one of its leaves, and how full that leaf is.
+pub struct LeafSample {
+    /// Levels of the tree.
+    pub depth: usize,
+    /// Bytes that records take in the leaf.
+    pub used_bytes: usize,
+    /// About how many leaves the tree has.
+    pub leaves: f64,
+}
+
 impl Tree {
     /// The leaf that lies at `way` (0 to 1) between the first and the last.
     fn leaf_at<'p>(&self, pool: &'p Pool, way: f64) -> Result<Sample<'p>> {
@@ -35,10 +45,11 @@ impl Tree {
         Ok(Sample { leaf, left, leaves })
     }
 
-    /// Depth of the tree and bytes used in the leaf that lies at `way` (0 to 1) between the first and the last.
-    pub fn sample(&self, pool: &Pool, way: f64) -> Result<(usize, usize)> {
+    /// Looks at the leaf that lies at `way` (0 to 1) between the first and the last.
+    pub fn sample(&self, pool: &Pool, way: f64) -> Result<LeafSample> {
         let depth = usize::from(pool.read(self.root)?.page.level()) + 1;
-        Ok((depth, self.leaf_at(pool, way)?.leaf.page.used_bytes()))
+        let Sample { leaf, leaves, .. } = self.leaf_at(pool, way)?;
+        Ok(LeafSample { depth, used_bytes: leaf.page.used_bytes(), leaves })
     }
 
     /// About how many records there are, judged by the way down to the leaf that lies at `way` (0 to 1) between the first and the last.
