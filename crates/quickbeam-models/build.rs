@@ -29,7 +29,7 @@ const MODULES: [(&str, &str); 7] = [
 /// A module with a mistake: name here, module, file that has it, what is replaced, by what.
 type Mistake = (&'static str, &'static str, &'static str, &'static str, &'static str);
 
-const MISTAKES: [Mistake; 17] = [
+const MISTAKES: [Mistake; 18] = [
     (
         "entry_change_before_held",
         "entry",
