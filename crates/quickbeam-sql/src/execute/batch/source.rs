@@ -1,10 +1,13 @@
 //! Rows as columns: leaves of a table decoded column by column, or the rows of any operator one after the other.
+//!
+//! - SOURCE-1: a call of [`Source::next`] fills columns of its own. An error in the middle of it drops them, so no row of a failed
+//!   execution reaches the next one.
 
 use super::super::direct::{Builder, Context, Operator, TableScan};
 use super::evaluate::{Formula, Known, keep};
 use super::filter::Filter;
 use super::join::Join;
-use super::vector::{self, Vector, kind_of};
+use super::vector::{self, Kind, Vector, kind_of};
 use super::{conjuncts_of, known_columns};
 use crate::error::{Result, SqlError};
 use crate::expression::ColumnRef;
@@ -39,7 +42,7 @@ pub struct Rows {
 #[derive(Debug)]
 struct Wanted {
     at: ColumnRef,
-    builder: vector::Builder,
+    kind: Kind,
     /// Where in a row it stands, if it is a number and never NULL.
     number: Option<NumberAt>,
 }
@@ -155,7 +158,7 @@ impl Rows {
         for (at, data_type) in columns {
             let kind = kind_of(*data_type);
             let kind = kind.ok_or_else(|| SqlError::internal("a column that stays in rows"))?;
-            wanted.push(Wanted { at: *at, builder: vector::Builder::new(kind), number: None });
+            wanted.push(Wanted { at: *at, kind, number: None });
         }
         let mut source = Rows {
             operator,
@@ -194,14 +197,16 @@ impl Rows {
         }
         loop {
             context.check_cancelled()?;
-            let rows = if self.by_leaf { self.leaves(context)? } else { self.each(context)? };
+            let mut builders = self.builders();
+            let rows = match self.by_leaf {
+                true => self.leaves(context, &mut builders)?,
+                false => self.each(context, &mut builders)?,
+            };
             if rows == 0 {
                 return Ok(None);
             }
-            let mut columns = Columns {
-                rows,
-                vectors: self.columns.iter_mut().map(|wanted| wanted.builder.finish()).collect(),
-            };
+            let vectors = builders.iter_mut().map(vector::Builder::finish).collect();
+            let mut columns = Columns { rows, vectors };
             columns.narrow(&self.filter)?;
             if self.by_leaf
                 && let Some((_, Some(count))) = self.operator.as_scan()
@@ -214,24 +219,37 @@ impl Rows {
         }
     }
 
-    /// Decodes leaves; how many rows.
-    fn leaves(&mut self, context: &mut Context<'_>) -> Result<usize> {
+    /// An empty builder for each column (SOURCE-1).
+    fn builders(&self) -> Vec<vector::Builder> {
+        self.columns.iter().map(|wanted| vector::Builder::new(wanted.kind)).collect()
+    }
+
+    /// Decodes leaves into the builders and returns the number of rows.
+    fn leaves(
+        &mut self,
+        context: &mut Context<'_>,
+        builders: &mut [vector::Builder],
+    ) -> Result<usize> {
         let (scan, _) = self.operator.as_scan().ok_or_else(no_scan)?;
         let mut rows = 0;
         while rows < ROWS && scan.next_leaf(context)? {
-            rows += decode(scan, context, &mut self.columns)?;
+            rows += decode(scan, context, &self.columns, builders)?;
         }
         Ok(rows)
     }
 
-    /// Takes rows one by one; how many.
-    fn each(&mut self, context: &mut Context<'_>) -> Result<usize> {
+    /// Appends rows of the operator to the builders, one by one, and returns the number of rows.
+    fn each(
+        &mut self,
+        context: &mut Context<'_>,
+        builders: &mut [vector::Builder],
+    ) -> Result<usize> {
         let mut rows = 0;
         while rows < ROWS && self.operator.next(context)? {
-            for wanted in &mut self.columns {
+            for (wanted, builder) in self.columns.iter().zip(&mut *builders) {
                 let slot = context.slots.get(wanted.at.slot);
                 let value = slot.map_or(Ok(ValueRef::Null), |slot| slot.column(wanted.at.column));
-                wanted.builder.push(value?)?;
+                builder.push(value?)?;
             }
             rows += 1;
         }
@@ -245,13 +263,18 @@ fn no_scan() -> SqlError {
 }
 
 /// Decodes the leaf that a scan stands on, column by column.
-fn decode(scan: &TableScan, context: &Context<'_>, columns: &mut [Wanted]) -> Result<usize> {
+fn decode(
+    scan: &TableScan,
+    context: &Context<'_>,
+    columns: &[Wanted],
+    builders: &mut [vector::Builder],
+) -> Result<usize> {
     let table = scan.table();
     let Some(slot) = context.slots.get(scan.slot()) else { return Ok(0) };
     let batch = &slot.batch;
     if batch.rows() > 0 {
-        for (nth, wanted) in columns.iter_mut().enumerate() {
-            match &mut wanted.builder {
+        for (nth, builder) in builders.iter_mut().enumerate() {
+            match builder {
                 vector::Builder::Numbers(builder) => builder.append_slice(batch.column(nth)),
                 _ => return Err(SqlError::internal("a number that is kept as something else")),
             }
@@ -259,9 +282,9 @@ fn decode(scan: &TableScan, context: &Context<'_>, columns: &mut [Wanted]) -> Re
         return Ok(batch.rows());
     }
     let is_current = (0..batch.len()).all(|record| table.is_current(batch.value(record)));
-    for wanted in columns {
+    for (wanted, builder) in columns.iter().zip(builders) {
         if let (Some(number), vector::Builder::Numbers(builder), true) =
-            (&wanted.number, &mut wanted.builder, is_current)
+            (&wanted.number, &mut *builder, is_current)
         {
             for record in 0..batch.len() {
                 builder.append_value(number.read(batch.value(record))?);
@@ -270,7 +293,7 @@ fn decode(scan: &TableScan, context: &Context<'_>, columns: &mut [Wanted]) -> Re
         }
         for record in 0..batch.len() {
             let row = Row::new(table, batch.value(record))?;
-            wanted.builder.push(row.get(wanted.at.column)?)?;
+            builder.push(row.get(wanted.at.column)?)?;
         }
     }
     Ok(batch.len())

@@ -271,9 +271,10 @@ pub struct HashJoin {
     fitted: bool,
     /// The next inner row that nothing fitted is from here on.
     unfitted: Option<usize>,
-    /// The column that is the first key of the outer rows, and the first keys of the inner rows, if outer rows without such a key need
-    /// not be found at all.
+    /// The column that is the first key of the outer rows, if outer rows without a partner need not be found at all.
     wanted: Option<ColumnRef>,
+    /// In this run all first keys of the inner rows so far are whole numbers, which `numbers` lists.
+    narrows: bool,
     numbers: Vec<i64>,
 }
 
@@ -284,6 +285,7 @@ impl HashJoin {
         let wanted = first.filter(|first| is_inner && outer.scan_for_keys(*first).is_some());
         HashJoin {
             wanted,
+            narrows: false,
             numbers: Vec::new(),
             outer,
             inner,
@@ -314,7 +316,7 @@ impl HashJoin {
 
     /// Lets the scan of the outer rows find no others than those that fit.
     fn narrow_outer(&mut self, context: &Context<'_>) -> Result<()> {
-        let Some(column) = self.wanted else { return Ok(()) };
+        let Some(column) = self.wanted.filter(|_| self.narrows) else { return Ok(()) };
         let (low, high, members) = members_of(&self.numbers);
         let bytes = members.as_ref().map_or(0, |bits| bits.len() * 8);
         self.rows.account.keep(bytes, context)?;
@@ -333,14 +335,15 @@ impl HashJoin {
         };
         match number {
             Some(number) => self.numbers.push(number),
-            // Whatever it is, a window of numbers does not hold it.
-            None => self.wanted = None,
+            // A window of numbers cannot hold such a key.
+            None => self.narrows = false,
         }
         Ok(())
     }
 
     fn build(&mut self, context: &mut Context<'_>) -> Result<()> {
         self.built = true;
+        self.narrows = self.wanted.is_some();
         self.numbers.clear();
         self.keys.chains.clear();
         self.rows.clear(context);
@@ -356,7 +359,7 @@ impl HashJoin {
                 continue;
             }
             self.rows.account.keep(self.keys.bytes.len() + ROW_BYTES, context)?;
-            if self.wanted.is_some() {
+            if self.narrows {
                 self.note_number(&key, context)?;
             }
         }

@@ -5,7 +5,10 @@
 //! `next` moves it to its next row, which then stands in the node's slots (PLAN-2).
 //!
 //! - DIRECT-1: no operator borrows from the transaction or from another operator: rows stand in the [`Context`]'s slots.
-//! - DIRECT-2: after [`Operator::rewind`] an operator begins anew, with whatever rows and parameters then stand outside it.
+//! - DIRECT-2: after [`Operator::rewind`] an operator begins a new run, with the rows and parameters that then stand outside it.
+//!   Nothing of an earlier run reaches the new one, however that run ended: after its last row, early, or in the middle with an
+//!   error. What a run gathers is local to one call, or the first `next` of a run empties it. A finding of one run, such as "a key
+//!   is no number", does not hold for the next one.
 //! - DIRECT-3: what an operator keeps counts against the statement's memory budget, and every loop looks whether
 //!   the statement was cancelled.
 
