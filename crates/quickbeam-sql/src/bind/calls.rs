@@ -1,5 +1,6 @@
 //! Functions and aggregates: which there are, for which arguments.
 
+use smol_str::SmolStr;
 use sqlparser::ast::{
     self, CeilFloorKind, DuplicateTreatment, Expr as Ast, FunctionArg, FunctionArgExpr,
     FunctionArguments, TrimWhereField,
@@ -79,8 +80,18 @@ fn parts_of(name: &str) -> Option<Vec<String>> {
     loop {
         let (part, behind) = match rest.strip_prefix('"') {
             Some(quoted) => {
-                let (part, behind) = quoted.split_once('"')?;
-                (part.to_owned(), behind)
+                // Two quotes within quotes are one.
+                let mut part = String::new();
+                let mut left = quoted;
+                loop {
+                    let (text, behind) = left.split_once('"')?;
+                    part.push_str(text);
+                    match behind.strip_prefix('"') {
+                        Some(more) => left = more,
+                        None => break (part, behind),
+                    }
+                    part.push('"');
+                }
             }
             None => {
                 let (part, behind) = rest.split_at(rest.find('.').unwrap_or(rest.len()));
@@ -152,10 +163,8 @@ impl Binder<'_> {
         arguments: Vec<Typed>,
         position: u32,
     ) -> Result<Typed> {
-        if let ("nextval", [argument]) = (name, &arguments[..])
-            && let Expr::Constant(Value::Text(sequence)) = &argument.expr
-        {
-            return self.next_value(sequence, position);
+        if let Some(found) = self.of_sequence_named(name, &arguments, position) {
+            return found;
         }
         match (name, &arguments[..]) {
             ("current_user" | "session_user" | "user", []) => {
@@ -322,16 +331,55 @@ impl Binder<'_> {
         Ok(Typed::new(Expr::NextValue(number, DataType::BigInt), DataType::BigInt, position))
     }
 
-    /// The number of the sequence whose name a text is, written as in a statement.
-    fn sequence(&self, name: &str, position: u32) -> Result<u32> {
+    /// `nextval` and `pg_get_serial_sequence`, whose arguments are names in literals; none: another function, or other arguments.
+    fn of_sequence_named(
+        &self,
+        function: &str,
+        arguments: &[Typed],
+        position: u32,
+    ) -> Option<Result<Typed>> {
+        let name = |argument: &Typed| match &argument.expr {
+            Expr::Constant(Value::Text(name)) => Some(name.clone()),
+            _ => None,
+        };
+        match (function, arguments) {
+            ("nextval", [sequence]) => Some(self.next_value(&name(sequence)?, position)),
+            ("pg_get_serial_sequence", [table, column]) => {
+                Some(self.serial_sequence(&name(table)?, &name(column)?, position))
+            }
+            _ => None,
+        }
+    }
+
+    /// `pg_get_serial_sequence`: the name of an identity column's sequence, in quotes; NULL of any other column.
+    fn serial_sequence(&self, table: &str, column: &str, position: u32) -> Result<Typed> {
+        let Some(Relation::Table(known)) = self.relation_in(table)? else {
+            return Err(no_relation(table).at(position as usize));
+        };
+        let found = known.columns.iter().find(|known| known.name == column).ok_or_else(|| {
+            let message = format!("column \"{column}\" of relation \"{table}\" does not exist");
+            SqlError::new(SqlState::UndefinedColumn, message).at(position as usize)
+        })?;
+        let sequence = found.identity.and_then(|it| self.names.sequence_name(it.sequence));
+        let quoted = |name: SmolStr| format!("public.\"{}\"", name.replace('"', "\"\""));
+        let value = sequence.map_or(Value::Null, |name| Value::text(quoted(name)));
+        Ok(Typed::new(Expr::Constant(value), DataType::Text, position))
+    }
+
+    /// The relation whose name a text is, written as in a statement.
+    fn relation_in(&self, name: &str) -> Result<Option<Relation>> {
         let parts = parts_of(name);
         let folded = match parts.as_deref() {
             Some([name]) => Some(name),
             Some([schema, name]) if schema == "public" => Some(name),
             _ => None,
         };
-        let relation = folded.map(|name| self.names.relation(name)).transpose()?.flatten();
-        match relation {
+        Ok(folded.map(|name| self.names.relation(name)).transpose()?.flatten())
+    }
+
+    /// The number of the sequence whose name a text is, written as in a statement.
+    fn sequence(&self, name: &str, position: u32) -> Result<u32> {
+        match self.relation_in(name)? {
             Some(Relation::Sequence(sequence)) => Ok(sequence.id.0),
             Some(_) => Err(is_not(name, "a sequence").at(position as usize)),
             None => Err(no_relation(name).at(position as usize)),

@@ -47,8 +47,8 @@ pub use types::data_type;
 pub use walk::{Part, PartMut};
 
 use self::expand::Expansion;
-use crate::catalog::Relation;
 use crate::catalog::refusals::{is_not, no_relation};
+use crate::catalog::{ObjectId, Relation};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{ColumnRef, Expr};
 use crate::parse::Text;
@@ -58,6 +58,9 @@ use crate::types::DataType;
 pub trait Names {
     /// The table, view, sequence or index of that name.
     fn relation(&self, name: &str) -> Result<Option<Relation>>;
+
+    /// The name of the sequence of that number.
+    fn sequence_name(&self, id: ObjectId) -> Option<SmolStr>;
 }
 
 /// An expression and its type; no type: NULL, a literal in quotes or a parameter, which take the type that is needed.

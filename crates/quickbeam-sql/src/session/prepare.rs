@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use quickbeam::Transaction;
+use smol_str::SmolStr;
 use sqlparser::ast::{self, DescribeAlias, Statement as Ast};
 
 use super::control::control_of;
@@ -13,7 +14,7 @@ use super::statistics::PlannedFor;
 use crate::bind::{
     Binder, CatalogChange, CopyForm, Names, OutputColumn, SlotShape, Source, check_create_table,
 };
-use crate::catalog::{CatalogSnapshot, Relation};
+use crate::catalog::{CatalogSnapshot, ObjectId, Relation};
 use crate::error::{Result, SqlError, SqlState};
 use crate::execute::{Builder, Change, Handles, Insert, QueryProgram};
 use crate::expression::Slot;
@@ -85,6 +86,10 @@ impl Names for Look<'_> {
         }
         let database = self.database.catalog.database_as_table(self.transaction, name)?;
         Ok(database.map(|handle| Relation::Table(handle.table().clone())))
+    }
+
+    fn sequence_name(&self, id: ObjectId) -> Option<SmolStr> {
+        self.snapshot.sequence(id).map(|sequence| sequence.name.clone())
     }
 }
 
