@@ -22,6 +22,7 @@ mod schema;
 mod sequences;
 mod snapshot;
 mod tables;
+pub mod text;
 mod views;
 
 use std::collections::HashMap;
@@ -49,8 +50,10 @@ use sequences::Reserved;
 pub use snapshot::CatalogSnapshot;
 pub(crate) use tables::depended;
 
-const CATALOG: &str = "sql.catalog";
-const SEQUENCES: &str = "sql.sequences";
+/// The tree of the catalog's records.
+pub(crate) const CATALOG: &str = "sql.catalog";
+/// The tree of the values of sequences.
+pub(crate) const SEQUENCES: &str = "sql.sequences";
 
 /// First byte of the keys of objects' records; the object's number follows.
 const OBJECT: u8 = b'o';

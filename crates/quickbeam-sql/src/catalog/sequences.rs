@@ -145,6 +145,17 @@ impl Catalog {
         Ok(())
     }
 
+    /// The next value that is reserved for nobody, as the transaction sees it; none: the sequence has come to its end.
+    pub fn next_unreserved(
+        &self,
+        transaction: &Transaction,
+        sequence: &Sequence,
+    ) -> Result<Option<i64>> {
+        let mut record = Vec::new();
+        self.sequences.get_into(transaction, &sequence.key(), &mut record)?;
+        next_of(sequence, &record)
+    }
+
     /// Calls `work` in a transaction of its own; in the one given if the sequence is not to be seen by others yet.
     fn in_own_transaction<T>(
         &self,
@@ -174,15 +185,7 @@ impl Catalog {
         let (first, left) = self.in_own_transaction(transaction, sequence, |own| {
             let mut record = Vec::new();
             self.sequences.get_into(own, &sequence.key(), &mut record)?;
-            let next: Option<i64> = match record.split_first() {
-                Some((1, bytes)) => bytes.first_chunk().map(|bytes| i64::from_le_bytes(*bytes)),
-                Some((0, _)) => None,
-                _ => {
-                    let message = format!("sequence \"{}\" does not exist any more", sequence.name);
-                    return Err(SqlError::new(SqlState::SerializationFailure, message));
-                }
-            };
-            let first = next.ok_or_else(|| sequence.exhausted())?;
+            let first = next_of(sequence, &record)?.ok_or_else(|| sequence.exhausted())?;
             let (mut last, mut left) = (first, 0);
             // What is reserved is known to everybody, so only what is committed is.
             while !std::ptr::eq(own, transaction) && left + 1 < RESERVED_AT_ONCE {
@@ -203,6 +206,18 @@ impl Catalog {
             self.reserved.lock().insert(sequence.count(), reserved);
         }
         Ok(first)
+    }
+}
+
+/// The next value that a record holds; none: there is no further one.
+fn next_of(sequence: &Sequence, record: &[u8]) -> Result<Option<i64>> {
+    match record.split_first() {
+        Some((1, bytes)) => Ok(bytes.first_chunk().map(|bytes| i64::from_le_bytes(*bytes))),
+        Some((0, _)) => Ok(None),
+        _ => {
+            let message = format!("sequence \"{}\" does not exist any more", sequence.name);
+            Err(SqlError::new(SqlState::SerializationFailure, message))
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use parking_lot::Mutex;
-use quickbeam::{Durability, Isolation};
+use quickbeam::{Durability, Isolation, Transaction};
 
 use super::control::Settings;
 use super::copy::CopyAccess;
@@ -114,6 +114,13 @@ impl Connection {
     pub fn prepare(&mut self, text: &str) -> Result<Statement> {
         let mut statement = Statement::new(text);
         self.session.prepare(&mut statement)?;
+        Ok(statement)
+    }
+
+    /// Prepares a statement for a transaction of the engine: it may name what that transaction has made and not committed.
+    pub fn prepare_in(&mut self, transaction: &Transaction, text: &str) -> Result<Statement> {
+        let mut statement = Statement::new(text);
+        self.session.prepare_in(&mut statement, transaction)?;
         Ok(statement)
     }
 

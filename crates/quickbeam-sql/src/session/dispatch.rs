@@ -139,6 +139,12 @@ impl Session {
         }
     }
 
+    /// Prepares a statement for a transaction of the engine.
+    pub fn prepare_in(&self, statement: &mut Statement, transaction: &Transaction) -> Result<()> {
+        self.check_foreign(statement)?;
+        self.prepare_for(statement, transaction).map(|_| ())
+    }
+
     /// Executes a statement in a transaction of the engine.
     pub fn execute_in(
         &mut self,

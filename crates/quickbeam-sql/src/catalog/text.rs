@@ -1,0 +1,232 @@
+//! Definitions as SQL text: the statements that make the objects of a catalog again.
+//!
+//! Above: programs that move tables, such as `quickbeam dump`. Below: the catalog's objects. Sequences come first, then tables, indexes, foreign
+//! keys and views; rows belong between the tables and the indexes.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+use super::CatalogSnapshot;
+use super::schema::{
+    Column, ForeignKey, ForeignKeyAction, Index, KeyColumn, Method, ObjectId, Sequence, Table, View,
+};
+
+/// Whose statements they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wording {
+    /// Quickbeam's, with all that it knows of.
+    Quickbeam,
+    /// Those that PostgreSQL reads, too: of hash keys and hash indexes that it does not have, ordered ones.
+    Portable,
+}
+
+/// A name in quotes, as a statement has it.
+#[must_use]
+pub fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// A text as a literal.
+fn literal(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+fn quoted_columns<'c>(table: &Table, positions: impl Iterator<Item = &'c usize>) -> String {
+    let columns = positions.filter_map(|position| table.columns.get(*position));
+    columns.map(|column| quoted(&column.name)).collect::<Vec<_>>().join(", ")
+}
+
+/// What CREATE SEQUENCE and an identity column say, but for the type.
+fn sequence_options(sequence: &Sequence) -> String {
+    format!(
+        "INCREMENT BY {} MINVALUE {} MAXVALUE {} START WITH {} {}",
+        sequence.increment,
+        sequence.minimum,
+        sequence.maximum,
+        sequence.start,
+        if sequence.cycle { "CYCLE" } else { "NO CYCLE" }
+    )
+}
+
+/// CREATE SEQUENCE.
+#[must_use]
+pub fn create_sequence(sequence: &Sequence) -> String {
+    let (name, options) = (quoted(&sequence.name), sequence_options(sequence));
+    format!("CREATE SEQUENCE {name} AS {} {options}", sequence.data_type)
+}
+
+/// The call of `setval` that makes `next` the next value; none: the sequence has come to its end.
+#[must_use]
+pub fn set_sequence(catalog: &CatalogSnapshot, sequence: &Sequence, next: Option<i64>) -> String {
+    let owner = sequence.owned_by.and_then(|(table, column)| {
+        let table = catalog.table(table)?;
+        Some((table, table.columns.get(table.position_of(column)?)?))
+    });
+    let name = match owner {
+        // The name that the sequence of an identity column will have depends on which names are taken by then.
+        Some((table, column)) => format!(
+            "pg_get_serial_sequence({}, {})",
+            literal(&quoted(&table.name)),
+            literal(&column.name)
+        ),
+        None => literal(&quoted(&sequence.name)),
+    };
+    let last = if sequence.increment > 0 { sequence.maximum } else { sequence.minimum };
+    format!("SELECT setval({name}, {}, {})", next.unwrap_or(last), next.is_none())
+}
+
+fn column_text(catalog: &CatalogSnapshot, column: &Column) -> String {
+    let mut text = format!("{} {}", quoted(&column.name), column.data_type);
+    if column.not_null {
+        text.push_str(" NOT NULL");
+    }
+    if let Some(identity) = column.identity {
+        let kind = if identity.always { "ALWAYS" } else { "BY DEFAULT" };
+        let options =
+            catalog.sequence(identity.sequence).map(|sequence| sequence_options(sequence));
+        // Writing to a string does not fail.
+        let _ = write!(
+            text,
+            " GENERATED {kind} AS IDENTITY ({})",
+            options.as_deref().unwrap_or_default()
+        );
+    } else if let Some(default) = &column.default {
+        let _ = write!(text, " DEFAULT {default}");
+    }
+    text
+}
+
+fn key_text(name: &str, kind: &str, columns: &str, method: Method, wording: Wording) -> String {
+    let hash =
+        if method == Method::Hash && wording == Wording::Quickbeam { " USING HASH" } else { "" };
+    format!("CONSTRAINT {} {kind} ({columns}){hash}", quoted(name))
+}
+
+/// CREATE TABLE, with all constraints but foreign keys.
+#[must_use]
+pub fn create_table(catalog: &CatalogSnapshot, table: &Table, wording: Wording) -> String {
+    let mut parts: Vec<String> =
+        table.columns.iter().map(|column| column_text(catalog, column)).collect();
+    if let Some(key) = &table.primary_key {
+        let columns = quoted_columns(table, key.columns.iter());
+        parts.push(key_text(&key.name, "PRIMARY KEY", &columns, key.method, wording));
+    }
+    for index in table.indexes.iter().filter(|index| index.is_constraint) {
+        let columns = quoted_columns(table, index.columns.iter().map(|column| &column.position));
+        parts.push(key_text(&index.name, "UNIQUE", &columns, index.method, wording));
+    }
+    for check in &table.checks {
+        parts.push(format!("CONSTRAINT {} CHECK ({})", quoted(&check.name), check.expression));
+    }
+    format!("CREATE TABLE {} ({})", quoted(&table.name), parts.join(", "))
+}
+
+/// CREATE INDEX of each index that is no constraint.
+pub fn create_indexes(table: &Table, wording: Wording) -> impl Iterator<Item = String> + '_ {
+    let indexes = table.indexes.iter().filter(|index| !index.is_constraint);
+    indexes.map(move |index| create_index(table, index, wording))
+}
+
+fn create_index(table: &Table, index: &Index, wording: Wording) -> String {
+    let unique = if index.unique { "UNIQUE " } else { "" };
+    // PostgreSQL has hash indexes of one column, which are not unique.
+    let is_hash = index.method == Method::Hash
+        && (wording == Wording::Quickbeam || (!index.unique && index.columns.len() == 1));
+    let using = if is_hash { " USING HASH" } else { "" };
+    let column = |key: &KeyColumn| {
+        let name = quoted(&table.columns.get(key.position)?.name);
+        let direction = if key.descending { " DESC" } else { "" };
+        let nulls = match (key.descending, key.nulls_first) {
+            (false, true) => " NULLS FIRST",
+            (true, false) => " NULLS LAST",
+            _ => "",
+        };
+        Some(if is_hash { name } else { format!("{name}{direction}{nulls}") })
+    };
+    let columns: Vec<String> = index.columns.iter().filter_map(column).collect();
+    let (name, table) = (quoted(&index.name), quoted(&table.name));
+    format!("CREATE {unique}INDEX {name} ON {table}{using} ({})", columns.join(", "))
+}
+
+/// ALTER TABLE … ADD CONSTRAINT of each foreign key.
+pub fn add_foreign_keys<'t>(
+    catalog: &'t CatalogSnapshot,
+    table: &'t Table,
+) -> impl Iterator<Item = String> + 't {
+    table.foreign_keys.iter().filter_map(|key| add_foreign_key(catalog, table, key))
+}
+
+fn add_foreign_key(catalog: &CatalogSnapshot, table: &Table, key: &ForeignKey) -> Option<String> {
+    let parent = catalog.table(key.parent)?;
+    let positions: Option<Vec<usize>> =
+        key.parent_columns.iter().map(|id| parent.position_of(*id)).collect();
+    let mut text = format!(
+        "ALTER TABLE {} ADD CONSTRAINT {} FOREIGN KEY ({}) REFERENCES {} ({})",
+        quoted(&table.name),
+        quoted(&key.name),
+        quoted_columns(table, key.columns.iter()),
+        quoted(&parent.name),
+        quoted_columns(parent, positions?.iter())
+    );
+    for (on, action) in [("UPDATE", key.on_update), ("DELETE", key.on_delete)] {
+        let action = match action {
+            ForeignKeyAction::NoAction => continue,
+            ForeignKeyAction::Restrict => "RESTRICT",
+            ForeignKeyAction::Cascade => "CASCADE",
+            ForeignKeyAction::SetNull => "SET NULL",
+            ForeignKeyAction::SetDefault => "SET DEFAULT",
+        };
+        let _ = write!(text, " ON {on} {action}");
+    }
+    Some(text)
+}
+
+/// CREATE VIEW.
+#[must_use]
+pub fn create_view(view: &View) -> String {
+    let columns: Vec<String> = view.columns.iter().map(|name| quoted(name)).collect();
+    format!("CREATE VIEW {} ({}) AS {}", quoted(&view.name), columns.join(", "), view.query)
+}
+
+impl CatalogSnapshot {
+    /// Sequences that belong to no column, in the order in which they were made.
+    pub fn free_sequences(&self) -> impl Iterator<Item = &Sequence> {
+        self.sequences.values().map(|sequence| &**sequence).filter(|it| it.owned_by.is_none())
+    }
+
+    /// All sequences, in the order in which they were made.
+    pub fn sequences(&self) -> impl Iterator<Item = &Sequence> {
+        self.sequences.values().map(|sequence| &**sequence)
+    }
+
+    /// Whether a view has that number.
+    #[must_use]
+    pub fn is_view(&self, id: ObjectId) -> bool {
+        self.views.contains_key(&id)
+    }
+
+    /// All views, each behind those that it reads.
+    #[must_use]
+    pub fn views(&self) -> Vec<&View> {
+        let mut ordered: Vec<&View> = Vec::with_capacity(self.views.len());
+        let mut left: Vec<&View> = self.views.values().map(|view| &**view).collect();
+        let mut waiting: BTreeSet<ObjectId> = self.views.keys().copied().collect();
+        while !left.is_empty() {
+            let waits = |view: &&View| {
+                view.depends_on.iter().any(|id| *id != view.id && waiting.contains(id))
+            };
+            let (later, now): (Vec<&View>, Vec<&View>) = left.iter().partition(|view| waits(view));
+            if now.is_empty() {
+                // Views that read each other: no order of them is right.
+                ordered.extend(later);
+                break;
+            }
+            now.iter().for_each(|view| {
+                waiting.remove(&view.id);
+            });
+            ordered.extend(now);
+            left = later;
+        }
+        ordered
+    }
+}
