@@ -8,6 +8,9 @@ use std::path::Path;
 use anyhow::Context;
 use quickbeam::{AccessMethod, DataStore, Environment, Error, Options, Statistics, VerifyReport};
 
+/// How the names of the databases begin that tables are stored in.
+pub const TABLES: &str = "sql.";
+
 /// An open environment or data store. This process is its only user until it is closed.
 pub enum Place {
     Environment(Environment),

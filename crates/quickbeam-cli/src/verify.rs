@@ -1,4 +1,4 @@
-//! `quickbeam verify`: checks everything stored.
+//! `quickbeam verify`: checks everything stored: pages and trees, then tables against their indexes and constraints.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -7,6 +7,8 @@ use anyhow::Context;
 
 use crate::output::Output;
 use crate::place::Place;
+#[cfg(feature = "sql")]
+use crate::place::TABLES;
 use crate::{Outcome, report};
 
 /// What to check, and the form of the answer.
@@ -22,9 +24,17 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let directory = &arguments.directory;
     let mut place = Place::open(directory)?;
-    let verified =
+    let mut verified =
         place.verify().with_context(|| format!("cannot verify {}", directory.display()))?;
-    let value = serde_json::to_value(&verified).context("the report cannot be put into JSON")?;
+    let tables = verify_tables(&mut place, &mut verified.complaints)?;
+    let mut value =
+        serde_json::to_value(&verified).context("the report cannot be put into JSON")?;
+    if let (Some(fields), Some(tables)) = (value.as_object_mut(), tables) {
+        // What is wrong stays last.
+        let complaints = fields.remove("complaints");
+        fields.insert("sql".to_owned(), tables);
+        fields.extend(complaints.map(|complaints| ("complaints".to_owned(), complaints)));
+    }
     let mut output = Output::new();
     report::write(&mut output, &value, arguments.json)?;
     if verified.complaints.is_empty() {
@@ -39,4 +49,37 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     // No closing: that would make a checkpoint of a state which is known to be wrong.
     std::mem::forget(place);
     Ok(Outcome::ProblemFound)
+}
+
+/// Verifies the tables, if there are any, and adds what is wrong; what was looked at.
+#[cfg(feature = "sql")]
+fn verify_tables(
+    place: &mut Place,
+    complaints: &mut Vec<String>,
+) -> anyhow::Result<Option<serde_json::Value>> {
+    let has_tables = place.databases()?.iter().any(|name| name.starts_with(TABLES));
+    let Place::Environment(environment) = place else { return Ok(None) };
+    if !has_tables {
+        return Ok(None);
+    }
+    let verified = quickbeam_sql::Database::over(environment).and_then(|it| it.verify());
+    match verified {
+        Ok(verified) => {
+            complaints.extend(verified.complaints);
+            Ok(Some(serde_json::json!({
+                "tables": verified.tables,
+                "rows": verified.rows,
+                "index_entries": verified.entries,
+            })))
+        }
+        Err(error) => {
+            complaints.push(format!("the tables cannot be verified: {error}"));
+            Ok(None)
+        }
+    }
+}
+
+#[cfg(not(feature = "sql"))]
+fn verify_tables(_: &mut Place, _: &mut Vec<String>) -> anyhow::Result<Option<serde_json::Value>> {
+    Ok(None)
 }

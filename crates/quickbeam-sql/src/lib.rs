@@ -53,7 +53,9 @@ pub use arrow_array;
 pub use arrow_schema;
 pub use bind::CopyPlace;
 pub use error::{Result, SqlError, SqlState};
-pub use session::{Cancel, ColumnValue, Connection, CopyAccess, Database, Row, Rows, Statement};
+pub use session::{
+    Cancel, ColumnValue, Connection, CopyAccess, Database, Row, Rows, Statement, Verified,
+};
 pub use types::{DataType, Numeric, Value, ValueRef};
 
 /// The examples of the README, compiled and run as documentation tests.

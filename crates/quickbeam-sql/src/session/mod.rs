@@ -24,9 +24,11 @@ mod statement;
 mod statistics;
 mod transaction;
 mod values;
+mod verify;
 
 pub use connection::Connection;
 pub use copy::CopyAccess;
 pub use database::{Cancel, Database};
 pub use rows::{ColumnValue, Row, Rows};
 pub use statement::Statement;
+pub use verify::Verified;

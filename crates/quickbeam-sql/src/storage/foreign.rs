@@ -6,7 +6,7 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use quickbeam::{Batch, Database, Scan};
+use quickbeam::{Batch, Database, Scan, Transaction};
 
 use super::key::{KeyRange, KeySpec};
 use super::layout::Row;
@@ -154,6 +154,44 @@ fn with_values(
     Ok(out)
 }
 
+/// Whether the row that a row refers to by a foreign key is in the table referred to; true where a column of the key is NULL.
+pub(super) fn has_parent(
+    transaction: &Transaction,
+    key: &ForeignKey,
+    row: Row<'_>,
+    parent: &TableHandle,
+) -> Result<bool> {
+    let values = values_of(row, &key.columns)?;
+    if values.iter().any(|value| value.is_null()) {
+        return Ok(true);
+    }
+    let positions = parent_positions(parent.table(), key)?;
+    match converted(&values, parent.table(), &positions) {
+        None => Ok(false),
+        Some(values) => has_row(transaction, parent, &positions, &values),
+    }
+}
+
+/// Whether a table has a row with these values in the columns of its primary key or of a unique index.
+fn has_row(
+    transaction: &Transaction,
+    handle: &TableHandle,
+    positions: &[usize],
+    values: &[Value],
+) -> Result<bool> {
+    let is_key = |key: &KeySpec| key.parts.len() == positions.len() && begins_with(key, positions);
+    let (database, key) = if is_key(handle.key()) {
+        (handle.database(), handle.key())
+    } else {
+        let index = handle.indexes().iter().find(|i| i.index.unique && is_key(&i.key));
+        let index = index.ok_or_else(|| SqlError::internal("a foreign key to no unique key"))?;
+        (&index.entries, &index.key)
+    };
+    let mut bytes = Vec::new();
+    prefix(key, positions, values, &mut bytes)?;
+    Ok(database.exists(transaction, &bytes)?)
+}
+
 impl Statement<'_> {
     /// A row refers to one that is there, by the foreign key of that place, or is an error (STMT-2), now or at the statement's end.
     pub(crate) fn check_parent(
@@ -192,21 +230,9 @@ impl Statement<'_> {
         Ok(())
     }
 
-    /// Whether a table has a row with these values in the columns of its primary key or of a unique index.
+    /// As [`has_row`], so that it has to be so at commit.
     fn has_row(&self, handle: &TableHandle, positions: &[usize], values: &[Value]) -> Result<bool> {
-        let is_key =
-            |key: &KeySpec| key.parts.len() == positions.len() && begins_with(key, positions);
-        let (database, key) = if is_key(handle.key()) {
-            (handle.database(), handle.key())
-        } else {
-            let index = handle.indexes().iter().find(|i| i.index.unique && is_key(&i.key));
-            let index =
-                index.ok_or_else(|| SqlError::internal("a foreign key to no unique key"))?;
-            (&index.entries, &index.key)
-        };
-        let mut bytes = Vec::new();
-        prefix(key, positions, values, &mut bytes)?;
-        self.tracked(|| Ok(database.exists(self.transaction, &bytes)?))
+        self.tracked(|| has_row(self.transaction, handle, positions, values))
     }
 
     /// Reads so that what was read has to hold still at commit.

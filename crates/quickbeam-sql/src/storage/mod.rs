@@ -3,6 +3,7 @@
 //! Above: the executor. Below: the catalog's definitions, types, the engine.
 
 mod append;
+mod audit;
 mod fill;
 mod foreign;
 mod key;
@@ -13,6 +14,7 @@ mod splice;
 mod statement;
 mod table;
 
+pub(crate) use audit::Audit;
 pub(crate) use fill::Filling;
 pub use key::{KeyBound, KeyPart, KeyRange, KeySpec, prefix_end};
 pub use layout::Row;
