@@ -1,42 +1,64 @@
-//! `quickbeam dump`: databases as text: trees in the order of their keys, hash databases in the order of hash values.
+//! `quickbeam dump`: databases as text: trees in the order of their keys, hash databases in the order of hash values. Tables follow as
+//! statements and rows (`tables`).
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 
 use crate::Outcome;
-use crate::dump_format::{self, Format};
+use crate::dump_format::{self, Content, Format};
 use crate::output::Output;
-use crate::place::Place;
+use crate::place::{Place, TABLES};
 
 /// What to dump, and how bytes are written.
 #[derive(clap::Args)]
 pub struct Arguments {
     /// Directory of an environment or data store
     directory: PathBuf,
-    /// Database to dump; without it all are dumped, one after the other
+    /// Database to dump; without it all are dumped, one after the other, and the tables
     database: Option<String>,
     /// Write printable characters as they are (format=print), not everything as hexadecimal digits
     #[arg(short, long)]
     print: bool,
+    /// Write the tables as an SQL script, which PostgreSQL reads, too, and no other databases
+    #[cfg(feature = "sql")]
+    #[arg(long, conflicts_with_all = ["database", "print"])]
+    sql: bool,
 }
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let directory: &Path = &arguments.directory;
     let format = if arguments.print { Format::Print } else { Format::ByteValue };
     let mut place = Place::open(directory)?;
-    let mut names = place.databases()?;
-    if let Some(name) = &arguments.database {
-        // Asked before the first byte is written, so that a mistyped name leaves no half dump.
-        if !names.contains(name) {
-            bail!("no database {name:?} in {}; `quickbeam list` shows them", directory.display());
-        }
-        names = vec![name.clone()];
-    }
+    let all = place.databases()?;
     let mut output = Output::new();
-    for name in names {
-        dump(&mut place, &name, format, &mut output)
-            .with_context(|| format!("cannot dump {name:?} to its end"))?;
+    #[cfg(feature = "sql")]
+    if arguments.sql {
+        script(&place, &all, directory, &mut output)?;
+        output.finish()?;
+        place.close(directory)?;
+        return Ok(Outcome::Done);
+    }
+    let (tables, names): (Vec<String>, Vec<String>) =
+        all.into_iter().partition(|name| name.starts_with(TABLES));
+    match &arguments.database {
+        None => {
+            for name in names {
+                dump(&mut place, &name, format, &mut output)?;
+            }
+            if !tables.is_empty() {
+                dump_tables(&place, format, &mut output)?;
+            }
+        }
+        // Asked before the first byte is written, so that a mistyped name leaves no half dump.
+        Some(name) if !names.contains(name) && !tables.contains(name) => {
+            bail!(
+                "no database {name:?} in {}; `quickbeam list` shows them, and tables are dumped \
+                 all together, without a name",
+                directory.display()
+            );
+        }
+        Some(name) => dump(&mut place, name, format, &mut output)?,
     }
     output.finish()?;
     place.close(directory)?;
@@ -44,12 +66,44 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
 }
 
 fn dump(place: &mut Place, name: &str, format: Format, output: &mut Output) -> anyhow::Result<()> {
-    dump_format::write_header(output, format, name, place.access_method(name)?)?;
-    place.records(name, |key, value| {
-        dump_format::write_item(output, format, key)?;
-        dump_format::write_item(output, format, value)?;
-        Ok(())
-    })?;
-    dump_format::write_end(output)?;
-    Ok(())
+    let mut section = || -> anyhow::Result<()> {
+        let content = Content::Records(place.access_method(name)?);
+        dump_format::write_header(output, format, Some(name), content)?;
+        place.records(name, |key, value| {
+            dump_format::write_item(output, format, key)?;
+            dump_format::write_item(output, format, value)?;
+            Ok(())
+        })?;
+        Ok(dump_format::write_end(output)?)
+    };
+    section().with_context(|| format!("cannot dump {name:?} to its end"))
+}
+
+#[cfg(feature = "sql")]
+fn dump_tables(place: &Place, format: Format, output: &mut Output) -> anyhow::Result<()> {
+    let Place::Environment(environment) = place else {
+        // A data store has no tables, whatever its databases are called.
+        bail!("a data store with databases whose names begin with {TABLES:?} is dumped one by one");
+    };
+    crate::tables::write(environment, &mut crate::tables::Section::new(output, format))
+}
+
+#[cfg(not(feature = "sql"))]
+fn dump_tables(_: &Place, _: Format, _: &mut Output) -> anyhow::Result<()> {
+    bail!("there are tables, and this program was built without SQL; give the name of a database")
+}
+
+#[cfg(feature = "sql")]
+fn script(
+    place: &Place,
+    databases: &[String],
+    directory: &Path,
+    output: &mut Output,
+) -> anyhow::Result<()> {
+    match place {
+        Place::Environment(environment) if databases.iter().any(|it| it.starts_with(TABLES)) => {
+            crate::tables::write(environment, &mut crate::tables::Script::new(output))
+        }
+        _ => bail!("there are no tables in {}", directory.display()),
+    }
 }

@@ -13,6 +13,9 @@
 //! DATA=END
 //! ```
 //!
+//! Tables are a section of `type=sql` without a name, whose items are statements and, behind a COPY,
+//! rows (`docs/dump.md`). Berkeley DB has nothing like it.
+//!
 //! `bytevalue` writes each byte as two hexadecimal digits. `print` writes printable ASCII as it
 //! is, a backslash as two, and any other byte as a backslash and two hexadecimal digits.
 
@@ -28,28 +31,49 @@ pub enum Format {
     ByteValue,
 }
 
+impl Format {
+    fn name(self) -> &'static str {
+        match self {
+            Format::Print => "print",
+            Format::ByteValue => "bytevalue",
+        }
+    }
+}
+
 /// What the head of a section says that matters here.
 #[derive(Debug, PartialEq)]
 pub struct Header {
     pub format: Format,
     pub database: Option<String>,
-    /// How its records are to be found.
-    pub method: AccessMethod,
+    pub content: Content,
 }
 
+/// What a section holds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Content {
+    /// Keys and values, and how they are to be found.
+    Records(AccessMethod),
+    /// Statements that make tables, and rows.
+    Tables,
+}
+
+/// Writes the head of a section: of the database of that name, or of the tables, which have none.
 pub fn write_header(
     output: &mut impl Write,
     format: Format,
-    database: &str,
-    method: AccessMethod,
+    database: Option<&str>,
+    content: Content,
 ) -> io::Result<()> {
-    let name = match format {
-        Format::Print => "print",
-        Format::ByteValue => "bytevalue",
-    };
-    write!(output, "VERSION=3\nformat={name}\ndatabase=")?;
-    write_bytes(output, Format::Print, database.as_bytes())?;
-    writeln!(output, "\ntype={method}\nHEADER=END")
+    writeln!(output, "VERSION=3\nformat={}", format.name())?;
+    if let Some(database) = database {
+        output.write_all(b"database=")?;
+        write_bytes(output, Format::Print, database.as_bytes())?;
+        output.write_all(b"\n")?;
+    }
+    match content {
+        Content::Records(method) => writeln!(output, "type={method}\nHEADER=END"),
+        Content::Tables => writeln!(output, "type=sql\nHEADER=END"),
+    }
 }
 
 /// Writes a key or a value as a line of its own.
@@ -103,8 +127,8 @@ impl<R: BufRead> Reader<R> {
         if self.text != b"VERSION=3" && self.text != b"VERSION=2" {
             bail!("line {}: a dump begins with VERSION=3; write it with db_dump", self.line);
         }
-        let mut header =
-            Header { format: Format::ByteValue, database: None, method: AccessMethod::BTree };
+        let content = Content::Records(AccessMethod::BTree);
+        let mut header = Header { format: Format::ByteValue, database: None, content };
         loop {
             if !self.next_line()? {
                 bail!("line {}: the input ends before HEADER=END", self.line);
@@ -148,10 +172,11 @@ impl<R: BufRead> Reader<R> {
                 let name = String::from_utf8(name).context("the database's name is not UTF-8")?;
                 header.database = Some(name);
             }
-            ("type", "btree") => header.method = AccessMethod::BTree,
-            ("type", "hash") => header.method = AccessMethod::Hash,
+            ("type", "btree") => header.content = Content::Records(AccessMethod::BTree),
+            ("type", "hash") => header.content = Content::Records(AccessMethod::Hash),
             // Ours alone: Berkeley DB has nothing like it.
-            ("type", "hash_prefix") => header.method = AccessMethod::HashPrefix,
+            ("type", "hash_prefix") => header.content = Content::Records(AccessMethod::HashPrefix),
+            ("type", "sql") => header.content = Content::Tables,
             ("type", _) => bail!("a database of type {value} cannot be loaded: it has no keys"),
             ("duplicates", "1") => {
                 bail!(
@@ -164,7 +189,8 @@ impl<R: BufRead> Reader<R> {
         Ok(())
     }
 
-    fn item(&mut self, format: Format, bytes: &mut Vec<u8>) -> anyhow::Result<bool> {
+    /// Reads the next item; false when the section has ended.
+    pub fn item(&mut self, format: Format, bytes: &mut Vec<u8>) -> anyhow::Result<bool> {
         if !self.next_line()? {
             bail!("line {}: the input ends before DATA=END: the dump is not complete", self.line);
         }
@@ -240,7 +266,8 @@ mod tests {
 
     fn section(format: Format, pairs: &[(&[u8], &[u8])]) -> Vec<u8> {
         let mut text = Vec::new();
-        write_header(&mut text, format, "a\\b\n", AccessMethod::BTree).unwrap();
+        let content = Content::Records(AccessMethod::BTree);
+        write_header(&mut text, format, Some("a\\b\n"), content).unwrap();
         for (key, value) in pairs {
             write_item(&mut text, format, key).unwrap();
             write_item(&mut text, format, value).unwrap();
@@ -281,12 +308,27 @@ mod tests {
     }
 
     #[test]
+    fn the_section_of_tables_has_items_and_no_name() {
+        let mut text = Vec::new();
+        write_header(&mut text, Format::Print, None, Content::Tables).unwrap();
+        write_item(&mut text, Format::Print, b"SELECT '\n'").unwrap();
+        write_end(&mut text).unwrap();
+        let mut reader = Reader::new(&text[..]);
+        let header = reader.header().unwrap().unwrap();
+        assert_eq!((header.database, header.content), (None, Content::Tables));
+        let mut item = Vec::new();
+        assert!(reader.item(header.format, &mut item).unwrap());
+        assert_eq!(item, b"SELECT '\n'");
+        assert!(!reader.item(header.format, &mut item).unwrap());
+    }
+
+    #[test]
     fn text_of_db_dump_is_read() {
         let text =
             b"VERSION=3\nformat=print\ntype=hash\nh_nelem=3\ndb_pagesize=4096\nHEADER=END\n \
                      alpha\n one\n b\\\\c\n two\\00x\n \\e4\n \nDATA=END\n";
         let sections = read(text).unwrap();
-        assert_eq!(sections[0].0.method, AccessMethod::Hash);
+        assert_eq!(sections[0].0.content, Content::Records(AccessMethod::Hash));
         assert!(sections[0].0.database.is_none());
         let pairs: Vec<(&[u8], &[u8])> =
             vec![(b"alpha", b"one"), (b"b\\c", b"two\0x"), (b"\xe4", b"")];

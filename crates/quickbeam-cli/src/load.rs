@@ -1,17 +1,24 @@
-//! `quickbeam load`: databases from text.
+//! `quickbeam load`: databases and tables from text, all of it or nothing.
 //!
-//! Records are committed in batches, so that a dump of any size loads in little memory; the last
-//! step, closing the environment, makes all of them durable. After an error the batches before it
-//! are there, and loading the repaired input again replaces them with the same records.
+//! Records of a new database are committed in batches, so that a dump of any size loads in little
+//! memory: into a database of another name ([`STAGED`]), which gets its own name in the transaction
+//! that ends the load. What goes into databases that are there, and tables, is part of that
+//! transaction. After an error the databases of batches are dropped; after a crash the next load does so.
+//!
+//! - LOAD-1: a load that fails leaves the environment as it was.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
-use quickbeam::{Durability, Environment, Error, TransactionOptions};
+use anyhow::{Context, anyhow, bail};
+use quickbeam::{
+    AccessMethod, Database, Durability, Environment, Error, Isolation, Transaction,
+    TransactionOptions,
+};
 
-use crate::dump_format::{Header, Reader};
+use crate::dump_format::{Content, Format, Reader};
+use crate::place::TABLES;
 use crate::{Outcome, place};
 
 /// A batch ends when it has this many bytes of keys and values …
@@ -19,23 +26,31 @@ const BATCH_BYTES: usize = 4 << 20;
 /// … or this many records.
 const BATCH_RECORDS: u64 = 50_000;
 
+/// How the names of databases begin that are being loaded; a number follows.
+const STAGED: &str = "quickbeam.load.";
+
+/// What is read: it can go to the thread of a COPY.
+pub type Input = Reader<Box<dyn BufRead + Send>>;
+
 /// Where to load, and from what.
 #[derive(clap::Args)]
 pub struct Arguments {
     /// Directory of the environment (`quickbeam create` makes one)
     directory: PathBuf,
-    /// Database to load into, made as the dump says if it does not exist; without it each part of the dump goes
-    /// into the database that it names
+    /// Database to load into; without it each part of the dump goes into the database that it names
     database: Option<String>,
     /// File to read instead of standard input
     #[arg(short, long, value_name = "FILE")]
     file: Option<PathBuf>,
+    /// Add the records to databases that are there already, in the place of those with the same keys
+    #[arg(long)]
+    add: bool,
 }
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let directory: &Path = &arguments.directory;
-    let (input, source): (Box<dyn BufRead>, String) = match &arguments.file {
-        None => (Box::new(io::stdin().lock()), "standard input".to_owned()),
+    let (input, source): (Box<dyn BufRead + Send>, String) = match &arguments.file {
+        None => (Box::new(BufReader::with_capacity(1 << 16, io::stdin())), "standard input".into()),
         Some(path) => {
             let shown = path.display().to_string();
             let file = File::open(path).with_context(|| format!("cannot open {shown}"))?;
@@ -43,77 +58,236 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         }
     };
     let environment = place::open_environment(directory)?;
-    load(&environment, arguments.database.as_deref(), &mut Reader::new(input))
-        .with_context(|| format!("cannot load {source}"))?;
+    let before = environment.databases()?;
+    let loaded = load(&environment, arguments, Reader::new(input));
+    let loaded = loaded.with_context(|| format!("cannot load {source}; nothing of it was loaded"));
+    if loaded.is_err() {
+        clean(&environment, &before).context("what was loaded before an error is still there")?;
+    }
+    for line in loaded? {
+        // Said besides, not a result: standard error.
+        let _ = writeln!(io::stderr(), "{line}");
+    }
     environment.close().with_context(|| format!("cannot close {}", directory.display()))?;
     Ok(Outcome::Done)
 }
 
-/// Loads every section of the input.
-fn load(
-    environment: &Environment,
-    database: Option<&str>,
-    reader: &mut Reader<impl BufRead>,
-) -> anyhow::Result<()> {
-    let mut sections = 0;
-    while let Some(header) = reader.header()? {
-        sections += 1;
-        let name = match (database, &header.database) {
-            (Some(_), _) if sections > 1 => bail!(
-                "line {}: a second database begins; leave out DATABASE to load each under its own \
-                 name (the first one was loaded)",
-                reader.line()
-            ),
-            (Some(name), _) => name,
-            (None, Some(name)) => name,
-            (None, None) => {
-                bail!("line {}: the dump names no database; give DATABASE", reader.line())
-            }
-        };
-        let count = load_section(environment, name, &header, reader)?;
-        // Progress, not a result: standard error.
-        let _ = writeln!(io::stderr(), "{name}: {count} records");
-    }
-    if sections == 0 {
-        bail!("the input is empty: a dump begins with VERSION=3");
+/// Drops the databases of a load that failed: staged ones, and those of SQL's that opening the tables made.
+fn clean(environment: &Environment, before: &[String]) -> anyhow::Result<()> {
+    for name in environment.databases()? {
+        let is_new = !before.contains(&name) && name.starts_with(TABLES);
+        if is_new || name.starts_with(STAGED) {
+            environment.drop_database(&name)?;
+        }
     }
     Ok(())
 }
 
-/// Loads one section and says how many records it had.
-fn load_section(
+/// Loads every section of the input; what was loaded, a line each.
+fn load(
     environment: &Environment,
-    name: &str,
-    header: &Header,
-    reader: &mut Reader<impl BufRead>,
-) -> anyhow::Result<u64> {
-    let database = match environment.open_database(name) {
-        Err(Error::NoSuchDatabase { .. }) => environment.create_database_as(name, header.method)?,
-        opened => opened?,
-    };
-    let (mut key, mut value) = (Vec::new(), Vec::new());
-    let mut loaded = 0;
-    loop {
-        let durability = Some(Durability::WriteNoSync);
-        let batch =
-            environment.begin_with(TransactionOptions { durability, ..Default::default() })?;
-        let (mut records, mut bytes, mut at_end) = (0, 0, false);
-        while !at_end && records < BATCH_RECORDS && bytes < BATCH_BYTES {
-            let so_far = || format!("{name}: {loaded} records are loaded; load the whole again");
-            at_end = !reader.pair(header.format, &mut key, &mut value).with_context(so_far)?;
-            if !at_end {
-                database
-                    .put(&batch, &key, &value)
-                    .with_context(|| format!("line {}", reader.line()))
-                    .with_context(so_far)?;
-                records += 1;
-                bytes += key.len() + value.len();
+    arguments: &Arguments,
+    mut input: Input,
+) -> anyhow::Result<Vec<String>> {
+    let given = arguments.database.as_deref();
+    // Those of a load that crashed.
+    clean(environment, &environment.databases()?)?;
+    let mut load = Load { add: arguments.add, ..Load::new(environment) };
+    let mut sections = 0;
+    while let Some(header) = input.header()? {
+        sections += 1;
+        if given.is_some() && sections > 1 {
+            bail!(
+                "line {}: a second database begins; leave out DATABASE to load each under its own \
+                 name",
+                input.line()
+            );
+        }
+        let line = input.line();
+        let at = || format!("line {line}");
+        match (header.content, given.or(header.database.as_deref())) {
+            (Content::Tables, _) if given.is_some() => {
+                bail!("line {line}: tables are loaded under their own names; leave out DATABASE")
+            }
+            (Content::Tables, _) => input = load.tables(input, header.format)?,
+            (Content::Records(_), None) => {
+                bail!("line {line}: the dump names no database; give DATABASE")
+            }
+            (Content::Records(method), Some(name)) => {
+                load.refuse(name).with_context(at)?;
+                load.records(name, method, header.format, &mut input)?;
             }
         }
-        batch.commit()?;
-        loaded += records;
-        if at_end {
-            return Ok(loaded);
+    }
+    if sections == 0 {
+        bail!("the input is empty: a dump begins with VERSION=3");
+    }
+    load.finish()
+}
+
+/// A load under way.
+struct Load<'e> {
+    environment: &'e Environment,
+    add: bool,
+    /// Databases loaded in batches, by the names that they get.
+    staged: Vec<String>,
+    /// How many of them have got their names.
+    named: usize,
+    /// The transaction that ends the load, once it had to begin.
+    last: Option<Transaction>,
+    lines: Vec<String>,
+}
+
+impl<'e> Load<'e> {
+    fn new(environment: &'e Environment) -> Load<'e> {
+        let (staged, lines) = (Vec::new(), Vec::new());
+        Load { environment, add: false, staged, named: 0, last: None, lines }
+    }
+
+    /// Refuses a database before anything of it is loaded.
+    fn refuse(&self, name: &str) -> anyhow::Result<()> {
+        if name.starts_with(TABLES) {
+            bail!(
+                "the database {name:?} belongs to SQL's tables, which are not loaded record by \
+                 record: dump the environment without a database's name, then its tables come as tables"
+            );
+        }
+        if name.starts_with(STAGED) {
+            bail!("{name:?}: names that begin with {STAGED:?} are those of databases being loaded");
+        }
+        if self.staged.iter().any(|known| known == name) {
+            bail!("the database {name:?} is there twice");
+        }
+        if !self.add && self.environment.databases()?.iter().any(|known| known == name) {
+            bail!(
+                "there is a database {name:?} already; give DATABASE to load under another name, \
+                 or --add to add to what is there"
+            );
+        }
+        refuse_relation(self.environment, name)
+    }
+
+    fn records(
+        &mut self,
+        name: &str,
+        method: AccessMethod,
+        format: Format,
+        input: &mut Input,
+    ) -> anyhow::Result<()> {
+        let is_there = self.environment.databases()?.iter().any(|known| known == name);
+        let count = if is_there || self.last.is_some() {
+            let transaction = self.transaction()?;
+            let database = match transaction.open_database(name) {
+                Err(Error::NoSuchDatabase { .. }) => {
+                    transaction.create_database_as(name, method)?
+                }
+                opened => opened?,
+            };
+            let mut count = 0;
+            loop {
+                let (more, is_end) = fill(transaction, &database, format, input)?;
+                count += more;
+                if is_end {
+                    break count;
+                }
+            }
+        } else {
+            let staged = format!("{STAGED}{}", self.staged.len());
+            let database = self.environment.create_database_as(&staged, method)?;
+            self.staged.push(name.to_owned());
+            let mut count = 0;
+            loop {
+                let durability = Some(Durability::WriteNoSync);
+                let options = TransactionOptions { durability, ..Default::default() };
+                let batch = self.environment.begin_with(options)?;
+                let (more, is_end) = fill(&batch, &database, format, input)?;
+                batch.commit()?;
+                count += more;
+                if is_end {
+                    break count;
+                }
+            }
+        };
+        self.lines.push(format!("{name}: {count} records"));
+        Ok(())
+    }
+
+    /// The transaction that ends the load. The databases loaded before it began have their names in it.
+    fn transaction(&mut self) -> anyhow::Result<&Transaction> {
+        if self.last.is_none() {
+            // What batches and the catalog's opening commit later is seen, too.
+            let isolation = Some(Isolation::ReadCommitted);
+            let options = TransactionOptions { isolation, ..Default::default() };
+            self.last = Some(self.environment.begin_with(options)?);
+        }
+        let transaction = self.last.as_ref().ok_or_else(|| anyhow!("no transaction was begun"))?;
+        for (number, name) in self.staged.iter().enumerate().skip(self.named) {
+            transaction.rename_database(&format!("{STAGED}{number}"), name)?;
+        }
+        self.named = self.staged.len();
+        Ok(transaction)
+    }
+
+    #[cfg(feature = "sql")]
+    fn tables(&mut self, input: Input, format: Format) -> anyhow::Result<Input> {
+        let environment = self.environment;
+        let transaction = self.transaction()?;
+        let (loaded, input) = crate::tables::load(environment, transaction, input, format)?;
+        let line = |it: crate::tables::Loaded| format!("table {}: {} rows", it.table, it.rows);
+        self.lines.extend(loaded.into_iter().map(line));
+        Ok(input)
+    }
+
+    #[cfg(not(feature = "sql"))]
+    fn tables(&mut self, _: Input, _: Format) -> anyhow::Result<Input> {
+        bail!("these are tables, and this program was built without SQL")
+    }
+
+    /// Makes all of it visible at once.
+    fn finish(mut self) -> anyhow::Result<Vec<String>> {
+        self.transaction()?;
+        if let Some(transaction) = self.last.take() {
+            transaction.commit()?;
+        }
+        Ok(self.lines)
+    }
+}
+
+/// Puts records into a database, as many as a batch has: how many, and whether the section has ended.
+fn fill(
+    transaction: &Transaction,
+    database: &Database,
+    format: Format,
+    input: &mut Input,
+) -> anyhow::Result<(u64, bool)> {
+    let (mut key, mut value) = (Vec::new(), Vec::new());
+    let (mut records, mut bytes) = (0, 0);
+    while records < BATCH_RECORDS && bytes < BATCH_BYTES {
+        if !input.pair(format, &mut key, &mut value)? {
+            return Ok((records, true));
+        }
+        let put = database.put(transaction, &key, &value);
+        put.with_context(|| format!("line {}", input.line()))?;
+        records += 1;
+        bytes += key.len() + value.len();
+    }
+    Ok((records, false))
+}
+
+/// Refuses the name of a table, view, index or sequence.
+#[cfg(feature = "sql")]
+fn refuse_relation(environment: &Environment, name: &str) -> anyhow::Result<()> {
+    if environment.databases()?.iter().any(|known| known.starts_with(TABLES)) {
+        let database = quickbeam_sql::Database::over(environment)?;
+        let catalog = database.catalog().snapshot(&environment.begin_read()?)?;
+        if catalog.relation(name).is_some() {
+            bail!("there is a table, view, index or sequence {name:?} already");
         }
     }
+    Ok(())
+}
+
+#[cfg(not(feature = "sql"))]
+fn refuse_relation(_: &Environment, _: &str) -> anyhow::Result<()> {
+    Ok(())
 }

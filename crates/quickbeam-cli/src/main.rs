@@ -17,6 +17,8 @@ mod report;
 #[cfg(feature = "sql")]
 mod sql;
 mod stat;
+#[cfg(feature = "sql")]
+mod tables;
 mod verify;
 
 use std::io::Write;
@@ -46,13 +48,13 @@ enum Command {
     List(list::Arguments),
     /// Print statistics
     Stat(stat::Arguments),
-    /// Check every page, the order of keys, free space and the log
+    /// Check every page, the order of keys, free space and the log; tables, indexes and constraints
     Verify(verify::Arguments),
     /// Bring what is readable of a damaged environment or data store into a new one
     Recover(recover::Arguments),
-    /// Write databases as text, in the format of Berkeley DB's db_dump
+    /// Write databases as text, in the format of Berkeley DB's db_dump, and tables
     Dump(dump::Arguments),
-    /// Read databases from text, in the format of Berkeley DB's db_dump
+    /// Read databases and tables from such text, all of it or nothing
     Load(load::Arguments),
     /// Execute SQL statements: from a person, from files or from a pipe
     #[cfg(feature = "sql")]

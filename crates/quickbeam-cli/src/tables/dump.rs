@@ -1,0 +1,236 @@
+//! Tables as text: as a section of a dump, or as a script.
+
+use std::io::Write;
+
+use anyhow::{Context, bail};
+use quickbeam::{Environment, Transaction};
+use quickbeam_sql::catalog::Table;
+use quickbeam_sql::catalog::text::{
+    Wording, add_foreign_keys, create_indexes, create_sequence, create_table, create_view, quoted,
+    set_sequence,
+};
+use quickbeam_sql::csv::Dialect;
+use quickbeam_sql::types::format_value;
+use quickbeam_sql::{Connection, Database, Row, ValueRef};
+
+use super::END_OF_ROWS;
+use crate::dump_format::{self, Content, Format};
+use crate::output::Output;
+
+/// Where statements and rows go.
+pub trait Sink {
+    /// Whose statements it takes.
+    fn wording(&self) -> Wording;
+    fn begin(&mut self) -> anyhow::Result<()>;
+    fn statement(&mut self, text: &str) -> anyhow::Result<()>;
+    /// COPY, with a statement's text, and then its rows.
+    fn copy(&mut self, table: &Table, text: &str) -> anyhow::Result<()>;
+    /// A row of the COPY under way.
+    fn row(&mut self, row: &Row<'_>) -> anyhow::Result<()>;
+    fn end_of_rows(&mut self) -> anyhow::Result<()>;
+    fn end(&mut self) -> anyhow::Result<()>;
+}
+
+/// Writes all tables, views and sequences of an environment; nothing if there are none.
+pub fn write(environment: &Environment, sink: &mut impl Sink) -> anyhow::Result<()> {
+    let database = Database::over(environment).context("cannot open the tables")?;
+    let mut connection = database.connect();
+    let transaction = environment.begin_read()?;
+    let catalog = database.catalog().snapshot(&transaction)?;
+    if catalog.relations().is_empty() {
+        return Ok(());
+    }
+    let wording = sink.wording();
+    sink.begin()?;
+    for sequence in catalog.free_sequences() {
+        sink.statement(&create_sequence(sequence))?;
+    }
+    for table in catalog.tables() {
+        sink.statement(&create_table(&catalog, table, wording))?;
+    }
+    for table in catalog.tables() {
+        rows(&mut connection, &transaction, table, sink)
+            .with_context(|| format!("cannot dump the table {:?} to its end", table.name))?;
+    }
+    for table in catalog.tables() {
+        create_indexes(table, wording).try_for_each(|text| sink.statement(&text))?;
+    }
+    for table in catalog.tables() {
+        add_foreign_keys(&catalog, table).try_for_each(|text| sink.statement(&text))?;
+    }
+    for view in catalog.views() {
+        sink.statement(&create_view(view))?;
+    }
+    for sequence in catalog.sequences() {
+        let next = database.catalog().next_unreserved(&transaction, sequence)?;
+        sink.statement(&set_sequence(&catalog, sequence, next))?;
+    }
+    sink.end()
+}
+
+fn rows(
+    connection: &mut Connection,
+    transaction: &Transaction,
+    table: &Table,
+    sink: &mut impl Sink,
+) -> anyhow::Result<()> {
+    let name = quoted(&table.name);
+    let columns: Vec<String> = table.columns.iter().map(|column| quoted(&column.name)).collect();
+    let columns = columns.join(", ");
+    let mut all = connection.prepare_in(transaction, &format!("SELECT {columns} FROM {name}"))?;
+    let mut rows = all.query_in(connection, transaction, &[])?;
+    let copy = format!("COPY {name} ({columns}) FROM STDIN WITH (FORMAT csv)");
+    let mut any = false;
+    while let Some(row) = rows.next()? {
+        if !any {
+            sink.copy(table, &copy)?;
+            any = true;
+        }
+        sink.row(&row)?;
+    }
+    if any { sink.end_of_rows() } else { Ok(()) }
+}
+
+/// Makes the record of a row, as COPY reads it, without its end.
+fn make_record(row: &Row<'_>, record: &mut Vec<u8>, text: &mut String) -> anyhow::Result<()> {
+    let dialect = Dialect::default();
+    record.clear();
+    for column in 0..row.len() {
+        if column > 0 {
+            record.push(dialect.delimiter);
+        }
+        let field = match row.value(column)? {
+            ValueRef::Null => None,
+            ValueRef::Text(text) => Some(text),
+            other => {
+                text.clear();
+                format_value(text, other, 0);
+                Some(text.as_str())
+            }
+        };
+        dialect.write(record, field, row.len() == 1);
+    }
+    Ok(())
+}
+
+/// A section of a dump: each statement and each row is an item.
+pub struct Section<'o> {
+    output: &'o mut Output,
+    format: Format,
+    record: Vec<u8>,
+    text: String,
+}
+
+impl<'o> Section<'o> {
+    pub fn new(output: &'o mut Output, format: Format) -> Section<'o> {
+        Section { output, format, record: Vec::new(), text: String::new() }
+    }
+
+    fn item(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
+        Ok(dump_format::write_item(self.output, self.format, bytes)?)
+    }
+}
+
+impl Sink for Section<'_> {
+    fn wording(&self) -> Wording {
+        Wording::Quickbeam
+    }
+
+    fn begin(&mut self) -> anyhow::Result<()> {
+        Ok(dump_format::write_header(self.output, self.format, None, Content::Tables)?)
+    }
+
+    fn statement(&mut self, text: &str) -> anyhow::Result<()> {
+        self.item(text.as_bytes())
+    }
+
+    fn copy(&mut self, _: &Table, text: &str) -> anyhow::Result<()> {
+        self.statement(text)
+    }
+
+    fn row(&mut self, row: &Row<'_>) -> anyhow::Result<()> {
+        make_record(row, &mut self.record, &mut self.text)?;
+        Ok(dump_format::write_item(self.output, self.format, &self.record)?)
+    }
+
+    fn end_of_rows(&mut self) -> anyhow::Result<()> {
+        self.item(END_OF_ROWS)
+    }
+
+    fn end(&mut self) -> anyhow::Result<()> {
+        Ok(dump_format::write_end(self.output)?)
+    }
+}
+
+/// A script, which Quickbeam's shell and PostgreSQL's read.
+pub struct Script<'o> {
+    output: &'o mut Output,
+    record: Vec<u8>,
+    text: String,
+    /// What an INSERT into the table of the COPY under way begins with; none: it takes no value for an identity column.
+    insert: Option<String>,
+    /// The text of that COPY.
+    copy: String,
+}
+
+impl<'o> Script<'o> {
+    pub fn new(output: &'o mut Output) -> Script<'o> {
+        let (record, text, copy) = (Vec::new(), String::new(), String::new());
+        Script { output, record, text, insert: None, copy }
+    }
+}
+
+impl Sink for Script<'_> {
+    fn wording(&self) -> Wording {
+        Wording::Portable
+    }
+
+    fn begin(&mut self) -> anyhow::Result<()> {
+        Ok(writeln!(self.output, "BEGIN;")?)
+    }
+
+    fn statement(&mut self, text: &str) -> anyhow::Result<()> {
+        Ok(writeln!(self.output, "{text};")?)
+    }
+
+    fn copy(&mut self, table: &Table, text: &str) -> anyhow::Result<()> {
+        let is_always = table.columns.iter().any(|it| it.identity.is_some_and(|it| it.always));
+        let columns: Vec<String> = table.columns.iter().map(|it| quoted(&it.name)).collect();
+        let insert = format!("INSERT INTO {} ({}) VALUES", quoted(&table.name), columns.join(", "));
+        self.insert = (!is_always).then_some(insert);
+        text.clone_into(&mut self.copy);
+        self.statement(text)
+    }
+
+    fn row(&mut self, row: &Row<'_>) -> anyhow::Result<()> {
+        make_record(row, &mut self.record, &mut self.text)?;
+        // A line of a text that looks like the end of the rows would be taken for it, also within quotes.
+        if self.record.split(|byte| *byte == b'\n').any(|line| line.trim_ascii() == END_OF_ROWS) {
+            let Some(insert) = &self.insert else {
+                bail!("a text with a line \\. in a table with an identity column GENERATED ALWAYS");
+            };
+            let mut values = Vec::with_capacity(row.len());
+            for column in 0..row.len() {
+                values.push(match row.value(column)? {
+                    ValueRef::Null => "NULL".to_owned(),
+                    value => format!("'{}'", value.to_string().replace('\'', "''")),
+                });
+            }
+            let insert = format!("{insert} ({})", values.join(", "));
+            self.end_of_rows()?;
+            self.statement(&insert)?;
+            return writeln!(self.output, "{};", self.copy).map_err(Into::into);
+        }
+        self.output.write_all(&self.record)?;
+        Ok(self.output.write_all(b"\n")?)
+    }
+
+    fn end_of_rows(&mut self) -> anyhow::Result<()> {
+        self.output.write_all(END_OF_ROWS)?;
+        Ok(self.output.write_all(b"\n")?)
+    }
+
+    fn end(&mut self) -> anyhow::Result<()> {
+        Ok(writeln!(self.output, "COMMIT;")?)
+    }
+}

@@ -1,0 +1,284 @@
+//! Tables through `dump` and `load`: what arrives, what is refused, and that a load is all or nothing.
+
+#![cfg(feature = "sql")]
+
+mod common;
+
+use common::{command, done, finish, folder, path, text};
+use tempfile::TempDir;
+
+/// Objects of every kind. Names, texts and values are those that a format gets wrong.
+const OBJECTS: &str = r#"
+CREATE SEQUENCE plain;
+CREATE SEQUENCE "Od""d" AS smallint INCREMENT BY -2 MINVALUE -9 MAXVALUE 9 START WITH 5 CYCLE;
+CREATE SEQUENCE done AS integer MAXVALUE 2;
+CREATE TABLE parent (a INT, b TEXT, v VARCHAR(5) DEFAULT 'ab''c', PRIMARY KEY (b, a), CONSTRAINT "once upon" UNIQUE (v, a));
+CREATE TABLE "My ""Table""" (
+  id INT GENERATED ALWAYS AS IDENTITY (INCREMENT BY 5 START WITH 100),
+  "Col,umn" TEXT NOT NULL DEFAULT 'x', n NUMERIC(9,3) CHECK (n > 0 AND n <> 7), d DOUBLE PRECISION, r REAL,
+  yes BOOLEAN, c CHAR(4), bytes BYTEA, day DATE, moment TIMESTAMP WITH TIME ZONE, clock TIME, stamp TIMESTAMP, u UUID,
+  parent_a INT, parent_b TEXT, CONSTRAINT "up" FOREIGN KEY (parent_b, parent_a) REFERENCES parent (b, a) ON DELETE SET NULL ON UPDATE CASCADE);
+CREATE INDEX "an index" ON "My ""Table""" (n DESC NULLS LAST, "Col,umn" NULLS FIRST);
+CREATE UNIQUE INDEX ON "My ""Table""" (u);
+CREATE INDEX hashed ON "My ""Table""" USING HASH (c, yes);
+CREATE TABLE keyed (k BIGINT, v TEXT, PRIMARY KEY (k) USING HASH, UNIQUE (v) USING HASH);
+CREATE TABLE tree (id SERIAL PRIMARY KEY, up INT REFERENCES tree ON DELETE CASCADE);
+CREATE TABLE hen (id INT PRIMARY KEY, egg INT);
+CREATE TABLE egg (id INT PRIMARY KEY, hen INT REFERENCES hen);
+ALTER TABLE hen ADD FOREIGN KEY (egg) REFERENCES egg;
+CREATE TABLE counted (n BIGINT DEFAULT nextval('plain'), t TEXT);
+CREATE TABLE single (t TEXT);
+CREATE TABLE nothing (a INT);
+CREATE VIEW v2 (x, y) AS SELECT t, n FROM counted WHERE n > 1;
+CREATE VIEW v1 AS SELECT x AS z FROM v2 WHERE x <> 'it''s';
+CREATE OR REPLACE VIEW v2 (x, y) AS SELECT t, n FROM counted WHERE n > 0;
+INSERT INTO parent VALUES (1, 'p', 'one'), (2, 'q', DEFAULT), (3, '', NULL);
+INSERT INTO "My ""Table""" ("Col,umn", n, d, r, yes, c, bytes, day, moment, clock, stamp, u, parent_a, parent_b) VALUES
+  ('a "quoted", text', 1.5, 0.1, 1e30, true, 'ab', '\x00ff5c', '2020-02-29', '2020-01-01 12:00:00.123456+02', '23:59:59.999999', 'infinity', 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11', 1, 'p'),
+  (E'two\nlines\r\n\\.\n', 12345.678, 'NaN', '-Infinity', false, '', '', '-infinity', NULL, '00:00', '2020-01-01 00:00:00', NULL, 2, 'q'),
+  ('', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
+  (E'\\.', 3, -0.0, 0, NULL, 'ä ö', 'x', '0001-01-01 BC', 'infinity', '24:00', '1999-12-31 23:59:59', NULL, NULL, 'nobody');
+INSERT INTO keyed VALUES (-5, 'five'), (7, NULL), (8, NULL);
+INSERT INTO tree (up) VALUES (NULL), (1), (1), (2);
+INSERT INTO hen VALUES (1, NULL); INSERT INTO egg VALUES (1, 1); UPDATE hen SET egg = 1;
+INSERT INTO counted (t) VALUES ('it''s'), (NULL), ('other');
+INSERT INTO single VALUES (NULL), (''), (E'\\.'), (E'a\n\\.\nb'), (' ');
+CREATE TABLE altered (a INT, b INT); INSERT INTO altered VALUES (1, 2);
+ALTER TABLE altered ADD COLUMN late INT DEFAULT 42; INSERT INTO altered VALUES (3, 4, 5); ALTER TABLE altered DROP COLUMN a;
+CREATE VIEW v3 AS SELECT late FROM altered;
+CREATE OR REPLACE VIEW v2 (x, y) AS SELECT t, n FROM counted JOIN v3 ON n < late;
+CREATE VIEW v4 AS SELECT key, value FROM "key value";
+SELECT nextval('"Od""d"'), nextval('done'), nextval('done');
+"#;
+
+fn sql(directory: &str, statements: &str) -> String {
+    done(&finish(command(&["sql", directory, "-q", "--format=csv"]), statements))
+}
+
+fn create(folder: &TempDir, name: &str) -> String {
+    let directory = path(&folder.path().join(name));
+    done(&finish(command(&["create", &directory]), ""));
+    directory
+}
+
+/// Loads, and says what `load` says.
+#[track_caller]
+fn load(directory: &str, dump: &str) -> String {
+    let output = finish(command(&["load", directory]), dump);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    text(&output.stderr)
+}
+
+#[track_caller]
+fn refused(arguments: &[&str], input: &str) -> String {
+    let output = finish(command(arguments), input);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stdout));
+    text(&output.stderr)
+}
+
+fn dump(directory: &str) -> String {
+    done(&finish(command(&["dump", "-p", directory]), ""))
+}
+
+#[track_caller]
+fn is_sound(directory: &str) {
+    let report = done(&finish(command(&["verify", directory]), ""));
+    assert!(report.contains("complaints                               none"), "{report}");
+}
+
+/// An environment with objects of every kind, beside a key/value database.
+fn with_objects(folder: &TempDir) -> String {
+    let directory = create(folder, "first");
+    let section = "VERSION=3\nformat=print\ndatabase=key value\ntype=hash\nHEADER=END\n k\n v\\00\nDATA=END\n";
+    load(&directory, section);
+    sql(&directory, OBJECTS);
+    directory
+}
+
+#[test]
+fn tables_move_with_everything_that_belongs_to_them() {
+    let folder = folder();
+    let first = with_objects(&folder);
+    let whole = dump(&first);
+    let second = create(&folder, "second");
+    let said = load(&second, &whole);
+    assert!(said.starts_with("key value: 1 records\ntable parent: 3 rows\n"), "{said}");
+    assert!(said.contains("table My \"Table\": 4 rows\n"), "{said}");
+    assert_eq!(dump(&second), whole, "a dump of what was loaded is the dump");
+    // The other format has the same content.
+    let hexadecimal = done(&finish(command(&["dump", &first]), ""));
+    assert!(hexadecimal.contains("type=sql"), "{hexadecimal}");
+    let third = create(&folder, "third");
+    load(&third, &hexadecimal);
+    assert_eq!(dump(&third), whole);
+    let questions = "SELECT * FROM \"My \"\"Table\"\"\"; SELECT * FROM single; SELECT * FROM v4; SELECT * FROM v3; SELECT * FROM v1; SELECT * FROM counted; SELECT * FROM altered;
+        SELECT k FROM keyed ORDER BY k; EXPLAIN SELECT * FROM keyed WHERE k = 7;
+        INSERT INTO \"My \"\"Table\"\"\" (n) VALUES (2) RETURNING \"Col,umn\";
+        INSERT INTO tree (up) VALUES (4) RETURNING up; DELETE FROM parent WHERE a = 1; SELECT parent_a FROM \"My \"\"Table\"\"\"";
+    assert_eq!(sql(&second, questions), sql(&first, questions));
+    is_sound(&second);
+    // Sequences go on; values that were reserved are left out.
+    let next = sql(
+        &second,
+        "SELECT nextval('plain') > 3; INSERT INTO tree (up) VALUES (NULL) RETURNING id > 4",
+    );
+    assert_eq!(next.matches("\nt\n").count(), 2, "{next}");
+    for failing in [
+        "SELECT nextval('done')",
+        "INSERT INTO \"My \"\"Table\"\"\" (n) VALUES (7)",
+        "INSERT INTO \"My \"\"Table\"\"\" (id) VALUES (7)",
+        "INSERT INTO keyed VALUES (9, 'five')",
+        "INSERT INTO parent VALUES (4, 'p', 'toolong')",
+        "UPDATE egg SET hen = 2",
+    ] {
+        refused(&["sql", &second, "-q", "-c", failing], "");
+    }
+}
+
+#[test]
+fn a_script_makes_the_same_tables() {
+    let folder = folder();
+    let first = create(&folder, "first");
+    // A database that is no table is not for a script, nor a text with the end of rows in it where INSERT gives no value.
+    let refusing = create(&folder, "refusing");
+    sql(
+        &refusing,
+        "CREATE TABLE t (id INT GENERATED ALWAYS AS IDENTITY, t TEXT); INSERT INTO t (t) VALUES (E'\\n\\\\.\\n')",
+    );
+    assert!(refused(&["dump", "--sql", &refusing], "").contains("GENERATED ALWAYS"));
+    let portable = OBJECTS.replace("GENERATED ALWAYS", "GENERATED BY DEFAULT");
+    let portable = portable.replace("CREATE VIEW v4 AS SELECT key, value FROM \"key value\";", "");
+    sql(&first, &portable);
+    let script = done(&finish(command(&["dump", "--sql", &first]), ""));
+    assert!(!script.contains("USING HASH (\"c\""), "an index that PostgreSQL refuses: {script}");
+    let second = create(&folder, "second");
+    let output = finish(
+        command(&["sql", &second, "-q"]),
+        script.replace("GENERATED ALWAYS", "GENERATED BY DEFAULT"),
+    );
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let questions = "SELECT * FROM \"My \"\"Table\"\"\"; SELECT * FROM single; SELECT * FROM v3; SELECT k FROM keyed ORDER BY k";
+    assert_eq!(sql(&second, questions), sql(&first, questions));
+    is_sound(&second);
+    assert!(refused(&["dump", "--sql", &create(&folder, "empty")], "").contains("no tables"));
+}
+
+#[test]
+fn a_load_that_collides_says_so_and_changes_nothing() {
+    let folder = folder();
+    let first = with_objects(&folder);
+    let whole = dump(&first);
+    let sections = |wanted: &str| {
+        let is_wanted = |section: &&str| section.contains(wanted);
+        let parts = whole.split_inclusive("DATA=END\n").filter(is_wanted);
+        parts.collect::<String>()
+    };
+    let (records, tables) = (sections("database="), sections("type=sql"));
+    let second = create(&folder, "second");
+    sql(&second, "CREATE TABLE egg (a INT); INSERT INTO egg VALUES (4)");
+    load(
+        &second,
+        "VERSION=3\nformat=print\ndatabase=single\ntype=btree\nHEADER=END\n k\n v\nDATA=END\n",
+    );
+    let before = dump(&second);
+    let databases = done(&finish(command(&["list", &second]), ""));
+    let unchanged = |said: &str| {
+        assert!(said.contains("nothing of it was loaded"), "{said}");
+        assert_eq!(dump(&second), before, "{said}");
+        assert_eq!(done(&finish(command(&["list", &second]), "")), databases, "{said}");
+    };
+    // A table that is there; one that has the name of a database.
+    let said = refused(&["load", &second], &whole);
+    assert!(said.contains("42P07") && said.contains("egg"), "{said}");
+    unchanged(&said);
+    let said = refused(&["load", &second], &tables.replace("\"egg\"", "\"ovum\""));
+    assert!(said.contains("42P07") && said.contains("single"), "{said}");
+    unchanged(&said);
+    // A database that is there, and one that has the name of a table.
+    let known = records.replace("key value", "single");
+    let said = refused(&["load", &second], &known);
+    assert!(said.contains("there is a database \"single\" already"), "{said}");
+    unchanged(&said);
+    let said = refused(&["load", &second, "egg"], &records);
+    assert!(said.contains("a table, view, index or sequence \"egg\""), "{said}");
+    unchanged(&said);
+    // What belongs to SQL, as dumps of before had it, and by hand.
+    for name in ["sql.catalog", "sql.1.0", "quickbeam.load.1"] {
+        let said = refused(&["load", &second], &records.replace("key value", name));
+        assert!(said.contains(name), "{said}");
+        unchanged(&said);
+        let said = refused(&["load", &second, name], &records);
+        unchanged(&said);
+    }
+    // Sections before one that fails, and a section cut short.
+    let said = refused(&["load", &second], &format!("{records}{known}"));
+    unchanged(&said);
+    for (at, _) in tables.match_indices('\n').step_by(3) {
+        let said = refused(&["load", &second], &format!("{records}{}", &tables[..=at]));
+        unchanged(&said);
+    }
+    let said = refused(&["load", &second, "x"], &tables);
+    assert!(said.contains("leave out DATABASE"), "{said}");
+    unchanged(&said);
+    // What is added goes in the place of what is there, also all or nothing.
+    let more = format!("{}{}", known.replace(" v\\00", " w"), known.replace("single", "new"));
+    let output = finish(command(&["load", "--add", &second]), &more);
+    assert_eq!(text(&output.stderr), "single: 1 records\nnew: 1 records\n");
+    assert!(dump(&second).contains("database=single\ntype=btree\nHEADER=END\n k\n w\nDATA=END"));
+    // An environment without tables stays one.
+    let empty = create(&folder, "empty");
+    refused(&["load", &empty], &tables[..tables.len() / 2]);
+    assert_eq!(done(&finish(command(&["list", &empty]), "")), "");
+}
+
+#[test]
+fn a_dump_has_errors_named_by_line_and_reads_no_other_files() {
+    let folder = folder();
+    let directory = create(&folder, "first");
+    let head = "VERSION=3\nformat=print\ntype=sql\nHEADER=END\n";
+    let file = path(&folder.path().join("file"));
+    let cases = [
+        (" CREATE TABLE t (a INT)\n SELEC\nDATA=END\n".to_owned(), "line 6: SELEC: syntax error"),
+        (" CREATE TABLE t (a INT)\n COPY \"t\" (\"a\") FROM STDIN WITH (FORMAT csv)\n 1\n x\n \\\\.\nDATA=END\n".to_owned(), "COPY t, line 2, column a: \"x\""),
+        (" CREATE TABLE t (a INT)\n COPY \"t\" (\"a\") FROM STDIN WITH (FORMAT csv)\n 1\nDATA=END\n".to_owned(), "line 8: the section ends within rows"),
+        (format!(" CREATE TABLE t (a INT)\n COPY t TO '{file}' WITH (FORMAT csv)\nDATA=END\n"), "a dump has its rows in itself"),
+        (" COMMIT\nDATA=END\n".to_owned(), "a transaction of the engine is steered through the engine"),
+        (" SELECT '\\ff'\nDATA=END\n".to_owned(), "line 5: the statement is not UTF-8"),
+    ];
+    for (section, expected) in cases {
+        let said = refused(&["load", &directory], &format!("{head}{section}"));
+        assert!(said.contains(expected), "{expected:?} in {said}");
+        assert_eq!(done(&finish(command(&["list", &directory]), "")), "");
+    }
+    assert!(!folder.path().join("file").exists());
+}
+
+#[test]
+fn tables_that_do_not_fit_their_indexes_are_found_by_verify() {
+    let folder = folder();
+    let directory = create(&folder, "first");
+    sql(
+        &directory,
+        "CREATE TABLE t (id INT PRIMARY KEY, n INT); CREATE INDEX t_n ON t (n); INSERT INTO t VALUES (1, 5), (2, 6)",
+    );
+    is_sound(&directory);
+    let environment =
+        quickbeam::Environment::open(&directory, quickbeam::Options::default()).expect("it opens");
+    let names = environment.databases().expect("there are some");
+    let rows = names.iter().find(|name| name.matches('.').count() == 2).expect("the rows");
+    let transaction = environment.begin().expect("a transaction");
+    let database = transaction.open_database(rows).expect("the rows");
+    database.delete(&transaction, &[0x80, 0, 0, 2]).expect("it was there");
+    transaction.commit().expect("it commits");
+    environment.close().expect("it closes");
+    let output = finish(command(&["verify", &directory]), "");
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    let report = text(&output.stdout);
+    assert!(
+        report.contains("table \"t\", index \"t_n\", key \\x80000002: an entry without its row"),
+        "{report}"
+    );
+    let output = finish(command(&["verify", "--json", &directory]), "");
+    let report: serde_json::Value = serde_json::from_str(&text(&output.stdout)).expect("JSON");
+    assert_eq!((&report["sql"]["tables"], &report["sql"]["rows"]), (&1.into(), &1.into()));
+}
