@@ -20,7 +20,7 @@ use std::fmt;
 
 use change::{Statement, Step, Writer, statement};
 use proptest::prelude::*;
-use query::Relation;
+use query::{Relation, TRAP};
 use quickbeam::{Durability, Isolation, Options};
 use quickbeam_sql::{Connection, Database, Value};
 use rusqlite::types::ValueRef;
@@ -45,7 +45,12 @@ struct Script {
 
 impl Case {
     fn script(&self) -> Script {
-        let mut definitions = Vec::new();
+        let traps = (-3..9).map(|k| format!("({k}, 1)")).collect::<Vec<_>>().join(", ");
+        let trap = [
+            format!("CREATE TABLE {TRAP} (k INTEGER PRIMARY KEY, n INTEGER)"),
+            format!("INSERT INTO {TRAP} VALUES {traps}"),
+        ];
+        let mut definitions: Vec<[String; 2]> = trap.map(|text| [text.clone(), text]).into();
         for table in &self.tables {
             let both = table.definition(true).into_iter().zip(table.definition(false));
             definitions.extend(both.map(|(ours, theirs)| [ours, theirs]));
@@ -129,6 +134,26 @@ fn theirs(connection: &rusqlite::Connection, text: &str) -> Answer {
     })
 }
 
+/// Bytes that a statement may keep.
+const MEMORY: usize = 64 << 20;
+
+/// An execution of a query that ends with an error in the middle, without memory, or early: the next one answers as if it had not been. There is
+/// one of them before each answer: what it leaves must not be used up by another.
+fn disturb(connection: &mut Connection, text: &str, turn: usize) {
+    if text.contains(TRAP) && !turn.is_multiple_of(3) {
+        let spring = format!("UPDATE {TRAP} SET n = 0 WHERE k = {}", turn % 7);
+        connection.execute(&spring, &[]).unwrap();
+        let _ = ours(connection, text);
+        connection.execute(&format!("UPDATE {TRAP} SET n = 1"), &[]).unwrap();
+    } else if turn.is_multiple_of(2) {
+        connection.set_memory_limit(64 << (turn % 9));
+        let _ = ours(connection, text);
+        connection.set_memory_limit(MEMORY);
+    } else if let Ok(mut rows) = connection.query(text, &[]) {
+        let _ = rows.next();
+    }
+}
+
 /// Whether SQLite gave a statement up for being too much work: views of joins, joined, can be. It has changed nothing then.
 fn is_too_much(answer: &Answer) -> bool {
     answer.as_ref().is_err_and(|error| error == sqlite::TOO_MUCH)
@@ -168,19 +193,19 @@ proptest! {
             compare(here, ours(&mut connection, here), theirs(&sqlite, there), false)?;
         }
         let contents: Vec<String> = tables.iter().map(|table| format!("SELECT * FROM {table}")).collect();
-        for (text, step) in &steps {
+        for (turn, (text, step)) in steps.iter().enumerate() {
             match step {
                 Step::Query { ordered } => {
                     let sqlite = theirs(&sqlite, text);
                     if is_too_much(&sqlite) {
                         continue;
                     }
-                    connection.execute("SET plan_way = 'direct'", &[]).unwrap();
-                    let direct = ours(&mut connection, text);
-                    connection.execute("SET plan_way = 'batch'", &[]).unwrap();
-                    let batch = ours(&mut connection, text);
-                    compare(text, direct, sqlite.clone(), *ordered)?;
-                    compare(&format!("by columns: {text}"), batch, sqlite, *ordered)?;
+                    for (nth, way) in ["direct", "batch"].iter().enumerate() {
+                        connection.execute(&format!("SET plan_way = '{way}'"), &[]).unwrap();
+                        disturb(&mut connection, text, turn + nth);
+                        let answer = ours(&mut connection, text);
+                        compare(&format!("{way}: {text}"), answer, sqlite.clone(), *ordered)?;
+                    }
                 }
                 Step::Change | Step::Control => {
                     let right = theirs(&sqlite, text);

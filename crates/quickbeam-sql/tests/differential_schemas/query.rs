@@ -62,7 +62,13 @@ pub enum Expr {
     Combined(Pick, Box<Expr>, Box<Expr>),
     Case(Box<Condition>, Box<Expr>, Box<Expr>),
     Subquery(Box<Lookup>),
+    /// A number, and nothing added to it, unless the row is in [`TRAP`]: then that fails.
+    Trapped(Pick, Box<Expr>),
 }
+
+/// A table of whole numbers `k` with divisors `n`, which are 1 when answers are compared. With 0 for some of them a query fails in the
+/// middle of its rows, which SQLite's would not: it divides by zero to NULL.
+pub const TRAP: &str = "trap";
 
 impl Expr {
     pub fn text(&self, scope: &Scope<'_>, family: Family) -> String {
@@ -110,6 +116,17 @@ impl Expr {
                 }
             }
             Expr::Subquery(lookup) => family.constant(lookup.column),
+            Expr::Trapped(pick, value) => {
+                let value = value.text(scope, family);
+                let column = scope.column(*pick, Family::Whole).filter(|_| scope.subqueries);
+                match column {
+                    Some(Named { text, .. }) if family.is_number() && text.contains('.') => {
+                        let divisor = format!("SELECT n FROM {TRAP} WHERE {TRAP}.k = {text}");
+                        format!("({value} + COALESCE(0 / ({divisor}), 0))")
+                    }
+                    _ => value,
+                }
+            }
         }
     }
 }
@@ -171,6 +188,8 @@ pub enum Condition {
     Like(Pick, String, bool),
     Truth(Pick, Pick),
     Distinct(Pick, Expr, bool),
+    /// It holds, or fails for a row of [`TRAP`].
+    Trap(Pick),
     Both(Box<Condition>, Box<Condition>),
     Either(Box<Condition>, Box<Condition>),
     Not(Box<Condition>),
@@ -239,6 +258,15 @@ impl Condition {
                 let (text, family) = scope.any(*column);
                 format!("{text} IS {}DISTINCT FROM {}", not(*is_not), other.text(scope, family))
             }
+            Condition::Trap(column) => {
+                match scope.column(*column, Family::Whole).filter(|_| scope.subqueries) {
+                    Some(Named { text, .. }) if text.contains('.') => {
+                        let divisor = format!("SELECT n FROM {TRAP} WHERE {TRAP}.k = {text}");
+                        format!("COALESCE(0 / ({divisor}), 0) = 0")
+                    }
+                    _ => Condition::Null(*column, true).text(scope),
+                }
+            }
             Condition::Both(a, b) => format!("({} AND {})", a.text(scope), b.text(scope)),
             Condition::Either(a, b) => format!("({} OR {})", a.text(scope), b.text(scope)),
             Condition::Not(a) => format!("(NOT ({}))", a.text(scope)),
@@ -267,7 +295,8 @@ pub fn expr(depth: u32) -> BoxedStrategy<Expr> {
         6 => column,
         1 => constant,
         3 => (pick(), inner.clone(), inner.clone()).prop_map(|(pick, a, b)| Expr::Combined(pick, a, b)),
-        1 => (condition(depth - 1), inner.clone(), inner).prop_map(|(c, a, b)| Expr::Case(Box::new(c), a, b)),
+        1 => (condition(depth - 1), inner.clone(), inner.clone()).prop_map(|(c, a, b)| Expr::Case(Box::new(c), a, b)),
+        1 => (pick(), inner).prop_map(|(pick, value)| Expr::Trapped(pick, value)),
         1 => lookup(depth - 1).prop_map(Expr::Subquery),
     ]
     .boxed()
@@ -292,6 +321,7 @@ pub fn condition(depth: u32) -> BoxedStrategy<Condition> {
         5 => simple,
         3 => (pick(), pick(), value.clone()).prop_map(|(a, op, b)| Condition::Compare(a, op, b)),
         1 => (pick(), value, no()).prop_map(|(a, b, no)| Condition::Distinct(a, b, no)),
+        2 => pick().prop_map(Condition::Trap),
         1 => (pick(), lookup.clone(), no()).prop_map(|(a, query, no)| Condition::InQuery(a, query, no)),
         1 => (lookup, no()).prop_map(|(query, no)| Condition::Exists(query, no)),
         2 => (inner.clone(), inner.clone()).prop_map(|(a, b)| Condition::Both(a, b)),
