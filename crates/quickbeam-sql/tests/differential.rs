@@ -196,14 +196,40 @@ fn query() -> BoxedStrategy<(String, bool)> {
             .prop_map(|(a, b, op)| (format!("SELECT t.a, t.s FROM t WHERE {a} {op} SELECT t.b, t.s FROM t WHERE {b}"), false)),
         1 => (numeric(false), condition(false), distinct)
             .prop_map(|(e, c, d)| (format!("SELECT {d}x.e, x.s FROM (SELECT {e} AS e, t.s FROM t WHERE {c}) x WHERE x.e > 0"), false)),
+        1 => (correlated(), condition(false))
+            .prop_map(|(from, c)| (format!("SELECT t.k, (SELECT max(x.v) FROM {from}), (SELECT count(*) FROM u w JOIN {from} ON x.v = w.a) FROM t WHERE {c}"), false)),
+        1 => (correlated(), any::<bool>())
+            .prop_map(|(from, not)| (format!("SELECT t.k FROM t WHERE {}EXISTS (SELECT 1 FROM {from} WHERE x.v > 2)", if not { "NOT " } else { "" }), false)),
+        1 => (correlated(), any::<bool>())
+            .prop_map(|(from, not)| (format!("SELECT t.k FROM t WHERE t.a {}IN (SELECT x.v FROM {from})", if not { "NOT " } else { "" }), false)),
         1 => (numeric(false), direction, limit)
             .prop_map(|(e, d, limit)| (format!("SELECT t.k, (SELECT max(w.b) FROM u w WHERE w.a = t.a) FROM t ORDER BY {e} + 0 {d}, t.k{limit}"), true)),
     ]
     .boxed()
 }
 
+/// A query in FROM, of the name x with a column v, that reads a row of t around the subquery it stands in.
+fn correlated() -> BoxedStrategy<String> {
+    let outer = prop::sample::select(vec!["t.a", "t.b", "t.k", "t.a + t.b"]);
+    let form = prop::sample::select(vec![
+        "SELECT {o} AS v",
+        "SELECT w.b AS v FROM u w WHERE w.a = {o}",
+        "SELECT w.b AS v FROM u w UNION ALL SELECT {o}",
+        "SELECT {o} AS v UNION SELECT w.a FROM u w WHERE w.k > 4",
+        "SELECT w.a AS v FROM u w WHERE w.b < {o} GROUP BY w.a HAVING count(*) > 0",
+        "SELECT sum(w.a) AS v FROM u w WHERE w.k <> {o}",
+        "SELECT w.k AS v FROM u w WHERE w.k <= {o} ORDER BY w.k DESC LIMIT 1",
+        "SELECT DISTINCT {o} AS v FROM u w",
+        "WITH c AS (SELECT {o} AS v) SELECT v FROM c",
+        "WITH c(v) AS (VALUES ({o}), (3)) SELECT v FROM c",
+        "SELECT y.v FROM (SELECT {o} AS v) y WHERE EXISTS (SELECT 1 FROM u w WHERE w.b = y.v)",
+    ]);
+    (form, outer).prop_map(|(form, outer)| format!("({}) x", form.replace("{o}", outer))).boxed()
+}
+
 fn change() -> BoxedStrategy<(String, bool)> {
     prop_oneof![
+        correlated().prop_map(|from| format!("UPDATE t SET a = (SELECT max(x.v) FROM {from})")),
         (numeric(false), condition(false)).prop_map(|(e, c)| format!("UPDATE t SET a = {e}, b = t.a WHERE {c}")),
         (condition(false), text()).prop_map(|(c, s)| format!("UPDATE t SET s = {s} WHERE {c}")),
         (condition(false),).prop_map(|(c,)| format!("UPDATE t SET k = k + 1000 WHERE {c}")),

@@ -131,10 +131,67 @@ impl Expr {
     }
 }
 
+/// A query in the FROM of a subquery, which reads the row around the subquery, though nothing else of the subquery may do so.
+#[derive(Clone, Debug)]
+struct Within {
+    form: Pick,
+    /// The column of its own relation, and the one outside.
+    own: Pick,
+    outer: Pick,
+}
+
+impl Within {
+    /// Its text and its columns; none: nothing outside can be named.
+    fn text(&self, scope: &Scope<'_>, relation: &Relation) -> Option<(String, Vec<Family>)> {
+        // A name that USING made would mean a column inside.
+        let named: Vec<&Named> = scope.columns.iter().filter(|it| it.text.contains('.')).collect();
+        let Named { text: outer, family, .. } = choose(&named, self.outer)?;
+        let alias = format!("z{}", scope.depth);
+        let columns: Vec<Named> = relation.under(&alias).collect();
+        let like: Vec<&Named> = columns.iter().filter(|it| it.family == *family).collect();
+        let from = format!("FROM {} {alias}", relation.name);
+        let any = choose(&columns, self.own)?;
+        let of_outer = vec![*family];
+        let Some(own) = choose(&like, self.own).map(|it| &it.text) else {
+            return Some(match self.form % 3 {
+                0 => (format!("SELECT {outer} AS d0"), of_outer),
+                1 => (format!("WITH q AS (SELECT {outer} AS d0) SELECT * FROM q"), of_outer),
+                _ => {
+                    let text = format!("SELECT {outer} AS d0, {} AS d1 {from}", any.text);
+                    (text, vec![*family, any.family])
+                }
+            });
+        };
+        let text = match self.form % 10 {
+            0 => format!("SELECT {outer} AS d0"),
+            1 => format!("SELECT {own} AS d0 {from} WHERE {own} = {outer}"),
+            2 => format!("SELECT {outer} AS d0 UNION SELECT {own} {from}"),
+            3 => format!("SELECT {own} AS d0 {from} UNION ALL SELECT {outer}"),
+            4 => format!("SELECT {own} AS d0 {from} WHERE {own} >= {outer} GROUP BY {own}"),
+            // There is no least truth value.
+            5 if *family != Family::Boolean => {
+                format!("SELECT min({own}) AS d0 {from} WHERE {own} <> {outer}")
+            }
+            6 => {
+                let order = format!("ORDER BY {own} DESC NULLS LAST LIMIT 2");
+                format!("SELECT {own} AS d0 {from} WHERE {own} <> {outer} {order}")
+            }
+            7 => format!("WITH q(d0) AS (VALUES ({outer}), ({outer})) SELECT * FROM q"),
+            8 => format!(
+                "WITH q AS (SELECT {own} AS d0 {from} WHERE {own} = {outer}) SELECT * FROM q"
+            ),
+            _ => format!("SELECT DISTINCT {outer} AS d0 {from}"),
+        };
+        Some((text, of_outer))
+    }
+}
+
 /// FROM and WHERE of a subquery in an expression, and which column it reads.
 #[derive(Clone, Debug)]
 pub struct Lookup {
     relation: Pick,
+    /// Read in the place of the relation.
+    within: Option<Within>,
     pub column: Pick,
     /// Columns inside and outside that are equal.
     link: Option<(Pick, Pick)>,
@@ -148,7 +205,16 @@ impl Lookup {
     fn text(&self, scope: &Scope<'_>, family: Option<Family>) -> (String, Option<String>) {
         let relation = choose(scope.relations, self.relation).expect("there are tables");
         let alias = format!("y{}", scope.depth);
-        let mut columns: Vec<Named> = relation.under(&alias).collect();
+        let within = self.within.as_ref().and_then(|within| within.text(scope, relation));
+        let (source, mut columns): (String, Vec<Named>) = match within {
+            None => (format!("{} {alias}", relation.name), relation.under(&alias).collect()),
+            Some((text, families)) => {
+                let named = |(at, family): (usize, &Family)| (format!("d{at}"), *family);
+                let columns = families.iter().enumerate().map(named).collect();
+                let made = Relation { name: String::new(), columns };
+                (format!("({text}) {alias}"), made.under(&alias).collect())
+            }
+        };
         let mut conditions = Vec::new();
         if let Some((inside, outside)) = self.link {
             let outer = scope.any(outside);
@@ -170,7 +236,7 @@ impl Lookup {
         let inside = Scope { columns: &columns, depth: scope.depth + 1, ..*scope };
         conditions.extend(self.filter.iter().map(|filter| filter.text(&inside)));
         let filter = if conditions.is_empty() { "" } else { " WHERE " };
-        (format!("FROM {} {alias}{filter}{}", relation.name, conditions.join(" AND ")), column)
+        (format!("FROM {source}{filter}{}", conditions.join(" AND ")), column)
     }
 }
 
@@ -277,9 +343,12 @@ impl Condition {
 fn lookup(depth: u32) -> BoxedStrategy<Box<Lookup>> {
     let link = prop::option::of((pick(), pick()));
     let filter = prop::option::of(condition(depth));
-    (pick(), pick(), link, filter, prop::bool::weighted(0.3))
-        .prop_map(|(relation, column, link, filter, reaches)| {
-            Box::new(Lookup { relation, column, link, filter, reaches })
+    let within =
+        (pick(), pick(), pick()).prop_map(|(form, own, outer)| Within { form, own, outer });
+    let within = prop::option::weighted(0.3, within);
+    (pick(), within, pick(), link, filter, prop::bool::weighted(0.3))
+        .prop_map(|(relation, within, column, link, filter, reaches)| {
+            Box::new(Lookup { relation, within, column, link, filter, reaches })
         })
         .boxed()
 }
