@@ -169,7 +169,7 @@ fn main() -> Result<()> {
         let body = source(Path::new(file), mistake, &mut found)?;
         writeln!(
             code,
-            "#[allow(dead_code, unused_imports, unused_variables, clippy::all)]\npub mod {name} {{\n{body}}}"
+            "#[allow(dead_code, unexpected_cfgs, unused_imports, unused_variables, clippy::all)]\npub mod {name} {{\n{body}}}"
         )?;
         if mistake.is_some() && found != 1 {
             writeln!(

@@ -10,6 +10,7 @@ pub mod hooks {
     pub enum Canary {
         SnapshotWrong,
         TreeFreedEarly,
+        VersionMergedEarly,
     }
 
     pub fn planted(_: Canary) -> bool {
@@ -79,7 +80,7 @@ pub mod atomic {
     atomic!(AtomicU8, u8, fetch_or);
     atomic!(AtomicU32, u32, fetch_add, fetch_sub);
     atomic!(AtomicU64, u64, fetch_add, fetch_sub, fetch_or, fetch_and, fetch_max, fetch_min);
-    atomic!(AtomicUsize, usize, fetch_add, fetch_max);
+    atomic!(AtomicUsize, usize, fetch_add, fetch_sub, fetch_max);
 }
 
 /// Locks that are never poisoned.
@@ -96,6 +97,10 @@ pub mod locks {
 
         pub fn lock(&self) -> MutexGuard<'_, T> {
             self.0.lock().unwrap()
+        }
+
+        pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+            self.0.try_lock().ok()
         }
 
         pub fn get_mut(&mut self) -> &mut T {

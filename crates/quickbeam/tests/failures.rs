@@ -217,7 +217,7 @@ fn freeing_a_long_value_reads_the_device_outside_the_gate() {
     let database = environment.create_database("data").unwrap();
     environment.transact(|t| database.put(t, b"long", &vec![7; 2_000_000])).unwrap();
     let reader = environment.begin_read().unwrap();
-    environment.transact(|t| database.delete(t, b"long")).unwrap();
+    environment.transact(|t| database.put(t, b"long", b"short")).unwrap();
     // What is read from now on is the chain: its pages do not fit in the cache.
     let (tell, told) = std::sync::mpsc::channel();
     let (armed, other) = (AtomicBool::new(true), environment.clone());

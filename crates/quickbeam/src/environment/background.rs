@@ -79,7 +79,7 @@ fn make_room(inner: &Inner) {
         inner.note_time();
         inner.pool.make_ready();
         inner.pool.fill_free_frames()?;
-        inner.registry.advance();
+        inner.registry.look_after();
         inner.do_ready_work(usize::MAX)
     });
 }

@@ -24,6 +24,9 @@ const CHAIN_SLICE: usize = 64;
 impl Inner {
     /// Does up to `limit` pieces of work. Only a caller that asks for all of it frees whole trees.
     pub fn do_ready_work(&self, limit: usize) -> Result<()> {
+        if limit == usize::MAX {
+            self.registry.advance_fully();
+        }
         if self.registry.ready_count() == 0 {
             return Ok(());
         }

@@ -63,9 +63,9 @@ pub struct Statistics {
     pub oldest_transaction: Option<Duration>,
     /// How many commits the oldest snapshot lags behind the newest.
     pub oldest_snapshot_lag: u64,
-    /// Writers whose undo is kept for running transactions and old snapshots.
+    /// Writer ids whose undo is kept for running transactions and old snapshots.
     pub writers_held: usize,
-    /// Bytes of undo kept.
+    /// Bytes of memory that their undo takes, as allocated, with what is kept to find it.
     pub undo_bytes: usize,
     /// Pieces of purging and freeing that wait to be done.
     pub deferred_work: usize,

@@ -62,8 +62,8 @@ pub struct Used {
 impl Used {
     #[inline]
     fn note(&mut self, name: &Arc<str>, tree: Tree) {
-        if self.databases().last().is_some_and(|(_, last)| *last == tree)
-            || !self.is_new(name, tree)
+        if let Some((_, last)) = self.databases().last()
+            && (*last == tree || !self.is_new(name, tree))
         {
             return;
         }

@@ -330,7 +330,10 @@ impl<'t> Cursor<'t> {
             if matches!(seen, Look::Again) || !attempt.validate() {
                 continue;
             }
-            let seen = self.complete(state, guard.id, seen, &mut value)?;
+            let seen = self.complete(state, seen, &mut value);
+            if matches!(seen, Look::Again) {
+                continue;
+            }
             let found =
                 if let Look::At(position, flags) = seen { Some((position, flags)) } else { None };
             if transaction.tracks_reads() {
@@ -409,7 +412,10 @@ impl<'t> Cursor<'t> {
             if matches!(seen, Look::Again) || !attempt.validate() {
                 continue;
             }
-            let seen = self.complete(state, guard.id, seen, &mut value)?;
+            let seen = self.complete(state, seen, &mut value);
+            if matches!(seen, Look::Again) {
+                continue;
+            }
             let found =
                 if let Look::At(position, flags) = seen { Some((position, flags)) } else { None };
             if transaction.tracks_reads() {
@@ -490,18 +496,13 @@ impl<'t> Cursor<'t> {
     }
 
     /// Finds the version of a record that the page does not have, after the page was validated.
-    fn complete(
-        &self,
-        state: &State,
-        leaf: PageId,
-        seen: Look,
-        value: &mut Vec<u8>,
-    ) -> Result<Look> {
-        let Look::Hidden(position, version) = seen else { return Ok(seen) };
+    fn complete(&self, state: &State, seen: Look, value: &mut Vec<u8>) -> Look {
+        let Look::Hidden(position, version) = seen else { return seen };
         value.clear();
-        match self.transaction.see_hidden(state, leaf, version, value)? {
-            Sight::Record(flags) => Ok(Look::At(position, flags)),
-            _ => Ok(Look::Passed(position)),
+        match self.transaction.see_hidden(state, version, value) {
+            Sight::Record(flags) => Look::At(position, flags),
+            Sight::Nothing => Look::Passed(position),
+            Sight::Hidden(_) | Sight::Again => Look::Again,
         }
     }
 }

@@ -345,7 +345,11 @@ impl Transaction {
         if track && !before && self.isolation != Isolation::Serializable {
             self.begin_call();
             let state = &mut *self.state.borrow_mut();
-            state.tracked_since.get_or_insert(state.snapshot);
+            if state.tracked_since.is_none() {
+                // Later calls read newer snapshots, and the slot keeps this one (`begin_call`).
+                self.inner().registry.snapshots.keep_newer(self.slot);
+                state.tracked_since = Some(state.snapshot);
+            }
         }
         before
     }

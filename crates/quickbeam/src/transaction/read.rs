@@ -8,10 +8,10 @@
 use super::{State, Transaction};
 use crate::access::btree::{Finger, Tree};
 use crate::access::overflow::read_chain;
-use crate::error::{Error, Result};
-use crate::page::{OVERFLOW, Page, PageId, TOMBSTONE};
+use crate::error::Result;
+use crate::page::{OVERFLOW, Page, TOMBSTONE};
 use crate::pool::Tries;
-use crate::versions::{Resolved, Timestamp, writer_of};
+use crate::versions::{Resolved, Timestamp};
 
 /// What a transaction sees at a position of a leaf. Counts only once the leaf was validated.
 pub(super) enum Sight {
@@ -57,7 +57,10 @@ impl Transaction {
                 continue;
             }
             if let Sight::Hidden(version) = sight {
-                sight = self.see_hidden(state, guard.id, version, value)?;
+                sight = self.see_hidden(state, version, value);
+                if matches!(sight, Sight::Again) {
+                    continue;
+                }
             }
             if self.tracks_reads() {
                 state.reads.point(tree, key, guard.id, guard.content_version());
@@ -174,24 +177,13 @@ impl Transaction {
 
     /// The version that this transaction sees before the committed change with that version word,
     /// found in a leaf that has been validated since. Its value is appended to `value`.
+    /// [`Sight::Again`] if a newer change took over what was before this one.
     #[cold]
-    pub(super) fn see_hidden(
-        &self,
-        state: &State,
-        leaf: PageId,
-        version: u64,
-        value: &mut Vec<u8>,
-    ) -> Result<Sight> {
+    pub(super) fn see_hidden(&self, state: &State, version: u64, value: &mut Vec<u8>) -> Sight {
         match self.inner().registry.resolve_hidden(version, state.snapshot, value) {
-            Some(Resolved::Older { flags }) if flags & TOMBSTONE == 0 => Ok(Sight::Record(flags)),
-            Some(_) => Ok(Sight::Nothing),
-            None => {
-                let writer = writer_of(version);
-                Err(Error::page(
-                    leaf,
-                    format!("undo that a snapshot needs of writer {writer} is gone"),
-                ))
-            }
+            Some(Resolved::Older { flags }) if flags & TOMBSTONE == 0 => Sight::Record(flags),
+            Some(_) => Sight::Nothing,
+            None => Sight::Again,
         }
     }
 

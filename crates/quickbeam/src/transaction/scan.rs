@@ -21,7 +21,7 @@ use super::{Database, State, Transaction, check_ordered};
 use crate::access::btree::{Neighbour, Tree};
 use crate::access::hash::group_bounds;
 use crate::error::{Error, Result};
-use crate::page::{HASH_BYTES, OVERFLOW, Page, PageId};
+use crate::page::{HASH_BYTES, OVERFLOW, Page};
 use crate::pool::Tries;
 use crate::versions::{WriterId, writer_of};
 
@@ -483,7 +483,7 @@ impl Transaction {
             };
             let positions = first..end.min(page.count());
             let bounded = end != usize::MAX || page.is_open_end();
-            let Some(step) = self.collect(state, page, positions, bounded, scan, batch) else {
+            let Some(mut step) = self.collect(state, page, positions, bounded, scan, batch) else {
                 continue;
             };
             scan.edge.clear();
@@ -494,7 +494,7 @@ impl Transaction {
                 }
                 None => page.append_upper_fence(&mut scan.edge),
             };
-            if !attempt.validate() {
+            if !attempt.validate() || !self.complete_hidden(state, scan, batch, &mut step) {
                 continue;
             }
             let is_stopped = step.stopped_at.is_some();
@@ -519,7 +519,7 @@ impl Transaction {
                 tree.check_onward(guard.id, low, &scan.edge)?;
                 move_to_edge(&mut scan.low, &mut scan.edge, Bound::Included);
             }
-            return self.complete(state, guard.id, scan, batch, step);
+            return self.fetch_all_long(batch, &step.long);
         }
     }
 
@@ -556,14 +556,14 @@ impl Transaction {
                 Bound::Unbounded => (0, fence.is_empty()),
             };
             let positions = (first..end.min(page.count())).rev();
-            let Some(step) = self.collect(state, page, positions, bounded, scan, batch) else {
+            let Some(mut step) = self.collect(state, page, positions, bounded, scan, batch) else {
                 continue;
             };
             if let Some(position) = step.stopped_at {
                 scan.edge.clear();
                 page.append_key(position, &mut scan.edge);
             }
-            if !attempt.validate() {
+            if !attempt.validate() || !self.complete_hidden(state, scan, batch, &mut step) {
                 continue;
             }
             let is_stopped = step.stopped_at.is_some();
@@ -593,7 +593,7 @@ impl Transaction {
             if !scan.finished {
                 move_to_edge(&mut scan.high, &mut scan.edge, Bound::Excluded);
             }
-            return self.complete(state, guard.id, scan, batch, step);
+            return self.fetch_all_long(batch, &step.long);
         }
     }
 
@@ -706,35 +706,37 @@ impl Transaction {
         Some(step)
     }
 
-    /// Completes a batch after its leaf was validated: with versions before committed changes that
-    /// the snapshot does not include, and with long values.
-    fn complete(
+    /// Completes a batch after its leaf was validated with versions before committed changes that
+    /// the snapshot does not include. Returns false if the leaf has to be looked at again.
+    fn complete_hidden(
         &self,
         state: &State,
-        leaf: PageId,
         scan: &Scan,
         batch: &mut Batch,
-        mut step: Step,
-    ) -> Result<()> {
+        step: &mut Step,
+    ) -> bool {
         // From the last one on: removing a record moves those after it.
         for &(record, version) in step.hidden.iter().rev() {
             let mut value = std::mem::take(&mut batch.spare);
             value.clear();
-            let sight = self.see_hidden(state, leaf, version, &mut value)?;
-            if let Sight::Record(flags) = sight {
-                if flags & OVERFLOW != 0 {
-                    step.long.push(record);
-                } else {
-                    value.truncate(scan.value_limit);
+            match self.see_hidden(state, version, &mut value) {
+                Sight::Record(flags) => {
+                    if flags & OVERFLOW != 0 {
+                        step.long.push(record);
+                    } else {
+                        value.truncate(scan.value_limit);
+                    }
+                    batch.set_value(record, &value);
                 }
-                batch.set_value(record, &value);
-            } else {
-                batch.places.remove(record);
-                step.long.iter_mut().filter(|long| **long > record).for_each(|long| *long -= 1);
+                Sight::Nothing => {
+                    batch.places.remove(record);
+                    step.long.iter_mut().filter(|long| **long > record).for_each(|long| *long -= 1);
+                }
+                Sight::Hidden(_) | Sight::Again => return false,
             }
             batch.spare = value;
         }
-        self.fetch_all_long(batch, &step.long)
+        true
     }
 
     /// Replaces pointers to pages of long values by the values.

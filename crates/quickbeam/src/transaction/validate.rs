@@ -19,7 +19,7 @@ use crate::access::btree::Finger;
 use crate::error::{Error, Result};
 use crate::page::Page;
 use crate::pool::Tries;
-use crate::versions::{Writer, WriterState, entry_of, writer_of};
+use crate::versions::{Found, Writer, WriterState, entry_of, writer_of};
 use crate::world::hooks::{Canary, planted};
 
 /// Leaves that are looked at again inside the critical section without another round outside it.
@@ -96,7 +96,14 @@ impl Transaction {
         let since = state.tracked_since.unwrap_or(state.snapshot);
         let mut version = page.record(position).version;
         while !registry.is_plain(version) {
-            let Some((writer, base)) = registry.lookup(writer_of(version)) else { break };
+            let (writer, base) = match registry.lookup(writer_of(version)) {
+                None => break,
+                Some(Found::Past(timestamp)) if timestamp > since => {
+                    return Err(Error::SerializationFailure);
+                }
+                Some(Found::Past(_)) => break,
+                Some(Found::Running(writer, base)) => (writer, base),
+            };
             if state.own() == Some(writer.id()) {
                 break;
             }

@@ -11,7 +11,9 @@ use crate::error::{Error, Result};
 use crate::options::Isolation;
 use crate::page::{OVERFLOW, Page, RecordRef, TOMBSTONE, inline_limit, key_limit};
 use crate::pool::{Pass, Pool, WriteGuard};
-use crate::versions::{Before, Deferred, Patience, Writer, WriterState, entry_of, writer_of};
+use crate::versions::{
+    Before, Deferred, Found, Patience, Writer, WriterState, entry_of, writer_of,
+};
 use crate::world::hooks::{Canary, planted};
 
 /// What to do with a record.
@@ -238,23 +240,24 @@ impl Transaction {
         if version == 0 || writer_of(version) == writer.id() {
             return Verdict::Go;
         }
-        let Some(other) = self.inner().registry.writer_of_version(version) else {
-            return Verdict::Go;
+        let state_of_other = match self.inner().registry.writer_of_version(version) {
+            None => return Verdict::Go,
+            Some(Found::Running(other, _)) if other.id() == writer.id() => return Verdict::Go,
+            Some(Found::Running(other, _)) => match other.state() {
+                WriterState::Active if planted(Canary::LockNotHonoured) => return Verdict::Go,
+                WriterState::Active => return Verdict::WaitFor(other),
+                state => state,
+            },
+            Some(Found::Past(timestamp)) => WriterState::Committed(timestamp),
         };
-        if other.id() == writer.id() {
-            return Verdict::Go;
-        }
-        match other.state() {
-            WriterState::Active if planted(Canary::LockNotHonoured) => Verdict::Go,
-            WriterState::Active => Verdict::WaitFor(other),
-            WriterState::Aborted => Verdict::Again,
-            WriterState::Committed(timestamp) => {
-                if timestamp <= state.snapshot || self.isolation == Isolation::ReadCommitted {
-                    Verdict::Go
-                } else {
-                    Verdict::Conflict
-                }
+        match state_of_other {
+            WriterState::Committed(timestamp)
+                if timestamp <= state.snapshot || self.isolation == Isolation::ReadCommitted =>
+            {
+                Verdict::Go
             }
+            WriterState::Committed(_) => Verdict::Conflict,
+            WriterState::Active | WriterState::Aborted => Verdict::Again,
         }
     }
 

@@ -7,18 +7,25 @@
 //! - VER-1: a writer id below the horizon, or one that the registry no longer knows, belongs to a transaction
 //!   that committed and is visible to every snapshot. Aborted writers put their records back *before* they leave
 //!   the registry.
-//! - VER-2: a committed writer leaves the registry only when its commit timestamp is not past any snapshot in use.
-//! - VER-3: undo entries are only appended to, or cut off by a rollback that has already put the records back.
+//! - VER-2: a committed writer leaves the registry when its commit timestamp is not past any snapshot in use, or when
+//!   nothing of it is left to be seen (VER-4). The horizon passes ids of the first kind before they leave.
+//! - VER-3: undo entries of an unfinished transaction are only appended to, or cut off by a rollback that has already put the
+//!   records back. After that only what no snapshot sees is taken out (VER-4).
+//! - VER-4: between two committed versions that no snapshot in use tells apart, the older one's entry replaces what the newer
+//!   one's entry says, and is taken out. No page names an entry taken out: a chain that leads to one has changed meanwhile.
 //!
 //! Sources: undo in memory beside in-place newest versions as in HyPer and Umbra (Neumann et al., "Fast Serializable
 //! Multi-Version Concurrency Control for Main-Memory Database Systems", 2015).
 
+mod collect;
+mod horizon;
+mod past;
 mod registry;
 mod snapshots;
 mod wait;
 mod writer;
 
-pub use registry::{Patience, Registry, Resolved};
+pub use registry::{Found, Patience, Registry, Resolved};
 pub use snapshots::Snapshots;
 pub use wait::WaitGraph;
 pub use writer::{Before, Deferred, UndoEntry, Writer, WriterState};

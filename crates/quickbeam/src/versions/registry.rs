@@ -1,7 +1,7 @@
 //! All writers that still matter: the running ones, and the committed ones that some snapshot may not yet include.
 
 use crate::world::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,16 +9,16 @@ use std::time::Duration;
 use crate::world::locks::{Mutex, RwLock};
 use crossbeam_utils::CachePadded;
 
+use super::collect::Collector;
+use super::past::Past;
 use super::writer::{Before, Deferred, Writer, WriterState};
-use super::{ENTRIES_PER_ID, Snapshots, Timestamp, WaitGraph, WriterId, entry_of, writer_of};
+use super::{Snapshots, Timestamp, WaitGraph, WriterId, entry_of, writer_of};
 use crate::error::Result;
 use crate::world::hooks::{Canary, planted};
 use crate::world::{Event, World};
 
 const SHARDS: usize = 16;
 const EVENTS: usize = 16;
-/// Writers of the past that are kept for later ones.
-const SPARE_WRITERS: usize = 64;
 
 /// Who waits and may be interrupted looks that often whether it is.
 const INTERRUPT_INTERVAL: Duration = Duration::from_millis(10);
@@ -52,7 +52,37 @@ impl Hasher for IdHasher {
     }
 }
 
-type Shard = RwLock<HashMap<WriterId, (Arc<Writer>, usize), BuildHasherDefault<IdHasher>>>;
+/// What the registry keeps for a writer id.
+pub(super) enum Known {
+    /// A transaction that has not finished, or has only just.
+    Running(Arc<Writer>),
+    /// A transaction that committed.
+    Past(Past),
+}
+
+pub(super) type Ids = HashMap<WriterId, Known, BuildHasherDefault<IdHasher>>;
+
+/// What the registry says of a writer id.
+pub enum Found {
+    /// The writer, and the number of its first entry under that id.
+    Running(Arc<Writer>, usize),
+    /// It committed at that timestamp.
+    Past(Timestamp),
+}
+
+/// One step along a version chain.
+enum Hop {
+    /// The version is to be seen.
+    Visible,
+    /// It was committed after the snapshot; the older one before it.
+    Committed(Before),
+    /// Its writer has not finished; the older one before it.
+    Unfinished(Before),
+    /// Nothing is known of its writer.
+    Unknown,
+    /// The entry is gone.
+    Again,
+}
 
 /// The version of a record that a snapshot sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,19 +100,29 @@ pub enum Resolved {
     Again,
 }
 
+impl From<Before> for Resolved {
+    fn from(before: Before) -> Resolved {
+        if before.present { Resolved::Older { flags: before.flags } } else { Resolved::Absent }
+    }
+}
+
 /// Writers by id, the horizon, snapshots and waiting.
 pub struct Registry {
     /// Every id below belongs to a commit that all snapshots include (VER-1).
-    horizon: CachePadded<AtomicU64>,
+    pub(super) horizon: CachePadded<AtomicU64>,
     /// Timestamp of the newest commit.
     pub newest_commit: CachePadded<AtomicU64>,
     /// The snapshots in use.
     pub snapshots: Snapshots,
     /// Who waits for whom.
     pub waits: WaitGraph,
-    shards: [Shard; SHARDS],
-    /// Ids in order with their writers; the front holds the horizon back.
-    order: Mutex<Order>,
+    shards: [RwLock<Ids>; SHARDS],
+    pub(super) order: Mutex<Order>,
+    /// Merges versions that no snapshot tells apart; held while doing so.
+    pub(super) collector: Mutex<Collector>,
+    /// Ids of past writers, and bytes of memory that their entries take.
+    pub(super) past_ids: AtomicUsize,
+    pub(super) past_bytes: AtomicUsize,
     ready: Mutex<VecDeque<Deferred>>,
     /// How many there are.
     ready_count: AtomicUsize,
@@ -91,16 +131,31 @@ pub struct Registry {
     events: Vec<Arc<dyn Event>>,
 }
 
+/// All writer ids from the horizon on, in order.
 #[derive(Default)]
-struct Order {
-    next: WriterId,
-    queue: VecDeque<(WriterId, Arc<Writer>)>,
+pub(super) struct Order {
+    pub next: WriterId,
+    /// The newest ids, without a gap, with their writers.
+    pub recent: VecDeque<(WriterId, Arc<Writer>)>,
+    /// Older ids of transactions that have not finished.
+    pub stragglers: BTreeMap<WriterId, Arc<Writer>>,
+    /// Older ids of committed transactions that are not yet kept as [`Past`].
+    pub unsealed: VecDeque<(WriterId, Arc<Writer>)>,
+    /// Work deferred by commits that are no longer among the recent ids, by timestamp, each with the newest id of its writer.
+    pub deferred: BTreeMap<Timestamp, (WriterId, Vec<Deferred>)>,
     /// Dropped trees that no snapshot sees, each with the first id that did not exist when that became so. A writer with
     /// an earlier id may have unfinished changes in the tree: a read committed transaction that wrote to it before the
     /// drop committed, and whose snapshot has moved up since. The tree may be freed once the horizon has come to that id.
-    dropped: VecDeque<(WriterId, Deferred)>,
-    /// Writers that nobody knows any more.
-    spare: Vec<Arc<Writer>>,
+    pub dropped: VecDeque<(WriterId, Deferred)>,
+    /// Writers that nobody knows any more, whose memory is used again.
+    pub spare: Vec<Arc<Writer>>,
+}
+
+impl Order {
+    /// The oldest of the recent ids.
+    pub fn first_recent(&self) -> WriterId {
+        self.recent.front().map_or(self.next, |(id, _)| *id)
+    }
 }
 
 impl Registry {
@@ -117,6 +172,9 @@ impl Registry {
             waits: WaitGraph::default(),
             shards: Default::default(),
             order: Mutex::new(Order { next: 1, ..Order::default() }),
+            collector: Mutex::default(),
+            past_ids: AtomicUsize::new(0),
+            past_bytes: AtomicUsize::new(0),
             ready: Mutex::default(),
             ready_count: AtomicUsize::new(0),
             freeing: Mutex::default(),
@@ -124,8 +182,12 @@ impl Registry {
         }
     }
 
-    fn shard(&self, id: WriterId) -> &Shard {
+    pub(super) fn shard(&self, id: WriterId) -> &RwLock<Ids> {
         &self.shards[id as usize % SHARDS]
+    }
+
+    pub(super) fn shards(&self) -> &[RwLock<Ids>] {
+        &self.shards
     }
 
     /// Whether the version word is of a commit that every snapshot includes.
@@ -150,8 +212,8 @@ impl Registry {
             Some(writer) => writer.begin(id),
             None => writer = Arc::new(Writer::new(id)),
         }
-        order.queue.push_back((id, writer.clone()));
-        self.shard(id).write().insert(id, (writer.clone(), 0));
+        order.recent.push_back((id, writer.clone()));
+        self.shard(id).write().insert(id, Known::Running(writer.clone()));
         writer
     }
 
@@ -160,22 +222,27 @@ impl Registry {
         let mut order = self.order.lock();
         let id = order.next;
         order.next += 1;
-        let base = writer.add_id(id);
-        order.queue.push_back((id, writer.clone()));
-        self.shard(id).write().insert(id, (writer.clone(), base));
+        writer.add_id(id);
+        order.recent.push_back((id, writer.clone()));
+        self.shard(id).write().insert(id, Known::Running(writer.clone()));
     }
 
-    /// The writer with that id and the number of its first undo entry under it.
-    pub fn lookup(&self, id: WriterId) -> Option<(Arc<Writer>, usize)> {
-        self.shard(id).read().get(&id).cloned()
+    /// What is known of that writer id.
+    pub fn lookup(&self, id: WriterId) -> Option<Found> {
+        let writer = match self.shard(id).read().get(&id)? {
+            Known::Running(writer) => writer.clone(),
+            Known::Past(past) => return Some(Found::Past(past.timestamp())),
+        };
+        let base = writer.base_of(id);
+        Some(Found::Running(writer, base))
     }
 
-    /// The state of the newest version's writer; `None` when it is plain.
-    pub fn writer_of_version(&self, version: u64) -> Option<Arc<Writer>> {
+    /// What is known of the newest version's writer; `None` when it is plain.
+    pub fn writer_of_version(&self, version: u64) -> Option<Found> {
         if self.is_plain(version) {
             return None;
         }
-        self.lookup(writer_of(version)).map(|(writer, _)| writer)
+        self.lookup(writer_of(version))
     }
 
     /// The version of a record that a snapshot sees, by the version word in its page. The page must
@@ -194,32 +261,68 @@ impl Registry {
         let start = value.len();
         let mut seen = Resolved::InPage;
         loop {
-            let Some((writer, base)) = self.lookup(writer_of(version)) else { return seen };
-            match writer.state() {
-                WriterState::Committed(timestamp) if is_included(timestamp, snapshot) => {
-                    return seen;
-                }
-                WriterState::Committed(_) => {
+            let before = match self.hop(version, snapshot, own, start, value) {
+                Hop::Visible => return seen,
+                // A page names no entry that was taken out: its writer rolled back, or is visible to all by now.
+                Hop::Unknown if seen == Resolved::InPage || self.is_plain(version) => return seen,
+                Hop::Unknown | Hop::Again => return Resolved::Again,
+                Hop::Committed(_) => {
                     value.truncate(start);
                     return Resolved::Hidden { version };
                 }
-                WriterState::Active | WriterState::Aborted if own == Some(writer.id()) => {
-                    return seen;
-                }
-                WriterState::Active | WriterState::Aborted => {}
+                Hop::Unfinished(before) => before,
+            };
+            seen = before.into();
+            version = before.version;
+            if version == 0 {
+                return seen;
             }
-            let older = older_version(&writer, base + entry_of(version), start, value);
-            let Some((resolved, before)) = older else { return Resolved::Again };
-            if before == 0 {
-                return resolved;
-            }
-            (seen, version) = (resolved, before);
         }
     }
 
+    /// Judges one version for a snapshot. If it is hidden, `value` from `start` on becomes the value before it.
+    fn hop(
+        &self,
+        version: u64,
+        snapshot: Timestamp,
+        own: Option<WriterId>,
+        start: usize,
+        value: &mut Vec<u8>,
+    ) -> Hop {
+        let id = writer_of(version);
+        let shard = self.shard(id).read();
+        let writer = match shard.get(&id) {
+            None => return Hop::Unknown,
+            Some(Known::Past(past)) if is_included(past.timestamp(), snapshot) => {
+                return Hop::Visible;
+            }
+            Some(Known::Past(past)) => {
+                let Some(entry) = past.entry(entry_of(version)) else { return Hop::Again };
+                value.truncate(start);
+                value.extend_from_slice(entry.value);
+                return Hop::Committed(entry.before);
+            }
+            Some(Known::Running(writer)) => writer.clone(),
+        };
+        drop(shard);
+        let hidden: fn(Before) -> Hop = match writer.state() {
+            WriterState::Committed(timestamp) if is_included(timestamp, snapshot) => {
+                return Hop::Visible;
+            }
+            WriterState::Committed(_) => Hop::Committed,
+            WriterState::Active | WriterState::Aborted if own == Some(writer.id()) => {
+                return Hop::Visible;
+            }
+            WriterState::Active | WriterState::Aborted => Hop::Unfinished,
+        };
+        value.truncate(start);
+        writer.before(writer.base_of(id) + entry_of(version), value).map_or(Hop::Again, hidden)
+    }
+
     /// The version of a record that a snapshot in use sees before a committed change that it does
-    /// not include. Needs no page: undo entries of committed writers do not change (VER-3), and the
-    /// snapshot keeps those writers in the registry (VER-2). `None` if an undo entry is missing.
+    /// not include. Needs no page: the entries of committed writers change only by merging, and the
+    /// snapshot keeps what it sees (VER-2, VER-4). `None` if a newer change took the entry over, so
+    /// that the page has to be read again.
     pub fn resolve_hidden(
         &self,
         version: u64,
@@ -227,13 +330,39 @@ impl Registry {
         value: &mut Vec<u8>,
     ) -> Option<Resolved> {
         let start = value.len();
-        let resolved = self.resolve_with(version, start, value, |registry, id| {
-            registry.lookup(id).filter(|(writer, _)| match writer.state() {
-                WriterState::Committed(timestamp) => !is_included(timestamp, snapshot),
-                WriterState::Active | WriterState::Aborted => false,
-            })
-        });
-        matches!(resolved, Resolved::Older { .. } | Resolved::Absent).then_some(resolved)
+        loop {
+            match self.follow_hidden(version, snapshot, start, value) {
+                Hidden::Found(resolved) => return Some(resolved),
+                Hidden::Gone => return None,
+                // An entry further on was merged into the one before it, which leads past it now.
+                Hidden::Merged => {}
+            }
+        }
+    }
+
+    fn follow_hidden(
+        &self,
+        version: u64,
+        snapshot: Timestamp,
+        start: usize,
+        value: &mut Vec<u8>,
+    ) -> Hidden {
+        let mut at = version;
+        let mut seen = None;
+        loop {
+            let before = match (self.hop(at, snapshot, None, start, value), seen) {
+                (Hop::Visible, Some(seen)) => return Hidden::Found(seen),
+                (Hop::Unknown, Some(seen)) if self.is_plain(at) => return Hidden::Found(seen),
+                (Hop::Unknown | Hop::Again, Some(_)) => return Hidden::Merged,
+                (Hop::Visible | Hop::Unknown | Hop::Again, None) => return Hidden::Gone,
+                (Hop::Committed(before) | Hop::Unfinished(before), _) => before,
+            };
+            at = before.version;
+            if at == 0 {
+                return Hidden::Found(before.into());
+            }
+            seen = Some(before.into());
+        }
     }
 
     /// Goes back in a version chain until `hidden` names no writer whose change is to be skipped.
@@ -247,12 +376,15 @@ impl Registry {
         let mut seen = Resolved::InPage;
         loop {
             let Some((writer, base)) = hidden(self, writer_of(version)) else { return seen };
-            let older = older_version(&writer, base + entry_of(version), start, value);
-            let Some((resolved, before)) = older else { return Resolved::Again };
-            if before == 0 {
-                return resolved;
+            value.truncate(start);
+            let Some(before) = writer.before(base + entry_of(version), value) else {
+                return Resolved::Again;
+            };
+            seen = before.into();
+            version = before.version;
+            if version == 0 {
+                return seen;
             }
-            (seen, version) = (resolved, before);
         }
     }
 
@@ -272,54 +404,7 @@ impl Registry {
         if writer.waited_for.load(Ordering::SeqCst) {
             self.event_of(&writer).notify();
         }
-        drop(writer);
-        self.advance();
-    }
-
-    /// Moves the horizon as far as snapshots in use allow.
-    pub fn advance(&self) {
-        let order = &mut *self.order.lock();
-        let finished = |entry: Option<&(WriterId, Arc<Writer>)>| {
-            entry.is_some_and(|(_, writer)| writer.state() != WriterState::Active)
-        };
-        if !finished(order.queue.front()) {
-            return;
-        }
-        let mark = self.snapshots.retire_up_to(&self.newest_commit);
-        while let Some((id, writer)) = order.queue.front() {
-            match writer.state() {
-                WriterState::Active => break,
-                WriterState::Committed(timestamp) if timestamp > mark => break,
-                WriterState::Committed(_) => {
-                    if writer.deferred.count() > 0 {
-                        let (trees, work): (Vec<_>, Vec<_>) =
-                            writer.deferred.lock().drain(..).partition(is_tree);
-                        let barrier = order.next;
-                        order.dropped.extend(trees.into_iter().map(|tree| (barrier, tree)));
-                        self.change_ready(|ready| ready.extend(work));
-                    }
-                    self.shard(*id).write().remove(id);
-                }
-                WriterState::Aborted => {}
-            }
-            if let Some((_, mut writer)) = order.queue.pop_front()
-                && order.spare.len() < SPARE_WRITERS
-                && Arc::get_mut(&mut writer).is_some_and(Writer::forget)
-            {
-                order.spare.push(writer);
-            }
-        }
-        let horizon = order.queue.front().map_or(order.next, |(id, _)| *id);
-        self.horizon.store(horizon, Ordering::Release);
-        while order
-            .dropped
-            .front()
-            .is_some_and(|(barrier, _)| *barrier <= horizon || planted(Canary::TreeFreedEarly))
-        {
-            if let Some((_, tree)) = order.dropped.pop_front() {
-                self.change_ready(|ready| ready.push_back(tree));
-            }
-        }
+        self.end(writer);
     }
 
     /// Takes one piece of work that became possible; freeing a whole tree only if `heavy`.
@@ -367,7 +452,7 @@ impl Registry {
     }
 
     /// Changes what is possible, and says how much there is then: who only looks whether there is any takes no lock.
-    fn change_ready<T>(&self, change: impl FnOnce(&mut VecDeque<Deferred>) -> T) -> T {
+    pub(super) fn change_ready<T>(&self, change: impl FnOnce(&mut VecDeque<Deferred>) -> T) -> T {
         let mut ready = self.ready.lock();
         let done = change(&mut ready);
         self.ready_count.store(ready.len(), Ordering::Release);
@@ -382,7 +467,8 @@ impl Registry {
         let ready = self.ready.lock();
         let mut chains: Vec<u64> = ready.iter().filter_map(chain_of).collect();
         chains.extend(self.freeing.lock().iter());
-        for (_, writer) in order.queue.iter().filter(|(id, writer)| *id == writer.id()) {
+        chains.extend(order.deferred.values().flat_map(|(_, work)| work).filter_map(chain_of));
+        for writer in order.writers() {
             let committed = matches!(writer.state(), WriterState::Committed(_));
             if committed || replaced {
                 chains.extend(writer.deferred.lock().iter().filter_map(chain_of));
@@ -392,25 +478,6 @@ impl Registry {
             }
         }
         chains
-    }
-
-    /// The writers that have not finished, by id, each with the number of its first entry.
-    pub fn active(&self) -> HashMap<WriterId, (Arc<Writer>, usize)> {
-        let order = self.order.lock();
-        let active = order.queue.iter().filter(|(_, w)| w.state() == WriterState::Active);
-        let with_base = |(id, writer): &(WriterId, Arc<Writer>)| {
-            let ids = writer.ids();
-            let at = ids.iter().position(|other| other == id).unwrap_or(0);
-            (*id, (writer.clone(), at * ENTRIES_PER_ID))
-        };
-        active.map(with_base).collect()
-    }
-
-    /// Writers kept, and bytes of undo they hold.
-    pub fn held(&self) -> (usize, usize) {
-        let order = self.order.lock();
-        let bytes = order.queue.iter().filter(|(id, w)| *id == w.id()).map(|(_, w)| w.undo_bytes());
-        (order.queue.len(), bytes.sum())
     }
 
     fn event_of(&self, writer: &Writer) -> &Arc<dyn Event> {
@@ -459,24 +526,16 @@ fn is_tree(work: &Deferred) -> bool {
 
 /// Whether a snapshot includes the commit with that timestamp.
 fn is_included(timestamp: Timestamp, snapshot: Timestamp) -> bool {
-    timestamp <= snapshot + u64::from(planted(Canary::SnapshotWrong))
+    timestamp <= snapshot.saturating_add(u64::from(planted(Canary::SnapshotWrong)))
 }
 
-/// The version that a change replaced, with the version word that it had. Its value replaces what
-/// is in `value` from `start` on. `None` if the undo entry was cut off by a rollback.
-fn older_version(
-    writer: &Writer,
-    entry: usize,
-    start: usize,
-    value: &mut Vec<u8>,
-) -> Option<(Resolved, u64)> {
-    value.truncate(start);
-    let before = writer.before(entry, value)?;
-    let resolved = match before {
-        Before { present: false, .. } => Resolved::Absent,
-        Before { flags, .. } => Resolved::Older { flags },
-    };
-    Some((resolved, before.version))
+/// Where the search before a committed change ended.
+enum Hidden {
+    Found(Resolved),
+    /// The first entry is not there any more.
+    Gone,
+    /// A later one is not.
+    Merged,
 }
 
 fn chain_of(work: &Deferred) -> Option<u64> {

@@ -11,7 +11,7 @@
 //!   does not make every later commit visit all slots.
 //! - SNAP-2: one thread at a time retires; the registry's order lock sees to that.
 
-use crate::world::atomic::{AtomicU64, Ordering};
+use crate::world::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use crossbeam_utils::CachePadded;
@@ -31,6 +31,8 @@ const RETIREMENTS_PER_UNMARK: u64 = 64;
 struct Slot {
     /// Snapshot + 1, or [`FREE`].
     snapshot: AtomicU64,
+    /// The owner also reads newer snapshots, which it does not publish.
+    keeps_newer: AtomicBool,
     /// When the transaction began, in milliseconds of the world's clock.
     since_ms: AtomicU64,
     /// Commits made from this slot; only who owns it counts.
@@ -41,9 +43,32 @@ impl Slot {
     fn free() -> CachePadded<Slot> {
         CachePadded::new(Slot {
             snapshot: AtomicU64::new(FREE),
+            keeps_newer: AtomicBool::new(false),
             since_ms: AtomicU64::new(0),
             commits: AtomicU64::new(0),
         })
+    }
+}
+
+/// The snapshots that were in use at one moment.
+#[derive(Clone, Default)]
+pub struct Live {
+    /// Snapshots in ascending order.
+    snapshots: Vec<Timestamp>,
+    /// From here on every timestamp counts as a snapshot: some may be taken that are not known.
+    open_from: Timestamp,
+}
+
+impl Live {
+    /// Whether a snapshot in use, now or later, includes the commit at `from` but not the one at `to`.
+    pub fn separates(&self, from: Timestamp, to: Timestamp) -> bool {
+        let at = self.snapshots.partition_point(|&snapshot| snapshot < from);
+        to > self.open_from || self.snapshots.get(at).is_some_and(|&snapshot| snapshot < to)
+    }
+
+    /// Whether all of the snapshots are still in use in `later`.
+    pub fn are_all_in(&self, later: &Live) -> bool {
+        self.snapshots.iter().all(|snapshot| later.snapshots.binary_search(snapshot).is_ok())
     }
 }
 
@@ -82,6 +107,9 @@ impl Snapshots {
         let snapshot = newest.load(Ordering::SeqCst);
         let slot = self.claim(snapshot)?;
         self.slots[slot].since_ms.store(now.as_millis() as u64, Ordering::Relaxed);
+        if self.slots[slot].keeps_newer.load(Ordering::Relaxed) {
+            self.slots[slot].keeps_newer.store(false, Ordering::SeqCst);
+        }
         if self.retired.load(Ordering::SeqCst) <= snapshot {
             return Ok((slot, snapshot));
         }
@@ -123,15 +151,15 @@ impl Snapshots {
         })
     }
 
-    /// Has retirements visit the slot (SNAP-1).
+    /// Has retirements visit the slot (SNAP-1). While its bit is set, so is that of its group.
     #[inline]
     fn mark(&self, slot: usize) {
         let (group, bit) = (slot / GROUP, 1 << (slot % GROUP));
         if self.marks[group].load(Ordering::SeqCst) & bit == 0 {
             self.marks[group].fetch_or(bit, Ordering::SeqCst);
-        }
-        if self.marked_groups.load(Ordering::SeqCst) & 1 << group == 0 {
-            self.marked_groups.fetch_or(1 << group, Ordering::SeqCst);
+            if self.marked_groups.load(Ordering::SeqCst) & 1 << group == 0 {
+                self.marked_groups.fetch_or(1 << group, Ordering::SeqCst);
+            }
         }
     }
 
@@ -206,6 +234,32 @@ impl Snapshots {
             snapshot => oldest = oldest.min(snapshot - 1),
         });
         oldest
+    }
+
+    /// From now on the owner of the slot may read newer snapshots than the one published. It takes them from the newest commit after
+    /// this call, so a thread that did not see the call keeps them as it keeps any snapshot taken later.
+    pub fn keep_newer(&self, slot: usize) {
+        self.slots[slot].keeps_newer.store(true, Ordering::SeqCst);
+    }
+
+    /// The snapshots in use. What is true of commits up to `newest` stays so: a snapshot that is not in the list is not older (SNAP-2).
+    pub fn live(&self, newest: &AtomicU64) -> Live {
+        let mut live = Live { snapshots: Vec::new(), open_from: newest.load(Ordering::SeqCst) };
+        self.retired.fetch_max(live.open_from, Ordering::SeqCst);
+        self.for_marked(|slot| {
+            let slot = &self.slots[slot];
+            let snapshot = slot.snapshot.load(Ordering::SeqCst);
+            if snapshot == FREE {
+                return;
+            }
+            if slot.keeps_newer.load(Ordering::SeqCst) {
+                live.open_from = live.open_from.min(snapshot - 1);
+            }
+            live.snapshots.push(snapshot - 1);
+        });
+        live.snapshots.sort_unstable();
+        live.snapshots.dedup();
+        live
     }
 
     /// The oldest snapshot in use, as far as can be seen without stopping anybody.

@@ -4,6 +4,7 @@ use crate::world::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::world::locks::{Mutex, MutexGuard};
 
+use super::past::{Past, PastEntry, allocated};
 use super::{ENTRIES_PER_ID, Timestamp, WriterId, version_word};
 use crate::page::PageId;
 
@@ -35,7 +36,7 @@ pub enum Deferred {
 }
 
 /// What a record was before a change.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Before {
     /// False: there was no record.
     pub present: bool,
@@ -180,10 +181,13 @@ impl Writer {
         self.undo.lock().entries.len()
     }
 
-    /// Bytes held for undo.
+    /// Bytes of memory taken, that of undo entries above all.
     pub fn undo_bytes(&self) -> usize {
         let undo = self.undo.lock();
-        undo.bytes.len() + undo.entries.len() * size_of::<UndoEntry>()
+        allocated(size_of::<Writer>())
+            + allocated(undo.bytes.capacity())
+            + allocated(undo.entries.capacity() * size_of::<UndoEntry>())
+            + allocated(undo.more_ids.capacity() * size_of::<WriterId>())
     }
 
     /// Adds an entry and returns its version word; `None` when another id has to be taken first.
@@ -212,15 +216,41 @@ impl Writer {
         Some(version_word(id, number % ENTRIES_PER_ID))
     }
 
-    pub(super) fn add_id(&self, id: WriterId) -> usize {
-        let mut undo = self.undo.lock();
-        undo.more_ids.push(id);
-        undo.more_ids.len() * ENTRIES_PER_ID
+    pub(super) fn add_id(&self, id: WriterId) {
+        self.undo.lock().more_ids.push(id);
     }
 
     pub(super) fn ids(&self) -> Vec<WriterId> {
         let undo = self.undo.lock();
         std::iter::once(self.id).chain(undo.more_ids.iter().copied()).collect()
+    }
+
+    /// The number of the first undo entry that has that id.
+    pub(super) fn base_of(&self, id: WriterId) -> usize {
+        if id == self.id {
+            return 0;
+        }
+        let at = self.undo.lock().more_ids.iter().position(|&other| other == id);
+        at.map_or(0, |at| (at + 1) * ENTRIES_PER_ID)
+    }
+
+    /// The newest id.
+    pub(super) fn last_id(&self) -> WriterId {
+        self.undo.lock().more_ids.last().copied().unwrap_or(self.id)
+    }
+
+    /// The entries under that id, of a transaction that committed at `timestamp`; `None` if there are none.
+    pub(super) fn past(&self, id: WriterId, timestamp: Timestamp) -> Option<Past> {
+        let base = self.base_of(id);
+        let undo = self.undo.lock();
+        let entries = undo.entries.get(base..)?;
+        let entries = entries.get(..ENTRIES_PER_ID).unwrap_or(entries);
+        let past_entry = |entry: &UndoEntry| {
+            let at = entry.key_at + entry.key_length as usize;
+            let value = undo.bytes.get(at..at + entry.value_length as usize)?;
+            Some(PastEntry { before: entry.before, value })
+        };
+        (!entries.is_empty()).then(|| Past::new(timestamp, entries.iter().map(past_entry)))
     }
 
     /// Forgets everything, of a writer that nobody knows any more; whether its memory is fit for another.

@@ -55,11 +55,13 @@ pub enum Canary {
     TreeFreedEarly,
     /// A serializable transaction is not validated again inside the commit's critical section.
     NotValidatedAtCommit,
+    /// Versions are merged although a snapshot tells them apart.
+    VersionMergedEarly,
 }
 
 impl Canary {
     /// Every one.
-    pub const ALL: [Canary; 17] = [
+    pub const ALL: [Canary; 18] = [
         Canary::LogNotFlushed,
         Canary::RecordDropped,
         Canary::UndoLost,
@@ -77,6 +79,7 @@ impl Canary {
         Canary::ReadNotValidated,
         Canary::TreeFreedEarly,
         Canary::NotValidatedAtCommit,
+        Canary::VersionMergedEarly,
     ];
 }
 

@@ -57,6 +57,12 @@ impl<T> Mutex<T> {
         }
     }
 
+    /// The lock if it is free.
+    #[inline]
+    pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+        self.0.try_lock()
+    }
+
     /// The value, from the only one who has the lock.
     pub fn get_mut(&mut self) -> &mut T {
         self.0.get_mut()
