@@ -218,6 +218,8 @@ fn freeing_a_long_value_reads_the_device_outside_the_gate() {
     environment.transact(|t| database.put(t, b"long", &vec![7; 2_000_000])).unwrap();
     let reader = environment.begin_read().unwrap();
     environment.transact(|t| database.put(t, b"long", b"short")).unwrap();
+    // A checkpoint has nothing to do with pages that it has, so it does not wait for their latches.
+    environment.checkpoint().unwrap();
     // What is read from now on is the chain: its pages do not fit in the cache.
     let (tell, told) = std::sync::mpsc::channel();
     let (armed, other) = (AtomicBool::new(true), environment.clone());
