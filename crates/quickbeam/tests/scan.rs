@@ -412,3 +412,29 @@ fn a_released_savepoint_cannot_be_rolled_back_to() {
     transaction.rollback_to(outer).unwrap();
     assert!(database.get(&transaction, b"a").unwrap().is_none());
 }
+
+/// A checkpoint writes a leaf without its dead records. When the leaf is evicted and read back, the records after them
+/// have other positions.
+#[test]
+fn cursor_skips_no_record_of_a_leaf_that_came_back_without_dead_records() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = Options { page_size: 4096, cache_size: 64 * 4096, ..Options::default() };
+    let environment = Environment::open(directory.path(), options).unwrap();
+    let records = environment.create_database("records").unwrap();
+    let other = environment.create_database("other").unwrap();
+    let put = |database: &Database, key: u32, value: &[u8]| {
+        environment.transact(|t| database.put(t, &key.to_be_bytes(), value)).unwrap();
+    };
+    (0..20).for_each(|key| put(&records, key, b"value"));
+    (0..400).for_each(|key| put(&other, key, &[7; 1500]));
+    environment.transact(|t| records.delete(t, &5u32.to_be_bytes())).unwrap();
+
+    let reader = environment.begin_read().unwrap();
+    let mut cursor = records.cursor(&reader).unwrap();
+    assert!(cursor.seek(&10u32.to_be_bytes()).unwrap());
+    environment.checkpoint().unwrap();
+    let scanned = other.iter(&reader).map(Result::unwrap).count();
+    assert_eq!(scanned, 400);
+    assert!(cursor.next().unwrap());
+    assert_eq!(cursor.key(), 11u32.to_be_bytes());
+}

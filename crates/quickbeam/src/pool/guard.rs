@@ -38,7 +38,14 @@ impl<'a> ReadGuard<'a> {
         self.entry.is_version(self.version) || planted(Canary::ReadNotValidated)
     }
 
-    /// The version that the content had when the guard was made. Eviction and reloading keep it.
+    /// The version noted when the guard was made. While it lasts, records keep their positions.
+    #[inline]
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// The version that the content had when the guard was made. Eviction and reloading keep it,
+    /// though a page can come back without its dead records: positions may differ.
     #[inline]
     pub fn content_version(&self) -> u64 {
         content_of(self.version)

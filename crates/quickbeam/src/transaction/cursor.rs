@@ -309,7 +309,7 @@ impl<'t> Cursor<'t> {
                 Some((leaf, version, slot)) if start == From::Beyond => pool
                     .read(leaf)
                     .ok()
-                    .filter(|guard| guard.content_version() == version)
+                    .filter(|guard| guard.version() == version)
                     .map(|guard| (guard, slot + 1)),
                 _ => None,
             };
@@ -350,7 +350,7 @@ impl<'t> Cursor<'t> {
                 }
                 low.clone_from(&self.key);
                 start = From::Beyond;
-                self.place = Some((guard.id, guard.content_version(), position));
+                self.place = Some((guard.id, guard.version(), position));
                 tries = Tries::default();
                 continue;
             }
@@ -363,7 +363,7 @@ impl<'t> Cursor<'t> {
                         transaction.fetch_long(&mut value)?;
                     }
                     self.value = value;
-                    self.place = Some((guard.id, guard.content_version(), position));
+                    self.place = Some((guard.id, guard.version(), position));
                     self.standing = true;
                     return Ok(true);
                 }
@@ -444,7 +444,7 @@ impl<'t> Cursor<'t> {
                     transaction.fetch_long(&mut value)?;
                 }
                 self.value = value;
-                self.place = Some((guard.id, guard.content_version(), position));
+                self.place = Some((guard.id, guard.version(), position));
                 self.standing = true;
                 return Ok(true);
             }
