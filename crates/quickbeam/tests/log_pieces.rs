@@ -9,7 +9,10 @@ use std::sync::Arc;
 
 use common::faulty::FaultyWorld;
 use common::{Files, Random, Records, assert_same, contents, open_files, place, small_options};
-use quickbeam::{Database, Environment, Error, LOG_DIRECTORY, Options, Savepoint, Transaction};
+use quickbeam::{
+    Database, Environment, Error, Isolation, LOG_DIRECTORY, Options, Savepoint, Transaction,
+    TransactionOptions,
+};
 
 struct Scene {
     world: Arc<FaultyWorld>,
@@ -22,8 +25,12 @@ fn options() -> Options {
 }
 
 fn scene() -> Scene {
+    scene_with(options())
+}
+
+fn scene_with(options: Options) -> Scene {
     let world = FaultyWorld::in_memory();
-    let environment = Environment::open_in(world.clone(), Some(place()), options()).unwrap();
+    let environment = Environment::open_in(world.clone(), Some(place()), options).unwrap();
     let database = environment.create_database("data").unwrap();
     Scene { world, environment, database }
 }
@@ -213,4 +220,41 @@ fn damage_among_the_pieces_is_refused() {
         }
     }
     assert!(damaged > 10);
+}
+
+/// Rolling back to a savepoint gives the records back to others, also where the log has the changes already. What others
+/// commit to them before this transaction commits is the newer state, after a crash as well.
+#[test]
+fn what_was_rolled_back_does_not_undo_a_later_commit() {
+    for reverse in [false, true] {
+        let scene = scene();
+        for key in ["kept", "removed"] {
+            scene.put(key, &[1; 9000]);
+        }
+        // A serializable one would not commit: it deleted, so it knew of a record that was changed.
+        let isolation = Some(Isolation::Snapshot);
+        let own = TransactionOptions { isolation, ..TransactionOptions::default() };
+        let transaction = scene.environment.begin_with(own).unwrap();
+        scene.database.put(&transaction, b"own", b"before").unwrap();
+        let savepoint = transaction.savepoint().unwrap();
+        scene.database.put(&transaction, b"kept", b"rolled back").unwrap();
+        scene.database.delete(&transaction, b"removed").unwrap();
+        scene.database.put(&transaction, b"new", b"rolled back").unwrap();
+        scene.put_much(&transaction, "much", 1);
+        transaction.rollback_to(savepoint).unwrap();
+        for key in ["kept", "removed", "new"] {
+            scene.put(key, b"of another transaction");
+        }
+        let mut expected = Records::from(
+            ["kept", "removed", "new"]
+                .map(|key| (key.as_bytes().to_vec(), b"of another transaction".to_vec())),
+        );
+        expected.insert(b"own".to_vec(), b"before".to_vec());
+        if reverse {
+            expected.extend(scene.put_much(&transaction, "more", 2));
+        }
+        transaction.commit().unwrap();
+        assert_same(&contents(&scene.environment).unwrap()["data"], &expected, "open");
+        assert_same(&data_in(&scene.files()), &expected, "after a crash");
+    }
 }

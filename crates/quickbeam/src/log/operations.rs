@@ -4,6 +4,8 @@
 //! newest one that was written in full says with how many bytes, and has only the rest: `[kind] [tree] [alike] [rest length]
 //! [value length, puts only] [rest] [value]`. Transactions change keys that lie side by side more often than not.
 
+use std::ops::Range;
+
 /// One operation, decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation<'a> {
@@ -18,6 +20,8 @@ pub(super) const DELETE: u8 = 2;
 /// As [`PUT`] and [`DELETE`], with the key's rest only.
 pub(super) const PUT_REST: u8 = 3;
 pub(super) const DELETE_REST: u8 = 4;
+/// What follows a position was rolled back.
+pub(super) const ROLLED_BACK: u8 = 5;
 
 fn take_number(bytes: &mut &[u8]) -> Option<usize> {
     let mut number = 0u64;
@@ -60,11 +64,18 @@ impl<'a> Keys<'a> {
     }
 }
 
-fn take_operation<'k, 'a: 'k>(
-    bytes: &mut &'a [u8],
-    keys: &'k mut Keys<'a>,
-) -> Option<Operation<'k>> {
+/// What the bytes of a transaction say next.
+enum Step<'a> {
+    Operation(Operation<'a>),
+    /// The operations from that position on count for nothing.
+    RolledBack(u64),
+}
+
+fn take_step<'k, 'a: 'k>(bytes: &mut &'a [u8], keys: &'k mut Keys<'a>) -> Option<Step<'k>> {
     let kind = take(bytes, 1)?[0];
+    if kind == ROLLED_BACK {
+        return Some(Step::RolledBack(u64::from_le_bytes(*take(bytes, 8)?.first_chunk()?)));
+    }
     let tree = u32::try_from(take_number(bytes)?).ok()?;
     let alike = match kind {
         PUT_REST | DELETE_REST => Some(take_number(bytes)?),
@@ -75,24 +86,47 @@ fn take_operation<'k, 'a: 'k>(
         PUT | PUT_REST => {
             let value_length = take_number(bytes)?;
             let key = keys.take(bytes, alike, key_length)?;
-            Some(Operation::Put { tree, key, value: take(bytes, value_length)? })
+            Some(Step::Operation(Operation::Put { tree, key, value: take(bytes, value_length)? }))
         }
         DELETE | DELETE_REST => {
-            Some(Operation::Delete { tree, key: keys.take(bytes, alike, key_length)? })
+            let key = keys.take(bytes, alike, key_length)?;
+            Some(Step::Operation(Operation::Delete { tree, key }))
         }
         _ => None,
     }
 }
 
-/// Calls `apply` with each operation; `Err(None)` when the bytes are no operations.
+/// The ranges of a transaction's bytes that were rolled back, in order; `None` when the bytes are no operations.
+fn rolled_back(bytes: &[u8]) -> Option<Vec<Range<usize>>> {
+    let (mut rest, mut keys) = (bytes, Keys::default());
+    let mut ranges: Vec<Range<usize>> = Vec::new();
+    while !rest.is_empty() {
+        let end = bytes.len() - rest.len();
+        if let Step::RolledBack(position) = take_step(&mut rest, &mut keys)? {
+            let start = usize::try_from(position).ok().filter(|&start| start <= end)?;
+            while ranges.pop_if(|range| range.start >= start).is_some() {}
+            ranges.push(start..end);
+        }
+    }
+    Some(ranges)
+}
+
+/// Calls `apply` with each operation that was not rolled back; `Err(None)`, and no call, when the bytes are no operations.
 pub fn decode_operations<E>(
-    mut bytes: &[u8],
+    bytes: &[u8],
     mut apply: impl FnMut(Operation<'_>) -> Result<(), E>,
 ) -> Result<(), Option<E>> {
-    let mut keys = Keys::default();
-    while !bytes.is_empty() {
-        let operation = take_operation(&mut bytes, &mut keys).ok_or(None)?;
-        apply(operation).map_err(Some)?;
+    let ranges = rolled_back(bytes).ok_or(None)?;
+    let mut ranges = ranges.iter().peekable();
+    let (mut rest, mut keys) = (bytes, Keys::default());
+    while !rest.is_empty() {
+        let at = bytes.len() - rest.len();
+        while ranges.next_if(|range| range.end <= at).is_some() {}
+        let counts = ranges.peek().is_none_or(|range| at < range.start);
+        match take_step(&mut rest, &mut keys).ok_or(None)? {
+            Step::Operation(operation) if counts => apply(operation).map_err(Some)?,
+            Step::Operation(_) | Step::RolledBack(_) => {}
+        }
     }
     Ok(())
 }

@@ -5,7 +5,7 @@
 //! - REDO-1: what is cut off at either end takes the key with it that later ones were to begin as: a key is never shortened
 //!   by one that a reader of the remaining bytes, behind all that were taken off the front before, would not know.
 
-use super::operations::{DELETE, DELETE_REST, PUT, PUT_REST};
+use super::operations::{DELETE, DELETE_REST, PUT, PUT_REST, ROLLED_BACK};
 use crate::page::common_prefix;
 
 /// A key is shortened when it begins as the one before with at least so many bytes.
@@ -15,6 +15,8 @@ const WORTH_SHORTENING: usize = 8;
 #[derive(Default)]
 pub struct Redo {
     bytes: Vec<u8>,
+    /// Bytes of the transaction that the log has already.
+    front: u64,
     /// Start and end in `bytes` of the newest key that is there in full.
     full: Option<(usize, usize)>,
 }
@@ -37,21 +39,39 @@ impl Redo {
         self.bytes.capacity()
     }
 
+    /// Where the next operation goes, in bytes from the transaction's first.
+    #[inline]
+    pub fn position(&self) -> u64 {
+        self.front + self.bytes.len() as u64
+    }
+
     /// Forgets everything.
     pub fn clear(&mut self) {
         self.bytes.clear();
+        self.front = 0;
         self.full = None;
     }
 
-    /// Forgets everything from `length` on.
-    pub fn truncate(&mut self, length: usize) {
-        self.bytes.truncate(length);
-        self.full = self.full.filter(|&(_, end)| end <= length);
+    /// Takes back everything from `position` on. Where the log has a part of that, all of it stays, since the log may end
+    /// within an operation, and a reader is told that it counts for nothing.
+    pub fn roll_back_to(&mut self, position: u64) {
+        match position.checked_sub(self.front) {
+            Some(length) => {
+                let length = length as usize;
+                self.bytes.truncate(length);
+                self.full = self.full.filter(|&(_, end)| end <= length);
+            }
+            None => {
+                self.bytes.push(ROLLED_BACK);
+                self.bytes.extend_from_slice(&position.to_le_bytes());
+            }
+        }
     }
 
     /// Takes off the first `length` bytes, which the log has now.
     pub fn remove_front(&mut self, length: usize) {
         self.bytes.drain(..length);
+        self.front += length as u64;
         self.full = self
             .full
             .and_then(|(start, end)| Some((start.checked_sub(length)?, end.checked_sub(length)?)));
@@ -162,12 +182,10 @@ mod tests {
                 match act {
                     0 if !starts.is_empty() => {
                         let at = at.index(starts.len());
-                        let (start, count): (usize, usize) = starts[at];
-                        if start >= front.len() {
-                            redo.truncate(start - front.len());
-                            starts.truncate(at);
-                            done.truncate(count);
-                        }
+                        let (start, count): (u64, usize) = starts[at];
+                        redo.roll_back_to(start);
+                        starts.truncate(at);
+                        done.truncate(count);
                     }
                     1 => {
                         let length = at.index(redo.len() + 1);
@@ -175,7 +193,8 @@ mod tests {
                         redo.remove_front(length);
                     }
                     _ => {
-                        starts.push((front.len() + redo.len(), done.len()));
+                        prop_assert_eq!(redo.position(), (front.len() + redo.len()) as u64);
+                        starts.push((redo.position(), done.len()));
                         match &value {
                             Some(value) => redo.put(tree, &key, value),
                             None => redo.delete(tree, &key),

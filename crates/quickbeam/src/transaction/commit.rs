@@ -156,7 +156,6 @@ impl Transaction {
             result = spill_piece(writer, log, &state.redo.bytes()[spilled..spilled + limit]);
             if result.is_ok() {
                 spilled += limit;
-                state.pieces += 1;
             }
         }
         state.redo.remove_front(spilled);

@@ -58,9 +58,8 @@ pub struct Savepoint {
     id: u64,
     /// Undo entries at that point.
     entries: usize,
-    /// Bytes of redo, and pieces that had left for the log.
-    redo: usize,
-    pieces: usize,
+    /// Bytes of redo at that point, with those that had left for the log.
+    redo: u64,
     /// Deferred work, new chains and new trees at that point.
     deferred: usize,
     chains: usize,
@@ -156,8 +155,7 @@ impl Transaction {
             created: state.created.len(),
             id,
             entries,
-            redo: state.redo.len(),
-            pieces: state.pieces,
+            redo: state.redo.position(),
         })
     }
 
@@ -184,10 +182,6 @@ impl Transaction {
         };
         state.savepoints.truncate(at + 1);
         let Some(writer) = state.writer.clone() else { return Ok(()) };
-        let compensate = state.pieces != savepoint.pieces;
-        if !compensate {
-            state.redo.truncate(savepoint.redo);
-        }
         if self.tracks_reads() {
             // That a record was there, or was not, is what the undone call told its caller.
             for number in savepoint.entries..writer.entries() {
@@ -198,8 +192,11 @@ impl Transaction {
             }
         }
         state.torn = true;
-        self.undo_to(state, &writer, savepoint.entries, compensate)?;
+        self.undo_to(state, &writer, savepoint.entries)?;
         state.torn = false;
+        if self.inner().log.is_some() {
+            state.redo.roll_back_to(savepoint.redo);
+        }
         // What was deferred is not to happen; what was made is to go, when the transaction commits or when it aborts.
         let mut deferred = writer.deferred.lock();
         deferred.truncate(savepoint.deferred);
@@ -386,7 +383,7 @@ impl Transaction {
         let undone = match state.writer.take() {
             Some(writer) => {
                 inner.counters.aborts.fetch_add(1, Ordering::Relaxed);
-                let undone = self.undo_to(state, &writer, 0, false);
+                let undone = self.undo_to(state, &writer, 0);
                 inner.registry.snapshots.release(self.slot);
                 if undone.is_ok() {
                     inner.registry.finish(writer, false);

@@ -5,36 +5,25 @@ use std::sync::Arc;
 use super::{State, Transaction};
 use crate::access::btree::Tree;
 use crate::error::{Error, Result};
-use crate::page::{OVERFLOW, TOMBSTONE};
 use crate::versions::{UndoEntry, Writer};
 use crate::world::hooks::{Canary, planted};
 
 impl Transaction {
-    /// Undoes the entries from `mark` on, the newest first. `compensate`: the log already has some of the operations,
-    /// so it is told their reverse. On an error what is undone by then is, and the rest can be undone later.
+    /// Undoes the entries from `mark` on, the newest first. On an error what is undone by then is, and the rest can be
+    /// undone later.
     pub(super) fn undo_to(
         &self,
         state: &mut State,
         writer: &Arc<Writer>,
         mark: usize,
-        compensate: bool,
     ) -> Result<()> {
         let mark = if planted(Canary::UndoLost) && mark == 0 { 1 } else { mark };
         for number in (mark..writer.entries()).rev() {
             let Some((entry, key, value)) = writer.entry(number) else { break };
             let Some(tree) = self.inner().tree(entry.tree) else { continue };
-            let redo = state.redo.len();
-            let reversed =
-                if compensate { self.log_reverse(state, &entry, &key, &value) } else { Ok(()) };
-            let undone = reversed.and_then(|()| self.put_back(state, tree, &entry, &key, &value));
-            if let Err(error) = undone {
-                state.redo.truncate(redo);
+            if let Err(error) = self.put_back(state, tree, &entry, &key, &value) {
                 writer.truncate(number + 1);
                 return Err(error);
-            }
-            if compensate {
-                // What the log has no room for now stays here; the commit tries again.
-                let _ = self.spill(state, writer);
             }
         }
         writer.truncate(mark);
@@ -70,24 +59,5 @@ impl Transaction {
                 Err(Error::page(latched.id, "no room for what a record was before"))
             };
         }
-    }
-
-    fn log_reverse(
-        &self,
-        state: &mut State,
-        entry: &UndoEntry,
-        key: &[u8],
-        value: &[u8],
-    ) -> Result<()> {
-        if !entry.before.present || entry.before.flags & TOMBSTONE != 0 {
-            state.redo.delete(entry.tree, key);
-        } else if entry.before.flags & OVERFLOW != 0 {
-            let mut long = Vec::new();
-            crate::access::overflow::read_chain(&self.inner().pool, value, &mut long)?;
-            state.redo.put(entry.tree, key, &long);
-        } else {
-            state.redo.put(entry.tree, key, value);
-        }
-        Ok(())
     }
 }

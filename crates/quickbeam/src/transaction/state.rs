@@ -58,8 +58,6 @@ pub struct State {
     environment: u64,
     /// Operations not yet given to the log.
     pub(super) redo: Redo,
-    /// Pieces given to the log.
-    pub(super) pieces: usize,
     pub(super) reads: ReadSet,
     /// Below serializable: the snapshot of the first call whose reads are remembered.
     pub(super) tracked_since: Option<Timestamp>,
@@ -120,7 +118,6 @@ impl State {
             behind,
             environment: own_environment,
             redo,
-            pieces,
             reads,
             tracked_since,
             newest_savepoint,
@@ -151,7 +148,7 @@ impl State {
         resolved.clear();
         created.clear();
         renamed.clear();
-        (*pieces, *newest_savepoint, *tracked_since, *last_purge) = (0, 0, None, (0, 0));
+        (*newest_savepoint, *tracked_since, *last_purge) = (0, None, (0, 0));
         (*torn, *names_moved, *changed_catalog) = (false, false, false);
         (*in_statement, *finished) = (false, false);
     }
