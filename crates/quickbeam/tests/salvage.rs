@@ -178,8 +178,8 @@ fn without_its_roots_everything_is_found_by_looking() {
     let data = Path::new(DATA_FILE);
     for slots in [&SLOTS[..1], &SLOTS[1..], &SLOTS[..]] {
         let mut damaged = files.clone();
-        for &slot in slots {
-            damaged.get_mut(data).unwrap()[slot + 40] ^= 1;
+        for at in slots.iter().flat_map(|slot| [slot + 40, slot + 4096 + 40]) {
+            damaged.get_mut(data).unwrap()[at] ^= 1;
         }
         let what = format!("slots {slots:?}");
         let (report, found) = salvaged_environment(&damaged, &what);
@@ -250,8 +250,8 @@ fn a_data_store_is_salvaged_into_a_data_store() {
     let files = world.files(place());
     let mut damaged = files.clone();
     // Both roots: what there is has to be found by looking.
-    for slot in SLOTS {
-        damaged.get_mut(Path::new(DATA_FILE)).unwrap()[slot + 40] ^= 1;
+    for at in SLOTS.iter().flat_map(|slot| [slot + 40, slot + 4096 + 40]) {
+        damaged.get_mut(Path::new(DATA_FILE)).unwrap()[at] ^= 1;
     }
     for (files, complete) in [(files, true), (damaged, false)] {
         let (report, world) = salvaged(&files, "data store");
@@ -267,6 +267,36 @@ fn a_data_store_is_salvaged_into_a_data_store() {
             assert_eq!(report.databases[at].records, 500);
         }
         assert!(store.verify().unwrap().complaints.is_empty());
+    }
+}
+
+/// Nothing is left of the data file: what the log has comes back, and where there is none nothing is made up.
+#[test]
+fn an_empty_data_file_leaves_the_log_or_nothing() {
+    let (files, states) = crashed();
+    for content in [vec![], vec![0; 100_000], vec![7; 100_000]] {
+        let mut emptied = files.clone();
+        emptied.insert(DATA_FILE.into(), content.clone());
+        let (report, world) = salvaged(&emptied, "the log alone");
+        assert!(report.commits > 0 && !report.is_complete(), "{report:?}");
+        let path = Path::new("new");
+        let environment = Environment::open_in(world, Some(path), options()).unwrap();
+        assert_eq!(environment.statistics().page_size, Options::default().page_size);
+        let found = contents(&environment).unwrap();
+        let last = states.last().unwrap();
+        let known = |(name, records): (&String, &Records)| {
+            last.contains_key(name) || records.is_empty() || name.starts_with("salvaged")
+        };
+        assert!(found.iter().all(known), "{:?}", found.keys());
+        let alone = Files::from([(PathBuf::from(DATA_FILE), content)]);
+        let world = world_with(&alone, place());
+        let nothing = salvage_in(world, place(), Path::new("new"), &options());
+        match nothing {
+            Err(quickbeam::Error::NotAnEnvironment { detail, .. }) => {
+                assert!(detail.contains("nothing to salvage"), "{detail}")
+            }
+            other => panic!("{other:?}"),
+        }
     }
 }
 

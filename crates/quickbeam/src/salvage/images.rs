@@ -43,10 +43,11 @@ impl Images {
         Images::new(self.file, self.page_size)
     }
 
-    /// The page size that most blocks agree with, for a file without a root.
-    pub fn guess_page_size(file: &Arc<dyn File>) -> usize {
-        let whole = |size: &usize| Images::new(file.clone(), *size).scan().len() * size;
-        [4096, 8192, 16384, 32768, 65536].into_iter().max_by_key(whole).unwrap_or(8192)
+    /// The page size that most blocks agree with, for a file without a root; none where no block is a whole page.
+    pub fn guess_page_size(file: &Arc<dyn File>) -> Option<usize> {
+        let whole = |size: usize| (Images::new(file.clone(), size).scan().len() * size, size);
+        let found = [4096, 8192, 16384, 32768, 65536].map(whole);
+        found.into_iter().filter(|(bytes, _)| *bytes > 0).max().map(|(_, size)| size)
     }
 
     /// Reads the image of `page` at `location`.

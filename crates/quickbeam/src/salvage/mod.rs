@@ -174,6 +174,11 @@ pub fn salvage_in(
         source = source.without_root(&mut report);
         survey = source.survey(&world, from, &mut report)?;
     }
+    if source.root.is_none() && source.images.mapping.is_empty() && survey.log.is_none() {
+        let detail =
+            "its data file holds no root and no page, and there is no log: nothing to salvage";
+        return Err(Error::NotAnEnvironment { path: from.into(), detail: detail.into() });
+    }
     let Survey { log, names, .. } = survey;
     let names = source.name_trees(&names, &mut report);
     let mut target = Target::create(world, into, options, &source.shape(), &names)?;
@@ -273,7 +278,10 @@ impl Source {
         let file = file.map_err(|error| Error::on_file("opening", &path, error))?;
         let roots = RootSlots.readable(&*file);
         let page_size = roots.first().map(|(identity, _)| identity.page_size as usize);
-        let page_size = page_size.unwrap_or_else(|| Images::guess_page_size(&file));
+        // Where no page tells, the log may still have everything: the new place is made as by default.
+        let page_size = page_size
+            .or_else(|| Images::guess_page_size(&file))
+            .unwrap_or_else(|| Options::default().page_size);
         let mut source = Source {
             images: Images::new(file.clone(), page_size),
             root: roots.first().cloned(),
