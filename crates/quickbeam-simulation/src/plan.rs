@@ -71,6 +71,10 @@ pub struct Plan {
     pub mixed: usize,
     /// Isolation levels to draw from.
     pub isolations: Vec<Isolation>,
+    /// Rounds that nothing cut off end with closing at once, whatever failed: no other call may report that.
+    pub hasty: bool,
+    /// Percent of cuts after which the newest root is damaged.
+    pub lost_roots: usize,
     /// What the disk is like.
     pub medium: Medium,
     /// A bit turns over at the end.
@@ -152,6 +156,10 @@ fn draw_round(random: &mut Random, first: bool) -> Round {
     }
 }
 
+/// Which seeds do what was added after their plans were first drawn.
+const HASTY: u64 = 0xc00c;
+const LOST_ROOTS: u64 = 0xc01b;
+
 impl Plan {
     /// How the records of the database of that name are found.
     #[must_use]
@@ -227,12 +235,18 @@ impl Plan {
             hashed: random.chance(50),
             grouped: Random::part(seed, 0x6a0f).chance(40),
             modifies: Random::part(seed, 0x30d1).chance(50),
+            hasty: Random::part(seed, HASTY).chance(12),
+            lost_roots: 0,
             options,
         };
-        match plan.store {
-            true => plan.for_store(),
-            false if Random::part(seed, 0xc4a2).chance(12) => plan.for_churn(),
-            false => plan,
+        if plan.store {
+            plan.for_store()
+        } else if durability != Durability::InMemory && Random::part(seed, LOST_ROOTS).chance(12) {
+            plan.for_lost_roots()
+        } else if Random::part(seed, 0xc4a2).chance(12) {
+            plan.for_churn()
+        } else {
+            plan
         }
     }
 
@@ -252,6 +266,32 @@ impl Plan {
         ]);
         self.options.cache_size = self.options.page_size * 64;
         self.options.checkpoint_interval = Duration::from_millis(random.pick(&[5, 20]));
+        self
+    }
+
+    /// The plan of an environment whose newest root is lost after crashes beside large transactions: these go to the log
+    /// in pieces, and checkpoints are few, so that the root before and the log behind it still have everything.
+    fn for_lost_roots(mut self) -> Plan {
+        let random = &mut Random::part(self.seed, LOST_ROOTS + 1);
+        self.lost_roots = 70;
+        self.lengths = vec![30_000];
+        self.operations = 30;
+        self.options.log_buffer = 64 << 10;
+        self.options.cache_size = self.options.page_size * 2000;
+        self.options.log_segment_size = 4 << 20;
+        self.options.checkpoint_bytes = 8 << 20;
+        self.options.checkpoint_interval = Duration::from_secs(10);
+        self.clients = self.clients.max(3);
+        self.preload = 0;
+        for (number, round) in self.rounds.iter_mut().enumerate() {
+            // The transactions that a later opening numbers again are those of an early crash.
+            let reach = if number == 0 { 20 } else { 300 };
+            let (phase, after) = (Phase::Commit, random.below(reach) as u32);
+            round.cut = Some(Cut { phase, after });
+            if random.chance(80) {
+                round.restart = Restart::Process;
+            }
+        }
         self
     }
 

@@ -109,6 +109,8 @@ struct Runner<'w> {
     /// The commit that has to be there at the next opening, and the one if power is lost before it.
     bound: u64,
     power: u64,
+    /// The newest root was damaged since the last opening.
+    root_lost: bool,
     /// Something went wrong for good: nothing further to be learnt.
     over: bool,
 }
@@ -123,6 +125,7 @@ impl<'w> Runner<'w> {
             random: Random::part(plan.seed, 0x2077),
             bound: 0,
             power: 0,
+            root_lost: false,
             over: false,
         }
     }
@@ -205,6 +208,14 @@ impl<'w> Runner<'w> {
                     core.go_on();
                     core.probe("openings that failed");
                 }
+                // What the root before led to is used for something else. But no record of the log may be refused.
+                Err(Error::Corruption { file, detail, .. })
+                    if self.root_lost
+                        && (file.ends_with(quickbeam::DATA_FILE) || detail.contains("missing")) =>
+                {
+                    core.probe("lost roots that were missed");
+                    return None;
+                }
                 Err(error) => {
                     drop(core);
                     self.violation(format!("opening: {error}"));
@@ -216,7 +227,11 @@ impl<'w> Runner<'w> {
 
     /// A cut during an opening: a loss of power may take what the death of the process before it did not.
     fn restart_opening(&mut self, restart: Option<Restart>) {
-        let restart = restart.unwrap_or(Restart::Process);
+        let mut restart = restart.unwrap_or(Restart::Process);
+        if self.root_lost {
+            // A loss of power beside that is more than is promised for (`lose_root`).
+            restart = Restart::Process;
+        }
         if restart != Restart::Process {
             self.bound = self.bound.min(self.power);
         }
@@ -236,6 +251,10 @@ impl<'w> Runner<'w> {
     fn recognize(&mut self, environment: &Environment) {
         let state = match dump(environment) {
             Ok(state) => state,
+            Err(Error::Corruption { .. }) if self.root_lost => {
+                self.over = true;
+                return self.world.core().probe("lost roots that were missed");
+            }
             Err(error) => {
                 self.verify(environment);
                 return self.violation(format!("reading after opening: {error}"));
@@ -248,9 +267,13 @@ impl<'w> Runner<'w> {
                 core.trace.add(&[3, at]);
                 core.trace.say(|| format!("opened as of commit {at}"));
                 core.probe("openings");
+                if self.root_lost {
+                    core.probe("lost roots that the log made up for");
+                }
             }
             Err(what) => return self.violation(what),
         }
+        self.root_lost = false;
         if self.random.chance(50) {
             self.verify(environment);
         }
@@ -302,6 +325,9 @@ impl<'w> Runner<'w> {
         }
         self.random.next();
         tasks.into_iter().for_each(|task| task.join());
+        if self.plan.hasty && !self.world.core().is_cut_off() {
+            return self.close(environment, round);
+        }
         let refuses = {
             let mut core = self.world.core();
             core.faults.clear();
@@ -321,13 +347,72 @@ impl<'w> Runner<'w> {
         }
     }
 
+    /// Closes the environment after whatever has happened, with calls still failing. Either everything is kept, or
+    /// this, which is the last call, reports that it may not be.
+    fn close(&mut self, environment: Environment, round: &Round) {
+        let closed = environment.close();
+        {
+            let mut core = self.world.core();
+            core.faults.clear();
+            core.make_room();
+            core.cut = None;
+        }
+        if self.world.core().is_cut_off() {
+            return self.restart(round.restart);
+        }
+        let oracle = open(&self.oracle);
+        let mut core = self.world.core();
+        match closed {
+            Ok(()) => {
+                core.probe("closed in haste");
+                self.bound = oracle.model.newest();
+                self.power = self.bound;
+            }
+            Err(error) => {
+                if core.met_now == 0 && core.refused_now == 0 {
+                    core.violation(format!("closing, where nothing had failed: {error}"));
+                }
+                core.probe("failures that closing reported");
+                self.bound = if core.flush_failed { oracle.power } else { oracle.process };
+                self.power = oracle.power;
+            }
+        }
+        core.go_on();
+    }
+
     /// After a cut: what must be there is what was promised for that kind of restart.
     fn restart(&mut self, restart: Restart) {
         let oracle = open(&self.oracle);
         let lost = self.world.core().flush_failed || restart != Restart::Process;
         self.bound = if lost { oracle.power } else { oracle.process.max(self.written()) };
         self.power = oracle.power;
+        drop(oracle);
         self.world.core().restart(restart);
+        if restart == Restart::Process && self.random.clone().chance(self.plan.lost_roots) {
+            self.lose_root();
+        }
+    }
+
+    /// Damages both copies of the newest root. The root before and the log have everything, or opening says that they do
+    /// not. Not together with a loss of power: that may take from the log what only the newest root led to.
+    fn lose_root(&mut self) {
+        let path = Path::new(DIRECTORY).join(quickbeam::DATA_FILE);
+        let mut core = self.world.core();
+        let sequence = |core: &Core, slot: u64| {
+            let bytes = core.disk.peek(&path, slot + 40, 8);
+            bytes.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
+        };
+        let newest = if sequence(&core, 0) > sequence(&core, 8192) { 0 } else { 8192 };
+        if sequence(&core, newest) < 2 {
+            // There is no root before the first one.
+            return;
+        }
+        let bit = self.random.clone().below(8) as u8;
+        for copy in [newest, newest + 4096] {
+            core.disk.rot(&path, copy + 60, bit);
+        }
+        core.probe("newest roots lost");
+        self.root_lost = true;
     }
 
     /// The newest commit that the log's thread has written, whatever the durability: `log_write_interval` promises that.
@@ -349,11 +434,16 @@ impl<'w> Runner<'w> {
         core.probe("reopened after a failure");
         core.cut = None;
         drop(core);
-        self.end(environment);
+        let closed = environment.close();
         let oracle = open(&self.oracle);
         let mut core = self.world.core();
         self.bound = if core.flush_failed { oracle.power } else { oracle.process };
         self.power = oracle.power;
+        if closed.is_ok() && !core.is_cut_off() {
+            // It said that everything is kept.
+            self.bound = oracle.model.newest();
+            self.power = self.bound;
+        }
         core.go_on();
     }
 

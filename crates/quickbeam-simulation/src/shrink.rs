@@ -45,6 +45,7 @@ fn apply(plan: &mut Plan, change: &str) -> Result<(), String> {
         }
         "no-rot" => plan.rot = false,
         "no-hash" => plan.hashed = false,
+        "no-lost-roots" => plan.lost_roots = 0,
         _ => return Err(format!("{change:?} is no change to a plan")),
     }
     Ok(())
@@ -53,9 +54,16 @@ fn apply(plan: &mut Plan, change: &str) -> Result<(), String> {
 /// The changes to try, the ones that take most away first.
 fn candidates(plan: &Plan) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
-    for name in ["no-rot", "no-hash", "no-full", "no-faults", "no-opening-cuts", "no-cuts"] {
-        all.push(name.into());
-    }
+    let without = [
+        "no-rot",
+        "no-hash",
+        "no-full",
+        "no-faults",
+        "no-opening-cuts",
+        "no-cuts",
+        "no-lost-roots",
+    ];
+    all.extend(without.map(String::from));
     let numbers = [
         ("rounds", plan.rounds.len()),
         ("clients", plan.clients),

@@ -166,8 +166,8 @@ fn work(
     match closed {
         Err(error) if !failed => return Err(format!("closing: {error}")),
         // A failed store is as of one of its syncs when it is opened again.
-        _ if failed => core.probe("reopened after a failure"),
-        _ => known.synced = vec![known.now.clone()],
+        Err(_) => core.probe("reopened after a failure"),
+        Ok(()) => known.synced = vec![known.now.clone()],
     }
     core.go_on();
     Ok(())

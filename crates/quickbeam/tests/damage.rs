@@ -14,12 +14,16 @@ use std::sync::Arc;
 use common::faulty::FaultyWorld;
 use common::{Files, Random, Records, contents, open_files, place, small_options, world_with};
 use quickbeam::{
-    AccessMethod, DATA_FILE, DataStore, Environment, Error, LOG_DIRECTORY, Options, Result,
+    AccessMethod, DATA_FILE, DataStore, Durability, Environment, Error, LOG_DIRECTORY, Options,
+    Result,
 };
 
 const PAGE: usize = 4096;
 /// The root slots' places and length, `docs/format.md`.
 const SLOTS: [usize; 2] = [0, 8192];
+
+/// Where in a slot the copies of its root are.
+const COPIES: [usize; 2] = [0, 4096];
 const SLOT: usize = 128;
 /// Where in a slot its sequence number is.
 const SEQUENCE: usize = 40;
@@ -232,25 +236,37 @@ fn a_byte_in_any_block_is_noticed_or_of_no_account() {
     assert!(unharmed < blocks / 2 + RESERVED / PAGE + 32, "{unharmed} of {blocks} are not in use");
 }
 
+/// Leaves no copy of that slot's root whole.
+fn spoil(data: &mut [u8], slot: usize) {
+    COPIES.iter().for_each(|copy| data[slot + copy + 30] ^= 1);
+}
+
 /// Which slot has the greater sequence number.
 fn newest_slot(data: &[u8]) -> usize {
     let sequence = |at: usize| u64::from_le_bytes(*data[at + SEQUENCE..].first_chunk().unwrap());
     usize::from(sequence(SLOTS[1]) > sequence(SLOTS[0]))
 }
 
-/// Damages every byte of one root slot: the other one serves, with everything that was committed, or all is refused.
+/// Damages every byte of one root slot, in one of its copies or in both: nothing is lost by one. By both, the other slot
+/// serves, with everything that was committed, or all is refused.
 fn damage_slots(files: &Files, all: &All, options: &Options, what: &str) {
     let newest = newest_slot(&files[Path::new(DATA_FILE)]);
     for (name, slot) in [("older", SLOTS[1 - newest]), ("newest", SLOTS[newest])] {
         for at in (0..SLOT).step_by(3).chain([SLOT - 1]) {
-            let files = damage(files, |data| data[slot + at] ^= 0x10);
+            for copy in COPIES {
+                let one = damage(files, |data| data[slot + copy + at] ^= 0x10);
+                let what = format!("{what}, {name} slot, byte {at} of one copy");
+                assert_eq!(outcome(&one, all, options, &what), Outcome::Unharmed, "{what}");
+            }
+            let files =
+                damage(files, |data| COPIES.iter().for_each(|copy| data[slot + copy + at] ^= 0x10));
             let what = format!("{what}, {name} slot, byte {at}");
             let outcome = outcome(&files, all, options, &what);
             assert_ne!(outcome, Outcome::Noticed, "{what}");
             assert!(name == "newest" || outcome == Outcome::Unharmed, "{what}: {outcome:?}");
         }
     }
-    let both = damage(files, |data| SLOTS.iter().for_each(|&slot| data[slot + 30] ^= 1));
+    let both = damage(files, |data| SLOTS.iter().for_each(|&slot| spoil(data, slot)));
     assert_eq!(outcome(&both, all, options, "both slots"), Outcome::Refused);
     let none = damage(files, |data| data[..RESERVED].fill(0));
     assert_eq!(outcome(&none, all, options, "no slots"), Outcome::Refused);
@@ -316,11 +332,74 @@ fn data_and_log_that_do_not_belong_together_are_refused() {
     }
 }
 
-/// The Data Store has no log and no verify beside its own: the same rules for its pages.
-/// Where the root slots of a data file are, and how many bytes of each mean something.
-const ROOT_SLOTS: [usize; 2] = [0, 8192];
-const ROOT_BYTES: usize = 128;
+/// What no log tells, a damaged slot takes along: that is refused, and never shown as the state before.
+#[test]
+fn a_lost_root_is_refused_where_no_log_makes_up_for_it() {
+    let options = Options { durability: Durability::InMemory, ..small_options() };
+    let world = FaultyWorld::in_memory();
+    let environment = Environment::open_in(world.clone(), Some(place()), options.clone()).unwrap();
+    let database = environment.create_database("data").unwrap();
+    for round in 0..4u8 {
+        environment.transact(|t| database.put(t, b"key", &[round])).unwrap();
+        environment.checkpoint().unwrap();
+    }
+    let open = |files: &Files| open_files(files, &options).map(drop);
+    lost_root_is_refused(&world.files(place()), open);
+    environment.close().unwrap();
+    lost_root_is_refused(&world.files(place()), open);
 
+    let world = FaultyWorld::in_memory();
+    let mut store = DataStore::open_in(world.clone(), Some(place()), options.clone()).unwrap();
+    let database = store.create_database("data").unwrap();
+    for round in 0..4u8 {
+        store.put(database, b"key", &[round]).unwrap();
+        store.sync().unwrap();
+    }
+    let open = |files: &Files| {
+        DataStore::open_in(world_with(files, place()), Some(place()), options.clone()).map(drop)
+    };
+    lost_root_is_refused(&world.files(place()), open);
+}
+
+fn lost_root_is_refused(files: &Files, open: impl Fn(&Files) -> Result<()>) {
+    open(files).unwrap();
+    let newest = newest_slot(&files[Path::new(DATA_FILE)]);
+    let (newest, other) = (SLOTS[newest], SLOTS[1 - newest]);
+    let over = |data: &mut Vec<u8>, from: usize| {
+        data.copy_within(from..from + COPIES[1] + SLOT, newest);
+    };
+    let spoiled = damage(files, |data| spoil(data, newest));
+    let zeroed = damage(files, |data| data[newest..newest + COPIES[1] + SLOT].fill(0));
+    let misplaced = damage(files, |data| over(data, other));
+    for (files, what) in [(spoiled, "bits"), (zeroed, "zeros"), (misplaced, "the other slot")] {
+        match open(&files) {
+            Err(Error::Corruption { place, .. }) => assert_eq!(place, "root slots", "{what}"),
+            Err(error) => panic!("{what}: {error}"),
+            Ok(()) => panic!("{what}: opened as of the root before"),
+        }
+    }
+}
+
+/// A root of a clean close in both slots: that the other one was lost shows, and the log is read.
+#[test]
+fn a_misplaced_root_does_not_hide_the_log() {
+    let options = small_options();
+    let (files, _) = closed(&options);
+    let world = world_with(&files, place());
+    let environment = Environment::open_in(world.clone(), Some(place()), options.clone()).unwrap();
+    let database = environment.open_database("one").unwrap();
+    environment.transact(|t| database.put(t, b"after", b"the clean close")).unwrap();
+    let all = contents(&environment).unwrap();
+    let files = world.files(place());
+    let newest = newest_slot(&files[Path::new(DATA_FILE)]);
+    let files = damage(&files, |data| {
+        let other = SLOTS[1 - newest];
+        data.copy_within(other..other + COPIES[1] + SLOT, SLOTS[newest]);
+    });
+    assert_eq!(outcome(&files, &all, &options, "newest slot"), Outcome::Unharmed);
+}
+
+/// The Data Store has no log and no verify beside its own: the same rules for its pages.
 #[test]
 fn a_data_store_notices_damage() {
     let seed = common::first_seed();
@@ -343,10 +422,6 @@ fn a_data_store_notices_damage() {
     let mut noticed = 0;
     for _ in 0..300 {
         let at = random.below(length);
-        if ROOT_SLOTS.iter().any(|&slot| (slot..slot + ROOT_BYTES).contains(&at)) {
-            // A damaged slot cannot be told from one whose write was cut off: the sync before counts then, without a word.
-            continue;
-        }
         let files = damage(&files, |data| data[at] ^= 1 << random.below(8));
         let what = format!("byte {at} of block {}", at / PAGE);
         let read = || -> Result<usize> {

@@ -68,7 +68,8 @@ fn fails_for_good(
         let reader = scene.environment.begin_read().unwrap();
         let seen = common::records(&scene.database, &reader).unwrap();
         drop(reader);
-        scene.environment.close().unwrap();
+        let closed = scene.environment.close();
+        assert!(matches!(closed, Err(Error::Failed { .. })), "{closed:?}");
         let again =
             Environment::open_in(scene.world.clone(), Some(place()), options.clone()).unwrap();
         let found = contents(&again).unwrap().remove("data").unwrap();

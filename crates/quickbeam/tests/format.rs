@@ -248,7 +248,8 @@ fn assert_store(version: u32, names: &[&str]) {
 fn a_later_version_is_refused_with_the_way_forward() {
     let mut files = fixture(VERSION, "closed", || environment(false));
     let data = files.get_mut(Path::new(DATA_FILE)).unwrap();
-    for slot in [0, 8192] {
+    // Two slots with two copies each.
+    for slot in [0, 4096, 8192, 12_288] {
         data[slot + 8..slot + 12].copy_from_slice(&(VERSION + 1).to_le_bytes());
         let checksum = crc32c::crc32c(&data[slot..slot + 124]);
         data[slot + 124..slot + 128].copy_from_slice(&checksum.to_le_bytes());

@@ -222,6 +222,37 @@ fn damage_among_the_pieces_is_refused() {
     assert!(damaged > 10);
 }
 
+/// Transaction numbers begin again with each opening. Where the newest root is lost, recovery reads the log of two
+/// openings: pieces that the first one left unfinished are not part of the second one's commits.
+#[test]
+fn pieces_of_an_unfinished_transaction_join_no_commit_of_a_later_opening() {
+    const SLOTS: [usize; 2] = [0, 8192];
+    // Both openings write to the same segment, so that no checkpoint lets go of the first one's pieces.
+    let scene = scene_with(Options { log_segment_size: 4 << 20, ..options() });
+    let transaction = scene.environment.begin().unwrap();
+    scene.put_much(&transaction, "unfinished", 1);
+    let first_crash = scene.files();
+    let world = common::world_with(&first_crash, place());
+    let environment = Environment::open_in(world.clone(), Some(place()), options()).unwrap();
+    let database = environment.open_database("data").unwrap();
+    // One of them has the number of the unfinished one.
+    for n in 0..20u8 {
+        environment.transact(|t| database.put(t, &[n], &[n])).unwrap();
+    }
+    let large = environment.begin().unwrap();
+    for n in 0..60usize {
+        database.put(&large, format!("large {n:03}").as_bytes(), &vec![2; 5000]).unwrap();
+    }
+    large.commit().unwrap();
+    let expected = contents(&environment).unwrap().remove("data").unwrap();
+    let mut second_crash = world.files(place());
+    let data = second_crash.get_mut(std::path::Path::new(quickbeam::DATA_FILE)).unwrap();
+    let sequence = |at: usize| u64::from_le_bytes(*data[at + 40..].first_chunk().unwrap());
+    let newest = SLOTS[usize::from(sequence(SLOTS[1]) > sequence(SLOTS[0]))];
+    [newest, newest + 4096].iter().for_each(|at| data[at + 60] ^= 1);
+    assert_same(&data_in(&second_crash), &expected, "the older root and the log of two openings");
+}
+
 /// Rolling back to a savepoint gives the records back to others, also where the log has the changes already. What others
 /// commit to them before this transaction commits is the newer state, after a crash as well.
 #[test]

@@ -10,7 +10,7 @@ mod common;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use common::faulty::FaultyWorld;
+use common::faulty::{Call, FaultyWorld};
 use common::{Files, Random, Records, contents, open_files, place, small_options, world_with};
 use quickbeam::{Durability, Environment, Error, LOG_DIRECTORY, Options, Result};
 
@@ -151,15 +151,71 @@ fn assert_names_place(opened: Result<Environment>, what: &str) {
     }
 }
 
+/// A segment has its whole length before its first record: one that is shorter has lost what it may have held.
 #[test]
-fn a_log_cut_at_any_byte_leaves_the_commits_before() {
+fn a_log_cut_at_any_byte_is_refused() {
     let scene = Scene::new(8, Durability::Sync, 1);
     let (path, bytes, found) = scene.log();
     assert_eq!(found.len(), 8);
     let end = found[7].range.end.next_multiple_of(8);
-    for at in found[4].range.start..=end {
-        let whole = found.iter().filter(|record| record.range.end <= at).count();
-        scene.expect(scene.open_with(&path, bytes[..at].to_vec()), whole, &format!("cut at {at}"));
+    let last = bytes.len() - 1;
+    for at in (found[4].range.start..=end).chain([0, 1, SEGMENT_HEADER - 1, last - 5000, last]) {
+        assert_names_place(scene.open_with(&path, bytes[..at].to_vec()), &format!("cut at {at}"));
+    }
+    scene.expect(scene.open_with(&path, bytes.to_vec()), 8, "whole");
+}
+
+/// The segment in which recovery begins is missing, and no other tells of it: that is not an empty log.
+#[test]
+fn a_missing_first_segment_is_refused() {
+    for durability in [Durability::Sync, Durability::WriteNoSync, Durability::NoSync] {
+        let options = Options { durability, ..small_options() };
+        let world = FaultyWorld::in_memory();
+        let opened = Environment::open_in(world.clone(), Some(place()), options.clone());
+        let environment = opened.unwrap();
+        environment.create_database("data").unwrap();
+        let mut files = world.files(place());
+        let segments: Vec<PathBuf> =
+            files.keys().filter(|path| is_segment(path)).cloned().collect();
+        assert!(!segments.is_empty(), "{durability}");
+        segments.iter().for_each(|path| drop(files.remove(path)));
+        assert_names_place(open_files(&files, &options), &format!("{durability}: no log"));
+    }
+}
+
+/// After a flush of the folder that failed, nobody knows which segments have their names: commits are refused.
+#[test]
+fn a_failed_flush_of_the_folder_of_segments_stops_commits() {
+    for kind in [std::io::ErrorKind::Other, std::io::ErrorKind::StorageFull] {
+        let options = Options { durability: Durability::Sync, ..small_options() };
+        let world = FaultyWorld::in_memory();
+        let opened = Environment::open_in(world.clone(), Some(place()), options.clone());
+        let environment = opened.unwrap();
+        let database = environment.create_database("data").unwrap();
+        let mut failed = false;
+        world.set_rule(move |call, _| {
+            let hit = call == Call::SyncDirectory && !failed;
+            failed |= hit;
+            hit.then(|| kind.into())
+        });
+        // No commit comes to another segment with success.
+        let length = options.log_segment_size as usize / 20;
+        let mut commits = 0;
+        let refused = (0..100u8).find_map(|n| {
+            let done = environment.transact(|t| database.put(t, &[n], &vec![n; length]));
+            commits += usize::from(done.is_ok());
+            done.err()
+        });
+        let refused = refused.unwrap_or_else(|| panic!("{commits} commits after a failed flush"));
+        assert!(matches!(refused, Error::Io { .. } | Error::Failed { .. }), "{refused}");
+        for _ in 0..3 {
+            let refused = environment.transact(|t| database.put(t, b"later", b""));
+            assert!(matches!(refused, Err(Error::Failed { .. })), "{refused:?}");
+        }
+        assert!(matches!(environment.close(), Err(Error::Failed { .. })));
+        world.clear_rule();
+        let again = Environment::open_in(world, Some(place()), options).unwrap();
+        assert_eq!(contents(&again).unwrap()["data"].len(), commits);
     }
 }
 
@@ -334,4 +390,37 @@ fn an_empty_log_is_an_end() {
         assert!(contents(&again).unwrap().is_empty());
         files = world.files(place());
     }
+}
+
+/// Where a checkpoint's position leaves no room for another record in its segment, the next segment need not be there.
+#[test]
+fn a_checkpoint_at_the_end_of_a_segment_needs_no_next_one() {
+    let mut left_over = Vec::new();
+    for less in (0..120).step_by(8) {
+        let options = Options { checkpoint_bytes: 1 << 30, ..small_options() };
+        let world = FaultyWorld::in_memory();
+        let opened = Environment::open_in(world.clone(), Some(place()), options.clone());
+        let environment = opened.unwrap();
+        let database = environment.create_database("data").unwrap();
+        let put = |n: u8, length: usize| {
+            environment.transact(|t| database.put(t, &[n], &vec![n; length])).unwrap();
+        };
+        (0..12).for_each(|n| put(n, 20_000));
+        let end = |files: &Files| {
+            let (path, bytes) = files.iter().find(|(path, _)| is_segment(path)).unwrap();
+            (path.clone(), records_in(bytes).last().unwrap().range.end.next_multiple_of(8))
+        };
+        let (first, used) = end(&world.files(place()));
+        let room = options.log_segment_size as usize - used;
+        put(12, room - HEADER - 8 - less);
+        let (path, used) = end(&world.files(place()));
+        if path == first {
+            left_over.push(options.log_segment_size as usize - used);
+        }
+        environment.checkpoint().unwrap();
+        let all = contents(&environment).unwrap();
+        let crashed = open_files(&world.files(place()), &options).unwrap();
+        common::assert_same(&contents(&crashed).unwrap()["data"], &all["data"], "crashed");
+    }
+    assert!(left_over.contains(&8) && left_over.contains(&40), "{left_over:?}");
 }

@@ -181,8 +181,8 @@ fn salvage_without(slots: &[u64]) {
     let all = contents(&environment).unwrap();
     environment.close().unwrap();
     let file = world.open(&place().join(DATA_FILE), OpenMode::Write).unwrap();
-    for slot in slots {
-        file.write_at(&[0xff; 8], slot + 100).unwrap();
+    for at in slots.iter().flat_map(|slot| [slot + 100, slot + 4096 + 100]) {
+        file.write_at(&[0xff; 8], at).unwrap();
     }
     if slots.len() == 2 {
         let refused = Environment::open_in(world.clone(), Some(place()), options(Durability::Sync));

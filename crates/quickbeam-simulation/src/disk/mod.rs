@@ -327,6 +327,16 @@ impl Disk {
         inode.durable.flip(offset, bit);
     }
 
+    /// What programs read of a file at that place.
+    #[must_use]
+    pub fn peek(&self, path: &Path, offset: u64, length: usize) -> Vec<u8> {
+        let mut bytes = vec![0; length];
+        if let Some(inode) = self.find(path).and_then(|inode| self.inodes.get(&inode)) {
+            inode.seen.read(&mut bytes, offset);
+        }
+        bytes
+    }
+
     /// The names and lengths of all files.
     #[must_use]
     pub fn files(&self) -> Vec<(PathBuf, u64)> {

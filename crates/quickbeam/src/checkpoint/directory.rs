@@ -104,6 +104,11 @@ pub fn load_directory(pool: &Pool, first: Location) -> Result<Directory> {
     let count = entries_per_page(pool.page_size);
     for (i, &location) in directory.chunks.iter().enumerate() {
         if location == Location::NONE {
+            // Parts without pages take no room in the file, but do in memory.
+            if ((i + 1) * count) as u64 > pool.block_limit() {
+                let detail = "the directory names more parts of the mapping than there can be";
+                return Err(Error::page(DIRECTORY_PAGES, detail));
+            }
             directory.mapping.resize((i + 1) * count, Location::NONE);
             continue;
         }

@@ -33,7 +33,7 @@ use crate::versions::Timestamp;
 use crate::world::hooks::{Canary, Moment, planted, reach};
 
 pub use directory::{Directory, load_directory};
-pub use root::{INCARNATION_LIMIT, Identity, Root, RootSlots, StoreKind};
+pub use root::{FoundRoot, INCARNATION_LIMIT, Identity, Root, RootSlots, StoreKind};
 
 /// What the owner fixes at the flip.
 pub struct FlipState {
@@ -172,6 +172,7 @@ impl Checkpointer {
             log_start: fixed.log_start,
             incarnation,
             clean,
+            segment_exists: false,
             directory: Location::NONE,
         };
         let result = match imaged {
@@ -192,6 +193,11 @@ impl Checkpointer {
             log.discard_before(fixed.log_start, busy)?;
         }
         pool.shrink_file()
+    }
+
+    /// Whether the last durable root says that nothing follows it in the log.
+    pub fn is_clean(&self) -> bool {
+        self.state.lock().root.clean
     }
 
     /// Calls `look` with what the last checkpoint refers to; no checkpoint runs meanwhile, so `look` may close the gate.
@@ -320,6 +326,7 @@ impl State {
                 // What came before the flip is in the images. Only the segment that recovery begins in must be there.
                 log.write_to(fixed.log_position)?;
             }
+            root.segment_exists = log.ensure_segment(fixed.log_start)?;
         }
         Ok((chunks, pages))
     }

@@ -84,6 +84,8 @@ pub struct Inner {
     failure: Mutex<Option<String>>,
     failed: AtomicBool,
     closed: AtomicBool,
+    /// Held by whoever closes the environment until it is closed, or turns out to stay open.
+    ending: Mutex<()>,
     stop: AtomicBool,
     /// Wakes the checkpoint thread.
     checkpoint_wanted: Arc<dyn Event>,
@@ -386,10 +388,14 @@ impl Environment {
         self.inner().verify()
     }
 
-    /// Closes the environment with a checkpoint. Fails, and closes nothing, while transactions are
-    /// open. Other handles then return errors.
+    /// Closes the environment with a checkpoint, for all its handles. It stays open, for the other
+    /// handles, while transactions are open and when the device has no room for the checkpoint. Any
+    /// other error closes it for good and says that the newest commits may be missing: opening it
+    /// again recovers what was logged.
     ///
-    /// Dropping the last handle closes the environment too, but only prints an error.
+    /// A handle that closes an environment which is closed already gets the error of the first
+    /// closing, if it had one. Dropping the last handle closes the environment too, but only prints
+    /// an error.
     ///
     /// ```
     /// # let environment = quickbeam::Environment::memory(Default::default())?;
@@ -400,10 +406,21 @@ impl Environment {
     /// # Ok::<(), quickbeam::Error>(())
     /// ```
     pub fn close(self) -> Result<()> {
-        let inner = self.inner();
-        if inner.closed.swap(true, Ordering::SeqCst) {
-            return Ok(());
+        self.holds[0].shared.end(true)
+    }
+}
+
+impl Shared {
+    /// Ends the background threads and makes the last checkpoint, once. With `may_go_on` a full device leaves the
+    /// environment open.
+    fn end(&self, may_go_on: bool) -> Result<()> {
+        let inner = &self.inner;
+        // Whoever begins a transaction or closes meanwhile waits for the outcome.
+        let _ending = inner.ending.lock();
+        if inner.closed.load(Ordering::SeqCst) {
+            return inner.check_failed();
         }
+        inner.closed.store(true, Ordering::SeqCst);
         let (open, _) = inner.registry.snapshots.census();
         if open > 0 {
             inner.closed.store(false, Ordering::SeqCst);
@@ -411,17 +428,17 @@ impl Environment {
                 "{open} transactions are open; commit or abort them before closing"
             )));
         }
-        self.holds[0].shared.finish()
-    }
-}
-
-impl Shared {
-    /// Ends what runs in the background and makes the last checkpoint; once, after `closed` was set.
-    fn finish(&self) -> Result<()> {
-        let finished = self.wind_up();
+        let ended = self.wind_up();
+        if let Err(error) = &ended {
+            if may_go_on && matches!(error, Error::DiskFull { .. }) && self.go_on() {
+                inner.closed.store(false, Ordering::SeqCst);
+                return ended;
+            }
+            inner.fail(error);
+        }
         // The directory is free now, whoever still has a handle.
-        drop(self.inner.lock.lock().take());
-        finished
+        drop(inner.lock.lock().take());
+        ended
     }
 
     fn wind_up(&self) -> Result<()> {
@@ -431,34 +448,70 @@ impl Shared {
         for task in self.tasks.lock().drain(..) {
             task.join();
         }
-        if inner.check_failed().is_err() || inner.path.is_none() {
-            // A failed environment recovers when it is opened again; one in memory has nothing to keep.
+        if planted(Canary::CloseSilent) && inner.check_failed().is_err() {
+            return Ok(());
+        }
+        // A failure in the background has no other call to report it.
+        inner.check_failed()?;
+        if inner.path.is_none() {
+            // In memory there is nothing to keep.
             return Ok(());
         }
         inner.do_ready_work(usize::MAX)?;
         inner.checkpoint(true, false)
     }
+
+    /// Starts the background threads again after a closing that found the device full. False if that cannot be: a root
+    /// with the clean mark is durable, and the next opening would not read the log.
+    fn go_on(&self) -> bool {
+        let inner = &self.inner;
+        if inner.checkpointer.is_clean() {
+            return false;
+        }
+        inner.stop.store(false, Ordering::SeqCst);
+        match background::start(inner) {
+            Ok(tasks) => *self.tasks.lock() = tasks,
+            Err(_) => {
+                // Those that did start end by themselves.
+                inner.stop.store(true, Ordering::SeqCst);
+                inner.wake_all();
+                return false;
+            }
+        }
+        true
+    }
 }
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        if self.inner.closed.swap(true, Ordering::SeqCst) {
+        if self.inner.closed.load(Ordering::SeqCst) {
             return;
         }
-        if let Err(error) = self.finish() {
-            eprintln!(
-                "quickbeam: closing the environment: {error}; it recovers when it is opened again"
-            );
+        if let Err(error) = self.end(false) {
+            let outlook = match self.inner.log {
+                Some(_) => "it recovers when it is opened again",
+                None => "without a log, the next opening finds its last checkpoint",
+            };
+            eprintln!("quickbeam: closing the environment: {error}; {outlook}");
         }
     }
 }
 
 impl Inner {
+    /// An error once the environment is closed.
     pub fn check_open(&self) -> Result<()> {
-        if self.closed.load(Ordering::SeqCst) {
-            return Err(Error::misuse("the environment is closed; open it again"));
+        if self.closed.load(Ordering::SeqCst) { self.check_closed() } else { Ok(()) }
+    }
+
+    #[cold]
+    fn check_closed(&self) -> Result<()> {
+        // A closing that cannot complete leaves the environment open: its outcome counts.
+        drop(self.ending.lock());
+        if !self.closed.load(Ordering::SeqCst) {
+            return Ok(());
         }
-        Ok(())
+        self.check_failed()?;
+        Err(Error::misuse("the environment is closed; open it again"))
     }
 
     /// An error once writes must not be accepted any more.

@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use super::{CATALOG_TREE, Inner};
 use crate::access::overflow::free_chain;
 use crate::checkpoint::{
-    Checkpointer, Directory, FlipState, Identity, Root, RootSlots, StoreKind, load_directory,
+    Checkpointer, Directory, FlipState, FoundRoot, Identity, Root, RootSlots, StoreKind,
+    load_directory,
 };
 use crate::error::{Error, Result};
 use crate::log::{Log, LogSettings};
@@ -28,6 +29,8 @@ pub struct Opened {
     pub pool: Pool,
     pub identity: Identity,
     pub root: Root,
+    /// There may have been a newer root, written by the next incarnation.
+    pub is_doubtful: bool,
     pub directory: Directory,
     pub lock: Option<Arc<dyn File>>,
     /// It was made just now.
@@ -58,7 +61,20 @@ pub fn open_data_file(
     } else {
         create_data_file(&**world, directory, options, kind)?
     };
-    let (identity, root) = RootSlots.read(&*file, &data_path)?;
+    let found = RootSlots.read(&*file, &data_path)?;
+    let is_doubtful = found.is_doubtful;
+    if found.is_other_damaged && !found.root.segment_exists {
+        // With a log, it tells what a newer root led to.
+        return Err(Error::Corruption {
+            file: data_path.display().to_string(),
+            place: "root slots".into(),
+            detail: format!(
+                "one is damaged, and there is no log that would show what was newer than root {}",
+                found.root.sequence
+            ),
+        });
+    }
+    let FoundRoot { identity, root, .. } = found;
     if identity.kind != kind {
         let (found, wanted) = match kind {
             StoreKind::Plain => ("an Environment", "a DataStore"),
@@ -95,12 +111,13 @@ pub fn open_data_file(
         }
     }
     pool.collect_free_pages();
-    Ok(Opened { pool, identity, root, directory: loaded, lock, created: !exists })
+    let created = !exists;
+    Ok(Opened { pool, identity, root, is_doubtful, directory: loaded, lock, created })
 }
 
 /// Refuses a directory whose blocks lie where the file cannot ever have been: they are kept account of.
 fn check_blocks(pool: &Pool, loaded: &Directory) -> Result<()> {
-    let limit = pool.file_bytes() / pool.page_size as u64 * 8 + (1 << 20);
+    let limit = pool.block_limit();
     for location in loaded.chunks.iter().chain(&loaded.pages).chain(&loaded.mapping) {
         if location.block() >= limit {
             let detail = format!("block {} lies far past the end of the file", location.block());
@@ -170,7 +187,8 @@ fn create_data_file(
         world.remove(&new).map_err(on)?;
     }
     let file = world.open(&new, OpenMode::Create).map_err(on)?;
-    file.set_length(crate::blocks::RESERVED_BYTES).map_err(on)?;
+    // With room on the device, so that no root is ever refused for want of it.
+    file.allocate(crate::blocks::RESERVED_BYTES).map_err(on)?;
     let identity = Identity {
         environment: world.random(),
         page_size: options.page_size as u32,
@@ -196,7 +214,7 @@ pub fn open(world: Arc<dyn World>, path: Option<&Path>, options: Options) -> Res
     let registry = Arc::new(Registry::new(&*world));
     let opened =
         open_data_file(&world, path, &options, StoreKind::Transactional, registry.clone())?;
-    let Opened { pool, identity, root, directory, lock, created } = opened;
+    let Opened { pool, identity, root, is_doubtful, directory, lock, created } = opened;
     let mut trees = recovery::TreeMap::new(&pool, &directory.trees)?;
     registry.newest_commit.store(root.timestamp, Ordering::SeqCst);
     for &chain in &directory.dead_chains {
@@ -212,7 +230,8 @@ pub fn open(world: Arc<dyn World>, path: Option<&Path>, options: Options) -> Res
         end = end.max(replayed.end);
         registry.newest_commit.fetch_max(replayed.timestamp, Ordering::SeqCst);
     }
-    incarnation += 1;
+    // A root that was lost may have been of the next incarnation already: its records must not go on with this one's.
+    incarnation += 1 + u32::from(is_doubtful);
     recovery::free_nameless(&pool, &mut trees)?;
     let log = match path.filter(|_| options.durability != Durability::InMemory) {
         Some(path) => Some(open_log(&world, path, &options, &identity, incarnation, end)?),
@@ -242,6 +261,7 @@ pub fn open(world: Arc<dyn World>, path: Option<&Path>, options: Options) -> Res
         failure: crate::world::locks::Mutex::default(),
         failed: AtomicBool::new(false),
         closed: AtomicBool::new(false),
+        ending: crate::world::locks::Mutex::default(),
         stop: AtomicBool::new(false),
         checkpoint_wanted: world.event(),
         lock: crate::world::locks::Mutex::new(lock),
@@ -293,4 +313,44 @@ fn open_log(
         write_through: options.durability == Durability::Sync,
     };
     Log::open(world.clone(), settings, end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::environment::Environment;
+    use crate::world::MemoryWorld;
+
+    /// A root slot with a right checksum over a wrong size: no segment of that size is made, in memory or on disk.
+    #[test]
+    fn segments_of_another_size_than_those_there_are_refused() {
+        for clean in [false, true] {
+            let world = Arc::new(MemoryWorld::new());
+            let path = Path::new("environment");
+            let options =
+                || Options { page_size: 4096, log_segment_size: 256 << 10, ..Options::default() };
+            let open = || Environment::open_in(world.clone(), Some(path), options());
+            let environment = open().unwrap();
+            environment.create_database("data").unwrap();
+            if clean {
+                environment.close().unwrap();
+            } else {
+                drop(environment);
+            }
+            let data = path.join(DATA_FILE);
+            let file = world.open(&data, OpenMode::Write).unwrap();
+            let FoundRoot { identity, root, .. } = RootSlots.read(&*file, &data).unwrap();
+            let wrong = Identity { log_segment_size: 640 << 20, ..identity };
+            for sequence in [root.sequence, root.sequence + 1] {
+                let root = Root { sequence, clean, ..root.clone() };
+                RootSlots.write(&*file, &wrong, &root).unwrap();
+            }
+            let refused = open();
+            assert!(matches!(refused, Err(Error::Corruption { .. })), "clean: {clean}");
+            for path in world.list_directory(&path.join(LOG_DIRECTORY)).unwrap() {
+                let length = world.open(&path, OpenMode::Read).unwrap().length().unwrap();
+                assert!(length <= 256 << 10, "{length} bytes");
+            }
+        }
+    }
 }

@@ -135,7 +135,7 @@ pub fn read_roots(file: &[u8]) -> Result<u64> {
     let opened = world.open(path, OpenMode::Create);
     let written = opened.and_then(|file_of| file_of.write_at(file, 0).map(|()| file_of));
     let file = written.map_err(|error| crate::Error::io("making a file in memory", error))?;
-    RootSlots.read(&*file, path).map(|(_, root)| root.sequence)
+    RootSlots.read(&*file, path).map(|found| found.root.sequence)
 }
 
 /// Gives a root slot of 128 bytes the checksum of its content.

@@ -15,6 +15,7 @@
 //! Sources: Johnson et al., "Aether: A Scalable Approach to Logging" (2010) for the separation of append and flush.
 
 mod buffer;
+mod failure;
 mod operations;
 mod reader;
 mod record;
@@ -36,6 +37,7 @@ use crate::world::{Event, World};
 
 pub use buffer::{Appended, LogBuffer};
 use buffer::{Taken, runs_of};
+use failure::Failure;
 pub use operations::{Operation, decode_operations};
 pub use reader::{LogReader, ReadRecord};
 #[cfg(any(test, feature = "fuzzing"))]
@@ -96,8 +98,7 @@ pub struct Log {
     prepared_end: Arc<AtomicU64>,
     /// Emptied memory of an earlier turn.
     spare: Mutex<Taken>,
-    failure: Mutex<Option<String>>,
-    failed: AtomicBool,
+    failure: Arc<Failure>,
     /// Something was written since the last discarding, and the segment is half full.
     next_wanted: AtomicBool,
     /// Woken when a segment should be prepared or the buffer written in the background.
@@ -111,7 +112,8 @@ impl Log {
     pub fn open(world: Arc<dyn World>, settings: LogSettings, end: Lsn) -> Result<Log> {
         let end = end.next_multiple_of(8).max(settings.segment_size + SEGMENT_HEADER);
         let buffer = LogBuffer::new(&settings, end);
-        let writer = SegmentWriter::open(world.clone(), &settings, end)?;
+        let failure = Arc::new(Failure::default());
+        let writer = SegmentWriter::open(world.clone(), &settings, end, failure.clone())?;
         Ok(Log {
             prepared_end: writer.prepared_end.clone(),
             writer: Mutex::new(writer),
@@ -120,8 +122,7 @@ impl Log {
             durable: CachePadded::new(AtomicU64::new(end)),
             turns: Turns::new(&*world),
             spare: Mutex::default(),
-            failure: Mutex::default(),
-            failed: AtomicBool::new(false),
+            failure,
             next_wanted: AtomicBool::new(false),
             background: world.event(),
             counters: LogCounters::default(),
@@ -160,22 +161,12 @@ impl Log {
     /// An error once a write or flush has failed (LOG-3).
     #[inline]
     pub fn check(&self) -> Result<()> {
-        if self.failed.load(Ordering::Acquire) && !planted(Canary::FailureForgotten) {
-            return Err(self.failure());
-        }
-        Ok(())
-    }
-
-    #[cold]
-    fn failure(&self) -> Error {
-        let reason = self.failure.lock().clone().unwrap_or_default();
-        Error::Failed { reason }
+        if planted(Canary::FailureForgotten) { Ok(()) } else { self.failure.check() }
     }
 
     /// Refuses everything from now on; the first reason stays.
     pub fn fail(&self, reason: &Error) {
-        self.failure.lock().get_or_insert_with(|| reason.to_string());
-        self.failed.store(true, Ordering::Release);
+        self.failure.set(reason);
     }
 
     /// Appends a record and returns the LSN after it; [`Log::has_room_for`] has said that it can be. Where its segment is
@@ -350,18 +341,33 @@ impl Log {
             (writer.take_next_to_prepare(), writer.preparing.clone(), writer.is_write_through())
         };
         let Some(wanted) = wanted else { return Ok(()) };
-        let held = preparing.lock();
-        segment::prepare(&*self.world, &self.settings, wanted.number, wanted.old)?;
-        drop(held);
-        let mapped = match through {
-            true => None,
-            false => segment::map(&*self.world, &self.settings, wanted.number)?,
+        let mapped = {
+            // Held until the file is mapped: a checkpoint removes segments that are made ready ahead.
+            let _held = preparing.lock();
+            let (world, settings) = (&*self.world, &self.settings);
+            segment::prepare(world, settings, &self.failure, wanted.number, wanted.old)?;
+            match through {
+                true => None,
+                false => segment::map(world, settings, wanted.number)?,
+            }
         };
         let mut writer = self.writer.lock();
         writer.prepared_aside(wanted.number, mapped, wanted.withdrawals);
         let unneeded = self.lock().exchange_mapped(&mut writer);
         drop((writer, unneeded));
         Ok(())
+    }
+
+    /// Makes the segment that `lsn` lies in ready, if it is not. False, and no error, if the device is full.
+    pub fn ensure_segment(&self, lsn: Lsn) -> Result<bool> {
+        let mut writer = self.writer.lock();
+        let ensured = match writer.ensure(lsn) {
+            Err(Error::DiskFull { .. }) => false,
+            ensured => ensured.map(|()| true)?,
+        };
+        let unneeded = self.buffer.lock().exchange_mapped(&mut writer);
+        drop((writer, unneeded));
+        Ok(ensured)
     }
 
     /// Lets go of segments that hold nothing from `keep` on; some stay for reuse where the log is `busy`.

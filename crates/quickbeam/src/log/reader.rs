@@ -38,6 +38,8 @@ pub struct LogReader {
     segment: Option<(u64, Vec<u8>)>,
     /// Where the next record is.
     at: Lsn,
+    /// The segment in which reading begins, if it is known to have been there.
+    expected: Option<u64>,
     /// The highest incarnation seen.
     incarnation: u32,
 }
@@ -59,8 +61,14 @@ impl LogReader {
             segment_size,
             segment: None,
             at: start,
+            expected: None,
             incarnation,
         }
+    }
+
+    /// The segment in which reading begins is known to have been there: the log does not end before it.
+    pub fn expect_first(&mut self) {
+        self.expected = Some(self.at / self.segment_size);
     }
 
     /// Where reading has come to: after the last whole record.
@@ -84,17 +92,25 @@ impl LogReader {
         }
         let on = |error| Error::on_file("reading", &path, error);
         let file = self.world.open(&path, OpenMode::Read).map_err(on)?;
-        let length = file.length().map_err(on)?.min(self.segment_size);
-        let mut bytes = vec![0; length as usize];
+        let damage = |place: &str, detail: String| Error::Corruption {
+            file: path.display().to_string(),
+            place: place.into(),
+            detail,
+        };
+        // A segment has its whole length, durably, before it has its name.
+        let length = file.length().map_err(on)?;
+        if length < self.segment_size {
+            let detail =
+                format!("{length} of {} bytes of the segment are there", self.segment_size);
+            return Err(damage("end of the segment", detail));
+        }
+        let mut bytes = vec![0; self.segment_size as usize];
         file.read_at(&mut bytes, 0).map_err(on)?;
         let expected =
             SegmentIdentity { environment: self.environment, number, size: self.segment_size };
         if SegmentIdentity::decode(&bytes) != Some(expected) {
-            return Err(Error::Corruption {
-                file: path.display().to_string(),
-                place: "segment header".into(),
-                detail: "it is not the header of this environment's segment of that number".into(),
-            });
+            let detail = "it is not the header of this environment's segment of that number";
+            return Err(damage("segment header", detail.into()));
         }
         self.segment = Some((number, bytes));
         Ok(true)
@@ -113,10 +129,10 @@ impl LogReader {
                 continue;
             }
             if !self.load(number)? {
-                if offset as u64 > SEGMENT_HEADER {
-                    // Something was written there once.
+                if offset as u64 > SEGMENT_HEADER || Some(number) == self.expected {
+                    // Something was written there once, or it was made ready for that.
                     let what =
-                        "the segment is missing, though there were records before this position";
+                        "the segment is missing, though it was there when the root was written";
                     return Err(self.damage(self.at, what.into()));
                 }
                 return self.end();

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::failure::Failure;
 use super::{LogSettings, Lsn};
 use crate::world::locks::Mutex;
 
@@ -16,6 +17,8 @@ use crate::world::{DIRECT_ALIGNMENT, File, MappedFile, OpenMode, World};
 
 /// Bytes at a segment's start that hold no records.
 pub const SEGMENT_HEADER: u64 = 4096;
+/// Bytes of them that say which segment it is.
+const IDENTITY: usize = 44;
 const MAGIC: &[u8; 8] = b"QBEAMLOG";
 /// Version of the file format that segments are written in, and the oldest that is read.
 const VERSION: u32 = 2;
@@ -51,7 +54,7 @@ impl SegmentIdentity {
 
     /// Reads a segment's header; `None` when it is none.
     pub fn decode(bytes: &[u8]) -> Option<SegmentIdentity> {
-        let bytes = bytes.get(..44)?;
+        let bytes = bytes.get(..IDENTITY)?;
         let number = |at: usize| Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
         let half = |at: usize| Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
         let sound = bytes.starts_with(MAGIC)
@@ -75,22 +78,30 @@ pub fn number_of(path: &Path) -> Option<u64> {
     path.file_name()?.to_str()?.strip_suffix(".log")?.parse().ok()
 }
 
+/// Makes the names in the folder of segments durable. After a failure nobody knows which are: the log fails for good.
+fn flush_folder(world: &dyn World, settings: &LogSettings, failure: &Failure) -> Result<()> {
+    failure.check()?;
+    world.sync_directory(&settings.directory).map_err(|source| {
+        // Never `DiskFull`, whatever the reason: another flush would not make up for this one.
+        let action = format!("flushing the folder {}", settings.directory.display());
+        let error = Error::Io { action, source };
+        failure.set(&error);
+        error
+    })
+}
+
 /// Makes segment `number` ready for its first record, from the file `old` or a new one.
 pub fn prepare(
     world: &dyn World,
     settings: &LogSettings,
+    failure: &Failure,
     number: u64,
     old: Option<PathBuf>,
 ) -> Result<()> {
     let path = path_of(&settings.directory, number);
-    let flush_folder = || {
-        world
-            .sync_directory(&settings.directory)
-            .map_err(|error| Error::on_file("flushing the folder", &settings.directory, error))
-    };
     if world.exists(&path) {
-        // Whoever made it may not have come to this.
-        return flush_folder();
+        // Whoever made it, in an earlier opening, may not have come to this.
+        return flush_folder(world, settings, failure);
     }
     let new = settings.directory.join(format!("{number:012}.new"));
     let on = |action: &'static str| {
@@ -126,7 +137,7 @@ pub fn prepare(
     if planted(Canary::FolderNotFlushed) {
         return Ok(());
     }
-    flush_folder()
+    flush_folder(world, settings, failure)
 }
 
 /// The memory of a segment that is made ready.
@@ -188,6 +199,7 @@ fn fill(file: &dyn File, size: u64, part: usize) -> std::io::Result<()> {
 pub struct SegmentWriter {
     world: Arc<dyn World>,
     settings: LogSettings,
+    failure: Arc<Failure>,
     /// The segment being written, once there is one.
     current: Option<(u64, Arc<dyn File>)>,
     /// Segments written to and left since the last flush, with their numbers.
@@ -198,6 +210,8 @@ pub struct SegmentWriter {
     tail: Vec<u8>,
     /// Where writing goes on.
     end: Lsn,
+    /// The segment of an earlier opening that is known to be there durably.
+    ensured: Option<u64>,
     /// Lowest segment there is a file of, and highest.
     first: u64,
     last: u64,
@@ -215,7 +229,12 @@ pub struct SegmentWriter {
 
 impl SegmentWriter {
     /// Goes on at `end`.
-    pub fn open(world: Arc<dyn World>, settings: &LogSettings, end: Lsn) -> Result<SegmentWriter> {
+    pub fn open(
+        world: Arc<dyn World>,
+        settings: &LogSettings,
+        end: Lsn,
+        failure: Arc<Failure>,
+    ) -> Result<SegmentWriter> {
         let directory = &settings.directory;
         let names = world
             .list_directory(directory)
@@ -230,12 +249,14 @@ impl SegmentWriter {
         let mut writer = SegmentWriter {
             world,
             settings: settings.clone(),
+            failure,
             current: None,
             unflushed: Vec::new(),
             write_through: settings.write_through,
             staging: Vec::new(),
             tail: Vec::new(),
             end,
+            ensured: None,
             first,
             last,
             unneeded: Vec::new(),
@@ -244,8 +265,38 @@ impl SegmentWriter {
             prepared_end: Arc::default(),
             preparing: Arc::default(),
         };
+        writer.check_size()?;
         writer.load_tail()?;
         Ok(writer)
+    }
+
+    /// Refuses to go on with segments of another size than those that are there: the data file is not the one they
+    /// belong to, and no file is made as long as it says.
+    fn check_size(&self) -> Result<()> {
+        let path = path_of(&self.settings.directory, self.last.max(self.first));
+        if !self.world.exists(&path) {
+            return Ok(());
+        }
+        let on = |error| Error::on_file("reading", &path, error);
+        let file = self.world.open(&path, OpenMode::Read).map_err(on)?;
+        let mut header = [0; IDENTITY];
+        if file.length().map_err(on)? < header.len() as u64 {
+            return Ok(());
+        }
+        file.read_at(&mut header, 0).map_err(on)?;
+        let Some(found) = SegmentIdentity::decode(&header) else { return Ok(()) };
+        let (size, environment) = (self.settings.segment_size, self.settings.environment);
+        if found.size == size && found.environment == environment {
+            return Ok(());
+        }
+        Err(Error::Corruption {
+            file: path.display().to_string(),
+            place: "segment header".into(),
+            detail: format!(
+                "it is of environment {:016x} with segments of {} bytes; the data file says {environment:016x} and {size}",
+                found.environment, found.size
+            ),
+        })
     }
 
     /// Writing through rewrites the block that the end lies in: its first part has to be known.
@@ -317,6 +368,38 @@ impl SegmentWriter {
         self.prepared_end.fetch_max((self.last + 1) * self.settings.segment_size, Ordering::AcqRel);
     }
 
+    /// Sees to it that the segment which `lsn` lies in is there, durably.
+    pub fn ensure(&mut self, lsn: Lsn) -> Result<()> {
+        let number = lsn / self.settings.segment_size;
+        if lsn < self.prepared_end.load(Ordering::Acquire) || Some(number) == self.ensured {
+            return Ok(());
+        }
+        let path = path_of(&self.settings.directory, number);
+        if self.world.exists(&path) {
+            // Made in an earlier opening. Its memory is not wanted before something is written.
+            self.restore_length(&path)?;
+            flush_folder(&*self.world, &self.settings, &self.failure)?;
+        } else {
+            self.prepare_through(lsn)?;
+        }
+        self.ensured = Some(number);
+        Ok(())
+    }
+
+    /// A segment that was cut behind the log's end, perhaps as it was copied, gets its length back.
+    fn restore_length(&self, path: &Path) -> Result<()> {
+        let size = self.settings.segment_size;
+        let restore = || -> std::io::Result<()> {
+            let file = self.world.open(path, OpenMode::Write)?;
+            if file.length()? < size {
+                file.allocate(size)?;
+                file.sync_all()?;
+            }
+            Ok(())
+        };
+        restore().map_err(|error| Error::on_file("restoring the length of", path, error))
+    }
+
     /// Makes segments ready up to the one that `lsn` lies in.
     pub fn prepare_through(&mut self, lsn: Lsn) -> Result<()> {
         let preparing = self.preparing.clone();
@@ -334,7 +417,7 @@ impl SegmentWriter {
     fn prepare(&mut self, number: u64) -> Result<()> {
         let there = self.world.exists(&path_of(&self.settings.directory, number));
         let old = if there { None } else { self.unneeded.pop() };
-        prepare(&*self.world, &self.settings, number, old)?;
+        prepare(&*self.world, &self.settings, &self.failure, number, old)?;
         let path = path_of(&self.settings.directory, number);
         // Only now is it known whether the medium can be written through to.
         let file = self.open_segment(&path)?;

@@ -561,4 +561,9 @@ impl Pool {
     pub fn file_bytes(&self) -> u64 {
         self.room.file_end()
     }
+
+    /// More pages, and blocks, than a data file of this length ever had. What claims more is damaged.
+    pub fn block_limit(&self) -> u64 {
+        self.file_bytes() / self.page_size as u64 * 8 + (1 << 20)
+    }
 }

@@ -23,6 +23,7 @@ use crate::page::{OVERFLOW, PageId};
 use crate::pool::Pool;
 use crate::transaction::{check_limits, decode_catalog_record, fits_inline};
 use crate::world::World;
+use crate::world::hooks::{Canary, planted};
 
 /// What replaying came to.
 pub struct Replayed {
@@ -113,11 +114,22 @@ pub fn replay(
     let (environment, start) = (identity.environment, root.log_start);
     let mut reader =
         LogReader::new(world.clone(), directory, environment, size, start, root.incarnation);
+    if root.segment_exists {
+        reader.expect_first();
+    }
     let mut pieces: HashMap<u64, Vec<u8>> = HashMap::new();
+    let mut incarnation = root.incarnation;
     let mut timestamp = root.timestamp;
     let mut fingers: HashMap<u32, Finger> = HashMap::new();
     while let Some(record) = reader.next()? {
         let ReadRecord { lsn, kind, transaction, payload, .. } = record;
+        if record.incarnation != incarnation {
+            // Transaction numbers begin again with each incarnation. Pieces of the one before have no commit.
+            incarnation = record.incarnation;
+            if !planted(Canary::PiecesMixed) {
+                pieces.clear();
+            }
+        }
         if kind == RecordKind::Piece {
             pieces.entry(transaction).or_default().extend_from_slice(&payload);
             continue;

@@ -105,7 +105,7 @@ impl DataStore {
     ) -> Result<DataStore> {
         let registry = Arc::new(Registry::new(&*world));
         let opened = open_data_file(&world, path, &options, StoreKind::Plain, registry)?;
-        let Opened { pool, identity, root, directory, lock, created } = opened;
+        let Opened { pool, identity, root, directory, lock, created, .. } = opened;
         let incarnation = root.incarnation + 1;
         let mut trees = directory.trees.clone();
         let catalog = match trees.iter().find(|tree| tree.id == CATALOG_TREE) {
@@ -209,6 +209,7 @@ impl DataStore {
             return Err(Error::DatabaseExists { name: name.to_owned() });
         }
         check_name(name)?;
+        self.check_failed()?;
         let tree = self.new_tree(method)?;
         let record = encode_catalog_record(tree.id, method);
         let named = self.write(self.catalog, name.as_bytes(), &record);
@@ -498,12 +499,17 @@ impl DataStore {
     }
 
     /// Closes the data store with a sync. Dropping it does the same, but only prints an error.
+    ///
+    /// An error says that what was changed since the last successful sync is lost.
     pub fn close(mut self) -> Result<()> {
-        self.finish()
+        let finished = self.finish();
+        // It was reported: dropping the store has nothing to add.
+        self.changed = false;
+        finished
     }
 
     fn finish(&mut self) -> Result<()> {
-        if self.changed && self.failure.is_none() { self.sync() } else { Ok(()) }
+        if self.changed { self.sync() } else { Ok(()) }
     }
 }
 

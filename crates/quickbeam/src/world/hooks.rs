@@ -57,11 +57,15 @@ pub enum Canary {
     NotValidatedAtCommit,
     /// Versions are merged although a snapshot tells them apart.
     VersionMergedEarly,
+    /// Closing an environment that failed in the background reports nothing.
+    CloseSilent,
+    /// Recovery brings pieces together by the transaction's number alone.
+    PiecesMixed,
 }
 
 impl Canary {
     /// Every one.
-    pub const ALL: [Canary; 18] = [
+    pub const ALL: [Canary; 20] = [
         Canary::LogNotFlushed,
         Canary::RecordDropped,
         Canary::UndoLost,
@@ -80,6 +84,8 @@ impl Canary {
         Canary::TreeFreedEarly,
         Canary::NotValidatedAtCommit,
         Canary::VersionMergedEarly,
+        Canary::CloseSilent,
+        Canary::PiecesMixed,
     ];
 }
 

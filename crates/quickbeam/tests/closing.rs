@@ -1,0 +1,207 @@
+//! Closing: a close that succeeds has kept everything, and one that fails says so to every handle.
+
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
+
+mod common;
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use common::faulty::{Call, FaultyWorld};
+use common::scene::{Scene, options};
+use common::{Random, assert_same, contents, place};
+use quickbeam::{DataStore, Durability, Environment, Error, Options};
+
+/// Calls on files that fail one after the other in each of these tests.
+const CALLS: usize = 60;
+
+fn opened(world: &Arc<FaultyWorld>, options: &Options) -> Environment {
+    Environment::open_in(world.clone(), Some(place()), options.clone()).unwrap()
+}
+
+/// Makes the call number `at` that changes something fail, and no other. Whether it happened.
+fn fail_call(world: &FaultyWorld, at: usize, kind: io::ErrorKind) -> Arc<AtomicBool> {
+    let happened = Arc::new(AtomicBool::new(false));
+    let (count, told) = (AtomicUsize::new(0), happened.clone());
+    world.set_rule(move |call, _| {
+        let hit = call.changes() && count.fetch_add(1, Ordering::SeqCst) == at;
+        hit.then(|| {
+            told.store(true, Ordering::SeqCst);
+            kind.into()
+        })
+    });
+    happened
+}
+
+/// Waits for something that a background thread does; the number of tries is bounded.
+fn wait_for(what: &str, done: impl Fn() -> bool) {
+    for _ in 0..2000 {
+        if done() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    panic!("{what} did not happen");
+}
+
+/// Whichever call fails, with whatever durability and in whichever thread: either some call reports it, or nothing
+/// that was committed is missing.
+#[test]
+fn a_failing_call_is_reported_by_close_at_the_latest() {
+    for durability in
+        [Durability::Sync, Durability::WriteNoSync, Durability::NoSync, Durability::InMemory]
+    {
+        let options = Options {
+            durability,
+            log_write_interval: Duration::from_millis(1),
+            checkpoint_interval: Duration::from_millis(1),
+            ..options()
+        };
+        let (mut reported, mut kept) = (0, 0);
+        for at in 0..CALLS {
+            let kind = [io::ErrorKind::Other, io::ErrorKind::StorageFull][at % 2];
+            let mut random = Random::new(at as u64);
+            let scene = Scene::new(&options);
+            let happened = fail_call(&scene.world, at, kind);
+            let mut told = false;
+            for _ in 0..12 {
+                told |= scene.change(&mut random).is_err();
+            }
+            let Scene { world, environment, model, .. } = scene;
+            told |= environment.close().is_err();
+            world.clear_rule();
+            if told {
+                assert!(happened.load(Ordering::SeqCst), "{durability}: an error without a cause");
+                reported += 1;
+                continue;
+            }
+            kept += 1;
+            let again = opened(&world, &options);
+            let found = contents(&again).unwrap().remove("data").unwrap_or_default();
+            assert_same(&found, &model.borrow(), &format!("{durability}, call {at} failed"));
+        }
+        assert!(reported > 0, "{durability}: {reported} reported, {kept} kept");
+    }
+}
+
+/// Nobody but the log's thread writes `NoSync` commits, and nobody but the checkpoint's thread what is `InMemory`.
+#[test]
+fn close_reports_what_failed_in_the_background() {
+    for durability in [Durability::NoSync, Durability::InMemory] {
+        let options = Options {
+            durability,
+            log_write_interval: Duration::from_millis(1),
+            checkpoint_interval: Duration::from_millis(1),
+            ..options()
+        };
+        let scene = Scene::new(&options);
+        scene.environment.checkpoint().unwrap();
+        let failed = Arc::new(AtomicBool::new(false));
+        let told = failed.clone();
+        scene.world.set_rule(move |call, _| {
+            let hit = matches!(call, Call::Write { .. } | Call::Sync);
+            told.fetch_or(hit, Ordering::SeqCst);
+            hit.then(|| io::Error::other("the device is broken"))
+        });
+        scene.environment.transact(|t| scene.database.put(t, b"key", b"value")).unwrap();
+        wait_for("the background write", || failed.load(Ordering::SeqCst));
+        scene.world.clear_rule();
+        let other = scene.environment.clone();
+        match scene.environment.close() {
+            Err(Error::Failed { reason }) => assert!(reason.contains("broken"), "{reason}"),
+            closed => panic!("{durability}: {closed:?}"),
+        }
+        // The other handle is told the same, not merely that the environment is closed.
+        assert!(matches!(other.begin_read().map(drop), Err(Error::Failed { .. })), "{durability}");
+        assert!(matches!(other.close(), Err(Error::Failed { .. })), "{durability}");
+        opened(&scene.world, &options);
+    }
+}
+
+/// A full device keeps an environment from being closed, and the other handles go on with it.
+#[test]
+fn a_close_that_finds_the_device_full_leaves_the_environment_open() {
+    for durability in [Durability::Sync, Durability::NoSync, Durability::InMemory] {
+        let options = Options { durability, ..options() };
+        let mut random = Random::new(4);
+        let scene = Scene::new(&options);
+        for _ in 0..20 {
+            scene.change(&mut random).unwrap();
+        }
+        scene.world.set_rule(|call, _| {
+            let grows = matches!(call, Call::Write { .. } | Call::SetLength(_));
+            grows.then(|| io::ErrorKind::StorageFull.into())
+        });
+        let closed = scene.environment.clone().close();
+        if durability == Durability::NoSync {
+            // What was to be written to the log may have found no room, which stops commits.
+            assert!(matches!(closed, Err(Error::DiskFull { .. } | Error::Failed { .. })));
+            continue;
+        }
+        assert!(matches!(closed, Err(Error::DiskFull { .. })), "{durability}: {closed:?}");
+        scene.check_reads("the device is full");
+        scene.world.clear_rule();
+        for _ in 0..20 {
+            scene.change(&mut random).unwrap();
+        }
+        scene.check_reads("there is room");
+        let Scene { world, environment, model, .. } = scene;
+        environment.close().unwrap();
+        let again = opened(&world, &options);
+        assert_same(&contents(&again).unwrap()["data"], &model.borrow(), "opened again");
+    }
+}
+
+/// A handle that closes while others work: a transaction that is open keeps the environment open, for everybody.
+#[test]
+fn a_refused_close_is_not_seen_by_other_handles() {
+    let scene = Scene::new(&options());
+    let environment = &scene.environment;
+    let open = environment.begin_read().unwrap();
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let beginner = scope.spawn(|| {
+            while !stop.load(Ordering::SeqCst) {
+                environment.begin_read().unwrap().commit().unwrap();
+            }
+        });
+        for _ in 0..2000 {
+            let refused = environment.clone().close();
+            assert!(matches!(refused, Err(Error::Misuse { .. })), "{refused:?}");
+        }
+        stop.store(true, Ordering::SeqCst);
+        beginner.join().unwrap();
+    });
+    drop(open);
+}
+
+#[test]
+fn a_data_store_that_cannot_keep_its_changes_says_so() {
+    for at in 0..CALLS {
+        let world = FaultyWorld::in_memory();
+        let open = || DataStore::open_in(world.clone(), Some(place()), options());
+        let mut store = open().unwrap();
+        let database = store.create_database("data").unwrap();
+        store.sync().unwrap();
+        let kind = [io::ErrorKind::Other, io::ErrorKind::StorageFull][at % 2];
+        fail_call(&world, at, kind);
+        let mut told = false;
+        for n in 0..30u8 {
+            told |= store.put(database, &[n], &[n; 900]).is_err();
+            // The error of a sync is reported once; that is not enough to close without one.
+            let _ = (n % 10 == 9).then(|| store.sync());
+        }
+        told |= store.close().is_err();
+        world.clear_rule();
+        if !told {
+            let mut again = open().unwrap();
+            let database = again.open_database("data").unwrap();
+            for n in 0..30u8 {
+                let found = again.get(database, &[n]).unwrap();
+                assert_eq!(found.as_deref(), Some(&[n; 900][..]), "call {at} failed");
+            }
+        }
+    }
+}
