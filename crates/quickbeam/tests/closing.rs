@@ -12,6 +12,7 @@ use std::time::Duration;
 use common::faulty::{Call, FaultyWorld};
 use common::scene::{Scene, options};
 use common::{Random, assert_same, contents, place};
+use quickbeam::world::OpenMode;
 use quickbeam::{DataStore, Durability, Environment, Error, Options};
 
 /// Calls on files that fail one after the other in each of these tests.
@@ -204,4 +205,36 @@ fn a_data_store_that_cannot_keep_its_changes_says_so() {
             }
         }
     }
+}
+
+/// The log's thread makes a segment ready. Before it is done, commits have filled that segment, and a checkpoint has let go
+/// of it. That is no failure.
+#[test]
+fn a_checkpoint_beside_the_preparation_of_a_segment_fails_nothing() {
+    let options =
+        Options { durability: Durability::WriteNoSync, checkpoint_bytes: 1 << 30, ..options() };
+    let scene = Scene::new(&options);
+    let (reached, released) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let (reach, release) = (reached.clone(), released.clone());
+    scene.world.set_pause(move |call, path| {
+        let is_mapped = call == Call::Open(OpenMode::Write) && path.ends_with("000000000002.log");
+        let is_background = std::thread::current().name() == Some("quickbeam-log");
+        if is_mapped && is_background && !reach.swap(true, Ordering::SeqCst) {
+            wait_for("the checkpoint", || release.load(Ordering::SeqCst));
+        }
+    });
+    let put = |n: usize| {
+        let key = n.to_string().into_bytes();
+        scene.environment.transact(|t| scene.database.put(t, &key, &[n as u8; 9000])).unwrap();
+    };
+    (0..17).for_each(put);
+    wait_for("the preparation", || reached.load(Ordering::SeqCst));
+    (17..80).for_each(put);
+    scene.environment.checkpoint().unwrap();
+    let segments = scene.memory.files(place());
+    assert!(segments.keys().all(|path| !path.ends_with("000000000002.log")), "it is still there");
+    released.store(true, Ordering::SeqCst);
+    (80..200).for_each(put);
+    scene.environment.checkpoint().unwrap();
+    scene.environment.close().unwrap();
 }

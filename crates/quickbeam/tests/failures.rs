@@ -224,8 +224,8 @@ fn freeing_a_long_value_reads_the_device_outside_the_gate() {
     // What is read from now on is the chain: its pages do not fit in the cache.
     let (tell, told) = std::sync::mpsc::channel();
     let (armed, other) = (AtomicBool::new(true), environment.clone());
-    world.set_before_read(move |path| {
-        if path.ends_with(DATA_FILE) && armed.swap(false, Ordering::SeqCst) {
+    world.set_pause(move |call, path| {
+        if call == Call::Read && path.ends_with(DATA_FILE) && armed.swap(false, Ordering::SeqCst) {
             let (done, wait) = std::sync::mpsc::channel();
             let other = other.clone();
             std::thread::spawn(move || done.send(other.checkpoint()));
@@ -236,7 +236,7 @@ fn freeing_a_long_value_reads_the_device_outside_the_gate() {
     environment.checkpoint().unwrap();
     let finished = told.recv_timeout(Duration::from_secs(60)).expect("the chain is read");
     assert!(finished, "a checkpoint waited for a read of the chain");
-    world.set_before_read(|_| {});
+    world.set_pause(|_, _| {});
     let report = environment.verify().unwrap();
     assert_eq!(report.complaints, Vec::<String>::new());
     assert!(report.pages < 20, "{} pages are in use", report.pages);

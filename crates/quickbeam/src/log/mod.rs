@@ -341,15 +341,19 @@ impl Log {
             (writer.take_next_to_prepare(), writer.preparing.clone(), writer.is_write_through())
         };
         let Some(wanted) = wanted else { return Ok(()) };
-        let mapped = {
-            // Held until the file is mapped: a checkpoint removes segments that are made ready ahead.
-            let _held = preparing.lock();
-            let (world, settings) = (&*self.world, &self.settings);
-            segment::prepare(world, settings, &self.failure, wanted.number, wanted.old)?;
-            match through {
-                true => None,
-                false => segment::map(world, settings, wanted.number)?,
-            }
+        let held = preparing.lock();
+        if wanted.number <= self.lock().end / self.settings.segment_size {
+            // Commits could not wait for it and made it ready themselves. By now it may even have been let go of.
+            drop(held);
+            self.writer.lock().put_back(wanted);
+            return Ok(());
+        }
+        let (world, settings) = (&*self.world, &self.settings);
+        segment::prepare(world, settings, &self.failure, wanted.number, wanted.old)?;
+        drop(held);
+        let mapped = match through {
+            true => None,
+            false => segment::map(world, settings, wanted.number)?,
         };
         let mut writer = self.writer.lock();
         writer.prepared_aside(wanted.number, mapped, wanted.withdrawals);

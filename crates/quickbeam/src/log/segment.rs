@@ -3,6 +3,7 @@
 //! A segment is filled with zeros and flushed, with its length and name, before its first record, so that a commit's
 //! flush changes no metadata. Segments whose records a checkpoint has made unnecessary are renamed and used again.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -148,16 +149,17 @@ pub struct MappedSegment {
     pub memory: Box<dyn MappedFile>,
 }
 
-/// Maps segment `number`, where its medium can.
+/// Maps segment `number`, where its medium can. None, too, if a checkpoint has let go of it since it was made ready.
 pub fn map(
     world: &dyn World,
     settings: &LogSettings,
     number: u64,
 ) -> Result<Option<MappedSegment>> {
     let path = path_of(&settings.directory, number);
-    let file = world
-        .open(&path, OpenMode::Write)
-        .map_err(|error| Error::on_file("opening", &path, error))?;
+    let file = match world.open(&path, OpenMode::Write) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        opened => opened.map_err(|error| Error::on_file("opening", &path, error))?,
+    };
     map_file(&*file, &path, settings, number)
 }
 
@@ -346,6 +348,11 @@ impl SegmentWriter {
     pub fn take_next_to_prepare(&mut self) -> Option<Wanted> {
         let number = self.next_to_prepare()?;
         Some(Wanted { number, old: self.unneeded.pop(), withdrawals: self.withdrawals })
+    }
+
+    /// A segment is not wanted after all: the file that it was to be made from is there for another one.
+    pub fn put_back(&mut self, wanted: Wanted) {
+        self.unneeded.extend(wanted.old);
     }
 
     /// Notes that segment `number` was made ready, if it is still there. Its memory counts only if no prepared segment was

@@ -35,13 +35,13 @@ impl Call {
 
 type Rule = dyn FnMut(Call, &Path) -> Option<io::Error> + Send;
 
-/// Runs on the thread that is about to read; other threads' calls go on meanwhile.
-type BeforeRead = dyn Fn(&Path) + Send + Sync;
+type Pause = dyn Fn(Call, &Path) + Send + Sync;
 
 /// Decides about calls; shared by the world and its files.
 pub struct Rules {
+    /// Called before each call, which waits meanwhile; others go on.
+    pause: Mutex<Option<Arc<Pause>>>,
     rule: Mutex<Option<Box<Rule>>>,
-    before_read: Mutex<Option<Arc<BeforeRead>>>,
     /// Bytes that all files together may have.
     limit: AtomicU64,
     lengths: Mutex<HashMap<PathBuf, u64>>,
@@ -52,6 +52,10 @@ pub struct Rules {
 impl Rules {
     /// Leave to make the call, or the error that it is to fail with.
     fn check(&self, call: Call, path: &Path) -> io::Result<RwLockReadGuard<'_, ()>> {
+        let pause = self.pause.lock().unwrap().clone();
+        if let Some(pause) = pause {
+            pause(call, path);
+        }
         match self.rule.lock().unwrap().as_mut().and_then(|rule| rule(call, path)) {
             Some(error) => Err(error),
             None => Ok(self.still.read().unwrap()),
@@ -83,8 +87,8 @@ pub struct FaultyWorld {
 impl FaultyWorld {
     pub fn new(inner: Arc<dyn World>) -> Arc<FaultyWorld> {
         let rules = Rules {
+            pause: Mutex::new(None),
             rule: Mutex::new(None),
-            before_read: Mutex::new(None),
             limit: AtomicU64::new(u64::MAX),
             lengths: Mutex::default(),
             still: RwLock::default(),
@@ -97,9 +101,9 @@ impl FaultyWorld {
         *self.rules.rule.lock().unwrap() = Some(Box::new(rule));
     }
 
-    /// From now on `work` runs before each read, on the thread that reads.
-    pub fn set_before_read(&self, work: impl Fn(&Path) + Send + Sync + 'static) {
-        *self.rules.before_read.lock().unwrap() = Some(Arc::new(work));
+    /// From now on each call first waits for `pause` to return.
+    pub fn set_pause(&self, pause: impl Fn(Call, &Path) + Send + Sync + 'static) {
+        *self.rules.pause.lock().unwrap() = Some(Arc::new(pause));
     }
 
     /// No call fails any more.
@@ -149,10 +153,6 @@ struct FaultyFile {
 
 impl File for FaultyFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-        let before = self.rules.before_read.lock().unwrap().clone();
-        if let Some(before) = before {
-            before(&self.path);
-        }
         let _leave = self.rules.check(Call::Read, &self.path)?;
         self.inner.read_at(buffer, offset)
     }
