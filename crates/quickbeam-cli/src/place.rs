@@ -1,8 +1,10 @@
 //! What a directory holds, opened: an environment, or a data store.
 //!
 //! The commands that only look work on both. Opening recovers an environment whose last user did
-//! not close it; nothing is ever made where there was nothing, so that a mistyped name is an error.
+//! not close it; where that cannot be written, on read-only media or a full device, it is recovered in memory and read.
+//! Nothing is ever made where there was nothing, so that a mistyped name is an error.
 
+use std::io::{ErrorKind, Write};
 use std::path::Path;
 
 use anyhow::Context;
@@ -18,18 +20,31 @@ pub enum Place {
 }
 
 impl Place {
+    /// Opens a directory to look into it.
     pub fn open(directory: &Path) -> anyhow::Result<Place> {
-        let error = match Environment::open(directory, existing()) {
-            Ok(environment) => return Ok(Place::Environment(environment)),
+        let error = match Place::open_for_writing(directory) {
+            Ok(place) => return Ok(place),
             Err(error) => error,
         };
-        // A data store is refused as misuse; what is neither keeps the first error.
-        if matches!(error, Error::Misuse { .. })
-            && let Ok(store) = DataStore::open(directory, existing())
-        {
-            return Ok(Place::Store(Box::new(store)));
+        if !cannot_write(&error) {
+            return Err(not_opened(directory, error));
         }
-        Err(not_opened(directory, error))
+        let place = Place::open_for_reading(directory)
+            .map_err(|reading| not_opened(directory, reading).context(error.to_string()))?;
+        // Nowhere is left to report that standard error cannot be written.
+        let shown = directory.display();
+        let _ = writeln!(std::io::stderr(), "quickbeam: {error}; {shown} is only read");
+        Ok(place)
+    }
+
+    fn open_for_writing(directory: &Path) -> quickbeam::Result<Place> {
+        let environment = Environment::open(directory, existing()).map(Place::Environment);
+        environment.or_else(|error| or_store(error, || DataStore::open(directory, existing())))
+    }
+
+    fn open_for_reading(directory: &Path) -> quickbeam::Result<Place> {
+        let opened = Environment::open_read_only(directory, existing()).map(Place::Environment);
+        opened.or_else(|error| or_store(error, || DataStore::open_read_only(directory, existing())))
     }
 
     /// Closes the place, and reports what a mere drop would keep to itself.
@@ -98,6 +113,37 @@ impl Place {
         }
         Ok(())
     }
+}
+
+/// A data store is refused as misuse; what is neither keeps the first error.
+fn or_store(
+    error: Error,
+    open: impl FnOnce() -> quickbeam::Result<DataStore>,
+) -> quickbeam::Result<Place> {
+    if !matches!(error, Error::Misuse { .. }) {
+        return Err(error);
+    }
+    match open() {
+        Ok(store) => Ok(Place::Store(Box::new(store))),
+        Err(store) if cannot_write(&store) => Err(store),
+        Err(_) => Err(error),
+    }
+}
+
+/// Whether the directory could perhaps be read, if nothing were to be written.
+fn cannot_write(error: &Error) -> bool {
+    match error {
+        Error::DiskFull { .. } => true,
+        Error::Io { source, .. } => {
+            matches!(source.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem)
+        }
+        _ => false,
+    }
+}
+
+/// Opens an environment to read it; nothing in the directory is written.
+pub fn open_environment_read_only(directory: &Path) -> anyhow::Result<Environment> {
+    Environment::open_read_only(directory, existing()).map_err(|error| not_opened(directory, error))
 }
 
 /// Opens an environment, for the commands that need transactions.

@@ -2,7 +2,7 @@
 
 mod common;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Output;
 
 use common::{command, done, finish, folder, path, text};
@@ -174,6 +174,65 @@ fn a_data_store_can_be_looked_at_too() {
     done(&run(&["verify", &directory]));
 }
 
+/// A file system of this user's own, mounted for a test; `None` where that is not permitted.
+fn mounted(folder: &Path, size: &str) -> Option<Unmounted> {
+    let options = ["-t", "tmpfs", "-o", size, "tmpfs"];
+    let mounted = std::process::Command::new("mount").args(options).arg(folder).output();
+    mounted.is_ok_and(|output| output.status.success()).then(|| Unmounted(folder.to_owned()))
+}
+
+struct Unmounted(PathBuf);
+
+impl Unmounted {
+    fn remount(&self, options: &str) {
+        let status =
+            std::process::Command::new("mount").args(["-o", options]).arg(&self.0).status();
+        assert!(status.is_ok_and(|status| status.success()));
+    }
+}
+
+impl Drop for Unmounted {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+/// The commands that only look work on media that cannot be written, and say that they only read.
+#[test]
+fn read_only_media_can_be_looked_into() {
+    let folder = folder();
+    let Some(medium) = mounted(folder.path(), "size=30m") else {
+        println!("skipped: mounting is not permitted");
+        return;
+    };
+    let directory = path(&folder.path().join("environment"));
+    done(&run(&["create", &directory]));
+    run_with_input(&["load", &directory], DUMP);
+    done(&run(&[
+        "sql",
+        "-q",
+        &directory,
+        "-c",
+        "CREATE TABLE t (n INTEGER); INSERT INTO t VALUES (7)",
+    ]));
+    medium.remount("remount,ro");
+    for command in [
+        &["list", &directory][..],
+        &["stat", &directory],
+        &["verify", &directory],
+        &["dump", &directory, "people"],
+    ] {
+        let output = run(command);
+        assert_eq!(output.status.code(), Some(0), "{command:?}: {}", text(&output.stderr));
+        assert!(text(&output.stderr).contains("only read"), "{command:?}");
+    }
+    let select = run(&["sql", "--read-only", &directory, "-q", "-c", "SELECT n FROM t"]);
+    assert!(done(&select).contains('7'));
+    let insert = run(&["sql", "--read-only", &directory, "-c", "INSERT INTO t VALUES (8)"]);
+    assert!(failed(&insert).contains("read"), "{}", text(&insert.stderr));
+    assert!(failed(&run(&["load", &directory, "data"])).contains("ead-only"));
+}
+
 #[test]
 fn an_environment_in_use_is_left_alone() {
     let folder = folder();
@@ -232,9 +291,10 @@ fn a_damaged_environment_is_salvaged_into_a_new_one() {
     let whole = done(&run(&["dump", &directory]));
     let data = Path::new(&directory).join("data.quickbeam");
     let mut bytes = std::fs::read(&data).expect("the data file");
-    // Both roots.
-    bytes[50] ^= 1;
-    bytes[8192 + 50] ^= 1;
+    // Both roots, each in both of its copies.
+    for copy in [0, 4096, 8192, 12_288] {
+        bytes[copy + 50] ^= 1;
+    }
     std::fs::write(&data, &bytes).expect("the data file");
     failed(&run(&["verify", &directory]));
     let asked = failed(&run(&["recover", &directory]));

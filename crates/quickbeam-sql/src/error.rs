@@ -412,7 +412,7 @@ impl From<quickbeam::Error> for SqlError {
             }
             E::Deadlock => SqlState::DeadlockDetected,
             E::LockTimeout { .. } => SqlState::LockNotAvailable,
-            E::ReadOnly => SqlState::ReadOnlySqlTransaction,
+            E::ReadOnly | E::ReadOnlyEnvironment => SqlState::ReadOnlySqlTransaction,
             E::Interrupted => return SqlError::canceled(),
             E::Corruption { .. } | E::FormatVersion { .. } => SqlState::DataCorrupted,
             E::DiskFull { .. } => SqlState::DiskFull,

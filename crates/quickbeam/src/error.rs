@@ -6,6 +6,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::world::overlay::OverlayFull;
+
 /// The result of every fallible call.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -136,6 +138,9 @@ pub enum Error {
     /// A change in a transaction that was begun to read.
     #[error("the transaction is read-only; begin one that is not")]
     ReadOnly,
+    /// A change of an environment or data store that was opened to be read only.
+    #[error("the directory is open for reading only; open it for writing to change it")]
+    ReadOnlyEnvironment,
     /// A limit of the engine was reached.
     #[error("limit reached: {what}")]
     Limit {
@@ -189,6 +194,9 @@ impl Error {
         match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
                 Error::DiskFull { action: action.into() }
+            }
+            _ if source.get_ref().is_some_and(|inner| inner.is::<OverlayFull>()) => {
+                Error::Limit { what: source.to_string() }
             }
             _ => Error::Io { action: action.into(), source },
         }

@@ -42,6 +42,9 @@ pub struct Arguments {
     /// Make the environment if there is none
     #[arg(long)]
     create: bool,
+    /// Read only, also where nothing can be written: read-only media, a full device. Nothing in the directory is changed
+    #[arg(long, conflicts_with_all = ["create", "memory"])]
+    read_only: bool,
     /// Execute these statements, then end (may be given several times)
     #[arg(short, long = "command", value_name = "STATEMENTS")]
     commands: Vec<OsString>,
@@ -88,6 +91,8 @@ fn open(arguments: &Arguments) -> anyhow::Result<(Database, String)> {
         let options = Options { create: true, ..Options::default() };
         quickbeam::Environment::open(directory, options)
             .with_context(|| format!("cannot open {}", directory.display()))?
+    } else if arguments.read_only {
+        place::open_environment_read_only(directory)?
     } else {
         place::open_environment(directory)?
     };

@@ -140,7 +140,9 @@ impl Catalog {
             objects,
             sequences,
         });
-        catalog.sweep_sequences()?;
+        if !environment.is_read_only() {
+            catalog.sweep_sequences()?;
+        }
         Ok(catalog)
     }
 

@@ -27,7 +27,7 @@ pub fn start(inner: &Arc<Inner>) -> Result<Vec<Box<dyn Task>>> {
     if inner.log.is_some() {
         tasks.push(spawn(inner, "quickbeam-log", write_log)?);
     }
-    if inner.path.is_some() {
+    if inner.path.is_some() && !inner.is_read_only {
         tasks.push(spawn(inner, "quickbeam-checkpoint", make_checkpoints)?);
     }
     Ok(tasks)

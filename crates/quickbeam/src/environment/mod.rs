@@ -34,8 +34,8 @@ use crate::transaction::{Database, Transaction};
 use crate::versions::{Deferred, Registry, Timestamp};
 use crate::world::{Event, File, MemoryWorld, RealWorld, Task, World, place};
 
+pub(crate) use open::{Access, Opened, open_data_file};
 pub use open::{DATA_FILE, LOCK_FILE, LOG_DIRECTORY};
-pub(crate) use open::{Opened, open_data_file};
 pub use statistics::{Statistics, pool_statistics, sample_trees};
 pub use verify::VerifyReport;
 pub(crate) use verify::verify_pages;
@@ -68,6 +68,8 @@ pub struct Inner {
     pub commit_lock: Mutex<()>,
     pub checkpointer: Checkpointer,
     pub catalog: Tree,
+    /// Nothing is written to the directory, and changes are refused.
+    pub is_read_only: bool,
     /// Timestamp of the newest commit that changed the catalog.
     pub catalog_version: AtomicU64,
     pub counters: TransactionCounters,
@@ -164,7 +166,33 @@ impl Environment {
         path: Option<&Path>,
         options: Options,
     ) -> Result<Environment> {
-        let inner = Arc::new(open::open(world, path, options)?);
+        Environment::open_for(Access::Write, world, path, options)
+    }
+
+    /// Opens the environment in a directory that nobody has open for writing, to read it: from media that cannot be written,
+    /// without leave to write, or on a full device. Nothing in the directory is written, made or removed. If it was not
+    /// closed it is recovered in memory, with up to [`Options::cache_size`] bytes for the pages that changes; what needs
+    /// more is [`Error::Limit`]. Changes are refused with [`Error::ReadOnlyEnvironment`].
+    pub fn open_read_only(path: impl AsRef<Path>, options: Options) -> Result<Environment> {
+        Environment::open_read_only_in(Arc::new(RealWorld::new()), path.as_ref(), options)
+    }
+
+    /// As [`open_read_only`](Self::open_read_only), where files, clock and threads are those of `world`.
+    pub fn open_read_only_in(
+        world: Arc<dyn World>,
+        path: &Path,
+        options: Options,
+    ) -> Result<Environment> {
+        Environment::open_for(Access::Read, world, Some(path), options)
+    }
+
+    fn open_for(
+        access: Access,
+        world: Arc<dyn World>,
+        path: Option<&Path>,
+        options: Options,
+    ) -> Result<Environment> {
+        let inner = Arc::new(open::open(world, path, options, access)?);
         let tasks = background::start(&inner)?;
         let shared = Arc::new(Shared { inner: inner.clone(), tasks: Mutex::new(tasks) });
         let hold = || Hold { inner: inner.clone(), shared: shared.clone() };
@@ -188,6 +216,12 @@ impl Environment {
     /// ```
     pub fn begin(&self) -> Result<Transaction> {
         self.begin_with(TransactionOptions::default())
+    }
+
+    /// Whether it was opened to be read only.
+    #[must_use]
+    pub fn is_read_only(&self) -> bool {
+        self.inner().is_read_only
     }
 
     /// The durability of transactions that ask for none.
@@ -356,6 +390,9 @@ impl Environment {
         let inner = self.inner();
         inner.check_open()?;
         inner.check_failed()?;
+        if inner.is_read_only {
+            return Err(Error::ReadOnlyEnvironment);
+        }
         inner.do_ready_work(usize::MAX)?;
         inner.checkpoint(false, false)?;
         // Blocks that only the checkpoint before used are free now: what lies at the file's end can go.
@@ -447,6 +484,9 @@ impl Shared {
         inner.wake_all();
         for task in self.tasks.lock().drain(..) {
             task.join();
+        }
+        if inner.is_read_only {
+            return Ok(());
         }
         if planted(Canary::CloseSilent) && inner.check_failed().is_err() {
             return Ok(());

@@ -16,6 +16,7 @@ use crate::options::{AccessMethod, Durability, Options};
 use crate::pool::Pool;
 use crate::recovery;
 use crate::versions::Registry;
+use crate::world::overlay::OverlayFile;
 use crate::world::{File, OpenMode, World};
 
 pub use crate::blocks::DATA_FILE;
@@ -37,12 +38,21 @@ pub struct Opened {
     pub created: bool,
 }
 
+/// What a directory is opened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// To change it: one opener at a time.
+    Write,
+    /// To read it: nothing in it is written, made or removed. What recovery changes stays in memory.
+    Read,
+}
+
 /// Opens the data file in `path`, or makes it. Checks everything that could be wrong with the place first.
 pub fn open_data_file(
     world: &Arc<dyn World>,
     path: Option<&Path>,
     options: &Options,
-    kind: StoreKind,
+    (kind, access): (StoreKind, Access),
     registry: Arc<Registry>,
 ) -> Result<Opened> {
     options.check()?;
@@ -50,16 +60,22 @@ pub fn open_data_file(
     let data_path = directory.join(DATA_FILE);
     let exists = world.exists(&data_path);
     if !exists {
-        check_place(&**world, path, options.create)?;
+        check_place(&**world, path, options.create && access == Access::Write)?;
     }
-    let lock = path.map(|path| take_lock(&**world, path)).transpose()?;
+    let lock = match path {
+        Some(path) => take_lock(&**world, path, access)?,
+        None => None,
+    };
     // Another opener may have made it, and gone, before the lock was taken.
     let exists = world.exists(&data_path);
-    let file = if exists {
-        let opened = world.open(&data_path, OpenMode::Write);
-        opened.map_err(|error| Error::on_file("opening", &data_path, error))?
-    } else {
-        create_data_file(&**world, directory, options, kind)?
+    let on = |error| Error::on_file("opening", &data_path, error);
+    let file: Arc<dyn File> = match access {
+        Access::Read => {
+            let below = world.open(&data_path, OpenMode::Read).map_err(on)?;
+            Arc::new(OverlayFile::new(below, options.cache_size as u64).map_err(on)?)
+        }
+        Access::Write if exists => world.open(&data_path, OpenMode::Write).map_err(on)?,
+        Access::Write => create_data_file(&**world, directory, options, kind)?,
     };
     let found = RootSlots.read(&*file, &data_path)?;
     let is_doubtful = found.is_doubtful;
@@ -85,7 +101,7 @@ pub fn open_data_file(
             data_path.display()
         )));
     }
-    if let Some(path) = path.filter(|_| exists) {
+    if let Some(path) = path.filter(|_| exists && access == Access::Write) {
         // Likewise the names: whoever made them may have ended before they were durable.
         world
             .sync_directory(path)
@@ -162,14 +178,24 @@ fn check_place(world: &dyn World, path: Option<&Path>, create: bool) -> Result<(
     }
 }
 
-fn take_lock(world: &dyn World, path: &Path) -> Result<Arc<dyn File>> {
+/// Takes the lock of a directory. There may be none for a reader: then no writer has been here, or it is a copy.
+fn take_lock(world: &dyn World, path: &Path, access: Access) -> Result<Option<Arc<dyn File>>> {
     let lock_path = path.join(LOCK_FILE);
     let on = |error| Error::on_file("opening the lock file", &lock_path, error);
-    let lock = world.open(&lock_path, OpenMode::Create).map_err(on)?;
-    if !lock.try_lock().map_err(on)? {
-        return Err(Error::Locked { path: path.into() });
-    }
-    Ok(lock)
+    let (lock, is_free) = match access {
+        Access::Write => {
+            let lock = world.open(&lock_path, OpenMode::Create).map_err(on)?;
+            let is_free = lock.try_lock().map_err(on)?;
+            (lock, is_free)
+        }
+        Access::Read if !world.exists(&lock_path) => return Ok(None),
+        Access::Read => {
+            let lock = world.open(&lock_path, OpenMode::Read).map_err(on)?;
+            let is_free = lock.try_lock_shared().map_err(on)?;
+            (lock, is_free)
+        }
+    };
+    if is_free { Ok(Some(lock)) } else { Err(Error::Locked { path: path.into() }) }
 }
 
 /// Makes a data file with an empty checkpoint, under another name until it is whole.
@@ -206,14 +232,19 @@ fn create_data_file(
 }
 
 /// Opens an environment and recovers it.
-pub fn open(world: Arc<dyn World>, path: Option<&Path>, options: Options) -> Result<Inner> {
+pub fn open(
+    world: Arc<dyn World>,
+    path: Option<&Path>,
+    options: Options,
+    access: Access,
+) -> Result<Inner> {
     let mut options = options;
-    if path.is_none() {
+    if path.is_none() || access == Access::Read {
         options.durability = Durability::InMemory;
     }
     let registry = Arc::new(Registry::new(&*world));
-    let opened =
-        open_data_file(&world, path, &options, StoreKind::Transactional, registry.clone())?;
+    let kind = StoreKind::Transactional;
+    let opened = open_data_file(&world, path, &options, (kind, access), registry.clone())?;
     let Opened { pool, identity, root, is_doubtful, directory, lock, created } = opened;
     let mut trees = recovery::TreeMap::new(&pool, &directory.trees)?;
     registry.newest_commit.store(root.timestamp, Ordering::SeqCst);
@@ -250,6 +281,7 @@ pub fn open(world: Arc<dyn World>, path: Option<&Path>, options: Options) -> Res
         commit_lock: crate::world::locks::Mutex::default(),
         checkpointer,
         catalog,
+        is_read_only: access == Access::Read,
         catalog_version: AtomicU64::new(0),
         counters: super::TransactionCounters::default(),
         incarnation,

@@ -13,8 +13,8 @@ use crate::access::hash::{Directory, with_stored};
 use crate::access::overflow::{free_chain, free_pages, read_chain};
 use crate::checkpoint::{Checkpointer, FlipState, RootSlots, StoreKind};
 use crate::environment::{
-    CATALOG_TREE, Opened, Statistics, VerifyReport, open_data_file, pool_statistics, sample_trees,
-    verify_pages,
+    Access, CATALOG_TREE, Opened, Statistics, VerifyReport, open_data_file, pool_statistics,
+    sample_trees, verify_pages,
 };
 use crate::error::{Error, Result};
 use crate::options::{AccessMethod, Options};
@@ -72,6 +72,8 @@ pub struct DataStore {
     path: Option<PathBuf>,
     incarnation: u32,
     failure: Option<String>,
+    /// Changes are refused.
+    is_read_only: bool,
     changed: bool,
     _lock: Option<Arc<dyn File>>,
 }
@@ -103,8 +105,32 @@ impl DataStore {
         path: Option<&Path>,
         options: Options,
     ) -> Result<DataStore> {
+        DataStore::open_for(Access::Write, world, path, options)
+    }
+
+    /// Opens the data store in a directory that nobody has open for writing, to read it. Nothing in the directory is written,
+    /// made or removed, and changes are refused with [`Error::ReadOnlyEnvironment`].
+    pub fn open_read_only(path: impl AsRef<Path>, options: Options) -> Result<DataStore> {
+        DataStore::open_read_only_in(Arc::new(RealWorld::new()), path.as_ref(), options)
+    }
+
+    /// As [`open_read_only`](Self::open_read_only), where the files are those of `world`.
+    pub fn open_read_only_in(
+        world: Arc<dyn World>,
+        path: &Path,
+        options: Options,
+    ) -> Result<DataStore> {
+        DataStore::open_for(Access::Read, world, Some(path), options)
+    }
+
+    fn open_for(
+        access: Access,
+        world: Arc<dyn World>,
+        path: Option<&Path>,
+        options: Options,
+    ) -> Result<DataStore> {
         let registry = Arc::new(Registry::new(&*world));
-        let opened = open_data_file(&world, path, &options, StoreKind::Plain, registry)?;
+        let opened = open_data_file(&world, path, &options, (StoreKind::Plain, access), registry)?;
         let Opened { pool, identity, root, directory, lock, created, .. } = opened;
         let incarnation = root.incarnation + 1;
         let mut trees = directory.trees.clone();
@@ -133,11 +159,13 @@ impl DataStore {
             path: path.map(Path::to_owned),
             incarnation,
             failure: None,
+            is_read_only: false,
             changed: created,
             _lock: lock,
         };
         store.find_nameless()?;
         store.sync()?;
+        store.is_read_only = access == Access::Read;
         Ok(store)
     }
 
@@ -298,6 +326,7 @@ impl DataStore {
     fn check_failed(&self) -> Result<()> {
         match &self.failure {
             Some(reason) => Err(Error::Failed { reason: reason.clone() }),
+            None if self.is_read_only => Err(Error::ReadOnlyEnvironment),
             None => Ok(()),
         }
     }

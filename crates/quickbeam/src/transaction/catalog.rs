@@ -295,9 +295,7 @@ impl Transaction {
     }
 
     fn new_tree(&self, method: AccessMethod) -> Result<Tree> {
-        if self.read_only {
-            return Err(Error::ReadOnly);
-        }
+        self.check_writes()?;
         let tree = self.inner().make_tree(self.slot, method)?;
         self.state.borrow_mut().created.push(tree);
         Ok(tree)

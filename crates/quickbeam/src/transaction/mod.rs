@@ -117,7 +117,7 @@ impl Transaction {
         let catalog_version = inner.catalog_version_for(snapshot);
         Ok(Transaction {
             slot,
-            read_only: options.read_only,
+            read_only: options.read_only || inner.is_read_only,
             isolation: options.isolation.unwrap_or(inner.options.isolation),
             durability,
             lock_timeout: Cell::new(options.lock_timeout.unwrap_or(inner.options.lock_timeout)),

@@ -83,12 +83,20 @@ impl Transaction {
         self.as_writer(|state, writer| self.change_as(state, writer, tree, key, change))
     }
 
+    /// Refuses to change anything in a transaction that only reads.
+    #[inline]
+    pub(super) fn check_writes(&self) -> Result<()> {
+        match self.read_only {
+            false => Ok(()),
+            true if self.inner().is_read_only => Err(Error::ReadOnlyEnvironment),
+            true => Err(Error::ReadOnly),
+        }
+    }
+
     /// Refuses a change that the transaction, the limits or a failed environment do not allow.
     #[inline]
     pub(super) fn check_change(&self, key: &[u8], value: Option<&[u8]>) -> Result<()> {
-        if self.read_only {
-            return Err(Error::ReadOnly);
-        }
+        self.check_writes()?;
         let inner = self.inner();
         check_limits(inner.pool.page_size, key, value)?;
         inner.check_failed()

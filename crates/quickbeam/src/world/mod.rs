@@ -15,6 +15,7 @@ pub mod hooks;
 pub mod locks;
 pub(crate) mod mapping;
 mod memory;
+pub(crate) mod overlay;
 mod parking;
 pub(crate) mod place;
 mod real;
@@ -66,6 +67,10 @@ pub trait File: Send + Sync {
     }
     /// Takes the file's exclusive lock; false when another opener holds it.
     fn try_lock(&self) -> io::Result<bool>;
+    /// Takes the file's lock together with others who only read; false when another opener holds it exclusively.
+    fn try_lock_shared(&self) -> io::Result<bool> {
+        self.try_lock()
+    }
     /// The file's first `length` bytes as memory to store into. `None` where a store could fail for want of room, or the
     /// file is shorter, or the medium has no such memory.
     fn map(&self, _length: u64) -> io::Result<Option<Box<dyn MappedFile>>> {

@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use rustix::fs::{FlockOperation, flock};
+
 use super::event::ParkingEvent;
 use super::mapping::Mapping;
 use super::{Event, File, MappedFile, OpenMode, Task, World};
@@ -36,6 +38,16 @@ impl Default for RealWorld {
 }
 
 struct RealFile(fs::File);
+
+impl RealFile {
+    fn lock(&self, operation: FlockOperation) -> io::Result<bool> {
+        match flock(&self.0, operation) {
+            Ok(()) => Ok(true),
+            Err(rustix::io::Errno::WOULDBLOCK) => Ok(false),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+}
 
 impl File for RealFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
@@ -75,12 +87,11 @@ impl File for RealFile {
     }
 
     fn try_lock(&self) -> io::Result<bool> {
-        use rustix::fs::{FlockOperation, flock};
-        match flock(&self.0, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(true),
-            Err(rustix::io::Errno::WOULDBLOCK) => Ok(false),
-            Err(errno) => Err(errno.into()),
-        }
+        self.lock(FlockOperation::NonBlockingLockExclusive)
+    }
+
+    fn try_lock_shared(&self) -> io::Result<bool> {
+        self.lock(FlockOperation::NonBlockingLockShared)
     }
 
     fn map(&self, length: u64) -> io::Result<Option<Box<dyn MappedFile>>> {
