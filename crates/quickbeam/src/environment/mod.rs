@@ -32,6 +32,7 @@ use crate::options::{AccessMethod, Durability, Options, TransactionOptions};
 use crate::pool::Pool;
 use crate::transaction::{Database, Transaction};
 use crate::versions::{Deferred, Registry, Timestamp};
+use crate::world::hooks::{Canary, planted};
 use crate::world::{Event, File, MemoryWorld, RealWorld, Task, World, place};
 
 pub(crate) use open::{Access, Opened, open_data_file};
