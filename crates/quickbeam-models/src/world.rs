@@ -18,6 +18,13 @@ pub mod hooks {
     }
 }
 
+/// The engine's error type names this one; no model has an overlay.
+pub mod overlay {
+    #[derive(Debug, thiserror::Error)]
+    #[error("no room")]
+    pub struct OverlayFull;
+}
+
 /// Atomic words. Loom treats a sequentially consistent access as an acquiring or releasing one, and
 /// knows only sequentially consistent fences. So each such load has a fence before it. A store has
 /// none after it: a sequentially consistent store orders later sequentially consistent loads, and

@@ -129,7 +129,8 @@ impl Client {
     fn name(&mut self) -> String {
         let share = if self.plan.churn { 85 } else { 35 };
         if self.plan.catalog > 0 && self.random.chance(share) {
-            format!("made {}", self.random.below(4))
+            let names = if self.plan.churn { 2 } else { 4 };
+            format!("made {}", self.random.below(names))
         } else {
             self.random.pick(&["first", "second"]).to_owned()
         }
@@ -630,8 +631,9 @@ impl Client {
 
     /// Makes, drops, empties or renames a database, or lists them.
     fn change_names(&mut self, transaction: &Transaction, checks: &mut Checks) -> Step<()> {
-        let name = format!("made {}", self.random.below(4));
-        let other = format!("made {}", self.random.below(4));
+        let names = if self.plan.churn { 2 } else { 4 };
+        let name = format!("made {}", self.random.below(names));
+        let other = format!("made {}", self.random.below(names));
         let before = self.newest();
         let kind = self.random.below(5);
         if kind == 0 {

@@ -255,8 +255,8 @@ impl Plan {
         let random = &mut Random::part(self.seed, 0xc4a3);
         self.churn = true;
         self.catalog = 20;
-        self.clients = self.clients.max(3);
-        self.operations = self.operations.max(8);
+        self.clients = self.clients.max(4);
+        self.operations = 20;
         self.keys = random.pick(&[20, 100]);
         self.lengths = random.pick(&[vec![300, 6000], vec![900, 3000, 30_000]]);
         self.isolations = random.pick(&[
