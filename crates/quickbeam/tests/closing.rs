@@ -13,7 +13,7 @@ use common::faulty::{Call, FaultyWorld};
 use common::scene::{Scene, options};
 use common::{Random, assert_same, contents, place};
 use quickbeam::world::OpenMode;
-use quickbeam::{DataStore, Durability, Environment, Error, Options};
+use quickbeam::{DataStore, Durability, Environment, Error, Options, Result};
 
 /// Calls on files that fail one after the other in each of these tests.
 const CALLS: usize = 60;
@@ -237,4 +237,23 @@ fn a_checkpoint_beside_the_preparation_of_a_segment_fails_nothing() {
     (80..200).for_each(put);
     scene.environment.checkpoint().unwrap();
     scene.environment.close().unwrap();
+}
+
+/// Readers are there together; a writer is alone.
+#[test]
+fn a_directory_has_readers_or_one_writer() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    let locked = |result: Result<Environment>| matches!(result, Err(Error::Locked { .. }));
+    let writer = Environment::open(path, options()).unwrap();
+    writer.create_database("data").unwrap();
+    assert!(locked(Environment::open_read_only(path, options())));
+    writer.close().unwrap();
+    let one = Environment::open_read_only(path, options()).unwrap();
+    let other = Environment::open_read_only(path, options()).unwrap();
+    assert!(locked(Environment::open(path, options())));
+    one.close().unwrap();
+    assert!(locked(Environment::open(path, options())));
+    other.close().unwrap();
+    Environment::open(path, options()).unwrap();
 }

@@ -174,25 +174,6 @@ fn a_data_store_is_read() {
     assert!(memory.files(place()) == files, "something was written");
 }
 
-/// Readers are there together; a writer is alone.
-#[test]
-fn a_directory_has_readers_or_one_writer() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path();
-    let locked = |result: Result<Environment>| matches!(result, Err(Error::Locked { .. }));
-    let writer = Environment::open(path, options()).unwrap();
-    writer.create_database("data").unwrap();
-    assert!(locked(Environment::open_read_only(path, options())));
-    writer.close().unwrap();
-    let one = Environment::open_read_only(path, options()).unwrap();
-    let other = Environment::open_read_only(path, options()).unwrap();
-    assert!(locked(Environment::open(path, options())));
-    one.close().unwrap();
-    assert!(locked(Environment::open(path, options())));
-    other.close().unwrap();
-    Environment::open(path, options()).unwrap();
-}
-
 #[test]
 fn a_read_only_file_system_of_the_operating_system() {
     let Some(mounted) = Mounted::new("size=20m") else { return };

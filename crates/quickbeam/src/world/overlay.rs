@@ -6,6 +6,7 @@
 //! - OVERLAY-1: no call on the file below writes, cuts, grows or flushes it.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::io;
 use std::sync::Arc;
 
@@ -26,6 +27,7 @@ pub struct OverlayFull {
 }
 
 struct Written {
+    /// Parts that were written to, by number.
     parts: HashMap<u64, Box<[u8]>>,
     length: u64,
 }
@@ -33,7 +35,6 @@ struct Written {
 /// What was written, over the file below.
 pub struct OverlayFile {
     below: Arc<dyn File>,
-    /// Bytes of the file below that are still part of this one.
     written: RwLock<Written>,
     limit: u64,
 }
@@ -93,17 +94,18 @@ impl File for OverlayFile {
         let mut written = self.written.write();
         for (number, inside, range) in parts_of(offset, buffer.len()) {
             let kept = written.parts.len() as u64 * PART;
-            if !written.parts.contains_key(&number) {
-                if kept + PART > self.limit {
+            let part = match written.parts.entry(number) {
+                Entry::Occupied(part) => part.into_mut(),
+                Entry::Vacant(_) if kept + PART > self.limit => {
                     return Err(io::Error::other(OverlayFull { limit: self.limit }));
                 }
-                let mut part = vec![0; PART as usize];
-                self.read_below(&mut part, number * PART)?;
-                written.parts.insert(number, part.into());
-            }
-            if let Some(part) = written.parts.get_mut(&number) {
-                part[inside..inside + range.len()].copy_from_slice(&buffer[range]);
-            }
+                Entry::Vacant(place) => {
+                    let mut part = vec![0; PART as usize];
+                    self.read_below(&mut part, number * PART)?;
+                    place.insert(part.into())
+                }
+            };
+            part[inside..inside + range.len()].copy_from_slice(&buffer[range]);
         }
         written.length = written.length.max(offset + buffer.len() as u64);
         Ok(())
