@@ -33,6 +33,9 @@ fn three_hundred_seeds_hold_what_is_promised() {
         "calls of a store that failed",
         "stores",
         "records changed in one visit",
+        "closed in haste",
+        "newest roots lost",
+        "lost roots that the log made up for",
     ] {
         assert!(summary.probes.contains_key(probe), "no seed came to: {probe}");
     }
