@@ -182,11 +182,13 @@ fn read_slot(file: &dyn File, place: usize) -> std::io::Result<ReadSlot> {
     let mut slot = Slot::Nothing;
     for copy in copies.into_iter().flatten() {
         match (decode(copy), &slot) {
+            // A later version wrote here, perhaps without coming to the other copy.
+            (_, Slot::Version(_)) => {}
+            (Slot::Version(version), _) => slot = Slot::Version(version),
             (Slot::Valid(_, root), _) if root.sequence % 2 != place as u64 => {}
             (Slot::Valid(_, root), Slot::Valid(_, best)) if root.sequence <= best.sequence => {}
             (Slot::Valid(identity, root), _) => slot = Slot::Valid(identity, root),
-            (Slot::Version(version), Slot::Nothing) => slot = Slot::Version(version),
-            (Slot::Version(_) | Slot::Nothing, _) => {}
+            (Slot::Nothing, _) => {}
         }
     }
     let is_blank = |bytes: &[u8]| bytes.iter().all(|&byte| byte == 0);
@@ -269,14 +271,14 @@ impl RootSlots {
                 let is_apart = root.sequence.abs_diff(other.sequence) != 1;
                 (identity, if newer { root } else { other }, is_apart, is_apart)
             }
+            (Slot::Version(found), _) | (_, Slot::Version(found)) => {
+                let (path, supported) = (path.into(), FORMAT_VERSION);
+                return Err(Error::FormatVersion { path, found, supported });
+            }
             (Slot::Valid(identity, root), _) | (_, Slot::Valid(identity, root)) => {
                 // The first root of a new file has none beside it yet.
                 let is_first = root.sequence == 1;
                 (identity, root, true, other_damaged && !is_first)
-            }
-            (Slot::Version(found), _) | (_, Slot::Version(found)) => {
-                let (path, supported) = (path.into(), FORMAT_VERSION);
-                return Err(Error::FormatVersion { path, found, supported });
             }
             (Slot::Nothing, Slot::Nothing) => {
                 return Err(damage("neither slot holds a valid root"));

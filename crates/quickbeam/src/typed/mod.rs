@@ -3,7 +3,7 @@
 //! Above: the user. Below: the byte interface, which sees plain bytes; a database can be used through both. Nothing
 //! records the types: whoever opens a database names them.
 //!
-//! - TYPED-1: encoded keys sort like the keys, field by field ([`key`]).
+//! - TYPED-1: encoded keys sort like the keys, field by field ([`EncodeKey`]).
 //! - TYPED-2: bytes that are no encoding of the type are an [`Error::Decode`], never a panic and never another value.
 
 mod key;
