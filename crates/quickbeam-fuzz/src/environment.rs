@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
 use quickbeam::fuzzing::{seal_page, seal_record, seal_root, seal_segment};
-use quickbeam::world::{MemoryWorld, OpenMode, World};
+use quickbeam::vfs::{MemoryVfs, OpenMode, Vfs};
 use quickbeam::{
     AccessMethod, DATA_FILE, Durability, Environment, Error, LOG_DIRECTORY, Options, Result,
     Transaction,
@@ -67,8 +67,8 @@ pub struct Crashed {
 pub static CRASHED: LazyLock<Crashed> = LazyLock::new(crashed);
 
 fn crashed() -> Crashed {
-    let world = Arc::new(MemoryWorld::new());
-    let environment = Environment::open_in(world.clone(), Some(place()), options()).unwrap();
+    let vfs = Arc::new(MemoryVfs::new());
+    let environment = Environment::open_in(vfs.clone(), Some(place()), options()).unwrap();
     for name in ["one", "two"] {
         let method = if name == "two" { AccessMethod::Hash } else { AccessMethod::BTree };
         let database = environment.create_database_as(name, method).unwrap();
@@ -103,19 +103,19 @@ fn crashed() -> Crashed {
         }
     }
     let all = contents(&environment).unwrap();
-    let files = files_of(&*world);
+    let files = files_of(&*vfs);
     let parts = parts(&files);
     Crashed { files, all, parts }
 }
 
 /// Copies the files of an environment in which nothing happens at the moment.
-fn files_of(world: &dyn World) -> Files {
+fn files_of(vfs: &dyn Vfs) -> Files {
     let mut files = Files::new();
     for folder in [place().to_owned(), place().join(LOG_DIRECTORY)] {
-        for path in world.list_directory(&folder).unwrap() {
+        for path in vfs.list_directory(&folder).unwrap() {
             let name = path.strip_prefix(place()).unwrap();
             if name == Path::new(DATA_FILE) || path.extension().is_some_and(|name| name == "log") {
-                let file = world.open(&path, OpenMode::Read).unwrap();
+                let file = vfs.open(&path, OpenMode::Read).unwrap();
                 let mut bytes = vec![0; file.length().unwrap() as usize];
                 file.read_at(&mut bytes, 0).unwrap();
                 files.insert(name.to_owned(), bytes);
@@ -211,13 +211,13 @@ pub fn settle(files: &mut Files) {
 
 /// Opens the environment that these files are.
 pub fn open(files: &Files) -> Result<Environment> {
-    let world = Arc::new(MemoryWorld::new());
+    let vfs = Arc::new(MemoryVfs::new());
     for (path, bytes) in files {
-        let file = world.open(&place().join(path), OpenMode::Create).unwrap();
+        let file = vfs.open(&place().join(path), OpenMode::Create).unwrap();
         file.write_at(bytes, 0).unwrap();
     }
-    world.create_directory(&place().join(LOG_DIRECTORY)).unwrap();
-    Environment::open_in(world, Some(place()), options())
+    vfs.create_directory(&place().join(LOG_DIRECTORY)).unwrap();
+    Environment::open_in(vfs, Some(place()), options())
 }
 
 /// Reads everything, both ways, and compares it with what is right, if that is known.

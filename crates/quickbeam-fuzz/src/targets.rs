@@ -6,7 +6,7 @@ use std::sync::Arc;
 use quickbeam::fuzzing::{
     page_number, read_log, read_page, read_roots, seal_page, seal_record, seal_root, seal_segment,
 };
-use quickbeam::world::{MemoryWorld, OpenMode, World};
+use quickbeam::vfs::{MemoryVfs, OpenMode, Vfs};
 use quickbeam::{Error, Result};
 
 use crate::dump_format::Reader;
@@ -71,12 +71,12 @@ pub fn log(bytes: &[u8]) {
 }
 
 fn read_segment(segment: &[u8]) {
-    let world: Arc<dyn World> = Arc::new(MemoryWorld::new());
+    let vfs: Arc<dyn Vfs> = Arc::new(MemoryVfs::new());
     let path = Path::new("log").join("000000000001.log");
-    world.open(&path, OpenMode::Create).unwrap().write_at(segment, 0).unwrap();
+    vfs.open(&path, OpenMode::Create).unwrap().write_at(segment, 0).unwrap();
     let owner = segment[16..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
     let start = SEGMENT + HEADER_ROOM as u64;
-    let (records, end) = read_log(&world, owner, SEGMENT, start);
+    let (records, end) = read_log(&vfs, owner, SEGMENT, start);
     assert!(records.is_sorted_by(|(one, _), (next, _)| one < next), "positions go back");
     if let Err(error) = end {
         assert_names_its_place(&error);

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::world::Event;
-use crate::world::atomic::{AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::vfs::Event;
 use crate::{start, try_within};
 
-/// The model, over one version of `world/event.rs`.
+/// The model, over one version of `sync/event.rs`.
 macro_rules! models {
     ($name:ident, $source:ident) => {
         #[allow(dead_code)] // Each mistake has the models that find it.

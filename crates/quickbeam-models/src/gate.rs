@@ -5,22 +5,22 @@ use std::sync::Arc;
 use loom::sync::atomic::AtomicU64;
 use loom::sync::atomic::Ordering::Relaxed;
 
-use crate::world::ModelWorld;
+use crate::vfs::ModelVfs;
 use crate::{start, try_within};
 
-/// The model, over one version of `pool/gate.rs`.
+/// The model, over one version of `buffer/quiesce.rs`.
 macro_rules! models {
     ($name:ident, $source:ident) => {
         #[allow(dead_code)] // Each mistake has the models that find it.
         mod $name {
             use super::*;
-            use crate::engine::$source::{Gate, SHARED_LANE};
+            use crate::engine::$source::{Quiesce, SHARED_LANE};
 
             /// Threads change two words, each in passes of a lane; a checkpoint looks at them with the gate closed. Each has a
             /// lane of its own, or all have the one that is `shared`.
             pub fn changes(shared: bool, writers: usize, interruptions: usize) {
                 try_within(interruptions, move || {
-                    let gate = Arc::new(Gate::new(Arc::new(ModelWorld)));
+                    let gate = Arc::new(Quiesce::new(Arc::new(ModelVfs)));
                     let words: Arc<Vec<[AtomicU64; 2]>> =
                         Arc::new((0..writers).map(|_| Default::default()).collect());
                     let threads: Vec<_> = (0..writers)
@@ -51,7 +51,7 @@ macro_rules! models {
             /// A checkpoint writes behind the closed gate; who comes through afterwards sees it.
             pub fn flips() {
                 try_within(3, || {
-                    let gate = Arc::new(Gate::new(Arc::new(ModelWorld)));
+                    let gate = Arc::new(Quiesce::new(Arc::new(ModelVfs)));
                     let word = Arc::new(AtomicU64::new(0));
                     let writer = {
                         let (gate, word) = (gate.clone(), word.clone());

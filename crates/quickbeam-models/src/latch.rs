@@ -7,22 +7,22 @@ use loom::sync::atomic::Ordering::Relaxed;
 
 use crate::{start, try_all};
 
-/// The models, over one version of `pool/entry.rs`.
+/// The models, over one version of `buffer/page_entry.rs`.
 macro_rules! models {
     ($name:ident, $source:ident) => {
         #[allow(dead_code)] // Each mistake has the models that find it.
         mod $name {
             use super::*;
-            use crate::engine::$source::Entry;
+            use crate::engine::$source::PageEntry;
 
             /// A page of two words, as the pool's pages are: relaxed loads and stores, and no more.
             struct Paged {
-                entry: Entry,
+                entry: PageEntry,
                 words: [AtomicU64; 2],
             }
 
             fn page() -> Arc<Paged> {
-                let entry = Entry::new();
+                let entry = PageEntry::new();
                 entry.frame.store(0, Relaxed);
                 Arc::new(Paged { entry, words: [AtomicU64::new(0), AtomicU64::new(0)] })
             }

@@ -1,7 +1,7 @@
 //! Models of the engine's lock-free parts: every interleaving of a few threads is tried, with every value that the
 //! memory model lets a load see (within a bound on how often a thread is interrupted).
 //!
-//! The parts are the engine's own source files, compiled here (`build.rs`) over a `world` whose atomics, locks and
+//! The parts are the engine's own source files, compiled here (`build.rs`) over a `vfs` whose atomics, locks and
 //! parking are loom's. Each model is also run on copies of its part with one mistake planted, and has to find it: a
 //! weaker ordering, a look that is left out, a notification that comes too early. So a model that sees nothing fails.
 //!
@@ -12,7 +12,9 @@
 mod page {
     pub type PageId = u64;
 }
-mod world;
+mod failpoints;
+mod sync;
+mod vfs;
 
 /// The modelled parts, right and wrong.
 mod engine {

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::world::atomic::{AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::{start, try_within};
 
-/// The model, over one version of `versions/mod.rs`.
+/// The model, over one version of `mvcc/mod.rs`.
 macro_rules! models {
     ($name:ident, $source:ident) => {
         #[allow(dead_code)] // Each mistake has the models that find it.

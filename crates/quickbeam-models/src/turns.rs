@@ -2,22 +2,22 @@
 
 use std::sync::Arc;
 
-use crate::world::ModelWorld;
-use crate::world::atomic::{AtomicU64, Ordering};
-use crate::world::locks::Mutex;
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::locks::Mutex;
+use crate::vfs::ModelVfs;
 use crate::{start, try_within};
 
-/// The models, over one version of `log/turns.rs`.
+/// The models, over one version of `wal/group_commit.rs`.
 macro_rules! models {
     ($name:ident, $source:ident) => {
         #[allow(dead_code)] // Each mistake has the models that find it.
         mod $name {
             use super::*;
-            use crate::engine::$source::Turns;
+            use crate::engine::$source::GroupCommit;
 
-            /// A log that is only its positions; served as `Log::serve` in `log/mod.rs` serves.
+            /// A log that is only its positions; served as `Log::serve` in `wal/mod.rs` serves.
             struct Log {
-                turns: Turns,
+                turns: GroupCommit,
                 end: Mutex<u64>,
                 written: AtomicU64,
                 durable: AtomicU64,
@@ -27,7 +27,7 @@ macro_rules! models {
                 fn new() -> Arc<Log> {
                     let (written, durable) = (AtomicU64::new(0), AtomicU64::new(0));
                     let end = Mutex::new(0);
-                    Arc::new(Log { turns: Turns::new(&ModelWorld), end, written, durable })
+                    Arc::new(Log { turns: GroupCommit::new(&ModelVfs), end, written, durable })
                 }
 
                 /// A commit: appends, and waits as it needs.

@@ -3,31 +3,35 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::world::ModelWorld;
-use crate::world::atomic::Ordering;
+use crate::sync::atomic::Ordering;
+use crate::vfs::ModelVfs;
 use crate::{start, try_within};
 
-/// The model, over one version of `versions/mod.rs`.
+/// The model, over one version of `mvcc/mod.rs`.
 macro_rules! models {
     ($name:ident, $source:ident) => {
         #[allow(dead_code)] // Each mistake has the models that find it.
         mod $name {
             use super::*;
-            use crate::engine::$source::{Patience, Registry, Snapshots, WriterState};
+            use crate::engine::$source::{
+                Snapshots, TransactionState, TransactionTable, WaitOptions,
+            };
 
             /// A writer ends, one way or the other, while another transaction comes to wait for it.
             pub fn wait_for_the_end(committed: bool) {
                 try_within(2, move || {
-                    let registry =
-                        Arc::new(Registry::with_snapshots(&ModelWorld, Snapshots::with_slots(2)));
+                    let registry = Arc::new(TransactionTable::with_snapshots(
+                        &ModelVfs,
+                        Snapshots::with_slots(2),
+                    ));
                     let writer = registry.begin_writer();
                     let waiter = {
                         let (registry, writer) = (registry.clone(), writer.clone());
                         start(move || {
                             let timeout = Duration::from_secs(86_400);
-                            let patience = Patience { timeout, interrupt: None };
-                            registry.wait_for(&ModelWorld, None, &writer, patience).unwrap();
-                            assert!(writer.state() != WriterState::Active);
+                            let patience = WaitOptions { timeout, interrupt: None };
+                            registry.wait_for(&ModelVfs, None, &writer, patience).unwrap();
+                            assert!(writer.state() != TransactionState::Active);
                         })
                     };
                     let ending = start(move || {

@@ -8,8 +8,8 @@
 //! 4. After a failed flush that the engine was told of, no commit is acknowledged.
 //! 5. What is acknowledged is noted, for the check after the next opening.
 
-mod modify;
 mod scans;
+mod update;
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -24,7 +24,7 @@ use crate::faults::Phase;
 use crate::model::{Answer, Model, Own, Question, Value, View};
 use crate::plan::Plan;
 use crate::random::Random;
-use crate::world::{SimulatedWorld, on_commit, stored_in_vain};
+use crate::vfs::{SimVfs, on_commit, stored_in_vain};
 
 /// What all clients know together.
 #[derive(Default)]
@@ -84,7 +84,7 @@ pub type Step<T> = std::result::Result<T, Stop>;
 /// One thread's way of running transactions.
 pub struct Client {
     /// The world.
-    pub world: SimulatedWorld,
+    pub vfs: SimVfs,
     /// The environment.
     pub environment: Environment,
     /// What all know.
@@ -106,11 +106,11 @@ pub fn value(number: u64, length: usize) -> Value {
 
 impl Client {
     fn newest(&self) -> u64 {
-        self.world.core().newest
+        self.vfs.core().newest
     }
 
     fn violation(&self, what: String) {
-        self.world.core().violation(what);
+        self.vfs.core().violation(what);
     }
 
     fn key(&mut self) -> Vec<u8> {
@@ -154,10 +154,10 @@ impl Client {
             };
             match stop {
                 Ok(()) | Err(Stop::Retry) => {}
-                Err(Stop::Full) => self.world.core().scheduler.now += 1_000_000,
+                Err(Stop::Full) => self.vfs.core().scheduler.now += 1_000_000,
                 Err(Stop::Over) => return,
             }
-            if self.world.core().is_cut_off() {
+            if self.vfs.core().is_cut_off() {
                 return;
             }
         }
@@ -181,7 +181,7 @@ impl Client {
         if error.is_retryable() {
             return Stop::Retry;
         }
-        let mut core = self.world.core();
+        let mut core = self.vfs.core();
         match error {
             _ if core.is_cut_off() => Stop::Over,
             Error::DiskFull { .. } => {
@@ -302,32 +302,32 @@ impl Client {
     }
 
     fn abort(&self, transaction: Transaction) {
-        self.world.core().probe("aborts");
-        self.world.say(|| "abort".into());
+        self.vfs.core().probe("aborts");
+        self.vfs.say(|| "abort".into());
         if let Err(error) = transaction.abort() {
             self.judge(&error);
         }
     }
 
     fn commit(&self, transaction: Transaction, checks: Checks, durability: Durability) -> Step<()> {
-        let refused_before = self.world.core().flush_known();
+        let refused_before = self.vfs.core().flush_known();
         let committed = Rc::new(Cell::new(None));
-        let (seen, oracle, world) = (committed.clone(), self.oracle.clone(), self.world.clone());
+        let (seen, oracle, vfs) = (committed.clone(), self.oracle.clone(), self.vfs.clone());
         on_commit(Some(Box::new(move |timestamp| {
             seen.set(Some(timestamp));
             if let Err(what) = accept(&mut open(&oracle).model, &checks, timestamp) {
-                world.core().violation(what);
+                vfs.core().violation(what);
             }
         })));
-        self.world.enter(Phase::Commit);
+        self.vfs.enter(Phase::Commit);
         stored_in_vain();
         let done = transaction.commit();
-        self.world.leave(Phase::Commit);
+        self.vfs.leave(Phase::Commit);
         on_commit(None);
-        self.world.say(|| format!("commit {:?}: {done:?}", committed.get()));
+        self.vfs.say(|| format!("commit {:?}: {done:?}", committed.get()));
         if let Err(error) = done {
             if committed.get().is_some() {
-                self.world.core().probe("commits of open fate");
+                self.vfs.core().probe("commits of open fate");
             }
             return Err(self.judge(&error));
         }
@@ -338,7 +338,7 @@ impl Client {
         let Some(timestamp) = committed.get() else { return Ok(()) };
         let oracle = &mut *open(&self.oracle);
         oracle.acknowledged += 1;
-        let mut core = self.world.core();
+        let mut core = self.vfs.core();
         core.probe("commits");
         if refused_before {
             core.violation(format!("commit {timestamp} was acknowledged after a failed flush"));
@@ -362,7 +362,7 @@ impl Client {
         before: u64,
     ) {
         let after = self.newest();
-        self.world.say(|| {
+        self.vfs.say(|| {
             format!(
                 "{name:?} {}: {} at {before}..{after}",
                 short_question(&question),
@@ -463,7 +463,7 @@ impl Client {
 
     /// Notes what the transaction wrote.
     fn note(&self, checks: &mut Checks, name: &str, key: &[u8], value: Option<Value>, before: u64) {
-        self.world.say(|| {
+        self.vfs.say(|| {
             format!(
                 "{name:?} {} := {:?}",
                 String::from_utf8_lossy(&key[..key.len().min(12)]),
@@ -544,7 +544,7 @@ impl Client {
             0..30 => {
                 let (key, value) = (self.key(), self.draw_value());
                 if self.plan.modifies && self.random.chance(40) {
-                    return self.modify(transaction, checks, &name, &key, &value);
+                    return self.update(transaction, checks, &name, &key, &value);
                 }
                 self.put(transaction, checks, &name, &key, &value)
             }
@@ -582,7 +582,7 @@ impl Client {
                     _ => Stop::Retry,
                 })?;
                 checks.view = view;
-                self.world.core().probe("rollbacks to savepoints");
+                self.vfs.core().probe("rollbacks to savepoints");
                 Ok(())
             }
         }

@@ -13,7 +13,7 @@ use crate::disk::{Disk, Loss, Medium};
 use crate::faults::{Cut, Phase, Restart};
 use crate::model::{Records, State, difference};
 use crate::run::{DIRECTORY, dump};
-use crate::world::{Core, SimulatedWorld, stored_in_vain};
+use crate::vfs::{Core, SimVfs, stored_in_vain};
 
 /// What came of all cases.
 #[derive(Default)]
@@ -214,10 +214,10 @@ fn key(number: u32) -> Vec<u8> {
     format!("key {number:04}").into_bytes()
 }
 
-fn open(world: &SimulatedWorld) -> Result<Environment> {
-    world.enter(Phase::Recovery);
-    let opened = Environment::open_in(world.as_world(), Some(Path::new(DIRECTORY)), options());
-    world.leave(Phase::Recovery);
+fn open(vfs: &SimVfs) -> Result<Environment> {
+    vfs.enter(Phase::Recovery);
+    let opened = Environment::open_in(vfs.as_world(), Some(Path::new(DIRECTORY)), options());
+    vfs.leave(Phase::Recovery);
     opened
 }
 
@@ -244,9 +244,9 @@ fn commit(
     stored_in_vain();
     let placed = std::rc::Rc::new(std::cell::Cell::new(false));
     let seen = placed.clone();
-    crate::world::on_commit(Some(Box::new(move |_| seen.set(true))));
+    crate::vfs::on_commit(Some(Box::new(move |_| seen.set(true))));
     let done = transaction.commit();
-    crate::world::on_commit(None);
+    crate::vfs::on_commit(None);
     let in_vain = stored_in_vain();
     let mut known = lock(known);
     if done.is_ok() {
@@ -345,8 +345,8 @@ fn do_step(
 }
 
 /// Runs a workload; an error ends it.
-fn work(world: &SimulatedWorld, workload: Workload, known: &Shared) -> Result<()> {
-    let mut environment = open(world)?;
+fn work(vfs: &SimVfs, workload: Workload, known: &Shared) -> Result<()> {
+    let mut environment = open(vfs)?;
     for (number, &step) in workload.steps.iter().enumerate() {
         if matches!(step, Reopen) {
             environment.close()?;
@@ -355,7 +355,7 @@ fn work(world: &SimulatedWorld, workload: Workload, known: &Shared) -> Result<()
                 known.power = known.states.len() - 1;
                 known.process = known.power;
             }
-            environment = open(world)?;
+            environment = open(vfs)?;
             continue;
         }
         if let Err(error) = do_step(&environment, known, workload.method, step, number as u8) {
@@ -371,8 +371,8 @@ fn work(world: &SimulatedWorld, workload: Workload, known: &Shared) -> Result<()
 }
 
 /// Opens what is there and compares it with what is known.
-fn check(world: &SimulatedWorld, known: &Known, bound: usize) -> std::result::Result<(), String> {
-    let environment = open(world).map_err(|error| format!("opening: {error}"))?;
+fn check(vfs: &SimVfs, known: &Known, bound: usize) -> std::result::Result<(), String> {
+    let environment = open(vfs).map_err(|error| format!("opening: {error}"))?;
     let checked = || {
         let state = dump(&environment).map_err(|error| format!("reading: {error}"))?;
         if !known.states[bound..].contains(&state) {
@@ -407,9 +407,9 @@ fn in_world(
     report: &mut Report,
     name: &str,
     disk: Disk,
-    body: impl FnOnce(&SimulatedWorld) + Send + 'static,
+    body: impl FnOnce(&SimVfs) + Send + 'static,
 ) -> Core {
-    let core = SimulatedWorld::run(7, disk, false, body);
+    let core = SimVfs::run(7, disk, false, body);
     report.violations.extend(core.violations.iter().map(|what| format!("{name}: {what}")));
     core
 }
@@ -421,12 +421,12 @@ fn cut_everywhere(report: &mut Report, workload: Workload, medium: Medium) {
         let known = fresh();
         let shared = known.clone();
         let what = format!("{name}, {medium:?}, cut {after}");
-        let core = in_world(report, &what, Disk::new(medium), move |world| {
-            world.core().cut = Some(Cut { phase: Phase::Any, after });
-            let done = work(world, workload, &shared);
-            let cut_off = world.core().is_cut_off();
+        let core = in_world(report, &what, Disk::new(medium), move |vfs| {
+            vfs.core().cut = Some(Cut { phase: Phase::Any, after });
+            let done = work(vfs, workload, &shared);
+            let cut_off = vfs.core().is_cut_off();
             if let (Err(error), false) = (done, cut_off) {
-                world.core().violation(error.to_string());
+                vfs.core().violation(error.to_string());
             }
         });
         if !core.is_cut_off() {
@@ -439,10 +439,10 @@ fn cut_everywhere(report: &mut Report, workload: Workload, medium: Medium) {
             let bound = if restart == Restart::Process { known.process } else { known.power };
             let (known, disk) = (known.clone(), core.disk.clone());
             let what = format!("{what}, {restart:?}");
-            in_world(report, &what, disk, move |world| {
-                world.core().restart(restart);
-                if let Err(what) = check(world, &known, bound) {
-                    world.core().violation(what);
+            in_world(report, &what, disk, move |vfs| {
+                vfs.core().restart(restart);
+                if let Err(what) = check(vfs, &known, bound) {
+                    vfs.core().violation(what);
                 }
             });
         }
@@ -457,10 +457,10 @@ fn fail_everywhere(report: &mut Report, workload: Workload, medium: Medium) {
             let known = fresh();
             let shared = known.clone();
             let what = format!("{name}, {medium:?}, call {number} fails, full {full}");
-            let core = in_world(report, &what, Disk::new(medium), move |world| {
-                world.core().fail_call = Some((number, full));
-                let done = work(world, workload, &shared);
-                let mut core = world.core();
+            let core = in_world(report, &what, Disk::new(medium), move |vfs| {
+                vfs.core().fail_call = Some((number, full));
+                let done = work(vfs, workload, &shared);
+                let mut core = vfs.core();
                 core.fail_call = None;
                 match done {
                     Err(Error::Io { .. } | Error::Failed { .. } | Error::DiskFull { .. })
@@ -480,10 +480,10 @@ fn fail_everywhere(report: &mut Report, workload: Workload, medium: Medium) {
             for (restart, bound) in ways {
                 let (known, disk) = (known.clone(), core.disk.clone());
                 let what = format!("{what}, {restart:?}");
-                in_world(report, &what, disk, move |world| {
-                    world.core().restart(restart);
-                    if let Err(what) = check(world, &known, bound) {
-                        world.core().violation(what);
+                in_world(report, &what, disk, move |vfs| {
+                    vfs.core().restart(restart);
+                    if let Err(what) = check(vfs, &known, bound) {
+                        vfs.core().violation(what);
                     }
                 });
             }

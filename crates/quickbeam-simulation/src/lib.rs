@@ -1,7 +1,7 @@
 //! A simulated world for Quickbeam: the engine runs in it as it does in the real one, and one number decides all that
 //! is left to chance outside.
 //!
-//! From below: [`random`], [`disk`] (what a disk may do), [`scheduler`] (which thread runs), [`world`] (the two behind
+//! From below: [`random`], [`disk`] (what a disk may do), [`scheduler`] (which thread runs), [`vfs`] (the two behind
 //! the engine's seam), [`faults`] and [`plan`] (what is to go wrong), [`model`] and [`client`] (what must hold),
 //! [`run`] and [`store`] (one seed), [`shrink`], [`exhaustive`], [`seeds`] (many of them). `docs/reliability.md` says what
 //! is shown by it.
@@ -19,4 +19,4 @@ pub mod seeds;
 pub mod shrink;
 pub mod store;
 pub mod trace;
-pub mod world;
+pub mod vfs;

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quickbeam::world::World;
+use quickbeam::vfs::Vfs;
 use quickbeam::{Durability, Environment, Error, Options, Result};
 
 use crate::client::{Client, Oracle, SharedOracle, open};
@@ -18,7 +18,7 @@ use crate::faults::{Cut, Phase, Restart};
 use crate::model::{Model, State, difference};
 use crate::plan::{Plan, Round, RoundEnd};
 use crate::random::Random;
-use crate::world::{Core, SimulatedWorld};
+use crate::vfs::{Core, SimVfs};
 
 /// The environment's directory.
 pub const DIRECTORY: &str = "/db";
@@ -41,11 +41,11 @@ pub struct Outcome {
 pub fn run(plan: &Plan, words: bool) -> Outcome {
     let disk = Disk::new(plan.medium);
     let shared = Arc::new(plan.clone());
-    let core = SimulatedWorld::run(plan.seed, disk, words, move |world| {
+    let core = SimVfs::run(plan.seed, disk, words, move |vfs| {
         if shared.store {
-            crate::store::run(world, &shared);
+            crate::store::run(vfs, &shared);
         } else {
-            Runner::new(world, &shared).run();
+            Runner::new(vfs, &shared).run();
         }
     });
     outcome(core)
@@ -102,7 +102,7 @@ pub fn find(model: &Model, state: &State, bound: u64) -> std::result::Result<u64
 }
 
 struct Runner<'w> {
-    world: &'w SimulatedWorld,
+    vfs: &'w SimVfs,
     plan: &'w Arc<Plan>,
     oracle: SharedOracle,
     random: Random,
@@ -116,10 +116,10 @@ struct Runner<'w> {
 }
 
 impl<'w> Runner<'w> {
-    fn new(world: &'w SimulatedWorld, plan: &'w Arc<Plan>) -> Runner<'w> {
+    fn new(vfs: &'w SimVfs, plan: &'w Arc<Plan>) -> Runner<'w> {
         let oracle = Oracle { model: Model::new(&State::new()), ..Oracle::default() };
         Runner {
-            world,
+            vfs,
             plan,
             oracle: Arc::new(std::sync::Mutex::new(oracle)),
             random: Random::part(plan.seed, 0x2077),
@@ -131,7 +131,7 @@ impl<'w> Runner<'w> {
     }
 
     fn violation(&mut self, what: String) {
-        self.world.core().violation(what);
+        self.vfs.core().violation(what);
         self.over = true;
     }
 
@@ -144,7 +144,7 @@ impl<'w> Runner<'w> {
         for (number, round) in plan.rounds.iter().enumerate() {
             let Some(environment) = self.open(round) else { return };
             self.round(environment, round, number);
-            if self.over || !self.world.core().violations.is_empty() {
+            if self.over || !self.vfs.core().violations.is_empty() {
                 return;
             }
         }
@@ -169,15 +169,15 @@ impl<'w> Runner<'w> {
     /// Opens the environment, through cuts and failing calls, and finds out what it holds.
     fn open(&mut self, round: &Round) -> Option<Environment> {
         let mut cuts = round.opening_cuts.clone();
-        self.world.core().faults.clone_from(&round.opening_faults);
+        self.vfs.core().faults.clone_from(&round.opening_faults);
         loop {
             let restart = cuts.pop().map(|(after, restart)| {
-                self.world.core().cut = Some(Cut { phase: Phase::Recovery, after });
+                self.vfs.core().cut = Some(Cut { phase: Phase::Recovery, after });
                 restart
             });
-            let met = self.world.core().met;
+            let met = self.vfs.core().met;
             let opened = self.open_once(self.options());
-            let mut core = self.world.core();
+            let mut core = self.vfs.core();
             let cut_off = core.is_cut_off();
             core.cut = None;
             match opened {
@@ -235,15 +235,15 @@ impl<'w> Runner<'w> {
         if restart != Restart::Process {
             self.bound = self.bound.min(self.power);
         }
-        self.world.core().restart(restart);
+        self.vfs.core().restart(restart);
     }
 
     fn open_once(&self, options: Options) -> Result<Environment> {
-        self.world.core().background.interval = options.log_write_interval.as_nanos() as u64;
-        self.world.enter(Phase::Recovery);
+        self.vfs.core().background.interval = options.log_write_interval.as_nanos() as u64;
+        self.vfs.enter(Phase::Recovery);
         let directory = Some(Path::new(DIRECTORY));
-        let opened = Environment::open_in(self.world.as_world(), directory, options);
-        self.world.leave(Phase::Recovery);
+        let opened = Environment::open_in(self.vfs.as_world(), directory, options);
+        self.vfs.leave(Phase::Recovery);
         opened
     }
 
@@ -253,7 +253,7 @@ impl<'w> Runner<'w> {
             Ok(state) => state,
             Err(Error::Corruption { .. }) if self.root_lost => {
                 self.over = true;
-                return self.world.core().probe("lost roots that were missed");
+                return self.vfs.core().probe("lost roots that were missed");
             }
             Err(error) => {
                 self.verify(environment);
@@ -263,7 +263,7 @@ impl<'w> Runner<'w> {
         let found = find(&open(&self.oracle).model, &state, self.bound);
         match found {
             Ok(at) => {
-                let mut core = self.world.core();
+                let mut core = self.vfs.core();
                 core.trace.add(&[3, at]);
                 core.trace.say(|| format!("opened as of commit {at}"));
                 core.probe("openings");
@@ -293,7 +293,7 @@ impl<'w> Runner<'w> {
     fn client(&self, environment: &Environment, number: u64) -> Client {
         let part = number + 100 * (1 + self.random.clone().next() % 1_000_000);
         Client {
-            world: self.world.clone(),
+            vfs: self.vfs.clone(),
             environment: environment.clone(),
             oracle: self.oracle.clone(),
             random: Random::part(self.plan.seed, part),
@@ -309,7 +309,7 @@ impl<'w> Runner<'w> {
             return self.end(environment);
         }
         {
-            let mut core = self.world.core();
+            let mut core = self.vfs.core();
             core.cut = round.cut;
             core.faults.clone_from(&round.faults);
             core.full = round.full;
@@ -318,18 +318,18 @@ impl<'w> Runner<'w> {
         for number in 0..self.plan.clients {
             let mut client = self.client(&environment, number as u64);
             let name = format!("client {number}");
-            match self.world.spawn(&name, Box::new(move || client.work())) {
+            match self.vfs.spawn(&name, Box::new(move || client.work())) {
                 Ok(task) => tasks.push(task),
                 Err(error) => self.violation(format!("no thread: {error}")),
             }
         }
         self.random.next();
         tasks.into_iter().for_each(|task| task.join());
-        if self.plan.hasty && !self.world.core().is_cut_off() {
+        if self.plan.hasty && !self.vfs.core().is_cut_off() {
             return self.close(environment, round);
         }
         let refuses = {
-            let mut core = self.world.core();
+            let mut core = self.vfs.core();
             core.faults.clear();
             core.make_room();
             core.cut = core.cut.filter(|cut| cut.phase == Phase::Checkpoint);
@@ -337,7 +337,7 @@ impl<'w> Runner<'w> {
             open(&self.oracle).refuses
         };
         self.note_statistics(&environment);
-        if self.world.core().is_cut_off() {
+        if self.vfs.core().is_cut_off() {
             self.end(environment);
             self.restart(round.restart);
         } else if refuses {
@@ -352,16 +352,16 @@ impl<'w> Runner<'w> {
     fn close(&mut self, environment: Environment, round: &Round) {
         let closed = environment.close();
         {
-            let mut core = self.world.core();
+            let mut core = self.vfs.core();
             core.faults.clear();
             core.make_room();
             core.cut = None;
         }
-        if self.world.core().is_cut_off() {
+        if self.vfs.core().is_cut_off() {
             return self.restart(round.restart);
         }
         let oracle = open(&self.oracle);
-        let mut core = self.world.core();
+        let mut core = self.vfs.core();
         match closed {
             Ok(()) => {
                 core.probe("closed in haste");
@@ -383,11 +383,11 @@ impl<'w> Runner<'w> {
     /// After a cut: what must be there is what was promised for that kind of restart.
     fn restart(&mut self, restart: Restart) {
         let oracle = open(&self.oracle);
-        let lost = self.world.core().flush_failed || restart != Restart::Process;
+        let lost = self.vfs.core().flush_failed || restart != Restart::Process;
         self.bound = if lost { oracle.power } else { oracle.process.max(self.written()) };
         self.power = oracle.power;
         drop(oracle);
-        self.world.core().restart(restart);
+        self.vfs.core().restart(restart);
         if restart == Restart::Process && self.random.clone().chance(self.plan.lost_roots) {
             self.lose_root();
         }
@@ -397,7 +397,7 @@ impl<'w> Runner<'w> {
     /// not. Not together with a loss of power: that may take from the log what only the newest root led to.
     fn lose_root(&mut self) {
         let path = Path::new(DIRECTORY).join(quickbeam::DATA_FILE);
-        let mut core = self.world.core();
+        let mut core = self.vfs.core();
         let sequence = |core: &Core, slot: u64| {
             let bytes = core.disk.peek(&path, slot + 40, 8);
             bytes.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
@@ -417,7 +417,7 @@ impl<'w> Runner<'w> {
 
     /// The newest commit that the log's thread has written, whatever the durability: `log_write_interval` promises that.
     fn written(&self) -> u64 {
-        let mut core = self.world.core();
+        let mut core = self.vfs.core();
         let written = core.background.written;
         if core.met_now > 0 {
             return 0;
@@ -430,13 +430,13 @@ impl<'w> Runner<'w> {
 
     /// The environment accepts no writes any more: it is closed and opened again in the same process.
     fn reopen(&mut self, environment: Environment) {
-        let mut core = self.world.core();
+        let mut core = self.vfs.core();
         core.probe("reopened after a failure");
         core.cut = None;
         drop(core);
         let closed = environment.close();
         let oracle = open(&self.oracle);
-        let mut core = self.world.core();
+        let mut core = self.vfs.core();
         self.bound = if core.flush_failed { oracle.power } else { oracle.process };
         self.power = oracle.power;
         if closed.is_ok() && !core.is_cut_off() {
@@ -454,34 +454,34 @@ impl<'w> Runner<'w> {
 
     /// The end of a round that nothing ended: everything has to be in order.
     fn rest(&mut self, environment: Environment, round: &Round) {
-        let met = self.world.core().met;
+        let met = self.vfs.core().met;
         let settled = self.client(&environment, 98).prepare(20);
         let refuses = open(&self.oracle).refuses;
-        if self.world.core().is_cut_off() {
+        if self.vfs.core().is_cut_off() {
             self.end(environment);
             return self.restart(round.restart);
         }
         if refuses {
             return self.reopen(environment);
         }
-        if settled.is_err() && self.world.core().met == met {
+        if settled.is_err() && self.vfs.core().met == met {
             self.violation("the environment does not go on".into());
         }
         let checked = self.check_rest(&environment);
-        if self.world.core().is_cut_off() {
+        if self.vfs.core().is_cut_off() {
             self.end(environment);
             return self.restart(round.restart);
         }
         if let Err(what) = checked {
             // A thread in the background may have met the failing call after the last client ended.
-            let may_fail = self.world.core().met > 0;
+            let may_fail = self.vfs.core().met > 0;
             if may_fail && matches!(environment.checkpoint(), Err(Error::Failed { .. })) {
                 return self.reopen(environment);
             }
             self.violation(what);
         }
         if round.end == RoundEnd::Cut {
-            self.world.core().cut_now();
+            self.vfs.core().cut_now();
             self.end(environment);
             return self.restart(round.restart);
         }
@@ -489,10 +489,10 @@ impl<'w> Runner<'w> {
             Ok(()) => {
                 self.bound = open(&self.oracle).model.newest();
                 self.power = self.bound;
-                self.world.core().probe("clean closes");
-                self.world.core().go_on();
+                self.vfs.core().probe("clean closes");
+                self.vfs.core().go_on();
             }
-            Err(_) if self.world.core().is_cut_off() => self.restart(round.restart),
+            Err(_) if self.vfs.core().is_cut_off() => self.restart(round.restart),
             Err(error) => self.violation(format!("closing: {error}")),
         }
     }
@@ -503,7 +503,7 @@ impl<'w> Runner<'w> {
             move |error: Error| format!("{what}: {error}")
         };
         // What waits for the thread that looks after deferred work is done by it now.
-        self.world.sleep(Duration::from_millis(300));
+        self.vfs.sleep(Duration::from_millis(300));
         for _ in 0..2 {
             environment.checkpoint().map_err(words("checkpoint at rest"))?;
         }
@@ -532,13 +532,13 @@ impl<'w> Runner<'w> {
                 return Err(format!("{count} {what} are held at rest"));
             }
         }
-        self.world.core().probe("rests checked");
+        self.vfs.core().probe("rests checked");
         Ok(())
     }
 
     fn note_statistics(&self, environment: &Environment) {
         let numbers = environment.statistics();
-        let mut core = self.world.core();
+        let mut core = self.vfs.core();
         let mut add = |what: &'static str, count: u64| {
             *core.probes.entry(what).or_default() += count;
         };
@@ -552,10 +552,10 @@ impl<'w> Runner<'w> {
 
     /// Bits turn over: what was is read, or an error names the place; nothing else is ever read.
     fn rot(&mut self) {
-        self.world.core().cut = None;
+        self.vfs.core().cut = None;
         let durable = self.plan.options.durability;
         let places = {
-            let mut core = self.world.core();
+            let mut core = self.vfs.core();
             let files = core.disk.files();
             let mut places = Vec::new();
             for (path, length) in files {
@@ -579,7 +579,7 @@ impl<'w> Runner<'w> {
                 | Error::NotAnEnvironment { .. }
                 | Error::FormatVersion { .. },
             ) => {
-                return self.world.core().probe("bit rot found by opening");
+                return self.vfs.core().probe("bit rot found by opening");
             }
             Err(error) => return self.violation(format!("bit rot {places:?}: {error}")),
         };
@@ -595,7 +595,7 @@ impl<'w> Runner<'w> {
                     self.violation(format!("bit rot {places:?}: {what}"));
                 }
             }
-            Err(Error::Corruption { .. }) => self.world.core().probe("bit rot found by reading"),
+            Err(Error::Corruption { .. }) => self.vfs.core().probe("bit rot found by reading"),
             Err(error) => self.violation(format!("bit rot {places:?}: {error}")),
         }
         self.end(environment);

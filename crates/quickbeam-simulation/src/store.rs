@@ -14,7 +14,7 @@ use crate::model::{Records, State, difference};
 use crate::plan::{Plan, Round, RoundEnd};
 use crate::random::Random;
 use crate::run::DIRECTORY;
-use crate::world::SimulatedWorld;
+use crate::vfs::SimVfs;
 
 fn dump(store: &mut DataStore) -> Result<State> {
     let mut state = State::new();
@@ -40,35 +40,35 @@ struct Known {
 }
 
 /// Runs the plan.
-pub fn run(world: &SimulatedWorld, plan: &Arc<Plan>) {
+pub fn run(vfs: &SimVfs, plan: &Arc<Plan>) {
     let random = &mut Random::part(plan.seed, 0x5704);
     let mut known = Known { synced: vec![State::new()], now: State::new() };
     for round in &plan.rounds {
-        let store = match open(world, plan, round) {
+        let store = match open(vfs, plan, round) {
             Ok(store) => store,
-            Err(error) => return world.core().violation(format!("opening: {error}")),
+            Err(error) => return vfs.core().violation(format!("opening: {error}")),
         };
-        if let Err(what) = work(world, plan, random, store, &mut known, round) {
-            return world.core().violation(what);
+        if let Err(what) = work(vfs, plan, random, store, &mut known, round) {
+            return vfs.core().violation(what);
         }
     }
 }
 
 /// Opens the store, through cuts and failing calls.
-fn open(world: &SimulatedWorld, plan: &Plan, round: &Round) -> Result<DataStore> {
+fn open(vfs: &SimVfs, plan: &Plan, round: &Round) -> Result<DataStore> {
     let mut cuts = round.opening_cuts.clone();
-    world.core().faults.clone_from(&round.opening_faults);
+    vfs.core().faults.clone_from(&round.opening_faults);
     loop {
         let restart = cuts.pop().map(|(after, restart)| {
-            world.core().cut = Some(Cut { phase: Phase::Recovery, after });
+            vfs.core().cut = Some(Cut { phase: Phase::Recovery, after });
             restart
         });
-        let met = world.core().met;
-        world.enter(Phase::Recovery);
+        let met = vfs.core().met;
+        vfs.enter(Phase::Recovery);
         let directory = Some(Path::new(DIRECTORY));
-        let opened = DataStore::open_in(world.as_world(), directory, plan.options.clone());
-        world.leave(Phase::Recovery);
-        let mut core = world.core();
+        let opened = DataStore::open_in(vfs.as_world(), directory, plan.options.clone());
+        vfs.leave(Phase::Recovery);
+        let mut core = vfs.core();
         core.cut = None;
         let cut_off = core.is_cut_off();
         match opened {
@@ -80,7 +80,7 @@ fn open(world: &SimulatedWorld, plan: &Plan, round: &Round) -> Result<DataStore>
             Ok(store) => {
                 drop(core);
                 let _ = store.close();
-                world.core().restart(restart.unwrap_or(Restart::Process));
+                vfs.core().restart(restart.unwrap_or(Restart::Process));
             }
             Err(Error::Io { .. } | Error::Failed { .. } | Error::Corruption { .. })
                 if core.met > met =>
@@ -95,8 +95,8 @@ fn open(world: &SimulatedWorld, plan: &Plan, round: &Round) -> Result<DataStore>
 }
 
 /// Whether the store goes on after a call that failed; an error if the call was not to fail.
-fn goes_on(world: &SimulatedWorld, error: &Error) -> std::result::Result<bool, String> {
-    let core = world.core();
+fn goes_on(vfs: &SimVfs, error: &Error) -> std::result::Result<bool, String> {
+    let core = vfs.core();
     match error {
         _ if core.is_cut_off() => Ok(false),
         Error::DiskFull { .. } if core.refused_now > 0 => Ok(true),
@@ -109,7 +109,7 @@ fn goes_on(world: &SimulatedWorld, error: &Error) -> std::result::Result<bool, S
 }
 
 fn work(
-    world: &SimulatedWorld,
+    vfs: &SimVfs,
     plan: &Plan,
     random: &mut Random,
     mut store: DataStore,
@@ -124,7 +124,7 @@ fn work(
     known.synced = vec![state.clone()];
     known.now = state;
     {
-        let mut core = world.core();
+        let mut core = vfs.core();
         core.probe("openings of a store");
         core.cut = round.cut.map(|cut| match cut.phase {
             Phase::Commit | Phase::Recovery => Cut { phase: Phase::Any, ..cut },
@@ -136,28 +136,28 @@ fn work(
     let mut fit = true;
     for _ in 0..plan.clients * plan.transactions * 2 {
         if let Err(error) = operate(plan, random, &mut store, known) {
-            fit = goes_on(world, &error)?;
+            fit = goes_on(vfs, &error)?;
             if !fit {
                 break;
             }
-            world.core().probe("calls of a store that failed");
+            vfs.core().probe("calls of a store that failed");
         }
     }
     {
-        let mut core = world.core();
+        let mut core = vfs.core();
         core.faults.clear();
         core.make_room();
     }
-    if fit && let Err(what) = check(world, &mut store, &known.now) {
+    if fit && let Err(what) = check(vfs, &mut store, &known.now) {
         return Err(what);
     }
     if fit && round.end == RoundEnd::Cut {
-        world.core().cut_now();
+        vfs.core().cut_now();
     }
     // A store that is closed well has been synced.
     known.synced.push(known.now.clone());
     let closed = store.close();
-    let mut core = world.core();
+    let mut core = vfs.core();
     if core.is_cut_off() {
         core.restart(round.restart);
         return Ok(());
@@ -174,13 +174,9 @@ fn work(
 }
 
 /// Calls that failed have changed nothing and left nothing behind.
-fn check(
-    world: &SimulatedWorld,
-    store: &mut DataStore,
-    now: &State,
-) -> std::result::Result<(), String> {
+fn check(vfs: &SimVfs, store: &mut DataStore, now: &State) -> std::result::Result<(), String> {
     let found = dump(store).and_then(|state| store.verify().map(|report| (state, report)));
-    if world.core().is_cut_off() {
+    if vfs.core().is_cut_off() {
         return Ok(());
     }
     match found {
@@ -191,7 +187,7 @@ fn check(
             Err(format!("verify: {}", report.complaints.join("; ")))
         }
         Ok(_) => Ok(()),
-        Err(Error::Corruption { .. }) if world.core().flush_failed => Ok(()),
+        Err(Error::Corruption { .. }) if vfs.core().flush_failed => Ok(()),
         Err(error) => Err(format!("reading: {error}")),
     }
 }

@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use quickbeam::world::hooks::{Canary, plant};
+use quickbeam::failpoints::{Canary, plant};
 use quickbeam_simulation::plan::Plan;
 use quickbeam_simulation::run::run;
 use quickbeam_simulation::shrink::{plan_with, shrink};

@@ -66,7 +66,7 @@ impl Dialect {
 
 /// Where the reader stands within a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum CsvState {
     Plain,
     Quoted,
     /// Behind a quote within quotes, which ends them unless another one follows.
@@ -76,7 +76,7 @@ enum State {
 }
 
 /// Reads records.
-pub struct Reader<R> {
+pub struct CsvReader<R> {
     input: R,
     dialect: Dialect,
     piece: Vec<u8>,
@@ -93,10 +93,10 @@ pub struct Reader<R> {
     begun: u64,
 }
 
-impl<R: Read> Reader<R> {
+impl<R: Read> CsvReader<R> {
     /// A reader of that input.
-    pub fn new(input: R, dialect: Dialect) -> Reader<R> {
-        Reader {
+    pub fn new(input: R, dialect: Dialect) -> CsvReader<R> {
+        CsvReader {
             input,
             dialect,
             piece: vec![0; PIECE],
@@ -150,7 +150,7 @@ impl<R: Read> Reader<R> {
         self.fields.clear();
         self.has_quotes = false;
         self.begun = self.lines + 1;
-        let mut state = State::Plain;
+        let mut state = CsvState::Plain;
         let mut is_begun = false;
         loop {
             if self.at >= self.filled && !self.fill()? {
@@ -163,7 +163,7 @@ impl<R: Read> Reader<R> {
             is_begun = true;
             let byte = self.byte();
             state = match state {
-                State::Plain => {
+                CsvState::Plain => {
                     self.plain_run();
                     if self.at >= self.filled {
                         continue;
@@ -172,10 +172,10 @@ impl<R: Read> Reader<R> {
                     self.at += 1;
                     if byte == self.dialect.delimiter {
                         self.end_field();
-                        State::Plain
+                        CsvState::Plain
                     } else if byte == self.dialect.quote {
                         self.has_quotes = true;
-                        State::Quoted
+                        CsvState::Quoted
                     } else {
                         self.after_return = byte == b'\r';
                         self.lines += 1;
@@ -183,21 +183,21 @@ impl<R: Read> Reader<R> {
                         return Ok(true);
                     }
                 }
-                State::Quoted => self.quoted_run(),
-                State::MaybeEnd if byte == self.dialect.quote => {
+                CsvState::Quoted => self.quoted_run(),
+                CsvState::MaybeEnd if byte == self.dialect.quote => {
                     self.at += 1;
                     self.record.push(byte);
-                    State::Quoted
+                    CsvState::Quoted
                 }
-                State::MaybeEnd => State::Plain,
-                State::Escaped => {
+                CsvState::MaybeEnd => CsvState::Plain,
+                CsvState::Escaped => {
                     if byte == self.dialect.quote || byte == self.dialect.escape {
                         self.at += 1;
                         self.record.push(byte);
                     } else {
                         self.record.push(self.dialect.escape);
                     }
-                    State::Quoted
+                    CsvState::Quoted
                 }
             };
             if self.record.len() > RECORD_LIMIT {
@@ -224,7 +224,7 @@ impl<R: Read> Reader<R> {
     }
 
     /// Takes bytes within quotes, and the quote or escape behind them if it is there.
-    fn quoted_run(&mut self) -> State {
+    fn quoted_run(&mut self) -> CsvState {
         let rest = self.piece.get(self.at..self.filled).unwrap_or_default();
         let Dialect { quote, escape, .. } = self.dialect;
         let steers = |byte: &u8| *byte == quote || *byte == escape;
@@ -233,12 +233,12 @@ impl<R: Read> Reader<R> {
         self.record.extend_from_slice(run);
         self.lines += run.iter().filter(|byte| **byte == b'\n').count() as u64;
         self.at += run.len();
-        let Some(length) = length else { return State::Quoted };
+        let Some(length) = length else { return CsvState::Quoted };
         self.at += 1;
         match rest.get(length) {
-            Some(byte) if *byte == quote && quote == escape => State::MaybeEnd,
-            Some(byte) if *byte == quote => State::Plain,
-            _ => State::Escaped,
+            Some(byte) if *byte == quote && quote == escape => CsvState::MaybeEnd,
+            Some(byte) if *byte == quote => CsvState::Plain,
+            _ => CsvState::Escaped,
         }
     }
 
@@ -248,8 +248,8 @@ impl<R: Read> Reader<R> {
     }
 
     /// The input is at its end.
-    fn end(&mut self, state: State, is_begun: bool) -> Result<bool> {
-        if matches!(state, State::Quoted | State::Escaped) {
+    fn end(&mut self, state: CsvState, is_begun: bool) -> Result<bool> {
+        if matches!(state, CsvState::Quoted | CsvState::Escaped) {
             let message = "unterminated CSV quoted field";
             return Err(SqlError::new(SqlState::BadCopyFileFormat, message));
         }
@@ -298,7 +298,7 @@ mod tests {
     type Records = Vec<(u64, Vec<Option<String>>)>;
 
     fn read(text: &[u8], dialect: &Dialect, piece: usize) -> Result<Records> {
-        let mut reader = Reader::new(Pieces(text, piece), dialect.clone());
+        let mut reader = CsvReader::new(Pieces(text, piece), dialect.clone());
         let mut records = Vec::new();
         while reader.read()? {
             let fields = (0..reader.len()).map(|n| Ok(reader.field(n)?.map(str::to_owned)));

@@ -46,7 +46,7 @@ pub mod expression;
 mod parse;
 pub mod plan;
 pub mod session;
-pub mod storage;
+pub mod table;
 pub mod types;
 
 pub use arrow_array;

@@ -5,7 +5,7 @@
 
 mod explain;
 mod literals;
-mod places;
+mod positions;
 mod sequences;
 mod text;
 
@@ -20,7 +20,7 @@ use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 
 use crate::error::{Result, SqlError, SqlState};
 
-pub use places::{first_from, is_word, last_before};
+pub use positions::{first_from, is_word, last_before};
 pub use sequences::RESTART as RESTART_SEQUENCE;
 pub use text::Text;
 
@@ -225,7 +225,7 @@ fn check_chains(text: &str, tokens: &[TokenWithSpan]) -> Result<()> {
 /// Hands over each statement of a text, and the bytes of the text that it has.
 fn each(text: &str, mut take: impl FnMut(Range<usize>, Statement)) -> Result<()> {
     let mut parser = parser_for(text)?;
-    let mut place = Place { rest: text.chars(), line: 1, column: 1, length: text.len() };
+    let mut place = TextCursor { rest: text.chars(), line: 1, column: 1, length: text.len() };
     loop {
         while parser.consume_token(&Token::SemiColon) {}
         let first = parser.peek_token_ref();
@@ -247,14 +247,14 @@ fn each(text: &str, mut take: impl FnMut(Range<usize>, Statement)) -> Result<()>
 }
 
 /// A place in a text that only goes forward, so that all places of a long text are found in going over it once.
-struct Place<'t> {
+struct TextCursor<'t> {
     rest: Chars<'t>,
     line: u64,
     column: u64,
     length: usize,
 }
 
-impl Place<'_> {
+impl TextCursor<'_> {
     /// Goes to a place; the bytes before it.
     fn advance(&mut self, to: Location) -> usize {
         while (self.line, self.column) < (to.line, to.column)

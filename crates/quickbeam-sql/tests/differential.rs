@@ -318,9 +318,9 @@ fn theirs(connection: &rusqlite::Connection, text: &str) -> Answer {
     })
 }
 
-/// The answer of a query in one way: `plan_way`. An execution of the same statement that had little memory, or ended early, comes before.
+/// The answer of a query in one way: `execution_mode`. An execution of the same statement that had little memory, or ended early, comes before.
 fn by_way(connection: &mut Connection, way: &str, text: &str, turn: usize) -> Answer {
-    connection.execute(&format!("SET plan_way = '{way}'"), &[]).unwrap();
+    connection.execute(&format!("SET execution_mode = '{way}'"), &[]).unwrap();
     if turn.is_multiple_of(2) {
         connection.set_memory_limit(64 << (turn % 9));
         let _ = ours(connection, text);
@@ -346,13 +346,13 @@ proptest! {
         }
         for (turn, (text, ordered)) in case.statements.iter().enumerate() {
             if text.starts_with("SELECT") {
-                let mut answers = ["direct", "batch"].map(|way| by_way(&mut connection, way, text, turn));
+                let mut answers = ["row", "vectorized"].map(|way| by_way(&mut connection, way, text, turn));
                 if !ordered {
                     answers.iter_mut().flatten().for_each(|answer| answer.sort());
                 }
                 prop_assert_eq!(&answers[0], &answers[1], "{}", text);
             }
-            connection.execute("SET plan_way = 'auto'", &[]).unwrap();
+            connection.execute("SET execution_mode = 'auto'", &[]).unwrap();
             let (mut left, mut right) = (ours(&mut connection, text), theirs(&sqlite, text));
             if let (Ok(left), Ok(right), false) = (&mut left, &mut right, ordered) {
                 left.sort();

@@ -1,5 +1,5 @@
 //! As `differential.rs`, on generated schemas: tables with keys, constraints and indexes of all kinds, views, queries and changes of them. What
-//! Quickbeam answers directly, by columns, and what SQLite answers must be the same; after each change, so must be every table.
+//! Quickbeam answers directly (vectorized), and what SQLite answers must be the same; after each change, so must be every table.
 //!
 //! Statements are trees of choices that are made against the schema as the text is written: what differs is shrunk in both, each by itself.
 
@@ -200,8 +200,8 @@ proptest! {
                     if is_too_much(&sqlite) {
                         continue;
                     }
-                    for (nth, way) in ["direct", "batch"].iter().enumerate() {
-                        connection.execute(&format!("SET plan_way = '{way}'"), &[]).unwrap();
+                    for (nth, way) in ["row", "vectorized"].iter().enumerate() {
+                        connection.execute(&format!("SET execution_mode = '{way}'"), &[]).unwrap();
                         disturb(&mut connection, text, turn + nth);
                         let answer = ours(&mut connection, text);
                         compare(&format!("{way}: {text}"), answer, sqlite.clone(), *ordered)?;

@@ -266,8 +266,11 @@ fn steps(connection: &mut Connection, text: &str) -> BTreeSet<String> {
         let name = step.split(" on ").next().unwrap().split(" (").next().unwrap();
         let name = name.split(" using ").next().unwrap().split(':').next().unwrap().to_owned();
         let is_said = |end: &str| if step.contains(end) { end.to_owned() } else { String::new() };
-        let (columns, once) = (is_said(", by columns"), is_said(", each once"));
-        is_step.then(|| format!("{}{columns}{once}", name.replace(", by columns", "")))
+        let (columns, once) = (
+            is_said(" (vectorized)"),
+            is_said(" (ANY)") + &is_said(" (ALL)") + &is_said(" (EXISTS)"),
+        );
+        is_step.then(|| format!("{}{columns}{once}", name.replace(" (vectorized)", "")))
     };
     lines.iter().filter_map(step).collect()
 }
@@ -275,24 +278,19 @@ fn steps(connection: &mut Connection, text: &str) -> BTreeSet<String> {
 /// Every step of a plan that there is. A new one has to be among the plans of this test.
 const STEPS: [&str; 42] = [
     "Aggregate",
-    "Aggregate, by columns",
-    "All",
-    "Any",
-    "Any, by hash",
+    "Aggregate (vectorized)",
     "Delete from t",
-    "Distinct, by hash",
+    "Hash Distinct",
     "Except",
-    "Exists",
-    "Exists, by hash",
     "Filter",
-    "Filter, by columns",
+    "Filter (vectorized)",
     "Hash Aggregate",
-    "Hash Aggregate, by columns",
+    "Hash Aggregate (vectorized)",
     "Hash Full Join",
     "Hash Join",
-    "Hash Join, by columns",
+    "Hash Join (vectorized)",
     "Hash Left Join",
-    "Hash Left Join, by columns",
+    "Hash Left Join (vectorized)",
     "Index Scan",
     "Insert into t",
     "Insert into w",
@@ -306,16 +304,21 @@ const STEPS: [&str; 42] = [
     "Result",
     "Seq Scan",
     "Sort",
-    "Sort, by columns",
-    "Sort, first rows only",
-    "Sort, first rows only, by columns",
+    "Sort (vectorized)",
+    "Top-N Sort",
+    "Top-N Sort (vectorized)",
+    "Hashed Subquery (ANY)",
+    "Hashed Subquery (EXISTS)",
+    "IN-List",
     "Subquery",
+    "Subquery (ALL)",
+    "Subquery (ANY)",
+    "Subquery (EXISTS)",
     "Subquery Scan",
     "Union",
     "Union all",
     "Update t",
     "Values",
-    "Values, each once",
 ];
 
 #[test]
@@ -323,9 +326,9 @@ fn a_statement_answers_as_a_fresh_one_however_its_last_execution_ended() {
     let database = database();
     let mut seen = BTreeSet::new();
     let mut failing = 0;
-    for way in ["direct", "batch", "auto"] {
+    for way in ["row", "vectorized", "auto"] {
         let mut connection = database.connect();
-        connection.execute(&format!("SET plan_way = '{way}'"), &[]).unwrap();
+        connection.execute(&format!("SET execution_mode = '{way}'"), &[]).unwrap();
         let sources = SOURCES.iter().map(|(source, _)| source.replace("{x}", TRAP));
         let queries = sources.flat_map(|source| USES.map(|query| query.replace("{q}", &source)));
         let queries = queries.chain(QUERIES.map(|query| query.replace("{x}", TRAP)));
@@ -351,8 +354,8 @@ fn a_statement_answers_as_a_fresh_one_after_it_met_another_transaction() {
         format!("{} ORDER BY 1, 2, 4 FOR UPDATE OF t NOWAIT", source.replace("{x}", TRAP))
     };
     let texts: Vec<String> = sources.map(|(source, _)| text(source)).collect();
-    for way in ["direct", "batch"] {
-        connection.execute(&format!("SET plan_way = '{way}'"), &[]).unwrap();
+    for way in ["row", "vectorized"] {
+        connection.execute(&format!("SET execution_mode = '{way}'"), &[]).unwrap();
         for text in &texts {
             let mut subject =
                 Subject { connection: &mut connection, text: text.clone(), undone: true };

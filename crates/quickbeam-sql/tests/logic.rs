@@ -49,7 +49,7 @@ struct Run {
     isolation: Isolation,
     durability: Durability,
     in_directory: bool,
-    /// Which way statements go: `plan_way`.
+    /// Which way statements go: `execution_mode`.
     way: &'static str,
 }
 
@@ -191,7 +191,7 @@ fn run_file(file: &str, records: &[Record], run: &Run) -> Vec<String> {
         }
         let connection = connections.entry(&record.connection).or_insert_with(|| {
             let mut connection = database.connect();
-            connection.execute(&format!("SET plan_way = '{}'", run.way), &[]).unwrap();
+            connection.execute(&format!("SET execution_mode = '{}'", run.way), &[]).unwrap();
             connection
         });
         let found = run_record(connection, record);
@@ -225,8 +225,8 @@ fn runs() -> Vec<Run> {
     };
     vec![
         in_memory("serializable", Isolation::Serializable),
-        Run { way: "direct", ..in_memory("serializable", Isolation::Serializable) },
-        Run { way: "batch", ..in_memory("serializable", Isolation::Serializable) },
+        Run { way: "row", ..in_memory("serializable", Isolation::Serializable) },
+        Run { way: "vectorized", ..in_memory("serializable", Isolation::Serializable) },
         in_memory("snapshot", Isolation::Snapshot),
         in_memory("read_committed", Isolation::ReadCommitted),
         in_directory("sync", Durability::Sync),

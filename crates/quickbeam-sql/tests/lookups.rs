@@ -46,7 +46,7 @@ fn plan(c: &mut Connection, text: &str, parameters: &[Value]) -> String {
 /// The rows, in order, and the same whichever way the statement goes.
 fn rows(c: &mut Connection, text: &str, parameters: &[Value]) -> Vec<String> {
     let mut answer = |way: &str| {
-        c.execute(&format!("SET plan_way = '{way}'"), &[]).unwrap();
+        c.execute(&format!("SET execution_mode = '{way}'"), &[]).unwrap();
         let rows = c.query(text, parameters).unwrap().collect().unwrap();
         let shown =
             |row: &Vec<Value>| row.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
@@ -54,8 +54,8 @@ fn rows(c: &mut Connection, text: &str, parameters: &[Value]) -> Vec<String> {
         rows.sort();
         rows
     };
-    let direct = answer("direct");
-    assert_eq!(direct, answer("batch"), "{text}");
+    let direct = answer("row");
+    assert_eq!(direct, answer("vectorized"), "{text}");
     assert_eq!(direct, answer("auto"), "{text}");
     direct
 }
@@ -68,60 +68,55 @@ fn each_value_of_a_list_is_looked_up() {
         (
             "SELECT a FROM g WHERE a IN (77, 4999, 77, 9999)",
             vec![],
-            &[
-                "Nested Loop",
-                "Values: 4 values, each once",
-                "Primary Key Lookup on g",
-                "Key: (values[0])",
-            ][..],
+            &["Nested Loop", "IN-List (4 values)", "Primary Key Lookup on g", "Key: (values[0])"][..],
             vec!["4999", "77"],
         ),
         (
             "SELECT a FROM g WHERE a IN ($1, $2)",
             vec![number(4), Value::Null],
-            &["Values: 2 values, each once", "Primary Key Lookup on g"],
+            &["IN-List (2 values)", "Primary Key Lookup on g"],
             vec!["4"],
         ),
         (
             "SELECT a FROM g WHERE (a = $1 OR a = $2 OR a = 3) AND b > 3",
             vec![number(4), number(4)],
-            &["Values: 3 values, each once", "Primary Key Lookup on g", "Filter: (g.b > 3)"],
+            &["IN-List (3 values)", "Primary Key Lookup on g", "Filter: (g.b > 3)"],
             vec!["4"],
         ),
         (
             "SELECT count(*), sum(b) FROM g WHERE a IN (1, 2, 3, 4, 5, 6)",
             vec![],
-            &["Values: 6 values, each once", "Primary Key Lookup on g"],
+            &["IN-List (6 values)", "Primary Key Lookup on g"],
             vec!["6 21"],
         ),
         (
             "SELECT a FROM g WHERE c IN ('n8', $1, 'none')",
             vec![Value::text("n9")],
-            &["Values: 3 values, each once", "Index Scan using g_c on g", "Range: c = values[0]"],
+            &["IN-List (3 values)", "Index Scan using g_c on g", "Range: c = values[0]"],
             vec!["8", "9"],
         ),
         (
             "SELECT z FROM p WHERE x = 7 AND y IN (3, 4)",
             vec![],
-            &["Values: 2 values, each once", "Primary Key Lookup on p", "Key: (7, values[0])"],
+            &["IN-List (2 values)", "Primary Key Lookup on p", "Key: (7, values[0])"],
             vec!["157", "207"],
         ),
         (
             "SELECT count(*) FROM p WHERE x IN (7, 9, 77)",
             vec![],
-            &["Values: 3 values, each once", "Primary Key Scan on p", "Range: x = values[0]"],
+            &["IN-List (3 values)", "Primary Key Scan on p", "Range: x = values[0]"],
             vec!["200"],
         ),
         (
             "SELECT z FROM h WHERE x IN (7, 8) AND y = 3",
             vec![],
-            &["Values: 2 values, each once", "Primary Key Hash Lookup on h"],
+            &["IN-List (2 values)", "Primary Key Hash Lookup on h"],
             vec!["157", "158"],
         ),
         (
             "SELECT x FROM h WHERE z IN (1, 2)",
             vec![],
-            &["Values: 2 values, each once", "Index Hash Lookup using h_z on h"],
+            &["IN-List (2 values)", "Index Hash Lookup using h_z on h"],
             vec!["1", "2"],
         ),
     ] {
@@ -143,11 +138,11 @@ fn each_value_of_a_list_is_looked_up() {
     assert_eq!(rows(&mut c, &text, &[]), ["2000"]);
     for text in ["UPDATE g SET b = 0 WHERE a IN (1, 2)", "DELETE FROM g WHERE a = 1 OR a = 2"] {
         let change = plan(&mut c, text, &[]);
-        assert!(change.contains("Values: 2 values, each once"), "{change}");
+        assert!(change.contains("IN-List (2 values)"), "{change}");
         assert_eq!(c.execute(text, &[]).unwrap(), 2);
     }
     let locked = plan(&mut c, "SELECT a FROM g WHERE a IN (3, 4) FOR UPDATE", &[]);
-    assert!(locked.contains("Lock Rows") && locked.contains("each once"), "{locked}");
+    assert!(locked.contains("Lock Rows") && locked.contains("IN-List"), "{locked}");
 }
 
 #[test]
@@ -182,12 +177,24 @@ fn rows_that_another_changed_are_looked_at_again() {
 fn subqueries_are_answered_by_hash() {
     let mut c = filled();
     for (text, line, found) in [
-        ("SELECT count(*) FROM g WHERE a NOT IN (SELECT b FROM g)", "Any, by hash", "4000"),
-        ("SELECT count(*) FROM g WHERE a <> ALL (SELECT b FROM g)", "All, by hash", "4000"),
-        ("SELECT count(*) FROM g WHERE a = ANY (SELECT b FROM g)", "Any, by hash", "1000"),
-        ("SELECT count(*) FROM g WHERE a > ALL (SELECT b FROM g)", "All, by hash", "4000"),
-        ("SELECT count(*) FROM g WHERE a IN (SELECT x FROM d) OR b = 5", "Any, by hash", "7"),
-        ("SELECT count(*) FROM g WHERE a NOT IN (SELECT x FROM d)", "Any, by hash", "0"),
+        (
+            "SELECT count(*) FROM g WHERE a NOT IN (SELECT b FROM g)",
+            "Hashed Subquery (ANY)",
+            "4000",
+        ),
+        (
+            "SELECT count(*) FROM g WHERE a <> ALL (SELECT b FROM g)",
+            "Hashed Subquery (ALL)",
+            "4000",
+        ),
+        ("SELECT count(*) FROM g WHERE a = ANY (SELECT b FROM g)", "Hashed Subquery (ANY)", "1000"),
+        ("SELECT count(*) FROM g WHERE a > ALL (SELECT b FROM g)", "Hashed Subquery (ALL)", "4000"),
+        (
+            "SELECT count(*) FROM g WHERE a IN (SELECT x FROM d) OR b = 5",
+            "Hashed Subquery (ANY)",
+            "7",
+        ),
+        ("SELECT count(*) FROM g WHERE a NOT IN (SELECT x FROM d)", "Hashed Subquery (ANY)", "0"),
         (
             "SELECT count(*) FROM g x WHERE NOT EXISTS (SELECT 1 FROM g y WHERE y.b = x.a + 1)",
             "Hash Cond: (x.a + 1) = y.b",
@@ -195,12 +202,12 @@ fn subqueries_are_answered_by_hash() {
         ),
         (
             "SELECT count(*) FROM g x WHERE EXISTS (SELECT * FROM g y WHERE x.a = y.b AND y.a > 10)",
-            "Exists, by hash",
+            "Hashed Subquery (EXISTS)",
             "1000",
         ),
         (
             "SELECT count(*) FROM g x WHERE x.a IN (SELECT y.b FROM g y WHERE y.b = x.b)",
-            "Any, by hash",
+            "Hashed Subquery (ANY)",
             "1000",
         ),
     ] {
@@ -259,24 +266,28 @@ fn what_few_rows_of_a_subquery_deliver_is_looked_up() {
         ),
         (
             "SELECT x, (SELECT count(*) FROM g WHERE a IN (SELECT e.x FROM e WHERE e.x = d.x)) FROM d",
-            "Any, by hash",
+            "Hashed Subquery (ANY)",
             vec!["4999 0", "77 1", "77 1", "NULL 0"],
         ),
         // The rest of what is asked, or all of it, is not so.
         (
             "SELECT count(*) FROM g WHERE a NOT IN (SELECT x FROM d WHERE x > 0)",
-            "Any, by hash",
+            "Hashed Subquery (ANY)",
             vec!["19998"],
         ),
-        ("SELECT count(*) FROM g WHERE a IN (SELECT b FROM g)", "Any, by hash", vec!["1000"]),
+        (
+            "SELECT count(*) FROM g WHERE a IN (SELECT b FROM g)",
+            "Hashed Subquery (ANY)",
+            vec!["1000"],
+        ),
         (
             "SELECT a FROM g WHERE a IN (SELECT x FROM d) ORDER BY a LIMIT 1",
-            "Any, by hash",
+            "Hashed Subquery (ANY)",
             vec!["77"],
         ),
         (
             "SELECT a FROM g WHERE a IN (SELECT x FROM d) FOR UPDATE",
-            "Any, by hash",
+            "Hashed Subquery (ANY)",
             vec!["4999", "77"],
         ),
     ] {

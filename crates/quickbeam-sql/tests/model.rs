@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use common::{LEVELS, begin, column, insert, int, integers, key, memory, rows, statement};
 use proptest::prelude::*;
 use quickbeam_sql::catalog::{Added, NewIndex};
-use quickbeam_sql::storage::Row;
+use quickbeam_sql::table::StoredRow;
 use quickbeam_sql::{DataType, Value};
 
 /// id → (unique or NULL, plain).
@@ -175,7 +175,7 @@ fn run(
         let mut cursor = handle.database().cursor(transaction)?;
         let mut more = cursor.first()?;
         while more {
-            let row = Row::new(handle.table(), cursor.value())?.to_values()?;
+            let row = StoredRow::new(handle.table(), cursor.value())?.to_values()?;
             hit.push((cursor.key().to_vec(), cursor.value().to_vec(), row));
             more = cursor.next()?;
         }

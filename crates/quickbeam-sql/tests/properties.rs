@@ -11,7 +11,7 @@ use std::hash::{Hash, Hasher};
 use common::column;
 use proptest::prelude::*;
 use quickbeam_sql::catalog::{Added, NewTable, Table};
-use quickbeam_sql::storage::{KeyBound, KeyPart, KeyRange, KeySpec, Row, prefix_end};
+use quickbeam_sql::table::{KeyBound, KeyPart, KeyRange, KeySpec, StoredRow, prefix_end};
 use quickbeam_sql::types::{compare_as, convert, format_value, parse_value};
 use quickbeam_sql::{DataType, Numeric, Value, ValueRef};
 
@@ -307,13 +307,13 @@ fn rows_are_read_back_in_every_layout() {
         .run(&(columns.clone(), columns, 0..TYPES.len()), |(values, others, changed)| {
             let mut row = Vec::new();
             old.encode_values(&mut row, &values).unwrap();
-            prop_assert_eq!(&Row::new(&old, &row).unwrap().to_values().unwrap(), &values);
+            prop_assert_eq!(&StoredRow::new(&old, &row).unwrap().to_values().unwrap(), &values);
             // Read by the table as it is later.
             let mut expected = values.clone();
             expected.remove(7);
             expected.remove(3);
             expected.push(Value::text("missing"));
-            let later = Row::new(&new, &row).unwrap();
+            let later = StoredRow::new(&new, &row).unwrap();
             prop_assert_eq!(later.to_values().unwrap(), expected);
             prop_assert!(!new.set_in_place(&mut row.clone(), 0, ValueRef::Null).unwrap());
             // One column changed where it stands is the row encoded anew.
@@ -350,7 +350,7 @@ fn damaged_rows_and_keys_are_errors() {
             }
             row.truncate(cut.index(row.len() * 2));
             for table in [&old, &new] {
-                let read = Row::new(table, &row).and_then(|row| row.to_values());
+                let read = StoredRow::new(table, &row).and_then(|row| row.to_values());
                 prop_assert!(read.map_or_else(|error| error.code() == "XX001", |_| true));
             }
             let read = part.decode(&mut &row[..]);

@@ -358,7 +358,7 @@ fn both_ways_give_the_same() {
     ] {
         let parameters = if text.contains("$1") { vec![Value::Integer(5)] } else { Vec::new() };
         let mut answer = |way: &str| {
-            connection.execute(&format!("SET plan_way = '{way}'"), &[]).unwrap();
+            connection.execute(&format!("SET execution_mode = '{way}'"), &[]).unwrap();
             let plan = connection
                 .query(&format!("EXPLAIN {text}"), &parameters)
                 .unwrap()
@@ -374,11 +374,11 @@ fn both_ways_give_the_same() {
             });
             (rows.map_err(|error| error.code()), way)
         };
-        let (direct, batch, auto) = (answer("direct"), answer("batch"), answer("auto"));
+        let (direct, batch, auto) = (answer("row"), answer("vectorized"), answer("auto"));
         assert_eq!(direct.0, batch.0, "{text}");
         assert_eq!(direct.0, auto.0, "{text}");
-        assert!(direct.1.starts_with("Way: direct"), "{text}: {}", direct.1);
-        assert_eq!(batch.1.starts_with("Way: batch"), by_columns, "{text}: {}", batch.1);
+        assert!(direct.1.starts_with("Execution: row"), "{text}: {}", direct.1);
+        assert_eq!(batch.1.starts_with("Execution: vectorized"), by_columns, "{text}: {}", batch.1);
     }
 }
 
@@ -395,20 +395,20 @@ fn a_statement_by_columns_keeps_to_its_budget_and_can_be_analyzed() {
     assert_eq!(connection.execute(text, &[]).unwrap(), 8192);
     let plan = connection.query(&format!("EXPLAIN ANALYZE {text} HAVING a < 10"), &[]).unwrap();
     let lines: Vec<String> = plan.collect().unwrap().iter().map(|row| row[0].to_string()).collect();
-    assert!(lines.iter().any(|line| line.contains("by columns (actual rows=8192)")), "{lines:?}");
+    assert!(lines.iter().any(|line| line.contains("(vectorized) (actual rows=8192)")), "{lines:?}");
     assert!(
         lines.iter().any(|line| line.contains("Seq Scan") && line.contains("(actual rows=8192)")),
         "{lines:?}"
     );
-    assert!(lines.last().unwrap().starts_with("Way: batch"), "{lines:?}");
+    assert!(lines.last().unwrap().starts_with("Execution: vectorized"), "{lines:?}");
 }
 
 /// Of the 8,192 rows half have a text of 1,800 bytes.
 #[test]
 fn texts_that_are_computed_count_against_the_budget() {
-    for way in ["direct", "batch"] {
+    for way in ["row", "vectorized"] {
         let mut c = many();
-        c.execute(&format!("SET plan_way = '{way}'"), &[]).unwrap();
+        c.execute(&format!("SET execution_mode = '{way}'"), &[]).unwrap();
         c.execute("SET work_mem = '4MB'", &[]).unwrap();
         for text in [
             "SELECT repeat(c || 'x', 900) FROM n ORDER BY 1, a",
@@ -516,14 +516,14 @@ fn joins_by_columns_give_the_same() {
     ] {
         let parameters = if text.contains("$1") { vec![Value::Integer(5)] } else { Vec::new() };
         let mut answer = |way: &str| {
-            c.execute(&format!("SET plan_way = '{way}'"), &[]).unwrap();
+            c.execute(&format!("SET execution_mode = '{way}'"), &[]).unwrap();
             let plan = c.query(&format!("EXPLAIN {text}"), &parameters).unwrap().collect().unwrap();
-            let is_join = |row: &&Vec<Value>| row[0].to_string().contains("Join, by columns");
+            let is_join = |row: &&Vec<Value>| row[0].to_string().contains("Join (vectorized)");
             let rows = c.query(text, &parameters).and_then(|rows| rows.collect());
             // Groups and rows of equal order come as they do row by row.
             (rows.map_err(|error| error.code()), plan.iter().filter(is_join).count())
         };
-        let (direct, batch, auto) = (answer("direct"), answer("batch"), answer("auto"));
+        let (direct, batch, auto) = (answer("row"), answer("vectorized"), answer("auto"));
         assert_eq!(direct.0, batch.0, "{text}");
         assert_eq!(direct.0, auto.0, "{text}");
         assert_eq!((direct.1, batch.1), (0, joins), "{text}");
@@ -533,7 +533,7 @@ fn joins_by_columns_give_the_same() {
 #[test]
 fn a_join_by_columns_keeps_to_its_budget_and_can_be_cancelled_and_analyzed() {
     let mut c = many();
-    c.execute("SET plan_way = 'batch'", &[]).unwrap();
+    c.execute("SET execution_mode = 'vectorized'", &[]).unwrap();
     let text = "SELECT count(*), min(y.c) FROM n x JOIN n y ON x.a = y.a AND x.b <= y.b";
     c.execute("SET work_mem = '256kB'", &[]).unwrap();
     assert!(ask(&mut c, text).starts_with("error 53200"));
@@ -544,8 +544,8 @@ fn a_join_by_columns_keeps_to_its_budget_and_can_be_cancelled_and_analyzed() {
     let rows = c.query(&format!("EXPLAIN ANALYZE {text} WHERE y.a < 100"), &[]).unwrap();
     let lines: Vec<String> = rows.collect().unwrap().iter().map(|row| row[0].to_string()).collect();
     let plan = lines.join("\n");
-    assert!(plan.contains("Aggregate, by columns (actual rows=1)"), "{plan}");
-    assert!(plan.contains("Hash Join, by columns (actual rows=50)"), "{plan}");
+    assert!(plan.contains("Aggregate (vectorized) (actual rows=1)"), "{plan}");
+    assert!(plan.contains("Hash Join (vectorized) (actual rows=50)"), "{plan}");
     assert!(
         plan.contains("Seq Scan on n y (rows=") && plan.contains("(actual rows=100)"),
         "{plan}"
@@ -564,7 +564,7 @@ fn a_join_by_columns_keeps_to_its_budget_and_can_be_cancelled_and_analyzed() {
 
 /// How many joins of a query go by columns.
 fn joins_by_columns(connection: &mut Connection, text: &str) -> usize {
-    plan(connection, text).matches("Join, by columns").count()
+    plan(connection, text).matches("Join (vectorized)").count()
 }
 
 #[test]

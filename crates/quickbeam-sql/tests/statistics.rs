@@ -66,7 +66,7 @@ fn a_few_rows_find_what_belongs_to_them_by_an_index_that_is_not_unique() {
             let plan = plan(connection, &query);
             assert!(plan.contains("lines_order"), "{index}: {query}\n{plan}");
             assert!(plan.contains("orders_customer"), "{index}: {query}\n{plan}");
-            assert!(plan.contains("Way: direct"), "{index}: {query}\n{plan}");
+            assert!(plan.contains("Execution: row"), "{index}: {query}\n{plan}");
             assert_eq!(ask(connection, &query), expected, "{index}: {query}");
         }
         // All rows of both: the index would be asked for each.
@@ -165,7 +165,7 @@ fn what_a_parameter_finds_is_judged_by_what_a_value_finds() {
     let explained = connection.query(&format!("EXPLAIN {query}"), &seven).unwrap().collect();
     let lines: Vec<String> = explained.unwrap().iter().map(|row| row[0].to_string()).collect();
     let plan = lines.join("\n");
-    assert!(plan.contains("lines_order") && plan.contains("Way: direct"), "{plan}");
+    assert!(plan.contains("lines_order") && plan.contains("Execution: row"), "{plan}");
     let counted = connection.query(query, &seven).unwrap().collect().unwrap();
     assert_eq!(counted[0][0], Value::BigInt(3));
 }
@@ -187,8 +187,8 @@ fn a_subquery_may_be_asked_any_number_of_times() {
         "SELECT count(*) FROM (SELECT state FROM lines WHERE order_id = o.id EXCEPT SELECT 9) s",
         "SELECT count(*) FROM (SELECT state FROM lines WHERE order_id = o.id UNION SELECT 0) s",
     ] {
-        for way in ["direct", "batch"] {
-            connection.execute(&format!("SET plan_way = '{way}'"), &[]).unwrap();
+        for way in ["row", "vectorized"] {
+            connection.execute(&format!("SET execution_mode = '{way}'"), &[]).unwrap();
             for _ in 0..2 {
                 let query = format!("SELECT sum(n) FROM (SELECT ({asked}) FROM orders o) s(n)");
                 assert_eq!(ask(connection, &query), "12000", "{way}: {asked}");

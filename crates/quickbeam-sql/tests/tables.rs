@@ -399,7 +399,8 @@ fn constraints_are_added_only_if_the_rows_keep_to_them() {
     );
     let check =
         NewCheck { name: None, expression: "parent < 7".into(), columns: vec!["parent".into()] };
-    let mut below = |row: quickbeam_sql::storage::Row<'_>| Ok(Some(row.get(1)?.as_i64() < Some(7)));
+    let mut below =
+        |row: quickbeam_sql::table::StoredRow<'_>| Ok(Some(row.get(1)?.as_i64() < Some(7)));
     assert_eq!(
         refused(&mut || catalog.add_check(&transaction, "child", &check, &mut below)),
         "23514"
@@ -460,7 +461,7 @@ fn a_database_is_a_table_of_two_columns() {
     let handle = catalog.database_as_table(&transaction, "fruit").unwrap().unwrap();
     let snapshot = catalog.snapshot(&transaction).unwrap();
     let defaults = common::Defaults(Value::Null);
-    let mut statement = quickbeam_sql::storage::Statement::begin(
+    let mut statement = quickbeam_sql::table::TableWriter::begin(
         &catalog,
         &transaction,
         &snapshot,

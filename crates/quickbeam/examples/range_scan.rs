@@ -7,7 +7,7 @@
 use std::error::Error;
 use std::ops::Bound;
 
-use quickbeam::{Batch, Environment, Options, Scan};
+use quickbeam::{Environment, Options, Scan, ScanBatch};
 
 fn number(key: &[u8]) -> u64 {
     key.try_into().map_or(0, u64::from_be_bytes)
@@ -41,7 +41,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     // Many records: a scan fills a batch with the records of one leaf. Reuse both.
     let (low, high) = (1_000_u64.to_be_bytes(), 2_000_u64.to_be_bytes());
     let mut scan = Scan::new(Bound::Included(&low), Bound::Excluded(&high));
-    let mut batch = Batch::default();
+    let mut batch = ScanBatch::default();
     let (mut count, mut sum) = (0, 0);
     while squares.scan(&snapshot, &mut scan, &mut batch)? {
         for record in 0..batch.len() {

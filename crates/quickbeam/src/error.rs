@@ -6,7 +6,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::world::overlay::OverlayFull;
+use crate::vfs::overlay::OverlayFull;
 
 /// The result of every fallible call.
 pub type Result<T> = std::result::Result<T, Error>;

@@ -41,24 +41,26 @@
 
 mod access;
 mod blocks;
+mod buffer;
 mod checkpoint;
 mod environment;
 mod error;
+pub mod failpoints;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
 mod latency;
-mod log;
+mod mvcc;
 mod options;
 mod page;
-mod pool;
 mod recovery;
 mod salvage;
 mod store;
+pub mod sync;
 mod transaction;
 pub mod typed;
-mod versions;
-pub mod world;
+pub mod vfs;
+mod wal;
 
 pub use environment::{DATA_FILE, Environment, LOCK_FILE, LOG_DIRECTORY, Statistics, VerifyReport};
 pub use error::{Error, Result};
@@ -69,5 +71,6 @@ pub use salvage::{
 };
 pub use store::{DataStore, StoreCursor, StoreDatabase};
 pub use transaction::{
-    Batch, Cursor, Database, Modified, Number, Range, Record, Savepoint, Scan, Transaction, Window,
+    Cursor, Database, IntField, IntRange, Range, Record, Savepoint, Scan, ScanBatch, Transaction,
+    Updated,
 };

@@ -57,7 +57,7 @@ fn each_call_does_what_it_says() {
 
 #[test]
 fn names_are_whatever_fits_and_come_in_order() {
-    let (world, environment) = environment_in_world();
+    let (vfs, environment) = environment_in_world();
     let longest = "é".repeat(127);
     for name in ["z", " ", "a/b", "\0", longest.as_str(), "ö"] {
         environment.create_database(name).unwrap();
@@ -65,7 +65,7 @@ fn names_are_whatever_fits_and_come_in_order() {
     let mut expected = ["z", " ", "a/b", "\0", longest.as_str(), "ö"];
     expected.sort_unstable();
     assert_eq!(names(&environment), expected);
-    let copy = open_files(&world.files(place()), &small_options()).unwrap();
+    let copy = open_files(&vfs.files(place()), &small_options()).unwrap();
     assert_eq!(names(&copy), expected);
 }
 
@@ -115,7 +115,7 @@ fn changes_are_seen_inside_at_once_and_outside_after_commit() {
 #[test]
 fn rolling_back_to_a_savepoint_undoes_changes_of_the_catalog() {
     for commits in [true, false] {
-        let (world, environment) = environment_in_world();
+        let (vfs, environment) = environment_in_world();
         let kept = environment.create_database("kept").unwrap();
         fill(&environment, &kept, 5, 2000);
         let transaction = environment.begin().unwrap();
@@ -142,7 +142,7 @@ fn rolling_back_to_a_savepoint_undoes_changes_of_the_catalog() {
         let expected: &[&str] = if commits { &["early", "kept", "late"] } else { &["kept"] };
         assert!(all.keys().eq(expected));
         assert_eq!(all["kept"].len(), if commits { 6 } else { 5 });
-        let copy = open_files(&world.files(place()), &small_options()).unwrap();
+        let copy = open_files(&vfs.files(place()), &small_options()).unwrap();
         assert_eq!(contents(&copy).unwrap(), all);
         common::assert_sound(&copy);
     }
@@ -240,7 +240,7 @@ fn random_changes_survive_crashes_and_reopening() {
     println!("first seed {first}");
     for seed in first..first + 25 {
         let mut random = Random::new(seed);
-        let (mut world, mut environment) = environment_in_world();
+        let (mut vfs, mut environment) = environment_in_world();
         let mut committed = All::new();
         for _ in 0..40 {
             let transaction = environment.begin().unwrap();
@@ -269,8 +269,7 @@ fn random_changes_survive_crashes_and_reopening() {
                 1 => {
                     environment.close().unwrap();
                     environment =
-                        Environment::open_in(world.clone(), Some(place()), small_options())
-                            .unwrap();
+                        Environment::open_in(vfs.clone(), Some(place()), small_options()).unwrap();
                 }
                 2..5 => {
                     // A transaction that never ends, and the crash.
@@ -282,12 +281,11 @@ fn random_changes_survive_crashes_and_reopening() {
                     if random.chance(50) {
                         environment.checkpoint().unwrap();
                     }
-                    let files = world.files(place());
+                    let files = vfs.files(place());
                     drop(open);
-                    world = common::world_with(&files, place());
+                    vfs = common::world_with(&files, place());
                     environment =
-                        Environment::open_in(world.clone(), Some(place()), small_options())
-                            .unwrap();
+                        Environment::open_in(vfs.clone(), Some(place()), small_options()).unwrap();
                 }
                 _ => {}
             }

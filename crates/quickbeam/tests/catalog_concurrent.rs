@@ -37,7 +37,7 @@ fn of_two_transactions_that_change_one_name_the_second_fails() {
 fn a_writer_fails_when_its_database_is_dropped_or_emptied_meanwhile() {
     for isolation in [Isolation::Serializable, Isolation::Snapshot, Isolation::ReadCommitted] {
         for drop_it in [true, false] {
-            let (world, environment) = environment_in_world();
+            let (vfs, environment) = environment_in_world();
             let database = environment.create_database("a").unwrap();
             fill(&environment, &database, 3, 10);
             let writer = begin(&environment, isolation);
@@ -53,7 +53,7 @@ fn a_writer_fails_when_its_database_is_dropped_or_emptied_meanwhile() {
             let all = contents(&environment).unwrap();
             assert_eq!(all.get("a").cloned(), (!drop_it).then(Records::new));
             common::assert_sound(&environment);
-            let copy = open_files(&world.files(place()), &small_options()).unwrap();
+            let copy = open_files(&vfs.files(place()), &small_options()).unwrap();
             assert_eq!(contents(&copy).unwrap(), all);
         }
     }
@@ -193,7 +193,7 @@ fn handles_and_snapshots_agree_while_a_database_is_emptied() {
 /// for later is done beside each other.
 #[test]
 fn dropping_beside_deleting_touches_nothing_twice() {
-    let (world, environment) = environment_in_world();
+    let (vfs, environment) = environment_in_world();
     let kept = environment.create_database("kept").unwrap();
     fill(&environment, &kept, 200, 100);
     let work = |thread: usize| {
@@ -230,7 +230,7 @@ fn dropping_beside_deleting_touches_nothing_twice() {
     fill(&environment, &kept, 200, 100);
     common::assert_sound(&environment);
     assert_eq!(environment.databases().unwrap(), ["kept"]);
-    let copy = open_files(&world.files(place()), &small_options()).unwrap();
+    let copy = open_files(&vfs.files(place()), &small_options()).unwrap();
     assert!(contents(&copy).unwrap() == contents(&environment).unwrap());
     common::assert_sound(&copy);
 }

@@ -9,24 +9,24 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use common::faulty::{Call, FaultyWorld};
+use common::faulty::{Call, FaultyVfs};
 use common::scene::{Scene, options};
 use common::{Random, assert_same, contents, place};
-use quickbeam::world::OpenMode;
+use quickbeam::vfs::OpenMode;
 use quickbeam::{DataStore, Durability, Environment, Error, Options, Result};
 
 /// Calls on files that fail one after the other in each of these tests.
 const CALLS: usize = 60;
 
-fn opened(world: &Arc<FaultyWorld>, options: &Options) -> Environment {
-    Environment::open_in(world.clone(), Some(place()), options.clone()).unwrap()
+fn opened(vfs: &Arc<FaultyVfs>, options: &Options) -> Environment {
+    Environment::open_in(vfs.clone(), Some(place()), options.clone()).unwrap()
 }
 
 /// Makes the call number `at` that changes something fail, and no other. Whether it happened.
-fn fail_call(world: &FaultyWorld, at: usize, kind: io::ErrorKind) -> Arc<AtomicBool> {
+fn fail_call(vfs: &FaultyVfs, at: usize, kind: io::ErrorKind) -> Arc<AtomicBool> {
     let happened = Arc::new(AtomicBool::new(false));
     let (count, told) = (AtomicUsize::new(0), happened.clone());
-    world.set_rule(move |call, _| {
+    vfs.set_rule(move |call, _| {
         let hit = call.changes() && count.fetch_add(1, Ordering::SeqCst) == at;
         hit.then(|| {
             told.store(true, Ordering::SeqCst);
@@ -65,21 +65,21 @@ fn a_failing_call_is_reported_by_close_at_the_latest() {
             let kind = [io::ErrorKind::Other, io::ErrorKind::StorageFull][at % 2];
             let mut random = Random::new(at as u64);
             let scene = Scene::new(&options);
-            let happened = fail_call(&scene.world, at, kind);
+            let happened = fail_call(&scene.vfs, at, kind);
             let mut told = false;
             for _ in 0..12 {
                 told |= scene.change(&mut random).is_err();
             }
-            let Scene { world, environment, model, .. } = scene;
+            let Scene { vfs, environment, model, .. } = scene;
             told |= environment.close().is_err();
-            world.clear_rule();
+            vfs.clear_rule();
             if told {
                 assert!(happened.load(Ordering::SeqCst), "{durability}: an error without a cause");
                 reported += 1;
                 continue;
             }
             kept += 1;
-            let again = opened(&world, &options);
+            let again = opened(&vfs, &options);
             let found = contents(&again).unwrap().remove("data").unwrap_or_default();
             assert_same(&found, &model.borrow(), &format!("{durability}, call {at} failed"));
         }
@@ -101,14 +101,14 @@ fn close_reports_what_failed_in_the_background() {
         scene.environment.checkpoint().unwrap();
         let failed = Arc::new(AtomicBool::new(false));
         let told = failed.clone();
-        scene.world.set_rule(move |call, _| {
+        scene.vfs.set_rule(move |call, _| {
             let hit = matches!(call, Call::Write { .. } | Call::Sync);
             told.fetch_or(hit, Ordering::SeqCst);
             hit.then(|| io::Error::other("the device is broken"))
         });
         scene.environment.transact(|t| scene.database.put(t, b"key", b"value")).unwrap();
         wait_for("the background write", || failed.load(Ordering::SeqCst));
-        scene.world.clear_rule();
+        scene.vfs.clear_rule();
         let other = scene.environment.clone();
         match scene.environment.close() {
             Err(Error::Failed { reason }) => assert!(reason.contains("broken"), "{reason}"),
@@ -117,7 +117,7 @@ fn close_reports_what_failed_in_the_background() {
         // The other handle is told the same, not merely that the environment is closed.
         assert!(matches!(other.begin_read().map(drop), Err(Error::Failed { .. })), "{durability}");
         assert!(matches!(other.close(), Err(Error::Failed { .. })), "{durability}");
-        opened(&scene.world, &options);
+        opened(&scene.vfs, &options);
     }
 }
 
@@ -131,7 +131,7 @@ fn a_close_that_finds_the_device_full_leaves_the_environment_open() {
         for _ in 0..20 {
             scene.change(&mut random).unwrap();
         }
-        scene.world.set_rule(|call, _| {
+        scene.vfs.set_rule(|call, _| {
             let grows = matches!(call, Call::Write { .. } | Call::SetLength(_));
             grows.then(|| io::ErrorKind::StorageFull.into())
         });
@@ -143,14 +143,14 @@ fn a_close_that_finds_the_device_full_leaves_the_environment_open() {
         }
         assert!(matches!(closed, Err(Error::DiskFull { .. })), "{durability}: {closed:?}");
         scene.check_reads("the device is full");
-        scene.world.clear_rule();
+        scene.vfs.clear_rule();
         for _ in 0..20 {
             scene.change(&mut random).unwrap();
         }
         scene.check_reads("there is room");
-        let Scene { world, environment, model, .. } = scene;
+        let Scene { vfs, environment, model, .. } = scene;
         environment.close().unwrap();
-        let again = opened(&world, &options);
+        let again = opened(&vfs, &options);
         assert_same(&contents(&again).unwrap()["data"], &model.borrow(), "opened again");
     }
 }
@@ -181,13 +181,13 @@ fn a_refused_close_is_not_seen_by_other_handles() {
 #[test]
 fn a_data_store_that_cannot_keep_its_changes_says_so() {
     for at in 0..CALLS {
-        let world = FaultyWorld::in_memory();
-        let open = || DataStore::open_in(world.clone(), Some(place()), options());
+        let vfs = FaultyVfs::in_memory();
+        let open = || DataStore::open_in(vfs.clone(), Some(place()), options());
         let mut store = open().unwrap();
         let database = store.create_database("data").unwrap();
         store.sync().unwrap();
         let kind = [io::ErrorKind::Other, io::ErrorKind::StorageFull][at % 2];
-        fail_call(&world, at, kind);
+        fail_call(&vfs, at, kind);
         let mut told = false;
         for n in 0..30u8 {
             told |= store.put(database, &[n], &[n; 900]).is_err();
@@ -195,7 +195,7 @@ fn a_data_store_that_cannot_keep_its_changes_says_so() {
             let _ = (n % 10 == 9).then(|| store.sync());
         }
         told |= store.close().is_err();
-        world.clear_rule();
+        vfs.clear_rule();
         if !told {
             let mut again = open().unwrap();
             let database = again.open_database("data").unwrap();
@@ -216,7 +216,7 @@ fn a_checkpoint_beside_the_preparation_of_a_segment_fails_nothing() {
     let scene = Scene::new(&options);
     let (reached, released) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
     let (reach, release) = (reached.clone(), released.clone());
-    scene.world.set_pause(move |call, path| {
+    scene.vfs.set_pause(move |call, path| {
         let is_mapped = call == Call::Open(OpenMode::Write) && path.ends_with("000000000002.log");
         let is_background = std::thread::current().name() == Some("quickbeam-log");
         if is_mapped && is_background && !reach.swap(true, Ordering::SeqCst) {

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use common::faulty::FaultyWorld;
+use common::faulty::FaultyVfs;
 use common::{Files, Random, Records, contents, open_files, place, small_options, world_with};
 use quickbeam::{
     AccessMethod, DATA_FILE, DataStore, Durability, Environment, Error, LOG_DIRECTORY, Options,
@@ -33,8 +33,8 @@ const RESERVED: usize = 64 << 10;
 type All = BTreeMap<String, Records>;
 
 /// Databases with short and long values, changed and deleted in part, so that blocks are free among those in use.
-fn build(world: &Arc<FaultyWorld>, options: &Options) -> (Environment, All) {
-    let environment = Environment::open_in(world.clone(), Some(place()), options.clone()).unwrap();
+fn build(vfs: &Arc<FaultyVfs>, options: &Options) -> (Environment, All) {
+    let environment = Environment::open_in(vfs.clone(), Some(place()), options.clone()).unwrap();
     for name in ["one", "two", "gone"] {
         let database = common::open_or_create(&environment, name);
         for round in 0..3u8 {
@@ -65,10 +65,10 @@ fn build(world: &Arc<FaultyWorld>, options: &Options) -> (Environment, All) {
 
 /// An environment closed cleanly.
 fn closed(options: &Options) -> (Files, All) {
-    let world = FaultyWorld::in_memory();
-    let (environment, all) = build(&world, options);
+    let vfs = FaultyVfs::in_memory();
+    let (environment, all) = build(&vfs, options);
     environment.close().unwrap();
-    (world.files(place()), all)
+    (vfs.files(place()), all)
 }
 
 fn damage(files: &Files, change: impl FnOnce(&mut Vec<u8>)) -> Files {
@@ -288,9 +288,9 @@ fn one_damaged_root_slot_loses_nothing_after_a_crash() {
     for checkpoint in [false, true] {
         let options = small_options();
         let (files, _) = closed(&options);
-        let world = world_with(&files, place());
+        let vfs = world_with(&files, place());
         let environment =
-            Environment::open_in(world.clone(), Some(place()), options.clone()).unwrap();
+            Environment::open_in(vfs.clone(), Some(place()), options.clone()).unwrap();
         let database = environment.open_database("one").unwrap();
         for round in 0..60u8 {
             environment.transact(|t| database.put(t, &[round], &[round; 9000])).unwrap();
@@ -299,7 +299,7 @@ fn one_damaged_root_slot_loses_nothing_after_a_crash() {
             }
         }
         let all = contents(&environment).unwrap();
-        let files = world.files(place());
+        let files = vfs.files(place());
         damage_slots(&files, &all, &options, &format!("crashed, checkpoint {checkpoint}"));
     }
 }
@@ -309,12 +309,12 @@ fn one_damaged_root_slot_loses_nothing_after_a_crash() {
 fn data_and_log_that_do_not_belong_together_are_refused() {
     let options = Options { checkpoint_bytes: 1 << 30, ..small_options() };
     let crashed = || {
-        let world = FaultyWorld::in_memory();
-        let (environment, all) = build(&world, &options);
+        let vfs = FaultyVfs::in_memory();
+        let (environment, all) = build(&vfs, &options);
         let database = environment.open_database("one").unwrap();
         environment.transact(|t| database.put(t, b"last", b"")).unwrap();
         drop(all);
-        world.files(place())
+        vfs.files(place())
     };
     let (one, other) = (crashed(), crashed());
     let without_log = |files: &Files| -> Files {
@@ -336,20 +336,20 @@ fn data_and_log_that_do_not_belong_together_are_refused() {
 #[test]
 fn a_lost_root_is_refused_where_no_log_makes_up_for_it() {
     let options = Options { durability: Durability::InMemory, ..small_options() };
-    let world = FaultyWorld::in_memory();
-    let environment = Environment::open_in(world.clone(), Some(place()), options.clone()).unwrap();
+    let vfs = FaultyVfs::in_memory();
+    let environment = Environment::open_in(vfs.clone(), Some(place()), options.clone()).unwrap();
     let database = environment.create_database("data").unwrap();
     for round in 0..4u8 {
         environment.transact(|t| database.put(t, b"key", &[round])).unwrap();
         environment.checkpoint().unwrap();
     }
     let open = |files: &Files| open_files(files, &options).map(drop);
-    lost_root_is_refused(&world.files(place()), open);
+    lost_root_is_refused(&vfs.files(place()), open);
     environment.close().unwrap();
-    lost_root_is_refused(&world.files(place()), open);
+    lost_root_is_refused(&vfs.files(place()), open);
 
-    let world = FaultyWorld::in_memory();
-    let mut store = DataStore::open_in(world.clone(), Some(place()), options.clone()).unwrap();
+    let vfs = FaultyVfs::in_memory();
+    let mut store = DataStore::open_in(vfs.clone(), Some(place()), options.clone()).unwrap();
     let database = store.create_database("data").unwrap();
     for round in 0..4u8 {
         store.put(database, b"key", &[round]).unwrap();
@@ -358,7 +358,7 @@ fn a_lost_root_is_refused_where_no_log_makes_up_for_it() {
     let open = |files: &Files| {
         DataStore::open_in(world_with(files, place()), Some(place()), options.clone()).map(drop)
     };
-    lost_root_is_refused(&world.files(place()), open);
+    lost_root_is_refused(&vfs.files(place()), open);
 }
 
 fn lost_root_is_refused(files: &Files, open: impl Fn(&Files) -> Result<()>) {
@@ -385,12 +385,12 @@ fn lost_root_is_refused(files: &Files, open: impl Fn(&Files) -> Result<()>) {
 fn a_misplaced_root_does_not_hide_the_log() {
     let options = small_options();
     let (files, _) = closed(&options);
-    let world = world_with(&files, place());
-    let environment = Environment::open_in(world.clone(), Some(place()), options.clone()).unwrap();
+    let vfs = world_with(&files, place());
+    let environment = Environment::open_in(vfs.clone(), Some(place()), options.clone()).unwrap();
     let database = environment.open_database("one").unwrap();
     environment.transact(|t| database.put(t, b"after", b"the clean close")).unwrap();
     let all = contents(&environment).unwrap();
-    let files = world.files(place());
+    let files = vfs.files(place());
     let newest = newest_slot(&files[Path::new(DATA_FILE)]);
     let files = damage(&files, |data| {
         let other = SLOTS[1 - newest];
@@ -406,8 +406,8 @@ fn a_data_store_notices_damage() {
     println!("seed {seed}");
     let mut random = Random::new(seed);
     let options = small_options();
-    let world = FaultyWorld::in_memory();
-    let mut store = DataStore::open_in(world.clone(), Some(place()), options.clone()).unwrap();
+    let vfs = FaultyVfs::in_memory();
+    let mut store = DataStore::open_in(vfs.clone(), Some(place()), options.clone()).unwrap();
     let database = store.create_database("data").unwrap();
     let mut records = Records::new();
     for n in 0..400usize {
@@ -417,7 +417,7 @@ fn a_data_store_notices_damage() {
         records.insert(key, value);
     }
     store.close().unwrap();
-    let files = world.files(place());
+    let files = vfs.files(place());
     let length = files[Path::new(DATA_FILE)].len();
     let mut noticed = 0;
     for _ in 0..300 {
@@ -425,8 +425,8 @@ fn a_data_store_notices_damage() {
         let files = damage(&files, |data| data[at] ^= 1 << random.below(8));
         let what = format!("byte {at} of block {}", at / PAGE);
         let read = || -> Result<usize> {
-            let world = world_with(&files, place());
-            let mut store = DataStore::open_in(world, Some(place()), options.clone())?;
+            let vfs = world_with(&files, place());
+            let mut store = DataStore::open_in(vfs, Some(place()), options.clone())?;
             let database = store.open_database("data")?;
             let mut failed = 0;
             for (key, value) in &records {

@@ -5,10 +5,10 @@
 
 mod common;
 
-use common::faulty::FaultyWorld;
+use common::faulty::FaultyVfs;
 use common::scene::{Mounted, Scene, options};
 use common::{Random, Records, assert_same, contents, place};
-use quickbeam::world::{OpenMode, World};
+use quickbeam::vfs::{OpenMode, Vfs};
 use quickbeam::{DataStore, Environment, Error, Options};
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ fn fill_the_device(seed: u64, options: &Options) -> usize {
     for round in 0..3 {
         let what = format!("seed {seed}, round {round}");
         let room = [0, 5000, 100_000, 400_000][random.below(4)];
-        scene.world.set_limit(scene.world.used() + room);
+        scene.vfs.set_limit(scene.vfs.used() + room);
         let mut full = 0;
         for _ in 0..300 {
             let checkpoint = random.chance(3);
@@ -40,7 +40,7 @@ fn fill_the_device(seed: u64, options: &Options) -> usize {
             }
         }
         refusals += full;
-        scene.world.set_limit(u64::MAX);
+        scene.vfs.set_limit(u64::MAX);
         scene.environment.checkpoint().unwrap();
         scene.check_reads(&what);
         scene.check_crash(&format!("{what}, crash"));
@@ -78,7 +78,7 @@ fn reading_goes_on_while_the_device_is_full() {
         scene.change(&mut random).unwrap();
     }
     scene.environment.checkpoint().unwrap();
-    scene.world.set_limit(scene.world.used());
+    scene.vfs.set_limit(scene.vfs.used());
     for round in 0..50u8 {
         let changed = scene.environment.transact(|t| scene.database.put(t, b"0001", &[round]));
         match changed {
@@ -106,7 +106,7 @@ fn a_refused_change_leaves_nothing_of_itself() {
         let database = &scene.database;
         let mut model = scene.model.borrow().clone();
         let transaction = scene.environment.begin().unwrap();
-        scene.world.set_limit(scene.world.used() + random.below(300_000) as u64);
+        scene.vfs.set_limit(scene.vfs.used() + random.below(300_000) as u64);
         for step in 0..400 {
             let what = format!("seed {seed}, step {step}");
             let key = format!("{:04}", random.below(300)).into_bytes();
@@ -128,7 +128,7 @@ fn a_refused_change_leaves_nothing_of_itself() {
                 assert!(found.as_ref() == model.get(&key), "{what}: not what it was");
             }
         }
-        scene.world.set_limit(u64::MAX);
+        scene.vfs.set_limit(u64::MAX);
         let found = common::records(database, &transaction).unwrap();
         assert_same(&found, &model, &format!("seed {seed}"));
         transaction.commit().unwrap();
@@ -168,12 +168,12 @@ fn rolling_back_to_a_savepoint_succeeds_on_a_full_device() {
         let savepoint = transaction.savepoint().unwrap();
         let before = common::records(&database, &transaction).unwrap();
         put(&mut random, 2);
-        scene.world.set_limit(scene.world.used());
+        scene.vfs.set_limit(scene.vfs.used());
         put(&mut random, 3);
         transaction.rollback_to(savepoint).unwrap_or_else(|error| panic!("{what}: {error}"));
         let found = common::records(&database, &transaction).unwrap();
         assert_same(&found, &before, &what);
-        scene.world.set_limit(u64::MAX);
+        scene.vfs.set_limit(u64::MAX);
         transaction.commit().unwrap();
         *scene.model.borrow_mut() = before;
         scene.environment.checkpoint().unwrap();
@@ -188,7 +188,7 @@ fn threads_beside_each_other_survive_a_full_device() {
     println!("seed {seed}");
     let scene = Scene::new(&Options { cache_size: 4096 * 2000, ..options() });
     let (environment, database) = (&scene.environment, &scene.database);
-    scene.world.set_limit(scene.world.used() + 500_000);
+    scene.vfs.set_limit(scene.vfs.used() + 500_000);
     let work = |thread: u8| {
         let mut random = Random::new(seed + u64::from(thread));
         let mut own = Records::new();
@@ -210,7 +210,7 @@ fn threads_beside_each_other_survive_a_full_device() {
         handles.into_iter().map(|handle| handle.join().unwrap()).collect()
     });
     assert!(results.iter().any(|(_, full)| *full > 0));
-    scene.world.set_limit(u64::MAX);
+    scene.vfs.set_limit(u64::MAX);
     *scene.model.borrow_mut() = results.into_iter().flat_map(|(own, _)| own).collect();
     scene.check_reads("full");
     scene.check_crash("full, crash");
@@ -222,17 +222,17 @@ fn threads_beside_each_other_survive_a_full_device() {
 fn opening_and_closing_on_a_full_device_lose_nothing() {
     // Creating: the rest of a failed attempt does not stop the next one.
     for room in [0, 100, 70_000, 100_000, 300_000, 600_000] {
-        let world = FaultyWorld::in_memory();
-        world.set_limit(room);
-        match Environment::open_in(world.clone(), Some(place()), options()) {
+        let vfs = FaultyVfs::in_memory();
+        vfs.set_limit(room);
+        match Environment::open_in(vfs.clone(), Some(place()), options()) {
             Ok(environment) => {
                 // There was room for an empty one, not for closing it perhaps.
                 let _ = environment.create_database("data");
             }
             Err(error) => assert!(matches!(error, Error::DiskFull { .. }), "{room}: {error}"),
         }
-        world.set_limit(u64::MAX);
-        let again = Environment::open_in(world, Some(place()), options()).unwrap();
+        vfs.set_limit(u64::MAX);
+        let again = Environment::open_in(vfs, Some(place()), options()).unwrap();
         again.open_or_create_database("data").unwrap();
     }
     // Recovering, then closing.
@@ -245,15 +245,15 @@ fn opening_and_closing_on_a_full_device_lose_nothing() {
     let mut refused = [0, 0];
     for room in (0..1_500_000).step_by(50_000) {
         let memory = common::world_with(&files, place());
-        let world = FaultyWorld::new(memory.clone());
+        let vfs = FaultyVfs::new(memory.clone());
         let have: u64 = files.values().map(|bytes| bytes.len() as u64).sum();
         for path in files.keys() {
-            drop(world.open(&place().join(path), OpenMode::Write).unwrap());
+            drop(vfs.open(&place().join(path), OpenMode::Write).unwrap());
         }
-        world.set_limit(have + room);
-        match Environment::open_in(world.clone(), Some(place()), options()) {
+        vfs.set_limit(have + room);
+        match Environment::open_in(vfs.clone(), Some(place()), options()) {
             Ok(environment) => {
-                world.set_limit(world.used());
+                vfs.set_limit(vfs.used());
                 if let Err(error) = environment.close() {
                     assert!(matches!(error, Error::DiskFull { .. }), "{room}: {error}");
                     refused[1] += 1;
@@ -264,8 +264,8 @@ fn opening_and_closing_on_a_full_device_lose_nothing() {
                 refused[0] += 1;
             }
         }
-        world.set_limit(u64::MAX);
-        let again = Environment::open_in(world, Some(place()), options()).unwrap();
+        vfs.set_limit(u64::MAX);
+        let again = Environment::open_in(vfs, Some(place()), options()).unwrap();
         assert_same(&contents(&again).unwrap()["data"], &scene.model.borrow(), &format!("{room}"));
         common::assert_sound(&again);
     }
@@ -274,10 +274,10 @@ fn opening_and_closing_on_a_full_device_lose_nothing() {
 
 #[test]
 fn a_data_store_survives_a_full_device() {
-    let memory = FaultyWorld::in_memory();
-    let world = FaultyWorld::new(memory.clone());
-    let open = |world: Arc<dyn World>| DataStore::open_in(world, Some(place()), options());
-    let mut store = open(world.clone()).unwrap();
+    let memory = FaultyVfs::in_memory();
+    let vfs = FaultyVfs::new(memory.clone());
+    let open = |vfs: Arc<dyn Vfs>| DataStore::open_in(vfs, Some(place()), options());
+    let mut store = open(vfs.clone()).unwrap();
     let database = store.create_database("data").unwrap();
     let mut synced = Records::new();
     let mut state = Records::new();
@@ -285,9 +285,9 @@ fn a_data_store_survives_a_full_device() {
     let mut full = 0;
     for round in 0..400 {
         if round % 100 == 50 {
-            world.set_limit(world.used() + 30_000);
+            vfs.set_limit(vfs.used() + 30_000);
         } else if round % 100 == 90 {
-            world.set_limit(u64::MAX);
+            vfs.set_limit(u64::MAX);
         }
         let key = vec![random.below(100) as u8];
         let value = vec![random.next() as u8; random.below(9000)];

@@ -8,7 +8,7 @@ mod common;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use common::faulty::FaultyWorld;
+use common::faulty::FaultyVfs;
 use common::{
     assert_misuse, assert_same, contents, memory_environment, records, refused, small_options,
 };
@@ -225,9 +225,9 @@ fn cursors_that_stand_nowhere_change_nothing() {
 
 #[test]
 fn savepoints_that_do_not_hold_are_refused() {
-    let world = FaultyWorld::in_memory();
+    let vfs = FaultyVfs::in_memory();
     let environment =
-        Environment::open_in(world.clone(), Some(common::place()), small_options()).unwrap();
+        Environment::open_in(vfs.clone(), Some(common::place()), small_options()).unwrap();
     let database = environment.create_database("data").unwrap();
     let put = |transaction: &quickbeam::Transaction, key: &[u8]| {
         database.put(transaction, key, key).unwrap();
@@ -277,7 +277,7 @@ fn savepoints_that_do_not_hold_are_refused() {
     transaction.commit().unwrap();
     // What the log says of it is what it did.
     let all = contents(&environment).unwrap();
-    let files = world.files(common::place());
+    let files = vfs.files(common::place());
     let copy = common::open_files(&files, &small_options()).unwrap();
     assert_eq!(contents(&copy).unwrap(), all);
     let keys: Vec<_> = all["data"].keys().map(|key| String::from_utf8_lossy(key)).collect();

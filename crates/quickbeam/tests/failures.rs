@@ -10,10 +10,10 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use common::faulty::{Call, FaultyWorld};
+use common::faulty::{Call, FaultyVfs};
 use common::scene::{Mounted, Scene, options};
 use common::{Random, assert_same, contents, place, small_options};
-use quickbeam::world::OpenMode;
+use quickbeam::vfs::OpenMode;
 use quickbeam::{DATA_FILE, Durability, Environment, Error, Options};
 
 /// The first call of some kind fails, once: from then on nothing is acknowledged, everything is still read, and what had
@@ -32,7 +32,7 @@ fn fails_for_good(
         }
         let (mut left, which) = (quiet, which.clone());
         let mut happened = false;
-        scene.world.set_rule(move |call, path| {
+        scene.vfs.set_rule(move |call, path| {
             if !through && call == Call::Open(OpenMode::WriteThrough) {
                 return Some(io::ErrorKind::Unsupported.into());
             }
@@ -71,7 +71,7 @@ fn fails_for_good(
         let closed = scene.environment.close();
         assert!(matches!(closed, Err(Error::Failed { .. })), "{closed:?}");
         let again =
-            Environment::open_in(scene.world.clone(), Some(place()), options.clone()).unwrap();
+            Environment::open_in(scene.vfs.clone(), Some(place()), options.clone()).unwrap();
         let found = contents(&again).unwrap().remove("data").unwrap();
         let acknowledged = scene.model.borrow();
         assert!(found == *acknowledged || found == seen, "{} records, quiet {quiet}", found.len());
@@ -129,7 +129,7 @@ fn a_failed_read_is_told_and_forgotten() {
     }
     scene.environment.checkpoint().unwrap();
     let mut count = 0;
-    scene.world.set_rule(move |call, path| {
+    scene.vfs.set_rule(move |call, path| {
         count += usize::from(call == Call::Read && path.ends_with(DATA_FILE));
         (call == Call::Read && count % 5 == 0).then(|| io::Error::other("unreadable"))
     });
@@ -146,7 +146,7 @@ fn a_failed_read_is_told_and_forgotten() {
         }
     }
     assert!(failed > 0);
-    scene.world.clear_rule();
+    scene.vfs.clear_rule();
     scene.check_reads("afterwards");
     scene.change(&mut random).unwrap();
     scene.check_reads("afterwards");
@@ -160,13 +160,13 @@ fn a_place_that_cannot_be_written_is_refused() {
     scene.environment.transact(|t| scene.database.put(t, b"key", b"value")).unwrap();
     let files = scene.memory.files(place());
     let memory = common::world_with(&files, place());
-    let world = FaultyWorld::new(memory.clone());
-    world.set_rule(|call, _| {
+    let vfs = FaultyVfs::new(memory.clone());
+    vfs.set_rule(|call, _| {
         let changes = call.changes() || call == Call::Open(OpenMode::Write);
         changes.then(|| io::ErrorKind::PermissionDenied.into())
     });
     for path in [place(), Path::new("elsewhere")] {
-        match Environment::open_in(world.clone(), Some(path), options()) {
+        match Environment::open_in(vfs.clone(), Some(path), options()) {
             Err(Error::Io { source, .. }) => {
                 assert_eq!(source.kind(), io::ErrorKind::PermissionDenied)
             }
@@ -213,8 +213,8 @@ fn a_read_only_file_system_and_directory_of_the_operating_system() {
 fn freeing_a_long_value_reads_the_device_outside_the_gate() {
     let options =
         Options { cache_size: 64 * 4096, durability: Durability::NoSync, ..small_options() };
-    let world = FaultyWorld::in_memory();
-    let environment = Environment::open_in(world.clone(), Some(place()), options).unwrap();
+    let vfs = FaultyVfs::in_memory();
+    let environment = Environment::open_in(vfs.clone(), Some(place()), options).unwrap();
     let database = environment.create_database("data").unwrap();
     environment.transact(|t| database.put(t, b"long", &vec![7; 2_000_000])).unwrap();
     let reader = environment.begin_read().unwrap();
@@ -224,7 +224,7 @@ fn freeing_a_long_value_reads_the_device_outside_the_gate() {
     // What is read from now on is the chain: its pages do not fit in the cache.
     let (tell, told) = std::sync::mpsc::channel();
     let (armed, other) = (AtomicBool::new(true), environment.clone());
-    world.set_pause(move |call, path| {
+    vfs.set_pause(move |call, path| {
         if call == Call::Read && path.ends_with(DATA_FILE) && armed.swap(false, Ordering::SeqCst) {
             let (done, wait) = std::sync::mpsc::channel();
             let other = other.clone();
@@ -236,7 +236,7 @@ fn freeing_a_long_value_reads_the_device_outside_the_gate() {
     environment.checkpoint().unwrap();
     let finished = told.recv_timeout(Duration::from_secs(60)).expect("the chain is read");
     assert!(finished, "a checkpoint waited for a read of the chain");
-    world.set_pause(|_, _| {});
+    vfs.set_pause(|_, _| {});
     let report = environment.verify().unwrap();
     assert_eq!(report.complaints, Vec::<String>::new());
     assert!(report.pages < 20, "{} pages are in use", report.pages);

@@ -13,9 +13,9 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 
-use common::faulty::FaultyWorld;
+use common::faulty::FaultyVfs;
 use common::{Files, Records, contents, open_files, place, small_options, world_with};
-use quickbeam::{AccessMethod, Batch, DATA_FILE, DataStore, Environment, Error, Options, Scan};
+use quickbeam::{AccessMethod, DATA_FILE, DataStore, Environment, Error, Options, Scan, ScanBatch};
 
 /// The version that this release writes.
 const VERSION: u32 = 2;
@@ -37,8 +37,8 @@ fn expected() -> Records {
 /// An environment with a tree and, beside it, the same in a hash database; `crashed`: with half of its records in the
 /// log alone, and a hash database of which the checkpoint does not know.
 fn environment(crashed: bool) -> Files {
-    let world = FaultyWorld::in_memory();
-    let environment = Environment::open_in(world.clone(), Some(place()), options()).unwrap();
+    let vfs = FaultyVfs::in_memory();
+    let environment = Environment::open_in(vfs.clone(), Some(place()), options()).unwrap();
     let database = environment.create_database("data").unwrap();
     let hashed = environment.create_database_as("hashed", AccessMethod::Hash).unwrap();
     for (number, (key, value)) in expected().iter().enumerate() {
@@ -51,15 +51,15 @@ fn environment(crashed: bool) -> Files {
     if crashed {
         let late = environment.create_database_as("late", AccessMethod::Hash).unwrap();
         common::put(&environment, &late, b"key", b"value");
-        return world.files(place());
+        return vfs.files(place());
     }
     environment.close().unwrap();
-    world.files(place())
+    vfs.files(place())
 }
 
 fn store() -> Files {
-    let world = FaultyWorld::in_memory();
-    let mut store = DataStore::open_in(world.clone(), Some(place()), options()).unwrap();
+    let vfs = FaultyVfs::in_memory();
+    let mut store = DataStore::open_in(vfs.clone(), Some(place()), options()).unwrap();
     let database = store.create_database("data").unwrap();
     let hashed = store.create_database_as("hashed", AccessMethod::Hash).unwrap();
     for (key, value) in expected() {
@@ -67,19 +67,19 @@ fn store() -> Files {
         store.put(hashed, &key, &value).unwrap();
     }
     store.close().unwrap();
-    world.files(place())
+    vfs.files(place())
 }
 
 /// An environment with a hash database of groups.
 fn groups() -> Files {
-    let world = FaultyWorld::in_memory();
-    let environment = Environment::open_in(world.clone(), Some(place()), options()).unwrap();
+    let vfs = FaultyVfs::in_memory();
+    let environment = Environment::open_in(vfs.clone(), Some(place()), options()).unwrap();
     let made = environment.create_database_as("groups", AccessMethod::HashPrefix).unwrap();
     for (key, value) in &grouped() {
         common::put(&environment, &made, key, value);
     }
     environment.close().unwrap();
-    world.files(place())
+    vfs.files(place())
 }
 
 /// What it holds: groups of ten records.
@@ -218,7 +218,7 @@ fn an_environment_with_groups_opens() {
     let reader = environment.begin_read().unwrap();
     let mut scan = Scan::new(Bound::Unbounded, Bound::Unbounded);
     scan.restart_group(b"\0\x06key 01");
-    let (mut batch, mut count) = (Batch::default(), 0);
+    let (mut batch, mut count) = (ScanBatch::default(), 0);
     while database.scan(&reader, &mut scan, &mut batch).unwrap() {
         count += batch.len();
     }
@@ -231,8 +231,8 @@ fn an_environment_with_groups_opens() {
 
 fn assert_store(version: u32, names: &[&str]) {
     let files = fixture(version, "store", store);
-    let world = world_with(&files, place());
-    let mut store = DataStore::open_in(world, Some(place()), options()).unwrap();
+    let vfs = world_with(&files, place());
+    let mut store = DataStore::open_in(vfs, Some(place()), options()).unwrap();
     assert_eq!(store.databases().unwrap(), names);
     for name in names {
         let database = store.open_database(name).unwrap();

@@ -14,8 +14,8 @@ use common::{
     put, refused, small_options, world_with,
 };
 use quickbeam::{
-    AccessMethod, Batch, DataStore, Database, Environment, Error, Isolation, Options, Result, Scan,
-    Transaction, salvage_in,
+    AccessMethod, DataStore, Database, Environment, Error, Isolation, Options, Result, Scan,
+    ScanBatch, Transaction, salvage_in,
 };
 
 fn memory() -> (Environment, Database) {
@@ -97,7 +97,7 @@ fn what_needs_an_order_of_keys_is_refused() {
     let mut cursor = database.cursor(&transaction).unwrap();
     assert_misuse(cursor.seek(b"key"), "hash");
     assert_misuse(cursor.seek_le(b"key"), "hash");
-    let mut batch = Batch::default();
+    let mut batch = ScanBatch::default();
     let key: &[u8] = b"key";
     for (low, high) in
         [(Bound::Included(key), Bound::Unbounded), (Bound::Unbounded, Bound::Excluded(key))]
@@ -139,7 +139,7 @@ fn scans_in_either_direction_and_of_any_step_find_every_record_once() {
         all().record_limit(7).backward(),
         all().value_limit(3).record_limit(50),
     ] {
-        let (mut scan, mut batch, mut seen) = (scan, Batch::default(), BTreeSet::new());
+        let (mut scan, mut batch, mut seen) = (scan, ScanBatch::default(), BTreeSet::new());
         while database.scan(&transaction, &mut scan, &mut batch).unwrap() {
             for n in 0..batch.len() {
                 assert!(batch.value(n).starts_with(&[7; 3]));
@@ -148,7 +148,7 @@ fn scans_in_either_direction_and_of_any_step_find_every_record_once() {
         }
         assert!(seen.iter().copied().eq(0..2000), "{scan:?}");
     }
-    let (mut scan, mut batch, mut count) = (all().without_keys(), Batch::default(), 0);
+    let (mut scan, mut batch, mut count) = (all().without_keys(), ScanBatch::default(), 0);
     while database.scan(&transaction, &mut scan, &mut batch).unwrap() {
         assert!((0..batch.len()).all(|n| batch.key(n).is_empty() && batch.value(n) == [7; 90]));
         count += batch.len();
@@ -183,7 +183,7 @@ fn keys_may_be_as_long_as_the_limit_that_is_named() {
 
 #[test]
 fn a_database_stays_what_it_was_made_as() {
-    let (world, environment) = environment_in_world();
+    let (vfs, environment) = environment_in_world();
     let methods = |environment: &Environment| -> BTreeMap<String, AccessMethod> {
         let method = |name: &String| environment.open_database(name).unwrap().access_method();
         environment
@@ -219,19 +219,19 @@ fn a_database_stays_what_it_was_made_as() {
     assert_eq!(methods(&environment), expected);
     let before = contents(&environment).unwrap();
     assert_eq!(before["emptied"].len(), 101);
-    let crashed = world.files(place());
+    let crashed = vfs.files(place());
     environment.close().unwrap();
-    for files in [crashed, world.files(place())] {
+    for files in [crashed, vfs.files(place())] {
         let environment = open_files(&files, &small_options()).unwrap();
         assert_eq!(methods(&environment), expected);
         assert!(contents(&environment).unwrap() == before);
         assert_sound(&environment);
         // Salvage makes the same of it.
-        let world = world_with(&files, place());
+        let vfs = world_with(&files, place());
         let new = Path::new("new");
-        let report = salvage_in(world.clone(), place(), new, &small_options()).unwrap();
+        let report = salvage_in(vfs.clone(), place(), new, &small_options()).unwrap();
         assert!(report.is_complete(), "{report:?}");
-        let salvaged = Environment::open_in(world, Some(new), small_options()).unwrap();
+        let salvaged = Environment::open_in(vfs, Some(new), small_options()).unwrap();
         assert_eq!(methods(&salvaged), expected);
         assert!(contents(&salvaged).unwrap() == before);
         assert_sound(&salvaged);

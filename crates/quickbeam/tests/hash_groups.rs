@@ -14,7 +14,7 @@ use common::{
     put, small_options, world_with,
 };
 use quickbeam::{
-    AccessMethod, Batch, DataStore, Database, Environment, Error, Isolation, Options, Scan,
+    AccessMethod, DataStore, Database, Environment, Error, Isolation, Options, Scan, ScanBatch,
     Transaction, salvage_in,
 };
 
@@ -42,7 +42,7 @@ fn read_group(
     scan: &mut Scan,
     group: &[u8],
 ) -> BTreeMap<Vec<u8>, Vec<u8>> {
-    let (mut found, mut batch, mut last) = (BTreeMap::new(), Batch::default(), None);
+    let (mut found, mut batch, mut last) = (BTreeMap::new(), ScanBatch::default(), None);
     scan.restart_group(&key(group, b""));
     while database.scan(transaction, scan, &mut batch).unwrap() {
         for record in 0..batch.len() {
@@ -90,7 +90,7 @@ fn assert_all(database: &Database, environment: &Environment, model: &Groups) {
 
 #[test]
 fn groups_hold_what_was_put_there_through_crashes_and_salvage() {
-    let (world, environment) = environment_in_world();
+    let (vfs, environment) = environment_in_world();
     let database = environment.create_database_as("groups", AccessMethod::HashPrefix).unwrap();
     let (mut random, mut model) = (Random::new(common::first_seed()), Groups::new());
     for round in 0..60 {
@@ -109,18 +109,18 @@ fn groups_hold_what_was_put_there_through_crashes_and_salvage() {
     assert!((expected / 2.0..expected * 2.0).contains(&part), "{part}, expected {expected}");
     assert!(database.estimate_group(&reader, &key(b"nothing", b"")).unwrap() < 0.01);
     drop(reader);
-    let crashed = world.files(place());
+    let crashed = vfs.files(place());
     environment.close().unwrap();
-    for files in [crashed, world.files(place())] {
+    for files in [crashed, vfs.files(place())] {
         let environment = open_files(&files, &small_options()).unwrap();
         let database = environment.open_database("groups").unwrap();
         assert_eq!(database.access_method(), AccessMethod::HashPrefix);
         assert_all(&database, &environment, &model);
         assert_sound(&environment);
-        let (world, new) = (world_with(&files, place()), Path::new("new"));
-        let report = salvage_in(world.clone(), place(), new, &small_options()).unwrap();
+        let (vfs, new) = (world_with(&files, place()), Path::new("new"));
+        let report = salvage_in(vfs.clone(), place(), new, &small_options()).unwrap();
         assert!(report.is_complete(), "{report:?}");
-        let salvaged = Environment::open_in(world, Some(new), small_options()).unwrap();
+        let salvaged = Environment::open_in(vfs, Some(new), small_options()).unwrap();
         let database = salvaged.open_database("groups").unwrap();
         assert_all(&database, &salvaged, &model);
         assert_sound(&salvaged);
@@ -172,7 +172,8 @@ fn what_a_group_did_not_hold_may_not_come_unseen() {
 fn what_has_no_groups_or_no_order_is_refused() {
     let environment = Environment::memory(small_options()).unwrap();
     let transaction = environment.begin().unwrap();
-    let (mut scan, mut batch) = (Scan::new(Bound::Unbounded, Bound::Unbounded), Batch::default());
+    let (mut scan, mut batch) =
+        (Scan::new(Bound::Unbounded, Bound::Unbounded), ScanBatch::default());
     for method in [AccessMethod::BTree, AccessMethod::Hash] {
         let database = transaction.create_database_as(&method.to_string(), method).unwrap();
         scan.restart_group(b"\0\x01a");

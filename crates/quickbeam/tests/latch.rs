@@ -11,7 +11,7 @@ mod common;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use common::faulty::FaultyWorld;
+use common::faulty::FaultyVfs;
 use common::{Random, Records, assert_same, contents, open_files, place, small_options};
 use quickbeam::{
     Database, Durability, Environment, Error, Isolation, Options, Result, Transaction,
@@ -269,13 +269,13 @@ fn with_checkpoints_and_a_log_in_memory() {
     let mut evictions = 0;
     for (mix, durability) in [(SHORT, Durability::Sync), (LONG, Durability::WriteNoSync)] {
         let options = tiny(durability);
-        let world = FaultyWorld::in_memory();
-        let opened = Environment::open_in(world.clone(), Some(place()), options.clone());
+        let vfs = FaultyVfs::in_memory();
+        let opened = Environment::open_in(vfs.clone(), Some(place()), options.clone());
         let stage = Stage::new(opened.unwrap());
         let all = stage.run(common::first_seed(), mix, true);
         evictions += stage.environment.statistics().evictions;
         assert!(stage.environment.statistics().checkpoints > 3);
-        let copy = open_files(&world.files(place()), &options).unwrap();
+        let copy = open_files(&vfs.files(place()), &options).unwrap();
         assert_same(&contents(&copy).unwrap()["data"], &all, "crashed");
         common::assert_sound(&copy);
     }

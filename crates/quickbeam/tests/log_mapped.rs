@@ -1,7 +1,7 @@
 //! Commits whose records are stored in mapped segments: what is in the files when the process is no more, across the ends of
 //! segments, checkpoints that let go of segments made ready ahead, other openings, and copies that have holes.
 //!
-//! On a file system that is not mapped (see `world/real.rs`) the same is shown of write calls.
+//! On a file system that is not mapped (see `vfs/os.rs`) the same is shown of write calls.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
 

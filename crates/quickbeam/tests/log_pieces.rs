@@ -7,7 +7,7 @@ mod common;
 
 use std::sync::Arc;
 
-use common::faulty::FaultyWorld;
+use common::faulty::FaultyVfs;
 use common::{Files, Random, Records, assert_same, contents, open_files, place, small_options};
 use quickbeam::{
     Database, Environment, Error, Isolation, LOG_DIRECTORY, Options, Savepoint, Transaction,
@@ -15,7 +15,7 @@ use quickbeam::{
 };
 
 struct Scene {
-    world: Arc<FaultyWorld>,
+    vfs: Arc<FaultyVfs>,
     environment: Environment,
     database: Database,
 }
@@ -29,15 +29,15 @@ fn scene() -> Scene {
 }
 
 fn scene_with(options: Options) -> Scene {
-    let world = FaultyWorld::in_memory();
-    let environment = Environment::open_in(world.clone(), Some(place()), options).unwrap();
+    let vfs = FaultyVfs::in_memory();
+    let environment = Environment::open_in(vfs.clone(), Some(place()), options).unwrap();
     let database = environment.create_database("data").unwrap();
-    Scene { world, environment, database }
+    Scene { vfs, environment, database }
 }
 
 impl Scene {
     fn files(&self) -> Files {
-        self.world.files(place())
+        self.vfs.files(place())
     }
 
     fn put(&self, key: &str, value: &[u8]) {
@@ -161,8 +161,8 @@ fn what_was_rolled_back_after_it_left_for_the_log_stays_away() {
 #[test]
 fn a_very_large_transaction_survives_a_crash_after_a_checkpoint() {
     let options = Options { cache_size: 64 << 20, ..options() };
-    let world = FaultyWorld::in_memory();
-    let environment = Environment::open_in(world.clone(), Some(place()), options.clone()).unwrap();
+    let vfs = FaultyVfs::in_memory();
+    let environment = Environment::open_in(vfs.clone(), Some(place()), options.clone()).unwrap();
     let database = environment.create_database("data").unwrap();
     let put = |transaction: &Transaction, byte: u8| {
         for n in 0..70_000u32 {
@@ -181,7 +181,7 @@ fn a_very_large_transaction_survives_a_crash_after_a_checkpoint() {
     transaction.commit().unwrap();
     environment.checkpoint().unwrap();
     common::assert_sound(&environment);
-    let copy = open_files(&world.files(place()), &options).unwrap();
+    let copy = open_files(&vfs.files(place()), &options).unwrap();
     common::assert_sound(&copy);
     let data = contents(&copy).unwrap().remove("data").unwrap();
     assert!(data.len() == 70_000 && data.values().all(|value| value[0] == 2));
@@ -232,8 +232,8 @@ fn pieces_of_an_unfinished_transaction_join_no_commit_of_a_later_opening() {
     let transaction = scene.environment.begin().unwrap();
     scene.put_much(&transaction, "unfinished", 1);
     let first_crash = scene.files();
-    let world = common::world_with(&first_crash, place());
-    let environment = Environment::open_in(world.clone(), Some(place()), options()).unwrap();
+    let vfs = common::world_with(&first_crash, place());
+    let environment = Environment::open_in(vfs.clone(), Some(place()), options()).unwrap();
     let database = environment.open_database("data").unwrap();
     // One of them has the number of the unfinished one.
     for n in 0..20u8 {
@@ -245,7 +245,7 @@ fn pieces_of_an_unfinished_transaction_join_no_commit_of_a_later_opening() {
     }
     large.commit().unwrap();
     let expected = contents(&environment).unwrap().remove("data").unwrap();
-    let mut second_crash = world.files(place());
+    let mut second_crash = vfs.files(place());
     let data = second_crash.get_mut(std::path::Path::new(quickbeam::DATA_FILE)).unwrap();
     let sequence = |at: usize| u64::from_le_bytes(*data[at + 40..].first_chunk().unwrap());
     let newest = SLOTS[usize::from(sequence(SLOTS[1]) > sequence(SLOTS[0]))];

@@ -10,7 +10,7 @@ mod common;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use common::faulty::{Call, FaultyWorld};
+use common::faulty::{Call, FaultyVfs};
 use common::{Files, Random, Records, contents, open_files, place, small_options, world_with};
 use quickbeam::{Durability, Environment, Error, LOG_DIRECTORY, Options, Result};
 
@@ -75,9 +75,9 @@ struct Scene {
 impl Scene {
     fn new(commits: usize, durability: Durability, seed: u64) -> Scene {
         let options = Options { durability, ..small_options() };
-        let world = FaultyWorld::in_memory();
+        let vfs = FaultyVfs::in_memory();
         let environment =
-            Environment::open_in(world.clone(), Some(place()), options.clone()).unwrap();
+            Environment::open_in(vfs.clone(), Some(place()), options.clone()).unwrap();
         let database = environment.create_database("data").unwrap();
         environment.checkpoint().unwrap();
         let mut random = Random::new(seed);
@@ -102,7 +102,7 @@ impl Scene {
             states.push(state);
             std::thread::sleep(std::time::Duration::from_millis(300));
         }
-        let files = world.files(place());
+        let files = vfs.files(place());
         Scene { files, options, states }
     }
 
@@ -170,11 +170,11 @@ fn a_log_cut_at_any_byte_is_refused() {
 fn a_missing_first_segment_is_refused() {
     for durability in [Durability::Sync, Durability::WriteNoSync, Durability::NoSync] {
         let options = Options { durability, ..small_options() };
-        let world = FaultyWorld::in_memory();
-        let opened = Environment::open_in(world.clone(), Some(place()), options.clone());
+        let vfs = FaultyVfs::in_memory();
+        let opened = Environment::open_in(vfs.clone(), Some(place()), options.clone());
         let environment = opened.unwrap();
         environment.create_database("data").unwrap();
-        let mut files = world.files(place());
+        let mut files = vfs.files(place());
         let segments: Vec<PathBuf> =
             files.keys().filter(|path| is_segment(path)).cloned().collect();
         assert!(!segments.is_empty(), "{durability}");
@@ -188,12 +188,12 @@ fn a_missing_first_segment_is_refused() {
 fn a_failed_flush_of_the_folder_of_segments_stops_commits() {
     for kind in [std::io::ErrorKind::Other, std::io::ErrorKind::StorageFull] {
         let options = Options { durability: Durability::Sync, ..small_options() };
-        let world = FaultyWorld::in_memory();
-        let opened = Environment::open_in(world.clone(), Some(place()), options.clone());
+        let vfs = FaultyVfs::in_memory();
+        let opened = Environment::open_in(vfs.clone(), Some(place()), options.clone());
         let environment = opened.unwrap();
         let database = environment.create_database("data").unwrap();
         let mut failed = false;
-        world.set_rule(move |call, _| {
+        vfs.set_rule(move |call, _| {
             let hit = call == Call::SyncDirectory && !failed;
             failed |= hit;
             hit.then(|| kind.into())
@@ -213,8 +213,8 @@ fn a_failed_flush_of_the_folder_of_segments_stops_commits() {
             assert!(matches!(refused, Err(Error::Failed { .. })), "{refused:?}");
         }
         assert!(matches!(environment.close(), Err(Error::Failed { .. })));
-        world.clear_rule();
-        let again = Environment::open_in(world, Some(place()), options).unwrap();
+        vfs.clear_rule();
+        let again = Environment::open_in(vfs, Some(place()), options).unwrap();
         assert_eq!(contents(&again).unwrap()["data"].len(), commits);
     }
 }
@@ -305,8 +305,8 @@ fn a_byte_damaged_before_records_that_were_not_durable_ends_the_log() {
 /// Enough commits for several segments, none of which a checkpoint has made unnecessary; the last one and all states.
 fn long_scene() -> (Files, Options, Records) {
     let options = Options { checkpoint_bytes: 1 << 30, ..small_options() };
-    let world = FaultyWorld::in_memory();
-    let environment = Environment::open_in(world.clone(), Some(place()), options.clone()).unwrap();
+    let vfs = FaultyVfs::in_memory();
+    let environment = Environment::open_in(vfs.clone(), Some(place()), options.clone()).unwrap();
     let database = environment.create_database("data").unwrap();
     let mut last = Records::new();
     for commit in 0..60u8 {
@@ -314,7 +314,7 @@ fn long_scene() -> (Files, Options, Records) {
         environment.transact(|t| database.put(t, &[commit % 7], &value)).unwrap();
         last.insert(vec![commit % 7], value);
     }
-    (world.files(place()), options, last)
+    (vfs.files(place()), options, last)
 }
 
 fn segments(files: &Files) -> Vec<PathBuf> {
@@ -380,15 +380,15 @@ fn an_empty_log_is_an_end() {
     segment[found[0].range.start..].fill(0);
     scene.expect(scene.open_with(&path, segment), 0, "no record");
     // An environment just made, crashed at once, and again.
-    let world = FaultyWorld::in_memory();
-    let environment = Environment::open_in(world.clone(), Some(place()), small_options()).unwrap();
-    let mut files = world.files(place());
+    let vfs = FaultyVfs::in_memory();
+    let environment = Environment::open_in(vfs.clone(), Some(place()), small_options()).unwrap();
+    let mut files = vfs.files(place());
     drop(environment);
     for _ in 0..3 {
-        let world = world_with(&files, place());
-        let again = Environment::open_in(world.clone(), Some(place()), small_options()).unwrap();
+        let vfs = world_with(&files, place());
+        let again = Environment::open_in(vfs.clone(), Some(place()), small_options()).unwrap();
         assert!(contents(&again).unwrap().is_empty());
-        files = world.files(place());
+        files = vfs.files(place());
     }
 }
 
@@ -398,8 +398,8 @@ fn a_checkpoint_at_the_end_of_a_segment_needs_no_next_one() {
     let mut left_over = Vec::new();
     for less in (0..120).step_by(8) {
         let options = Options { checkpoint_bytes: 1 << 30, ..small_options() };
-        let world = FaultyWorld::in_memory();
-        let opened = Environment::open_in(world.clone(), Some(place()), options.clone());
+        let vfs = FaultyVfs::in_memory();
+        let opened = Environment::open_in(vfs.clone(), Some(place()), options.clone());
         let environment = opened.unwrap();
         let database = environment.create_database("data").unwrap();
         let put = |n: u8, length: usize| {
@@ -410,16 +410,16 @@ fn a_checkpoint_at_the_end_of_a_segment_needs_no_next_one() {
             let (path, bytes) = files.iter().find(|(path, _)| is_segment(path)).unwrap();
             (path.clone(), records_in(bytes).last().unwrap().range.end.next_multiple_of(8))
         };
-        let (first, used) = end(&world.files(place()));
+        let (first, used) = end(&vfs.files(place()));
         let room = options.log_segment_size as usize - used;
         put(12, room - HEADER - 8 - less);
-        let (path, used) = end(&world.files(place()));
+        let (path, used) = end(&vfs.files(place()));
         if path == first {
             left_over.push(options.log_segment_size as usize - used);
         }
         environment.checkpoint().unwrap();
         let all = contents(&environment).unwrap();
-        let crashed = open_files(&world.files(place()), &options).unwrap();
+        let crashed = open_files(&vfs.files(place()), &options).unwrap();
         common::assert_same(&contents(&crashed).unwrap()["data"], &all["data"], "crashed");
     }
     assert!(left_over.contains(&8) && left_over.contains(&40), "{left_over:?}");

@@ -8,8 +8,8 @@ use std::ops::Bound;
 
 use proptest::prelude::*;
 use quickbeam::{
-    AccessMethod, Batch, Cursor, DataStore, Database, Durability, Environment, Error, Options,
-    Scan, Transaction,
+    AccessMethod, Cursor, DataStore, Database, Durability, Environment, Error, Options, Scan,
+    ScanBatch, Transaction,
 };
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -95,7 +95,7 @@ fn check_all(database: &Database, transaction: &Transaction, model: &Map) {
     let expected: Vec<_> = model.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
     assert!(in_order(records.clone()) == expected, "forward scan differs");
     let mut scan = Scan::new(Bound::Unbounded, Bound::Unbounded);
-    let (mut batch, mut scanned) = (Batch::default(), Vec::new());
+    let (mut batch, mut scanned) = (ScanBatch::default(), Vec::new());
     while database.scan(transaction, &mut scan, &mut batch).unwrap() {
         scanned.extend((0..batch.len()).map(|n| (batch.key(n).to_vec(), batch.value(n).to_vec())));
     }

@@ -9,9 +9,9 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use common::faulty::{Call, FaultyWorld};
+use common::faulty::{Call, FaultyVfs};
 use common::{assert_misuse, contents, refused, small_options};
-use quickbeam::world::{OpenMode, RealWorld};
+use quickbeam::vfs::{OpenMode, OsVfs};
 use quickbeam::{
     DATA_FILE, DataStore, Environment, Error, LOCK_FILE, LOG_DIRECTORY, Options, Result,
 };
@@ -68,10 +68,10 @@ fn another_process_opens() {
 fn two_openers_of_an_empty_directory_do_not_overwrite_each_other() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().to_owned();
-    let world = FaultyWorld::new(Arc::new(RealWorld::new()));
+    let vfs = FaultyVfs::new(Arc::new(OsVfs::new()));
     let mut first = true;
     let other = path.clone();
-    world.set_rule(move |call, path| {
+    vfs.set_rule(move |call, path| {
         if call == Call::Open(OpenMode::Create) && path.ends_with(LOCK_FILE) && first {
             first = false;
             let environment = Environment::open(&other, small_options()).unwrap();
@@ -81,7 +81,7 @@ fn two_openers_of_an_empty_directory_do_not_overwrite_each_other() {
         }
         None
     });
-    let environment = Environment::open_in(world, Some(&path), small_options()).unwrap();
+    let environment = Environment::open_in(vfs, Some(&path), small_options()).unwrap();
     let all = contents(&environment).unwrap();
     assert_eq!(
         all.get("data").map(|records| records.len()),

@@ -12,7 +12,9 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use common::{begin, put};
-use quickbeam::{Batch, Database, Durability, Environment, Isolation, Options, Scan, Transaction};
+use quickbeam::{
+    Database, Durability, Environment, Isolation, Options, Scan, ScanBatch, Transaction,
+};
 
 /// Commits after which a writer gives up.
 const PATIENCE: u32 = 400_000;
@@ -65,7 +67,7 @@ fn scan(database: &Database, transaction: &Transaction, backward: bool) -> Vec<V
     if backward {
         scan = scan.backward();
     }
-    let (mut batch, mut keys) = (Batch::default(), Vec::new());
+    let (mut batch, mut keys) = (ScanBatch::default(), Vec::new());
     while database.scan(transaction, &mut scan, &mut batch).unwrap() {
         keys.extend((0..batch.len()).map(|record| batch.key(record).to_vec()));
     }
@@ -167,7 +169,7 @@ fn limited_batches_leave_out_records_that_the_snapshot_does_not_see() {
             if backward {
                 scan = scan.backward();
             }
-            let (mut batch, mut found) = (Batch::default(), Vec::new());
+            let (mut batch, mut found) = (ScanBatch::default(), Vec::new());
             while database.scan(&reader, &mut scan, &mut batch).unwrap() {
                 assert!(batch.len() <= limit && !batch.is_empty());
                 for record in 0..batch.len() {

@@ -8,21 +8,21 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use common::faulty::{Call, FaultyWorld};
+use common::faulty::{Call, FaultyVfs};
 use common::scene::{Mounted, Scene, options};
 use common::{Files, Random, assert_same, contents, place, world_with};
-use quickbeam::world::OpenMode;
+use quickbeam::vfs::OpenMode;
 use quickbeam::{DataStore, Durability, Environment, Error, Options, Result};
 
 /// A world with these files, in which every call that could change something fails.
-fn unwritable(files: &Files) -> (Arc<FaultyWorld>, Arc<FaultyWorld>) {
+fn unwritable(files: &Files) -> (Arc<FaultyVfs>, Arc<FaultyVfs>) {
     let memory = world_with(files, place());
-    let world = FaultyWorld::new(memory.clone());
-    world.set_rule(|call, _| {
+    let vfs = FaultyVfs::new(memory.clone());
+    vfs.set_rule(|call, _| {
         let changes = call.changes() || call == Call::Open(OpenMode::Write);
         changes.then(|| io::ErrorKind::ReadOnlyFilesystem.into())
     });
-    (memory, world)
+    (memory, vfs)
 }
 
 fn assert_refused<T>(result: Result<T>) {
@@ -71,10 +71,9 @@ fn everything_committed_is_read_and_nothing_is_written() {
             large.abort().unwrap();
             scene.environment.close().unwrap();
             let files = if ending == "closed" { scene.memory.files(place()) } else { crashed };
-            let (memory, world) = unwritable(&files);
+            let (memory, vfs) = unwritable(&files);
             for _ in 0..2 {
-                let opened =
-                    Environment::open_read_only_in(world.clone(), place(), options.clone());
+                let opened = Environment::open_read_only_in(vfs.clone(), place(), options.clone());
                 let environment = opened.unwrap_or_else(|error| panic!("{what}: {error}"));
                 assert_same(&contents(&environment).unwrap()["data"], &scene.model.borrow(), &what);
                 common::assert_sound(&environment);
@@ -95,14 +94,14 @@ fn a_recovery_that_needs_too_much_memory_says_so() {
     let scene = Scene::new(&options);
     common::fill(&scene.environment, &scene.database, 2000, 900);
     let files = scene.memory.files(place());
-    let (memory, world) = unwritable(&files);
+    let (memory, vfs) = unwritable(&files);
     let small = Options { cache_size: 4096 * 80, ..options.clone() };
-    match Environment::open_read_only_in(world.clone(), place(), small) {
+    match Environment::open_read_only_in(vfs.clone(), place(), small) {
         Err(Error::Limit { what }) => assert!(what.contains("cache_size"), "{what}"),
         Err(error) => panic!("{error}"),
         Ok(_) => panic!("it was opened"),
     }
-    let opened = Environment::open_read_only_in(world, place(), options).unwrap();
+    let opened = Environment::open_read_only_in(vfs, place(), options).unwrap();
     assert_eq!(contents(&opened).unwrap()["data"].len(), 2000);
     assert!(memory.files(place()) == files, "something was written");
 }
@@ -114,8 +113,8 @@ fn an_environment_on_a_full_device_is_read() {
     let mut random = Random::new(11);
     let scene = Scene::new(&options);
     for _ in 0..200 {
-        if scene.world.used() > 1 << 20 {
-            scene.world.set_limit(scene.world.used());
+        if scene.vfs.used() > 1 << 20 {
+            scene.vfs.set_limit(scene.vfs.used());
         }
         match scene.change(&mut random) {
             Ok(()) => {}
@@ -123,18 +122,18 @@ fn an_environment_on_a_full_device_is_read() {
             Err(error) => panic!("{error}"),
         }
     }
-    let Scene { memory, world, environment, model, .. } = scene;
+    let Scene { memory, vfs, environment, model, .. } = scene;
     let closed = environment.close();
     assert!(matches!(closed, Err(Error::DiskFull { .. })), "{closed:?}");
-    let refused = Environment::open_in(world.clone(), Some(place()), options.clone());
+    let refused = Environment::open_in(vfs.clone(), Some(place()), options.clone());
     assert!(matches!(refused, Err(Error::DiskFull { .. })), "the device is full");
     let files = memory.files(place());
-    let reader = Environment::open_read_only_in(world.clone(), place(), options.clone()).unwrap();
+    let reader = Environment::open_read_only_in(vfs.clone(), place(), options.clone()).unwrap();
     assert_same(&contents(&reader).unwrap()["data"], &model.borrow(), "full");
     reader.close().unwrap();
     assert!(memory.files(place()) == files, "something was written");
-    world.set_limit(u64::MAX);
-    let writer = Environment::open_in(world, Some(place()), options).unwrap();
+    vfs.set_limit(u64::MAX);
+    let writer = Environment::open_in(vfs, Some(place()), options).unwrap();
     assert_same(&contents(&writer).unwrap()["data"], &model.borrow(), "there is room");
     let database = writer.open_database("data").unwrap();
     writer.transact(|t| database.put(t, b"after", b"")).unwrap();
@@ -143,25 +142,25 @@ fn an_environment_on_a_full_device_is_read() {
 
 #[test]
 fn what_is_no_environment_is_not_made_one() {
-    let (memory, world) = unwritable(&Files::new());
-    let refused = Environment::open_read_only_in(world.clone(), place(), options());
+    let (memory, vfs) = unwritable(&Files::new());
+    let refused = Environment::open_read_only_in(vfs.clone(), place(), options());
     assert!(matches!(refused, Err(Error::NotAnEnvironment { .. })));
-    let refused = DataStore::open_read_only_in(world, place(), options());
+    let refused = DataStore::open_read_only_in(vfs, place(), options());
     assert!(matches!(refused, Err(Error::NotAnEnvironment { .. })));
     assert!(memory.files(place()).is_empty());
 }
 
 #[test]
 fn a_data_store_is_read() {
-    let world = FaultyWorld::in_memory();
-    let mut store = DataStore::open_in(world.clone(), Some(place()), options()).unwrap();
+    let vfs = FaultyVfs::in_memory();
+    let mut store = DataStore::open_in(vfs.clone(), Some(place()), options()).unwrap();
     let database = store.create_database("data").unwrap();
     store.put(database, b"key", b"value").unwrap();
     store.sync().unwrap();
     store.put(database, b"key", b"not synced").unwrap();
-    let files = world.files(place());
-    let (memory, world) = unwritable(&files);
-    let mut reader = DataStore::open_read_only_in(world, place(), options()).unwrap();
+    let files = vfs.files(place());
+    let (memory, vfs) = unwritable(&files);
+    let mut reader = DataStore::open_read_only_in(vfs, place(), options()).unwrap();
     let database = reader.open_database("data").unwrap();
     assert_eq!(reader.get(database, b"key").unwrap().as_deref(), Some(&b"value"[..]));
     assert_refused(reader.put(database, b"key", b"other"));

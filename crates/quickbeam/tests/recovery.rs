@@ -5,15 +5,15 @@
 
 mod common;
 
-use common::faulty::FaultyWorld;
+use common::faulty::FaultyVfs;
 use common::{Files, Random, Records, contents, open_files, place, small_options, world_with};
 use quickbeam::{Durability, Environment, Options, Result};
 
 /// Enough commits for several segments, none of which a checkpoint has made unnecessary; the last one and all states.
 fn long_scene() -> (Files, Options, Records) {
     let options = Options { checkpoint_bytes: 1 << 30, ..small_options() };
-    let world = FaultyWorld::in_memory();
-    let environment = Environment::open_in(world.clone(), Some(place()), options.clone()).unwrap();
+    let vfs = FaultyVfs::in_memory();
+    let environment = Environment::open_in(vfs.clone(), Some(place()), options.clone()).unwrap();
     let database = environment.create_database("data").unwrap();
     let mut last = Records::new();
     for commit in 0..60u8 {
@@ -21,7 +21,7 @@ fn long_scene() -> (Files, Options, Records) {
         environment.transact(|t| database.put(t, &[commit % 7], &value)).unwrap();
         last.insert(vec![commit % 7], value);
     }
-    (world.files(place()), options, last)
+    (vfs.files(place()), options, last)
 }
 
 /// Recoveries that are never followed by a clean close: each finds what the one before found.
@@ -32,8 +32,8 @@ fn recovering_again_and_again_changes_nothing() {
         let mut files = Files::new();
         let mut state = Records::new();
         for round in 0..8u8 {
-            let world = world_with(&files, place());
-            let open = || Environment::open_in(world.clone(), Some(place()), options.clone());
+            let vfs = world_with(&files, place());
+            let open = || Environment::open_in(vfs.clone(), Some(place()), options.clone());
             let environment = open().unwrap();
             environment.open_or_create_database("data").unwrap();
             let all = contents(&environment).unwrap();
@@ -48,12 +48,12 @@ fn recovering_again_and_again_changes_nothing() {
                 state.insert(b"round".to_vec(), vec![round]);
                 std::thread::sleep(std::time::Duration::from_millis(250));
             }
-            files = world.files(place());
+            files = vfs.files(place());
         }
         // Then closed and opened, twice in a row.
-        let world = world_with(&files, place());
+        let vfs = world_with(&files, place());
         for _ in 0..2 {
-            let opened = Environment::open_in(world.clone(), Some(place()), options.clone());
+            let opened = Environment::open_in(vfs.clone(), Some(place()), options.clone());
             let environment = opened.unwrap();
             common::assert_same(&contents(&environment).unwrap()["data"], &state, "closed");
             environment.close().unwrap();
@@ -68,9 +68,9 @@ fn a_crash_at_any_step_of_recovery_loses_nothing() {
     let mut steps = 0;
     loop {
         let inner = world_with(&files, place());
-        let world = FaultyWorld::new(inner.clone());
-        world.stop_after(steps);
-        let opened = Environment::open_in(world, Some(place()), options.clone());
+        let vfs = FaultyVfs::new(inner.clone());
+        vfs.stop_after(steps);
+        let opened = Environment::open_in(vfs, Some(place()), options.clone());
         let done = opened.is_ok();
         drop(opened);
         let again = open_files(&inner.files(place()), &options);
@@ -91,12 +91,12 @@ fn a_crash_at_any_step_of_recovery_loses_nothing() {
 fn a_crash_at_any_step_of_a_life_keeps_what_was_acknowledged() {
     let options = small_options();
     for steps in 0.. {
-        let inner = FaultyWorld::in_memory();
-        let world = FaultyWorld::new(inner.clone());
-        world.stop_after(steps);
+        let inner = FaultyVfs::in_memory();
+        let vfs = FaultyVfs::new(inner.clone());
+        vfs.stop_after(steps);
         let acknowledged = std::cell::RefCell::new(Records::new());
         let live = || -> Result<()> {
-            let environment = Environment::open_in(world.clone(), Some(place()), options.clone())?;
+            let environment = Environment::open_in(vfs.clone(), Some(place()), options.clone())?;
             let database = environment.create_database("data")?;
             for round in 0..6u8 {
                 let key = vec![round % 4];
@@ -140,8 +140,8 @@ fn changing_the_durability_between_openings_loses_nothing() {
         for round in 0..10 {
             let durability = levels[random.below(4)];
             let options = Options { durability, ..small_options() };
-            let world = world_with(&files, place());
-            let open = Environment::open_in(world.clone(), Some(place()), options);
+            let vfs = world_with(&files, place());
+            let open = Environment::open_in(vfs.clone(), Some(place()), options);
             let environment = open.unwrap_or_else(|e| panic!("seed {seed}, round {round}: {e}"));
             let database = environment.open_or_create_database("data").unwrap();
             let found = contents(&environment).unwrap().remove("data").unwrap();
@@ -165,10 +165,10 @@ fn changing_the_durability_between_openings_loses_nothing() {
             if random.chance(50) {
                 environment.close().unwrap();
                 durable = state;
-                files = world.files(place());
+                files = vfs.files(place());
             } else if survives {
                 durable = state;
-                files = world.files(place());
+                files = vfs.files(place());
             } else {
                 // The crash may come before the last commits are written: take the checkpoint's state as sure.
                 if durability == Durability::NoSync {
@@ -176,7 +176,7 @@ fn changing_the_durability_between_openings_loses_nothing() {
                     at_checkpoint = state;
                 }
                 durable = at_checkpoint;
-                files = world.files(place());
+                files = vfs.files(place());
             }
         }
     }

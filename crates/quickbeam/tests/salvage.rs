@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use common::faulty::FaultyWorld;
+use common::faulty::FaultyVfs;
 use common::{Files, Records, contents, place, small_options, world_with};
 use quickbeam::{
     AccessMethod, DATA_FILE, DataStore, Environment, LOG_DIRECTORY, Options, SalvageReport,
@@ -39,21 +39,21 @@ fn fill(environment: &Environment, name: &str, from: usize, count: usize) {
 
 /// An environment closed cleanly, with a database that was dropped.
 fn closed() -> (Files, All) {
-    let world = FaultyWorld::in_memory();
-    let environment = Environment::open_in(world.clone(), Some(place()), options()).unwrap();
+    let vfs = FaultyVfs::in_memory();
+    let environment = Environment::open_in(vfs.clone(), Some(place()), options()).unwrap();
     for name in ["one", "two", "gone"] {
         fill(&environment, name, 0, 400);
     }
     environment.drop_database("gone").unwrap();
     let all = contents(&environment).unwrap();
     environment.close().unwrap();
-    (world.files(place()), all)
+    (vfs.files(place()), all)
 }
 
 /// One that crashed, with many commits behind its last checkpoint: the content after each of them.
 fn crashed() -> (Files, Vec<All>) {
-    let world = FaultyWorld::in_memory();
-    let environment = Environment::open_in(world.clone(), Some(place()), options()).unwrap();
+    let vfs = FaultyVfs::in_memory();
+    let environment = Environment::open_in(vfs.clone(), Some(place()), options()).unwrap();
     for name in ["one", "two"] {
         fill(&environment, name, 0, 200);
     }
@@ -67,21 +67,21 @@ fn crashed() -> (Files, Vec<All>) {
         }
         states.push(contents(&environment).unwrap());
     }
-    (world.files(place()), states)
+    (vfs.files(place()), states)
 }
 
 /// Salvages the files, and makes sure that nothing happened to them.
-fn salvaged(files: &Files, what: &str) -> (SalvageReport, Arc<FaultyWorld>) {
-    let world = world_with(files, place());
-    let report = salvage_in(world.clone(), place(), Path::new("new"), &options());
+fn salvaged(files: &Files, what: &str) -> (SalvageReport, Arc<FaultyVfs>) {
+    let vfs = world_with(files, place());
+    let report = salvage_in(vfs.clone(), place(), Path::new("new"), &options());
     let report = report.unwrap_or_else(|error| panic!("{what}: {error}"));
-    assert!(world.files(place()) == *files, "{what}: the damaged files were changed");
-    (report, world)
+    assert!(vfs.files(place()) == *files, "{what}: the damaged files were changed");
+    (report, vfs)
 }
 
 fn salvaged_environment(files: &Files, what: &str) -> (SalvageReport, All) {
-    let (report, world) = salvaged(files, what);
-    let environment = Environment::open_in(world, Some(Path::new("new")), options()).unwrap();
+    let (report, vfs) = salvaged(files, what);
+    let environment = Environment::open_in(vfs, Some(Path::new("new")), options()).unwrap();
     common::assert_sound(&environment);
     let found = contents(&environment).unwrap();
     let counted: BTreeMap<&str, u64> =
@@ -238,8 +238,8 @@ fn a_damaged_record_of_the_log_costs_its_commit_alone() {
 
 #[test]
 fn a_data_store_is_salvaged_into_a_data_store() {
-    let world = FaultyWorld::in_memory();
-    let mut store = DataStore::open_in(world.clone(), Some(place()), options()).unwrap();
+    let vfs = FaultyVfs::in_memory();
+    let mut store = DataStore::open_in(vfs.clone(), Some(place()), options()).unwrap();
     for (name, method) in [("data", AccessMethod::BTree), ("hashed", AccessMethod::Hash)] {
         let database = store.create_database_as(name, method).unwrap();
         for n in 0..500usize {
@@ -247,16 +247,16 @@ fn a_data_store_is_salvaged_into_a_data_store() {
         }
     }
     store.close().unwrap();
-    let files = world.files(place());
+    let files = vfs.files(place());
     let mut damaged = files.clone();
     // Both roots: what there is has to be found by looking.
     for at in SLOTS.iter().flat_map(|slot| [slot + 40, slot + 4096 + 40]) {
         damaged.get_mut(Path::new(DATA_FILE)).unwrap()[at] ^= 1;
     }
     for (files, complete) in [(files, true), (damaged, false)] {
-        let (report, world) = salvaged(&files, "data store");
+        let (report, vfs) = salvaged(&files, "data store");
         assert_eq!(report.is_complete(), complete, "{report:?}");
-        let mut store = DataStore::open_in(world, Some(Path::new("new")), options()).unwrap();
+        let mut store = DataStore::open_in(vfs, Some(Path::new("new")), options()).unwrap();
         for (at, name) in ["data", "hashed"].into_iter().enumerate() {
             let database = store.open_database(name).unwrap();
             assert_eq!(database.access_method() == AccessMethod::Hash, name == "hashed");
@@ -277,10 +277,10 @@ fn an_empty_data_file_leaves_the_log_or_nothing() {
     for content in [vec![], vec![0; 100_000], vec![7; 100_000]] {
         let mut emptied = files.clone();
         emptied.insert(DATA_FILE.into(), content.clone());
-        let (report, world) = salvaged(&emptied, "the log alone");
+        let (report, vfs) = salvaged(&emptied, "the log alone");
         assert!(report.commits > 0 && !report.is_complete(), "{report:?}");
         let path = Path::new("new");
-        let environment = Environment::open_in(world, Some(path), options()).unwrap();
+        let environment = Environment::open_in(vfs, Some(path), options()).unwrap();
         assert_eq!(environment.statistics().page_size, Options::default().page_size);
         let found = contents(&environment).unwrap();
         let last = states.last().unwrap();
@@ -289,8 +289,8 @@ fn an_empty_data_file_leaves_the_log_or_nothing() {
         };
         assert!(found.iter().all(known), "{:?}", found.keys());
         let alone = Files::from([(PathBuf::from(DATA_FILE), content)]);
-        let world = world_with(&alone, place());
-        let nothing = salvage_in(world, place(), Path::new("new"), &options());
+        let vfs = world_with(&alone, place());
+        let nothing = salvage_in(vfs, place(), Path::new("new"), &options());
         match nothing {
             Err(quickbeam::Error::NotAnEnvironment { detail, .. }) => {
                 assert!(detail.contains("nothing to salvage"), "{detail}")
@@ -303,9 +303,9 @@ fn an_empty_data_file_leaves_the_log_or_nothing() {
 #[test]
 fn places_that_will_not_do_are_refused() {
     let (files, _) = closed();
-    let world = world_with(&files, place());
-    let onto_itself = salvage_in(world.clone(), place(), place(), &options());
+    let vfs = world_with(&files, place());
+    let onto_itself = salvage_in(vfs.clone(), place(), place(), &options());
     common::assert_misuse(onto_itself, "new directory");
-    let nothing = salvage_in(world, Path::new("nowhere"), Path::new("new"), &options());
+    let nothing = salvage_in(vfs, Path::new("nowhere"), Path::new("new"), &options());
     assert!(matches!(nothing, Err(quickbeam::Error::NotAnEnvironment { .. })));
 }

@@ -5,8 +5,8 @@ use std::ops::Bound;
 
 use proptest::prelude::*;
 use quickbeam::{
-    Batch, Database, Environment, Isolation, Number, Options, Scan, Transaction,
-    TransactionOptions, Window,
+    Database, Environment, IntField, IntRange, Isolation, Options, Scan, ScanBatch, Transaction,
+    TransactionOptions,
 };
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -25,7 +25,7 @@ fn read_all(
     transaction: &Transaction,
     scan: &mut Scan,
 ) -> Vec<(Vec<u8>, Vec<u8>)> {
-    let mut batch = Batch::default();
+    let mut batch = ScanBatch::default();
     let mut found = Vec::new();
     while database.scan(transaction, scan, &mut batch).unwrap() {
         assert!(!batch.is_empty());
@@ -169,8 +169,8 @@ proptest! {
                     scan = scan.backward();
                 }
                 scan.only(1, [
-                    Window { at: 3, width: 4, low: *low, high: low + more, members: None },
-                    Window {
+                    IntRange { at: 3, width: 4, low: *low, high: low + more, members: None },
+                    IntRange {
                         at: 7, width: 2, low: *low_small, high: low_small + more_small,
                         members: odd.then(|| vec![0xaaaa_aaaa_aaaa_aaaa].into()),
                     },
@@ -183,7 +183,7 @@ proptest! {
                         && (!odd || (small - low_small) % 2 == 1))
                 };
                 let mut found = Vec::new();
-                let mut batch = Batch::default();
+                let mut batch = ScanBatch::default();
                 while database.scan(transaction, &mut scan, &mut batch).unwrap() {
                     let first = found.len();
                     found.extend((0..batch.len()).map(|i| (batch.key(i).to_vec(), batch.value(i).to_vec())));
@@ -197,7 +197,7 @@ proptest! {
                 // The same as numbers, where they are told. Those of another form come as records.
                 let mut as_numbers = Vec::new();
                 scan.restart(Bound::Unbounded, Bound::Unbounded);
-                scan.numbers(1, [Number { at: 3, width: 4 }, Number { at: 7, width: 2 }]);
+                scan.numbers(1, [IntField { at: 3, width: 4 }, IntField { at: 7, width: 2 }]);
                 while database.scan(transaction, &mut scan, &mut batch).unwrap() {
                     prop_assert_eq!(batch.rows().min(batch.len()), 0);
                     prop_assert_eq!((batch.column(0).len(), batch.column(1).len()), (batch.rows(), batch.rows()));
@@ -280,7 +280,7 @@ fn a_value_limit_shortens_values_and_leaves_long_ones_whole() {
     database.put(&transaction, b"a", &[1; 100]).unwrap();
     database.put(&transaction, b"b", &[2; 20_000]).unwrap();
     let mut scan = Scan::new(Bound::Unbounded, Bound::Unbounded).value_limit(10).without_keys();
-    let mut batch = Batch::default();
+    let mut batch = ScanBatch::default();
     assert!(database.scan(&transaction, &mut scan, &mut batch).unwrap());
     assert_eq!((batch.value(0), batch.value(1)), (&[1u8; 10][..], &[2u8; 20_000][..]));
     assert!(batch.key(0).is_empty());

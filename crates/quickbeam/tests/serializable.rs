@@ -8,7 +8,7 @@ use std::ops::Bound;
 use std::sync::Barrier;
 
 use common::{Random, begin, memory_environment, put};
-use quickbeam::{Batch, Database, Environment, Error, Isolation, Result, Scan, Transaction};
+use quickbeam::{Database, Environment, Error, Isolation, Result, Scan, ScanBatch, Transaction};
 
 /// Each of two threads takes itself off duty if it sees the other on duty: under serializable one stays.
 #[test]
@@ -233,7 +233,8 @@ fn fill(environment: &Environment, database: &Database, count: u32) {
 
 /// Reads all records by a scan; how many.
 fn scan_all(database: &Database, transaction: &Transaction) -> usize {
-    let (mut scan, mut batch) = (Scan::new(Bound::Unbounded, Bound::Unbounded), Batch::default());
+    let (mut scan, mut batch) =
+        (Scan::new(Bound::Unbounded, Bound::Unbounded), ScanBatch::default());
     let mut count = 0;
     while database.scan(transaction, &mut scan, &mut batch).unwrap() {
         count += batch.len();
@@ -344,7 +345,7 @@ fn a_read_after_an_empty_range_is_protected() {
         }
         let transaction = begin(&environment, Isolation::Serializable);
         let (low, high) = (Bound::Included(&b"p"[..]), Bound::Included(&b"c"[..]));
-        let (mut scan, mut batch) = (Scan::new(low, high), Batch::default());
+        let (mut scan, mut batch) = (Scan::new(low, high), ScanBatch::default());
         assert!(!database.scan(&transaction, &mut scan, &mut batch).unwrap());
         let mut scan = Scan::new(high, low);
         assert!(database.scan(&transaction, &mut scan, &mut batch).unwrap());

@@ -8,9 +8,9 @@ mod common;
 use std::path::Path;
 use std::sync::Arc;
 
-use common::faulty::FaultyWorld;
+use common::faulty::FaultyVfs;
 use common::{Records, assert_sound, contents, open_files, place, records};
-use quickbeam::world::{MemoryWorld, OpenMode, World};
+use quickbeam::vfs::{MemoryVfs, OpenMode, Vfs};
 use quickbeam::{
     DATA_FILE, DataStore, Durability, Environment, Error, Isolation, Options, Transaction,
     TransactionOptions, salvage_in,
@@ -93,8 +93,8 @@ fn check(environment: &Environment, threads: usize) {
 #[test]
 fn two_threads_a_checkpoint_a_crash_and_a_recovery() {
     for durability in [Durability::Sync, Durability::NoSync] {
-        let world = FaultyWorld::in_memory();
-        let opened = Environment::open_in(world.clone(), Some(place()), options(durability));
+        let vfs = FaultyVfs::in_memory();
+        let opened = Environment::open_in(vfs.clone(), Some(place()), options(durability));
         let environment = opened.unwrap();
         std::thread::scope(|scope| {
             for thread in 0..2 {
@@ -116,7 +116,7 @@ fn two_threads_a_checkpoint_a_crash_and_a_recovery() {
         let transaction = environment.begin_with(sync).unwrap();
         last(&transaction).unwrap();
         transaction.commit().unwrap();
-        let files = world.files(place());
+        let files = vfs.files(place());
         environment.close().unwrap();
         let recovered = open_files(&files, &options(durability)).unwrap();
         check(&recovered, 2);
@@ -130,10 +130,10 @@ fn an_environment_without_a_log_and_one_without_files() {
     work(&environment, 0);
     check(&environment, 1);
     environment.close().unwrap();
-    let world = Arc::new(MemoryWorld::new());
+    let vfs = Arc::new(MemoryVfs::new());
     for _ in 0..2 {
         let options = options(Durability::InMemory);
-        let opened = Environment::open_in(world.clone(), Some(place()), options);
+        let opened = Environment::open_in(vfs.clone(), Some(place()), options);
         let environment = opened.unwrap();
         work(&environment, 0);
         check(&environment, 1);
@@ -143,9 +143,9 @@ fn an_environment_without_a_log_and_one_without_files() {
 
 #[test]
 fn a_data_store_is_what_its_last_sync_left() {
-    let world = Arc::new(MemoryWorld::new());
+    let vfs = Arc::new(MemoryVfs::new());
     let open =
-        || DataStore::open_in(world.clone(), Some(place()), options(Durability::Sync)).unwrap();
+        || DataStore::open_in(vfs.clone(), Some(place()), options(Durability::Sync)).unwrap();
     let mut store = open();
     let database = store.open_or_create_database("data").unwrap();
     for number in 0..TIMES * 3 {
@@ -174,24 +174,24 @@ fn a_data_store_is_what_its_last_sync_left() {
 
 /// An environment with those root slots damaged, all that was in it, and what salvage makes of it.
 fn salvage_without(slots: &[u64]) {
-    let world: Arc<dyn World> = Arc::new(MemoryWorld::new());
+    let vfs: Arc<dyn Vfs> = Arc::new(MemoryVfs::new());
     let environment =
-        Environment::open_in(world.clone(), Some(place()), options(Durability::Sync)).unwrap();
+        Environment::open_in(vfs.clone(), Some(place()), options(Durability::Sync)).unwrap();
     work(&environment, 0);
     let all = contents(&environment).unwrap();
     environment.close().unwrap();
-    let file = world.open(&place().join(DATA_FILE), OpenMode::Write).unwrap();
+    let file = vfs.open(&place().join(DATA_FILE), OpenMode::Write).unwrap();
     for at in slots.iter().flat_map(|slot| [slot + 100, slot + 4096 + 100]) {
         file.write_at(&[0xff; 8], at).unwrap();
     }
     if slots.len() == 2 {
-        let refused = Environment::open_in(world.clone(), Some(place()), options(Durability::Sync));
+        let refused = Environment::open_in(vfs.clone(), Some(place()), options(Durability::Sync));
         assert!(matches!(refused, Err(Error::Corruption { .. })));
     }
     let (into, kept) = (Path::new("salvaged"), options(Durability::Sync));
-    let report = salvage_in(world.clone(), place(), into, &kept).unwrap();
+    let report = salvage_in(vfs.clone(), place(), into, &kept).unwrap();
     assert_eq!(report.databases.len(), 1);
-    let salvaged = Environment::open_in(world, Some(into), options(Durability::Sync)).unwrap();
+    let salvaged = Environment::open_in(vfs, Some(into), options(Durability::Sync)).unwrap();
     let found = contents(&salvaged).unwrap();
     common::assert_same(&found["data"], &all["data"], "salvaged");
     salvaged.close().unwrap();

@@ -10,15 +10,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use common::faulty::{Call, FaultyWorld};
+use common::faulty::{Call, FaultyVfs};
 use common::{Random, Records, assert_same, place, small_options, world_with};
-use quickbeam::world::World;
+use quickbeam::vfs::Vfs;
 use quickbeam::{DataStore, Error, Options, Result};
 
 type All = BTreeMap<String, Records>;
 
-fn open(world: Arc<dyn World>) -> Result<DataStore> {
-    DataStore::open_in(world, Some(place()), small_options())
+fn open(vfs: Arc<dyn Vfs>) -> Result<DataStore> {
+    DataStore::open_in(vfs, Some(place()), small_options())
 }
 
 fn contents(store: &mut DataStore) -> All {
@@ -71,8 +71,8 @@ fn a_crash_between_syncs_leaves_the_last_one() {
     println!("first seed {first}");
     for seed in first..first + 20 {
         let mut random = Random::new(seed);
-        let mut world = FaultyWorld::in_memory();
-        let mut store = open(world.clone()).unwrap();
+        let mut vfs = FaultyVfs::in_memory();
+        let mut store = open(vfs.clone()).unwrap();
         let mut synced = All::new();
         for round in 0..12 {
             let mut state = synced.clone();
@@ -83,12 +83,12 @@ fn a_crash_between_syncs_leaves_the_last_one() {
             match random.below(4) {
                 0 => {
                     // Without a sync: what was put out to the file meanwhile is of no account.
-                    world = world_with(&world.files(place()), place());
+                    vfs = world_with(&vfs.files(place()), place());
                     std::mem::forget(store);
                 }
                 1 => {
                     store.sync().unwrap();
-                    world = world_with(&world.files(place()), place());
+                    vfs = world_with(&vfs.files(place()), place());
                     std::mem::forget(store);
                     synced = state;
                 }
@@ -101,7 +101,7 @@ fn a_crash_between_syncs_leaves_the_last_one() {
                     synced = state;
                 }
             }
-            store = open(world.clone()).unwrap();
+            store = open(vfs.clone()).unwrap();
             assert_all(&contents(&mut store), &synced, &what);
             assert_eq!(store.verify().unwrap().complaints, Vec::<String>::new(), "{what}");
         }
@@ -112,14 +112,14 @@ fn a_crash_between_syncs_leaves_the_last_one() {
 #[test]
 fn a_crash_at_any_step_leaves_the_last_sync_or_the_one_under_way() {
     for steps in 0.. {
-        let inner = FaultyWorld::in_memory();
-        let world = FaultyWorld::new(inner.clone());
-        world.stop_after(steps);
+        let inner = FaultyVfs::in_memory();
+        let vfs = FaultyVfs::new(inner.clone());
+        vfs.stop_after(steps);
         // What was synced, and what the sync under way, if any, would make of it.
         let states = RefCell::new((All::new(), All::new()));
         let mut random = Random::new(77);
         let mut live = || -> Result<()> {
-            let mut store = open(world.clone())?;
+            let mut store = open(vfs.clone())?;
             for _ in 0..4 {
                 let mut state = states.borrow().0.clone();
                 for _ in 0..25 {
@@ -151,22 +151,22 @@ fn a_crash_at_any_step_leaves_the_last_sync_or_the_one_under_way() {
 /// After a failed sync nothing more is taken; the last synced state is there when the store is opened again.
 #[test]
 fn a_failed_sync_stops_changes() {
-    let world = FaultyWorld::in_memory();
-    let mut store = open(world.clone()).unwrap();
+    let vfs = FaultyVfs::in_memory();
+    let mut store = open(vfs.clone()).unwrap();
     let database = store.create_database("data").unwrap();
     store.put(database, b"key", b"synced").unwrap();
     store.sync().unwrap();
     store.put(database, b"key", b"lost").unwrap();
-    world.set_rule(|call, _| {
+    vfs.set_rule(|call, _| {
         (call == common::faulty::Call::Sync).then(|| std::io::Error::other("the device is broken"))
     });
     assert!(matches!(store.sync(), Err(Error::Io { .. })));
-    world.clear_rule();
+    vfs.clear_rule();
     assert!(matches!(store.put(database, b"key", b"later"), Err(Error::Failed { .. })));
     assert!(matches!(store.sync(), Err(Error::Failed { .. })));
     assert_eq!(store.get(database, b"key").unwrap().unwrap(), b"lost");
     drop(store);
-    let mut store = open(world).unwrap();
+    let mut store = open(vfs).unwrap();
     let found = contents(&mut store).remove("data").unwrap();
     assert!([&b"synced"[..], b"lost"].contains(&&found[&b"key"[..]][..]));
 }
@@ -178,8 +178,8 @@ fn a_change_that_fails_leaves_nothing_behind() {
     let options = Options { cache_size: 64 * 4096, ..small_options() };
     let mut refused = 0;
     for number in 0.. {
-        let world = FaultyWorld::in_memory();
-        let opened = DataStore::open_in(world.clone(), Some(place()), options.clone());
+        let vfs = FaultyVfs::in_memory();
+        let opened = DataStore::open_in(vfs.clone(), Some(place()), options.clone());
         let mut store = opened.unwrap();
         let mut all = All::new();
         let mut random = Random::new(5);
@@ -195,7 +195,7 @@ fn a_change_that_fails_leaves_nothing_behind() {
         store.sync().unwrap();
         let left = Arc::new(AtomicUsize::new(number));
         let count = left.clone();
-        world.set_rule(move |call, _| {
+        vfs.set_rule(move |call, _| {
             let counts = matches!(call, Call::Read | Call::Write { .. });
             let fails = counts && count.fetch_sub(1, Ordering::SeqCst) == 0;
             fails.then(|| std::io::Error::other("the device is broken"))
@@ -214,12 +214,12 @@ fn a_change_that_fails_leaves_nothing_behind() {
                 Err(error) => panic!("call {number}: {error}"),
             }
         }
-        world.clear_rule();
+        vfs.clear_rule();
         let what = format!("after call {number} failed");
         assert_all(&contents(&mut store), &all, &what);
         assert_eq!(store.verify().unwrap().complaints, Vec::<String>::new(), "{what}");
         store.close().unwrap();
-        let mut store = DataStore::open_in(world, Some(place()), options.clone()).unwrap();
+        let mut store = DataStore::open_in(vfs, Some(place()), options.clone()).unwrap();
         assert_all(&contents(&mut store), &all, &what);
         assert_eq!(store.verify().unwrap().complaints, Vec::<String>::new(), "{what}");
         if left.load(Ordering::SeqCst) < usize::MAX / 2 {

@@ -109,16 +109,16 @@ fn modules_depend_downward() {
 
 #[test]
 fn an_upward_use_is_caught_however_it_is_written() {
-    let layers = parse_layers("# bottom first\nworld error # two in one layer\npool\nbtree gone\n");
+    let layers = parse_layers("# bottom first\nvfs error # two in one layer\npool\nbtree gone\n");
     let parse = |path: &str, text| {
         Source::parse(&format!("crates/quickbeam/src/{path}"), text).expect("Rust")
     };
     let sources = [
-        parse("lib.rs", "pub use btree::Tree; mod world; mod pool; mod btree;"),
-        parse("world/mod.rs", "use crate::error::Error;\nuse crate::{error, pool::Pool};"),
-        parse("world/disk.rs", "use super::Clock;\nuse super::super::btree;"),
-        parse("error.rs", "use crate::world;\n#[cfg(test)]\nuse crate::pool;"),
-        parse("pool.rs", "use crate::world;\nfn f() { crate::btree::g(); }\nuse crate::Tree;"),
+        parse("lib.rs", "pub use btree::Tree; mod vfs; mod pool; mod btree;"),
+        parse("vfs/mod.rs", "use crate::error::Error;\nuse crate::{error, pool::Pool};"),
+        parse("vfs/disk.rs", "use super::Clock;\nuse super::super::btree;"),
+        parse("error.rs", "use crate::vfs;\n#[cfg(test)]\nuse crate::pool;"),
+        parse("pool.rs", "use crate::vfs;\nfn f() { crate::btree::g(); }\nuse crate::Tree;"),
         parse("btree.rs", "use crate::pool;\nuse crate::Tree;"),
         parse("unlisted.rs", ""),
     ];
@@ -128,8 +128,8 @@ fn an_upward_use_is_caught_however_it_is_written() {
         [
             "crates/quickbeam/src/pool.rs:2: pool uses btree, above it",
             "crates/quickbeam/src/pool.rs:3: pool uses btree, above it",
-            "crates/quickbeam/src/world/disk.rs:2: world uses btree, above it",
-            "crates/quickbeam/src/world/mod.rs:2: world uses pool, above it",
+            "crates/quickbeam/src/vfs/disk.rs:2: vfs uses btree, above it",
+            "crates/quickbeam/src/vfs/mod.rs:2: vfs uses pool, above it",
             "layers.txt does not list the module unlisted",
             "layers.txt lists gone, which is no module",
         ]

@@ -1,4 +1,4 @@
-//! The engine reaches files, clocks, threads and randomness through `world` alone.
+//! The engine reaches files, clocks, threads and randomness through `vfs` and `sync` alone.
 //!
 //! The same rule is in crates/quickbeam/clippy.toml, where the compiler resolves names. This check
 //! adds what clippy does not ban: whole modules and crates, whatever is called in them.
@@ -9,9 +9,9 @@ use crate::source::{Import, Source};
 use crate::{expect_none, tree};
 
 const ENGINE: &str = "crates/quickbeam/";
-const WORLD: [&str; 2] = ["crates/quickbeam/src/world/", "crates/quickbeam/src/world.rs"];
+const VFS: [&str; 2] = ["crates/quickbeam/src/vfs/", "crates/quickbeam/src/sync/"];
 
-/// A path that starts like one of these does not belong outside `world`.
+/// A path that starts like one of these does not belong outside `vfs` and `sync`.
 const BANNED: [&str; 21] = [
     "std::fs",
     "std::os::unix::fs",
@@ -60,7 +60,7 @@ fn leaks(source: &Source) -> Vec<String> {
     found
         .into_iter()
         .filter(|(line, _)| !source.is_test_line(*line))
-        .map(|(line, banned)| format!("{}:{line}: {banned} outside `world`", source.path))
+        .map(|(line, banned)| format!("{}:{line}: {banned} outside `vfs` and `sync`", source.path))
         .collect()
 }
 
@@ -84,9 +84,9 @@ fn import_of_banned(path: &[String]) -> Option<&'static str> {
 
 #[test]
 fn the_engine_touches_the_world_through_its_seam() {
-    let is_world = |source: &Source| WORLD.iter().any(|world| source.path.starts_with(world));
+    let is_vfs = |source: &Source| VFS.iter().any(|vfs| source.path.starts_with(vfs));
     let sources = tree::product(tree::all(), ENGINE);
-    let outside = sources.iter().filter(|source| !is_world(source));
+    let outside = sources.iter().filter(|source| !is_vfs(source));
     expect_none(&outside.flat_map(leaks).collect::<Vec<_>>());
 }
 
@@ -113,7 +113,7 @@ fn a_leak_is_caught_however_it_is_written() {
 fn what_only_looks_like_a_leak_passes() {
     let clean = "
         use std::time::{Duration, Instant};
-        use crate::world::{fs, thread};
+        use crate::vfs::{fs, thread};
         // std::fs::read
         fn f(t: Instant) { let rand = 1; g(\"std::fs\", rand); fs::open(p); thread::sleep(t); }
         #[cfg(test)]

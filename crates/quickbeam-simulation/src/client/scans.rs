@@ -39,7 +39,7 @@ impl Client {
         if !per_call {
             self.check(checks, name, Question::All, Answer::Records(all), begun);
         }
-        self.world.core().probe("passes over a hash database");
+        self.vfs.core().probe("passes over a hash database");
         Ok(())
     }
 

@@ -20,7 +20,7 @@
 //! 11. The death of the process loses nothing that the calls before it did, and makes nothing of it durable: a loss of power
 //!     after a restart takes what was not flushed before it.
 //!
-//! Which calls fail, and when the power goes, is decided above ([`crate::world`]).
+//! Which calls fail, and when the power goes, is decided above ([`crate::vfs`]).
 
 mod content;
 mod inode;

@@ -12,7 +12,7 @@ use super::literals::quoted;
 use super::operators::{comparison, many_operators, trimmed};
 use super::{Binder, Scope, Typed, fold, types};
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::{Comparison, Expr, Function, Pattern, Place, Truth};
+use crate::expression::{Comparison, Expr, Function, Pattern, TextPosition, Truth};
 use crate::types::{DataType, Value};
 
 impl Typed {
@@ -124,7 +124,7 @@ impl Binder<'_> {
     fn rounded(&self, value: Typed, written: &ast::DataType) -> Typed {
         let Some(digits) = types::digits_of_second(written) else { return value };
         let digits = Expr::Constant(Value::Integer(digits));
-        let place = Place(value.position);
+        let place = TextPosition(value.position);
         let expr = Expr::Call(Function::RoundSecond, vec![value.expr, digits], place);
         self.folded(Typed { expr, ..value })
     }
@@ -233,7 +233,7 @@ impl Binder<'_> {
         match (op, bound.data_type) {
             (UnaryOperator::Plus, Some(data_type)) if data_type.is_numeric() => Ok(bound),
             (UnaryOperator::Minus, Some(data_type)) if data_type.is_numeric() => {
-                let expr = Expr::Negate(Box::new(bound.expr), Place(position));
+                let expr = Expr::Negate(Box::new(bound.expr), TextPosition(position));
                 Ok(self.folded(Typed::new(expr, data_type.unconstrained(), position)))
             }
             (op, data_type) => {

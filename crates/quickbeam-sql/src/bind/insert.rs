@@ -6,10 +6,10 @@ use smol_str::SmolStr;
 use sqlparser::ast::{self, ConflictTarget, OnConflictAction, OnInsert, SetExpr, TableObject};
 
 use super::{
-    Binder, Body, Conflict, Insert, InsertSource, OutputColumn, Query, Scope, ScopeColumn,
+    Binder, Body, Insert, InsertSource, OnConflict, OutputColumn, Query, Scope, ScopeColumn,
     ScopeRelation, Source, Typed, column_default, fold, object_name,
 };
-use crate::catalog::refusals::{named_twice, no_column};
+use crate::catalog::errors::{named_twice, no_column};
 use crate::catalog::{Column, Table};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{ColumnRef, Expr};
@@ -208,7 +208,7 @@ impl Binder<'_> {
         conflict: &ast::OnConflict,
         old: ScopeRelation,
         new: ScopeRelation,
-    ) -> Result<Conflict> {
+    ) -> Result<OnConflict> {
         let target = match &conflict.conflict_target {
             None => None,
             Some(ConflictTarget::Columns(names)) => {
@@ -235,7 +235,7 @@ impl Binder<'_> {
             return Err(SqlError::new(SqlState::InvalidColumnReference, message));
         }
         let OnConflictAction::DoUpdate(update) = &conflict.action else {
-            return Ok(Conflict { target, assignments: None, filter: None });
+            return Ok(OnConflict { target, assignments: None, filter: None });
         };
         if target.is_none() {
             let message =
@@ -256,7 +256,7 @@ impl Binder<'_> {
             return Err(SqlError::unsupported("a subquery in ON CONFLICT"));
         }
         let (assignments, filter) = bound;
-        Ok(Conflict { target, assignments: Some(assignments), filter })
+        Ok(OnConflict { target, assignments: Some(assignments), filter })
     }
 
     /// CREATE TABLE … AS, SELECT … INTO: the columns that the answer needs.

@@ -7,29 +7,29 @@
 //! - BIND-3: the binder recurses no deeper than [`MAX_DEPTH`](crate::expression::MAX_DEPTH); long chains of AND and OR count once.
 
 mod aggregates;
-mod bound;
-mod calls;
-mod change;
-mod combine;
 mod copy;
 mod definition;
 mod expand;
 mod expression;
-mod group;
+mod from_clause;
+mod full_join_using;
+mod function_calls;
+mod grouped_expressions;
+mod implied_names;
 mod insert;
-mod keys;
 mod levels;
 mod literals;
-mod merged;
-mod names;
 mod operators;
-mod places;
+mod order_and_group_keys;
+mod positions;
 mod query;
-mod relations;
 mod scope;
 mod select;
+mod set_operations;
 mod subqueries;
+mod tree;
 mod types;
+mod update;
 mod walk;
 
 use std::sync::Arc;
@@ -37,17 +37,17 @@ use std::sync::Arc;
 use smol_str::SmolStr;
 use sqlparser::ast::{Ident, ObjectName, ObjectNamePart};
 
-pub use bound::*;
 pub use copy::{CopyForm, CopyPlace, copy_form};
 pub use definition::{
     CatalogChange, ObjectKind, TableChange, check_create_table, check_of, column_default, table_for,
 };
 pub use scope::{Scope, ScopeColumn, ScopeRelation};
+pub use tree::*;
 pub use types::data_type;
-pub use walk::{Part, PartMut};
+pub use walk::{PartMut, QueryPart};
 
 use self::expand::Expansion;
-use crate::catalog::refusals::{is_not, no_relation};
+use crate::catalog::errors::{is_not, no_relation};
 use crate::catalog::{ObjectId, Relation};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{ColumnRef, Expr};

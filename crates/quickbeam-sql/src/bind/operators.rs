@@ -4,7 +4,7 @@ use sqlparser::ast::BinaryOperator;
 
 use super::{Binder, Typed, types};
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::{Arithmetic, Comparison, Expr, Frame, Function, NumberKind, Place};
+use crate::expression::{Arithmetic, Comparison, Expr, Frame, Function, NumberKind, TextPosition};
 use crate::types::{DataType, Value};
 
 /// The comparison that an operator is.
@@ -97,7 +97,7 @@ impl Binder<'_> {
         } else {
             return Err(no_operator(types, "||", position));
         };
-        let call = Expr::Call(Function::Concat, sides.into(), Place(position));
+        let call = Expr::Call(Function::Concat, sides.into(), TextPosition(position));
         Ok(self.folded(Typed::new(call, result, position)))
     }
 
@@ -107,7 +107,9 @@ impl Binder<'_> {
             Some(DataType::Char(_)) => Ok(Expr::Trimmed(Box::new(value.expr))),
             Some(data_type) if data_type.is_text() => Ok(value.expr),
             None => self.coerce(value, DataType::Text),
-            Some(_) => Ok(Expr::Cast(Box::new(value.expr), DataType::Text, Place(value.position))),
+            Some(_) => {
+                Ok(Expr::Cast(Box::new(value.expr), DataType::Text, TextPosition(value.position)))
+            }
         }
     }
 
@@ -243,7 +245,7 @@ impl Binder<'_> {
             }
             _ => [self.coerce_unknown(left, result)?, self.coerce_unknown(right, result)?],
         };
-        let expr = Expr::Arithmetic(operator, kind, Box::new(pair), Place(position));
+        let expr = Expr::Arithmetic(operator, kind, Box::new(pair), TextPosition(position));
         Ok(self.folded(Typed::new(expr, result, position)))
     }
 
@@ -257,7 +259,7 @@ impl Binder<'_> {
 
     /// The value as one of that type.
     pub(super) fn coerce(&mut self, value: Typed, data_type: DataType) -> Result<Expr> {
-        let position = Place(value.position);
+        let position = TextPosition(value.position);
         match (value.data_type, value.expr) {
             (None, Expr::Parameter(number)) => {
                 let known = &mut self.parameters[number];
@@ -342,7 +344,7 @@ impl Binder<'_> {
             return Ok(Typed::new(expr, data_type, position));
         }
         let expr = trimmed(value.expr, value.data_type, data_type);
-        let expr = Expr::Cast(Box::new(expr), data_type, Place(position));
+        let expr = Expr::Cast(Box::new(expr), data_type, TextPosition(position));
         Ok(self.folded(Typed::new(expr, data_type, position)))
     }
 
@@ -353,7 +355,7 @@ impl Binder<'_> {
         data_type: DataType,
         column: &str,
     ) -> Result<Expr> {
-        let position = Place(value.position);
+        let position = TextPosition(value.position);
         if let Some(from) = value.data_type
             && !types::is_assignable(from, data_type)
         {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use smol_str::SmolStr;
 use sqlparser::ast::{self, Distinct, SelectItem, SelectItemQualifiedWildcardKind, Spanned};
 
-use super::group::Regroup;
-use super::names::implied_name;
+use super::grouped_expressions::Regroup;
+use super::implied_names::implied_name;
 use super::{
     Binder, Body, Derived, From, Group, JoinKind, LockWait, OrderKey, OutputColumn, Query, RowLock,
     Scope, ScopeColumn, Select, Typed, fold, object_name,

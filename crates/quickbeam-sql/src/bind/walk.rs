@@ -10,7 +10,7 @@ use crate::expression::{Expr, Slots};
 
 /// A part of a query, one step below it.
 #[derive(Clone, Copy)]
-pub enum Part<'q> {
+pub enum QueryPart<'q> {
     /// An expression. The value that a subquery is compared with is one of the query around it.
     Expr(&'q Expr),
     /// A subquery of an expression.
@@ -33,51 +33,51 @@ pub enum PartMut<'q> {
     Side(&'q mut Query),
 }
 
-impl Part<'_> {
+impl QueryPart<'_> {
     /// Notes the slots outside the part that it reads.
     pub fn note_slots(self, read: &mut Slots) {
         match self {
-            Part::Expr(expr) => read.extend(&expr.slots()),
-            Part::Subquery(subquery) => read.extend(&subquery.reads),
-            Part::Derived(derived) => read.extend(&derived.reads),
-            Part::Side(side) => read.extend(&side.reads()),
+            QueryPart::Expr(expr) => read.extend(&expr.slots()),
+            QueryPart::Subquery(subquery) => read.extend(&subquery.reads),
+            QueryPart::Derived(derived) => read.extend(&derived.reads),
+            QueryPart::Side(side) => read.extend(&side.reads()),
         }
     }
 }
 
 impl Query {
     /// Calls `visit` with each part one step below the query.
-    pub fn each_part<'q>(&'q self, visit: &mut dyn FnMut(Part<'q>)) {
+    pub fn each_part<'q>(&'q self, visit: &mut dyn FnMut(QueryPart<'q>)) {
         match &self.body {
             Body::Values(values) => {
-                values.rows.iter().flatten().for_each(|value| visit(Part::Expr(value)));
+                values.rows.iter().flatten().for_each(|value| visit(QueryPart::Expr(value)));
             }
             Body::Combine(combine) => {
-                combine.sides.iter().for_each(|side| visit(Part::Side(side)));
+                combine.sides.iter().for_each(|side| visit(QueryPart::Side(side)));
             }
             Body::Select(select) => {
                 if let Some(from) = &select.from {
                     from.each_part(visit);
                 }
                 let mut subqueries: Vec<&Subquery> = select.subqueries.iter().collect();
-                select.filter.iter().chain(&select.outputs).for_each(|e| visit(Part::Expr(e)));
+                select.filter.iter().chain(&select.outputs).for_each(|e| visit(QueryPart::Expr(e)));
                 if let Some(group) = &select.group {
                     let of_aggregates =
                         group.aggregates.iter().flat_map(|a| a.argument.iter().chain(&a.filter));
                     let of_groups = group.keys.iter().chain(of_aggregates).chain(&group.having);
-                    of_groups.for_each(|expr| visit(Part::Expr(expr)));
+                    of_groups.for_each(|expr| visit(QueryPart::Expr(expr)));
                     subqueries.extend(&group.subqueries);
                 }
                 for subquery in subqueries {
                     if let Some(value) = subquery.kind.value() {
-                        visit(Part::Expr(value));
+                        visit(QueryPart::Expr(value));
                     }
-                    visit(Part::Subquery(subquery));
+                    visit(QueryPart::Subquery(subquery));
                 }
             }
         }
-        self.order.iter().for_each(|key| visit(Part::Expr(&key.expr)));
-        self.limit.iter().chain(&self.offset).for_each(|expr| visit(Part::Expr(expr)));
+        self.order.iter().for_each(|key| visit(QueryPart::Expr(&key.expr)));
+        self.limit.iter().chain(&self.offset).for_each(|expr| visit(QueryPart::Expr(expr)));
     }
 
     /// [`each_part`](Self::each_part), to change the parts.
@@ -122,10 +122,10 @@ impl Query {
     /// Calls `visit` with every expression of the query and of the queries in it.
     pub fn each_expression(&self, visit: &mut dyn FnMut(&Expr)) {
         self.each_part(&mut |part| match part {
-            Part::Expr(expr) => visit(expr),
-            Part::Subquery(subquery) => subquery.query.each_expression(visit),
-            Part::Derived(derived) => derived.query.each_expression(visit),
-            Part::Side(side) => side.each_expression(visit),
+            QueryPart::Expr(expr) => visit(expr),
+            QueryPart::Subquery(subquery) => subquery.query.each_expression(visit),
+            QueryPart::Derived(derived) => derived.query.each_expression(visit),
+            QueryPart::Side(side) => side.each_expression(visit),
         });
     }
 
@@ -134,7 +134,7 @@ impl Query {
         let (mut read, mut own) = (Slots::default(), self.own_slots());
         self.each_part(&mut |part| {
             part.note_slots(&mut read);
-            if let Part::Subquery(subquery) = part {
+            if let QueryPart::Subquery(subquery) = part {
                 own.insert(subquery.slot);
             }
         });
@@ -164,14 +164,14 @@ impl From {
     }
 
     /// Calls `visit` with each condition and each query in it.
-    pub fn each_part<'q>(&'q self, visit: &mut dyn FnMut(Part<'q>)) {
+    pub fn each_part<'q>(&'q self, visit: &mut dyn FnMut(QueryPart<'q>)) {
         match self {
             From::Table(_) => {}
-            From::Query(derived) => visit(Part::Derived(derived)),
+            From::Query(derived) => visit(QueryPart::Derived(derived)),
             From::Join { left, right, on, .. } => {
                 left.each_part(visit);
                 right.each_part(visit);
-                on.iter().for_each(|condition| visit(Part::Expr(condition)));
+                on.iter().for_each(|condition| visit(QueryPart::Expr(condition)));
             }
         }
     }

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use quickbeam::Transaction;
 use smol_str::{SmolStr, format_smolstr};
 
+use super::errors::{constraint_exists, named_twice, no_column, no_definition, relation_exists};
 use super::records::{Record, TableRecord};
-use super::refusals::{constraint_exists, named_twice, no_column, no_definition, relation_exists};
 use super::schema::{Index, ObjectId, Sequence, Table, View};
 use super::{Catalog, CatalogSnapshot, OBJECT, VERSION};
 use crate::error::{Result, SqlError, SqlState};
-use crate::storage::{Filling, IndexHandle, KeySpec, Row, TableHandle, index_tree, rows_tree};
+use crate::table::{Filling, IndexHandle, KeySpec, StoredRow, TableHandle, index_tree, rows_tree};
 
 /// Most columns of a table.
 const COLUMN_LIMIT: usize = 1600;
@@ -20,7 +20,7 @@ const COLUMN_LIMIT: usize = 1600;
 const NAME_LIMIT: usize = 63;
 
 /// A change of the catalog under way: one statement.
-pub(super) struct Change<'a> {
+pub(super) struct CatalogChange<'a> {
     pub catalog: &'a Catalog,
     pub transaction: &'a Transaction,
     /// The catalog before the change.
@@ -35,14 +35,14 @@ fn key_of(id: ObjectId) -> [u8; 5] {
     [OBJECT, a, b, c, d]
 }
 
-impl<'a> Change<'a> {
+impl<'a> CatalogChange<'a> {
     /// Begins a change: from here to the transaction's end no other transaction changes the catalog (CATALOG-1).
-    pub fn begin(catalog: &'a Catalog, transaction: &'a Transaction) -> Result<Change<'a>> {
+    pub fn begin(catalog: &'a Catalog, transaction: &'a Transaction) -> Result<CatalogChange<'a>> {
         let version = Catalog::new_version();
         transaction.touch_catalog();
         catalog.objects.put(transaction, VERSION, &version.to_le_bytes())?;
         let before = CatalogSnapshot::load(&catalog.objects, transaction, version, true)?;
-        Ok(Change {
+        Ok(CatalogChange {
             catalog,
             transaction,
             before,
@@ -173,14 +173,14 @@ impl<'a> Change<'a> {
     pub fn for_each_row(
         &self,
         handle: &TableHandle,
-        mut each: impl FnMut(&[u8], Row<'_>) -> Result<()>,
+        mut each: impl FnMut(&[u8], StoredRow<'_>) -> Result<()>,
     ) -> Result<()> {
         let before = self.transaction.track_reads(true);
         let mut scan = || -> Result<()> {
             let mut cursor = handle.database().cursor(self.transaction)?;
             let mut more = cursor.first()?;
             while more {
-                each(cursor.key(), Row::new(handle.table(), cursor.value())?)?;
+                each(cursor.key(), StoredRow::new(handle.table(), cursor.value())?)?;
                 more = cursor.next()?;
             }
             Ok(())

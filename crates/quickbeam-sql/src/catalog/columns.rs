@@ -8,13 +8,13 @@ use std::sync::Arc;
 use quickbeam::Transaction;
 use smol_str::SmolStr;
 
-use super::change::{Change, check_columns};
+use super::change::{CatalogChange, check_columns};
 use super::definition::NewColumn;
-use super::refusals::{column_exists, named_twice};
+use super::errors::{column_exists, named_twice};
 use super::schema::{Column, ForeignKey, Table};
 use super::{Catalog, CatalogSnapshot};
 use crate::error::{Result, SqlError, SqlState};
-use crate::storage::{Layout, index_tree};
+use crate::table::{Layout, index_tree};
 use crate::types::Value;
 
 /// Layouts that a table may have had.
@@ -56,7 +56,7 @@ impl Catalog {
         new: &NewColumn,
         added: Added<'_>,
     ) -> Result<()> {
-        let change = Change::begin(self, transaction)?;
+        let change = CatalogChange::begin(self, transaction)?;
         let mut table = change.table(table)?;
         if table.column(&new.name).is_some() {
             return Err(column_exists(&table.name, &new.name));
@@ -112,7 +112,7 @@ impl Catalog {
         column: &str,
         cascade: bool,
     ) -> Result<()> {
-        let change = Change::begin(self, transaction)?;
+        let change = CatalogChange::begin(self, transaction)?;
         let mut table = change.table(table)?;
         let position = table.known_column(column)?;
         let id = table.columns[position].id;
@@ -162,7 +162,7 @@ impl Catalog {
         to: &str,
         rewrite: &dyn Fn(&str) -> Result<String>,
     ) -> Result<()> {
-        let change = Change::begin(self, transaction)?;
+        let change = CatalogChange::begin(self, transaction)?;
         let mut table = change.table(table)?;
         let position = table.known_column(from)?;
         if table.column(to).is_some() {
@@ -186,7 +186,7 @@ impl Catalog {
         column: &str,
         default: Option<Arc<str>>,
     ) -> Result<()> {
-        let change = Change::begin(self, transaction)?;
+        let change = CatalogChange::begin(self, transaction)?;
         let mut table = change.table(table)?;
         let position = table.known_column(column)?;
         if table.columns[position].identity.is_some() {
@@ -206,7 +206,7 @@ impl Catalog {
         column: &str,
         not_null: bool,
     ) -> Result<()> {
-        let change = Change::begin(self, transaction)?;
+        let change = CatalogChange::begin(self, transaction)?;
         let mut table = change.table(table)?;
         let position = table.known_column(column)?;
         let in_key = table.primary_key.as_ref().is_some_and(|k| k.columns.contains(&position));
@@ -252,7 +252,7 @@ fn has_nulls(table: &Table, column: &str) -> SqlError {
     SqlError::new(SqlState::NotNullViolation, message)
 }
 
-impl Change<'_> {
+impl CatalogChange<'_> {
     /// An error if the table has any row.
     fn refuse_rows(&self, table: &Table, column: &SmolStr) -> Result<()> {
         self.for_each_row(&*self.handle(table.id)?, |_, _| Err(has_nulls(table, column)))
@@ -280,7 +280,7 @@ impl Change<'_> {
     fn write_each(&self, table: &Table, each: &mut dyn FnMut() -> Result<Value>) -> Result<()> {
         // The tree has its new name already.
         let shared = Arc::new(table.clone());
-        let handle = crate::storage::TableHandle::open_rows(self.transaction, &shared)?;
+        let handle = crate::table::TableHandle::open_rows(self.transaction, &shared)?;
         let last = table.columns.len() - 1;
         let mut bytes = Vec::new();
         self.for_each_row(&handle, |key, row| {

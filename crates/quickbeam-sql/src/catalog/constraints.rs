@@ -6,19 +6,19 @@ use quickbeam::Transaction;
 use smol_str::SmolStr;
 
 use super::Catalog;
-use super::change::Change;
+use super::change::CatalogChange;
 use super::definition::{NewCheck, NewForeignKey, NewKey};
-use super::refusals::{many_primary_keys, no_constraint};
+use super::errors::{many_primary_keys, no_constraint};
 use super::schema::{Check, ForeignKey, Index, KeyColumn, PrimaryKey, Table};
 use crate::error::{Result, SqlError, SqlState};
-use crate::storage::{Expressions, Row, Statement, TableHandle, index_tree, rows_tree};
+use crate::table::{Expressions, StoredRow, TableHandle, TableWriter, index_tree, rows_tree};
 use crate::types::Value;
 
 /// Stands in where no row is changed, so that no expression is evaluated.
 struct NoExpressions;
 
 impl Expressions for NoExpressions {
-    fn check(&self, _: &Table, _: usize, _: Row<'_>) -> Result<Option<bool>> {
+    fn check(&self, _: &Table, _: usize, _: StoredRow<'_>) -> Result<Option<bool>> {
         Err(SqlError::internal("a CHECK where no row changes"))
     }
 
@@ -35,7 +35,7 @@ impl Catalog {
         table: &str,
         key: &NewKey,
     ) -> Result<()> {
-        let change = Change::begin(self, transaction)?;
+        let change = CatalogChange::begin(self, transaction)?;
         let mut table = change.table(table)?;
         let mut with_key = table.clone();
         change.define_primary_key(&mut with_key, key, &mut Vec::new())?;
@@ -47,7 +47,7 @@ impl Catalog {
 
     /// ALTER TABLE … ADD UNIQUE.
     pub fn add_unique(&self, transaction: &Transaction, table: &str, key: &NewKey) -> Result<()> {
-        let change = Change::begin(self, transaction)?;
+        let change = CatalogChange::begin(self, transaction)?;
         let mut table = change.table(table)?;
         let index = Arc::new(change.define_unique(&table, key, &mut Vec::new())?);
         change.fill_index(&*change.handle(table.id)?, &index)?;
@@ -62,9 +62,9 @@ impl Catalog {
         transaction: &Transaction,
         table: &str,
         new: &NewCheck,
-        holds: &mut dyn FnMut(Row<'_>) -> Result<Option<bool>>,
+        holds: &mut dyn FnMut(StoredRow<'_>) -> Result<Option<bool>>,
     ) -> Result<()> {
-        let change = Change::begin(self, transaction)?;
+        let change = CatalogChange::begin(self, transaction)?;
         let mut table = change.table(table)?;
         let columns = table.known_columns(&new.columns)?;
         let shown = if new.columns.len() == 1 { &new.columns[..] } else { &[] };
@@ -92,7 +92,7 @@ impl Catalog {
         table: &str,
         new: &NewForeignKey,
     ) -> Result<()> {
-        let change = Change::begin(self, transaction)?;
+        let change = CatalogChange::begin(self, transaction)?;
         let mut table = change.table(table)?;
         let foreign_key = change.define_foreign_key(&table, new)?;
         let parent = foreign_key.parent;
@@ -105,7 +105,7 @@ impl Catalog {
         // The rows that are there, as of the catalog with the new constraint.
         let snapshot = self.snapshot(transaction)?;
         let handle = snapshot.handle(transaction, table.id)?;
-        let mut statement = Statement::begin(self, transaction, &snapshot, &NoExpressions, true)?;
+        let mut statement = TableWriter::begin(self, transaction, &snapshot, &NoExpressions, true)?;
         let number = handle.table().foreign_keys.len() - 1;
         change.for_each_row(&handle, |_, row| statement.check_parent(&handle, number, row))?;
         // Rows that refer to their own table are looked at last.
@@ -120,7 +120,7 @@ impl Catalog {
         name: &str,
         cascade: bool,
     ) -> Result<()> {
-        let change = Change::begin(self, transaction)?;
+        let change = CatalogChange::begin(self, transaction)?;
         let mut table = change.table(table)?;
         let what = format!("constraint {name} on table {}", table.name);
         let ids = |positions: &[usize], table: &Table| -> Vec<u16> {
@@ -160,7 +160,7 @@ impl Catalog {
     }
 }
 
-impl Change<'_> {
+impl CatalogChange<'_> {
     /// Makes columns the primary key of a definition. The rows are not looked at.
     pub(super) fn define_primary_key(
         &self,

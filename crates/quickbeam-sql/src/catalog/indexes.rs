@@ -6,11 +6,11 @@ use quickbeam::Transaction;
 use smol_str::SmolStr;
 
 use super::Catalog;
-use super::change::Change;
+use super::change::CatalogChange;
 use super::definition::NewIndex;
 use super::schema::{Index, KeyColumn, Method};
 use crate::error::{Result, SqlError, SqlState};
-use crate::storage::index_tree;
+use crate::table::index_tree;
 
 /// Most columns of an index.
 const COLUMN_LIMIT: usize = 32;
@@ -18,7 +18,7 @@ const COLUMN_LIMIT: usize = 32;
 impl Catalog {
     /// CREATE INDEX: fills it from the rows that are there. Its name.
     pub fn create_index(&self, transaction: &Transaction, new: &NewIndex) -> Result<SmolStr> {
-        let change = Change::begin(self, transaction)?;
+        let change = CatalogChange::begin(self, transaction)?;
         let mut table = change.table(&new.table)?;
         if new.columns.is_empty() || new.columns.len() > COLUMN_LIMIT {
             let message = format!("an index has 1 to {COLUMN_LIMIT} columns");
@@ -55,7 +55,7 @@ impl Catalog {
 
     /// DROP INDEX. `cascade`: foreign keys that need it go, too.
     pub fn drop_index(&self, transaction: &Transaction, name: &str, cascade: bool) -> Result<()> {
-        let change = Change::begin(self, transaction)?;
+        let change = CatalogChange::begin(self, transaction)?;
         let (table, index) = change.before.index_named(name)?;
         if index.is_constraint {
             return Err(SqlError::new(

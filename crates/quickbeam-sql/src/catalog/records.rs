@@ -13,7 +13,7 @@ use super::schema::{
     PrimaryKey, Sequence, Table, View,
 };
 use crate::error::{Result, SqlError};
-use crate::storage::{Layout, Layouts};
+use crate::table::{Layout, Layouts};
 use crate::types::{DataType, Value, format_value, parse_value};
 
 /// An object's record.

@@ -11,9 +11,9 @@ use std::sync::Arc;
 use quickbeam::{Transaction, TransactionOptions};
 use smol_str::SmolStr;
 
-use super::change::Change;
+use super::change::CatalogChange;
 use super::definition::SequenceOptions;
-use super::refusals::{is_not, no_relation, read_only};
+use super::errors::{is_not, no_relation, read_only};
 use super::schema::{ObjectId, Relation, Sequence};
 use super::{Catalog, CatalogSnapshot};
 use crate::error::{Result, SqlError, SqlState};
@@ -51,14 +51,14 @@ impl Catalog {
         name: &str,
         options: &SequenceOptions,
     ) -> Result<ObjectId> {
-        let change = Change::begin(self, transaction)?;
+        let change = CatalogChange::begin(self, transaction)?;
         change.check_free(name)?;
         change.define_sequence(name.into(), options, None)
     }
 
     /// DROP SEQUENCE of all of these.
     pub fn drop_sequences(&self, transaction: &Transaction, names: &[SmolStr]) -> Result<()> {
-        let change = Change::begin(self, transaction)?;
+        let change = CatalogChange::begin(self, transaction)?;
         for name in names {
             let sequence = change.before.sequence_named(name)?;
             if let Some((table, _)) = sequence.owned_by {
@@ -95,7 +95,7 @@ impl Catalog {
         name: &str,
         value: Option<i64>,
     ) -> Result<()> {
-        let change = Change::begin(self, transaction)?;
+        let change = CatalogChange::begin(self, transaction)?;
         let sequence = change.before.sequence_named(name)?;
         change.restart(&sequence, value.unwrap_or(sequence.start))
     }
@@ -266,7 +266,7 @@ impl Sequence {
     }
 }
 
-impl Change<'_> {
+impl CatalogChange<'_> {
     /// Makes a sequence; its number.
     pub(super) fn define_sequence(
         &self,

@@ -7,11 +7,11 @@ use quickbeam::{Database, Transaction};
 use smol_str::SmolStr;
 
 use super::OBJECT;
+use super::errors::{is_not, no_index, no_relation};
 use super::records::Record;
-use super::refusals::{is_not, no_index, no_relation};
 use super::schema::{Index, ObjectId, Reference, Relation, Sequence, Table, View};
 use crate::error::{Result, SqlError};
-use crate::storage::TableHandle;
+use crate::table::TableHandle;
 
 /// The catalog at one version. Two snapshots of the same version hold the same.
 #[derive(Debug, Default)]

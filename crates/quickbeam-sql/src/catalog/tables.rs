@@ -6,18 +6,18 @@ use std::sync::Arc;
 use quickbeam::Transaction;
 use smol_str::SmolStr;
 
-use super::change::{Change, check_columns};
+use super::change::{CatalogChange, check_columns};
 use super::definition::{NewColumn, NewTable};
 use super::schema::{Check, Column, Identity, ObjectId, Table};
 use super::{Catalog, View};
 use crate::error::{Result, SqlError, SqlState};
-use crate::storage::{Layouts, index_tree, rows_tree};
+use crate::table::{Layouts, index_tree, rows_tree};
 use crate::types::Value;
 
 impl Catalog {
     /// CREATE TABLE. On an error the caller rolls back to before the call; so it is with all that follows.
     pub fn create_table(&self, transaction: &Transaction, new: &NewTable) -> Result<ObjectId> {
-        let change = Change::begin(self, transaction)?;
+        let change = CatalogChange::begin(self, transaction)?;
         change.check_free(&new.name)?;
         let names: Vec<&str> = new.columns.iter().map(|column| column.name.as_str()).collect();
         check_columns(&names)?;
@@ -76,7 +76,7 @@ impl Catalog {
         names: &[SmolStr],
         cascade: bool,
     ) -> Result<()> {
-        let change = Change::begin(self, transaction)?;
+        let change = CatalogChange::begin(self, transaction)?;
         let tables: Vec<Arc<Table>> =
             names.iter().map(|name| change.table_named(name)).collect::<Result<_>>()?;
         let ids: BTreeSet<ObjectId> = tables.iter().map(|table| table.id).collect();
@@ -103,7 +103,7 @@ impl Catalog {
 
     /// ALTER TABLE … RENAME TO.
     pub fn rename_table(&self, transaction: &Transaction, from: &str, to: &str) -> Result<()> {
-        let change = Change::begin(self, transaction)?;
+        let change = CatalogChange::begin(self, transaction)?;
         let mut table = change.table(from)?;
         change.check_free(to)?;
         change.refuse_views(table.id, &format!("table {from}"))?;
@@ -119,7 +119,7 @@ impl Catalog {
         cascade: bool,
         restart_identity: bool,
     ) -> Result<()> {
-        let change = Change::begin(self, transaction)?;
+        let change = CatalogChange::begin(self, transaction)?;
         let mut wanted = Vec::new();
         for name in names {
             wanted.push(change.table_named(name)?.id);
@@ -171,7 +171,7 @@ pub(crate) fn depended(what: &str, by: &str) -> SqlError {
         .with_hint("Use DROP ... CASCADE to drop the dependent objects too.")
 }
 
-impl Change<'_> {
+impl CatalogChange<'_> {
     /// A column as a statement describes it; its sequence, if it has one, is made.
     pub(super) fn new_column(
         &self,

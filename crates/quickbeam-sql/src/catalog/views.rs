@@ -6,8 +6,8 @@ use quickbeam::Transaction;
 use smol_str::SmolStr;
 
 use super::Catalog;
-use super::change::{Change, check_columns};
-use super::refusals::{is_not, no_view};
+use super::change::{CatalogChange, check_columns};
+use super::errors::{is_not, no_view};
 use super::schema::{ObjectId, Relation, View};
 use crate::error::{Result, SqlError, SqlState};
 
@@ -22,7 +22,7 @@ impl Catalog {
         depends_on: Vec<ObjectId>,
         replace: bool,
     ) -> Result<()> {
-        let change = Change::begin(self, transaction)?;
+        let change = CatalogChange::begin(self, transaction)?;
         let names: Vec<&str> = columns.iter().map(SmolStr::as_str).collect();
         check_columns(&names)?;
         let id = match change.before.relation(name) {
@@ -52,7 +52,7 @@ impl Catalog {
         names: &[SmolStr],
         cascade: bool,
     ) -> Result<()> {
-        let change = Change::begin(self, transaction)?;
+        let change = CatalogChange::begin(self, transaction)?;
         let mut views = Vec::with_capacity(names.len());
         for name in names {
             match change.before.relation(name) {

@@ -1,10 +1,10 @@
 //! Execution of plans.
 
-mod batch;
-mod direct;
+mod row;
+mod vector;
 
-pub use batch::can_batch;
-pub use direct::{
-    Budget, Builder, Change, Context, Handles, Insert, Limits, QueryProgram, Returned,
-    constant_range,
+pub use row::{
+    Context, Handles, InsertExec, Limits, MemoryBudget, OperatorBuilder, QueryProgram, Returned,
+    UpdateExec, constant_range,
 };
+pub use vector::can_batch;

@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use quickbeam::Batch;
+use quickbeam::ScanBatch;
 
 use crate::catalog::Table;
 use crate::error::Result;
-use crate::storage::Row;
+use crate::table::StoredRow;
 use crate::types::{Value, ValueRef};
 
 /// Which row a slot stands on.
@@ -32,7 +32,7 @@ pub struct Slot {
     /// The table that encoded rows are of.
     pub table: Option<Arc<Table>>,
     /// Rows as a scan delivered them.
-    pub batch: Batch,
+    pub batch: ScanBatch,
     /// Encoded rows in memory.
     pub bytes: Vec<u8>,
     /// A computed row.
@@ -75,7 +75,7 @@ impl Slot {
             }
         };
         match &self.table {
-            Some(table) => Row::new(table, row)?.get(column),
+            Some(table) => StoredRow::new(table, row)?.get(column),
             None => Ok(ValueRef::Null),
         }
     }

@@ -35,10 +35,10 @@ pub const MAX_DEPTH: usize = 120;
 /// A place in the statement's text, in bytes from its start. Two expressions are the same wherever they stand, so all
 /// places are equal.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Place(pub u32);
+pub struct TextPosition(pub u32);
 
-impl PartialEq for Place {
-    fn eq(&self, _: &Place) -> bool {
+impl PartialEq for TextPosition {
+    fn eq(&self, _: &TextPosition) -> bool {
         true
     }
 }
@@ -128,9 +128,9 @@ pub enum Expr {
     /// A column.
     Column(ColumnRef),
     /// A value of another type; the place in the text for errors.
-    Cast(Box<Expr>, DataType, Place),
+    Cast(Box<Expr>, DataType, TextPosition),
     /// A value cut or filled to the length of the type, as assignment to a column asks.
-    Assign(Box<Expr>, DataType, Place),
+    Assign(Box<Expr>, DataType, TextPosition),
     /// A text without the blanks at its end: what counts of a CHAR.
     Trimmed(Box<Expr>),
     /// Comparison of two values whose types compare.
@@ -148,9 +148,9 @@ pub enum Expr {
     /// `IS [NOT] TRUE` and so on; true: NOT.
     IsTruth(Box<Expr>, Truth, bool),
     /// `+ - * / %` of numbers of one kind; the place in the text for errors.
-    Arithmetic(Arithmetic, NumberKind, Box<[Expr; 2]>, Place),
+    Arithmetic(Arithmetic, NumberKind, Box<[Expr; 2]>, TextPosition),
     /// `-x`
-    Negate(Box<Expr>, Place),
+    Negate(Box<Expr>, TextPosition),
     /// A value among others; true: NOT IN.
     InList(Box<Expr>, Vec<Expr>, bool),
     /// A value among constants, none of them NULL, in ascending order; true: NOT IN.
@@ -168,7 +168,7 @@ pub enum Expr {
     /// A sequence's value is set: to what, and whether that value was given out.
     SetValue(u32, Box<[Expr; 2]>),
     /// A function of its arguments; the place in the text for errors.
-    Call(Function, Vec<Expr>, Place),
+    Call(Function, Vec<Expr>, TextPosition),
 }
 
 impl Expr {

@@ -3,7 +3,7 @@
 use crate::error::{Result, SqlError, SqlState};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Part {
+enum PatternPart {
     /// These characters.
     Text(String),
     /// One character.
@@ -17,14 +17,14 @@ enum Part {
 /// A pattern, taken apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
-    parts: Vec<Part>,
+    parts: Vec<PatternPart>,
     insensitive: bool,
 }
 
 impl Pattern {
     /// Takes a pattern apart; `escape` makes the character after it stand for itself.
     pub fn new(pattern: &str, escape: Option<char>, insensitive: bool) -> Pattern {
-        let mut parts: Vec<Part> = Vec::new();
+        let mut parts: Vec<PatternPart> = Vec::new();
         let mut text = String::new();
         let mut characters = pattern.chars();
         while let Some(character) = characters.next() {
@@ -34,28 +34,28 @@ impl Pattern {
                         text.push(next);
                         continue;
                     }
-                    None => Part::Unfinished,
+                    None => PatternPart::Unfinished,
                 },
-                '%' => Part::Any,
-                '_' => Part::One,
+                '%' => PatternPart::Any,
+                '_' => PatternPart::One,
                 _ => {
                     text.push(character);
                     continue;
                 }
             };
             if !text.is_empty() {
-                parts.push(Part::Text(std::mem::take(&mut text)));
+                parts.push(PatternPart::Text(std::mem::take(&mut text)));
             }
-            if part != Part::Any || parts.last() != Some(&Part::Any) {
+            if part != PatternPart::Any || parts.last() != Some(&PatternPart::Any) {
                 parts.push(part);
             }
         }
         if !text.is_empty() {
-            parts.push(Part::Text(text));
+            parts.push(PatternPart::Text(text));
         }
         if insensitive {
             for part in &mut parts {
-                if let Part::Text(text) = part {
+                if let PatternPart::Text(text) = part {
                     *text = text.to_lowercase();
                 }
             }
@@ -66,14 +66,14 @@ impl Pattern {
     /// What every text that matches begins with.
     pub fn prefix(&self) -> &str {
         match self.parts.first() {
-            Some(Part::Text(text)) if !self.insensitive => text,
+            Some(PatternPart::Text(text)) if !self.insensitive => text,
             _ => "",
         }
     }
 
     /// Whether it ends with the escape: it is an error for texts that get so far.
     pub fn is_unfinished(&self) -> bool {
-        self.parts.last() == Some(&Part::Unfinished)
+        self.parts.last() == Some(&PatternPart::Unfinished)
     }
 
     /// Whether the text as a whole is like the pattern, if that is finished.
@@ -102,20 +102,20 @@ impl Pattern {
             let stepped = match self.parts.get(part) {
                 None if rest.is_empty() => return Some(true),
                 None => None,
-                Some(Part::Any) => {
+                Some(PatternPart::Any) => {
                     if part + 1 == self.parts.len() {
                         return Some(true);
                     }
                     retry = Some((rest, part));
                     Some(rest)
                 }
-                Some(Part::One) => {
+                Some(PatternPart::One) => {
                     let mut characters = rest.chars();
                     characters.next().map(|_| characters.as_str())
                 }
-                Some(Part::Unfinished) if rest.is_empty() => None,
-                Some(Part::Unfinished) => return None,
-                Some(Part::Text(wanted)) => rest.strip_prefix(wanted.as_str()),
+                Some(PatternPart::Unfinished) if rest.is_empty() => None,
+                Some(PatternPart::Unfinished) => return None,
+                Some(PatternPart::Text(wanted)) => rest.strip_prefix(wanted.as_str()),
             };
             match (stepped, &mut retry) {
                 (Some(after), _) => {

@@ -160,7 +160,7 @@ fn reach(branches: &mut Vec<(Expr, Expr)>, otherwise: &mut Expr) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::expression::{Arithmetic, Comparison, NumberKind, Place};
+    use crate::expression::{Arithmetic, Comparison, NumberKind, TextPosition};
 
     fn number(value: i32) -> Expr {
         Expr::Constant(Value::Integer(value))
@@ -169,7 +169,7 @@ mod tests {
     /// `1 / column`: fails where the column is 0.
     fn risky() -> Expr {
         let pair = Box::new([number(1), Expr::column(0, 0)]);
-        Expr::Arithmetic(Arithmetic::Divide, NumberKind::Integer, pair, Place(0))
+        Expr::Arithmetic(Arithmetic::Divide, NumberKind::Integer, pair, TextPosition(0))
     }
 
     fn greater(left: Expr, right: Expr) -> Expr {
@@ -189,8 +189,8 @@ mod tests {
     #[test]
     fn a_null_operand_makes_a_strict_operator_null() {
         assert_eq!(simplified(greater(risky(), NULL)), NULL);
-        assert_eq!(simplified(Expr::Negate(Box::new(NULL), Place(0))), NULL);
-        let call = |function| Expr::Call(function, vec![risky(), NULL], Place(0));
+        assert_eq!(simplified(Expr::Negate(Box::new(NULL), TextPosition(0))), NULL);
+        let call = |function| Expr::Call(function, vec![risky(), NULL], TextPosition(0));
         assert_eq!(simplified(call(Function::Power)), NULL);
         assert_eq!(simplified(call(Function::Greatest)), call(Function::Greatest));
         assert_eq!(simplified(call(Function::Coalesce)), risky());

@@ -19,18 +19,18 @@ const STRIDE: usize = 64;
 #[derive(Default)]
 pub struct Text<'a> {
     text: &'a str,
-    index: OnceCell<Index>,
+    index: OnceCell<LineIndex>,
 }
 
-struct Index {
+struct LineIndex {
     /// How many characters there are before each line, and before the end.
     lines: Vec<usize>,
     /// The byte at which each `STRIDE`th character begins; none if every character is one byte.
     marks: Vec<usize>,
 }
 
-impl Index {
-    fn of(text: &str) -> Index {
+impl LineIndex {
+    fn of(text: &str) -> LineIndex {
         let (mut lines, mut marks, mut count) = (vec![0], Vec::new(), 0);
         let is_ascii = text.is_ascii();
         for (at, character) in text.char_indices() {
@@ -43,7 +43,7 @@ impl Index {
             }
         }
         lines.push(count);
-        Index { lines, marks }
+        LineIndex { lines, marks }
     }
 
     fn offset_of(&self, text: &str, location: Location) -> usize {
@@ -81,7 +81,7 @@ impl<'a> Text<'a> {
         if self.text.len() <= SHORT {
             return offset_of(self.text, location);
         }
-        self.index.get_or_init(|| Index::of(self.text)).offset_of(self.text, location)
+        self.index.get_or_init(|| LineIndex::of(self.text)).offset_of(self.text, location)
     }
 
     /// Where a part of the statement begins.
@@ -99,7 +99,7 @@ mod tests {
         let plain = "select 1,\n\n  2\nfrom t\n".repeat(20);
         let wide = "sélect '日本語',\n\n  2\nfröm t 😀".repeat(20);
         for text in [&plain[..], &wide[..], "", "\n", "é", "no end"] {
-            let index = Index::of(text);
+            let index = LineIndex::of(text);
             for line in 0..100 {
                 for column in 0..40 {
                     let location = Location::new(line, column);

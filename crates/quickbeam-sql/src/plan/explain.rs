@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Access, Action, Join, Node, Path, Plan, QueryPlan, RangeOf};
+use super::{AccessPath, Action, Join, KeyRangeExpr, Plan, PlanNode, QueryPlan, TableAccess};
 use crate::bind::{AggregateKind, SlotShape, Source, SubqueryKind};
 use crate::expression::{Expr, Truth};
 use crate::types::Value;
@@ -13,7 +13,7 @@ pub type Counts = [u64];
 /// The plan as lines.
 pub fn explain(plan: &Plan, counts: Option<&Counts>) -> Vec<String> {
     let slots = &plan.slots;
-    let mut writer = Writer { slots, lines: Vec::new(), counts, next: 0, by_columns: false };
+    let mut writer = Writer { slots, lines: Vec::new(), counts, next: 0, vectorized: false };
     match &plan.action {
         Action::Query(query) => writer.query(query, 0),
         Action::Insert(insert) => {
@@ -29,7 +29,7 @@ pub fn explain(plan: &Plan, counts: Option<&Counts>) -> Vec<String> {
             writer.node(&change.root, 1);
         }
     }
-    writer.line(0, format!("Way: {}", plan.way));
+    writer.line(0, format!("Execution: {}", plan.way));
     writer.lines
 }
 
@@ -38,8 +38,8 @@ struct Writer<'w> {
     lines: Vec<String>,
     counts: Option<&'w Counts>,
     next: usize,
-    /// The next step goes by columns.
-    by_columns: bool,
+    /// The next node is vectorized.
+    vectorized: bool,
 }
 
 impl Writer<'_> {
@@ -73,26 +73,26 @@ impl Writer<'_> {
         }
     }
 
-    fn node(&mut self, node: &Node, depth: usize) {
-        if let Node::Batch(batch) = node {
-            self.by_columns = true;
+    fn node(&mut self, node: &PlanNode, depth: usize) {
+        if let PlanNode::Vectorized(batch) = node {
+            self.vectorized = true;
             return self.node(&batch.step, depth);
         }
-        let by_columns = if std::mem::take(&mut self.by_columns) { ", by columns" } else { "" };
-        let counted = format!("{by_columns}{}", self.counted());
+        let vectorized = if std::mem::take(&mut self.vectorized) { " (vectorized)" } else { "" };
+        let counted = format!("{vectorized}{}", self.counted());
         match node {
-            Node::One => self.line(depth, format!("Result{counted}")),
-            Node::Table(access) => self.access(access, depth, &counted),
-            Node::Values { rows, once, .. } => {
-                let (what, once) = if *once { ("values", ", each once") } else { ("rows", "") };
-                self.line(depth, format!("Values: {} {what}{once}{counted}", rows.len()))
+            PlanNode::SingleRow => self.line(depth, format!("Result{counted}")),
+            PlanNode::Table(access) => self.access(access, depth, &counted),
+            PlanNode::Values { rows, once, .. } => {
+                let (name, what) = if *once { ("IN-List", "values") } else { ("Values", "rows") };
+                self.line(depth, format!("{name} ({} {what}){counted}", rows.len()))
             }
-            Node::Filter { input, condition } => {
+            PlanNode::Filter { input, condition } => {
                 self.line(depth, format!("Filter{counted}"));
                 self.condition(depth, "Filter", Some(condition));
                 self.node(input, depth + 1);
             }
-            Node::NestedLoop { outer, inner, join, condition, .. } => {
+            PlanNode::NestedLoop { outer, inner, join, condition, .. } => {
                 let kind =
                     if *join == Join::Left { "Nested Loop Left Join" } else { "Nested Loop" };
                 self.line(depth, format!("{kind}{counted}"));
@@ -100,7 +100,7 @@ impl Writer<'_> {
                 self.node(outer, depth + 1);
                 self.node(inner, depth + 1);
             }
-            Node::HashJoin(join) => {
+            PlanNode::HashJoin(join) => {
                 let kind = match (join.join, join.full) {
                     (_, true) => "Hash Full Join",
                     (Join::Left, _) => "Hash Left Join",
@@ -115,19 +115,19 @@ impl Writer<'_> {
                 self.node(&join.outer, depth + 1);
                 self.node(&join.inner, depth + 1);
             }
-            Node::Apply { input, query, kind, once, hash, .. } => {
+            PlanNode::Subquery { input, query, kind, once, hash, .. } => {
                 let kind = match kind {
-                    SubqueryKind::Scalar => "Subquery",
-                    SubqueryKind::Exists => "Exists",
-                    SubqueryKind::Any(..) => "Any",
-                    SubqueryKind::All(..) => "All",
+                    SubqueryKind::Scalar => "scalar",
+                    SubqueryKind::Exists => "EXISTS",
+                    SubqueryKind::Any(..) => "ANY",
+                    SubqueryKind::All(..) => "ALL",
                 };
-                let once = match (hash, once) {
-                    (Some(_), _) => ", by hash",
-                    (None, true) => ", once",
-                    (None, false) => "",
+                let (name, once) = match (hash, once) {
+                    (Some(_), _) => ("Hashed Subquery", ""),
+                    (None, true) => ("Subquery", ", evaluated once"),
+                    (None, false) => ("Subquery", ""),
                 };
-                self.line(depth, format!("{kind}{once}{counted}"));
+                self.line(depth, format!("{name} ({kind}){once}{counted}"));
                 if let Some(keys) = hash.as_ref().filter(|keys| !keys.is_empty()) {
                     let first = query.outputs.len().saturating_sub(keys.len());
                     let pairs = keys.iter().zip(query.outputs.iter().skip(first));
@@ -138,7 +138,7 @@ impl Writer<'_> {
                 self.node(input, depth + 1);
                 self.query(query, depth + 1);
             }
-            Node::Group { input, keys, aggregates, .. } => {
+            PlanNode::Group { input, keys, aggregates, .. } => {
                 let name = if keys.is_empty() { "Aggregate" } else { "Hash Aggregate" };
                 self.line(depth, format!("{name}{counted}"));
                 if !keys.is_empty() {
@@ -152,12 +152,12 @@ impl Writer<'_> {
                 }
                 self.node(input, depth + 1);
             }
-            Node::Distinct { input, .. } => {
-                self.line(depth, format!("Distinct, by hash{counted}"));
+            PlanNode::Distinct { input, .. } => {
+                self.line(depth, format!("Hash Distinct{counted}"));
                 self.node(input, depth + 1);
             }
-            Node::Sort { input, keys, most, .. } => {
-                let kind = if most.is_some() { "Sort, first rows only" } else { "Sort" };
+            PlanNode::Sort { input, keys, most, .. } => {
+                let kind = if most.is_some() { "Top-N Sort" } else { "Sort" };
                 self.line(depth, format!("{kind}{counted}"));
                 let keys: Vec<String> = keys
                     .iter()
@@ -172,37 +172,37 @@ impl Writer<'_> {
                 self.detail(depth, format!("Sort Key: {}", keys.join(", ")));
                 self.node(input, depth + 1);
             }
-            Node::Limit { input, .. } => {
+            PlanNode::Limit { input, .. } => {
                 self.line(depth, format!("Limit{counted}"));
                 self.node(input, depth + 1);
             }
-            Node::Derived { query, slot } => {
+            PlanNode::SubqueryScan { query, slot } => {
                 let name = self.slots.get(*slot).map_or("", |shape| &shape.name).to_owned();
                 self.line(depth, format!("Subquery Scan on {name}{counted}"));
                 self.query(query, depth + 1);
             }
-            Node::Combine { kind, all, sides, .. } => {
+            PlanNode::SetOperation { kind, all, sides, .. } => {
                 let all = if *all { " all" } else { "" };
                 self.line(depth, format!("{kind:?}{all}{counted}"));
                 sides.iter().for_each(|side| self.query(side, depth + 1));
             }
-            Node::Batch(_) => {}
-            Node::Lock { input, .. } => {
+            PlanNode::Vectorized(_) => {}
+            PlanNode::LockRows { input, .. } => {
                 self.line(depth, format!("Lock Rows{counted}"));
                 self.node(input, depth + 1);
             }
         }
     }
 
-    fn access(&mut self, access: &Access, depth: usize, counted: &str) {
+    fn access(&mut self, access: &TableAccess, depth: usize, counted: &str) {
         let table = &access.table.name;
         let alias = self.slots.get(access.slot).map_or("", |shape| &shape.name);
         let name = if alias == table { table.to_string() } else { format!("{table} {alias}") };
         let order = if access.backward { " backward" } else { "" };
         let rows = access.rows.max(1.0).round();
         let (text, range) = match &access.path {
-            Path::All => (format!("Seq Scan{order} on {name}"), None),
-            Path::Key(values) => {
+            AccessPath::All => (format!("Seq Scan{order} on {name}"), None),
+            AccessPath::Key(values) => {
                 let values: Vec<String> = values.iter().map(|value| self.text(value)).collect();
                 let by = if access.table.access_method().is_ordered() { "" } else { "Hash " };
                 (
@@ -210,13 +210,13 @@ impl Writer<'_> {
                     Some(format!("Key: ({})", values.join(", "))),
                 )
             }
-            Path::KeyRange(range) => {
+            AccessPath::KeyRange(range) => {
                 let columns =
                     access.table.primary_key.as_ref().map_or(&[][..], |key| &key.columns[..]);
                 let range = self.range(range, columns, access);
                 (format!("Primary Key Scan{order} on {name}"), Some(range))
             }
-            Path::Index(number, range) => {
+            AccessPath::Index(number, range) => {
                 let index = access.table.indexes.get(*number);
                 let columns: Vec<usize> = index
                     .map_or(Vec::new(), |index| index.columns.iter().map(|c| c.position).collect());
@@ -234,7 +234,7 @@ impl Writer<'_> {
         self.condition(depth, "Filter", access.filter.as_ref());
     }
 
-    fn range(&self, range: &RangeOf, columns: &[usize], access: &Access) -> String {
+    fn range(&self, range: &KeyRangeExpr, columns: &[usize], access: &TableAccess) -> String {
         let name = |nth: usize| {
             let column = columns.get(nth).and_then(|column| access.table.columns.get(*column));
             column.map_or("", |column| &column.name)

@@ -1,31 +1,31 @@
 //! FROM: in which order tables are joined, and how.
 
-use super::access::{Wish, choose, selectivity};
-use super::members::node_of;
+use super::access_path::{PathRequest, choose, selectivity};
+use super::in_list::node_of;
 use super::select::Planner;
-use super::{HashJoin, Join, Node, Path};
+use super::{AccessPath, HashJoin, Join, PlanNode};
 use crate::bind::{Derived, From, JoinKind, OrderKey, Source};
 use crate::error::{Result, SqlError};
 use crate::expression::{Comparison, Expr, Slots};
 
 /// Cost of keeping a row for a hash join, and of looking one up.
-pub(super) const KEEP: f64 = 2.0;
-pub(super) const PROBE: f64 = 1.5;
+pub(super) const HASH_BUILD_COST: f64 = 2.0;
+pub(super) const HASH_PROBE_COST: f64 = 1.5;
 
 /// What a hash join costs besides its rows. Of the larger side no more rows are probed than there are keys in the smaller one, as far
 /// as the scan below leaves out the others.
-fn hash_cost(one: &Joined, other: &Joined) -> f64 {
+fn hash_cost(one: &JoinSide, other: &JoinSide) -> f64 {
     let (few, many) = match one.rows < other.rows {
         true => (one, other),
         false => (other, one),
     };
-    let probed = if matches!(many.node, Node::Table(_)) { few.rows } else { many.rows };
-    few.rows * KEEP + probed * PROBE
+    let probed = if matches!(many.node, PlanNode::Table(_)) { few.rows } else { many.rows };
+    few.rows * HASH_BUILD_COST + probed * HASH_PROBE_COST
 }
 
 /// Rows of some tables, joined.
-pub(super) struct Joined {
-    pub node: Node,
+pub(super) struct JoinSide {
+    pub node: PlanNode,
     pub slots: Vec<usize>,
     pub rows: f64,
     pub cost: f64,
@@ -33,43 +33,43 @@ pub(super) struct Joined {
     pub ordered: bool,
 }
 
-impl Joined {
+impl JoinSide {
     fn set(&self) -> Slots {
         self.slots.iter().copied().collect()
     }
 }
 
 /// One of several things to be joined.
-enum Item<'f> {
+enum JoinItem<'f> {
     Table(usize),
     Query(&'f Derived),
     Outer(&'f From),
 }
 
-impl Item<'_> {
+impl JoinItem<'_> {
     fn set(&self) -> Slots {
         match self {
-            Item::Table(slot) | Item::Query(Derived { slot, .. }) => Slots::one(*slot),
-            Item::Outer(from) => from.slots(),
+            JoinItem::Table(slot) | JoinItem::Query(Derived { slot, .. }) => Slots::one(*slot),
+            JoinItem::Outer(from) => from.slots(),
         }
     }
 }
 
-fn flatten<'f>(from: &'f From, items: &mut Vec<Item<'f>>, conjuncts: &mut Vec<Expr>) {
+fn flatten<'f>(from: &'f From, items: &mut Vec<JoinItem<'f>>, conjuncts: &mut Vec<Expr>) {
     match from {
-        From::Table(slot) => items.push(Item::Table(*slot)),
-        From::Query(derived) => items.push(Item::Query(derived)),
+        From::Table(slot) => items.push(JoinItem::Table(*slot)),
+        From::Query(derived) => items.push(JoinItem::Query(derived)),
         From::Join { kind: JoinKind::Inner, left, right, on } => {
             flatten(left, items, conjuncts);
             flatten(right, items, conjuncts);
             conjuncts.extend(on.iter().cloned());
         }
-        outer @ From::Join { .. } => items.push(Item::Outer(outer)),
+        outer @ From::Join { .. } => items.push(JoinItem::Outer(outer)),
     }
 }
 
 /// What follows from equal columns: a condition on one of them with a constant holds for the other.
-fn infer(conjuncts: &mut Vec<Expr>) {
+fn infer_equalities(conjuncts: &mut Vec<Expr>) {
     let mut equal = Vec::new();
     for conjunct in conjuncts.iter() {
         if let Expr::Compare(Comparison::Equal, pair) = conjunct
@@ -110,8 +110,8 @@ fn infer(conjuncts: &mut Vec<Expr>) {
 
 /// Whether rows that are joined without keys are kept, all with the same, empty key, and not found anew for each row: what is more than a look
 /// at a table.
-fn is_kept(node: &Node) -> bool {
-    !matches!(node, Node::Table(_))
+fn is_kept(node: &PlanNode) -> bool {
+    !matches!(node, PlanNode::Table(_))
 }
 
 fn is_given(expr: &Expr) -> bool {
@@ -164,16 +164,16 @@ impl Planner<'_> {
         outside: &Slots,
         order: &[OrderKey],
         few: bool,
-    ) -> Result<Joined> {
+    ) -> Result<JoinSide> {
         let mut items = Vec::new();
         flatten(from, &mut items, &mut conjuncts);
-        infer(&mut conjuncts);
+        infer_equalities(&mut conjuncts);
         let is_one = items.len() == 1;
         let order = if is_one { order } else { &[] };
         // Conditions on nothing but constants and outer rows are for whichever comes first.
         let around = if is_one { Vec::new() } else { take(&mut conjuncts, outside) };
         // Each is planned once: it may have joins and queries in it, and these others.
-        let mut items: Vec<(Item<'_>, Joined)> = items
+        let mut items: Vec<(JoinItem<'_>, JoinSide)> = items
             .into_iter()
             .map(|item| {
                 let own = within(&conjuncts, &(&item.set() | outside));
@@ -181,9 +181,9 @@ impl Planner<'_> {
                 Ok((item, alone))
             })
             .collect::<Result<_>>()?;
-        let mut first: Option<(usize, &Joined)> = None;
+        let mut first: Option<(usize, &JoinSide)> = None;
         for (number, (_, alone)) in items.iter().enumerate() {
-            let is_less = |best: &Joined| (alone.rows, alone.cost) < (best.rows, best.cost);
+            let is_less = |best: &JoinSide| (alone.rows, alone.cost) < (best.rows, best.cost);
             if first.is_none_or(|(_, best)| is_less(best)) {
                 first = Some((number, alone));
             }
@@ -193,11 +193,11 @@ impl Planner<'_> {
         };
         let (_, mut joined) = items.remove(number);
         if let Some(condition) = Expr::all(around) {
-            joined.node = Node::Filter { input: Box::new(joined.node), condition };
+            joined.node = PlanNode::Filter { input: Box::new(joined.node), condition };
         }
         take(&mut conjuncts, &(&joined.set() | outside));
         while !items.is_empty() {
-            let mut best: Option<(usize, Joined)> = None;
+            let mut best: Option<(usize, JoinSide)> = None;
             let there = joined.set();
             let known = &there | outside;
             for (number, (item, alone)) in items.iter().enumerate() {
@@ -208,7 +208,7 @@ impl Planner<'_> {
                 let weight = |cost: f64| if connects { cost } else { cost * 1e6 };
                 if best.as_ref().is_none_or(|(_, known)| weight(candidate.cost) < known.cost) {
                     let cost = weight(candidate.cost);
-                    best = Some((number, Joined { cost, ..candidate }));
+                    best = Some((number, JoinSide { cost, ..candidate }));
                 }
             }
             let Some((number, next)) = best else { break };
@@ -218,7 +218,7 @@ impl Planner<'_> {
         }
         // What none of them took.
         if let Some(rest) = Expr::all(conjuncts) {
-            joined.node = Node::Filter { input: Box::new(joined.node), condition: rest };
+            joined.node = PlanNode::Filter { input: Box::new(joined.node), condition: rest };
         }
         Ok(joined)
     }
@@ -226,31 +226,36 @@ impl Planner<'_> {
     /// One thing in FROM alone.
     fn item(
         &self,
-        item: &Item<'_>,
+        item: &JoinItem<'_>,
         conjuncts: Vec<Expr>,
         outside: &Slots,
         order: &[OrderKey],
         few: bool,
-    ) -> Result<Joined> {
+    ) -> Result<JoinSide> {
         match item {
-            Item::Table(slot) => self.table(*slot, conjuncts, outside, order, few),
-            Item::Query(derived) => self.derived(derived, conjuncts, outside),
-            Item::Outer(from) => self.outer_join(from, conjuncts, outside),
+            JoinItem::Table(slot) => self.table(*slot, conjuncts, outside, order, few),
+            JoinItem::Query(derived) => self.derived(derived, conjuncts, outside),
+            JoinItem::Outer(from) => self.outer_join(from, conjuncts, outside),
         }
     }
 
     /// The rows of a query in FROM.
-    fn derived(&self, derived: &Derived, conjuncts: Vec<Expr>, outside: &Slots) -> Result<Joined> {
+    fn derived(
+        &self,
+        derived: &Derived,
+        conjuncts: Vec<Expr>,
+        outside: &Slots,
+    ) -> Result<JoinSide> {
         let slot = derived.slot;
         let plan = self.query(&derived.query, outside)?;
         let mut rows = plan.rows;
-        let mut node = Node::Derived { query: Box::new(plan), slot };
+        let mut node = PlanNode::SubqueryScan { query: Box::new(plan), slot };
         let cost = rows * 2.0;
         rows *= conjuncts.iter().map(selectivity).product::<f64>();
         if let Some(condition) = Expr::all(conjuncts) {
-            node = Node::Filter { input: Box::new(node), condition };
+            node = PlanNode::Filter { input: Box::new(node), condition };
         }
-        Ok(Joined { node, slots: vec![slot], rows, cost, ordered: false })
+        Ok(JoinSide { node, slots: vec![slot], rows, cost, ordered: false })
     }
 
     /// The rows of one table.
@@ -261,29 +266,29 @@ impl Planner<'_> {
         bound: &Slots,
         order: &[OrderKey],
         few: bool,
-    ) -> Result<Joined> {
+    ) -> Result<JoinSide> {
         let Source::Table(table) = &self.slots[slot].source else {
             return Err(SqlError::internal("a row in FROM that is of no table"));
         };
         let alike = |a: &Expr, b: &Expr| self.hash_alike(a, b);
         let values = || self.slot_of_members(slot);
-        let wish = Wish { bound, order, few, alike: &alike, values: &values };
+        let wish = PathRequest { bound, order, few, alike: &alike, values: &values };
         let (access, members, cost, ordered) =
             choose(table, slot, &conjuncts, self.statistics, &wish);
         let rows = access.rows;
         let node = node_of(access, members);
-        Ok(Joined { node, slots: vec![slot], rows, cost, ordered })
+        Ok(JoinSide { node, slots: vec![slot], rows, cost, ordered })
     }
 
     /// Joins one thing more, planned alone as `inner`, to what is joined already, in the cheapest way.
     fn join(
         &self,
-        outer: &Joined,
-        item: &Item<'_>,
-        inner: &Joined,
+        outer: &JoinSide,
+        item: &JoinItem<'_>,
+        inner: &JoinSide,
         conjuncts: Vec<Expr>,
         outside: &Slots,
-    ) -> Result<Joined> {
+    ) -> Result<JoinSide> {
         let (outer_slots, inner_slots) = (outer.set(), item.set());
         let between: Vec<Expr> =
             conjuncts.iter().filter(|c| c.slots().meets(&outer_slots)).cloned().collect();
@@ -299,13 +304,14 @@ impl Planner<'_> {
         }
         let mut found = None;
         // For each outer row a lookup by key or index?
-        if let Item::Table(slot) = item
+        if let JoinItem::Table(slot) = item
             && let Source::Table(table) = &self.slots[*slot].source
         {
             let alike = |a: &Expr, b: &Expr| self.hash_alike(a, b);
             let bound = &(&outer_slots | outside);
             let values = || self.slot_of_members(*slot);
-            let wish = Wish { bound, order: &[], few: false, alike: &alike, values: &values };
+            let wish =
+                PathRequest { bound, order: &[], few: false, alike: &alike, values: &values };
             let (access, members, cost, _) =
                 choose(table, *slot, &conjuncts, self.statistics, &wish);
             let hashed = match keys.is_empty() {
@@ -313,32 +319,38 @@ impl Planner<'_> {
                 false => inner.cost + hash_cost(outer, inner),
             };
             let looped = outer.rows.max(1.0) * cost;
-            let is_lookup = !matches!(access.path, Path::All);
+            let is_lookup = !matches!(access.path, AccessPath::All);
             let rows = (outer.rows * access.rows).max(1.0);
             found = is_lookup.then_some(rows);
             if is_lookup && looped < hashed {
-                let node = Node::NestedLoop {
+                let node = PlanNode::NestedLoop {
                     outer: Box::new(outer.node.clone()),
                     inner: Box::new(node_of(access, members)),
                     inner_slots: vec![*slot],
                     join: Join::Inner,
                     condition: None,
                 };
-                return Ok(Joined { node, slots, rows, cost: outer.cost + looped, ordered: false });
+                return Ok(JoinSide {
+                    node,
+                    slots,
+                    rows,
+                    cost: outer.cost + looped,
+                    ordered: false,
+                });
             }
         }
         if keys.is_empty() && !is_kept(&inner.node) {
             let rows = outer.rows * inner.rows;
             let cost = outer.cost + outer.rows.max(1.0) * inner.cost;
             let condition = Expr::all(rest);
-            let node = Node::NestedLoop {
+            let node = PlanNode::NestedLoop {
                 outer: Box::new(outer.node.clone()),
                 inner: Box::new(inner.node.clone()),
                 inner_slots: inner.slots.clone(),
                 join: Join::Inner,
                 condition,
             };
-            return Ok(Joined { node, slots, rows, cost, ordered: false });
+            return Ok(JoinSide { node, slots, rows, cost, ordered: false });
         }
         let rows = match keys.is_empty() {
             true => outer.rows * inner.rows,
@@ -354,7 +366,7 @@ impl Planner<'_> {
         if flipped {
             std::mem::swap(&mut outer_keys, &mut inner_keys);
         }
-        let node = Node::HashJoin(Box::new(HashJoin {
+        let node = PlanNode::HashJoin(Box::new(HashJoin {
             outer: probe.node.clone(),
             inner: build.node.clone(),
             inner_slots: build.slots.clone(),
@@ -365,11 +377,11 @@ impl Planner<'_> {
             full: false,
             condition: Expr::all(rest),
         }));
-        Ok(Joined { node, slots, rows, cost, ordered: false })
+        Ok(JoinSide { node, slots, rows, cost, ordered: false })
     }
 
     /// LEFT and FULL joins: conditions on the outer rows alone go down, others are checked above.
-    fn outer_join(&self, from: &From, conjuncts: Vec<Expr>, outside: &Slots) -> Result<Joined> {
+    fn outer_join(&self, from: &From, conjuncts: Vec<Expr>, outside: &Slots) -> Result<JoinSide> {
         let From::Join { kind, left, right, on } = from else {
             return Err(SqlError::internal("an outer join that is none"));
         };
@@ -403,7 +415,12 @@ impl Planner<'_> {
         };
         let mut cost = match is_looped {
             true => outer.cost + outer.rows.max(1.0) * inner.cost,
-            false => outer.cost + inner.cost + inner.rows * KEEP + outer.rows * PROBE,
+            false => {
+                outer.cost
+                    + inner.cost
+                    + inner.rows * HASH_BUILD_COST
+                    + outer.rows * HASH_PROBE_COST
+            }
         };
         let mut node = None;
         if let (JoinKind::Left, From::Table(slot)) = (kind, &**right)
@@ -413,16 +430,17 @@ impl Planner<'_> {
             let alike = |a: &Expr, b: &Expr| self.hash_alike(a, b);
             let bound = &(&left_slots | outside);
             let values = || self.slot_of_members(*slot);
-            let wish = Wish { bound, order: &[], few: false, alike: &alike, values: &values };
+            let wish =
+                PathRequest { bound, order: &[], few: false, alike: &alike, values: &values };
             let (access, members, each, _) = choose(table, *slot, &all, self.statistics, &wish);
-            let is_lookup = !matches!(access.path, Path::All);
+            let is_lookup = !matches!(access.path, AccessPath::All);
             let looped = outer.cost + outer.rows.max(1.0) * each;
             if is_lookup {
                 rows = rows.min(outer.rows * access.rows.max(1.0));
             }
             if is_lookup && (keys.is_empty() || looped < cost) {
                 cost = looped;
-                node = Some(Node::NestedLoop {
+                node = Some(PlanNode::NestedLoop {
                     outer: Box::new(outer.node.clone()),
                     inner: Box::new(node_of(access, members)),
                     inner_slots: vec![*slot],
@@ -433,7 +451,7 @@ impl Planner<'_> {
         }
         let mut node = match node {
             Some(node) => node,
-            None if is_looped => Node::NestedLoop {
+            None if is_looped => PlanNode::NestedLoop {
                 outer: Box::new(outer.node),
                 inner: Box::new(inner.node),
                 inner_slots: inner.slots,
@@ -442,7 +460,7 @@ impl Planner<'_> {
             },
             None => {
                 let (outer_keys, inner_keys) = keys.into_iter().unzip();
-                Node::HashJoin(Box::new(HashJoin {
+                PlanNode::HashJoin(Box::new(HashJoin {
                     outer: outer.node,
                     inner: inner.node,
                     inner_slots: inner.slots,
@@ -456,8 +474,8 @@ impl Planner<'_> {
             }
         };
         if let Some(condition) = Expr::all(above) {
-            node = Node::Filter { input: Box::new(node), condition };
+            node = PlanNode::Filter { input: Box::new(node), condition };
         }
-        Ok(Joined { node, slots, rows, cost, ordered: false })
+        Ok(JoinSide { node, slots, rows, cost, ordered: false })
     }
 }

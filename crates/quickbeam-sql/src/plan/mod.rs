@@ -1,6 +1,6 @@
 //! Plans: how a statement goes.
 //!
-//! Above: statements. Below: the binder's result, the catalog. A plan is a tree of [`Node`]s; it is made once for a prepared
+//! Above: statements. Below: the binder's result, the catalog. A plan is a tree of [`PlanNode`]s; it is made once for a prepared
 //! statement and holds for one version of the catalog. Every node leaves the row that it stands on in its slots, so
 //! that expressions read columns where they were found, and nothing is copied from node to node.
 //!
@@ -8,33 +8,33 @@
 //!   checked where the rows that it reads are not there yet.
 //! - PLAN-2: the row that stands in a slot stays until the node that put it there is asked for the next one.
 
-mod access;
-mod change;
-mod driven;
+mod access_path;
+mod column_pruning;
+mod dml;
 mod explain;
+mod in_list;
 mod join;
-mod members;
-mod reads;
 mod select;
+mod semi_join;
 mod simplify;
 mod subquery;
-mod way;
+mod vectorize;
 
 use std::sync::Arc;
 
 use crate::bind::{
-    Aggregate, CombineKind, Conflict, LockWait, OutputColumn, Returning, SlotShape, SubqueryKind,
+    Aggregate, CombineKind, LockWait, OnConflict, OutputColumn, Returning, SlotShape, SubqueryKind,
 };
 use crate::catalog::Table;
 use crate::expression::{ColumnRef, Expr};
 use crate::types::DataType;
 
-pub use access::SMALLEST;
-pub use change::{plan_change, plan_insert};
+pub use access_path::MIN_TABLE_ROWS;
+pub use column_pruning::prune_prefixes;
+pub use dml::{plan_change, plan_insert};
 pub use explain::explain;
-pub use reads::limit_prefixes;
 pub use select::plan_query;
-pub use way::{Way, choose_way};
+pub use vectorize::{ExecutionMode, choose_execution_mode};
 
 /// What the planner knows about how much there is.
 pub trait Statistics {
@@ -42,7 +42,7 @@ pub trait Statistics {
     fn rows(&self, table: &Table) -> f64;
 
     /// About what part of them lies in that range of the primary key, or of the index with that number; none if that cannot be told.
-    fn part(&self, table: &Table, index: Option<usize>, range: &RangeOf) -> Option<f64>;
+    fn part(&self, table: &Table, index: Option<usize>, range: &KeyRangeExpr) -> Option<f64>;
 
     /// About what part of them one value of the first `columns` of the primary key has, or of the index with that number, whichever it is; none
     /// if that cannot be told.
@@ -51,20 +51,20 @@ pub trait Statistics {
 
 /// How the rows of a table are found.
 #[derive(Clone, Debug)]
-pub enum Path {
+pub enum AccessPath {
     /// All of them.
     All,
     /// By the whole primary key: at most one.
     Key(Vec<Expr>),
     /// By a range of the primary key.
-    KeyRange(RangeOf),
+    KeyRange(KeyRangeExpr),
     /// By a range of an index, by its number.
-    Index(usize, RangeOf),
+    Index(usize, KeyRangeExpr),
 }
 
 /// A range of a key: its first columns equal these, the next lies between those.
 #[derive(Clone, Debug, Default)]
-pub struct RangeOf {
+pub struct KeyRangeExpr {
     /// Values of the first columns.
     pub equal: Vec<Expr>,
     /// Lower bound of the next column, and whether it belongs to the range.
@@ -75,13 +75,13 @@ pub struct RangeOf {
 
 /// Access to a table.
 #[derive(Clone, Debug)]
-pub struct Access {
+pub struct TableAccess {
     /// Where its rows stand.
     pub slot: usize,
     /// The table.
     pub table: Arc<Table>,
     /// How rows are found.
-    pub path: Path,
+    pub path: AccessPath,
     /// Greatest first.
     pub backward: bool,
     /// What a row must fulfil.
@@ -105,11 +105,11 @@ pub enum Join {
 
 /// A step of a plan.
 #[derive(Clone, Debug)]
-pub enum Node {
+pub enum PlanNode {
     /// One row without columns.
-    One,
+    SingleRow,
     /// Rows of a table.
-    Table(Access),
+    Table(TableAccess),
     /// Rows of expressions.
     Values {
         /// Where they stand.
@@ -122,16 +122,16 @@ pub enum Node {
     /// Rows that fulfil a condition.
     Filter {
         /// The rows.
-        input: Box<Node>,
+        input: Box<PlanNode>,
         /// The condition.
         condition: Expr,
     },
     /// For each outer row the inner rows, found anew.
     NestedLoop {
         /// The outer rows.
-        outer: Box<Node>,
+        outer: Box<PlanNode>,
         /// The inner rows, which may depend on the outer row.
-        inner: Box<Node>,
+        inner: Box<PlanNode>,
         /// The slots of the inner rows.
         inner_slots: Vec<usize>,
         /// Which kind.
@@ -142,9 +142,9 @@ pub enum Node {
     /// Outer rows with the inner rows of equal keys, all of which are kept in memory.
     HashJoin(Box<HashJoin>),
     /// For each row the answer of a subquery.
-    Apply {
+    Subquery {
         /// The rows.
-        input: Box<Node>,
+        input: Box<PlanNode>,
         /// The subquery.
         query: Box<QueryPlan>,
         /// Where the answer stands.
@@ -160,7 +160,7 @@ pub enum Node {
     /// Groups of rows.
     Group {
         /// The rows.
-        input: Box<Node>,
+        input: Box<PlanNode>,
         /// Where a group stands.
         slot: usize,
         /// What rows of one group have in common.
@@ -171,14 +171,14 @@ pub enum Node {
     /// Rows of which no other before had the same values.
     Distinct {
         /// The rows.
-        input: Box<Node>,
+        input: Box<PlanNode>,
         /// The values.
         outputs: Vec<Expr>,
     },
     /// Rows of values in order.
     Sort {
         /// The rows.
-        input: Box<Node>,
+        input: Box<PlanNode>,
         /// Where the values stand.
         slot: usize,
         /// The values.
@@ -191,21 +191,21 @@ pub enum Node {
     /// Part of the rows.
     Limit {
         /// The rows.
-        input: Box<Node>,
+        input: Box<PlanNode>,
         /// How many.
         limit: Option<Expr>,
         /// How many are left out before.
         offset: Option<Expr>,
     },
     /// The rows of a query in FROM.
-    Derived {
+    SubqueryScan {
         /// The query.
         query: Box<QueryPlan>,
         /// Where its rows stand.
         slot: usize,
     },
     /// A set operation.
-    Combine {
+    SetOperation {
         /// Which.
         kind: CombineKind,
         /// Equal rows all count.
@@ -216,11 +216,11 @@ pub enum Node {
         slot: usize,
     },
     /// A step that goes by columns.
-    Batch(Box<Batch>),
+    Vectorized(Box<Batch>),
     /// Rows are kept from others until the transaction ends.
-    Lock {
+    LockRows {
         /// The rows.
-        input: Box<Node>,
+        input: Box<PlanNode>,
         /// The tables, and where their rows stand.
         tables: Vec<(usize, Arc<Table>)>,
         /// All conditions, to be checked once more when a row turns out to have changed.
@@ -234,7 +234,7 @@ pub enum Node {
 #[derive(Clone, Debug)]
 pub struct Batch {
     /// The step: groups, or order; below these a hash join, or a filter of its rows.
-    pub step: Node,
+    pub step: PlanNode,
     /// The columns of its input that it reads, and their types. Of a join or a filter also those that it delivers.
     pub columns: Vec<(ColumnRef, DataType)>,
 }
@@ -243,9 +243,9 @@ pub struct Batch {
 #[derive(Clone, Debug)]
 pub struct HashJoin {
     /// The outer rows.
-    pub outer: Node,
+    pub outer: PlanNode,
     /// The inner rows.
-    pub inner: Node,
+    pub inner: PlanNode,
     /// The slots of the inner rows.
     pub inner_slots: Vec<usize>,
     /// The slots of the outer rows, for a full join.
@@ -277,7 +277,7 @@ pub struct SortKey {
 #[derive(Clone, Debug)]
 pub struct QueryPlan {
     /// The rows.
-    pub root: Node,
+    pub root: PlanNode,
     /// What is delivered of each.
     pub outputs: Vec<Expr>,
     /// Names and types.
@@ -326,7 +326,7 @@ pub struct InsertPlan {
     /// CHECKs over the new row: their numbers and conditions.
     pub checks: Vec<(usize, Expr)>,
     /// ON CONFLICT.
-    pub conflict: Option<Conflict>,
+    pub conflict: Option<OnConflict>,
     /// RETURNING.
     pub returning: Option<Returning>,
 }
@@ -339,7 +339,7 @@ pub struct ChangePlan {
     /// Where a row of it stands.
     pub slot: usize,
     /// The rows to be changed.
-    pub root: Node,
+    pub root: PlanNode,
     /// All conditions, to be checked once more when a row turns out to have changed.
     pub recheck: Option<Expr>,
     /// SET; none: DELETE.

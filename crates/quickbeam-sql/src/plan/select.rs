@@ -2,11 +2,11 @@
 
 use std::cell::{Cell, RefCell};
 
-use super::driven::types_alike;
+use super::semi_join::types_alike;
 use super::simplify::simplify_query;
-use super::{Join, Node, QueryPlan, SortKey, Statistics};
+use super::{Join, PlanNode, QueryPlan, SortKey, Statistics};
 use crate::bind::{
-    Aggregate, AggregateKind, Body, From, JoinKind, OrderKey, Part, Query, RowLock, Select,
+    Aggregate, AggregateKind, Body, From, JoinKind, OrderKey, Query, QueryPart, RowLock, Select,
     SlotShape, Source, Subquery,
 };
 use crate::error::{Result, SqlError, SqlState};
@@ -136,7 +136,7 @@ impl<'p> Planner<'p> {
             Body::Values(values) => {
                 let (slot, rows) = (values.slot, values.rows.clone());
                 let count = rows.len() as f64;
-                let node = Node::Values { slot, rows, once: false };
+                let node = PlanNode::Values { slot, rows, once: false };
                 let outputs = columns_of(slot, query.columns.len());
                 Ok(self.finish(node, outputs, query, count, false))
             }
@@ -145,7 +145,7 @@ impl<'p> Planner<'p> {
                 let sides: Vec<QueryPlan> = sides.collect::<Result<_>>()?;
                 let rows = sides.iter().map(|side| side.rows).sum();
                 let outputs = columns_of(combine.slot, query.columns.len());
-                let node = Node::Combine {
+                let node = PlanNode::SetOperation {
                     kind: combine.kind,
                     all: combine.all,
                     sides,
@@ -165,10 +165,10 @@ impl<'p> Planner<'p> {
     ) -> Result<QueryPlan> {
         let plain = select.group.is_none() && !select.distinct;
         let order = if plain { &query.order[..] } else { &[] };
-        if let Some(plan) = self.extreme(select, query, outside)? {
+        if let Some(plan) = self.min_max_from_index(select, query, outside)? {
             return Ok(plan);
         }
-        let (mut node, mut rows, mut ordered) = match self.driven(select, query, outside)? {
+        let (mut node, mut rows, mut ordered) = match self.semi_join(select, query, outside)? {
             Some((node, rows)) => (node, rows, false),
             None => self.rows_of(
                 select.from.as_ref(),
@@ -186,7 +186,7 @@ impl<'p> Planner<'p> {
             let (slot, keys) = (group.slot, group.keys.clone());
             let keys_are_none = keys.is_empty();
             rows = if keys_are_none { 1.0 } else { (rows / 10.0).max(1.0) };
-            node = Node::Group {
+            node = PlanNode::Group {
                 input: Box::new(node),
                 slot,
                 keys,
@@ -196,15 +196,15 @@ impl<'p> Planner<'p> {
             let (after, before): (Vec<Expr>, Vec<Expr>) =
                 group.having.iter().cloned().partition(|part| part.slots().meets(&answers));
             if let Some(condition) = Expr::all(before) {
-                node = Node::Filter { input: Box::new(node), condition };
+                node = PlanNode::Filter { input: Box::new(node), condition };
             }
             let mut around = Slots::one(group.slot);
             for subquery in &group.subqueries {
                 let asking = (!keys_are_none).then_some(rows);
-                let (query, hash) = self.answered(subquery, &around, outside, asking)?;
+                let (query, hash) = self.plan_subquery(subquery, &around, outside, asking)?;
                 let once = !subquery.reads.meets(&around);
                 around.insert(subquery.slot);
-                node = Node::Apply {
+                node = PlanNode::Subquery {
                     input: Box::new(node),
                     query: Box::new(query),
                     slot: subquery.slot,
@@ -214,20 +214,20 @@ impl<'p> Planner<'p> {
                 };
             }
             if let Some(condition) = Expr::all(after) {
-                node = Node::Filter { input: Box::new(node), condition };
+                node = PlanNode::Filter { input: Box::new(node), condition };
             }
             ordered = false;
         }
         let outputs = select.outputs.clone();
         if select.distinct {
             // The row stays where it is: what is delivered of it is read there.
-            node = Node::Distinct { input: Box::new(node), outputs: outputs.clone() };
+            node = PlanNode::Distinct { input: Box::new(node), outputs: outputs.clone() };
         }
         Ok(self.finish(node, outputs, query, rows, ordered))
     }
 
     /// The least or greatest value of a column is the first entry of an index.
-    fn extreme(
+    fn min_max_from_index(
         &self,
         select: &Select,
         query: &Query,
@@ -261,15 +261,16 @@ impl<'p> Planner<'p> {
             return Ok(None);
         }
         let one = Expr::Constant(Value::BigInt(1));
-        let first = Node::Limit { input: Box::new(joined.node), limit: Some(one), offset: None };
-        let mut node = Node::Group {
+        let first =
+            PlanNode::Limit { input: Box::new(joined.node), limit: Some(one), offset: None };
+        let mut node = PlanNode::Group {
             input: Box::new(first),
             slot: group.slot,
             keys: Vec::new(),
             aggregates: group.aggregates.clone(),
         };
         if let Some(condition) = Expr::all(group.having.clone()) {
-            node = Node::Filter { input: Box::new(node), condition };
+            node = PlanNode::Filter { input: Box::new(node), condition };
         }
         Ok(Some(self.finish(node, select.outputs.clone(), query, 1.0, false)))
     }
@@ -283,7 +284,7 @@ impl<'p> Planner<'p> {
         outside: &Slots,
         order: &[OrderKey],
         few: bool,
-    ) -> Result<(Node, f64, bool)> {
+    ) -> Result<(PlanNode, f64, bool)> {
         self.below(subqueries.len(), || {
             self.rows_below(from, filter, subqueries, outside, order, few)
         })
@@ -297,7 +298,7 @@ impl<'p> Planner<'p> {
         outside: &Slots,
         order: &[OrderKey],
         few: bool,
-    ) -> Result<(Node, f64, bool)> {
+    ) -> Result<(PlanNode, f64, bool)> {
         let answers: Slots = subqueries.iter().map(|subquery| subquery.slot).collect();
         let (mut after, before): (Vec<Expr>, Vec<Expr>) =
             filter.iter().cloned().partition(|conjunct| conjunct.slots().meets(&answers));
@@ -307,9 +308,9 @@ impl<'p> Planner<'p> {
         };
         let (mut node, mut rows, ordered, mut around) = match from {
             None => {
-                let mut node = Node::One;
+                let mut node = PlanNode::SingleRow;
                 if let Some(condition) = Expr::all(before) {
-                    node = Node::Filter { input: Box::new(node), condition };
+                    node = PlanNode::Filter { input: Box::new(node), condition };
                 }
                 (node, 1.0, true, Slots::default())
             }
@@ -320,10 +321,10 @@ impl<'p> Planner<'p> {
         };
         for subquery in subqueries {
             let asking = (!is_single(&node)).then_some(rows);
-            let (query, hash) = self.answered(subquery, &around, outside, asking)?;
+            let (query, hash) = self.plan_subquery(subquery, &around, outside, asking)?;
             let once = !subquery.reads.meets(&around);
             around.insert(subquery.slot);
-            node = Node::Apply {
+            node = PlanNode::Subquery {
                 input: Box::new(node),
                 query: Box::new(query),
                 slot: subquery.slot,
@@ -334,12 +335,12 @@ impl<'p> Planner<'p> {
         }
         if let Some(condition) = Expr::all(after) {
             rows *= 0.5;
-            node = Node::Filter { input: Box::new(node), condition };
+            node = PlanNode::Filter { input: Box::new(node), condition };
         }
         Ok((node, rows, ordered))
     }
 
-    fn locked(&self, node: Node, select: &Select, lock: &RowLock) -> Node {
+    fn locked(&self, node: PlanNode, select: &Select, lock: &RowLock) -> PlanNode {
         let mut tables = Vec::new();
         let read = select.from.as_ref().map(From::slots).unwrap_or_default();
         for (slot, shape) in self.slots.iter().enumerate().filter(|(slot, _)| read.contains(*slot))
@@ -352,15 +353,15 @@ impl<'p> Planner<'p> {
         }
         let mut node = node;
         let numbers: Vec<usize> = tables.iter().map(|(slot, _)| *slot).collect();
-        want_keys(&mut node, &numbers);
+        push_down_key_filters(&mut node, &numbers);
         let recheck = Expr::all(select.filter.clone());
-        Node::Lock { input: Box::new(node), tables, recheck, wait: lock.wait }
+        PlanNode::LockRows { input: Box::new(node), tables, recheck, wait: lock.wait }
     }
 
     /// ORDER BY, OFFSET and LIMIT on top.
     fn finish(
         &self,
-        mut node: Node,
+        mut node: PlanNode,
         mut outputs: Vec<Expr>,
         query: &Query,
         mut rows: f64,
@@ -385,7 +386,7 @@ impl<'p> Planner<'p> {
             let slot = self.new_slot();
             let most = query.limit.clone().map(|limit| (limit, query.offset.clone()));
             let (sorted, above) = around_sort(outputs, &keys, slot);
-            node = Node::Sort { input: Box::new(node), slot, outputs: sorted, keys, most };
+            node = PlanNode::Sort { input: Box::new(node), slot, outputs: sorted, keys, most };
             outputs = above;
         }
         if query.limit.is_some() || query.offset.is_some() {
@@ -393,7 +394,7 @@ impl<'p> Planner<'p> {
                 rows = rows.min(*limit as f64);
             }
             let (limit, offset) = (query.limit.clone(), query.offset.clone());
-            node = Node::Limit { input: Box::new(node), limit, offset };
+            node = PlanNode::Limit { input: Box::new(node), limit, offset };
         }
         QueryPlan { root: node, outputs, columns: query.columns.clone(), rows }
     }
@@ -412,7 +413,7 @@ fn without_answers(from: &From, answers: &Slots, after: &mut Vec<Expr>) -> Resul
     }
     let mut asks = false;
     from.each_part(&mut |part| {
-        asks |= matches!(part, Part::Expr(condition) if condition.slots().meets(answers));
+        asks |= matches!(part, QueryPart::Expr(condition) if condition.slots().meets(answers));
     });
     if asks {
         return Err(SqlError::unsupported("a subquery in the condition of an outer join"));
@@ -458,32 +459,32 @@ fn columns_of(slot: usize, width: usize) -> Vec<Expr> {
 }
 
 /// Rows in these slots are to come with their keys.
-pub(super) fn want_keys(node: &mut Node, slots: &[usize]) {
+pub(super) fn push_down_key_filters(node: &mut PlanNode, slots: &[usize]) {
     match node {
-        Node::Table(access) => access.keys |= slots.contains(&access.slot),
-        Node::Filter { input, .. }
-        | Node::Apply { input, .. }
-        | Node::Limit { input, .. }
-        | Node::Lock { input, .. } => want_keys(input, slots),
-        Node::NestedLoop { outer, inner, .. } => {
-            want_keys(outer, slots);
-            want_keys(inner, slots);
+        PlanNode::Table(access) => access.keys |= slots.contains(&access.slot),
+        PlanNode::Filter { input, .. }
+        | PlanNode::Subquery { input, .. }
+        | PlanNode::Limit { input, .. }
+        | PlanNode::LockRows { input, .. } => push_down_key_filters(input, slots),
+        PlanNode::NestedLoop { outer, inner, .. } => {
+            push_down_key_filters(outer, slots);
+            push_down_key_filters(inner, slots);
         }
-        Node::HashJoin(join) => {
-            want_keys(&mut join.outer, slots);
-            want_keys(&mut join.inner, slots);
+        PlanNode::HashJoin(join) => {
+            push_down_key_filters(&mut join.outer, slots);
+            push_down_key_filters(&mut join.inner, slots);
         }
         _ => {}
     }
 }
 
 /// Whether at most one row comes out, found by a key.
-pub(super) fn is_single(node: &Node) -> bool {
+pub(super) fn is_single(node: &PlanNode) -> bool {
     match node {
-        Node::One => true,
-        Node::Table(access) => access.is_single(),
-        Node::Filter { input, .. } | Node::Apply { input, .. } => is_single(input),
-        Node::NestedLoop { outer, inner, join: Join::Inner | Join::Left, .. } => {
+        PlanNode::SingleRow => true,
+        PlanNode::Table(access) => access.is_single(),
+        PlanNode::Filter { input, .. } | PlanNode::Subquery { input, .. } => is_single(input),
+        PlanNode::NestedLoop { outer, inner, join: Join::Inner | Join::Left, .. } => {
             is_single(outer) && is_single(inner)
         }
         _ => false,

@@ -13,7 +13,7 @@ use crate::bind::{
 use crate::expression::{ColumnRef, Expr, Slots};
 use crate::types::{DataType, Value};
 
-type Columns = HashSet<ColumnRef>;
+type ColumnSet = HashSet<ColumnRef>;
 
 /// Simplifies a query and those in it.
 pub(super) fn simplify_query(query: &mut Query) {
@@ -27,7 +27,7 @@ pub(super) fn simplify_query(query: &mut Query) {
         let order: Vec<Expr> = order.chain(&query.limit).chain(&query.offset).cloned().collect();
         simplify_select(select, &order);
     }
-    let mut read = Columns::new();
+    let mut read = ColumnSet::new();
     query.each_expression(&mut |expr| note(expr, &mut read));
     query.each_part_mut(&mut |part| match part {
         PartMut::Expr(_) => {}
@@ -88,7 +88,7 @@ fn simplify_subquery(subquery: &mut Subquery) {
 }
 
 /// Simplifies a query in FROM, of which only those columns are read.
-fn simplify_derived(derived: &mut Derived, read: &Columns) {
+fn simplify_derived(derived: &mut Derived, read: &ColumnSet) {
     let slot = derived.slot;
     let query = Arc::make_mut(&mut derived.query);
     if let Body::Select(select) = &mut query.body
@@ -168,7 +168,7 @@ fn simplify_group(group: &mut Group, outputs: &[Expr], order: &[Expr]) {
     let mut read = Slots::default();
     above().chain(&group.having).for_each(|expr| read.extend(&expr.slots()));
     keep_read(&mut group.subqueries, &mut read);
-    let mut columns = Columns::new();
+    let mut columns = ColumnSet::new();
     above().chain(&group.having).for_each(|expr| note(expr, &mut columns));
     for subquery in &group.subqueries {
         subquery.kind.value().into_iter().for_each(|value| note(value, &mut columns));
@@ -204,7 +204,7 @@ fn keep_read(subqueries: &mut Vec<Subquery>, read: &mut Slots) {
     }
 }
 
-fn note(expr: &Expr, columns: &mut Columns) {
+fn note(expr: &Expr, columns: &mut ColumnSet) {
     expr.each_column(&mut |column| {
         columns.insert(column);
     });

@@ -1,7 +1,7 @@
 //! Subqueries in expressions: asked for each row around them, or looked at once and asked by hash.
 
 use super::QueryPlan;
-use super::join::{KEEP, PROBE, key_pair};
+use super::join::{HASH_BUILD_COST, HASH_PROBE_COST, key_pair};
 use super::select::Planner;
 use crate::bind::{Body, OutputColumn, Query, Subquery, SubqueryKind};
 use crate::error::Result;
@@ -14,7 +14,7 @@ const MOST_KEPT: f64 = 200_000.0;
 impl Planner<'_> {
     /// The plan of a subquery, and, if its rows are looked at once, what of the rows around it equals the last of what it delivers.
     /// `around` are the slots of the query that it stands in, of which so many rows ask it.
-    pub(super) fn answered(
+    pub(super) fn plan_subquery(
         &self,
         subquery: &Subquery,
         around: &Slots,
@@ -28,8 +28,8 @@ impl Planner<'_> {
             return Ok((self.query(query, &(outside | around))?, hash));
         }
         if let Some(rows) = rows
-            && let Some((alone, keys)) = self.set_free(subquery, around, outside)
-            && self.is_worth_a_hash(query, &alone, around, outside, rows)?
+            && let Some((alone, keys)) = self.decorrelate(subquery, around, outside)
+            && self.hash_is_cheaper(query, &alone, around, outside, rows)?
         {
             return Ok((self.query(&alone, outside)?, Some(keys)));
         }
@@ -38,7 +38,7 @@ impl Planner<'_> {
 
     /// A subquery without the conditions that say what of it equals what around it: it delivers the one, and the other is the rest of the
     /// answer. None if that is not all that it has to do with what is around.
-    fn set_free(
+    fn decorrelate(
         &self,
         subquery: &Subquery,
         around: &Slots,
@@ -101,7 +101,7 @@ impl Planner<'_> {
     }
 
     /// Whether it costs less to look at all rows of a subquery once than at those that so many rows ask for.
-    fn is_worth_a_hash(
+    fn hash_is_cheaper(
         &self,
         query: &Query,
         alone: &Query,
@@ -126,6 +126,6 @@ impl Planner<'_> {
         if once.rows > MOST_KEPT && each.cost < once.cost / 100.0 {
             return Ok(false);
         }
-        Ok(once.cost + once.rows * KEEP + rows * PROBE < looped)
+        Ok(once.cost + once.rows * HASH_BUILD_COST + rows * HASH_PROBE_COST < looped)
     }
 }

@@ -7,17 +7,17 @@ use std::sync::atomic::AtomicBool;
 use parking_lot::Mutex;
 use quickbeam::{Durability, Isolation, Transaction};
 
-use super::control::Settings;
 use super::copy::CopyAccess;
 use super::database::{Cancel, Database};
 use super::rows::Rows;
+use super::session_command::Settings;
 use super::statement::Statement;
 use super::transaction::Open;
 use crate::catalog::CatalogSnapshot;
 use crate::error::{Result, SqlError};
 use crate::execute::Limits;
 use crate::expression::{Clock, Given};
-use crate::plan::Way;
+use crate::plan::ExecutionMode;
 use crate::types::Value;
 
 /// Statements kept by text.
@@ -296,7 +296,7 @@ fn cached<'c>(
 
 impl Session {
     /// What the session wants of the planner.
-    pub fn way(&self) -> Way {
+    pub fn way(&self) -> ExecutionMode {
         self.settings.way.unwrap_or_default()
     }
 }

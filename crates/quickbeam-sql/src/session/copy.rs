@@ -11,14 +11,14 @@ use std::io::{self, BufWriter, Read, Write};
 use smol_str::SmolStr;
 
 use super::connection::Session;
-use super::prepare::{Look, Prepared, Work};
-use super::run::{Cascades, Done};
+use super::executor::{Cascades, Done};
+use super::prepare::{CompileContext, Prepared, Program};
 use crate::bind::{CopyForm, CopyPlace, OutputColumn};
-use crate::csv::Reader;
+use crate::csv::CsvReader;
 use crate::error::{Result, SqlError, SqlState};
-use crate::execute::{Budget, Context, Insert, Returned};
+use crate::execute::{Context, InsertExec, MemoryBudget, Returned};
 use crate::expression::Slot;
-use crate::storage;
+use crate::table;
 use crate::types::{Value, ValueRef, format_value, parse_value};
 
 /// Bytes that are written at once.
@@ -64,7 +64,7 @@ pub trait CopyAccess: Send {
 
 /// COPY … FROM, prepared.
 pub(super) struct CopyFrom {
-    pub insert: Insert,
+    pub insert: InsertExec,
     pub relation: SmolStr,
     /// What the fields of a record are for.
     pub columns: Vec<OutputColumn>,
@@ -103,18 +103,18 @@ impl Session {
         &self,
         copy: &mut CopyFrom,
         slots: &mut Vec<Slot>,
-        look: &Look<'_>,
+        look: &CompileContext<'_>,
         alone: bool,
     ) -> Result<Done> {
         let mut access = self.copy_access.lock();
         let Some(access) = access.as_mut() else { return Err(forbidden()) };
         let place = &copy.form.place;
         let input = access.reader(place).map_err(|error| not_opened(place, "reading", &error))?;
-        let mut reader = Reader::new(input, copy.form.dialect.clone());
+        let mut reader = CsvReader::new(input, copy.form.dialect.clone());
         let cascades = Cascades { look };
         let (catalog, transaction) = (&self.database.catalog, look.transaction);
         let mut statement =
-            storage::Statement::begin(catalog, transaction, look.snapshot, &cascades, !alone)?;
+            table::TableWriter::begin(catalog, transaction, look.snapshot, &cascades, !alone)?;
         let copied = self.insert_records(copy, &mut reader, slots, look, &mut statement);
         match copied.and_then(|count| statement.finish().map(|()| count)) {
             Ok(count) => Ok(Done { count, returned: Returned::new() }),
@@ -128,10 +128,10 @@ impl Session {
     fn insert_records(
         &self,
         copy: &mut CopyFrom,
-        reader: &mut Reader<Box<dyn Read + '_>>,
+        reader: &mut CsvReader<Box<dyn Read + '_>>,
         slots: &mut Vec<Slot>,
-        look: &Look<'_>,
-        statement: &mut storage::Statement<'_>,
+        look: &CompileContext<'_>,
+        statement: &mut table::TableWriter<'_>,
     ) -> Result<u64> {
         let (mut count, mut skips) = (0, copy.form.header);
         let mut values = Vec::with_capacity(copy.columns.len());
@@ -157,7 +157,7 @@ impl Session {
                 clock: &self.clock,
                 given: &self.given,
                 limits: &self.limits,
-                budget: Budget::new(0),
+                budget: MemoryBudget::new(0),
             };
             let inserted = context
                 .check_cancelled()
@@ -172,14 +172,15 @@ impl Session {
         &self,
         query: &mut Prepared,
         form: &CopyForm,
-        look: &Look<'_>,
+        look: &CompileContext<'_>,
     ) -> Result<Done> {
         let mut access = self.copy_access.lock();
         let Some(access) = access.as_mut() else { return Err(forbidden()) };
         let place = &form.place;
         let output = access.writer(place).map_err(|error| not_opened(place, "writing", &error))?;
         let mut output = BufWriter::with_capacity(PIECE, output);
-        let Prepared { work: Work::Query(program), slots, columns, executions, .. } = query else {
+        let Prepared { work: Program::Query(program), slots, columns, executions, .. } = query
+        else {
             return Err(SqlError::internal("COPY of what is no query"));
         };
         *executions += 1;
@@ -199,7 +200,7 @@ impl Session {
             clock: &self.clock,
             given: &self.given,
             limits: &self.limits,
-            budget: Budget::new(*executions),
+            budget: MemoryBudget::new(*executions),
         };
         let mut write = || -> Result<u64> {
             let (mut count, mut text) = (0, String::new());
@@ -252,7 +253,7 @@ fn write_record<'f>(
 
 impl CopyFrom {
     /// The values of the record that the reader stands on.
-    fn fields(&self, reader: &Reader<impl Read>, values: &mut Vec<Value>) -> Result<()> {
+    fn fields(&self, reader: &CsvReader<impl Read>, values: &mut Vec<Value>) -> Result<()> {
         values.clear();
         let line = || format!("COPY {}, line {}", self.relation, reader.line());
         if reader.len() > self.columns.len() {

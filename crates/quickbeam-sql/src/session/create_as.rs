@@ -2,7 +2,7 @@
 
 use sqlparser::ast::{self, Statement as Ast};
 
-use super::prepare::{Look, Work};
+use super::prepare::{CompileContext, Program};
 use crate::bind::{Binder, CatalogChange, table_for};
 use crate::error::{Result, SqlError};
 
@@ -16,7 +16,7 @@ pub(super) struct CreateAs {
     pub text: String,
 }
 
-impl Look<'_> {
+impl CompileContext<'_> {
     /// Prepares both. Nothing is to be done if there is a table of that name, and IF NOT EXISTS was said.
     pub fn create_as(
         &self,
@@ -25,11 +25,11 @@ impl Look<'_> {
         if_not_exists: bool,
         with_data: bool,
         text: &str,
-    ) -> Result<Work> {
+    ) -> Result<Program> {
         let mut binder = Binder::new(self, text);
         let (table, is_there) = binder.new_relation(name, if_not_exists)?;
         if is_there {
-            return Ok(Work::Nothing);
+            return Ok(Program::Nothing);
         }
         let bound = binder.query_statement(query)?;
         if !binder.parameters.is_empty() {
@@ -37,7 +37,7 @@ impl Look<'_> {
         }
         let change = table_for(table, &bound.columns, if_not_exists);
         let insert = with_data.then(|| insert_of(name, query)).transpose()?;
-        Ok(Work::CreateAs(Box::new(CreateAs { change, insert, text: text.to_owned() })))
+        Ok(Program::CreateAs(Box::new(CreateAs { change, insert, text: text.to_owned() })))
     }
 }
 

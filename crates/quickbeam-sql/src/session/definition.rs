@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use smol_str::SmolStr;
 
-use super::prepare::Look;
+use super::prepare::CompileContext;
 use crate::bind::{
     Binder, CatalogChange, Names, ObjectKind, Source, TableChange, check_of, column_default,
 };
@@ -13,7 +13,7 @@ use crate::error::{Result, SqlError};
 use crate::expression::{Current, Frame, Slot};
 
 /// Makes a change of the catalog.
-pub(super) fn apply(change: &CatalogChange, look: &Look<'_>) -> Result<()> {
+pub(super) fn apply(change: &CatalogChange, look: &CompileContext<'_>) -> Result<()> {
     let (catalog, transaction) = (&look.database.catalog, look.transaction);
     let there = |name: &str| look.snapshot.relation(name).is_some();
     match change {
@@ -83,7 +83,7 @@ pub(super) fn apply(change: &CatalogChange, look: &Look<'_>) -> Result<()> {
 }
 
 /// Tables and views that a view reads.
-fn tables_of(look: &Look<'_>, text: &Arc<str>) -> Result<Vec<ObjectId>> {
+fn tables_of(look: &CompileContext<'_>, text: &Arc<str>) -> Result<Vec<ObjectId>> {
     let parsed = crate::parse::query(text)?;
     let mut binder = Binder::new(look as &dyn Names, "");
     binder.query_statement(&parsed)?;
@@ -104,9 +104,9 @@ fn tables_of(look: &Look<'_>, text: &Arc<str>) -> Result<Vec<ObjectId>> {
 }
 
 /// A sequence goes only when no DEFAULT takes values of it.
-fn refuse_defaults(names: &[SmolStr], look: &Look<'_>) -> Result<()> {
+fn refuse_defaults(names: &[SmolStr], look: &CompileContext<'_>) -> Result<()> {
     let snapshot = look.database.catalog.snapshot(look.transaction)?;
-    let look = &Look { snapshot: &snapshot, ..*look };
+    let look = &CompileContext { snapshot: &snapshot, ..*look };
     let sequences: Vec<_> = names
         .iter()
         .filter_map(|name| match snapshot.relation(name) {
@@ -130,13 +130,13 @@ fn refuse_defaults(names: &[SmolStr], look: &Look<'_>) -> Result<()> {
     Ok(())
 }
 
-fn table_of(look: &Look<'_>, name: &str) -> Result<Arc<Table>> {
+fn table_of(look: &CompileContext<'_>, name: &str) -> Result<Arc<Table>> {
     // What was changed before in the same statement counts.
     let snapshot = look.database.catalog.snapshot(look.transaction)?;
     snapshot.table_named(name)
 }
 
-fn alter(name: &str, change: &TableChange, look: &Look<'_>) -> Result<()> {
+fn alter(name: &str, change: &TableChange, look: &CompileContext<'_>) -> Result<()> {
     let (catalog, transaction) = (&look.database.catalog, look.transaction);
     match change {
         TableChange::AddColumn(column, missing, if_not_exists) => {
@@ -175,11 +175,11 @@ fn alter(name: &str, change: &TableChange, look: &Look<'_>) -> Result<()> {
     }
 }
 
-fn add_check(name: &str, check: &NewCheck, look: &Look<'_>) -> Result<()> {
+fn add_check(name: &str, check: &NewCheck, look: &CompileContext<'_>) -> Result<()> {
     let table = table_of(look, name)?;
     let condition = check_of(look as &dyn Names, &table, &check.expression, 0)?;
     let mut slots = [Slot::new(Some(table))];
-    let mut holds = |row: crate::storage::Row<'_>| {
+    let mut holds = |row: crate::table::StoredRow<'_>| {
         let [slot] = &mut slots;
         slot.bytes.clear();
         slot.bytes.extend_from_slice(row.bytes());

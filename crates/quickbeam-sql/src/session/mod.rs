@@ -8,22 +8,22 @@
 //!   one it is undone, and the transaction can go on.
 //! - SESSION-2: a plan is used only under the catalog version it was made for, in the transaction that uses it.
 
-mod batches;
+mod arrow;
+mod autocommit;
 mod connection;
-mod control;
 mod copy;
 mod create_as;
 mod database;
 mod definition;
-mod dispatch;
+mod executor;
 mod foreign;
+mod params;
 mod prepare;
 mod rows;
-mod run;
+mod session_command;
 mod statement;
 mod statistics;
 mod transaction;
-mod values;
 mod verify;
 
 pub use connection::Connection;

@@ -6,25 +6,25 @@ use quickbeam::Transaction;
 use smol_str::SmolStr;
 use sqlparser::ast::{self, DescribeAlias, Statement as Ast};
 
-use super::control::control_of;
 use super::copy::CopyFrom;
 use super::create_as::{CreateAs, into_target};
 use super::database::Database;
-use super::statistics::PlannedFor;
+use super::session_command::control_of;
+use super::statistics::PlanBasis;
 use crate::bind::{
     Binder, CatalogChange, CopyForm, Names, OutputColumn, SlotShape, Source, check_create_table,
 };
 use crate::catalog::{CatalogSnapshot, ObjectId, Relation};
 use crate::error::{Result, SqlError, SqlState};
-use crate::execute::{Builder, Change, Handles, Insert, QueryProgram};
+use crate::execute::{Handles, InsertExec, OperatorBuilder, QueryProgram, UpdateExec};
 use crate::expression::Slot;
-use crate::plan::{self, Action, Plan, Way};
+use crate::plan::{self, Action, ExecutionMode, Plan};
 use crate::types::{DAY, DataType, Value, checked_text, is_date, is_timestamp};
 
 /// A statement that can run, under one version of the catalog.
 pub(super) struct Prepared {
     pub snapshot: Option<Arc<CatalogSnapshot>>,
-    pub work: Work,
+    pub work: Program,
     /// Names and types of the answer's columns.
     pub columns: Arc<[OutputColumn]>,
     pub parameters: Vec<DataType>,
@@ -36,16 +36,16 @@ pub(super) struct Prepared {
     /// It changes nothing, locks nothing and counts nothing.
     pub reads_only: bool,
     /// What it was planned for, if another way may be better when there is more, or less.
-    pub planned_for: Option<PlannedFor>,
+    pub planned_for: Option<PlanBasis>,
 }
 
 /// What a statement does.
-pub(super) enum Work {
+pub(super) enum Program {
     /// An empty text.
     Nothing,
     Query(QueryProgram),
-    Insert(Box<Insert>),
-    Change(Box<Change>),
+    Insert(Box<InsertExec>),
+    Change(Box<UpdateExec>),
     Catalog(CatalogChange),
     CreateAs(Box<CreateAs>),
     CopyFrom(Box<CopyFrom>),
@@ -55,31 +55,33 @@ pub(super) enum Work {
     Explain(Box<Plan>, Option<Box<Prepared>>),
 }
 
-impl Work {
+impl Program {
     /// What a read-only transaction refuses of it, whether or not it would find rows to change.
     pub fn changes(&self) -> Option<&'static str> {
         match self {
-            Work::Insert(_) => Some("INSERT"),
-            Work::Change(_) => Some("UPDATE or DELETE"),
-            Work::Catalog(_) => Some("a change of a definition"),
-            Work::CreateAs(_) => Some("CREATE TABLE AS"),
-            Work::CopyFrom(_) => Some("COPY FROM"),
+            Program::Insert(_) => Some("INSERT"),
+            Program::Change(_) => Some("UPDATE or DELETE"),
+            Program::Catalog(_) => Some("a change of a definition"),
+            Program::CreateAs(_) => Some("CREATE TABLE AS"),
+            Program::CopyFrom(_) => Some("COPY FROM"),
             // What a query changes, and an EXPLAIN or COPY runs, is refused where it is done.
-            Work::Nothing | Work::Query(_) | Work::CopyTo(..) | Work::Explain(..) => None,
+            Program::Nothing | Program::Query(_) | Program::CopyTo(..) | Program::Explain(..) => {
+                None
+            }
         }
     }
 }
 
 /// What the binder and the planner ask about the database.
-pub(super) struct Look<'l> {
+pub(super) struct CompileContext<'l> {
     pub database: &'l Database,
     pub transaction: &'l Transaction,
     pub snapshot: &'l Arc<CatalogSnapshot>,
     /// What the session wants of the planner.
-    pub way: Way,
+    pub way: ExecutionMode,
 }
 
-impl Names for Look<'_> {
+impl Names for CompileContext<'_> {
     fn relation(&self, name: &str) -> Result<Option<Relation>> {
         if let Some(found) = self.snapshot.relation(name) {
             return Ok(Some(found));
@@ -93,7 +95,7 @@ impl Names for Look<'_> {
     }
 }
 
-impl Look<'_> {
+impl CompileContext<'_> {
     pub fn handles(&self) -> Handles<'_> {
         Handles {
             transaction: self.transaction,
@@ -106,11 +108,11 @@ impl Look<'_> {
     pub fn prepare(&self, text: &str) -> Result<Prepared> {
         match crate::parse::statement(text)? {
             Some(parsed) => self.statement(&parsed, text, false),
-            None => Ok(self.prepared(Work::Nothing)),
+            None => Ok(self.prepared(Program::Nothing)),
         }
     }
 
-    fn prepared(&self, work: Work) -> Prepared {
+    fn prepared(&self, work: Program) -> Prepared {
         Prepared {
             snapshot: Some(self.snapshot.clone()),
             work,
@@ -128,7 +130,7 @@ impl Look<'_> {
     pub fn statement(&self, parsed: &Ast, text: &str, counted: bool) -> Result<Prepared> {
         // What steers does not run here: it needs no plan.
         if control_of(parsed)?.is_some() {
-            return Ok(self.prepared(Work::Nothing));
+            return Ok(self.prepared(Program::Nothing));
         }
         if let Ast::Explain { describe_alias: DescribeAlias::Explain, analyze, statement, .. } =
             parsed
@@ -147,15 +149,15 @@ impl Look<'_> {
                         let with_data = create.with_data.is_none_or(|with| with.data);
                         self.create_as(&create.name, query, create.if_not_exists, with_data, text)?
                     }
-                    None => Work::Catalog(binder.create_table(create)?),
+                    None => Program::Catalog(binder.create_table(create)?),
                 }
             }
             Ast::Query(query) => match into_target(query)? {
                 Some((name, query)) => self.create_as(&name, &query, false, true, text)?,
                 None => return Err(SqlError::internal("a query without a plan")),
             },
-            Ast::CreateIndex(create) => Work::Catalog(binder.create_index(create)?),
-            Ast::CreateView(create) => Work::Catalog(binder.create_view(create)?),
+            Ast::CreateIndex(create) => Program::Catalog(binder.create_index(create)?),
+            Ast::CreateView(create) => Program::Catalog(binder.create_view(create)?),
             Ast::CreateSequence {
                 temporary: false,
                 if_not_exists,
@@ -171,7 +173,7 @@ impl Look<'_> {
                     owned_by.as_ref(),
                     *if_not_exists,
                 );
-                Work::Catalog(change?)
+                Program::Catalog(change?)
             }
             Ast::Drop {
                 object_type,
@@ -182,10 +184,10 @@ impl Look<'_> {
                 temporary: false,
                 table: None,
                 ..
-            } => Work::Catalog(binder.drop(*object_type, names, *if_exists, *cascade)?),
-            Ast::Call(call) => Work::Catalog(binder.call_procedure(call)?),
-            Ast::Truncate(truncate) => Work::Catalog(binder.truncate(truncate)?),
-            Ast::AlterTable(alter) => Work::Catalog(binder.alter_table(alter)?),
+            } => Program::Catalog(binder.drop(*object_type, names, *if_exists, *cascade)?),
+            Ast::Call(call) => Program::Catalog(binder.call_procedure(call)?),
+            Ast::Truncate(truncate) => Program::Catalog(binder.truncate(truncate)?),
+            Ast::AlterTable(alter) => Program::Catalog(binder.alter_table(alter)?),
             Ast::Copy { source, to, target, options, legacy_options, values } => {
                 if values.iter().any(Option::is_some) {
                     return Err(SqlError::unsupported("COPY with its data in the statement"));
@@ -239,29 +241,29 @@ impl Look<'_> {
         };
         let (parameters, way) = (binder.parameter_types(), String::new());
         let mut plan = Plan { action, slots, parameters, way };
-        plan::limit_prefixes(&mut plan);
-        plan::choose_way(&mut plan, self.way, &crate::execute::can_batch);
+        plan::prune_prefixes(&mut plan);
+        plan::choose_execution_mode(&mut plan, self.way, &crate::execute::can_batch);
         Ok(Some(plan))
     }
 
     fn program(&self, plan: Plan, counted: bool) -> Result<Prepared> {
         let handles = self.handles();
-        let builder = Builder::new(&handles, counted).with_parameters(&plan.parameters);
+        let builder = OperatorBuilder::new(&handles, counted).with_parameters(&plan.parameters);
         let mut reads_only = false;
-        let (work, columns): (Work, &[OutputColumn]) = match &plan.action {
+        let (work, columns): (Program, &[OutputColumn]) = match &plan.action {
             Action::Query(query) => {
                 reads_only = plan.reads_only();
-                (Work::Query(builder.query(query)?), &query.columns)
+                (Program::Query(builder.query(query)?), &query.columns)
             }
             Action::Insert(insert) => {
                 let columns =
                     insert.returning.as_ref().map_or(&[][..], |returning| &returning.columns);
-                (Work::Insert(Box::new(Insert::new(insert, &builder)?)), columns)
+                (Program::Insert(Box::new(InsertExec::new(insert, &builder)?)), columns)
             }
             Action::Change(change) => {
                 let columns =
                     change.returning.as_ref().map_or(&[][..], |returning| &returning.columns);
-                (Work::Change(Box::new(Change::new(change, &builder)?)), columns)
+                (Program::Change(Box::new(UpdateExec::new(change, &builder)?)), columns)
             }
         };
         let columns = columns.into();
@@ -295,8 +297,9 @@ impl Look<'_> {
                 let relation = insert.table.name.clone();
                 let types = binder.parameter_types();
                 let (plan, slots) = plan::plan_insert(insert, &binder.slots, &types, self, self)?;
-                let insert = Insert::new(&plan, &Builder::new(&self.handles(), false))?;
-                let work = Work::CopyFrom(Box::new(CopyFrom { insert, relation, columns, form }));
+                let insert = InsertExec::new(&plan, &OperatorBuilder::new(&self.handles(), false))?;
+                let work =
+                    Program::CopyFrom(Box::new(CopyFrom { insert, relation, columns, form }));
                 let slots = slots.iter().map(new_slot).collect();
                 return Ok(Prepared { slots, ..self.prepared(work) });
             }
@@ -308,7 +311,7 @@ impl Look<'_> {
         }
         let mut query = self.program(plan, false)?;
         let planned_for = query.planned_for.take();
-        Ok(Prepared { planned_for, ..self.prepared(Work::CopyTo(Box::new(query), form)) })
+        Ok(Prepared { planned_for, ..self.prepared(Program::CopyTo(Box::new(query), form)) })
     }
 
     fn explain(&self, statement: &Ast, text: &str, analyze: bool) -> Result<Prepared> {
@@ -318,7 +321,7 @@ impl Look<'_> {
         let inner = if analyze { Some(Box::new(self.program(plan.clone(), true)?)) } else { None };
         let parameters = plan.parameters.clone();
         let columns = [OutputColumn { name: "QUERY PLAN".into(), data_type: DataType::Text }];
-        let work = Work::Explain(Box::new(plan), inner);
+        let work = Program::Explain(Box::new(plan), inner);
         Ok(Prepared { columns: Arc::new(columns), parameters, ..self.prepared(work) })
     }
 }

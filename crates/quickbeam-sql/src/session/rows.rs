@@ -5,10 +5,10 @@ use std::sync::Arc;
 use quickbeam::Transaction;
 
 use super::connection::Session;
-use super::prepare::{Prepared, Work};
+use super::prepare::{Prepared, Program};
 use crate::bind::OutputColumn;
 use crate::error::{Result, SqlError, SqlState};
-use crate::execute::{Budget, Context, Returned};
+use crate::execute::{Context, MemoryBudget, Returned};
 use crate::expression::{Expr, Slot};
 use crate::types::{Value, ValueRef};
 
@@ -44,12 +44,12 @@ impl Held<'_> {
 /// # Ok::<(), quickbeam_sql::SqlError>(())
 /// ```
 pub struct Rows<'c> {
-    source: Source<'c>,
+    source: RowsSource<'c>,
     /// Values of the row stood on that are computed.
     values: Vec<Value>,
 }
 
-enum Source<'c> {
+enum RowsSource<'c> {
     Kept { columns: Arc<[OutputColumn]>, rows: Returned, next: usize },
     Running(Running<'c>),
 }
@@ -58,7 +58,7 @@ struct Running<'c> {
     session: &'c Session,
     prepared: &'c mut Prepared,
     held: Held<'c>,
-    budget: Budget,
+    budget: MemoryBudget,
     done: bool,
 }
 
@@ -76,7 +76,7 @@ impl<'c> Rows<'c> {
 
     /// Rows that are there already.
     pub(super) fn of(columns: Arc<[OutputColumn]>, rows: Returned) -> Rows<'c> {
-        Rows { source: Source::Kept { columns, rows, next: 0 }, values: Vec::new() }
+        Rows { source: RowsSource::Kept { columns, rows, next: 0 }, values: Vec::new() }
     }
 
     pub(super) fn streaming(
@@ -84,13 +84,13 @@ impl<'c> Rows<'c> {
         prepared: &'c mut Prepared,
         held: Held<'c>,
     ) -> Rows<'c> {
-        if let Work::Query(query) = &mut prepared.work {
+        if let Program::Query(query) = &mut prepared.work {
             query.root.rewind();
         }
         prepared.executions += 1;
-        let budget = Budget::new(prepared.executions);
+        let budget = MemoryBudget::new(prepared.executions);
         let running = Running { session, prepared, held, budget, done: false };
-        Rows { source: Source::Running(running), values: Vec::new() }
+        Rows { source: RowsSource::Running(running), values: Vec::new() }
     }
 
     /// Returns the names and types of the columns.
@@ -109,8 +109,8 @@ impl<'c> Rows<'c> {
     #[must_use]
     pub fn columns(&self) -> &[OutputColumn] {
         match &self.source {
-            Source::Kept { columns, .. } => columns,
-            Source::Running(running) => &running.prepared.columns,
+            RowsSource::Kept { columns, .. } => columns,
+            RowsSource::Running(running) => &running.prepared.columns,
         }
     }
 
@@ -130,11 +130,11 @@ impl<'c> Rows<'c> {
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<Option<Row<'_>>> {
         let more = match &mut self.source {
-            Source::Kept { rows, next, .. } => {
+            RowsSource::Kept { rows, next, .. } => {
                 *next += 1;
                 *next <= rows.len()
             }
-            Source::Running(running) => {
+            RowsSource::Running(running) => {
                 let more = if running.done { Ok(false) } else { running.next(&mut self.values) };
                 running.done |= !matches!(more, Ok(true));
                 more?
@@ -146,13 +146,13 @@ impl<'c> Rows<'c> {
     fn row(&self) -> Row<'_> {
         let width = self.columns().len();
         match &self.source {
-            Source::Kept { rows, next, .. } => {
+            RowsSource::Kept { rows, next, .. } => {
                 let values = rows.get(next.wrapping_sub(1)).map_or(&[][..], |row| row);
                 Row { width, values, standing: None }
             }
-            Source::Running(running) => {
+            RowsSource::Running(running) => {
                 let outputs = match &running.prepared.work {
-                    Work::Query(query) => &query.outputs[..],
+                    Program::Query(query) => &query.outputs[..],
                     _ => &[],
                 };
                 Row {
@@ -189,7 +189,7 @@ impl Running<'_> {
     fn next(&mut self, values: &mut Vec<Value>) -> Result<bool> {
         let Prepared {
             snapshot: Some(snapshot),
-            work: Work::Query(query),
+            work: Program::Query(query),
             slots,
             values: parameters,
             ..

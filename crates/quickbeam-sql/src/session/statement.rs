@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use super::Connection;
 use super::connection::Session;
-use super::control::Control;
-use super::prepare::{Look, Prepared, Work};
+use super::prepare::{CompileContext, Prepared, Program};
 use super::rows::Rows;
+use super::session_command::Control;
 use crate::bind::OutputColumn;
 use crate::catalog::CatalogSnapshot;
 use crate::error::Result;
-use crate::plan::Way;
+use crate::plan::ExecutionMode;
 use crate::types::{DataType, Value};
 
 /// A prepared statement. It works with any connection to its database, in one thread at a time.
@@ -36,20 +36,26 @@ pub struct Statement {
     /// The version of the catalog that it was prepared for.
     pub(super) version: u64,
     /// What the session wanted of the planner then.
-    pub(super) way: Way,
+    pub(super) way: ExecutionMode,
     /// What it steers; the outer `None`: nobody has looked yet.
     pub(super) control: Option<Option<Control>>,
 }
 
 impl Statement {
     pub(super) fn new(text: &str) -> Statement {
-        Statement { text: text.into(), prepared: None, version: 0, way: Way::Auto, control: None }
+        Statement {
+            text: text.into(),
+            prepared: None,
+            version: 0,
+            way: ExecutionMode::Auto,
+            control: None,
+        }
     }
 
     /// Whether it is a COPY, which is not tried again by itself (COPY-2).
     pub(super) fn is_copy(&self) -> bool {
         let work = self.prepared.as_ref().map(|prepared| &prepared.work);
-        matches!(work, Some(Work::CopyFrom(_) | Work::CopyTo(..)))
+        matches!(work, Some(Program::CopyFrom(_) | Program::CopyTo(..)))
     }
 
     /// Returns the text of the statement.
@@ -184,36 +190,36 @@ impl Statement {
 impl Session {
     /// Makes sure that a statement is prepared for what the transaction sees (SESSION-2).
     #[inline]
-    pub(super) fn prepare_for<'s>(
+    pub(super) fn ensure_compiled<'s>(
         &self,
         statement: &'s mut Statement,
         transaction: &quickbeam::Transaction,
     ) -> Result<&'s mut Prepared> {
         let version = self.database.catalog.version(transaction)?;
         let is_kept = statement.version == version && statement.way == self.way();
-        if !is_kept || !self.still_fits(statement.prepared.as_mut(), transaction) {
-            self.prepare_anew(statement, transaction)?;
+        if !is_kept || !self.is_current(statement.prepared.as_mut(), transaction) {
+            self.recompile(statement, transaction)?;
         }
         statement.prepared.as_mut().ok_or_else(|| crate::error::SqlError::internal("not prepared"))
     }
 
     /// Whether it is prepared, for about as much as there is.
     #[inline]
-    fn still_fits(
+    fn is_current(
         &self,
         prepared: Option<&mut Prepared>,
         transaction: &quickbeam::Transaction,
     ) -> bool {
         let Some(prepared) = prepared else { return false };
         // EXPLAIN says how the statement would be planned now, and counts anew.
-        if matches!(prepared.work, Work::Explain(..)) {
+        if matches!(prepared.work, Program::Explain(..)) {
             return false;
         }
         let (Some(planned), Some(snapshot)) = (&mut prepared.planned_for, &prepared.snapshot)
         else {
             return true;
         };
-        !planned.is_due() || !self.look(transaction, snapshot).is_outgrown(planned)
+        !planned.is_due() || !self.look(transaction, snapshot).plan_is_stale(planned)
     }
 
     /// What the binder and the planner ask about the database, as the transaction sees it.
@@ -221,12 +227,12 @@ impl Session {
         &'l self,
         transaction: &'l quickbeam::Transaction,
         snapshot: &'l Arc<CatalogSnapshot>,
-    ) -> Look<'l> {
-        Look { database: &self.database, transaction, snapshot, way: self.way() }
+    ) -> CompileContext<'l> {
+        CompileContext { database: &self.database, transaction, snapshot, way: self.way() }
     }
 
     #[cold]
-    fn prepare_anew(
+    fn recompile(
         &self,
         statement: &mut Statement,
         transaction: &quickbeam::Transaction,

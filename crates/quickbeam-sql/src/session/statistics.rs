@@ -6,23 +6,23 @@
 
 use std::sync::Arc;
 
-use super::prepare::Look;
+use super::prepare::CompileContext;
 use crate::catalog::Table;
 use crate::execute::{Handles, constant_range};
-use crate::plan::{Action, RangeOf, SMALLEST, Statistics};
+use crate::plan::{Action, KeyRangeExpr, MIN_TABLE_ROWS, Statistics};
 
 /// With so many times the rows, or fewer, a plan is made anew.
 const OUTGROWN: f64 = 4.0;
 /// After the first executions, whose powers of two count, tables are looked at each time that so many more were.
 const EXECUTIONS: u32 = 64;
 
-impl Statistics for Look<'_> {
+impl Statistics for CompileContext<'_> {
     fn rows(&self, table: &Table) -> f64 {
         // What cannot be found out now makes a worse plan, not a wrong one.
-        estimated_rows(&self.handles(), table).unwrap_or(SMALLEST)
+        estimated_rows(&self.handles(), table).unwrap_or(MIN_TABLE_ROWS)
     }
 
-    fn part(&self, table: &Table, index: Option<usize>, range: &RangeOf) -> Option<f64> {
+    fn part(&self, table: &Table, index: Option<usize>, range: &KeyRangeExpr) -> Option<f64> {
         let handle = self.handles().of(table).ok()?;
         let (tree, key) = handle.tree_of(index)?;
         let bounds = constant_range(key, range)?;
@@ -44,12 +44,12 @@ fn estimated_rows(handles: &Handles<'_>, table: &Table) -> Option<f64> {
 }
 
 /// How many rows the tables of a plan had when it was made.
-pub(super) struct PlannedFor {
+pub(super) struct PlanBasis {
     tables: Vec<(Arc<Table>, f64)>,
     executions: u32,
 }
 
-impl PlannedFor {
+impl PlanBasis {
     /// Counts an execution; whether tables are looked at before it.
     #[inline]
     pub fn is_due(&mut self) -> bool {
@@ -58,9 +58,9 @@ impl PlannedFor {
     }
 }
 
-impl Look<'_> {
+impl CompileContext<'_> {
     /// What a plan is made for; none if it reads nothing but single rows by their keys.
-    pub fn planned_for(&self, action: &Action) -> Option<PlannedFor> {
+    pub fn planned_for(&self, action: &Action) -> Option<PlanBasis> {
         let mut tables: Vec<(Arc<Table>, f64)> = Vec::new();
         let mut is_open = false;
         action.each_access(&mut |access| {
@@ -70,15 +70,15 @@ impl Look<'_> {
                 tables.push((access.table.clone(), self.rows(&access.table)));
             }
         });
-        is_open.then_some(PlannedFor { tables, executions: 0 })
+        is_open.then_some(PlanBasis { tables, executions: 0 })
     }
 
     /// Whether there is so much more, or less, that another plan may be better (STATISTICS-2).
     #[cold]
-    pub fn is_outgrown(&self, planned: &PlannedFor) -> bool {
+    pub fn plan_is_stale(&self, planned: &PlanBasis) -> bool {
         planned.tables.iter().any(|(table, then)| {
-            let now = estimated_rows(&self.handles(), table).unwrap_or(*then).max(SMALLEST);
-            let then = then.max(SMALLEST);
+            let now = estimated_rows(&self.handles(), table).unwrap_or(*then).max(MIN_TABLE_ROWS);
+            let then = then.max(MIN_TABLE_ROWS);
             now > then * OUTGROWN || then > now * OUTGROWN
         })
     }

@@ -4,7 +4,7 @@ use quickbeam::{Durability, Savepoint, Transaction, TransactionOptions};
 use smol_str::SmolStr;
 
 use super::connection::Session;
-use super::control::{Control, Settings};
+use super::session_command::{Control, Settings};
 use crate::error::{Result, SqlError, SqlState};
 
 /// A transaction under way.

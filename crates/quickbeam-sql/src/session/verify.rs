@@ -8,13 +8,13 @@ use std::sync::Arc;
 use quickbeam::{AccessMethod, Transaction};
 
 use super::database::Database;
-use super::prepare::Look;
+use super::prepare::CompileContext;
 use crate::bind::{Names, check_of};
 use crate::catalog::{CATALOG, CatalogSnapshot, ObjectId, SEQUENCES, TREE_PREFIX, Table};
 use crate::error::Result;
 use crate::expression::{Current, Expr, Frame, Slot};
-use crate::plan::Way;
-use crate::storage::{Audit, Row, index_tree, rows_tree};
+use crate::plan::ExecutionMode;
+use crate::table::{Audit, StoredRow, index_tree, rows_tree};
 
 /// What was verified, and what is wrong.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -132,7 +132,8 @@ impl Database {
         transaction: &Transaction,
         verified: &mut Verified,
     ) {
-        let look = Look { database: self, transaction, snapshot, way: Way::Auto };
+        let look =
+            CompileContext { database: self, transaction, snapshot, way: ExecutionMode::Auto };
         let name = format!("table \"{}\"", table.name);
         let checked = || -> Result<(u64, u64, Vec<String>)> {
             let handle = snapshot.handle(transaction, table.id)?;
@@ -158,7 +159,7 @@ impl Database {
 }
 
 /// The CHECK constraints that a row does not keep to.
-fn violated(checks: &[(&str, Expr)], slots: &mut [Slot; 1], row: Row<'_>) -> Vec<String> {
+fn violated(checks: &[(&str, Expr)], slots: &mut [Slot; 1], row: StoredRow<'_>) -> Vec<String> {
     if checks.is_empty() {
         return Vec::new();
     }

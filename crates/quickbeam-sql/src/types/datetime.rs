@@ -96,13 +96,13 @@ fn explain<T>(parsed: Parsed<T>, kind: &str, text: &str) -> Result<T> {
 }
 
 /// A text being read from its start.
-struct Reader<'a> {
+struct DateTimeReader<'a> {
     rest: &'a str,
 }
 
-impl<'a> Reader<'a> {
-    fn new(text: &'a str) -> Reader<'a> {
-        Reader { rest: text.trim() }
+impl<'a> DateTimeReader<'a> {
+    fn new(text: &'a str) -> DateTimeReader<'a> {
+        DateTimeReader { rest: text.trim() }
     }
 
     fn is_done(&self) -> bool {
@@ -285,7 +285,7 @@ pub fn parse_date(text: &str) -> Result<i32> {
         None => {}
     }
     let parse = || {
-        let mut reader = Reader::new(text);
+        let mut reader = DateTimeReader::new(text);
         let date = reader.date()?;
         // A time of day is read and left out.
         if reader.accept('T') || reader.rest.starts_with(' ') {
@@ -304,7 +304,7 @@ pub fn parse_date(text: &str) -> Result<i32> {
 /// Reads a TIME: microseconds since midnight.
 pub fn parse_time(text: &str) -> Result<i64> {
     let parse = || {
-        let mut reader = Reader::new(text);
+        let mut reader = DateTimeReader::new(text);
         let time = reader.time()?;
         reader.zone()?;
         if reader.is_done() { Ok(time) } else { Err(Fault::Syntax) }
@@ -313,7 +313,7 @@ pub fn parse_time(text: &str) -> Result<i64> {
 }
 
 fn parse_moment(text: &str) -> Parsed<(i64, Option<i64>)> {
-    let mut reader = Reader::new(text);
+    let mut reader = DateTimeReader::new(text);
     let date = reader.date()?;
     let mut time = 0;
     let mut zone = None;

@@ -8,7 +8,7 @@ use quickbeam::{Environment, Isolation, Options, Transaction, TransactionOptions
 use quickbeam_sql::catalog::{
     Catalog, ForeignKeyAction, NewColumn, NewForeignKey, NewKey, NewTable, Table,
 };
-use quickbeam_sql::storage::{Expressions, Row, Statement, TableHandle};
+use quickbeam_sql::table::{Expressions, StoredRow, TableHandle, TableWriter};
 use quickbeam_sql::{DataType, Result, Value};
 
 pub const LEVELS: [Isolation; 3] =
@@ -18,7 +18,7 @@ pub const LEVELS: [Isolation; 3] =
 pub struct Defaults(pub Value);
 
 impl Expressions for Defaults {
-    fn check(&self, _: &Table, _: usize, _: Row<'_>) -> Result<Option<bool>> {
+    fn check(&self, _: &Table, _: usize, _: StoredRow<'_>) -> Result<Option<bool>> {
         Ok(Some(true))
     }
 
@@ -72,12 +72,12 @@ pub fn statement<T>(
     catalog: &Catalog,
     transaction: &Transaction,
     table: &str,
-    work: impl FnOnce(&mut Statement<'_>, &Arc<TableHandle>) -> Result<T>,
+    work: impl FnOnce(&mut TableWriter<'_>, &Arc<TableHandle>) -> Result<T>,
 ) -> Result<T> {
     let snapshot = catalog.snapshot(transaction)?;
     let handle = snapshot.handle(transaction, snapshot.table_named(table)?.id)?;
     let defaults = Defaults(Value::Integer(0));
-    let mut statement = Statement::begin(catalog, transaction, &snapshot, &defaults, true)?;
+    let mut statement = TableWriter::begin(catalog, transaction, &snapshot, &defaults, true)?;
     let done = work(&mut statement, &handle).and_then(|value| {
         statement.finish()?;
         Ok(value)
@@ -136,7 +136,7 @@ pub fn update(
         if !handle.get(transaction, &key, &mut row)? {
             return Ok(false);
         }
-        let mut values = Row::new(handle.table(), &row)?.to_values()?;
+        let mut values = StoredRow::new(handle.table(), &row)?.to_values()?;
         values[position] = value;
         statement.update(handle, &key, &row, &encode(handle, &values), &[position])?;
         Ok(true)
@@ -152,7 +152,7 @@ pub fn rows(catalog: &Catalog, transaction: &Transaction, table: &str) -> Vec<Ve
     let mut found = Vec::new();
     let mut more = cursor.first().unwrap();
     while more {
-        found.push(Row::new(handle.table(), cursor.value()).unwrap().to_values().unwrap());
+        found.push(StoredRow::new(handle.table(), cursor.value()).unwrap().to_values().unwrap());
         more = cursor.next().unwrap();
     }
     check_indexes(&handle, transaction);
@@ -179,7 +179,7 @@ fn check_indexes(handle: &TableHandle, transaction: &Transaction) {
             let row_key = index.row_key(key, value).unwrap();
             let row = rows.binary_search_by(|row| row.0.as_slice().cmp(row_key));
             let row = &rows[row.expect("an entry belongs to a row")].1;
-            let row = Row::new(handle.table(), row).unwrap();
+            let row = StoredRow::new(handle.table(), row).unwrap();
             let mut expected = Vec::new();
             index.key.encode_with(&mut expected, |position| row.get(position)).unwrap();
             assert!(key.starts_with(&expected), "index {}", index.index.name);

@@ -3,7 +3,7 @@
 //! Above: transactions and the data store, which put hash values before keys. Below: the tree. A hash database is a tree
 //! whose keys begin with hash values, so its leaves are buckets, each for a range of hash values; they split where the
 //! range is halved, as buckets of extendible hashing do. The tree's inner pages are the directory of the buckets as it
-//! is stored. A [`Directory`] is the same in memory, as an array: it leads to the bucket in one step.
+//! is stored. A [`BucketDirectory`] is the same in memory, as an array: it leads to the bucket in one step.
 //!
 //! - HASH-1: a stored key is the hash value of the key, or of the key's group ([`hashed_part`]), big-endian, and the key. Keys of the same hash value lie next to
 //!   each other and are told apart as any keys are: no choice of keys makes the tree anything but a tree.
@@ -116,7 +116,7 @@ pub fn split_stored(stored: &[u8]) -> Option<(u32, &[u8])> {
 }
 
 /// For the first bits of hash values, the bucket last found for them.
-pub struct Directory {
+pub struct BucketDirectory {
     /// How many bits count now.
     bits: AtomicU32,
     /// Slots changed since that number grew.
@@ -125,16 +125,16 @@ pub struct Directory {
     sizes: [OnceLock<Box<[AtomicU32]>>; (LAST_BITS - FIRST_BITS + 1) as usize],
 }
 
-impl fmt::Debug for Directory {
+impl fmt::Debug for BucketDirectory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Directory").field("bits", &self.bits).finish_non_exhaustive()
+        f.debug_struct("BucketDirectory").field("bits", &self.bits).finish_non_exhaustive()
     }
 }
 
-impl Directory {
+impl BucketDirectory {
     /// One that knows nothing yet.
-    pub fn new() -> Directory {
-        Directory {
+    pub fn new() -> BucketDirectory {
+        BucketDirectory {
             bits: AtomicU32::new(FIRST_BITS),
             learned: AtomicU32::new(0),
             sizes: [const { OnceLock::new() }; (LAST_BITS - FIRST_BITS + 1) as usize],
@@ -261,7 +261,7 @@ mod tests {
     fn a_directory_grows_to_what_it_is_used_for_and_no_further() {
         // 512 leaves, each for as many hash values as the others.
         let leaf_of = |hash: u32| PageId::from(hash >> 23) + 1;
-        let directory = Directory::new();
+        let directory = BucketDirectory::new();
         assert_eq!(directory.leaf_for(0), 0);
         let mut wrong = 0;
         for n in 0..1 << 16 {
@@ -273,7 +273,7 @@ mod tests {
         }
         assert_eq!(wrong, 0, "it knows every leaf by now");
         // With so many slots as are allowed it goes on, with guesses that are often wrong.
-        let directory = Directory::new();
+        let directory = BucketDirectory::new();
         for n in 0..1 << 14 {
             let hash = hash_of(&u32::to_be_bytes(n));
             directory.learn(hash, leaf_of(hash), 40);

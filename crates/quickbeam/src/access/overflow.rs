@@ -6,9 +6,9 @@
 //! Writing takes a pass through the gate for each page, freeing one for each [`chain_slice`], so that a long value
 //! does not hold a checkpoint up.
 
+use crate::buffer::{ChangeGuard, Pool};
 use crate::error::{Error, Result};
 use crate::page::{HEADER_BYTES, OVERFLOW, Page, PageId, PageKind};
-use crate::pool::{Pass, Pool};
 
 /// Longest value in bytes: 4 GiB less one page.
 pub const VALUE_LIMIT: usize = (4 << 30) - (64 << 10);
@@ -62,7 +62,7 @@ pub fn write_chain(
     Ok(first)
 }
 
-fn link(pool: &Pool, pass: &Pass, page: PageId, next: PageId) -> Result<()> {
+fn link(pool: &Pool, pass: &ChangeGuard, page: PageId, next: PageId) -> Result<()> {
     pool.latch(page)?.write(pass)?.set_link(next);
     Ok(())
 }
@@ -154,13 +154,13 @@ pub fn chain_pages(pool: &Pool, first: PageId) -> Result<Vec<PageId>> {
 }
 
 /// Frees pages that nothing points to any more, or yet. Nothing of them is read, so that this does not fail when a device does.
-pub fn free_pages(pool: &Pool, pass: &Pass, pages: &[PageId]) -> Result<()> {
+pub fn free_pages(pool: &Pool, pass: &ChangeGuard, pages: &[PageId]) -> Result<()> {
     pages.iter().try_for_each(|&page| pool.discard(pass, page))
 }
 
 /// Frees all pages of a chain in one pass, for an owner that no checkpoint and no other thread interrupts. Finding the
 /// pages may fail, freeing them does not.
-pub fn free_chain(pool: &Pool, pass: &Pass, first: PageId) -> Result<()> {
+pub fn free_chain(pool: &Pool, pass: &ChangeGuard, first: PageId) -> Result<()> {
     free_pages(pool, pass, &chain_pages(pool, first)?)
 }
 

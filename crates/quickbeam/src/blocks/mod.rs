@@ -8,12 +8,12 @@
 //!
 //! The free set is not stored: after opening it is whatever the mapping does not refer to.
 
-use crate::world::locks::Mutex;
+use crate::sync::locks::Mutex;
 
 /// Name of the data file in an environment's directory.
 pub const DATA_FILE: &str = "data.quickbeam";
 
-/// Number of a block: its offset in the data file is this times the page size.
+/// IntField of a block: its offset in the data file is this times the page size.
 pub type Block = u64;
 
 /// Bytes at the file's start that hold the root slots.

@@ -15,25 +15,25 @@
 //!
 //! Sources: WiredTiger's no-overwrite checkpoints; shadow paging (Lorie 1977).
 
-pub mod directory;
-mod root;
+mod meta_page;
+pub mod page_map;
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::world::locks::Mutex;
+use crate::sync::locks::Mutex;
 
 use crate::access::btree::Tree;
 use crate::blocks::Location;
+use crate::buffer::{Flip, Pool};
 use crate::error::{Error, Result};
-use crate::log::{Log, Lsn};
+use crate::failpoints::{Canary, Probe, planted, probe};
+use crate::mvcc::Timestamp;
 use crate::page::PageId;
-use crate::pool::{Flip, Pool};
-use crate::versions::Timestamp;
-use crate::world::hooks::{Canary, Moment, planted, reach};
+use crate::wal::{Log, Lsn};
 
-pub use directory::{Directory, load_directory};
-pub use root::{FoundRoot, INCARNATION_LIMIT, Identity, Root, RootSlots, StoreKind};
+pub use meta_page::{FoundRoot, INCARNATION_LIMIT, Identity, MetaPages, Root, StoreKind};
+pub use page_map::{PageMap, load_directory};
 
 /// What the owner fixes at the flip.
 pub struct FlipState {
@@ -53,7 +53,7 @@ pub struct FlipState {
 
 /// Unfinished writers by id.
 pub type FlipWriters =
-    std::collections::HashMap<u64, (std::sync::Arc<crate::versions::Writer>, usize)>;
+    std::collections::HashMap<u64, (std::sync::Arc<crate::mvcc::TransactionRecord>, usize)>;
 
 /// Numbers for statistics.
 #[derive(Default)]
@@ -84,9 +84,9 @@ pub struct Locations<'a> {
     pub carried: Option<&'a Vec<(PageId, Location)>>,
 }
 
-struct State {
+struct CheckpointState {
     identity: Identity,
-    slots: RootSlots,
+    slots: MetaPages,
     root: Root,
     /// Location of each page in the last durable checkpoint.
     mapping: Vec<Location>,
@@ -101,25 +101,28 @@ struct State {
 
 /// Makes checkpoints of one data file.
 pub struct Checkpointer {
-    state: Mutex<State>,
+    state: Mutex<CheckpointState>,
     /// Numbers for statistics.
     pub counters: CheckpointCounters,
 }
 
 impl Checkpointer {
     /// Goes on from what was found when the data file was opened.
-    pub fn new(
-        identity: Identity,
-        slots: RootSlots,
-        root: Root,
-        loaded: Directory,
-    ) -> Checkpointer {
+    pub fn new(identity: Identity, slots: MetaPages, root: Root, loaded: PageMap) -> Checkpointer {
         let counters = CheckpointCounters::default();
         counters.log_position.store(root.log_position, Ordering::Relaxed);
-        let Directory { mapping, chunks, pages, .. } = loaded;
+        let PageMap { mapping, chunks, pages, .. } = loaded;
         let (carried, failure) = (Vec::new(), None);
-        let state =
-            State { identity, slots, root, mapping, chunks, directory: pages, carried, failure };
+        let state = CheckpointState {
+            identity,
+            slots,
+            root,
+            mapping,
+            chunks,
+            directory: pages,
+            carried,
+            failure,
+        };
         Checkpointer { state: Mutex::new(state), counters }
     }
 
@@ -139,7 +142,7 @@ impl Checkpointer {
         if let Some(reason) = &state.failure {
             return Err(Error::Failed { reason: reason.clone() });
         }
-        let started = pool.world.now();
+        let started = pool.vfs.now();
         let mut fixed = None;
         let (flip, changed) = pool.close_for(|| {
             let mut at_flip = fix();
@@ -154,7 +157,7 @@ impl Checkpointer {
         });
         let Some(fixed) = fixed else { return Err(Error::misuse("a flip fixed nothing")) };
         self.counters.running.store(true, Ordering::Relaxed);
-        reach(Moment::CheckpointBegins);
+        probe(Probe::CheckpointBegins);
         self.counters.pages.store(changed.len() as u64, Ordering::Relaxed);
         self.counters.pages_done.store(0, Ordering::Relaxed);
         let imaged = changed.iter().try_for_each(|&page| {
@@ -183,9 +186,9 @@ impl Checkpointer {
             }
         };
         self.counters.running.store(false, Ordering::Relaxed);
-        reach(Moment::CheckpointEnds);
+        probe(Probe::CheckpointEnds);
         result?;
-        let took = pool.world.now().saturating_sub(started);
+        let took = pool.vfs.now().saturating_sub(started);
         self.counters.last_us.store(took.as_micros() as u64, Ordering::Relaxed);
         self.counters.log_position.store(fixed.log_position, Ordering::Relaxed);
         self.counters.completed.fetch_add(1, Ordering::Relaxed);
@@ -212,7 +215,7 @@ impl Checkpointer {
     }
 }
 
-impl State {
+impl CheckpointState {
     /// Steps 3 and 4. On failure mapping and images are as if the checkpoint had not come this far (CKPT-3).
     fn publish(
         &mut self,
@@ -267,7 +270,7 @@ impl State {
         fixed: &FlipState,
         pending: &[(PageId, Location)],
     ) -> Result<Vec<Location>> {
-        let per_chunk = directory::entries_per_page(pool.page_size);
+        let per_chunk = page_map::entries_per_page(pool.page_size);
         let touched: BTreeSet<usize> =
             pending.iter().map(|(page, _)| *page as usize / per_chunk).collect();
         let mut written = Vec::new();
@@ -308,7 +311,7 @@ impl State {
     ) -> Result<(Vec<Location>, Vec<Location>)> {
         let mut chunks = self.chunks.clone();
         for &chunk in touched {
-            let location = directory::write_chunk(pool, &self.mapping, chunk)?;
+            let location = page_map::write_chunk(pool, &self.mapping, chunk)?;
             written.push(location);
             if chunks.len() <= chunk {
                 chunks.resize(chunk + 1, Location::NONE);
@@ -316,7 +319,7 @@ impl State {
             chunks[chunk] = location;
         }
         let pages =
-            directory::write_directory(pool, &chunks, &fixed.trees, &fixed.dead_chains, written)?;
+            page_map::write_directory(pool, &chunks, &fixed.trees, &fixed.dead_chains, written)?;
         root.directory = pages.first().copied().unwrap_or(Location::NONE);
         if let Some(log) = log {
             if fixed.log_start < fixed.log_position {

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::Inner;
+use super::Engine;
 use crate::error::{Error, Result};
-use crate::world::hooks::{Canary, planted};
-use crate::world::{Event, Task};
+use crate::failpoints::{Canary, planted};
+use crate::vfs::{Event, Task};
 
 /// How often the checkpoint thread looks whether one is due.
 const CHECKPOINT_POLL: Duration = Duration::from_millis(50);
@@ -22,7 +22,7 @@ const HOUSEKEEPING_POLL: Duration = Duration::from_millis(100);
 pub const RECOVERY_BYTES_PER_SECOND: u64 = 40 << 20;
 
 /// Starts the threads that the environment needs.
-pub fn start(inner: &Arc<Inner>) -> Result<Vec<Box<dyn Task>>> {
+pub fn start(inner: &Arc<Engine>) -> Result<Vec<Box<dyn Task>>> {
     let mut tasks = vec![spawn(inner, "quickbeam-room", make_room)?];
     if inner.log.is_some() {
         tasks.push(spawn(inner, "quickbeam-log", write_log)?);
@@ -33,15 +33,15 @@ pub fn start(inner: &Arc<Inner>) -> Result<Vec<Box<dyn Task>>> {
     Ok(tasks)
 }
 
-fn spawn(inner: &Arc<Inner>, name: &str, body: fn(&Inner)) -> Result<Box<dyn Task>> {
+fn spawn(inner: &Arc<Engine>, name: &str, body: fn(&Engine)) -> Result<Box<dyn Task>> {
     let held = inner.clone();
     inner
-        .world
+        .vfs
         .spawn(name, Box::new(move || body(&held)))
         .map_err(|error| Error::io(format!("starting thread {name}"), error))
 }
 
-impl Inner {
+impl Engine {
     fn stopping(&self) -> bool {
         self.stop.load(Ordering::SeqCst)
     }
@@ -74,18 +74,18 @@ impl Inner {
 }
 
 /// Keeps some frames free, and does deferred work when nobody commits.
-fn make_room(inner: &Inner) {
+fn make_room(inner: &Engine) {
     inner.rounds(&*inner.pool.frames_wanted, HOUSEKEEPING_POLL, || {
         inner.note_time();
         inner.pool.make_ready();
         inner.pool.fill_free_frames()?;
         inner.registry.look_after();
-        inner.do_ready_work(usize::MAX)
+        inner.run_deferred(usize::MAX)
     });
 }
 
 /// Writes the log of `NoSync` commits and prepares segments ahead.
-fn write_log(inner: &Inner) {
+fn write_log(inner: &Engine) {
     let Some(log) = &inner.log else { return };
     inner.rounds(&*log.background, inner.options.log_write_interval, || {
         if log.check().is_err() {
@@ -102,19 +102,19 @@ fn write_log(inner: &Inner) {
 }
 
 /// Makes checkpoints by log bytes and by time.
-fn make_checkpoints(inner: &Inner) {
-    let mut last = inner.world.now();
+fn make_checkpoints(inner: &Engine) {
+    let mut last = inner.vfs.now();
     inner.rounds(&*inner.checkpoint_wanted, CHECKPOINT_POLL, || {
         if inner.check_failed().is_err() {
             return Ok(());
         }
         let position = inner.checkpointer.counters.log_position.load(Ordering::Relaxed);
         let tail = inner.log.as_ref().map_or(0, |log| log.lock().end.saturating_sub(position));
-        let waited = inner.world.now().saturating_sub(last);
+        let waited = inner.vfs.now().saturating_sub(last);
         let due = tail >= inner.checkpoint_bytes()
             || (waited >= inner.options.checkpoint_interval && inner.pool.changed_pages() > 0);
         if due {
-            last = inner.world.now();
+            last = inner.vfs.now();
             inner.checkpoint(false, true)?;
         }
         Ok(())

@@ -6,8 +6,8 @@
 //! - ENV-2: the environment closes when its last handle and its last transaction are gone; closing makes a checkpoint.
 
 mod background;
+mod free_trees;
 mod open;
-mod reclaim;
 mod retry;
 mod statistics;
 mod verify;
@@ -20,20 +20,21 @@ use std::time::Duration;
 
 use crossbeam_utils::CachePadded;
 
-use crate::world::locks::{Mutex, RwLock};
+use crate::sync::locks::{Mutex, RwLock};
 
 use crate::access::btree::Tree;
-use crate::access::hash::Directory;
+use crate::access::hash::BucketDirectory;
+use crate::buffer::Pool;
 use crate::checkpoint::{Checkpointer, FlipState};
 use crate::error::{Error, Result};
+use crate::failpoints::{Canary, planted};
 use crate::latency::Latencies;
-use crate::log::Log;
+use crate::mvcc::{DeferredTask, Timestamp, TransactionTable};
 use crate::options::{AccessMethod, Durability, Options, TransactionOptions};
-use crate::pool::Pool;
+use crate::sync::shard;
 use crate::transaction::{Database, Transaction};
-use crate::versions::{Deferred, Registry, Timestamp};
-use crate::world::hooks::{Canary, planted};
-use crate::world::{Event, File, MemoryWorld, RealWorld, Task, World, place};
+use crate::vfs::{Event, File, MemoryVfs, OsVfs, Task, Vfs};
+use crate::wal::Log;
 
 pub(crate) use open::{Access, Opened, open_data_file};
 pub use open::{DATA_FILE, LOCK_FILE, LOG_DIRECTORY};
@@ -41,13 +42,13 @@ pub use statistics::{Statistics, pool_statistics, sample_trees};
 pub use verify::VerifyReport;
 pub(crate) use verify::verify_pages;
 
-/// Number of the tree that holds the names of the others.
+/// IntField of the tree that holds the names of the others.
 pub const CATALOG_TREE: u32 = 1;
 
 /// Threads that begin transactions without meeting at a count of references.
 const HOLDS: usize = 64;
 
-/// Counts of transactions; commits are counted where [`Snapshots`](crate::versions::Snapshots) are.
+/// Counts of transactions; commits are counted where [`Snapshots`](crate::mvcc::Snapshots) are.
 #[derive(Default)]
 pub struct TransactionCounters {
     pub aborts: AtomicU64,
@@ -56,13 +57,13 @@ pub struct TransactionCounters {
 }
 
 /// An environment's parts.
-pub struct Inner {
+pub struct Engine {
     /// Differs between any two open environments of a process.
     pub id: u64,
     pub path: Option<PathBuf>,
     pub options: Options,
-    pub world: Arc<dyn World>,
-    pub registry: Arc<Registry>,
+    pub vfs: Arc<dyn Vfs>,
+    pub registry: Arc<TransactionTable>,
     pub pool: Pool,
     pub log: Option<Log>,
     /// The commit's critical section where there is no log.
@@ -81,7 +82,7 @@ pub struct Inner {
     freeing_trees: RwLock<HashSet<u32>>,
     next_tree: AtomicU32,
     /// Of the hash trees that have been opened.
-    directories: Mutex<BTreeMap<u32, Arc<Directory>>>,
+    directories: Mutex<BTreeMap<u32, Arc<BucketDirectory>>>,
     /// Milliseconds of the world's clock, as of the last look of the thread that makes room.
     recent_ms: AtomicU64,
     failure: Mutex<Option<String>>,
@@ -97,21 +98,21 @@ pub struct Inner {
 }
 
 /// What handles and transactions share; closes the environment when the last of them goes.
-pub struct Shared {
-    inner: Arc<Inner>,
+pub struct EngineLifetime {
+    inner: Arc<Engine>,
     tasks: Mutex<Vec<Box<dyn Task>>>,
 }
 
 /// By which a transaction keeps the environment open. There are several, so that threads count their references to it on
 /// cache lines of their own.
-pub struct Hold {
-    pub inner: Arc<Inner>,
+pub struct EngineRef {
+    pub inner: Arc<Engine>,
     /// Closes the environment when the last hold goes (ENV-2).
-    shared: Arc<Shared>,
+    shared: Arc<EngineLifetime>,
 }
 
 /// A hold on a cache line that it shares with its count of references only.
-pub type AnyHold = Arc<CachePadded<Hold>>;
+pub type ShardedEngineRef = Arc<CachePadded<EngineRef>>;
 
 /// A Transactional Data Store: named databases with ACID transactions. Cloning gives another handle to the same.
 ///
@@ -130,7 +131,7 @@ pub type AnyHold = Arc<CachePadded<Hold>>;
 /// ```
 #[derive(Clone)]
 pub struct Environment {
-    holds: Arc<[AnyHold]>,
+    holds: Arc<[ShardedEngineRef]>,
 }
 
 impl Environment {
@@ -146,7 +147,7 @@ impl Environment {
     /// # Ok::<(), quickbeam::Error>(())
     /// ```
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Environment> {
-        Environment::open_in(Arc::new(RealWorld::new()), Some(path.as_ref()), options)
+        Environment::open_in(Arc::new(OsVfs::new()), Some(path.as_ref()), options)
     }
 
     /// Creates an environment without a directory. Its durability is
@@ -158,16 +159,16 @@ impl Environment {
     /// # Ok::<(), quickbeam::Error>(())
     /// ```
     pub fn memory(options: Options) -> Result<Environment> {
-        Environment::open_in(Arc::new(MemoryWorld::new()), None, options)
+        Environment::open_in(Arc::new(MemoryVfs::new()), None, options)
     }
 
-    /// Opens an environment whose files, clock and threads are those of `world`; `None` for one without a directory.
+    /// Opens an environment whose files, clock and threads are those of `vfs`; `None` for one without a directory.
     pub fn open_in(
-        world: Arc<dyn World>,
+        vfs: Arc<dyn Vfs>,
         path: Option<&Path>,
         options: Options,
     ) -> Result<Environment> {
-        Environment::open_for(Access::Write, world, path, options)
+        Environment::open_for(Access::Write, vfs, path, options)
     }
 
     /// Opens the environment in a directory that nobody has open for writing, to read it: from media that cannot be written,
@@ -175,33 +176,33 @@ impl Environment {
     /// closed it is recovered in memory, with up to [`Options::cache_size`] bytes for the pages that changes; what needs
     /// more is [`Error::Limit`]. Changes are refused with [`Error::ReadOnlyEnvironment`].
     pub fn open_read_only(path: impl AsRef<Path>, options: Options) -> Result<Environment> {
-        Environment::open_read_only_in(Arc::new(RealWorld::new()), path.as_ref(), options)
+        Environment::open_read_only_in(Arc::new(OsVfs::new()), path.as_ref(), options)
     }
 
-    /// As [`open_read_only`](Self::open_read_only), where files, clock and threads are those of `world`.
+    /// As [`open_read_only`](Self::open_read_only), where files, clock and threads are those of `vfs`.
     pub fn open_read_only_in(
-        world: Arc<dyn World>,
+        vfs: Arc<dyn Vfs>,
         path: &Path,
         options: Options,
     ) -> Result<Environment> {
-        Environment::open_for(Access::Read, world, Some(path), options)
+        Environment::open_for(Access::Read, vfs, Some(path), options)
     }
 
     fn open_for(
         access: Access,
-        world: Arc<dyn World>,
+        vfs: Arc<dyn Vfs>,
         path: Option<&Path>,
         options: Options,
     ) -> Result<Environment> {
-        let inner = Arc::new(open::open(world, path, options, access)?);
+        let inner = Arc::new(open::open(vfs, path, options, access)?);
         let tasks = background::start(&inner)?;
-        let shared = Arc::new(Shared { inner: inner.clone(), tasks: Mutex::new(tasks) });
-        let hold = || Hold { inner: inner.clone(), shared: shared.clone() };
+        let shared = Arc::new(EngineLifetime { inner: inner.clone(), tasks: Mutex::new(tasks) });
+        let hold = || EngineRef { inner: inner.clone(), shared: shared.clone() };
         let holds = (0..HOLDS).map(|_| Arc::new(CachePadded::new(hold()))).collect();
         Ok(Environment { holds })
     }
 
-    fn inner(&self) -> &Inner {
+    fn inner(&self) -> &Engine {
         &self.holds[0].inner
     }
 
@@ -246,7 +247,7 @@ impl Environment {
     /// # Ok::<(), quickbeam::Error>(())
     /// ```
     pub fn begin_with(&self, options: TransactionOptions) -> Result<Transaction> {
-        let hold = &self.holds[place::of_thread() % HOLDS];
+        let hold = &self.holds[shard::thread_shard() % HOLDS];
         Transaction::begin(hold.clone(), &options)
     }
 
@@ -394,7 +395,9 @@ impl Environment {
         if inner.is_read_only {
             return Err(Error::ReadOnlyEnvironment);
         }
-        inner.do_ready_work(usize::MAX)?;
+        // What no snapshot needs any more is freed first, so that the checkpoint keeps no pages for it.
+        inner.registry.look_after();
+        inner.run_deferred(usize::MAX)?;
         inner.checkpoint(false, false)?;
         // Blocks that only the checkpoint before used are free now: what lies at the file's end can go.
         inner.pool.shrink_file()
@@ -448,7 +451,7 @@ impl Environment {
     }
 }
 
-impl Shared {
+impl EngineLifetime {
     /// Ends the background threads and makes the last checkpoint, once. With `may_go_on` a full device leaves the
     /// environment open.
     fn end(&self, may_go_on: bool) -> Result<()> {
@@ -498,7 +501,8 @@ impl Shared {
             // In memory there is nothing to keep.
             return Ok(());
         }
-        inner.do_ready_work(usize::MAX)?;
+        inner.registry.look_after();
+        inner.run_deferred(usize::MAX)?;
         inner.checkpoint(true, false)
     }
 
@@ -523,7 +527,7 @@ impl Shared {
     }
 }
 
-impl Drop for Shared {
+impl Drop for EngineLifetime {
     fn drop(&mut self) {
         if self.inner.closed.load(Ordering::SeqCst) {
             return;
@@ -538,7 +542,7 @@ impl Drop for Shared {
     }
 }
 
-impl Inner {
+impl Engine {
     /// An error once the environment is closed.
     pub fn check_open(&self) -> Result<()> {
         if self.closed.load(Ordering::SeqCst) { self.check_closed() } else { Ok(()) }
@@ -587,7 +591,7 @@ impl Inner {
 
     /// Looks at the clock for [`recent_time`](Self::recent_time).
     fn note_time(&self) {
-        self.recent_ms.store(self.world.now().as_millis() as u64, Ordering::Relaxed);
+        self.recent_ms.store(self.vfs.now().as_millis() as u64, Ordering::Relaxed);
     }
 
     /// A new tree that no name leads to yet.
@@ -600,17 +604,17 @@ impl Inner {
     }
 
     /// The directory of a hash tree, which all its handles share; none for another.
-    pub fn directory(&self, tree: Tree) -> Option<Arc<Directory>> {
+    pub fn directory(&self, tree: Tree) -> Option<Arc<BucketDirectory>> {
         if tree.method.is_ordered() {
             return None;
         }
         let mut directories = self.directories.lock();
-        Some(directories.entry(tree.id).or_insert_with(|| Arc::new(Directory::new())).clone())
+        Some(directories.entry(tree.id).or_insert_with(|| Arc::new(BucketDirectory::new())).clone())
     }
 
     /// Frees a tree that no name leads to.
     pub fn forget_tree(&self, tree: Tree) {
-        self.registry.put_back(Deferred::FreeTree(tree.id));
+        self.registry.put_back(DeferredTask::FreeTree(tree.id));
     }
 
     /// The catalog's version, if a snapshot includes it. What is known of names at a version holds for every

@@ -4,20 +4,20 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use super::{CATALOG_TREE, Inner};
+use super::{CATALOG_TREE, Engine};
 use crate::access::overflow::free_chain;
+use crate::buffer::Pool;
 use crate::checkpoint::{
-    Checkpointer, Directory, FlipState, FoundRoot, Identity, Root, RootSlots, StoreKind,
+    Checkpointer, FlipState, FoundRoot, Identity, MetaPages, PageMap, Root, StoreKind,
     load_directory,
 };
 use crate::error::{Error, Result};
-use crate::log::{Log, LogSettings};
+use crate::mvcc::TransactionTable;
 use crate::options::{AccessMethod, Durability, Options};
-use crate::pool::Pool;
 use crate::recovery;
-use crate::versions::Registry;
-use crate::world::overlay::OverlayFile;
-use crate::world::{File, OpenMode, World};
+use crate::vfs::overlay::OverlayFile;
+use crate::vfs::{File, OpenMode, Vfs};
+use crate::wal::{Log, LogSettings};
 
 pub use crate::blocks::DATA_FILE;
 /// Name of the lock file.
@@ -32,7 +32,7 @@ pub struct Opened {
     pub root: Root,
     /// There may have been a newer root, written by the next incarnation.
     pub is_doubtful: bool,
-    pub directory: Directory,
+    pub directory: PageMap,
     pub lock: Option<Arc<dyn File>>,
     /// It was made just now.
     pub created: bool,
@@ -49,35 +49,35 @@ pub enum Access {
 
 /// Opens the data file in `path`, or makes it. Checks everything that could be wrong with the place first.
 pub fn open_data_file(
-    world: &Arc<dyn World>,
+    vfs: &Arc<dyn Vfs>,
     path: Option<&Path>,
     options: &Options,
     (kind, access): (StoreKind, Access),
-    registry: Arc<Registry>,
+    registry: Arc<TransactionTable>,
 ) -> Result<Opened> {
     options.check()?;
     let directory = path.unwrap_or(Path::new(""));
     let data_path = directory.join(DATA_FILE);
-    let exists = world.exists(&data_path);
+    let exists = vfs.exists(&data_path);
     if !exists {
-        check_place(&**world, path, options.create && access == Access::Write)?;
+        check_place(&**vfs, path, options.create && access == Access::Write)?;
     }
     let lock = match path {
-        Some(path) => take_lock(&**world, path, access)?,
+        Some(path) => take_lock(&**vfs, path, access)?,
         None => None,
     };
     // Another opener may have made it, and gone, before the lock was taken.
-    let exists = world.exists(&data_path);
+    let exists = vfs.exists(&data_path);
     let on = |error| Error::on_file("opening", &data_path, error);
     let file: Arc<dyn File> = match access {
         Access::Read => {
-            let below = world.open(&data_path, OpenMode::Read).map_err(on)?;
+            let below = vfs.open(&data_path, OpenMode::Read).map_err(on)?;
             Arc::new(OverlayFile::new(below, options.cache_size as u64).map_err(on)?)
         }
-        Access::Write if exists => world.open(&data_path, OpenMode::Write).map_err(on)?,
-        Access::Write => create_data_file(&**world, directory, options, kind)?,
+        Access::Write if exists => vfs.open(&data_path, OpenMode::Write).map_err(on)?,
+        Access::Write => create_data_file(&**vfs, directory, options, kind)?,
     };
-    let found = RootSlots.read(&*file, &data_path)?;
+    let found = MetaPages.read(&*file, &data_path)?;
     let is_doubtful = found.is_doubtful;
     if found.is_other_damaged && !found.root.segment_exists {
         // With a log, it tells what a newer root led to.
@@ -103,17 +103,16 @@ pub fn open_data_file(
     }
     if let Some(path) = path.filter(|_| exists && access == Access::Write) {
         // Likewise the names: whoever made them may have ended before they were durable.
-        world
-            .sync_directory(path)
+        vfs.sync_directory(path)
             .map_err(|error| Error::on_file("flushing the folder", path, error))?;
-        let confirmed = RootSlots.confirm(&*file, &identity, &root);
+        let confirmed = MetaPages.confirm(&*file, &identity, &root);
         confirmed.map_err(|error| Error::on_file("flushing", &data_path, error))?;
     }
     let page_size = identity.page_size as usize;
     let checked = Options { page_size, ..options.clone() };
     checked.check()?;
     let shared = kind == StoreKind::Transactional;
-    let pool = Pool::new(world.clone(), file, registry, page_size, options.cache_size, shared)?;
+    let pool = Pool::new(vfs.clone(), file, registry, page_size, options.cache_size, shared)?;
     let loaded = load_directory(&pool, root.directory)?;
     check_blocks(&pool, &loaded)?;
     for &location in loaded.chunks.iter().chain(&loaded.pages) {
@@ -132,7 +131,7 @@ pub fn open_data_file(
 }
 
 /// Refuses a directory whose blocks lie where the file cannot ever have been: they are kept account of.
-fn check_blocks(pool: &Pool, loaded: &Directory) -> Result<()> {
+fn check_blocks(pool: &Pool, loaded: &PageMap) -> Result<()> {
     let limit = pool.block_limit();
     for location in loaded.chunks.iter().chain(&loaded.pages).chain(&loaded.mapping) {
         if location.block() >= limit {
@@ -143,14 +142,14 @@ fn check_blocks(pool: &Pool, loaded: &Directory) -> Result<()> {
     Ok(())
 }
 
-fn check_place(world: &dyn World, path: Option<&Path>, create: bool) -> Result<()> {
+fn check_place(vfs: &dyn Vfs, path: Option<&Path>, create: bool) -> Result<()> {
     let Some(path) = path else { return Ok(()) };
     let not = |detail: &str| Error::NotAnEnvironment { path: path.into(), detail: detail.into() };
     if !create {
         return Err(not("it has no data file, and the create option is off"));
     }
-    if world.exists(path) {
-        let names = world.list_directory(path).map_err(|e| Error::on_file("listing", path, e))?;
+    if vfs.exists(path) {
+        let names = vfs.list_directory(path).map_err(|e| Error::on_file("listing", path, e))?;
         let ours = |name: &PathBuf| {
             let name = name.file_name().and_then(|name| name.to_str()).unwrap_or_default();
             [LOCK_FILE, LOG_DIRECTORY].contains(&name) || name.ends_with(".new")
@@ -161,17 +160,17 @@ fn check_place(world: &dyn World, path: Option<&Path>, create: bool) -> Result<(
             ));
         }
         if names.iter().any(|name| name.ends_with(LOG_DIRECTORY)) {
-            let log = world.list_directory(&path.join(LOG_DIRECTORY)).unwrap_or_default();
+            let log = vfs.list_directory(&path.join(LOG_DIRECTORY)).unwrap_or_default();
             if !log.is_empty() {
                 return Err(not("it has a log but no data file; restore the data file"));
             }
         }
     } else {
-        world.create_directory(path).map_err(|error| Error::on_file("creating", path, error))?;
+        vfs.create_directory(path).map_err(|error| Error::on_file("creating", path, error))?;
     }
     // Also for a folder that is there: who made it may have ended before its name was durable.
     match path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        Some(parent) => world
+        Some(parent) => vfs
             .sync_directory(parent)
             .map_err(|error| Error::on_file("flushing the folder", parent, error)),
         None => Ok(()),
@@ -179,18 +178,18 @@ fn check_place(world: &dyn World, path: Option<&Path>, create: bool) -> Result<(
 }
 
 /// Takes the lock of a directory. There may be none for a reader: then no writer has been here, or it is a copy.
-fn take_lock(world: &dyn World, path: &Path, access: Access) -> Result<Option<Arc<dyn File>>> {
+fn take_lock(vfs: &dyn Vfs, path: &Path, access: Access) -> Result<Option<Arc<dyn File>>> {
     let lock_path = path.join(LOCK_FILE);
     let on = |error| Error::on_file("opening the lock file", &lock_path, error);
     let (lock, is_free) = match access {
         Access::Write => {
-            let lock = world.open(&lock_path, OpenMode::Create).map_err(on)?;
+            let lock = vfs.open(&lock_path, OpenMode::Create).map_err(on)?;
             let is_free = lock.try_lock().map_err(on)?;
             (lock, is_free)
         }
-        Access::Read if !world.exists(&lock_path) => return Ok(None),
+        Access::Read if !vfs.exists(&lock_path) => return Ok(None),
         Access::Read => {
-            let lock = world.open(&lock_path, OpenMode::Read).map_err(on)?;
+            let lock = vfs.open(&lock_path, OpenMode::Read).map_err(on)?;
             let is_free = lock.try_lock_shared().map_err(on)?;
             (lock, is_free)
         }
@@ -200,7 +199,7 @@ fn take_lock(world: &dyn World, path: &Path, access: Access) -> Result<Option<Ar
 
 /// Makes a data file with an empty checkpoint, under another name until it is whole.
 fn create_data_file(
-    world: &dyn World,
+    vfs: &dyn Vfs,
     directory: &Path,
     options: &Options,
     kind: StoreKind,
@@ -208,43 +207,43 @@ fn create_data_file(
     let path = directory.join(DATA_FILE);
     let new = directory.join("data.new");
     let on = |error| Error::on_file("creating", &path, error);
-    if world.exists(&new) {
+    if vfs.exists(&new) {
         // Of an earlier attempt: what a failed flush left of it is unknown.
-        world.remove(&new).map_err(on)?;
+        vfs.remove(&new).map_err(on)?;
     }
-    let file = world.open(&new, OpenMode::Create).map_err(on)?;
+    let file = vfs.open(&new, OpenMode::Create).map_err(on)?;
     // With room on the device, so that no root is ever refused for want of it.
     file.allocate(crate::blocks::RESERVED_BYTES).map_err(on)?;
     let identity = Identity {
-        environment: world.random(),
+        environment: vfs.random(),
         page_size: options.page_size as u32,
         kind,
         log_segment_size: options.log_segment_size,
     };
-    let log_position = options.log_segment_size + crate::log::SEGMENT_HEADER;
+    let log_position = options.log_segment_size + crate::wal::SEGMENT_HEADER;
     let root =
         Root { sequence: 1, log_position, log_start: log_position, clean: true, ..Root::default() };
-    RootSlots.write(&*file, &identity, &root).map_err(on)?;
+    MetaPages.write(&*file, &identity, &root).map_err(on)?;
     file.sync_all().map_err(on)?;
-    world.rename(&new, &path).map_err(on)?;
-    world.sync_directory(directory).map_err(on)?;
-    world.open(&path, OpenMode::Write).map_err(on)
+    vfs.rename(&new, &path).map_err(on)?;
+    vfs.sync_directory(directory).map_err(on)?;
+    vfs.open(&path, OpenMode::Write).map_err(on)
 }
 
 /// Opens an environment and recovers it.
 pub fn open(
-    world: Arc<dyn World>,
+    vfs: Arc<dyn Vfs>,
     path: Option<&Path>,
     options: Options,
     access: Access,
-) -> Result<Inner> {
+) -> Result<Engine> {
     let mut options = options;
     if path.is_none() || access == Access::Read {
         options.durability = Durability::InMemory;
     }
-    let registry = Arc::new(Registry::new(&*world));
+    let registry = Arc::new(TransactionTable::new(&*vfs));
     let kind = StoreKind::Transactional;
-    let opened = open_data_file(&world, path, &options, (kind, access), registry.clone())?;
+    let opened = open_data_file(&vfs, path, &options, (kind, access), registry.clone())?;
     let Opened { pool, identity, root, is_doubtful, directory, lock, created } = opened;
     let mut trees = recovery::TreeMap::new(&pool, &directory.trees)?;
     registry.newest_commit.store(root.timestamp, Ordering::SeqCst);
@@ -256,7 +255,7 @@ pub fn open(
     if let Some(path) = path
         && !root.clean
     {
-        let replayed = recovery::replay(&world, &pool, &mut trees, &identity, &root, path)?;
+        let replayed = recovery::replay(&vfs, &pool, &mut trees, &identity, &root, path)?;
         incarnation = incarnation.max(replayed.incarnation);
         end = end.max(replayed.end);
         registry.newest_commit.fetch_max(replayed.timestamp, Ordering::SeqCst);
@@ -265,39 +264,39 @@ pub fn open(
     incarnation += 1 + u32::from(is_doubtful);
     recovery::free_nameless(&pool, &mut trees)?;
     let log = match path.filter(|_| options.durability != Durability::InMemory) {
-        Some(path) => Some(open_log(&world, path, &options, &identity, incarnation, end)?),
+        Some(path) => Some(open_log(&vfs, path, &options, &identity, incarnation, end)?),
         None => None,
     };
     let catalog = trees.get_or_create(CATALOG_TREE, AccessMethod::BTree)?;
     let (map, next_tree) = trees.into_parts();
-    let checkpointer = Checkpointer::new(identity.clone(), RootSlots, root, directory);
-    let inner = Inner {
-        id: world.random() ^ identity.environment,
+    let checkpointer = Checkpointer::new(identity.clone(), MetaPages, root, directory);
+    let inner = Engine {
+        id: vfs.random() ^ identity.environment,
         path: path.map(Path::to_owned),
         options,
         registry,
         pool,
         log,
-        commit_lock: crate::world::locks::Mutex::default(),
+        commit_lock: crate::sync::locks::Mutex::default(),
         checkpointer,
         catalog,
         is_read_only: access == Access::Read,
         catalog_version: AtomicU64::new(0),
         counters: super::TransactionCounters::default(),
         incarnation,
-        trees: crate::world::locks::RwLock::new(map),
-        freeing_trees: crate::world::locks::RwLock::default(),
+        trees: crate::sync::locks::RwLock::new(map),
+        freeing_trees: crate::sync::locks::RwLock::default(),
         next_tree: AtomicU32::new(next_tree),
-        directories: crate::world::locks::Mutex::default(),
-        recent_ms: AtomicU64::new(world.now().as_millis() as u64),
-        failure: crate::world::locks::Mutex::default(),
+        directories: crate::sync::locks::Mutex::default(),
+        recent_ms: AtomicU64::new(vfs.now().as_millis() as u64),
+        failure: crate::sync::locks::Mutex::default(),
         failed: AtomicBool::new(false),
         closed: AtomicBool::new(false),
-        ending: crate::world::locks::Mutex::default(),
+        ending: crate::sync::locks::Mutex::default(),
         stop: AtomicBool::new(false),
-        checkpoint_wanted: world.event(),
-        lock: crate::world::locks::Mutex::new(lock),
-        world,
+        checkpoint_wanted: vfs.event(),
+        lock: crate::sync::locks::Mutex::new(lock),
+        vfs,
     };
     if path.is_some() || created {
         // The new incarnation becomes durable before its first log record; what was replayed need not be again.
@@ -307,7 +306,7 @@ pub fn open(
     Ok(inner)
 }
 
-impl Inner {
+impl Engine {
     /// The checkpoint that ends opening: its log position is where the log goes on, or would.
     fn log_free_checkpoint(&self, end: u64) -> Result<()> {
         let fix = || FlipState {
@@ -323,7 +322,7 @@ impl Inner {
 }
 
 fn open_log(
-    world: &Arc<dyn World>,
+    vfs: &Arc<dyn Vfs>,
     path: &Path,
     options: &Options,
     identity: &Identity,
@@ -331,10 +330,10 @@ fn open_log(
     end: u64,
 ) -> Result<Log> {
     let directory = path.join(LOG_DIRECTORY);
-    if !world.exists(&directory) {
+    if !vfs.exists(&directory) {
         let on = |error| Error::on_file("creating", &directory, error);
-        world.create_directory(&directory).map_err(on)?;
-        world.sync_directory(path).map_err(on)?;
+        vfs.create_directory(&directory).map_err(on)?;
+        vfs.sync_directory(path).map_err(on)?;
     }
     let settings = LogSettings {
         directory,
@@ -344,24 +343,24 @@ fn open_log(
         buffer: options.log_buffer,
         write_through: options.durability == Durability::Sync,
     };
-    Log::open(world.clone(), settings, end)
+    Log::open(vfs.clone(), settings, end)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::environment::Environment;
-    use crate::world::MemoryWorld;
+    use crate::vfs::MemoryVfs;
 
     /// A root slot with a right checksum over a wrong size: no segment of that size is made, in memory or on disk.
     #[test]
     fn segments_of_another_size_than_those_there_are_refused() {
         for clean in [false, true] {
-            let world = Arc::new(MemoryWorld::new());
+            let vfs = Arc::new(MemoryVfs::new());
             let path = Path::new("environment");
             let options =
                 || Options { page_size: 4096, log_segment_size: 256 << 10, ..Options::default() };
-            let open = || Environment::open_in(world.clone(), Some(path), options());
+            let open = || Environment::open_in(vfs.clone(), Some(path), options());
             let environment = open().unwrap();
             environment.create_database("data").unwrap();
             if clean {
@@ -370,17 +369,17 @@ mod tests {
                 drop(environment);
             }
             let data = path.join(DATA_FILE);
-            let file = world.open(&data, OpenMode::Write).unwrap();
-            let FoundRoot { identity, root, .. } = RootSlots.read(&*file, &data).unwrap();
+            let file = vfs.open(&data, OpenMode::Write).unwrap();
+            let FoundRoot { identity, root, .. } = MetaPages.read(&*file, &data).unwrap();
             let wrong = Identity { log_segment_size: 640 << 20, ..identity };
             for sequence in [root.sequence, root.sequence + 1] {
                 let root = Root { sequence, clean, ..root.clone() };
-                RootSlots.write(&*file, &wrong, &root).unwrap();
+                MetaPages.write(&*file, &wrong, &root).unwrap();
             }
             let refused = open();
             assert!(matches!(refused, Err(Error::Corruption { .. })), "clean: {clean}");
-            for path in world.list_directory(&path.join(LOG_DIRECTORY)).unwrap() {
-                let length = world.open(&path, OpenMode::Read).unwrap().length().unwrap();
+            for path in vfs.list_directory(&path.join(LOG_DIRECTORY)).unwrap() {
+                let length = vfs.open(&path, OpenMode::Read).unwrap().length().unwrap();
                 assert!(length <= 256 << 10, "{length} bytes");
             }
         }

@@ -109,7 +109,7 @@ impl Environment {
             if !may_succeed {
                 return Err(error);
             }
-            let now = inner.world.now();
+            let now = inner.vfs.now();
             let waited = now.saturating_sub(*first_conflict.get_or_insert(now));
             if waited >= inner.options.retry_timeout {
                 return Err(error);
@@ -121,11 +121,11 @@ impl Environment {
 
     /// Waits before a retry.
     fn pause(&self, retry: u32) {
-        let world = &self.inner().world;
-        let Some(doublings) = retry.checked_sub(QUICK_RETRIES) else { return world.yield_now() };
+        let vfs = &self.inner().vfs;
+        let Some(doublings) = retry.checked_sub(QUICK_RETRIES) else { return vfs.yield_now() };
         let longest = FIRST_PAUSE.saturating_mul(1 << doublings.min(10)).min(LONGEST_PAUSE);
-        let pause = world.random() % longest.as_nanos() as u64;
-        let event = world.event();
+        let pause = vfs.random() % longest.as_nanos() as u64;
+        let event = vfs.event();
         event.wait(event.generation(), Some(Duration::from_nanos(pause)));
     }
 }

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::Inner;
+use super::Engine;
 use super::background::RECOVERY_BYTES_PER_SECOND;
 use crate::access::btree::{LeafSample, Tree};
+use crate::buffer::Pool;
 use crate::latency::LatencySummary;
-use crate::pool::Pool;
 
 /// What the engine can say of itself. Counts are since opening.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -136,7 +136,7 @@ fn ratio(of: u64, per: u64) -> f64 {
     if per == 0 { 0.0 } else { of as f64 / per as f64 }
 }
 
-impl Inner {
+impl Engine {
     pub fn statistics(&self) -> Statistics {
         let checkpoint = &self.checkpointer.counters;
         let mut numbers = pool_statistics(&self.pool, self.options.cache_size);
@@ -147,7 +147,7 @@ impl Inner {
         numbers.aborts = self.counters.aborts.load(Ordering::Relaxed);
         let (open, since) = self.registry.snapshots.census();
         numbers.open_transactions = open;
-        let now = self.world.now();
+        let now = self.vfs.now();
         numbers.oldest_transaction =
             since.map(|since| now.saturating_sub(Duration::from_millis(since)));
         let newest = self.registry.newest_commit.load(Ordering::Relaxed);

@@ -5,14 +5,14 @@ use std::sync::atomic::Ordering;
 
 use serde::Serialize;
 
-use super::{CATALOG_TREE, Inner};
+use super::{CATALOG_TREE, Engine};
 use crate::access::btree::Tree;
 use crate::access::overflow::chain_pages;
 use crate::blocks::Location;
+use crate::buffer::Pool;
 use crate::checkpoint::Locations;
 use crate::error::Result;
 use crate::page::Scratch;
-use crate::pool::Pool;
 
 /// What [`Environment::verify`](crate::Environment::verify) looked at, and what it found wrong.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -114,7 +114,7 @@ fn account_for_blocks(pool: &Pool, checkpoint: &HashSet<u64>, report: &mut Verif
         if lost == 0 {
             return;
         }
-        pool.world.yield_now();
+        pool.vfs.yield_now();
     }
     report.complaints.push(format!("{lost} blocks are in use for nothing"));
 }
@@ -134,10 +134,10 @@ fn read_back(pool: &Pool, mapping: &[Location], report: &mut VerifyReport) {
     }
 }
 
-impl Inner {
+impl Engine {
     pub fn verify(&self) -> Result<VerifyReport> {
         self.check_open()?;
-        self.do_ready_work(usize::MAX)?;
+        self.run_deferred(usize::MAX)?;
         // The checkpointer's lock first: it is also the right to close the gate.
         let report = self.checkpointer.inspect(|locations| {
             // Before the gate closes: who holds this lock may be waiting there.

@@ -13,12 +13,12 @@ use std::sync::Arc;
 
 use crate::access::btree::try_split;
 use crate::access::overflow::{chains_of, decode_pointer};
-use crate::checkpoint::RootSlots;
+use crate::checkpoint::MetaPages;
 use crate::error::Result;
-pub use crate::log::seal_record;
-use crate::log::{LogReader, RecordKind, decode_operations};
 use crate::page::{OVERFLOW, Page, PageKind, Scratch, TOMBSTONE, read_image, write_image};
-use crate::world::{MemoryWorld, OpenMode, World};
+use crate::vfs::{MemoryVfs, OpenMode, Vfs};
+pub use crate::wal::seal_record;
+use crate::wal::{LogReader, RecordKind, decode_operations};
 
 /// Reads an image as that of page number `page`, and uses it in every way if it is accepted. The bytes of what was
 /// accepted, or what is wrong.
@@ -31,7 +31,7 @@ pub fn read_page(image: &[u8], page: u64, choice: u64) -> std::result::Result<Ve
         read_image(image, page, scratch)?;
         let mut bytes = vec![0; size];
         write_image(scratch, &mut bytes);
-        if matches!(scratch.kind(), Some(PageKind::Leaf | PageKind::Inner)) {
+        if matches!(scratch.kind(), Some(PageKind::Leaf | PageKind::Engine)) {
             read_all(scratch, choice);
             for turn in 0..4 {
                 Scratch::with(size, |copy| {
@@ -130,12 +130,12 @@ pub fn page_number(image: &[u8]) -> u64 {
 
 /// Reads the root slots at the start of a data file.
 pub fn read_roots(file: &[u8]) -> Result<u64> {
-    let world = MemoryWorld::new();
+    let vfs = MemoryVfs::new();
     let path = Path::new("data");
-    let opened = world.open(path, OpenMode::Create);
+    let opened = vfs.open(path, OpenMode::Create);
     let written = opened.and_then(|file_of| file_of.write_at(file, 0).map(|()| file_of));
     let file = written.map_err(|error| crate::Error::io("making a file in memory", error))?;
-    RootSlots.read(&*file, path).map(|found| found.root.sequence)
+    MetaPages.read(&*file, path).map(|found| found.root.sequence)
 }
 
 /// Gives a root slot of 128 bytes the checksum of its content.
@@ -159,13 +159,13 @@ pub type Records = Vec<(u64, Vec<u8>)>;
 
 /// Reads the log whose folder is `log` in that world, from `start` on: records to the end, or to where it is damaged.
 pub fn read_log(
-    world: &Arc<dyn World>,
+    vfs: &Arc<dyn Vfs>,
     environment: u64,
     segment_size: u64,
     start: u64,
 ) -> (Records, Result<()>) {
     let directory = Path::new("log").to_owned();
-    let mut reader = LogReader::new(world.clone(), directory, environment, segment_size, start, 0);
+    let mut reader = LogReader::new(vfs.clone(), directory, environment, segment_size, start, 0);
     let mut records = Records::new();
     loop {
         match reader.next() {

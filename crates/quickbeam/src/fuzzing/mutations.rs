@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::{page_number, read_log, read_page, read_roots, seal_page, seal_record, seal_root};
-use crate::log::SEGMENT_HEADER;
-use crate::world::{MemoryWorld, OpenMode, World};
+use crate::vfs::{MemoryVfs, OpenMode, Vfs};
+use crate::wal::SEGMENT_HEADER;
 use crate::{DATA_FILE, DataStore, Durability, Environment, LOG_DIRECTORY, Options};
 
 const SEGMENT: u64 = 256 << 10;
@@ -99,8 +99,8 @@ fn records(mut put: impl FnMut(&[u8], &[u8])) {
     }
 }
 
-fn bytes_of(world: &dyn World, path: &Path) -> Vec<u8> {
-    let file = world.open(path, OpenMode::Read).unwrap();
+fn bytes_of(vfs: &dyn Vfs, path: &Path) -> Vec<u8> {
+    let file = vfs.open(path, OpenMode::Read).unwrap();
     let mut bytes = vec![0; file.length().unwrap() as usize];
     file.read_at(&mut bytes, 0).unwrap();
     bytes
@@ -110,19 +110,19 @@ fn bytes_of(world: &dyn World, path: &Path) -> Vec<u8> {
 fn data_files() -> Vec<(usize, Vec<u8>)> {
     let mut files = Vec::new();
     for page_size in [4096, 16384] {
-        let world = Arc::new(MemoryWorld::new());
+        let vfs = Arc::new(MemoryVfs::new());
         let (one, two) = (Path::new("one"), Path::new("two"));
-        let opened = Environment::open_in(world.clone(), Some(one), options(page_size));
+        let opened = Environment::open_in(vfs.clone(), Some(one), options(page_size));
         let environment = opened.unwrap();
         let database = environment.create_database("data").unwrap();
         records(|key, value| environment.transact(|t| database.put(t, key, value)).unwrap());
         environment.close().unwrap();
-        files.push((page_size, bytes_of(&*world, &one.join(DATA_FILE))));
-        let mut store = DataStore::open_in(world.clone(), Some(two), options(page_size)).unwrap();
+        files.push((page_size, bytes_of(&*vfs, &one.join(DATA_FILE))));
+        let mut store = DataStore::open_in(vfs.clone(), Some(two), options(page_size)).unwrap();
         let database = store.create_database("data").unwrap();
         records(|key, value| store.put(database, key, value).unwrap());
         store.close().unwrap();
-        files.push((page_size, bytes_of(&*world, &two.join(DATA_FILE))));
+        files.push((page_size, bytes_of(&*vfs, &two.join(DATA_FILE))));
     }
     files
 }
@@ -178,16 +178,16 @@ fn a_sealed_page_is_refused_or_usable() {
 }
 
 /// A world with the log of an environment that crashed: its segment's bytes and what is in them.
-fn log() -> (Arc<dyn World>, u64, Vec<u8>, super::Records) {
-    let world = Arc::new(MemoryWorld::new());
+fn log() -> (Arc<dyn Vfs>, u64, Vec<u8>, super::Records) {
+    let vfs = Arc::new(MemoryVfs::new());
     let place = Path::new("one");
     let options = Options { checkpoint_bytes: 1 << 30, ..options(4096) };
-    let environment = Environment::open_in(world.clone(), Some(place), options).unwrap();
+    let environment = Environment::open_in(vfs.clone(), Some(place), options).unwrap();
     let database = environment.create_database("data").unwrap();
     records(|key, value| environment.transact(|t| database.put(t, key, value)).unwrap());
-    let segment = bytes_of(&*world, &place.join(LOG_DIRECTORY).join("000000000001.log"));
+    let segment = bytes_of(&*vfs, &place.join(LOG_DIRECTORY).join("000000000001.log"));
     let owner = u64::from_le_bytes(*segment[16..].first_chunk().unwrap());
-    let copy: Arc<dyn World> = Arc::new(MemoryWorld::new());
+    let copy: Arc<dyn Vfs> = Arc::new(MemoryVfs::new());
     copy.open(&path(), OpenMode::Create).unwrap().write_at(&segment, 0).unwrap();
     let (records, end) = read_log(&copy, owner, SEGMENT, SEGMENT + SEGMENT_HEADER);
     end.unwrap();
@@ -201,14 +201,14 @@ fn path() -> PathBuf {
 
 /// Reads the log with one part of it changed; the original is put back.
 fn read_changed(
-    world: &Arc<dyn World>,
+    vfs: &Arc<dyn Vfs>,
     owner: u64,
     (at, changed, original): (usize, &[u8], &[u8]),
     start: u64,
 ) -> (super::Records, crate::Result<()>) {
-    let file = world.open(&path(), OpenMode::Write).unwrap();
+    let file = vfs.open(&path(), OpenMode::Write).unwrap();
     file.write_at(changed, at as u64).unwrap();
-    let read = read_log(world, owner, SEGMENT, start);
+    let read = read_log(vfs, owner, SEGMENT, start);
     file.write_at(original, at as u64).unwrap();
     read
 }
@@ -216,7 +216,7 @@ fn read_changed(
 #[test]
 fn a_changed_log_is_refused_or_ends_where_it_may() {
     let (count, mut random) = run(4_000);
-    let (world, owner, segment, records) = log();
+    let (vfs, owner, segment, records) = log();
     let offset = |record: usize| (records[record].0 - SEGMENT) as usize;
     let mut refused = 0;
     for _ in 0..count {
@@ -227,7 +227,7 @@ fn a_changed_log_is_refused_or_ends_where_it_may() {
         let mut part = segment[from..to].to_vec();
         mutate(&mut part, &mut random);
         let (read, end) =
-            read_changed(&world, owner, (from, &part, &segment[from..to]), records[first].0);
+            read_changed(&vfs, owner, (from, &part, &segment[from..to]), records[first].0);
         let expected = &records[first..];
         assert!(read.len() <= expected.len() && read == expected[..read.len()], "a wrong record");
         if end.is_ok() {
@@ -245,7 +245,7 @@ fn a_changed_log_is_refused_or_ends_where_it_may() {
 #[test]
 fn a_sealed_log_is_refused_or_read_to_an_end() {
     let (count, mut random) = run(4_000);
-    let (world, owner, segment, records) = log();
+    let (vfs, owner, segment, records) = log();
     let mut more = 0;
     for _ in 0..count {
         let first = random.below(records.len() - 1);
@@ -256,7 +256,7 @@ fn a_sealed_log_is_refused_or_read_to_an_end() {
         mutate(&mut part[..length], &mut random);
         seal_record(&mut part);
         let (read, _) =
-            read_changed(&world, owner, (from, &part, &segment[from..]), records[first].0);
+            read_changed(&vfs, owner, (from, &part, &segment[from..]), records[first].0);
         more += u64::from(!read.is_empty());
     }
     println!("{count} logs, {more} of them read on");

@@ -25,13 +25,13 @@ pub enum PageKind {
     /// Records of a tree.
     Leaf = 1,
     /// Separators and children of a tree.
-    Inner = 2,
+    Engine = 2,
     /// A part of a long value.
     Overflow = 3,
     /// A part of the page-to-block mapping.
     Mapping = 4,
     /// A part of a checkpoint's directory.
-    Directory = 5,
+    PageMap = 5,
 }
 
 impl PageKind {
@@ -40,10 +40,10 @@ impl PageKind {
         Some(match number {
             0 => PageKind::Empty,
             1 => PageKind::Leaf,
-            2 => PageKind::Inner,
+            2 => PageKind::Engine,
             3 => PageKind::Overflow,
             4 => PageKind::Mapping,
-            5 => PageKind::Directory,
+            5 => PageKind::PageMap,
             _ => return None,
         })
     }
@@ -201,7 +201,7 @@ impl<'a> Page<'a> {
         field(self.word(W_TREE), 0, 32) as u32
     }
 
-    /// Number of slots.
+    /// IntField of slots.
     #[inline]
     pub fn count(self) -> usize {
         field(self.word(W_TREE), 32, 16)

@@ -25,7 +25,7 @@ pub use image::{image_checksum, read_image, write_image};
 pub use record::{RecordRef, inline_limit, key_limit};
 pub use words::{Page, Scratch};
 
-/// Number of a page: its name for life, wherever it is stored. Zero is no page.
+/// IntField of a page: its name for life, wherever it is stored. Zero is no page.
 pub type PageId = u64;
 
 /// Bytes of the hash value that each key of a hashed leaf begins with.

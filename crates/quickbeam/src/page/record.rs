@@ -449,7 +449,7 @@ impl Page<'_> {
     }
 
     /// Removes dead records: those deleted by a change that is plain. One pass over the slots.
-    pub fn remove_dead(self, is_plain: impl Fn(u64) -> bool) {
+    pub fn remove_dead(self, is_visible_to_all: impl Fn(u64) -> bool) {
         let count = self.count();
         let mut kept = 0;
         let mut tombstones = 0;
@@ -457,7 +457,7 @@ impl Page<'_> {
         for position in 0..count {
             let slot = self.slot(position);
             if slot.flags() & TOMBSTONE != 0 {
-                if is_plain(self.record(position).version) {
+                if is_visible_to_all(self.record(position).version) {
                     live = live.saturating_sub(self.record_bytes(position));
                     continue;
                 }
@@ -478,11 +478,11 @@ impl Page<'_> {
     }
 
     /// Clears version words that are plain, removes dead records, and gives back room kept for rolling back.
-    pub fn purge(self, is_plain: impl Fn(u64) -> bool) {
+    pub fn purge(self, is_visible_to_all: impl Fn(u64) -> bool) {
         let mut tombstones = 0;
         for position in (0..self.count()).rev() {
             let record = self.record(position);
-            if record.version != 0 && !is_plain(record.version) {
+            if record.version != 0 && !is_visible_to_all(record.version) {
                 tombstones += usize::from(record.is_tombstone());
             } else if record.is_tombstone() {
                 self.remove(position);

@@ -10,20 +10,20 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::access::btree::{Finger, Tree};
+use crate::access::btree::{LeafHint, Tree};
 use crate::access::overflow::{
     chain_pages, decode_pointer, encode_pointer, free_chain, free_pages, write_chain,
 };
+use crate::buffer::Pool;
 use crate::checkpoint::{INCARNATION_LIMIT, Identity, Root};
 use crate::environment::{CATALOG_TREE, LOG_DIRECTORY};
 use crate::error::{Error, Result};
-use crate::log::{LogReader, Operation, ReadRecord, RecordKind, decode_operations};
+use crate::failpoints::{Canary, planted};
 use crate::options::AccessMethod;
 use crate::page::{OVERFLOW, PageId};
-use crate::pool::Pool;
 use crate::transaction::{check_limits, decode_catalog_record, fits_inline};
-use crate::world::World;
-use crate::world::hooks::{Canary, planted};
+use crate::vfs::Vfs;
+use crate::wal::{LogReader, Operation, ReadRecord, RecordKind, decode_operations};
 
 /// What replaying came to.
 pub struct Replayed {
@@ -102,7 +102,7 @@ const COMMIT_LIMIT: u64 = 1 << 60;
 
 /// Applies the log from the checkpoint on.
 pub fn replay(
-    world: &Arc<dyn World>,
+    vfs: &Arc<dyn Vfs>,
     pool: &Pool,
     trees: &mut TreeMap<'_>,
     identity: &Identity,
@@ -113,14 +113,14 @@ pub fn replay(
     let size = identity.log_segment_size;
     let (environment, start) = (identity.environment, root.log_start);
     let mut reader =
-        LogReader::new(world.clone(), directory, environment, size, start, root.incarnation);
+        LogReader::new(vfs.clone(), directory, environment, size, start, root.incarnation);
     if root.segment_exists {
         reader.expect_first();
     }
     let mut pieces: HashMap<u64, Vec<u8>> = HashMap::new();
     let mut incarnation = root.incarnation;
     let mut timestamp = root.timestamp;
-    let mut fingers: HashMap<u32, Finger> = HashMap::new();
+    let mut leaf_hints: HashMap<u32, LeafHint> = HashMap::new();
     while let Some(record) = reader.next()? {
         let ReadRecord { lsn, kind, transaction, payload, .. } = record;
         if record.incarnation != incarnation {
@@ -142,7 +142,7 @@ pub fn replay(
             return Err(damaged(lsn));
         }
         operations.extend_from_slice(&payload);
-        decode_operations(&operations, |operation| apply(pool, trees, &mut fingers, operation))
+        decode_operations(&operations, |operation| apply(pool, trees, &mut leaf_hints, operation))
             .map_err(|error| error.unwrap_or_else(|| damaged(lsn)))?;
         timestamp = record.timestamp;
     }
@@ -160,7 +160,7 @@ fn damaged(lsn: u64) -> Error {
 fn apply(
     pool: &Pool,
     trees: &mut TreeMap<'_>,
-    fingers: &mut HashMap<u32, Finger>,
+    leaf_hints: &mut HashMap<u32, LeafHint>,
     operation: Operation<'_>,
 ) -> Result<()> {
     let (Operation::Put { key, .. } | Operation::Delete { key, .. }) = operation;
@@ -170,25 +170,31 @@ fn apply(
             if tree == CATALOG_TREE {
                 trees.methods.extend(decode_catalog_record(value));
             }
-            let finger = fingers.entry(tree).or_default();
-            put(pool, trees.of_operation(tree)?, key, value, finger)
+            let leaf_hint = leaf_hints.entry(tree).or_default();
+            put(pool, trees.of_operation(tree)?, key, value, leaf_hint)
         }
         Operation::Delete { tree, key } => {
-            let finger = fingers.entry(tree).or_default();
-            delete(pool, trees.of_operation(tree)?, key, finger).map(|_| ())
+            let leaf_hint = leaf_hints.entry(tree).or_default();
+            delete(pool, trees.of_operation(tree)?, key, leaf_hint).map(|_| ())
         }
     }
 }
 
 /// Inserts or replaces a record where no transaction looks. On an error it is as it was.
-pub fn put(pool: &Pool, tree: Tree, key: &[u8], value: &[u8], finger: &mut Finger) -> Result<()> {
+pub fn put(
+    pool: &Pool,
+    tree: Tree,
+    key: &[u8],
+    value: &[u8],
+    leaf_hint: &mut LeafHint,
+) -> Result<()> {
     if fits_inline(pool.page_size, key, value) {
-        return store(pool, tree, key, (value, 0), finger);
+        return store(pool, tree, key, (value, 0), leaf_hint);
     }
     let mut pages = Vec::new();
     let written = write_chain(pool, 0, tree.id, value, |page| pages.push(page));
     let stored = written.and_then(|first| {
-        store(pool, tree, key, (&encode_pointer(first, value.len()), OVERFLOW), finger)
+        store(pool, tree, key, (&encode_pointer(first, value.len()), OVERFLOW), leaf_hint)
     });
     if stored.is_err() {
         free_pages(pool, &pool.enter(0), &pages)?;
@@ -202,12 +208,12 @@ fn store(
     tree: Tree,
     key: &[u8],
     (stored, flags): (&[u8], u8),
-    finger: &mut Finger,
+    leaf_hint: &mut LeafHint,
 ) -> Result<()> {
     let mut replaced = None;
     loop {
         let pass = pool.enter(0);
-        let (guard, found) = tree.locate(pool, key, finger)?;
+        let (guard, found) = tree.locate(pool, key, leaf_hint)?;
         let chain = found.ok().and_then(|position| chain_at(guard.page, position));
         if let Some(chain) = chain.filter(|_| replaced.is_none()) {
             // Its pages are looked up before anything is changed: that can fail, and needs room in memory.
@@ -224,16 +230,16 @@ fn store(
         if done {
             return free_pages(pool, &pass, &replaced.unwrap_or_default());
         }
-        tree.split(pool, &pass, key, finger)?;
+        tree.split(pool, &pass, key, leaf_hint)?;
     }
 }
 
 /// Removes a record where no transaction looks; false when there is none. On an error it is as it was.
-pub fn delete(pool: &Pool, tree: Tree, key: &[u8], finger: &mut Finger) -> Result<bool> {
+pub fn delete(pool: &Pool, tree: Tree, key: &[u8], leaf_hint: &mut LeafHint) -> Result<bool> {
     let mut removed = None;
     loop {
         let pass = pool.enter(0);
-        let (guard, found) = tree.locate(pool, key, finger)?;
+        let (guard, found) = tree.locate(pool, key, leaf_hint)?;
         let Ok(position) = found else {
             if guard.validate() {
                 return Ok(false);
@@ -247,7 +253,7 @@ pub fn delete(pool: &Pool, tree: Tree, key: &[u8], finger: &mut Finger) -> Resul
         let Some(latched) = guard.upgrade() else { continue };
         let page = latched.write(&pass)?;
         page.remove(position);
-        finger.hint = position;
+        leaf_hint.hint = position;
         let sparse = crate::access::btree::is_sparse(page);
         drop(latched);
         free_pages(pool, &pass, &removed.unwrap_or_default())?;

@@ -10,10 +10,10 @@ use std::sync::Arc;
 use super::{LostPage, SalvageReport};
 use crate::access::btree::Tree;
 use crate::blocks::{Location, RESERVED_BYTES};
-use crate::checkpoint::directory::{self, DIRECTORY_PAGES, MAPPING_PAGES};
-use crate::checkpoint::{Directory, Root};
+use crate::checkpoint::page_map::{self, DIRECTORY_PAGES, MAPPING_PAGES};
+use crate::checkpoint::{PageMap, Root};
 use crate::page::{Page, PageId, PageKind, Scratch, image_checksum, read_image};
-use crate::world::File;
+use crate::vfs::File;
 
 /// Page images, read and never written.
 pub struct Images {
@@ -26,7 +26,7 @@ pub struct Images {
 }
 
 /// An image found by looking at every block.
-struct Found {
+struct SalvagedImage {
     location: Location,
     sequence: u64,
     /// Its records carry words of transactions that may not have ended.
@@ -103,13 +103,13 @@ impl Images {
                 "it is cut short".into(),
             )
         };
-        let Directory { chunks, trees, .. } = directory::parse(&words).ok_or_else(cut)?;
+        let PageMap { chunks, trees, .. } = page_map::parse(&words).ok_or_else(cut)?;
         self.load_mapping(&chunks, report);
         Ok(trees)
     }
 
     fn load_mapping(&mut self, chunks: &[Location], report: &mut SalvageReport) {
-        let count = directory::entries_per_page(self.page_size) as u64;
+        let count = page_map::entries_per_page(self.page_size) as u64;
         let mut lost = Vec::new();
         for (part, &location) in chunks.iter().enumerate() {
             if location == Location::NONE {
@@ -160,14 +160,14 @@ impl Images {
     }
 
     /// Every whole image of a tree's page or of a part of a long value, by page.
-    fn scan(&self) -> HashMap<PageId, Vec<Found>> {
-        let mut found: HashMap<PageId, Vec<Found>> = HashMap::new();
+    fn scan(&self) -> HashMap<PageId, Vec<SalvagedImage>> {
+        let mut found: HashMap<PageId, Vec<SalvagedImage>> = HashMap::new();
         let blocks = self.file.length().unwrap_or(0) / self.page_size as u64;
         for block in RESERVED_BYTES / self.page_size as u64..blocks {
             let read = self.read_at(None, Location::new(block, 0), |page| {
                 let tree = matches!(
                     page.kind(),
-                    Some(PageKind::Leaf | PageKind::Inner | PageKind::Overflow)
+                    Some(PageKind::Leaf | PageKind::Engine | PageKind::Overflow)
                 );
                 let unsettled = page.is_leaf()
                     && (0..page.count()).any(|position| page.record(position).version != 0);
@@ -175,7 +175,11 @@ impl Images {
             });
             if let Ok(Some((page, sequence, unsettled, checksum))) = read {
                 let location = Location::new(block, checksum);
-                found.entry(page).or_default().push(Found { location, sequence, unsettled });
+                found.entry(page).or_default().push(SalvagedImage {
+                    location,
+                    sequence,
+                    unsettled,
+                });
             }
         }
         found

@@ -12,8 +12,8 @@
 //!   range of the log. Where content may be older than it should be, a doubt says so.
 
 mod images;
-mod log;
 mod target;
+mod wal;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
@@ -25,17 +25,17 @@ use crate::access::btree::Tree;
 use crate::access::hash::{HASH_BYTES, is_stored, split_stored};
 use crate::access::overflow::decode_pointer;
 use crate::blocks::{DATA_FILE, Location};
-use crate::checkpoint::{Identity, Root, RootSlots, StoreKind};
+use crate::checkpoint::{Identity, MetaPages, Root, StoreKind};
 use crate::environment::{CATALOG_TREE, LOCK_FILE, LOG_DIRECTORY};
 use crate::error::{Error, Result};
-use crate::log::Operation;
 use crate::options::{AccessMethod, Options};
 use crate::page::{HEADER_BYTES, OVERFLOW, Page, PageId, PageKind};
 use crate::transaction::decode_catalog_record;
-use crate::world::{OpenMode, RealWorld, World};
+use crate::vfs::{OpenMode, OsVfs, Vfs};
+use crate::wal::Operation;
 use images::Images;
-use log::SalvagedLog;
-use target::Target;
+use target::SalvageTarget;
+use wal::SalvagedLog;
 
 /// A page that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -152,27 +152,27 @@ pub fn salvage(
     into: impl AsRef<Path>,
     options: &Options,
 ) -> Result<SalvageReport> {
-    salvage_in(Arc::new(RealWorld::new()), from.as_ref(), into.as_ref(), options)
+    salvage_in(Arc::new(OsVfs::new()), from.as_ref(), into.as_ref(), options)
 }
 
-/// As [`salvage`], where the files of both are those of `world`.
+/// As [`salvage`], where the files of both are those of `vfs`.
 pub fn salvage_in(
-    world: Arc<dyn World>,
+    vfs: Arc<dyn Vfs>,
     from: &Path,
     into: &Path,
     options: &Options,
 ) -> Result<SalvageReport> {
     let mut report = SalvageReport::default();
-    check_places(&*world, from, into)?;
-    let mut source = Source::open(&world, from, &mut report)?;
-    let mut survey = source.survey(&world, from, &mut report)?;
+    check_places(&*vfs, from, into)?;
+    let mut source = Source::open(&vfs, from, &mut report)?;
+    let mut survey = source.survey(&vfs, from, &mut report)?;
     if source.doubtful && survey.lost {
         // The root was an older one, and what made up for it is gone too: better look at every block.
         let mut lost_pages = std::mem::take(&mut report.lost_pages);
         lost_pages.retain(|page| page.held != UNKNOWN);
         report = SalvageReport { lost_pages, ..SalvageReport::default() };
         source = source.without_root(&mut report);
-        survey = source.survey(&world, from, &mut report)?;
+        survey = source.survey(&vfs, from, &mut report)?;
     }
     if source.root.is_none() && source.images.mapping.is_empty() && survey.log.is_none() {
         let detail =
@@ -181,7 +181,7 @@ pub fn salvage_in(
     }
     let Survey { log, names, .. } = survey;
     let names = source.name_trees(&names, &mut report);
-    let mut target = Target::create(world, into, options, &source.shape(), &names)?;
+    let mut target = SalvageTarget::create(vfs, into, options, &source.shape(), &names)?;
     for (&tree, (name, method)) in &names {
         source.copy_tree((tree, *method), name, &mut target, &mut report)?;
     }
@@ -192,19 +192,19 @@ pub fn salvage_in(
     Ok(report)
 }
 
-fn check_places(world: &dyn World, from: &Path, into: &Path) -> Result<()> {
-    if !world.exists(&from.join(DATA_FILE)) {
+fn check_places(vfs: &dyn Vfs, from: &Path, into: &Path) -> Result<()> {
+    if !vfs.exists(&from.join(DATA_FILE)) {
         let detail = "it has no data file".to_owned();
         return Err(Error::NotAnEnvironment { path: from.into(), detail });
     }
-    if world.exists(&into.join(DATA_FILE)) {
+    if vfs.exists(&into.join(DATA_FILE)) {
         return Err(Error::misuse(format!(
             "{} holds an environment already; name a new directory to salvage into",
             into.display()
         )));
     }
     // Somebody who has it open would change it meanwhile. The lock is let go of when the file is.
-    if let Ok(lock) = world.open(&from.join(LOCK_FILE), OpenMode::Read)
+    if let Ok(lock) = vfs.open(&from.join(LOCK_FILE), OpenMode::Read)
         && !lock.try_lock().unwrap_or(true)
     {
         return Err(Error::Locked { path: from.into() });
@@ -272,11 +272,11 @@ struct Source {
 }
 
 impl Source {
-    fn open(world: &Arc<dyn World>, from: &Path, report: &mut SalvageReport) -> Result<Source> {
+    fn open(vfs: &Arc<dyn Vfs>, from: &Path, report: &mut SalvageReport) -> Result<Source> {
         let path = from.join(DATA_FILE);
-        let file = world.open(&path, OpenMode::Read);
+        let file = vfs.open(&path, OpenMode::Read);
         let file = file.map_err(|error| Error::on_file("opening", &path, error))?;
-        let roots = RootSlots.readable(&*file);
+        let roots = MetaPages.readable(&*file);
         let page_size = roots.first().map(|(identity, _)| identity.page_size as usize);
         // Where no page tells, the log may still have everything: the new place is made as by default.
         let page_size = page_size
@@ -332,12 +332,12 @@ impl Source {
     /// Finds the leaves, the log, and the names as they are at its end.
     fn survey(
         &mut self,
-        world: &Arc<dyn World>,
+        vfs: &Arc<dyn Vfs>,
         from: &Path,
         report: &mut SalvageReport,
     ) -> Result<Survey> {
         self.read_leaves(report);
-        let log = self.open_log(world, from, report);
+        let log = self.open_log(vfs, from, report);
         let mut names = self.names(report);
         // What is found wrong on the way is told by the second reading.
         let mut unheard = SalvageReport::default();
@@ -399,7 +399,7 @@ impl Source {
 
     fn open_log(
         &self,
-        world: &Arc<dyn World>,
+        vfs: &Arc<dyn Vfs>,
         from: &Path,
         report: &mut SalvageReport,
     ) -> Option<SalvagedLog> {
@@ -409,7 +409,7 @@ impl Source {
             return None;
         }
         let identity = self.root.as_ref().map(|(i, _)| (i.environment, i.log_segment_size));
-        SalvagedLog::open(world.clone(), &from.join(LOG_DIRECTORY), identity, report)
+        SalvagedLog::open(vfs.clone(), &from.join(LOG_DIRECTORY), identity, report)
     }
 
     fn replay(
@@ -510,7 +510,7 @@ impl Source {
         &self,
         (tree, method): (u32, AccessMethod),
         name: &str,
-        target: &mut Target,
+        target: &mut SalvageTarget,
         report: &mut SalvageReport,
     ) -> Result<()> {
         for (from, to) in self.gaps(tree) {

@@ -8,17 +8,17 @@ use super::{SalvagedDatabase, Shape, Trees, user_key};
 use crate::checkpoint::StoreKind;
 use crate::environment::Environment;
 use crate::error::Result;
-use crate::log::Operation;
 use crate::options::{Durability, Isolation, Options, TransactionOptions};
 use crate::store::{DataStore, StoreDatabase};
 use crate::transaction::{Database, Transaction};
-use crate::world::World;
+use crate::vfs::Vfs;
+use crate::wal::Operation;
 
 /// Operations, and bytes, that one transaction takes.
 const BATCH: usize = 10_000;
 const BATCH_BYTES: usize = 8 << 20;
 
-enum Place {
+enum SalvageStore {
     Environment {
         environment: Environment,
         databases: HashMap<u32, Database>,
@@ -33,19 +33,19 @@ enum Place {
 }
 
 /// The new place, with a database for every tree that is given back.
-pub struct Target {
-    place: Place,
+pub struct SalvageTarget {
+    place: SalvageStore,
     trees: Trees,
 }
 
-impl Target {
+impl SalvageTarget {
     pub fn create(
-        world: Arc<dyn World>,
+        vfs: Arc<dyn Vfs>,
         into: &Path,
         options: &Options,
         shape: &Shape,
         trees: &Trees,
-    ) -> Result<Target> {
+    ) -> Result<SalvageTarget> {
         let options = Options {
             page_size: shape.page_size,
             cache_size: options.cache_size.max(shape.page_size * 256),
@@ -56,13 +56,13 @@ impl Target {
         };
         let place = match shape.kind {
             StoreKind::Transactional => {
-                let environment = Environment::open_in(world, Some(into), options)?;
+                let environment = Environment::open_in(vfs, Some(into), options)?;
                 let made = trees.iter().map(|(&tree, (name, method))| {
                     let made = environment.create_database_as(name, *method);
                     made.map(|database| (tree, database))
                 });
                 let databases = made.collect::<Result<_>>()?;
-                Place::Environment {
+                SalvageStore::Environment {
                     environment,
                     databases,
                     transaction: Box::default(),
@@ -70,15 +70,15 @@ impl Target {
                 }
             }
             StoreKind::Plain => {
-                let mut store = Box::new(DataStore::open_in(world, Some(into), options)?);
+                let mut store = Box::new(DataStore::open_in(vfs, Some(into), options)?);
                 let made = trees.iter().map(|(&tree, (name, method))| {
                     store.create_database_as(name, *method).map(|made| (tree, made))
                 });
                 let databases = made.collect::<Result<_>>()?;
-                Place::Store { store, databases }
+                SalvageStore::Store { store, databases }
             }
         };
-        Ok(Target { place, trees: trees.clone() })
+        Ok(SalvageTarget { place, trees: trees.clone() })
     }
 
     /// Inserts a record, or replaces its value.
@@ -92,7 +92,7 @@ impl Target {
         let Some((_, method)) = self.trees.get(&tree) else { return Ok(()) };
         let key = user_key(*method, key);
         match &mut self.place {
-            Place::Environment { environment, databases, transaction, filled } => {
+            SalvageStore::Environment { environment, databases, transaction, filled } => {
                 let Some(database) = databases.get(&tree) else { return Ok(()) };
                 if filled.0 >= BATCH || filled.1 >= BATCH_BYTES {
                     commit(transaction)?;
@@ -108,7 +108,7 @@ impl Target {
                     Operation::Delete { .. } => database.delete(within, key).map(|_| ()),
                 }
             }
-            Place::Store { store, databases } => {
+            SalvageStore::Store { store, databases } => {
                 let Some(&database) = databases.get(&tree) else { return Ok(()) };
                 match operation {
                     Operation::Put { value, .. } => store.put(database, key, value),
@@ -130,7 +130,7 @@ impl Target {
         let is_inside = |key: &[u8]| upper.is_none_or(|upper| key < upper);
         let mut keys = Vec::new();
         match &mut self.place {
-            Place::Environment { environment, databases, transaction, .. } => {
+            SalvageStore::Environment { environment, databases, transaction, .. } => {
                 let Some(database) = databases.get(&tree) else { return Ok(keys) };
                 let mut cursor = database.cursor(begin(environment, transaction)?)?;
                 let mut found = cursor.seek_stored(lower)?;
@@ -139,7 +139,7 @@ impl Target {
                     found = cursor.next()?;
                 }
             }
-            Place::Store { store, databases } => {
+            SalvageStore::Store { store, databases } => {
                 let Some(&database) = databases.get(&tree) else { return Ok(keys) };
                 let mut cursor = store.cursor(database)?;
                 let mut found = cursor.seek_stored(lower)?;
@@ -161,11 +161,11 @@ impl Target {
         }
         databases.sort_by(|one, other| one.name.cmp(&other.name));
         match self.place {
-            Place::Environment { environment, mut transaction, .. } => {
+            SalvageStore::Environment { environment, mut transaction, .. } => {
                 commit(&mut transaction)?;
                 environment.close()?;
             }
-            Place::Store { store, .. } => store.close()?,
+            SalvageStore::Store { store, .. } => store.close()?,
         }
         Ok(databases)
     }

@@ -5,9 +5,9 @@ use std::cmp::Ordering;
 use super::DataStore;
 use crate::access::btree::Tree;
 use crate::access::overflow::read_chain;
+use crate::buffer::ReadGuard;
 use crate::error::{Error, Result};
 use crate::page::OVERFLOW;
-use crate::pool::ReadGuard;
 use crate::transaction::check_ordered;
 
 /// A position among the records of a [`StoreDatabase`](super::StoreDatabase).
@@ -209,7 +209,7 @@ impl<'s> StoreCursor<'s> {
 }
 
 fn take(
-    pool: &crate::pool::Pool,
+    pool: &crate::buffer::Pool,
     guard: &ReadGuard<'_>,
     position: usize,
     key: &mut Vec<u8>,

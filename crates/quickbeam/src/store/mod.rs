@@ -8,22 +8,22 @@ mod cursor;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::access::btree::{Finger, Tree};
-use crate::access::hash::{Directory, with_stored};
+use crate::access::btree::{LeafHint, Tree};
+use crate::access::hash::{BucketDirectory, with_stored};
 use crate::access::overflow::{free_chain, free_pages, read_chain};
-use crate::checkpoint::{Checkpointer, FlipState, RootSlots, StoreKind};
+use crate::buffer::{ChangeGuard, Pool};
+use crate::checkpoint::{Checkpointer, FlipState, MetaPages, StoreKind};
 use crate::environment::{
     Access, CATALOG_TREE, Opened, Statistics, VerifyReport, open_data_file, pool_statistics,
     sample_trees, verify_pages,
 };
 use crate::error::{Error, Result};
+use crate::mvcc::TransactionTable;
 use crate::options::{AccessMethod, Options};
 use crate::page::{OVERFLOW, PageId, key_limit};
-use crate::pool::{Pass, Pool};
 use crate::recovery;
 use crate::transaction::{check_limits, check_name, decode_catalog_record, encode_catalog_record};
-use crate::versions::Registry;
-use crate::world::{File, MemoryWorld, RealWorld, World};
+use crate::vfs::{File, MemoryVfs, OsVfs, Vfs};
 
 pub use cursor::StoreCursor;
 
@@ -63,11 +63,11 @@ pub struct DataStore {
     nameless: Vec<Tree>,
     /// Overflow chains of freed pages that could not be freed yet; each is the number of its first page.
     dead_chains: Vec<PageId>,
-    /// Number of the next new tree: a number is not given again, so that old handles stay invalid.
+    /// IntField of the next new tree: a number is not given again, so that old handles stay invalid.
     next_tree: u32,
-    finger: Finger,
+    leaf_hint: LeafHint,
     /// Of the hash trees that have been used.
-    directories: Vec<(u32, Arc<Directory>)>,
+    directories: Vec<(u32, Arc<BucketDirectory>)>,
     cache_size: usize,
     path: Option<PathBuf>,
     incarnation: u32,
@@ -91,53 +91,49 @@ impl DataStore {
     /// # Ok::<(), quickbeam::Error>(())
     /// ```
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<DataStore> {
-        DataStore::open_in(Arc::new(RealWorld::new()), Some(path.as_ref()), options)
+        DataStore::open_in(Arc::new(OsVfs::new()), Some(path.as_ref()), options)
     }
 
     /// Creates a data store without a directory.
     pub fn memory(options: Options) -> Result<DataStore> {
-        DataStore::open_in(Arc::new(MemoryWorld::new()), None, options)
+        DataStore::open_in(Arc::new(MemoryVfs::new()), None, options)
     }
 
-    /// Opens a data store whose files are those of `world`; `None` for one without a directory.
-    pub fn open_in(
-        world: Arc<dyn World>,
-        path: Option<&Path>,
-        options: Options,
-    ) -> Result<DataStore> {
-        DataStore::open_for(Access::Write, world, path, options)
+    /// Opens a data store whose files are those of `vfs`; `None` for one without a directory.
+    pub fn open_in(vfs: Arc<dyn Vfs>, path: Option<&Path>, options: Options) -> Result<DataStore> {
+        DataStore::open_for(Access::Write, vfs, path, options)
     }
 
     /// Opens the data store in a directory that nobody has open for writing, to read it. Nothing in the directory is written,
     /// made or removed, and changes are refused with [`Error::ReadOnlyEnvironment`].
     pub fn open_read_only(path: impl AsRef<Path>, options: Options) -> Result<DataStore> {
-        DataStore::open_read_only_in(Arc::new(RealWorld::new()), path.as_ref(), options)
+        DataStore::open_read_only_in(Arc::new(OsVfs::new()), path.as_ref(), options)
     }
 
-    /// As [`open_read_only`](Self::open_read_only), where the files are those of `world`.
+    /// As [`open_read_only`](Self::open_read_only), where the files are those of `vfs`.
     pub fn open_read_only_in(
-        world: Arc<dyn World>,
+        vfs: Arc<dyn Vfs>,
         path: &Path,
         options: Options,
     ) -> Result<DataStore> {
-        DataStore::open_for(Access::Read, world, Some(path), options)
+        DataStore::open_for(Access::Read, vfs, Some(path), options)
     }
 
     fn open_for(
         access: Access,
-        world: Arc<dyn World>,
+        vfs: Arc<dyn Vfs>,
         path: Option<&Path>,
         options: Options,
     ) -> Result<DataStore> {
-        let registry = Arc::new(Registry::new(&*world));
-        let opened = open_data_file(&world, path, &options, (StoreKind::Plain, access), registry)?;
+        let registry = Arc::new(TransactionTable::new(&*vfs));
+        let opened = open_data_file(&vfs, path, &options, (StoreKind::Plain, access), registry)?;
         let Opened { pool, identity, root, directory, lock, created, .. } = opened;
         let incarnation = root.incarnation + 1;
         let mut trees = directory.trees.clone();
         let catalog = match trees.iter().find(|tree| tree.id == CATALOG_TREE) {
             Some(catalog) => *catalog,
             None => {
-                let (pass, method) = (Pass::unshared(), AccessMethod::BTree);
+                let (pass, method) = (ChangeGuard::unshared(), AccessMethod::BTree);
                 let catalog = Tree::create(&pool, &pass, CATALOG_TREE, method, false)?;
                 trees.push(catalog);
                 catalog
@@ -145,15 +141,15 @@ impl DataStore {
         };
         let next_tree = trees.iter().map(|tree| tree.id + 1).max().unwrap_or(0);
         let mut store = DataStore {
-            id: world.random(),
+            id: vfs.random(),
             dead_chains: directory.dead_chains.clone(),
-            checkpointer: Checkpointer::new(identity, RootSlots, root, directory),
+            checkpointer: Checkpointer::new(identity, MetaPages, root, directory),
             pool,
             catalog,
             trees,
             nameless: Vec::new(),
             next_tree: next_tree.max(CATALOG_TREE + 1),
-            finger: Finger::default(),
+            leaf_hint: LeafHint::default(),
             directories: Vec::new(),
             cache_size: options.cache_size,
             path: path.map(Path::to_owned),
@@ -195,11 +191,12 @@ impl DataStore {
             }
         };
         self.nameless.retain(is_left);
-        self.dead_chains.retain(|&chain| free_chain(pool, &Pass::unshared(), chain).is_err());
+        self.dead_chains
+            .retain(|&chain| free_chain(pool, &ChangeGuard::unshared(), chain).is_err());
     }
 
     fn new_tree(&mut self, method: AccessMethod) -> Result<Tree> {
-        let pass = Pass::unshared();
+        let pass = ChangeGuard::unshared();
         let tree = Tree::create(&self.pool, &pass, self.next_tree, method, false)?;
         self.next_tree += 1;
         self.trees.push(tree);
@@ -243,7 +240,7 @@ impl DataStore {
         let named = self.write(self.catalog, name.as_bytes(), &record);
         if named.is_err() {
             self.trees.retain(|other| *other != tree);
-            free_pages(&self.pool, &Pass::unshared(), &[tree.root])?;
+            free_pages(&self.pool, &ChangeGuard::unshared(), &[tree.root])?;
         }
         named.map(|()| self.handle(tree))
     }
@@ -267,10 +264,10 @@ impl DataStore {
     pub fn drop_database(&mut self, name: &str) -> Result<()> {
         let database = self.open_database(name)?;
         self.check_failed()?;
-        recovery::delete(&self.pool, self.catalog, name.as_bytes(), &mut self.finger)?;
+        recovery::delete(&self.pool, self.catalog, name.as_bytes(), &mut self.leaf_hint)?;
         self.trees.retain(|tree| *tree != database.tree);
         self.changed = true;
-        self.finger = Finger::default();
+        self.leaf_hint = LeafHint::default();
         self.directories.retain(|(tree, _)| *tree != database.tree.id);
         self.nameless.push(database.tree);
         self.free_nameless();
@@ -302,7 +299,7 @@ impl DataStore {
     }
 
     fn read(&mut self, tree: Tree, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
-        let (guard, found) = tree.locate(&self.pool, key, &mut self.finger)?;
+        let (guard, found) = tree.locate(&self.pool, key, &mut self.leaf_hint)?;
         let Ok(position) = found else {
             value.clear();
             return Ok(false);
@@ -320,7 +317,7 @@ impl DataStore {
         check_limits(self.pool.page_size, key, Some(value))?;
         self.check_failed()?;
         self.changed = true;
-        recovery::put(&self.pool, tree, key, value, &mut self.finger)
+        recovery::put(&self.pool, tree, key, value, &mut self.leaf_hint)
     }
 
     fn check_failed(&self) -> Result<()> {
@@ -413,7 +410,7 @@ impl DataStore {
         self.check_failed()?;
         self.changed = true;
         self.by_key(tree, key, |store, key| {
-            recovery::delete(&store.pool, tree, key, &mut store.finger)
+            recovery::delete(&store.pool, tree, key, &mut store.leaf_hint)
         })
     }
 
@@ -432,17 +429,17 @@ impl DataStore {
         let directory = match self.directories.iter().find(|(id, _)| *id == tree.id) {
             Some((_, directory)) => directory.clone(),
             None => {
-                let directory = Arc::new(Directory::new());
+                let directory = Arc::new(BucketDirectory::new());
                 self.directories.push((tree.id, directory.clone()));
                 directory
             }
         };
         with_stored(tree.method, key, |stored, hash| {
             let guess = directory.leaf_for(hash);
-            self.finger = Finger::at(tree, guess);
+            self.leaf_hint = LeafHint::at(tree, guess);
             let done = work(self, stored);
-            if self.finger.leaf() != guess {
-                directory.learn(hash, self.finger.leaf(), self.pool.page_count());
+            if self.leaf_hint.leaf() != guess {
+                directory.learn(hash, self.leaf_hint.leaf(), self.pool.page_count());
             }
             done
         })

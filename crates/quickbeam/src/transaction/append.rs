@@ -6,13 +6,13 @@
 //! where the records that are known to come will fill it: so its fences, and what keys have in common with them, are right
 //! before the records come, and none of them is moved again.
 
-use super::write::{Change, fits_inline};
+use super::write::{WriteOp, fits_inline};
 use super::{Database, Transaction};
 use crate::access::btree::Tree;
 use crate::error::Result;
+use crate::mvcc::Before;
 use crate::options::AccessMethod;
 use crate::page::{Page, key_limit, shortest_separator};
-use crate::versions::Before;
 
 impl Database {
     /// Inserts records with ascending keys and returns how many. Stops at the first key that exists
@@ -30,7 +30,7 @@ impl Database {
         let tree = self.tree(transaction, true)?;
         let mut done = 0;
         while let Some((key, value)) = records.get(done) {
-            if !self.change_in(transaction, tree, key, Change::PutIfAbsent(value))? {
+            if !self.change_in(transaction, tree, key, WriteOp::PutIfAbsent(value))? {
                 break;
             }
             done += 1;
@@ -61,7 +61,7 @@ impl Transaction {
         let pool = &self.inner().pool;
         let state = &mut *self.state.borrow_mut();
         let Some((first, _)) = records.first() else { return Ok(()) };
-        let (guard, found) = tree.locate(pool, first, state.fingers.of(tree))?;
+        let (guard, found) = tree.locate(pool, first, state.leaf_hints.of(tree))?;
         let is_last = found.is_ok_and(|at| at + 1 == guard.page.count());
         if !is_last || !guard.page.is_open_end() {
             return Ok(());
@@ -91,7 +91,7 @@ impl Transaction {
             return Ok(0);
         };
         let pass = pool.enter(self.slot);
-        let (guard, found) = tree.locate(pool, first, state.fingers.of(tree))?;
+        let (guard, found) = tree.locate(pool, first, state.leaf_hints.of(tree))?;
         let is_last = found.is_ok_and(|at| at + 1 == guard.page.count());
         if !is_last {
             return Ok(0);

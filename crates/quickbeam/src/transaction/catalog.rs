@@ -7,12 +7,12 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::write::Change;
+use super::write::WriteOp;
 use super::{Database, State, Transaction};
 use crate::access::btree::Tree;
 use crate::error::{Error, Result};
+use crate::mvcc::DeferredTask;
 use crate::options::{AccessMethod, Isolation};
-use crate::versions::Deferred;
 
 /// Access method numbers in catalog records.
 const BTREE: u8 = 1;
@@ -276,7 +276,7 @@ impl Transaction {
     /// Gives the tree a name that no other has.
     fn name_tree(&self, name: &str, tree: Tree) -> Result<()> {
         let record = encode_catalog_record(tree.id, tree.method);
-        if self.change(self.catalog(), name.as_bytes(), Change::PutIfAbsent(&record))? {
+        if self.change(self.catalog(), name.as_bytes(), WriteOp::PutIfAbsent(&record))? {
             Ok(())
         } else {
             Err(Error::DatabaseExists { name: name.to_owned() })
@@ -306,7 +306,7 @@ impl Transaction {
         state.changed_catalog = true;
         state.resolved.clear();
         if let (Some(tree), Some(writer)) = (dropped, &state.writer) {
-            writer.deferred.push(Deferred::FreeTree(tree.id));
+            writer.deferred.push(DeferredTask::FreeTree(tree.id));
         }
     }
 
@@ -324,7 +324,7 @@ impl Transaction {
     pub fn drop_database(&self, name: &str) -> Result<()> {
         self.begin_call();
         let tree = self.claim(name)?;
-        self.change(self.catalog(), name.as_bytes(), Change::Delete)?;
+        self.change(self.catalog(), name.as_bytes(), WriteOp::Delete)?;
         self.catalog_was_changed(Some(tree));
         Ok(())
     }
@@ -336,7 +336,7 @@ impl Transaction {
         let tree = self.claim(from)?;
         self.as_one(|| {
             self.name_tree(to, tree)?;
-            self.change(self.catalog(), from.as_bytes(), Change::Delete)
+            self.change(self.catalog(), from.as_bytes(), WriteOp::Delete)
         })?;
         self.state.borrow_mut().renamed.insert((to.into(), tree.id));
         self.catalog_was_changed(None);
@@ -349,7 +349,7 @@ impl Transaction {
         let old = self.claim(name)?;
         self.as_one(|| {
             let record = encode_catalog_record(self.new_tree(old.method)?.id, old.method);
-            self.change(self.catalog(), name.as_bytes(), Change::Put(&record))
+            self.change(self.catalog(), name.as_bytes(), WriteOp::Put(&record))
         })?;
         self.catalog_was_changed(Some(old));
         Ok(())
@@ -358,7 +358,7 @@ impl Transaction {
     /// The tree of a database whose name is from now on this transaction's to change. Under read committed another one may
     /// just have changed it: what it means counts from here on, not what a snapshot says.
     fn claim(&self, name: &str) -> Result<Tree> {
-        let claimed = self.change(self.catalog(), name.as_bytes(), Change::Claim)?;
+        let claimed = self.change(self.catalog(), name.as_bytes(), WriteOp::Claim)?;
         let tree = if claimed { self.look_up(name)? } else { None };
         tree.ok_or_else(|| Error::NoSuchDatabase { name: name.to_owned() })
     }

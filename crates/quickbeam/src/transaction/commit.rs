@@ -5,10 +5,10 @@ use std::sync::atomic::Ordering;
 
 use super::{State, Transaction};
 use crate::error::Result;
-use crate::log::{Appended, Log, Lsn, RecordKind};
+use crate::failpoints::{Canary, Probe, planted, probe};
+use crate::mvcc::TransactionRecord;
 use crate::options::Durability;
-use crate::versions::Writer;
-use crate::world::hooks::{Canary, Moment, planted, reach};
+use crate::wal::{Appended, Log, Lsn, RecordKind};
 
 /// Pieces of deferred work that a committing transaction does for everybody, besides as many as it leaves behind: who makes much work
 /// does not leave it to small transactions that come later.
@@ -32,14 +32,14 @@ impl Transaction {
     /// ```
     pub fn commit(self) -> Result<()> {
         let state = &mut *self.state.borrow_mut();
-        Self::check_whole(state)?;
+        Self::check_consistent(state)?;
         let inner = self.inner();
         let Some(writer) = state.writer.clone().filter(|writer| writer.entries() > 0) else {
             inner.registry.snapshots.count_commit(self.slot);
             return Ok(());
         };
         // On an error, dropping the transaction rolls it back.
-        let end = self.enter_order(state, &writer)?;
+        let end = self.publish(state, &writer)?;
         state.finished = true;
         state.writer = None;
         inner.registry.snapshots.count_commit(self.slot);
@@ -50,7 +50,7 @@ impl Transaction {
             self.wait_for_log(log, end)?;
         }
         // The commit stands. What cannot be done now waits, and whoever comes to it next meets the error.
-        let _ = inner.do_ready_work(WORK_PER_COMMIT + left_behind);
+        let _ = inner.run_deferred(WORK_PER_COMMIT + left_behind);
         Ok(())
     }
 
@@ -66,18 +66,18 @@ impl Transaction {
             // With its being appended, or with another commit's turn.
             return Ok(());
         }
-        let started = inner.world.now();
+        let started = inner.vfs.now();
         if flush {
             log.flush_to(end)?;
         } else {
             log.write_to(end)?;
         }
-        inner.counters.commit_wait.add(inner.world.now().saturating_sub(started));
+        inner.counters.commit_wait.add(inner.vfs.now().saturating_sub(started));
         Ok(())
     }
 
     /// Takes the commit's place in the order; the end of its log record.
-    fn enter_order(&self, state: &mut State, writer: &Arc<Writer>) -> Result<Option<Lsn>> {
+    fn publish(&self, state: &mut State, writer: &Arc<TransactionRecord>) -> Result<Option<Lsn>> {
         let inner = self.inner();
         let registry = &inner.registry;
         inner.check_failed()?;
@@ -134,21 +134,26 @@ impl Transaction {
             }
             writer.set_committed(timestamp);
             registry.newest_commit.store(timestamp, Ordering::SeqCst);
-            reach(Moment::Committed(timestamp));
+            probe(Probe::Committed(timestamp));
             return Ok(end);
         }
     }
 
     /// Gives operations to the log in pieces when there are many.
     #[inline]
-    pub(super) fn spill(&self, state: &mut State, writer: &Arc<Writer>) -> Result<()> {
+    pub(super) fn spill(&self, state: &mut State, writer: &Arc<TransactionRecord>) -> Result<()> {
         match &self.inner().log {
             Some(log) if state.redo.len() > log.piece_limit() => self.spill_all(state, writer, log),
             _ => Ok(()),
         }
     }
 
-    fn spill_all(&self, state: &mut State, writer: &Arc<Writer>, log: &Log) -> Result<()> {
+    fn spill_all(
+        &self,
+        state: &mut State,
+        writer: &Arc<TransactionRecord>,
+        log: &Log,
+    ) -> Result<()> {
         let limit = log.piece_limit();
         let mut spilled = 0;
         let mut result = Ok(());
@@ -165,7 +170,7 @@ impl Transaction {
 
 /// Gives one piece of a large transaction to the log.
 #[cold]
-fn spill_piece(writer: &Writer, log: &Log, piece: &[u8]) -> Result<()> {
+fn spill_piece(writer: &TransactionRecord, log: &Log, piece: &[u8]) -> Result<()> {
     let record = Appended {
         kind: RecordKind::Piece,
         timestamp: 0,

@@ -7,13 +7,13 @@ use std::cmp::Ordering;
 use std::ops::Bound;
 
 use super::read::Sight;
-use super::write::Change;
+use super::write::WriteOp;
 use super::{Database, State, Transaction};
 use crate::access::btree::Tree;
+use crate::buffer::Tries;
 use crate::error::{Error, Result};
 use crate::options::AccessMethod;
 use crate::page::{OVERFLOW, Page, PageId};
-use crate::pool::Tries;
 
 /// A position among the records of a database, forwards and backwards.
 ///
@@ -238,7 +238,7 @@ impl<'t> Cursor<'t> {
     /// ```
     pub fn put(&mut self, value: &[u8]) -> Result<()> {
         let (database, key) = self.stands()?;
-        database.change_at(self.transaction, key, Change::Put(value))?;
+        database.change_at(self.transaction, key, WriteOp::Put(value))?;
         self.value.clear();
         self.value.extend_from_slice(value);
         Ok(())
@@ -263,7 +263,7 @@ impl<'t> Cursor<'t> {
     /// ```
     pub fn delete(&mut self) -> Result<bool> {
         let (database, key) = self.stands()?;
-        database.change_at(self.transaction, key, Change::Delete)
+        database.change_at(self.transaction, key, WriteOp::Delete)
     }
 
     fn stands(&self) -> Result<(&Database, &[u8])> {
@@ -327,24 +327,27 @@ impl<'t> Cursor<'t> {
             let Some(attempt) = tries.begin(guard) else { continue };
             let seen = self.look(state, guard.page, first..guard.page.count(), &mut value);
             let fence = guard.page.upper_fence_bytes();
-            if matches!(seen, Look::Again) || !attempt.validate() {
+            if matches!(seen, LeafSearch::Again) || !attempt.validate() {
                 continue;
             }
             let seen = self.complete(state, seen, &mut value);
-            if matches!(seen, Look::Again) {
+            if matches!(seen, LeafSearch::Again) {
                 continue;
             }
-            let found =
-                if let Look::At(position, flags) = seen { Some((position, flags)) } else { None };
+            let found = if let LeafSearch::At(position, flags) = seen {
+                Some((position, flags))
+            } else {
+                None
+            };
             if transaction.tracks_reads() {
                 let high = match (&seen, &fence) {
-                    (Look::Nothing, Some(fence)) => Bound::Excluded(&fence[..]),
-                    (Look::Nothing, None) => Bound::Unbounded,
+                    (LeafSearch::Nothing, Some(fence)) => Bound::Excluded(&fence[..]),
+                    (LeafSearch::Nothing, None) => Bound::Unbounded,
                     _ => Bound::Included(&self.key[..]),
                 };
                 state.reads.range(self.tree, &low, high, guard.id, guard.content_version());
             }
-            if let Look::Passed(position) = seen {
+            if let LeafSearch::Passed(position) = seen {
                 if start == From::Beyond {
                     self.tree.advanced(guard.id, &self.key, Ordering::Greater, &low)?;
                 }
@@ -409,17 +412,20 @@ impl<'t> Cursor<'t> {
             };
             let seen = self.look(state, page, (0..end.min(page.count())).rev(), &mut value);
             let fence = page.lower_fence_bytes();
-            if matches!(seen, Look::Again) || !attempt.validate() {
+            if matches!(seen, LeafSearch::Again) || !attempt.validate() {
                 continue;
             }
             let seen = self.complete(state, seen, &mut value);
-            if matches!(seen, Look::Again) {
+            if matches!(seen, LeafSearch::Again) {
                 continue;
             }
-            let found =
-                if let Look::At(position, flags) = seen { Some((position, flags)) } else { None };
+            let found = if let LeafSearch::At(position, flags) = seen {
+                Some((position, flags))
+            } else {
+                None
+            };
             if transaction.tracks_reads() {
-                let low = if matches!(seen, Look::Nothing) { &fence } else { &self.key };
+                let low = if matches!(seen, LeafSearch::Nothing) { &fence } else { &self.key };
                 let high = match (&high, start) {
                     (Some(key), From::At) => Bound::Included(&key[..]),
                     (Some(key), From::Beyond) => Bound::Excluded(&key[..]),
@@ -427,7 +433,7 @@ impl<'t> Cursor<'t> {
                 };
                 state.reads.range(self.tree, low, high, guard.id, guard.content_version());
             }
-            if matches!(seen, Look::Passed(_)) {
+            if matches!(seen, LeafSearch::Passed(_)) {
                 if let (Some(high), From::Beyond) = (&high, start) {
                     self.tree.advanced(guard.id, &self.key, Ordering::Less, high)?;
                 }
@@ -474,35 +480,35 @@ impl<'t> Cursor<'t> {
         page: Page<'_>,
         positions: impl Iterator<Item = usize>,
         value: &mut Vec<u8>,
-    ) -> Look {
+    ) -> LeafSearch {
         for position in positions {
             value.clear();
             match self.transaction.see(state, page, position, value) {
-                Sight::Again => return Look::Again,
+                Sight::Again => return LeafSearch::Again,
                 Sight::Nothing => {}
                 Sight::Hidden(version) => {
                     self.key.clear();
                     page.append_key(position, &mut self.key);
-                    return Look::Hidden(position, version);
+                    return LeafSearch::Hidden(position, version);
                 }
                 Sight::Record(flags) => {
                     self.key.clear();
                     page.append_key(position, &mut self.key);
-                    return Look::At(position, flags);
+                    return LeafSearch::At(position, flags);
                 }
             }
         }
-        Look::Nothing
+        LeafSearch::Nothing
     }
 
     /// Finds the version of a record that the page does not have, after the page was validated.
-    fn complete(&self, state: &State, seen: Look, value: &mut Vec<u8>) -> Look {
-        let Look::Hidden(position, version) = seen else { return seen };
+    fn complete(&self, state: &State, seen: LeafSearch, value: &mut Vec<u8>) -> LeafSearch {
+        let LeafSearch::Hidden(position, version) = seen else { return seen };
         value.clear();
         match self.transaction.see_hidden(state, version, value) {
-            Sight::Record(flags) => Look::At(position, flags),
-            Sight::Nothing => Look::Passed(position),
-            Sight::Hidden(_) | Sight::Again => Look::Again,
+            Sight::Record(flags) => LeafSearch::At(position, flags),
+            Sight::Nothing => LeafSearch::Passed(position),
+            Sight::Hidden(_) | Sight::Again => LeafSearch::Again,
         }
     }
 }
@@ -518,7 +524,7 @@ pub fn check_ordered(tree: Tree) -> Result<()> {
 }
 
 /// What a cursor found at the positions of a leaf that it looked at.
-enum Look {
+enum LeafSearch {
     /// A record at this position, with these flags. The cursor has its key.
     At(usize, u8),
     /// A record at this position whose visible version, if there is one, is before the committed

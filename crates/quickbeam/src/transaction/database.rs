@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::write::Change;
-use super::{Cursor, Modified, Transaction, check_ordered};
-use crate::access::btree::{Finger, Tree};
-use crate::access::hash::{Directory, HASH_BYTES, with_stored};
+use super::write::WriteOp;
+use super::{Cursor, Transaction, Updated, check_ordered};
+use crate::access::btree::{LeafHint, Tree};
+use crate::access::hash::{BucketDirectory, HASH_BYTES, with_stored};
 use crate::error::{Error, Result};
 use crate::options::AccessMethod;
 use crate::page::{PageId, key_limit};
@@ -29,7 +29,7 @@ pub struct Database {
     environment: u64,
     tree: Tree,
     /// The way to the records of a hash database.
-    directory: Option<Arc<Directory>>,
+    directory: Option<Arc<BucketDirectory>>,
     /// The catalog version at which `name` is known to be `tree`.
     known_at: Arc<AtomicU64>,
 }
@@ -39,7 +39,7 @@ impl Database {
         name: &str,
         environment: u64,
         tree: Tree,
-        directory: Option<Arc<Directory>>,
+        directory: Option<Arc<BucketDirectory>>,
         known_at: u64,
     ) -> Database {
         let known_at = Arc::new(AtomicU64::new(known_at));
@@ -90,7 +90,7 @@ impl Database {
     }
 
     #[inline]
-    fn change(&self, transaction: &Transaction, key: &[u8], change: Change<'_>) -> Result<bool> {
+    fn change(&self, transaction: &Transaction, key: &[u8], change: WriteOp<'_>) -> Result<bool> {
         let tree = self.tree(transaction, true)?;
         self.change_in(transaction, tree, key, change)
     }
@@ -101,7 +101,7 @@ impl Database {
         transaction: &Transaction,
         tree: Tree,
         key: &[u8],
-        change: Change<'_>,
+        change: WriteOp<'_>,
     ) -> Result<bool> {
         if tree.method.is_ordered() {
             return transaction.change(tree, key, change);
@@ -138,7 +138,7 @@ impl Database {
 
     /// The directory of that tree, unless the name means another than it did when the handle was made.
     #[inline]
-    fn directory_of(&self, tree: Tree) -> Option<&Directory> {
+    fn directory_of(&self, tree: Tree) -> Option<&BucketDirectory> {
         self.directory.as_deref().filter(|_| tree == self.tree)
     }
 
@@ -146,14 +146,14 @@ impl Database {
     #[inline]
     pub(super) fn aim(&self, transaction: &Transaction, tree: Tree, hash: u32) -> PageId {
         let guess = self.directory_of(tree).map_or(0, |directory| directory.leaf_for(hash));
-        *transaction.state.borrow_mut().fingers.of(tree) = Finger::at(tree, guess);
+        *transaction.state.borrow_mut().leaf_hints.of(tree) = LeafHint::at(tree, guess);
         guess
     }
 
     /// After [`aim`](Self::aim), tells the directory where it led to, if that was elsewhere (HASH-2).
     #[inline]
     pub(super) fn learn(&self, transaction: &Transaction, tree: Tree, hash: u32, guess: PageId) {
-        let leaf = transaction.state.borrow_mut().fingers.of(tree).leaf();
+        let leaf = transaction.state.borrow_mut().leaf_hints.of(tree).leaf();
         if leaf != guess
             && let Some(directory) = self.directory_of(tree)
         {
@@ -243,7 +243,7 @@ impl Database {
     ) -> Result<bool> {
         value.clear();
         let tree = self.tree(transaction, true)?;
-        let claimed = self.change_in(transaction, tree, key, Change::Claim)?;
+        let claimed = self.change_in(transaction, tree, key, WriteOp::Claim)?;
         Ok(claimed && self.read(transaction, tree, key, value)?)
     }
 
@@ -275,7 +275,7 @@ impl Database {
     /// ```
     #[inline]
     pub fn put(&self, transaction: &Transaction, key: &[u8], value: &[u8]) -> Result<()> {
-        self.change(transaction, key, Change::Put(value)).map(|_| ())
+        self.change(transaction, key, WriteOp::Put(value)).map(|_| ())
     }
 
     /// Computes a record's new value from its old one in one visit. Does the same as
@@ -283,7 +283,7 @@ impl Database {
     ///
     /// `make` receives the old value and an empty buffer for the new one, and returns false to
     /// leave the record unchanged. It runs again if the leaf changes concurrently, so it should
-    /// only compute. A value too long for a leaf gives [`Modified::NotInPlace`] and changes
+    /// only compute. A value too long for a leaf gives [`Updated::NotInPlace`] and changes
     /// nothing.
     ///
     /// ```
@@ -291,30 +291,30 @@ impl Database {
     /// # let fruit = environment.create_database("fruit")?;
     /// # let transaction = environment.begin()?;
     /// # fruit.put(&transaction, b"apple", b"red")?;
-    /// use quickbeam::Modified;
+    /// use quickbeam::Updated;
     ///
-    /// let modified = fruit.modify(&transaction, b"apple", |old, new| {
+    /// let modified = fruit.update(&transaction, b"apple", |old, new| {
     ///     new.extend_from_slice(old);
     ///     new.extend_from_slice(b"dish");
     ///     true
     /// })?;
-    /// assert_eq!(modified, Modified::Changed);
+    /// assert_eq!(modified, Updated::Changed);
     /// assert_eq!(fruit.get(&transaction, b"apple")?.as_deref(), Some(&b"reddish"[..]));
     /// # Ok::<(), quickbeam::Error>(())
     /// ```
     #[inline]
-    pub fn modify(
+    pub fn update(
         &self,
         transaction: &Transaction,
         key: &[u8],
         mut make: impl FnMut(&[u8], &mut Vec<u8>) -> bool,
-    ) -> Result<Modified> {
+    ) -> Result<Updated> {
         let tree = self.tree(transaction, true)?;
         if tree.method.is_ordered() {
-            return transaction.modify(tree, key, &mut make);
+            return transaction.update(tree, key, &mut make);
         }
         self.check_hash_key(transaction, key)?;
-        self.by_hash(transaction, tree, key, |stored| transaction.modify(tree, stored, &mut make))
+        self.by_hash(transaction, tree, key, |stored| transaction.update(tree, stored, &mut make))
     }
 
     /// Inserts a record. Returns false, changing nothing, if the key exists.
@@ -334,7 +334,7 @@ impl Database {
         key: &[u8],
         value: &[u8],
     ) -> Result<bool> {
-        self.change(transaction, key, Change::PutIfAbsent(value))
+        self.change(transaction, key, WriteOp::PutIfAbsent(value))
     }
 
     /// Removes a record. Returns false if there is none.
@@ -350,7 +350,7 @@ impl Database {
     /// ```
     #[inline]
     pub fn delete(&self, transaction: &Transaction, key: &[u8]) -> Result<bool> {
-        self.change(transaction, key, Change::Delete)
+        self.change(transaction, key, WriteOp::Delete)
     }
 
     /// Estimates the number of records from a few leaves. For planning, not for counting.
@@ -409,7 +409,7 @@ impl Database {
         &self,
         transaction: &Transaction,
         key: &[u8],
-        change: Change<'_>,
+        change: WriteOp<'_>,
     ) -> Result<bool> {
         self.change(transaction, key, change)
     }

@@ -18,15 +18,15 @@ mod catalog;
 mod commit;
 mod cursor;
 mod database;
-mod groups;
-mod modify;
+mod hash_prefix;
+mod leaf_filter;
 mod range;
 mod read;
 mod read_set;
 mod rollback;
 mod scan;
-mod sift;
 mod state;
+mod update;
 mod validate;
 mod write;
 
@@ -35,20 +35,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::environment::AnyHold;
+use crate::environment::ShardedEngineRef;
 use crate::error::{Error, Result};
+use crate::mvcc::{DeferredTask, TransactionRecord};
 use crate::options::{Durability, Isolation, TransactionOptions};
-use crate::versions::{Deferred, Writer};
-use crate::world::place;
+use crate::sync::shard;
 
 pub use catalog::{check_name, decode_catalog_record, encode_catalog_record};
 pub use cursor::{Cursor, check_ordered};
 pub use database::Database;
-pub use modify::Modified;
+pub use leaf_filter::{IntField, IntRange};
 pub use range::{Range, Record};
-pub use scan::{Batch, Scan};
-pub use sift::{Number, Window};
+pub use scan::{Scan, ScanBatch};
 use state::{Held, State};
+pub use update::Updated;
 pub use write::{check_limits, fits_inline, purge_leaf};
 
 /// A point that a transaction can roll back to, in the order of nesting.
@@ -80,7 +80,7 @@ pub struct Savepoint {
 /// # Ok::<(), quickbeam::Error>(())
 /// ```
 pub struct Transaction {
-    hold: AnyHold,
+    hold: ShardedEngineRef,
     /// The snapshot slot; also spreads threads over the gate's lanes.
     slot: usize,
     read_only: bool,
@@ -95,7 +95,10 @@ pub struct Transaction {
 }
 
 impl Transaction {
-    pub(crate) fn begin(hold: AnyHold, options: &TransactionOptions) -> Result<Transaction> {
+    pub(crate) fn begin(
+        hold: ShardedEngineRef,
+        options: &TransactionOptions,
+    ) -> Result<Transaction> {
         let inner = &*hold.inner;
         inner.check_open()?;
         let durability = options.durability.unwrap_or(inner.options.durability);
@@ -142,12 +145,12 @@ impl Transaction {
     /// ```
     pub fn savepoint(&self) -> Result<Savepoint> {
         let state = &mut *self.state.borrow_mut();
-        let count = |of: fn(&Writer) -> usize| state.writer.as_deref().map_or(0, of);
-        let entries = count(Writer::entries);
+        let count = |of: fn(&TransactionRecord) -> usize| state.writer.as_deref().map_or(0, of);
+        let entries = count(TransactionRecord::entries);
         let deferred = count(|writer| writer.deferred.count());
         let chains = count(|writer| writer.new_chains.lock().len());
         state.newest_savepoint = entries;
-        let id = place::unique_number();
+        let id = shard::unique_id();
         state.savepoints.push(id);
         Ok(Savepoint {
             deferred,
@@ -191,9 +194,9 @@ impl Transaction {
                 }
             }
         }
-        state.torn = true;
+        state.inconsistent = true;
         self.undo_to(state, &writer, savepoint.entries)?;
-        state.torn = false;
+        state.inconsistent = false;
         if self.inner().log.is_some() {
             state.redo.roll_back_to(savepoint.redo);
         }
@@ -201,10 +204,11 @@ impl Transaction {
         let mut deferred = writer.deferred.lock();
         deferred.truncate(savepoint.deferred);
         let chains = writer.new_chains.lock();
-        deferred
-            .extend(chains.iter().skip(savepoint.chains).map(|&page| Deferred::FreeChain(page)));
+        deferred.extend(
+            chains.iter().skip(savepoint.chains).map(|&page| DeferredTask::FreeChain(page)),
+        );
         let trees = state.created.iter().skip(savepoint.created);
-        deferred.extend(trees.map(|tree| Deferred::FreeTree(tree.id)));
+        deferred.extend(trees.map(|tree| DeferredTask::FreeTree(tree.id)));
         state.newest_savepoint = savepoint.entries;
         state.resolved.clear();
         Ok(())
@@ -236,8 +240,8 @@ impl Transaction {
     }
 
     /// An error when the transaction is between two states.
-    fn check_whole(state: &State) -> Result<()> {
-        if state.torn {
+    fn check_consistent(state: &State) -> Result<()> {
+        if state.inconsistent {
             return Err(Error::misuse(
                 "rolling back to a savepoint failed half-way; roll back again, or abort the transaction",
             ));
@@ -260,7 +264,7 @@ impl Transaction {
         self.end_aborted().inspect_err(|error| self.inner().fail(error))
     }
 
-    fn inner(&self) -> &crate::environment::Inner {
+    fn inner(&self) -> &crate::environment::Engine {
         &self.hold.inner
     }
 

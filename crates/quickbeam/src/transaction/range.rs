@@ -7,7 +7,7 @@
 
 use std::ops::{Bound, RangeBounds};
 
-use super::scan::{Batch, Scan};
+use super::scan::{Scan, ScanBatch};
 use super::{Database, Transaction};
 use crate::error::{Error, Result};
 
@@ -21,22 +21,22 @@ pub struct Range<'t> {
     transaction: &'t Transaction,
     low: Bound<Vec<u8>>,
     high: Bound<Vec<u8>>,
-    front: Option<End>,
-    back: Option<End>,
+    front: Option<RangeEnd>,
+    back: Option<RangeEnd>,
     finished: bool,
 }
 
 /// One end of a range: its scan, and the batch that records are taken from.
-struct End {
+struct RangeEnd {
     scan: Scan,
-    batch: Batch,
+    batch: ScanBatch,
     /// Records of the batch that were delivered.
     delivered: usize,
 }
 
-impl End {
-    fn new(scan: Scan) -> End {
-        End { scan, batch: Batch::default(), delivered: 0 }
+impl RangeEnd {
+    fn new(scan: Scan) -> RangeEnd {
+        RangeEnd { scan, batch: ScanBatch::default(), delivered: 0 }
     }
 
     /// The key delivered last.
@@ -143,16 +143,18 @@ impl Range<'_> {
         }
         let (low, high) = (as_slice(&self.low), as_slice(&self.high));
         let (end, other) = match backward {
-            false => (self.front.get_or_insert_with(|| End::new(Scan::new(low, high))), &self.back),
+            false => {
+                (self.front.get_or_insert_with(|| RangeEnd::new(Scan::new(low, high))), &self.back)
+            }
             true => {
-                let scan = || End::new(Scan::new(low, high).backward());
+                let scan = || RangeEnd::new(Scan::new(low, high).backward());
                 (self.back.get_or_insert_with(scan), &self.front)
             }
         };
         let Some(at) = end.advance(&self.database, self.transaction)? else { return Ok(None) };
         let key = end.batch.key(at);
         let is_met = |last: &[u8]| if backward { key <= last } else { key >= last };
-        if other.as_ref().and_then(End::last_key).is_some_and(is_met) {
+        if other.as_ref().and_then(RangeEnd::last_key).is_some_and(is_met) {
             return Ok(None);
         }
         Ok(Some((key.to_vec(), end.batch.value(at).to_vec())))

@@ -6,12 +6,12 @@
 //!   ([`Tries`]).
 
 use super::{State, Transaction};
-use crate::access::btree::{Finger, Tree};
+use crate::access::btree::{LeafHint, Tree};
 use crate::access::overflow::read_chain;
+use crate::buffer::Tries;
 use crate::error::Result;
+use crate::mvcc::{Resolved, Timestamp};
 use crate::page::{OVERFLOW, Page, TOMBSTONE};
-use crate::pool::Tries;
-use crate::versions::{Resolved, Timestamp};
 
 /// What a transaction sees at a position of a leaf. Counts only once the leaf was validated.
 pub(super) enum Sight {
@@ -47,7 +47,7 @@ impl Transaction {
     ) -> Result<bool> {
         let mut tries = Tries::default();
         loop {
-            let (guard, found) = tree.locate(&self.inner().pool, key, state.fingers.of(tree))?;
+            let (guard, found) = tree.locate(&self.inner().pool, key, state.leaf_hints.of(tree))?;
             let Some(attempt) = tries.begin(guard) else { continue };
             let mut sight = match found {
                 Err(_) => Sight::Nothing,
@@ -78,11 +78,11 @@ impl Transaction {
 
     /// The newest committed value of a record, whatever the snapshot and whatever this transaction did to it.
     pub(super) fn read_newest_committed(&self, tree: Tree, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        let mut finger = Finger::default();
+        let mut leaf_hint = LeafHint::default();
         let mut value = Vec::new();
         let mut tries = Tries::default();
         loop {
-            let (guard, found) = tree.locate(&self.inner().pool, key, &mut finger)?;
+            let (guard, found) = tree.locate(&self.inner().pool, key, &mut leaf_hint)?;
             let Some(attempt) = tries.begin(guard) else { continue };
             value.clear();
             let mut flags = TOMBSTONE;
@@ -120,7 +120,8 @@ impl Transaction {
         value: &mut Vec<u8>,
     ) -> Sight {
         let record = page.record(position);
-        if !self.inner().registry.is_plain(record.version) && !state.is_own(record.version) {
+        if !self.inner().registry.is_visible_to_all(record.version) && !state.is_own(record.version)
+        {
             value.clear();
             return self.see(state, page, position, value);
         }
@@ -152,7 +153,8 @@ impl Transaction {
     ) -> Sight {
         let registry = &self.inner().registry;
         let record = page.record(position);
-        let resolved = if registry.is_plain(record.version) || state.is_own(record.version) {
+        let resolved = if registry.is_visible_to_all(record.version) || state.is_own(record.version)
+        {
             Resolved::InPage
         } else {
             let own = state.own();

@@ -4,7 +4,7 @@
 //! set; [`super::validate`] compares it with the leaves at commit. Below: leaves and their content
 //! versions.
 //!
-//! - READS-1: a [`Look`] is one leaf at one content version, with the keys and ranges read in it.
+//! - READS-1: a [`LeafRead`] is one leaf at one content version, with the keys and ranges read in it.
 //!   That leaf covered all of them. As long as the leaf has that content version, none of its keys
 //!   and ranges has to be read again.
 
@@ -13,9 +13,9 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use crate::access::btree::Tree;
+use crate::buffer::Pool;
+use crate::mvcc::{Timestamp, TransactionRecord, TransactionState};
 use crate::page::{PageId, compare_keys};
-use crate::pool::Pool;
-use crate::versions::{Timestamp, Writer, WriterState};
 
 /// A change looks for its leaf among that many of the last looks; transactions change what they
 /// have just read. Where there are more, the change is noted besides.
@@ -25,7 +25,7 @@ const RECENT_LOOKS: usize = 16;
 const STALE: u64 = u64::MAX;
 
 /// A leaf that was read, and the points and ranges read in it.
-pub struct Look {
+pub struct LeafRead {
     pub leaf: PageId,
     pub version: u64,
     /// Points from the first of these numbers up to, not including, the second.
@@ -50,7 +50,7 @@ pub struct Point {
 
 /// All keys from `low` on up to `high`.
 #[derive(Clone, Copy)]
-pub struct Range {
+pub struct ReadRange {
     pub tree: Tree,
     pub low: Span,
     pub high: Bound<Span>,
@@ -87,16 +87,16 @@ struct Own {
 /// What a transaction read.
 #[derive(Default)]
 pub struct ReadSet {
-    looks: Vec<Look>,
+    looks: Vec<LeafRead>,
     points: Vec<Point>,
-    ranges: Vec<Range>,
+    ranges: Vec<ReadRange>,
     keys: Vec<u8>,
     open: OpenRange,
     /// Changes by the transaction itself, of leaves that may have been read.
     own: Vec<Own>,
     /// Transactions that had changed something in that leaf, below which nothing newer was found:
     /// none of them may commit first.
-    unfinished: Vec<(Arc<Writer>, PageId)>,
+    unfinished: Vec<(Arc<TransactionRecord>, PageId)>,
     /// A record was read that has a newer version, or one whose writer had not finished: the look
     /// that is noted next does not tell enough.
     pub contested: bool,
@@ -110,7 +110,7 @@ impl ReadSet {
         self.looks.is_empty()
     }
 
-    /// Number of looks.
+    /// IntField of looks.
     pub fn len(&self) -> usize {
         self.looks.len()
     }
@@ -130,14 +130,14 @@ impl ReadSet {
 
     /// Bytes of memory kept.
     pub fn capacity(&self) -> usize {
-        self.looks.capacity() * size_of::<Look>()
+        self.looks.capacity() * size_of::<LeafRead>()
             + self.points.capacity() * size_of::<Point>()
-            + self.ranges.capacity() * size_of::<Range>()
+            + self.ranges.capacity() * size_of::<ReadRange>()
             + self.keys.capacity()
             + self.open.low.capacity()
             + self.open.high.capacity()
             + self.own.capacity() * size_of::<Own>()
-            + self.unfinished.capacity() * size_of::<(Arc<Writer>, PageId)>()
+            + self.unfinished.capacity() * size_of::<(Arc<TransactionRecord>, PageId)>()
     }
 
     /// Notes that `key` was looked up in that leaf.
@@ -182,7 +182,7 @@ impl ReadSet {
     }
 
     /// A range by its number.
-    pub fn range_at(&self, number: u32) -> Option<Range> {
+    pub fn range_at(&self, number: u32) -> Option<ReadRange> {
         self.ranges.get(number as usize).copied()
     }
 
@@ -199,7 +199,7 @@ impl ReadSet {
     fn begin_look(&mut self, leaf: PageId, version: u64) {
         self.close_range();
         let (points, ranges) = (self.points.len() as u32, self.ranges.len() as u32);
-        let look = Look { leaf, version, points: (points, points), ranges: (ranges, ranges) };
+        let look = LeafRead { leaf, version, points: (points, points), ranges: (ranges, ranges) };
         self.looks.push(look);
     }
 
@@ -248,7 +248,7 @@ impl ReadSet {
     fn add_range(&mut self, tree: Tree, low: &[u8], high: Bound<&[u8]>) {
         let low = self.keep(low);
         let high = high.map(|key| self.keep(key));
-        self.ranges.push(Range { tree, low, high });
+        self.ranges.push(ReadRange { tree, low, high });
         if let Some(last) = self.looks.last_mut() {
             last.ranges.1 += 1;
         }
@@ -303,25 +303,25 @@ impl ReadSet {
     /// How many looks have to be read again: their leaf has changed, or a transaction that had not
     /// finished has committed.
     pub fn count_stale(&self, pool: &Pool) -> usize {
-        let stale = |look: &&Look| !pool.has_content(look.leaf, look.version);
-        let committed = |(writer, _): &&(Arc<Writer>, PageId)| {
-            matches!(writer.state(), WriterState::Committed(_))
+        let stale = |look: &&LeafRead| !pool.has_content(look.leaf, look.version);
+        let committed = |(writer, _): &&(Arc<TransactionRecord>, PageId)| {
+            matches!(writer.state(), TransactionState::Committed(_))
         };
         self.looks.iter().filter(stale).count() + self.unfinished.iter().filter(committed).count()
     }
 
     /// Takes the looks out that have to be read again.
-    pub fn take_stale(&mut self, pool: &Pool) -> Vec<Look> {
+    pub fn take_stale(&mut self, pool: &Pool) -> Vec<LeafRead> {
         let mut committed = Vec::new();
         self.unfinished.retain(|(writer, leaf)| match writer.state() {
-            WriterState::Active => true,
-            WriterState::Aborted => false,
-            WriterState::Committed(_) => {
+            TransactionState::Active => true,
+            TransactionState::Aborted => false,
+            TransactionState::Committed(_) => {
                 committed.push(*leaf);
                 false
             }
         });
-        let is_stale = |look: &mut Look| {
+        let is_stale = |look: &mut LeafRead| {
             !pool.has_content(look.leaf, look.version) || committed.contains(&look.leaf)
         };
         self.looks.extract_if(.., is_stale).collect()
@@ -339,7 +339,7 @@ impl ReadSet {
             }
             _ => {
                 let points = (number, number + 1);
-                self.looks.push(Look { leaf, version, points, ranges: (0, 0) });
+                self.looks.push(LeafRead { leaf, version, points, ranges: (0, 0) });
             }
         }
     }
@@ -358,10 +358,11 @@ impl ReadSet {
     }
 
     /// Notes transactions that had changed something in that leaf and had not finished.
-    pub fn add_unfinished(&mut self, leaf: PageId, writers: &mut Vec<Arc<Writer>>) {
+    pub fn add_unfinished(&mut self, leaf: PageId, writers: &mut Vec<Arc<TransactionRecord>>) {
         for writer in writers.drain(..) {
-            let is_known =
-                |(known, at): &(Arc<Writer>, PageId)| Arc::ptr_eq(known, &writer) && *at == leaf;
+            let is_known = |(known, at): &(Arc<TransactionRecord>, PageId)| {
+                Arc::ptr_eq(known, &writer) && *at == leaf
+            };
             if !self.unfinished.last().is_some_and(is_known) {
                 self.unfinished.push((writer, leaf));
             }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::{State, Transaction};
 use crate::access::btree::Tree;
 use crate::error::{Error, Result};
-use crate::versions::{UndoEntry, Writer};
-use crate::world::hooks::{Canary, planted};
+use crate::failpoints::{Canary, planted};
+use crate::mvcc::{TransactionRecord, UndoEntry};
 
 impl Transaction {
     /// Undoes the entries from `mark` on, the newest first. On an error what is undone by then is, and the rest can be
@@ -14,7 +14,7 @@ impl Transaction {
     pub(super) fn undo_to(
         &self,
         state: &mut State,
-        writer: &Arc<Writer>,
+        writer: &Arc<TransactionRecord>,
         mark: usize,
     ) -> Result<()> {
         let mark = if planted(Canary::UndoLost) && mark == 0 { 1 } else { mark };
@@ -42,7 +42,7 @@ impl Transaction {
         let pool = &self.inner().pool;
         loop {
             let pass = pool.enter(self.slot);
-            let (guard, found) = tree.locate(pool, key, state.fingers.of(tree))?;
+            let (guard, found) = tree.locate(pool, key, state.leaf_hints.of(tree))?;
             let Some(latched) = guard.upgrade() else { continue };
             let page = latched.write(&pass)?;
             let Ok(position) = found else {

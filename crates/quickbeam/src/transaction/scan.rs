@@ -7,7 +7,7 @@
 //! - SCAN-1: a batch holds what the transaction sees of one leaf, in the scan's direction; it counts only once the leaf was
 //!   validated, as every optimistic read does (PAGE-2).
 //! - SCAN-2: what is left to read begins exactly where the batch ended, whatever happens to the leaves in between.
-//! - SCAN-3: a record is left out for its value only if the value that the transaction sees is outside a [`Window`]. What is
+//! - SCAN-3: a record is left out for its value only if the value that the transaction sees is outside a [`IntRange`]. What is
 //!   not easily told is delivered: whoever sets windows checks again.
 //! - SCAN-4: a batch of numbers has one row for each record that the transaction sees of one leaf, but for those left out; of a leaf
 //!   in which one of them is not easily told, records are delivered instead.
@@ -15,15 +15,15 @@
 use std::cmp::Ordering;
 use std::ops::Bound;
 
+use super::leaf_filter::{IntField, IntRange, LeafFilter, Left};
 use super::read::Sight;
-use super::sift::{Left, Number, Sift, Window};
 use super::{Database, State, Transaction, check_ordered};
 use crate::access::btree::{Neighbour, Tree};
 use crate::access::hash::group_bounds;
+use crate::buffer::Tries;
 use crate::error::{Error, Result};
+use crate::mvcc::{TransactionId, writer_of};
 use crate::page::{HASH_BYTES, OVERFLOW, Page};
-use crate::pool::Tries;
-use crate::versions::{WriterId, writer_of};
 
 /// Leaves read without finding a record before the caller is asked to call again.
 const LEAVES_IN_VAIN: usize = 256;
@@ -39,11 +39,11 @@ const LEAVES_IN_VAIN: usize = 256;
 /// # for key in [b"a", b"b", b"c"] {
 /// #     fruit.put(&transaction, key, b"")?;
 /// # }
-/// use quickbeam::{Batch, Scan};
+/// use quickbeam::{ScanBatch, Scan};
 /// use std::ops::Bound;
 ///
 /// let mut scan = Scan::new(Bound::Included(b"b"), Bound::Unbounded);
-/// let mut batch = Batch::default();
+/// let mut batch = ScanBatch::default();
 /// let mut keys = Vec::new();
 /// while fruit.scan(&transaction, &mut scan, &mut batch)? {
 ///     keys.extend((0..batch.len()).map(|record| batch.key(record).to_vec()));
@@ -65,8 +65,8 @@ pub struct Scan {
     group: bool,
     /// What values begin with whose numbers are looked at, and the numbers.
     form: u16,
-    windows: Vec<Window>,
-    numbers: Option<Vec<Number>>,
+    windows: Vec<IntRange>,
+    numbers: Option<Vec<IntField>>,
     /// Where the leaf after the last one probably is.
     neighbour: Neighbour,
     /// The key at which a batch ends; memory between two batches.
@@ -105,9 +105,9 @@ impl Scan {
     /// # for key in [b"a", b"b", b"c"] {
     /// #     fruit.put(&transaction, key, b"")?;
     /// # }
-    /// # use quickbeam::{Batch, Scan};
+    /// # use quickbeam::{ScanBatch, Scan};
     /// # use std::ops::Bound;
-    /// # let mut batch = Batch::default();
+    /// # let mut batch = ScanBatch::default();
     /// let mut scan = Scan::new(Bound::Unbounded, Bound::Unbounded).backward();
     /// assert!(fruit.scan(&transaction, &mut scan, &mut batch)?);
     /// assert_eq!(batch.key(0), b"c");
@@ -142,9 +142,9 @@ impl Scan {
     /// # for key in [b"a", b"b", b"c"] {
     /// #     fruit.put(&transaction, key, b"")?;
     /// # }
-    /// # use quickbeam::{Batch, Scan};
+    /// # use quickbeam::{ScanBatch, Scan};
     /// # use std::ops::Bound;
-    /// # let mut batch = Batch::default();
+    /// # let mut batch = ScanBatch::default();
     /// let mut scan = Scan::new(Bound::Unbounded, Bound::Unbounded).record_limit(2);
     /// assert!(fruit.scan(&transaction, &mut scan, &mut batch)?);
     /// assert_eq!(batch.len(), 2);
@@ -164,7 +164,7 @@ impl Scan {
     /// Leaves records out whose value begins with the two bytes of `form`, little-endian, and has a number outside its window;
     /// in place of the windows set before. Some of them may come nevertheless: those that were changed of late, and long
     /// ones.
-    pub fn only(&mut self, form: u16, windows: impl IntoIterator<Item = Window>) {
+    pub fn only(&mut self, form: u16, windows: impl IntoIterator<Item = IntRange>) {
         self.form = form;
         self.windows.clear();
         self.windows.extend(windows);
@@ -172,7 +172,7 @@ impl Scan {
 
     /// Delivers, where it can, these numbers of the values in place of the records, if values begin with the two bytes of
     /// `form`, little-endian.
-    pub fn numbers(&mut self, form: u16, numbers: impl IntoIterator<Item = Number>) {
+    pub fn numbers(&mut self, form: u16, numbers: impl IntoIterator<Item = IntField>) {
         self.form = form;
         self.numbers = Some(numbers.into_iter().collect());
     }
@@ -186,9 +186,9 @@ impl Scan {
     /// # for key in [b"a", b"b", b"c"] {
     /// #     fruit.put(&transaction, key, b"")?;
     /// # }
-    /// # use quickbeam::{Batch, Scan};
+    /// # use quickbeam::{ScanBatch, Scan};
     /// # use std::ops::Bound;
-    /// # let mut batch = Batch::default();
+    /// # let mut batch = ScanBatch::default();
     /// let mut scan = Scan::new(Bound::Unbounded, Bound::Unbounded);
     /// while fruit.scan(&transaction, &mut scan, &mut batch)? {}
     /// scan.restart(Bound::Included(b"c"), Bound::Unbounded);
@@ -264,7 +264,7 @@ fn memory_of(bound: &mut Bound<Vec<u8>>) -> Vec<u8> {
 
 /// Where a record lies in a batch.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct RecordSpan {
     key: u32,
     key_end: u32,
     value: u32,
@@ -273,24 +273,24 @@ struct Place {
 
 /// The records that one step of a scan delivered. Reuse it: it keeps its buffers.
 #[derive(Clone, Debug, Default)]
-pub struct Batch {
+pub struct ScanBatch {
     keys: Vec<u8>,
     /// Values, up to `used`; behind that is memory that need not be filled before it is overwritten.
     bytes: Vec<u8>,
     used: usize,
     /// A value that was changed of late, before it is copied behind the others.
     spare: Vec<u8>,
-    places: Vec<Place>,
+    places: Vec<RecordSpan>,
     /// A record may be outside a window.
     untold: bool,
     /// What windows and numbers leave of a leaf.
-    sift: Sift,
+    sift: LeafFilter,
     /// Rows of numbers.
     rows: usize,
     columns: Vec<Vec<i64>>,
 }
 
-impl Batch {
+impl ScanBatch {
     /// Returns the number of records.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -371,7 +371,7 @@ impl Batch {
     #[inline]
     fn add(&mut self, key: usize, hash_bytes: usize, value: usize, value_end: usize) {
         let key_end = self.keys.len();
-        self.places.push(Place {
+        self.places.push(RecordSpan {
             key: (key + hash_bytes).min(key_end) as u32,
             key_end: key_end as u32,
             value: value as u32,
@@ -381,7 +381,7 @@ impl Batch {
 }
 
 /// What a step found in one leaf.
-struct Step {
+struct ScanStep {
     /// The scan ends within this leaf.
     finished: bool,
     /// The batch has as many records as it may have, and this one was the last.
@@ -403,7 +403,7 @@ impl Database {
         &self,
         transaction: &Transaction,
         scan: &mut Scan,
-        batch: &mut Batch,
+        batch: &mut ScanBatch,
     ) -> Result<bool> {
         let tree = self.tree(transaction, false)?;
         let mut aimed = None;
@@ -445,7 +445,7 @@ impl Database {
 
 impl Transaction {
     /// The next leaf of an ascending scan.
-    fn scan_on(&self, tree: Tree, scan: &mut Scan, batch: &mut Batch) -> Result<()> {
+    fn scan_on(&self, tree: Tree, scan: &mut Scan, batch: &mut ScanBatch) -> Result<()> {
         let state = &mut *self.state.borrow_mut();
         let pool = &self.inner().pool;
         let mut tries = Tries::default();
@@ -455,7 +455,7 @@ impl Transaction {
                 Bound::Unbounded => &[],
             };
             let (guard, starts, found) = if scan.group {
-                let (guard, found) = tree.locate(pool, low, state.fingers.of(tree))?;
+                let (guard, found) = tree.locate(pool, low, state.leaf_hints.of(tree))?;
                 (guard, false, Some(found))
             } else {
                 let (guard, starts) = tree.leaf_after(pool, low, &mut scan.neighbour)?;
@@ -524,7 +524,7 @@ impl Transaction {
     }
 
     /// The next leaf of a descending scan.
-    fn scan_back(&self, tree: Tree, scan: &mut Scan, batch: &mut Batch) -> Result<()> {
+    fn scan_back(&self, tree: Tree, scan: &mut Scan, batch: &mut ScanBatch) -> Result<()> {
         let state = &mut *self.state.borrow_mut();
         let pool = &self.inner().pool;
         let mut tries = Tries::default();
@@ -605,13 +605,13 @@ impl Transaction {
         positions: impl ExactSizeIterator<Item = usize>,
         bounded: bool,
         scan: &Scan,
-        batch: &mut Batch,
-    ) -> Option<Step> {
+        batch: &mut ScanBatch,
+    ) -> Option<ScanStep> {
         batch.clear();
         // Looked up once for all: what is plain stays so.
         let horizon = self.inner().registry.horizon();
         let step =
-            Step { finished: bounded, stopped_at: None, long: Vec::new(), hidden: Vec::new() };
+            ScanStep { finished: bounded, stopped_at: None, long: Vec::new(), hidden: Vec::new() };
         if scan.numbers.is_none() && scan.windows.is_empty() {
             let all = positions.map(|position| Left { position: position as u32, told: true });
             return self.copy(state, page, all, horizon, scan, (step, batch));
@@ -638,10 +638,10 @@ impl Transaction {
         state: &mut State,
         page: Page<'_>,
         records: impl ExactSizeIterator<Item = Left>,
-        horizon: WriterId,
+        horizon: TransactionId,
         scan: &Scan,
-        (mut step, batch): (Step, &mut Batch),
-    ) -> Option<Step> {
+        (mut step, batch): (ScanStep, &mut ScanBatch),
+    ) -> Option<ScanStep> {
         let hash_bytes = if scan.hashed { HASH_BYTES } else { 0 };
         // When most records are wanted, they are copied together, as they lie in the page.
         let all_from = (scan.windows.is_empty()
@@ -712,8 +712,8 @@ impl Transaction {
         &self,
         state: &State,
         scan: &Scan,
-        batch: &mut Batch,
-        step: &mut Step,
+        batch: &mut ScanBatch,
+        step: &mut ScanStep,
     ) -> bool {
         // From the last one on: removing a record moves those after it.
         for &(record, version) in step.hidden.iter().rev() {
@@ -740,7 +740,7 @@ impl Transaction {
     }
 
     /// Replaces pointers to pages of long values by the values.
-    fn fetch_all_long(&self, batch: &mut Batch, long: &[usize]) -> Result<()> {
+    fn fetch_all_long(&self, batch: &mut ScanBatch, long: &[usize]) -> Result<()> {
         for &record in long {
             let mut value = batch.value(record).to_vec();
             self.fetch_long(&mut value)?;

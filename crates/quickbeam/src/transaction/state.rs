@@ -13,9 +13,9 @@ use std::sync::atomic::AtomicBool;
 
 use super::catalog::Used;
 use super::read_set::ReadSet;
-use crate::access::btree::{Finger, Fingers, Tree};
-use crate::log::Redo;
-use crate::versions::{Timestamp, Writer, WriterId, writer_of};
+use crate::access::btree::{LeafHint, LeafHints, Tree};
+use crate::mvcc::{Timestamp, TransactionId, TransactionRecord, writer_of};
+use crate::wal::Redo;
 
 /// A state with more memory than this is not recycled. The read set of some 10,000 random reads fits.
 const LARGEST_KEPT: usize = 2 << 20;
@@ -50,10 +50,10 @@ pub struct State {
     pub(super) snapshot: Timestamp,
     /// The timestamp of the newest change to the catalog, if the snapshot includes it.
     pub(super) catalog_version: Option<u64>,
-    pub(super) writer: Option<Arc<Writer>>,
-    pub(super) fingers: Fingers,
+    pub(super) writer: Option<Arc<TransactionRecord>>,
+    pub(super) leaf_hints: LeafHints,
     /// Where a record was put behind all others of its leaf: the next one often goes there, too.
-    pub(super) behind: Finger,
+    pub(super) behind: LeafHint,
     /// The environment whose leaf that is.
     environment: u64,
     /// Operations not yet given to the log.
@@ -64,7 +64,7 @@ pub struct State {
     /// Undo entries before this one belong to an older savepoint: a record changed before it needs a new entry.
     pub(super) newest_savepoint: usize,
     /// Rolling back to a savepoint came to an end half-way: the transaction is between two states.
-    pub(super) torn: bool,
+    pub(super) inconsistent: bool,
     /// Savepoints that can be rolled back to.
     pub(super) savepoints: Vec<u64>,
     /// Databases resolved by name, with the tree each is.
@@ -94,7 +94,7 @@ impl State {
         self.created.binary_search_by_key(&tree.id, |created| created.id).is_ok()
     }
 
-    pub(super) fn own(&self) -> Option<WriterId> {
+    pub(super) fn own(&self) -> Option<TransactionId> {
         self.writer.as_ref().map(|writer| writer.id())
     }
 
@@ -114,14 +114,14 @@ impl State {
             snapshot: own_snapshot,
             catalog_version: own_catalog_version,
             writer,
-            fingers,
+            leaf_hints,
             behind,
             environment: own_environment,
             redo,
             reads,
             tracked_since,
             newest_savepoint,
-            torn,
+            inconsistent,
             savepoints,
             resolved,
             used,
@@ -137,9 +137,9 @@ impl State {
         *own_snapshot = snapshot;
         *own_catalog_version = catalog_version;
         *writer = None;
-        *fingers = Fingers::default();
+        *leaf_hints = LeafHints::default();
         if *own_environment != environment {
-            (*own_environment, *behind) = (environment, Finger::default());
+            (*own_environment, *behind) = (environment, LeafHint::default());
         }
         redo.clear();
         reads.clear();
@@ -149,7 +149,7 @@ impl State {
         created.clear();
         renamed.clear();
         (*newest_savepoint, *tracked_since, *last_purge) = (0, None, (0, 0));
-        (*torn, *names_moved, *changed_catalog) = (false, false, false);
+        (*inconsistent, *names_moved, *changed_catalog) = (false, false, false);
         (*in_statement, *finished) = (false, false);
     }
 

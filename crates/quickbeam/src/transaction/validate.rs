@@ -13,14 +13,14 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::read_set::{Look, Point, Range, ReadSet};
+use super::read_set::{LeafRead, Point, ReadRange, ReadSet};
 use super::{State, Transaction};
-use crate::access::btree::Finger;
+use crate::access::btree::LeafHint;
+use crate::buffer::Tries;
 use crate::error::{Error, Result};
+use crate::failpoints::{Canary, planted};
+use crate::mvcc::{Found, TransactionRecord, TransactionState, entry_of, writer_of};
 use crate::page::Page;
-use crate::pool::Tries;
-use crate::versions::{Found, Writer, WriterState, entry_of, writer_of};
-use crate::world::hooks::{Canary, planted};
 
 /// Leaves that are looked at again inside the critical section without another round outside it.
 const FEW_LOOKS: usize = 16;
@@ -65,12 +65,12 @@ impl Transaction {
         stale <= FEW_LOOKS || stale > before / 2
     }
 
-    fn look_again(&self, state: &State, reads: &mut ReadSet, stale: &[Look]) -> Result<()> {
-        let mut finger = Finger::default();
+    fn look_again(&self, state: &State, reads: &mut ReadSet, stale: &[LeafRead]) -> Result<()> {
+        let mut leaf_hint = LeafHint::default();
         for look in stale {
             for number in look.points.0..look.points.1 {
                 if let Some(point) = reads.point_at(number) {
-                    self.validate_point(state, reads, number, point, &mut finger)?;
+                    self.validate_point(state, reads, number, point, &mut leaf_hint)?;
                 }
             }
             for number in look.ranges.0..look.ranges.1 {
@@ -89,30 +89,30 @@ impl Transaction {
         state: &State,
         page: Page<'_>,
         position: usize,
-        unfinished: &mut Vec<Arc<Writer>>,
+        unfinished: &mut Vec<Arc<TransactionRecord>>,
     ) -> Result<()> {
         let registry = &self.inner().registry;
         // Read committed moves its snapshot: what was read is as old as the first read remembered, at most.
         let since = state.tracked_since.unwrap_or(state.snapshot);
         let mut version = page.record(position).version;
-        while !registry.is_plain(version) {
+        while !registry.is_visible_to_all(version) {
             let (writer, base) = match registry.lookup(writer_of(version)) {
                 None => break,
-                Some(Found::Past(timestamp)) if timestamp > since => {
+                Some(Found::CommittedUndo(timestamp)) if timestamp > since => {
                     return Err(Error::SerializationFailure);
                 }
-                Some(Found::Past(_)) => break,
+                Some(Found::CommittedUndo(_)) => break,
                 Some(Found::Running(writer, base)) => (writer, base),
             };
             if state.own() == Some(writer.id()) {
                 break;
             }
             match writer.state() {
-                WriterState::Committed(timestamp) if timestamp > since => {
+                TransactionState::Committed(timestamp) if timestamp > since => {
                     return Err(Error::SerializationFailure);
                 }
-                WriterState::Committed(_) => break,
-                WriterState::Active | WriterState::Aborted => {}
+                TransactionState::Committed(_) => break,
+                TransactionState::Active | TransactionState::Aborted => {}
             }
             // What an unfinished transaction replaced may itself be newer than what was read.
             let replaced = writer.replaced(base + entry_of(version));
@@ -129,13 +129,13 @@ impl Transaction {
         reads: &mut ReadSet,
         number: u32,
         point: Point,
-        finger: &mut Finger,
+        leaf_hint: &mut LeafHint,
     ) -> Result<()> {
         let mut tries = Tries::default();
         let mut unfinished = Vec::new();
         loop {
             let key = reads.key(point.key);
-            let (guard, found) = point.tree.locate(&self.inner().pool, key, finger)?;
+            let (guard, found) = point.tree.locate(&self.inner().pool, key, leaf_hint)?;
             let Some(attempt) = tries.begin(guard) else { continue };
             unfinished.clear();
             let checked = match found {
@@ -152,7 +152,7 @@ impl Transaction {
         }
     }
 
-    fn validate_range(&self, state: &State, reads: &mut ReadSet, range: Range) -> Result<()> {
+    fn validate_range(&self, state: &State, reads: &mut ReadSet, range: ReadRange) -> Result<()> {
         let high = range.high.map(|key| reads.key(key).to_vec());
         let high = high.as_ref().map(Vec::as_slice);
         let mut low = reads.key(range.low).to_vec();

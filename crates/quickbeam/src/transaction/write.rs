@@ -7,18 +7,19 @@ use crate::access::btree::Tree;
 use crate::access::overflow::{
     POINTER_BYTES, VALUE_LIMIT, decode_pointer, encode_pointer, write_chain,
 };
+use crate::buffer::{ChangeGuard, Pool, WriteGuard};
 use crate::error::{Error, Result};
+use crate::failpoints::{Canary, planted};
+use crate::mvcc::{
+    Before, DeferredTask, Found, TransactionRecord, TransactionState, WaitOptions, entry_of,
+    writer_of,
+};
 use crate::options::Isolation;
 use crate::page::{OVERFLOW, Page, RecordRef, TOMBSTONE, inline_limit, key_limit};
-use crate::pool::{Pass, Pool, WriteGuard};
-use crate::versions::{
-    Before, Deferred, Found, Patience, Writer, WriterState, entry_of, writer_of,
-};
-use crate::world::hooks::{Canary, planted};
 
 /// What to do with a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change<'a> {
+pub enum WriteOp<'a> {
     /// Insert or replace.
     Put(&'a [u8]),
     /// Insert, unless there is a record.
@@ -29,26 +30,26 @@ pub enum Change<'a> {
     Claim,
 }
 
-impl<'a> Change<'a> {
+impl<'a> WriteOp<'a> {
     fn value(self) -> Option<&'a [u8]> {
         match self {
-            Change::Put(value) | Change::PutIfAbsent(value) => Some(value),
-            Change::Delete | Change::Claim => None,
+            WriteOp::Put(value) | WriteOp::PutIfAbsent(value) => Some(value),
+            WriteOp::Delete | WriteOp::Claim => None,
         }
     }
 }
 
 /// Whether a record may be changed now.
-pub(super) enum Verdict {
+pub(super) enum WriteCheck {
     Go,
-    WaitFor(Arc<Writer>),
+    WaitFor(Arc<TransactionRecord>),
     Again,
     Conflict,
 }
 
 /// What becomes of a record of a latched leaf.
 #[derive(Clone, Copy)]
-pub(super) struct Step<'a> {
+pub(super) struct LeafWrite<'a> {
     /// Where it is, or would be.
     pub found: std::result::Result<usize, usize>,
     /// The value that it has, as it stands in the leaf, if that has been read.
@@ -78,7 +79,7 @@ pub fn fits_inline(page_size: usize, key: &[u8], value: &[u8]) -> bool {
 
 impl Transaction {
     /// Makes the change; false when `PutIfAbsent` found a record or `Delete` found none.
-    pub(super) fn change(&self, tree: Tree, key: &[u8], change: Change<'_>) -> Result<bool> {
+    pub(super) fn change(&self, tree: Tree, key: &[u8], change: WriteOp<'_>) -> Result<bool> {
         self.check_change(key, change.value())?;
         self.as_writer(|state, writer| self.change_as(state, writer, tree, key, change))
     }
@@ -106,10 +107,10 @@ impl Transaction {
     #[inline]
     pub(super) fn as_writer<T>(
         &self,
-        work: impl FnOnce(&mut State, &Arc<Writer>) -> Result<T>,
+        work: impl FnOnce(&mut State, &Arc<TransactionRecord>) -> Result<T>,
     ) -> Result<T> {
         let state = &mut *self.state.borrow_mut();
-        Self::check_whole(state)?;
+        Self::check_consistent(state)?;
         // Taken out for the time of the call, which is cheaper than another reference to it.
         let writer = state.writer.take().unwrap_or_else(|| self.inner().registry.begin_writer());
         let done = work(state, &writer);
@@ -123,10 +124,10 @@ impl Transaction {
     fn change_as(
         &self,
         state: &mut State,
-        writer: &Arc<Writer>,
+        writer: &Arc<TransactionRecord>,
         tree: Tree,
         key: &[u8],
-        change: Change<'_>,
+        change: WriteOp<'_>,
     ) -> Result<bool> {
         let inner = self.inner();
         // First what can be refused: afterwards the change would be made (TXN-5).
@@ -143,14 +144,14 @@ impl Transaction {
                 };
                 let written = write_chain(&inner.pool, self.slot, tree.id, long, announce);
                 if let (Err(_), Some(part)) = (&written, begun) {
-                    writer.deferred.push(Deferred::FreeChain(part));
+                    writer.deferred.push(DeferredTask::FreeChain(part));
                 }
                 let first = written?;
                 let pointer = encode_pointer(first, long.len());
                 let applied = self.apply(state, writer, tree, key, change, &pointer, OVERFLOW);
                 if !matches!(applied, Ok(true)) {
                     // No record points to the chain: it goes when the transaction commits, or aborts.
-                    writer.deferred.push(Deferred::FreeChain(first));
+                    writer.deferred.push(DeferredTask::FreeChain(first));
                 }
                 applied?
             }
@@ -164,12 +165,18 @@ impl Transaction {
 
     /// Notes the change for the log, if there is one.
     #[inline]
-    pub(super) fn log_change(&self, state: &mut State, tree: Tree, key: &[u8], change: Change<'_>) {
+    pub(super) fn log_change(
+        &self,
+        state: &mut State,
+        tree: Tree,
+        key: &[u8],
+        change: WriteOp<'_>,
+    ) {
         if self.inner().log.is_none() {
             return;
         }
         match (change, change.value()) {
-            (Change::Claim, _) => {}
+            (WriteOp::Claim, _) => {}
             (_, Some(value)) => state.redo.put(tree.id, key, value),
             (_, None) => state.redo.delete(tree.id, key),
         }
@@ -180,35 +187,36 @@ impl Transaction {
     fn apply(
         &self,
         state: &mut State,
-        writer: &Arc<Writer>,
+        writer: &Arc<TransactionRecord>,
         tree: Tree,
         key: &[u8],
-        change: Change<'_>,
+        change: WriteOp<'_>,
         stored: &[u8],
         flags: u8,
     ) -> Result<bool> {
         let inner = self.inner();
         let pool = &inner.pool;
-        if !state.fingers.of(tree).is_in(tree) && state.behind.is_in(tree) {
-            *state.fingers.of(tree) = state.behind;
+        if !state.leaf_hints.of(tree).is_in(tree) && state.behind.is_in(tree) {
+            *state.leaf_hints.of(tree) = state.behind;
         }
         loop {
             let pass = pool.enter(self.slot);
-            let (guard, found) = tree.locate(pool, key, state.fingers.of(tree))?;
+            let (guard, found) = tree.locate(pool, key, state.leaf_hints.of(tree))?;
             let (leaf, leaf_version) = (guard.id, guard.content_version());
             let Some(latched) = guard.upgrade() else { continue };
             let record = found.ok().map(|position| latched.page().record(position));
-            let verdict = self.judge(state, writer, record.map_or(0, |record| record.version));
-            if !matches!(verdict, Verdict::Go) {
+            let verdict =
+                self.check_conflict(state, writer, record.map_or(0, |record| record.version));
+            if !matches!(verdict, WriteCheck::Go) {
                 drop((latched, pass));
-                self.settle(writer, verdict)?;
+                self.wait_or_fail(writer, verdict)?;
                 continue;
             }
             let exists = record.is_some_and(|record| !record.is_tombstone());
             let wanted = match change {
-                Change::Put(_) => true,
-                Change::PutIfAbsent(_) => !exists,
-                Change::Delete | Change::Claim => exists,
+                WriteOp::Put(_) => true,
+                WriteOp::PutIfAbsent(_) => !exists,
+                WriteOp::Delete | WriteOp::Claim => exists,
             };
             if !wanted {
                 if self.tracks_reads() {
@@ -218,19 +226,19 @@ impl Transaction {
             }
             let mut kept = Vec::new();
             let new = match (change, record) {
-                (Change::Delete, _) => None,
-                (Change::Claim, Some(record)) => {
+                (WriteOp::Delete, _) => None,
+                (WriteOp::Claim, Some(record)) => {
                     latched.page().append_to(record.value_offset, record.value_length, &mut kept);
                     Some((&kept[..], record.flags))
                 }
                 _ => Some((stored, flags)),
             };
             let is_behind = found.is_err_and(|at| at == latched.page().count());
-            let step = Step { found, old: None, new };
+            let step = LeafWrite { found, old: None, new };
             if self.store(state, writer, tree, key, &latched, &pass, step)? {
                 let changed = latched.release_changed();
                 if is_behind {
-                    state.behind = *state.fingers.of(tree);
+                    state.behind = *state.leaf_hints.of(tree);
                 }
                 if self.tracks_reads() {
                     state.reads.changed(leaf, leaf_version, changed);
@@ -238,51 +246,64 @@ impl Transaction {
                 return Ok(true);
             }
             drop(latched);
-            tree.split(pool, &pass, key, state.fingers.of(tree))?;
+            tree.split(pool, &pass, key, state.leaf_hints.of(tree))?;
         }
     }
 
     /// Whether the record with that version word may be changed by this transaction now (TXN-2, TXN-3).
     #[inline]
-    pub(super) fn judge(&self, state: &State, writer: &Writer, version: u64) -> Verdict {
+    pub(super) fn check_conflict(
+        &self,
+        state: &State,
+        writer: &TransactionRecord,
+        version: u64,
+    ) -> WriteCheck {
         if version == 0 || writer_of(version) == writer.id() {
-            return Verdict::Go;
+            return WriteCheck::Go;
         }
         let state_of_other = match self.inner().registry.writer_of_version(version) {
-            None => return Verdict::Go,
-            Some(Found::Running(other, _)) if other.id() == writer.id() => return Verdict::Go,
+            None => return WriteCheck::Go,
+            Some(Found::Running(other, _)) if other.id() == writer.id() => return WriteCheck::Go,
             Some(Found::Running(other, _)) => match other.state() {
-                WriterState::Active if planted(Canary::LockNotHonoured) => return Verdict::Go,
-                WriterState::Active => return Verdict::WaitFor(other),
+                TransactionState::Active if planted(Canary::LockNotHonoured) => {
+                    return WriteCheck::Go;
+                }
+                TransactionState::Active => return WriteCheck::WaitFor(other),
                 state => state,
             },
-            Some(Found::Past(timestamp)) => WriterState::Committed(timestamp),
+            Some(Found::CommittedUndo(timestamp)) => TransactionState::Committed(timestamp),
         };
         match state_of_other {
-            WriterState::Committed(timestamp)
+            TransactionState::Committed(timestamp)
                 if timestamp <= state.snapshot || self.isolation == Isolation::ReadCommitted =>
             {
-                Verdict::Go
+                WriteCheck::Go
             }
-            WriterState::Committed(_) => Verdict::Conflict,
-            WriterState::Active | WriterState::Aborted => Verdict::Again,
+            TransactionState::Committed(_) => WriteCheck::Conflict,
+            TransactionState::Active | TransactionState::Aborted => WriteCheck::Again,
         }
     }
 
     /// Does what the verdict asks for, nothing being held: true if the record may be changed as it was found, false if it is to
     /// be looked at again, after waiting for who is about to change it.
     #[inline]
-    pub(super) fn settle(&self, writer: &Writer, verdict: Verdict) -> Result<bool> {
+    pub(super) fn wait_or_fail(
+        &self,
+        writer: &TransactionRecord,
+        verdict: WriteCheck,
+    ) -> Result<bool> {
         match verdict {
-            Verdict::Go => Ok(true),
-            Verdict::Again => Ok(false),
-            Verdict::Conflict => Err(Error::WriteConflict),
-            Verdict::WaitFor(other) => {
+            WriteCheck::Go => Ok(true),
+            WriteCheck::Again => Ok(false),
+            WriteCheck::Conflict => Err(Error::WriteConflict),
+            WriteCheck::WaitFor(other) => {
                 let interrupt = self.state.interrupt();
-                let patience =
-                    Patience { timeout: self.lock_timeout.get(), interrupt: interrupt.as_deref() };
-                let world = &*self.inner().world;
-                self.inner().registry.wait_for(world, Some(writer.id()), &other, patience)?;
+                let patience = WaitOptions {
+                    timeout: self.lock_timeout.get(),
+                    interrupt: interrupt.as_deref(),
+                };
+                let vfs = &*self.inner().vfs;
+                self.inner().registry.wait_for(vfs, Some(writer.id()), &other, patience)?;
                 Ok(false)
             }
         }
@@ -293,12 +314,12 @@ impl Transaction {
     pub(super) fn store(
         &self,
         state: &mut State,
-        writer: &Arc<Writer>,
+        writer: &Arc<TransactionRecord>,
         tree: Tree,
         key: &[u8],
         latched: &WriteGuard<'_>,
-        pass: &Pass,
-        Step { mut found, old, new }: Step<'_>,
+        pass: &ChangeGuard,
+        LeafWrite { mut found, old, new }: LeafWrite<'_>,
     ) -> Result<bool> {
         let registry = &self.inner().registry;
         let page = latched.write(pass)?;
@@ -310,14 +331,14 @@ impl Transaction {
             (_, None) => true,
         };
         if !room(page, found) {
-            page.purge(|version| registry.is_plain(version));
+            page.purge(|version| registry.is_visible_to_all(version));
             found = page.search(key);
             if !room(page, found) {
                 return Ok(false);
             }
         }
         let record = found.ok().map(|position| page.record(position));
-        let version = self.remember(state, writer, tree, key, page, record, old, new);
+        let version = self.push_undo(state, writer, tree, key, page, record, old, new);
         match (found, new) {
             (Ok(position), Some((value, flags))) => {
                 page.replace_record(position, version, flags, value);
@@ -340,10 +361,10 @@ impl Transaction {
     /// Keeps what the record was; the version word for what it becomes.
     #[inline]
     #[allow(clippy::too_many_arguments)]
-    fn remember(
+    fn push_undo(
         &self,
         state: &State,
-        writer: &Arc<Writer>,
+        writer: &Arc<TransactionRecord>,
         tree: Tree,
         key: &[u8],
         page: Page<'_>,
@@ -362,7 +383,7 @@ impl Transaction {
                     self.defer_chain(writer, page, record, new);
                     return record.version;
                 }
-                let plain = registry.is_plain(record.version);
+                let plain = registry.is_visible_to_all(record.version);
                 let version = if plain { 0 } else { record.version };
                 self.defer_chain(writer, page, record, new);
                 Before { present: true, flags: record.flags, version }
@@ -386,7 +407,7 @@ impl Transaction {
     /// The chain that a replaced record points to is freed once nobody can see it, unless the new record points to it too.
     fn defer_chain(
         &self,
-        writer: &Writer,
+        writer: &TransactionRecord,
         page: Page<'_>,
         record: RecordRef,
         new: Option<(&[u8], u8)>,
@@ -400,15 +421,22 @@ impl Transaction {
             return;
         }
         if let Some((first, _)) = decode_pointer(&pointer) {
-            writer.deferred.push(Deferred::FreeChain(first));
+            writer.deferred.push(DeferredTask::FreeChain(first));
         }
     }
 
     /// The dead record is removed from its leaf once nobody can see what it was. One visit serves a whole leaf.
-    fn defer_purge(&self, state: &mut State, writer: &Writer, tree: Tree, key: &[u8], leaf: u64) {
+    fn defer_purge(
+        &self,
+        state: &mut State,
+        writer: &TransactionRecord,
+        tree: Tree,
+        key: &[u8],
+        leaf: u64,
+    ) {
         if state.last_purge != (tree.id, leaf) {
             state.last_purge = (tree.id, leaf);
-            writer.deferred.push(Deferred::Purge { tree: tree.id, key: key.to_vec() });
+            writer.deferred.push(DeferredTask::Purge { tree: tree.id, key: key.to_vec() });
         }
     }
 }
@@ -423,7 +451,7 @@ pub fn purge_leaf(pool: &Pool, lane: usize, tree: Tree, key: &[u8]) -> Result<()
         }
         let Some(latched) = leaf.upgrade() else { continue };
         let page = latched.write(&pass)?;
-        page.remove_dead(|version| pool.registry.is_plain(version));
+        page.remove_dead(|version| pool.registry.is_visible_to_all(version));
         let sparse = crate::access::btree::is_sparse(page);
         drop(latched);
         return if sparse { tree.merge(pool, &pass, key) } else { Ok(()) };

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
-use quickbeam::world::{Event, File, MemoryWorld, OpenMode, Task, World};
+use quickbeam::vfs::{Event, File, MemoryVfs, OpenMode, Task, Vfs};
 
 use super::{Files, files_of};
 
@@ -79,13 +79,13 @@ impl Rules {
 }
 
 /// The world; the default is not to fail.
-pub struct FaultyWorld {
-    inner: Arc<dyn World>,
+pub struct FaultyVfs {
+    inner: Arc<dyn Vfs>,
     rules: Arc<Rules>,
 }
 
-impl FaultyWorld {
-    pub fn new(inner: Arc<dyn World>) -> Arc<FaultyWorld> {
+impl FaultyVfs {
+    pub fn new(inner: Arc<dyn Vfs>) -> Arc<FaultyVfs> {
         let rules = Rules {
             pause: Mutex::new(None),
             rule: Mutex::new(None),
@@ -93,7 +93,7 @@ impl FaultyWorld {
             lengths: Mutex::default(),
             still: RwLock::default(),
         };
-        Arc::new(FaultyWorld { inner, rules: Arc::new(rules) })
+        Arc::new(FaultyVfs { inner, rules: Arc::new(rules) })
     }
 
     /// From now on calls for which `rule` gives an error fail with it.
@@ -112,8 +112,8 @@ impl FaultyWorld {
     }
 
     /// A world in memory.
-    pub fn in_memory() -> Arc<FaultyWorld> {
-        FaultyWorld::new(Arc::new(MemoryWorld::new()))
+    pub fn in_memory() -> Arc<FaultyVfs> {
+        FaultyVfs::new(Arc::new(MemoryVfs::new()))
     }
 
     /// The files below `directory`, all as they were at one moment.
@@ -127,7 +127,7 @@ impl FaultyWorld {
         let mut left = calls;
         self.set_rule(move |call, _| {
             if left == 0 {
-                return Some(io::Error::other("the world has stopped"));
+                return Some(io::Error::other("the device is gone"));
             }
             left -= usize::from(call.changes());
             None
@@ -190,7 +190,7 @@ impl File for FaultyFile {
     }
 }
 
-impl World for FaultyWorld {
+impl Vfs for FaultyVfs {
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
         let _leave = self.rules.check(Call::Open(mode), path)?;
         let inner = self.inner.open(path, mode)?;

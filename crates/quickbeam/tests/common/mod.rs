@@ -21,8 +21,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use faulty::FaultyWorld;
-use quickbeam::world::{OpenMode, World};
+use faulty::FaultyVfs;
+use quickbeam::vfs::{OpenMode, Vfs};
 use quickbeam::{
     AccessMethod, Database, Durability, Environment, Error, Isolation, LOCK_FILE, LOG_DIRECTORY,
     Options, Result, Transaction, TransactionOptions,
@@ -169,14 +169,14 @@ pub fn assert_sound(environment: &Environment) {
 pub type Files = BTreeMap<PathBuf, Vec<u8>>;
 
 /// Copies the files of an environment out of a world in which nothing changes meanwhile.
-fn files_of(world: &dyn World, directory: &Path) -> Files {
+fn files_of(vfs: &dyn Vfs, directory: &Path) -> Files {
     let mut files = Files::new();
     for folder in [directory.to_owned(), directory.join(LOG_DIRECTORY)] {
-        for path in world.list_directory(&folder).unwrap_or_default() {
+        for path in vfs.list_directory(&folder).unwrap_or_default() {
             if path.ends_with(LOCK_FILE) || path.ends_with(LOG_DIRECTORY) {
                 continue;
             }
-            let file = world.open(&path, OpenMode::Read).unwrap();
+            let file = vfs.open(&path, OpenMode::Read).unwrap();
             let mut bytes = vec![0; file.length().unwrap() as usize];
             file.read_at(&mut bytes, 0).unwrap();
             files.insert(path.strip_prefix(directory).unwrap().to_owned(), bytes);
@@ -186,14 +186,14 @@ fn files_of(world: &dyn World, directory: &Path) -> Files {
 }
 
 /// A world in memory that holds these files below `directory`.
-pub fn world_with(files: &Files, directory: &Path) -> Arc<FaultyWorld> {
-    let world = FaultyWorld::in_memory();
+pub fn world_with(files: &Files, directory: &Path) -> Arc<FaultyVfs> {
+    let vfs = FaultyVfs::in_memory();
     for (path, bytes) in files {
-        let file = world.open(&directory.join(path), OpenMode::Create).unwrap();
+        let file = vfs.open(&directory.join(path), OpenMode::Create).unwrap();
         file.write_at(bytes, 0).unwrap();
         file.set_length(bytes.len() as u64).unwrap();
     }
-    world
+    vfs
 }
 
 /// Where environments in a memory world live.
@@ -207,10 +207,10 @@ pub fn open_files(files: &Files, options: &Options) -> quickbeam::Result<Environ
 }
 
 /// An environment in a world in memory, with nothing in it.
-pub fn environment_in_world() -> (Arc<FaultyWorld>, Environment) {
-    let world = FaultyWorld::in_memory();
-    let opened = Environment::open_in(world.clone(), Some(place()), small_options());
-    (world, opened.unwrap())
+pub fn environment_in_world() -> (Arc<FaultyVfs>, Environment) {
+    let vfs = FaultyVfs::in_memory();
+    let opened = Environment::open_in(vfs.clone(), Some(place()), small_options());
+    (vfs, opened.unwrap())
 }
 
 /// Puts that many records of that length, in one transaction.

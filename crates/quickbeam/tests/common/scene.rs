@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use quickbeam::{Database, Environment, Options, Result};
 
-use super::faulty::FaultyWorld;
+use super::faulty::FaultyVfs;
 use super::{Random, Records, assert_same, contents, open_files, place, records, small_options};
 
 /// An environment in a world that can be made to fail, what it must hold, and the world under it.
 pub struct Scene {
-    pub memory: Arc<FaultyWorld>,
-    pub world: Arc<FaultyWorld>,
+    pub memory: Arc<FaultyVfs>,
+    pub vfs: Arc<FaultyVfs>,
     pub environment: Environment,
     pub database: Database,
     pub model: RefCell<Records>,
@@ -26,18 +26,18 @@ pub fn options() -> Options {
 
 impl Scene {
     pub fn new(options: &Options) -> Scene {
-        let memory = FaultyWorld::in_memory();
-        let world = FaultyWorld::new(memory.clone());
+        let memory = FaultyVfs::in_memory();
+        let vfs = FaultyVfs::new(memory.clone());
         let environment =
-            Environment::open_in(world.clone(), Some(place()), options.clone()).unwrap();
+            Environment::open_in(vfs.clone(), Some(place()), options.clone()).unwrap();
         let database = environment.create_database("data").unwrap();
-        Scene { memory, world, environment, database, model: RefCell::default() }
+        Scene { memory, vfs, environment, database, model: RefCell::default() }
     }
 
     pub fn open_again(&mut self, options: &Options) {
         let elsewhere = Environment::memory(options.clone()).unwrap();
         std::mem::replace(&mut self.environment, elsewhere).close().unwrap();
-        let opened = Environment::open_in(self.world.clone(), Some(place()), options.clone());
+        let opened = Environment::open_in(self.vfs.clone(), Some(place()), options.clone());
         self.environment = opened.unwrap();
         self.database = self.environment.open_database("data").unwrap();
     }

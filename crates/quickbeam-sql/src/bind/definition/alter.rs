@@ -4,8 +4,8 @@ use sqlparser::ast::{self, AlterColumnOperation, AlterTableOperation, Ident, Ren
 
 use super::super::{Binder, fold, object_name};
 use super::constraints::Constraints;
-use super::outline::Outline;
 use super::table::Defined;
+use super::table_outline::Outline;
 use super::{CatalogChange, TableChange};
 use crate::catalog::Relation;
 use crate::error::{Result, SqlError};

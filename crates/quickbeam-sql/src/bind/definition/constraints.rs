@@ -7,7 +7,7 @@ use sqlparser::ast::{
 };
 
 use super::super::{Binder, object_name};
-use super::outline::Outline;
+use super::table_outline::Outline;
 use crate::catalog::{ForeignKeyAction, Method, NewCheck, NewForeignKey, NewKey};
 use crate::error::{Result, SqlError};
 

@@ -4,10 +4,10 @@
 
 mod alter;
 mod constraints;
-mod kept;
-mod outline;
 mod sequences;
+mod stored_expressions;
 mod table;
+mod table_outline;
 
 use std::sync::Arc;
 
@@ -23,11 +23,11 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::parse::first_from;
 use crate::types::Value;
 
-pub use kept::{check_of, column_default};
+pub use stored_expressions::{check_of, column_default};
 pub use table::{check_create_table, table_for};
 
 use constraints::method_of;
-use outline::Outline;
+use table_outline::Outline;
 
 /// A change of the catalog.
 #[derive(Clone, Debug)]

@@ -10,7 +10,7 @@ use sqlparser::tokenizer::Token;
 use super::super::{Binder, OutputColumn, types};
 use super::CatalogChange;
 use super::constraints::Constraints;
-use super::outline::Outline;
+use super::table_outline::Outline;
 use crate::catalog::{NewColumn, NewIdentity, NewTable, SequenceOptions};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::Expr;

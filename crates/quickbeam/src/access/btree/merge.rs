@@ -1,9 +1,9 @@
 //! Merges: a page that became nearly empty joins its neighbour, and the parent loses the separator.
 
 use super::Tree;
+use crate::buffer::{ChangeGuard, Pool, ReadGuard, WriteGuard};
 use crate::error::{Error, Result};
 use crate::page::{HEADER_BYTES, Page, PageId, PageKind, Scratch};
-use crate::pool::{Pass, Pool, ReadGuard, WriteGuard};
 
 /// A page that fills less than one part in this many is joined with its neighbour.
 const SPARSE: usize = 4;
@@ -15,7 +15,7 @@ pub fn is_sparse(page: Page<'_>) -> bool {
 
 impl Tree {
     /// Joins the leaf for `key` with a neighbour, if it is sparse and both fit in one page; then its ancestors.
-    pub fn merge(&self, pool: &Pool, pass: &Pass, key: &[u8]) -> Result<()> {
+    pub fn merge(&self, pool: &Pool, pass: &ChangeGuard, key: &[u8]) -> Result<()> {
         let mut level = 0;
         while self.merge_level(pool, pass, level, key)? {
             level += 1;
@@ -24,7 +24,7 @@ impl Tree {
     }
 
     /// True when the parent lost a child and should be looked at next.
-    fn merge_level(&self, pool: &Pool, pass: &Pass, level: u8, key: &[u8]) -> Result<bool> {
+    fn merge_level(&self, pool: &Pool, pass: &ChangeGuard, level: u8, key: &[u8]) -> Result<bool> {
         loop {
             let (parent, node) = self.walk(pool, level, |node| node.page.child_for(key))?;
             let Some(parent) = parent else {
@@ -55,7 +55,7 @@ impl Tree {
     fn join(
         &self,
         pool: &Pool,
-        pass: &Pass,
+        pass: &ChangeGuard,
         parent: &WriteGuard<'_>,
         first: usize,
         left: WriteGuard<'_>,
@@ -82,7 +82,7 @@ impl Tree {
     }
 
     /// Takes the only child of the root up into the root (BTREE-2).
-    fn flatten(&self, pool: &Pool, pass: &Pass, root: ReadGuard<'_>) -> Result<()> {
+    fn flatten(&self, pool: &Pool, pass: &ChangeGuard, root: ReadGuard<'_>) -> Result<()> {
         let Some(root) = root.upgrade() else { return Ok(()) };
         if root.page().is_leaf() || root.page().count() > 0 {
             return Ok(());

@@ -9,7 +9,7 @@
 //! Sources: Leis, Scheibner, Kemper, Neumann, "The ART of Practical Synchronization" (2016) for optimistic lock
 //! coupling; Graefe, "Modern B-Tree Techniques" (2011) for fences and truncation.
 
-mod finger;
+mod leaf_hint;
 mod merge;
 mod sample;
 mod split;
@@ -19,12 +19,12 @@ use std::cmp::Ordering;
 
 use crate::access::hash::HASH_BYTES;
 use crate::access::overflow;
+use crate::buffer::{ChangeGuard, Pool, ReadGuard};
 use crate::error::{Error, Result};
 use crate::options::AccessMethod;
 use crate::page::{Page, PageId, PageKind, compare_keys};
-use crate::pool::{Pass, Pool, ReadGuard};
 
-pub use finger::{Finger, Fingers};
+pub use leaf_hint::{LeafHint, LeafHints};
 pub use merge::is_sparse;
 pub use sample::LeafSample;
 #[cfg(any(test, feature = "fuzzing"))]
@@ -60,7 +60,7 @@ impl Tree {
     /// A new, empty tree; `versioned` says whether its records carry version words.
     pub fn create(
         pool: &Pool,
-        pass: &Pass,
+        pass: &ChangeGuard,
         id: u32,
         method: AccessMethod,
         versioned: bool,
@@ -224,16 +224,16 @@ impl Tree {
         &self,
         pool: &'p Pool,
         key: &[u8],
-        finger: &mut Finger,
+        leaf_hint: &mut LeafHint,
     ) -> Result<(ReadGuard<'p>, std::result::Result<usize, usize>)> {
-        if finger.tree == self.id
-            && let Some(guard) = self.resident(pool, finger.leaf)
-            && let Some(found) = self.near(&guard, key, finger.hint)
+        if leaf_hint.tree == self.id
+            && let Some(guard) = self.resident(pool, leaf_hint.leaf)
+            && let Some(found) = self.near(&guard, key, leaf_hint.hint)
         {
-            finger.hint = found.unwrap_or_else(|at| at) + 1;
+            leaf_hint.hint = found.unwrap_or_else(|at| at) + 1;
             return Ok((guard, found));
         }
-        self.locate_from_root(pool, key, finger)
+        self.locate_from_root(pool, key, leaf_hint)
     }
 
     /// The leaf that the finger points to, if it is in memory. In a hash tree it is probably none that was looked at of late: all that a
@@ -253,7 +253,7 @@ impl Tree {
         &self,
         pool: &'p Pool,
         key: &[u8],
-        finger: &mut Finger,
+        leaf_hint: &mut LeafHint,
     ) -> Result<(ReadGuard<'p>, std::result::Result<usize, usize>)> {
         loop {
             let guard = self.leaf(pool, key)?;
@@ -264,7 +264,7 @@ impl Tree {
             }
             let found = found.ok_or_else(|| astray(guard.id))?;
             let hint = found.unwrap_or_else(|at| at) + 1;
-            *finger = Finger { tree: self.id, leaf: guard.id, hint };
+            *leaf_hint = LeafHint { tree: self.id, leaf: guard.id, hint };
             return Ok((guard, found));
         }
     }

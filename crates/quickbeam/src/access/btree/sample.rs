@@ -7,8 +7,8 @@
 use std::cell::Cell;
 
 use super::Tree;
+use crate::buffer::{Pool, ReadGuard};
 use crate::error::Result;
-use crate::pool::{Pool, ReadGuard};
 
 /// A leaf that a part of the way through the tree led to.
 struct Sample<'p> {

@@ -1,9 +1,9 @@
 //! Splits: a page without room becomes two, and their parent gets the separator between them.
 
-use super::{Finger, Tree};
+use super::{LeafHint, Tree};
+use crate::buffer::{ChangeGuard, Pool, ReadGuard, WriteGuard};
 use crate::error::{Error, Result};
 use crate::page::{Page, PageId, PageKind, Scratch};
-use crate::pool::{Pass, Pool, ReadGuard, WriteGuard};
 
 /// The two halves that a page was cut into, in scratch memory, and what separates them.
 struct Cut {
@@ -13,9 +13,15 @@ struct Cut {
 impl Tree {
     /// Splits the leaf for `key`, to which the finger points and which has no room for it. If by now another leaf is for it,
     /// nothing is split, and the finger points nowhere: whoever looks again comes from the root, as this does.
-    pub fn split(&self, pool: &Pool, pass: &Pass, key: &[u8], finger: &mut Finger) -> Result<()> {
-        if !self.split_level(pool, pass, 0, key, Some(finger.leaf))? {
-            *finger = Finger::default();
+    pub fn split(
+        &self,
+        pool: &Pool,
+        pass: &ChangeGuard,
+        key: &[u8],
+        leaf_hint: &mut LeafHint,
+    ) -> Result<()> {
+        if !self.split_level(pool, pass, 0, key, Some(leaf_hint.leaf))? {
+            *leaf_hint = LeafHint::default();
         }
         Ok(())
     }
@@ -24,7 +30,7 @@ impl Tree {
     fn split_level(
         &self,
         pool: &Pool,
-        pass: &Pass,
+        pass: &ChangeGuard,
         level: u8,
         key: &[u8],
         full: Option<PageId>,
@@ -66,7 +72,7 @@ impl Tree {
 
     /// Splits the tree's last leaf behind all of its records, at a separator greater than each of them, for records that are still to
     /// come. False, and nothing is changed, where that needs more than a leaf and a place in its parent.
-    pub fn split_behind(&self, pool: &Pool, pass: &Pass, separator: &[u8]) -> Result<bool> {
+    pub fn split_behind(&self, pool: &Pool, pass: &ChangeGuard, separator: &[u8]) -> Result<bool> {
         let (parent, node) = self.walk(pool, 0, |node| node.page.child_for(separator))?;
         let Some(parent) = parent.and_then(ReadGuard::upgrade) else { return Ok(false) };
         let Some(node) = node.upgrade() else { return Ok(false) };
@@ -92,7 +98,7 @@ impl Tree {
     }
 
     /// Moves the root's content down into a new page (BTREE-2).
-    fn deepen(&self, pool: &Pool, pass: &Pass, root: ReadGuard<'_>) -> Result<()> {
+    fn deepen(&self, pool: &Pool, pass: &ChangeGuard, root: ReadGuard<'_>) -> Result<()> {
         let Some(root) = root.upgrade() else { return Ok(()) };
         let page = root.write(pass)?;
         let (kind, level) = (page.kind().unwrap_or(PageKind::Empty), page.level());
@@ -100,7 +106,7 @@ impl Tree {
         let child_id = child.id;
         child.page().copy_content_from(page);
         child.page().set_page_id(child_id);
-        page.initialize(root.id, PageKind::Inner, self.id, level + 1);
+        page.initialize(root.id, PageKind::Engine, self.id, level + 1);
         page.set_inner_fences(Some(b""), Some(None));
         page.set_link(child_id);
         Ok(())
@@ -171,7 +177,7 @@ fn try_cut(node: Page<'_>, at: usize, separator: &[u8], left: Page<'_>, right: P
 /// Puts the halves in place: nothing has been changed before, nothing can fail after the new page is there.
 fn replace(
     pool: &Pool,
-    pass: &Pass,
+    pass: &ChangeGuard,
     parent: &WriteGuard<'_>,
     node: &WriteGuard<'_>,
     cut: &Cut,

@@ -5,9 +5,9 @@ use std::collections::HashSet;
 use super::{DEEPEST, Tree};
 use crate::access::hash::is_stored;
 use crate::access::overflow::{chain_pages, chains_of};
+use crate::buffer::Pool;
 use crate::error::Result;
 use crate::page::{Page, PageId};
-use crate::pool::Pool;
 
 /// What a walk over a tree counted, and what it found wrong.
 #[derive(Clone, Debug, Default)]

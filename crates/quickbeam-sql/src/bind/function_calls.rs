@@ -1,0 +1,441 @@
+//! Functions and aggregates: which there are, for which arguments.
+
+use smol_str::SmolStr;
+use sqlparser::ast::{
+    self, CeilFloorKind, DuplicateTreatment, Expr as Ast, FunctionArg, FunctionArgExpr,
+    FunctionArguments, TrimWhereField,
+};
+
+use super::aggregates::aggregate_of;
+use super::{Binder, Scope, Typed, object_name};
+use crate::catalog::Relation;
+use crate::catalog::errors::{is_not, no_relation};
+use crate::error::{Result, SqlError, SqlState};
+use crate::expression::{Expr, Function, TextPosition};
+use crate::types::{DataType, Value};
+
+/// The one user that there is: who has the directory has everything in it.
+const USER: &str = "quickbeam";
+
+/// How a function takes its arguments.
+enum Signature {
+    /// Numbers; the result is of the first one's type. The second, if there is one, is an integer.
+    SameNumber,
+    /// A number as decimal or double precision; the second, if there is one, is an integer.
+    Fraction,
+    /// Double precision.
+    Double,
+    /// These types and this result.
+    Fixed(&'static [DataType], usize, DataType),
+    /// Values of one type, which is the result's.
+    Common,
+    /// Values of any types, as text.
+    Texts,
+}
+
+fn signature(name: &str) -> Option<(Function, Signature)> {
+    use DataType::{Date, Double, Integer, Text, TimestampTz};
+    use Signature::Fixed;
+    Some(match name {
+        "abs" => (Function::Abs, Signature::SameNumber),
+        "ceil" | "ceiling" => (Function::Ceil, Signature::Fraction),
+        "floor" => (Function::Floor, Signature::Fraction),
+        "round" => (Function::Round, Signature::Fraction),
+        "trunc" => (Function::Trunc, Signature::Fraction),
+        "sign" => (Function::Sign, Signature::Fraction),
+        "sqrt" => (Function::Sqrt, Signature::Double),
+        "power" | "pow" => (Function::Power, Signature::Double),
+        "random" => (Function::Random, Fixed(&[], 0, Double)),
+        "length" | "char_length" | "character_length" => {
+            (Function::Length, Fixed(&[Text], 1, Integer))
+        }
+        "octet_length" => (Function::OctetLength, Fixed(&[Text], 1, Integer)),
+        "lower" => (Function::Lower, Fixed(&[Text], 1, Text)),
+        "upper" => (Function::Upper, Fixed(&[Text], 1, Text)),
+        "substr" | "substring" => (Function::Substring, Fixed(&[Text, Integer, Integer], 2, Text)),
+        "strpos" | "position" => (Function::Position, Fixed(&[Text, Text], 2, Integer)),
+        "btrim" | "trim" => (Function::Trim, Fixed(&[Text, Text], 1, Text)),
+        "ltrim" => (Function::TrimStart, Fixed(&[Text, Text], 1, Text)),
+        "rtrim" => (Function::TrimEnd, Fixed(&[Text, Text], 1, Text)),
+        "replace" => (Function::Replace, Fixed(&[Text, Text, Text], 3, Text)),
+        "left" => (Function::Left, Fixed(&[Text, Integer], 2, Text)),
+        "right" => (Function::Right, Fixed(&[Text, Integer], 2, Text)),
+        "repeat" => (Function::Repeat, Fixed(&[Text, Integer], 2, Text)),
+        "reverse" => (Function::Reverse, Fixed(&[Text], 1, Text)),
+        "concat" => (Function::ConcatAll, Signature::Texts),
+        "coalesce" => (Function::Coalesce, Signature::Common),
+        "nullif" => (Function::NullIf, Signature::Common),
+        "greatest" => (Function::Greatest, Signature::Common),
+        "least" => (Function::Least, Signature::Common),
+        "now" | "transaction_timestamp" => (Function::Now, Fixed(&[], 0, TimestampTz)),
+        "current_date" => (Function::CurrentDate, Fixed(&[], 0, Date)),
+        _ => return None,
+    })
+}
+
+/// The parts of a name as it is written in a text: in small letters, unless they are quoted.
+fn parts_of(name: &str) -> Option<Vec<String>> {
+    let mut parts = Vec::new();
+    let mut rest = name.trim();
+    loop {
+        let (part, behind) = match rest.strip_prefix('"') {
+            Some(quoted) => {
+                // Two quotes within quotes are one.
+                let mut part = String::new();
+                let mut left = quoted;
+                loop {
+                    let (text, behind) = left.split_once('"')?;
+                    part.push_str(text);
+                    match behind.strip_prefix('"') {
+                        Some(more) => left = more,
+                        None => break (part, behind),
+                    }
+                    part.push('"');
+                }
+            }
+            None => {
+                let (part, behind) = rest.split_at(rest.find('.').unwrap_or(rest.len()));
+                (part.to_lowercase(), behind)
+            }
+        };
+        if part.is_empty() {
+            return None;
+        }
+        parts.push(part);
+        if behind.is_empty() {
+            return Some(parts);
+        }
+        rest = behind.strip_prefix('.')?;
+    }
+}
+
+/// Whether BYTEA may stand for TEXT in that function.
+fn takes_bytes(name: &str) -> bool {
+    matches!(name, "length" | "octet_length" | "position" | "substring" | "substr")
+}
+
+impl Binder<'_> {
+    /// A call of a function or an aggregate.
+    pub(super) fn call(&mut self, call: &ast::Function, scope: &Scope) -> Result<Typed> {
+        let position = self.position(call);
+        let name = object_name(&call.name).map_err(|error| error.at(position as usize))?;
+        let refuse = |what: &str| Err(SqlError::unsupported(what).at(position as usize));
+        if call.over.is_some() {
+            return refuse("a window function");
+        }
+        let has_more = call.uses_odbc_syntax || call.parameters != FunctionArguments::None;
+        if has_more || !call.within_group.is_empty() || call.null_treatment.is_some() {
+            return refuse("this form of a function call");
+        }
+        let (list, distinct) = match &call.args {
+            FunctionArguments::None => (&[][..], false),
+            FunctionArguments::Subquery(_) => return refuse("a subquery as argument"),
+            FunctionArguments::List(list) => {
+                if !list.clauses.is_empty() {
+                    return refuse("this form of a function call");
+                }
+                (&list.args[..], list.duplicate_treatment == Some(DuplicateTreatment::Distinct))
+            }
+        };
+        if let Some(kind) = aggregate_of(&name) {
+            return self.aggregate(kind, list, distinct, call.filter.as_deref(), position, scope);
+        }
+        if distinct || call.filter.is_some() {
+            let message = format!("{name} is not an aggregate function");
+            return Err(SqlError::new(SqlState::WrongObjectType, message).at(position as usize));
+        }
+        let mut arguments = Vec::with_capacity(list.len());
+        for argument in list {
+            match argument {
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => {
+                    arguments.push(self.expression(expr, scope)?);
+                }
+                _ => return refuse("this form of an argument"),
+            }
+        }
+        self.function(&name, arguments, position)
+    }
+
+    /// A function by name, of arguments that are bound.
+    pub(super) fn function(
+        &mut self,
+        name: &str,
+        arguments: Vec<Typed>,
+        position: u32,
+    ) -> Result<Typed> {
+        if let Some(found) = self.of_sequence_named(name, &arguments, position) {
+            return found;
+        }
+        match (name, &arguments[..]) {
+            ("current_user" | "session_user" | "user", []) => {
+                return Ok(Typed::new(Expr::Constant(Value::text(USER)), DataType::Text, position));
+            }
+            ("current_schema", []) => {
+                let schema = Expr::Constant(Value::text("public"));
+                return Ok(Typed::new(schema, DataType::Text, position));
+            }
+            ("current_timestamp" | "localtimestamp" | "current_time" | "localtime", list)
+                if list.len() < 2 =>
+            {
+                return self.moment(name, arguments.into_iter().next(), position);
+            }
+            ("lastval", []) => {
+                return Ok(Typed::new(Expr::CurrentValue(None), DataType::BigInt, position));
+            }
+            ("currval" | "setval", [argument, ..]) if arguments.len() <= 3 => {
+                if let Expr::Constant(Value::Text(sequence)) = &argument.expr {
+                    let sequence = sequence.clone();
+                    return self.known_sequence(name, &sequence, arguments, position);
+                }
+            }
+            _ => {}
+        }
+        let types: Vec<String> = arguments
+            .iter()
+            .map(|a| a.data_type.map_or_else(|| "unknown".to_owned(), |known| known.to_string()))
+            .collect();
+        let missing = || {
+            let message = format!("function {name}({}) does not exist", types.join(", "));
+            SqlError::new(SqlState::UndefinedFunction, message).at(position as usize)
+        };
+        let (function, signature) = signature(name).ok_or_else(missing)?;
+        let count = arguments.len();
+        let numbers =
+            |list: &[Typed]| list.iter().all(|a| a.data_type.is_none_or(DataType::is_numeric));
+        let (exprs, result) = match signature {
+            Signature::Fixed(types, least, result) => {
+                if count < least || count > types.len() {
+                    return Err(missing());
+                }
+                let bytes = arguments.iter().any(|a| a.data_type == Some(DataType::Bytea))
+                    && takes_bytes(name);
+                let as_bytes = |wanted| match wanted {
+                    DataType::Text if bytes => DataType::Bytea,
+                    other => other,
+                };
+                let mut exprs = Vec::with_capacity(count);
+                for (argument, wanted) in arguments.into_iter().zip(types) {
+                    let wanted = as_bytes(*wanted);
+                    let fits = argument.data_type.is_none_or(|given| match wanted {
+                        DataType::Text => given.is_text(),
+                        DataType::Bytea => given == DataType::Bytea,
+                        _ => given.is_integer(),
+                    });
+                    if !fits {
+                        return Err(missing());
+                    }
+                    exprs.push(match argument.data_type {
+                        Some(DataType::Char(_)) if function == Function::OctetLength => {
+                            argument.expr
+                        }
+                        _ => self.coerce(argument, wanted)?,
+                    });
+                }
+                (exprs, as_bytes(result))
+            }
+            Signature::SameNumber if count == 1 && numbers(&arguments) => {
+                let data_type = arguments[0].data_type.unwrap_or(DataType::Double).unconstrained();
+                let exprs = self.coerce_all(arguments, &[data_type])?;
+                (exprs, data_type)
+            }
+            Signature::Fraction if (1..=2).contains(&count) && numbers(&arguments) => {
+                let exact =
+                    matches!(arguments[0].data_type, Some(DataType::Numeric(_))) || count == 2;
+                let data_type = if exact { DataType::Numeric(None) } else { DataType::Double };
+                let floating =
+                    matches!(arguments[0].data_type, Some(DataType::Real | DataType::Double));
+                let of_digits = matches!(function, Function::Round | Function::Trunc);
+                if count == 2 && (floating || !of_digits) {
+                    return Err(missing());
+                }
+                let exprs = self.coerce_all(arguments, &[data_type, DataType::Integer])?;
+                (exprs, data_type)
+            }
+            Signature::Double
+                if numbers(&arguments)
+                    && count == if function == Function::Power { 2 } else { 1 } =>
+            {
+                let exprs = self.coerce_all(arguments, &[DataType::Double, DataType::Double])?;
+                (exprs, DataType::Double)
+            }
+            Signature::Common if count > 0 && (function != Function::NullIf || count == 2) => {
+                self.unify(arguments, name)?
+            }
+            Signature::Texts => {
+                // A CHAR keeps its blanks here.
+                let exprs = arguments.into_iter().map(|argument| match argument.data_type {
+                    Some(DataType::Char(_) | DataType::Boolean) => Ok(argument.expr),
+                    _ => self.as_text(argument),
+                });
+                (exprs.collect::<Result<Vec<Expr>>>()?, DataType::Text)
+            }
+            _ => return Err(missing()),
+        };
+        let call = Expr::Call(function, exprs, TextPosition(position));
+        Ok(self.folded(Typed::new(call, result, position)))
+    }
+
+    /// When the transaction began, as one of the types that times have, with so many digits behind the second.
+    fn moment(&mut self, name: &str, digits: Option<Typed>, position: u32) -> Result<Typed> {
+        let place = TextPosition(position);
+        let data_type = match name {
+            "localtimestamp" => DataType::Timestamp,
+            "current_time" | "localtime" => DataType::Time,
+            _ => DataType::TimestampTz,
+        };
+        let mut expr = Expr::Call(Function::Now, Vec::new(), place);
+        if data_type != DataType::TimestampTz {
+            expr = Expr::Cast(Box::new(expr), data_type, place);
+        }
+        if let Some(digits) = digits {
+            let Expr::Constant(Value::Integer(0..)) = &digits.expr else {
+                let message = format!("the precision of {name} is no number");
+                return Err(SqlError::new(SqlState::SyntaxError, message).at(position as usize));
+            };
+            expr = Expr::Call(Function::RoundSecond, vec![expr, digits.expr], place);
+        }
+        Ok(Typed::new(expr, data_type, position))
+    }
+
+    /// `currval` and `setval`.
+    fn known_sequence(
+        &mut self,
+        function: &str,
+        name: &str,
+        arguments: Vec<Typed>,
+        position: u32,
+    ) -> Result<Typed> {
+        let number = self.sequence(name, position)?;
+        let mut rest = arguments.into_iter().skip(1);
+        let expr = match (function, rest.next(), rest.next()) {
+            ("currval", None, _) => Expr::CurrentValue(Some(number)),
+            ("setval", Some(value), is_called) => {
+                let value = self.coerce(value, DataType::BigInt)?;
+                let is_called = match is_called {
+                    Some(is_called) => self.coerce(is_called, DataType::Boolean)?,
+                    None => Expr::Constant(Value::Boolean(true)),
+                };
+                Expr::SetValue(number, Box::new([value, is_called]))
+            }
+            _ => {
+                let message = format!("function {function} takes other arguments");
+                let error = SqlError::new(SqlState::UndefinedFunction, message);
+                return Err(error.at(position as usize));
+            }
+        };
+        Ok(Typed::new(expr, DataType::BigInt, position))
+    }
+
+    fn next_value(&self, name: &str, position: u32) -> Result<Typed> {
+        let number = self.sequence(name, position)?;
+        Ok(Typed::new(Expr::NextValue(number, DataType::BigInt), DataType::BigInt, position))
+    }
+
+    /// `nextval` and `pg_get_serial_sequence`, whose arguments are names in literals; none: another function, or other arguments.
+    fn of_sequence_named(
+        &self,
+        function: &str,
+        arguments: &[Typed],
+        position: u32,
+    ) -> Option<Result<Typed>> {
+        let name = |argument: &Typed| match &argument.expr {
+            Expr::Constant(Value::Text(name)) => Some(name.clone()),
+            _ => None,
+        };
+        match (function, arguments) {
+            ("nextval", [sequence]) => Some(self.next_value(&name(sequence)?, position)),
+            ("pg_get_serial_sequence", [table, column]) => {
+                Some(self.serial_sequence(&name(table)?, &name(column)?, position))
+            }
+            _ => None,
+        }
+    }
+
+    /// `pg_get_serial_sequence`: the name of an identity column's sequence, in quotes; NULL of any other column.
+    fn serial_sequence(&self, table: &str, column: &str, position: u32) -> Result<Typed> {
+        let Some(Relation::Table(known)) = self.relation_in(table)? else {
+            return Err(no_relation(table).at(position as usize));
+        };
+        let found = known.columns.iter().find(|known| known.name == column).ok_or_else(|| {
+            let message = format!("column \"{column}\" of relation \"{table}\" does not exist");
+            SqlError::new(SqlState::UndefinedColumn, message).at(position as usize)
+        })?;
+        let sequence = found.identity.and_then(|it| self.names.sequence_name(it.sequence));
+        let quoted = |name: SmolStr| format!("public.\"{}\"", name.replace('"', "\"\""));
+        let value = sequence.map_or(Value::Null, |name| Value::text(quoted(name)));
+        Ok(Typed::new(Expr::Constant(value), DataType::Text, position))
+    }
+
+    /// The relation whose name a text is, written as in a statement.
+    fn relation_in(&self, name: &str) -> Result<Option<Relation>> {
+        let parts = parts_of(name);
+        let folded = match parts.as_deref() {
+            Some([name]) => Some(name),
+            Some([schema, name]) if schema == "public" => Some(name),
+            _ => None,
+        };
+        Ok(folded.map(|name| self.names.relation(name)).transpose()?.flatten())
+    }
+
+    /// The number of the sequence whose name a text is, written as in a statement.
+    fn sequence(&self, name: &str, position: u32) -> Result<u32> {
+        match self.relation_in(name)? {
+            Some(Relation::Sequence(sequence)) => Ok(sequence.id.0),
+            Some(_) => Err(is_not(name, "a sequence").at(position as usize)),
+            None => Err(no_relation(name).at(position as usize)),
+        }
+    }
+
+    fn coerce_all(&mut self, arguments: Vec<Typed>, types: &[DataType]) -> Result<Vec<Expr>> {
+        let pairs = arguments.into_iter().zip(types);
+        pairs.map(|(argument, &data_type)| self.coerce(argument, data_type)).collect()
+    }
+
+    /// Syntax that is a function by another name.
+    pub(super) fn named_syntax(&mut self, ast: &Ast, scope: &Scope) -> Result<Typed> {
+        let position = self.position(ast);
+        let (name, parts): (&str, Vec<&Ast>) = match ast {
+            Ast::Substring { expr, substring_from, substring_for, .. } => {
+                let mut parts = vec![&**expr];
+                let one = &Ast::Value(ast::Value::Number("1".into(), false).into());
+                let bound = match (substring_from, substring_for) {
+                    (None, Some(count)) => {
+                        let typed = [&**expr, one, count].map(|part| self.expression(part, scope));
+                        let typed: Result<Vec<Typed>> = typed.into_iter().collect();
+                        return self.function("substring", typed?, position);
+                    }
+                    (from, count) => from.iter().chain(count),
+                };
+                parts.extend(bound.map(|part| &**part));
+                ("substring", parts)
+            }
+            Ast::Position { expr, r#in } => ("position", vec![r#in, expr]),
+            Ast::Trim { expr, trim_where, trim_what, trim_characters: None } => {
+                let name = match trim_where {
+                    Some(TrimWhereField::Leading) => "ltrim",
+                    Some(TrimWhereField::Trailing) => "rtrim",
+                    Some(TrimWhereField::Both) | None => "btrim",
+                };
+                let mut parts = vec![&**expr];
+                parts.extend(trim_what.as_deref());
+                (name, parts)
+            }
+            Ast::Ceil {
+                expr,
+                field: CeilFloorKind::DateTimeField(ast::DateTimeField::NoDateTime),
+            } => ("ceil", vec![expr]),
+            Ast::Floor {
+                expr,
+                field: CeilFloorKind::DateTimeField(ast::DateTimeField::NoDateTime),
+            } => ("floor", vec![expr]),
+            other => {
+                return Err(
+                    SqlError::unsupported(format!("the expression {other}")).at(position as usize)
+                );
+            }
+        };
+        let arguments: Result<Vec<Typed>> =
+            parts.into_iter().map(|part| self.expression(part, scope)).collect();
+        self.function(name, arguments?, position)
+    }
+}

@@ -1,0 +1,371 @@
+//! Statements whose names and types are known.
+
+use std::sync::Arc;
+
+use smol_str::SmolStr;
+
+use crate::catalog::Table;
+use crate::expression::{Comparison, Expr, Slots};
+use crate::types::DataType;
+
+/// A place for one row, as the binder knows it.
+#[derive(Clone, Debug)]
+pub struct SlotShape {
+    /// Its name, for EXPLAIN.
+    pub name: SmolStr,
+    /// What its rows come from.
+    pub source: Source,
+}
+
+/// What the rows of a slot come from.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// A table's stored rows.
+    Table(Arc<Table>),
+    /// A query in FROM: the columns of its answer.
+    Query(Arc<[OutputColumn]>),
+    /// An operator computes them: a group, a sorted row, the answer of a subquery.
+    Computed,
+}
+
+/// A query.
+#[derive(Clone, Debug)]
+pub struct Query {
+    /// What it is made of.
+    pub body: Body,
+    /// Names and types of the columns of its answer.
+    pub columns: Vec<OutputColumn>,
+    /// ORDER BY, in terms of what the body reads.
+    pub order: Vec<OrderKey>,
+    /// LIMIT.
+    pub limit: Option<Expr>,
+    /// OFFSET.
+    pub offset: Option<Expr>,
+}
+
+/// A column of an answer.
+#[derive(Clone, Debug)]
+pub struct OutputColumn {
+    /// Its name.
+    pub name: SmolStr,
+    /// Its type.
+    pub data_type: DataType,
+}
+
+/// What a query is made of.
+#[derive(Clone, Debug)]
+pub enum Body {
+    /// SELECT.
+    Select(Box<Select>),
+    /// VALUES; ORDER BY reads the slot.
+    Values(Values),
+    /// UNION, INTERSECT, EXCEPT; ORDER BY reads the slot.
+    Combine(Box<Combine>),
+}
+
+/// VALUES.
+#[derive(Clone, Debug)]
+pub struct Values {
+    /// Rows of expressions.
+    pub rows: Vec<Vec<Expr>>,
+    /// Where a row of the answer stands.
+    pub slot: usize,
+}
+
+/// A set operation.
+#[derive(Clone, Debug)]
+pub struct Combine {
+    /// Which.
+    pub kind: CombineKind,
+    /// Whether equal rows all count.
+    pub all: bool,
+    /// Its sides: of a UNION any number, else two.
+    pub sides: Vec<Query>,
+    /// Where a row of the answer stands.
+    pub slot: usize,
+}
+
+/// Which set operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CombineKind {
+    /// Rows of both.
+    Union,
+    /// Rows that are in both.
+    Intersect,
+    /// Rows of the first that are not in the second.
+    Except,
+}
+
+/// SELECT.
+#[derive(Clone, Debug)]
+pub struct Select {
+    /// FROM; none: one row without columns.
+    pub from: Option<From>,
+    /// WHERE, taken apart at AND.
+    pub filter: Vec<Expr>,
+    /// Subqueries of WHERE and of what is computed from FROM, innermost first.
+    pub subqueries: Vec<Subquery>,
+    /// GROUP BY and aggregates.
+    pub group: Option<Group>,
+    /// What is selected.
+    pub outputs: Vec<Expr>,
+    /// DISTINCT.
+    pub distinct: bool,
+    /// FOR UPDATE.
+    pub for_update: Option<RowLock>,
+}
+
+/// A subquery in an expression: its answer stands in a slot.
+#[derive(Clone, Debug)]
+pub struct Subquery {
+    /// Where its answer stands: one column.
+    pub slot: usize,
+    /// The query.
+    pub query: Arc<Query>,
+    /// What its answer is.
+    pub kind: SubqueryKind,
+    /// The rows around it that it reads, the compared value included.
+    pub reads: Slots,
+}
+
+/// What a subquery's answer is.
+#[derive(Clone, Debug)]
+pub enum SubqueryKind {
+    /// Its only row's only column; NULL if there is none.
+    Scalar,
+    /// Whether there is a row.
+    Exists,
+    /// Whether a row compares so with the value, as ANY; the comparison of the value with its column.
+    Any(Expr, Comparison),
+    /// Whether all rows do.
+    All(Expr, Comparison),
+}
+
+/// A query in FROM.
+#[derive(Clone, Debug)]
+pub struct Derived {
+    /// The slot of its rows.
+    pub slot: usize,
+    /// The query. References to one common table expression share it.
+    pub query: Arc<Query>,
+    /// The rows around the whole FROM that it reads.
+    pub reads: Slots,
+}
+
+/// What stands in FROM.
+#[derive(Clone, Debug)]
+pub enum From {
+    /// The table whose rows stand in the slot.
+    Table(usize),
+    /// A query.
+    Query(Derived),
+    /// A join.
+    Join {
+        /// Which kind.
+        kind: JoinKind,
+        /// The left side.
+        left: Box<From>,
+        /// The right side.
+        right: Box<From>,
+        /// ON, taken apart at AND.
+        on: Vec<Expr>,
+    },
+}
+
+/// Kinds of joins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JoinKind {
+    /// Rows that fit each other.
+    Inner,
+    /// And the left rows that nothing fits.
+    Left,
+    /// And the unfit ones of both sides.
+    Full,
+}
+
+impl From {
+    /// The slots in it.
+    pub fn slots(&self) -> Slots {
+        match self {
+            From::Table(slot) | From::Query(Derived { slot, .. }) => Slots::one(*slot),
+            From::Join { left, right, .. } => &left.slots() | &right.slots(),
+        }
+    }
+}
+
+/// GROUP BY and aggregates.
+#[derive(Clone, Debug)]
+pub struct Group {
+    /// Where a group stands: the keys' values, then the aggregates'.
+    pub slot: usize,
+    /// What rows of one group have in common.
+    pub keys: Vec<Expr>,
+    /// What is computed of each group.
+    pub aggregates: Vec<Aggregate>,
+    /// HAVING, taken apart at AND.
+    pub having: Vec<Expr>,
+    /// Subqueries that only the answer asks, or HAVING: they are asked when the groups are made, and also when there are no rows.
+    pub subqueries: Vec<Subquery>,
+}
+
+/// An aggregate.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Aggregate {
+    /// Which.
+    pub kind: AggregateKind,
+    /// Of what; none: of rows.
+    pub argument: Option<Expr>,
+    /// Of values that differ.
+    pub distinct: bool,
+    /// FILTER: of rows that fulfil this.
+    pub filter: Option<Expr>,
+    /// The type of its value.
+    pub data_type: DataType,
+}
+
+/// Which aggregate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AggregateKind {
+    /// COUNT
+    Count,
+    /// SUM
+    Sum,
+    /// AVG
+    Average,
+    /// MIN
+    Minimum,
+    /// MAX
+    Maximum,
+    /// BOOL_AND, EVERY
+    All,
+    /// BOOL_OR
+    Any,
+}
+
+/// A key of ORDER BY.
+#[derive(Clone, Debug)]
+pub struct OrderKey {
+    /// What to order by.
+    pub expr: Expr,
+    /// The number of the output that it is, if it is one.
+    pub output: Option<usize>,
+    /// Greatest first.
+    pub descending: bool,
+    /// NULLs first.
+    pub nulls_first: bool,
+}
+
+/// INSERT.
+#[derive(Clone, Debug)]
+pub struct Insert {
+    /// Into what.
+    pub table: Arc<Table>,
+    /// Where the row to be inserted stands (`excluded`).
+    pub new_slot: usize,
+    /// Where the row in the way stands.
+    pub old_slot: usize,
+    /// Rows.
+    pub source: InsertSource,
+    /// ON CONFLICT.
+    pub conflict: Option<OnConflict>,
+    /// RETURNING, of the new row.
+    pub returning: Option<Returning>,
+}
+
+/// FOR UPDATE.
+#[derive(Clone, Debug)]
+pub struct RowLock {
+    /// Where the rows of the table stand that alone is locked; none: all are.
+    pub of: Option<usize>,
+    /// What becomes of rows that others keep.
+    pub wait: LockWait,
+}
+
+/// What becomes of rows that another transaction keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LockWait {
+    /// They are waited for, up to the lock timeout.
+    Wait,
+    /// They are an error (NOWAIT).
+    Fail,
+    /// They are left out (SKIP LOCKED).
+    Skip,
+}
+
+/// Rows to be inserted.
+#[derive(Clone, Debug)]
+pub enum InsertSource {
+    /// VALUES: for each row a value for each column of the table.
+    Rows(Vec<Vec<Expr>>),
+    /// The rows of a query, which stand in the slot; from them a value for each column of the table.
+    Query {
+        /// The query.
+        query: Arc<Query>,
+        /// Where its rows stand.
+        slot: usize,
+        /// A value for each column.
+        values: Vec<Expr>,
+    },
+}
+
+/// ON CONFLICT.
+#[derive(Clone, Debug)]
+pub struct OnConflict {
+    /// The columns whose uniqueness is meant; none: any.
+    pub target: Option<Vec<usize>>,
+    /// DO UPDATE SET: column and value; none: DO NOTHING.
+    pub assignments: Option<Vec<(usize, Expr)>>,
+    /// Its WHERE.
+    pub filter: Option<Expr>,
+}
+
+/// RETURNING.
+#[derive(Clone, Debug)]
+pub struct Returning {
+    /// The values.
+    pub outputs: Vec<Expr>,
+    /// Their names and types.
+    pub columns: Vec<OutputColumn>,
+}
+
+/// UPDATE or DELETE.
+#[derive(Clone, Debug)]
+pub struct Change {
+    /// Of what.
+    pub table: Arc<Table>,
+    /// Where a row of it stands.
+    pub slot: usize,
+    /// The table and what stands in FROM or USING.
+    pub from: From,
+    /// WHERE, taken apart at AND.
+    pub filter: Vec<Expr>,
+    /// Subqueries of it and of the values.
+    pub subqueries: Vec<Subquery>,
+    /// SET: column and value; none: DELETE.
+    pub assignments: Option<Vec<(usize, Expr)>>,
+    /// RETURNING: of the new row in an update, of the old one in a delete.
+    pub returning: Option<Returning>,
+}
+
+impl Query {
+    /// Has `convert` change each output, wherever it is computed, from the type that it has there to that of `types`.
+    pub fn convert_outputs(
+        &mut self,
+        types: &[DataType],
+        convert: &mut dyn FnMut(&mut Expr, DataType, DataType),
+    ) {
+        let mut each = |outputs: &mut [Expr]| {
+            for ((output, column), to) in outputs.iter_mut().zip(&self.columns).zip(types) {
+                convert(output, column.data_type, *to);
+            }
+        };
+        match &mut self.body {
+            Body::Select(select) => each(&mut select.outputs),
+            Body::Values(values) => values.rows.iter_mut().for_each(|row| each(row)),
+            Body::Combine(combine) => {
+                combine.sides.iter_mut().for_each(|side| side.convert_outputs(types, convert));
+            }
+        }
+        self.columns.iter_mut().zip(types).for_each(|(column, to)| column.data_type = *to);
+    }
+}

@@ -1,0 +1,293 @@
+//! Groups and aggregates.
+
+use super::hash::{KeyTable, append};
+use super::{Context, MemoryCharge, Operator};
+use crate::bind::{Aggregate, AggregateKind};
+use crate::error::{Result, SqlError, SqlState};
+use crate::expression::{Current, Expr};
+use crate::types::{DataType, Numeric, Value, ValueRef};
+
+/// What is known of a group so far, for one aggregate.
+#[derive(Clone, Debug)]
+pub enum AggregateState {
+    Count(i64),
+    /// Sum of integers, and how many.
+    Integers(i128, i64),
+    Numerics(Numeric, i64),
+    Doubles(f64, i64),
+    /// Sum of REALs, which has their precision at every step.
+    Reals(f32, i64),
+    Extreme(Value),
+    Truth(Option<bool>),
+}
+
+impl AggregateState {
+    /// Of no rows.
+    pub fn new(aggregate: &Aggregate) -> AggregateState {
+        match (aggregate.kind, aggregate.data_type) {
+            (AggregateKind::Count, _) => AggregateState::Count(0),
+            (AggregateKind::Sum, DataType::Real) => AggregateState::Reals(0.0, 0),
+            (AggregateKind::Sum | AggregateKind::Average, DataType::Double) => {
+                AggregateState::Doubles(0.0, 0)
+            }
+            (AggregateKind::Sum | AggregateKind::Average, _) => AggregateState::Integers(0, 0),
+            (AggregateKind::Minimum | AggregateKind::Maximum, _) => {
+                AggregateState::Extreme(Value::Null)
+            }
+            (AggregateKind::All | AggregateKind::Any, _) => AggregateState::Truth(None),
+        }
+    }
+
+    /// Adds a value, which is not NULL unless rows are counted.
+    #[inline]
+    pub fn add(&mut self, kind: AggregateKind, value: ValueRef<'_>) -> Result<()> {
+        match self {
+            AggregateState::Count(count) => *count += 1,
+            AggregateState::Integers(sum, count) => {
+                *count += 1;
+                match (value.as_i64(), value) {
+                    (Some(number), _) => *sum += i128::from(number),
+                    (None, ValueRef::Numeric(number)) => {
+                        let before = Numeric::new(*sum, 0)?.checked_add(number)?;
+                        *self = AggregateState::Numerics(before, *count);
+                    }
+                    _ => return Err(SqlError::internal("a sum of what is no number")),
+                }
+            }
+            AggregateState::Numerics(sum, count) => {
+                *count += 1;
+                let number = value.as_numeric();
+                *sum = sum.checked_add(
+                    number.ok_or_else(|| SqlError::internal("a sum of what is no number"))?,
+                )?;
+            }
+            AggregateState::Doubles(sum, count) => {
+                *count += 1;
+                let number = value
+                    .as_f64()
+                    .ok_or_else(|| SqlError::internal("a sum of what is no number"))?;
+                let finite = sum.is_finite() && number.is_finite();
+                *sum += number;
+                if finite && sum.is_infinite() {
+                    return Err(overflow());
+                }
+            }
+            AggregateState::Reals(sum, count) => {
+                let ValueRef::Real(number) = value else {
+                    return Err(SqlError::internal("a sum of what is no number"));
+                };
+                *count += 1;
+                let finite = sum.is_finite() && number.is_finite();
+                *sum += number;
+                if finite && sum.is_infinite() {
+                    return Err(overflow());
+                }
+            }
+            AggregateState::Extreme(best) if best.is_null() => *best = value.to_value(),
+            AggregateState::Extreme(best) => {
+                let better = match (kind, value.compare(best.as_ref())) {
+                    (_, None) => false,
+                    (AggregateKind::Minimum, Some(order)) => order.is_lt(),
+                    (_, Some(order)) => order.is_gt(),
+                };
+                if better {
+                    *best = value.to_value();
+                }
+            }
+            AggregateState::Truth(truth) => {
+                let ValueRef::Boolean(value) = value else { return Ok(()) };
+                let before = *truth;
+                *truth = Some(match kind {
+                    AggregateKind::All => before.unwrap_or(true) && value,
+                    _ => before.unwrap_or(false) || value,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// The aggregate's value.
+    pub fn finish(&self, aggregate: &Aggregate) -> Result<Value> {
+        let is_sum = aggregate.kind == AggregateKind::Sum;
+        Ok(match self {
+            AggregateState::Count(count) => Value::BigInt(*count),
+            AggregateState::Integers(_, 0)
+            | AggregateState::Numerics(_, 0)
+            | AggregateState::Doubles(_, 0)
+            | AggregateState::Reals(_, 0) => Value::Null,
+            AggregateState::Reals(sum, _) => Value::Real(*sum),
+            AggregateState::Integers(sum, _)
+                if is_sum && aggregate.data_type == DataType::BigInt =>
+            {
+                Value::BigInt(i64::try_from(*sum).map_err(|_| {
+                    SqlError::new(SqlState::NumericValueOutOfRange, "bigint out of range")
+                })?)
+            }
+            AggregateState::Integers(sum, count) => number(Numeric::new(*sum, 0)?, *count, is_sum)?,
+            AggregateState::Numerics(sum, count) => number(*sum, *count, is_sum)?,
+            AggregateState::Doubles(sum, count) => {
+                Value::Double(if is_sum { *sum } else { *sum / *count as f64 })
+            }
+            AggregateState::Extreme(value) => value.clone(),
+            AggregateState::Truth(truth) => truth.map_or(Value::Null, Value::Boolean),
+        })
+    }
+}
+
+#[cold]
+fn overflow() -> SqlError {
+    SqlError::new(SqlState::NumericValueOutOfRange, "value out of range: overflow")
+}
+
+fn number(sum: Numeric, count: i64, is_sum: bool) -> Result<Value> {
+    Ok(Value::Numeric(if is_sum { sum } else { sum.checked_div(Numeric::from(count))? }))
+}
+
+/// Groups rows by their keys and computes aggregates of each group. Without keys there is one group, even of no rows.
+#[derive(Debug)]
+pub struct RowAggregate {
+    pub input: Operator,
+    slot: usize,
+    keys: Vec<Expr>,
+    aggregates: Vec<Aggregate>,
+    table: KeyTable,
+    key: Vec<u8>,
+    /// For each group its keys' values.
+    values: Vec<Value>,
+    /// For each group its aggregates.
+    states: Vec<AggregateState>,
+    /// Values seen, of aggregates with DISTINCT: number of the aggregate, the group, the value.
+    seen: KeyTable,
+    account: MemoryCharge,
+    groups: usize,
+    next: usize,
+    done: bool,
+}
+
+impl RowAggregate {
+    pub fn new(
+        input: Operator,
+        slot: usize,
+        keys: Vec<Expr>,
+        aggregates: Vec<Aggregate>,
+    ) -> RowAggregate {
+        RowAggregate {
+            input,
+            slot,
+            keys,
+            aggregates,
+            table: KeyTable::default(),
+            key: Vec::new(),
+            values: Vec::new(),
+            states: Vec::new(),
+            seen: KeyTable::default(),
+            account: MemoryCharge::default(),
+            groups: 0,
+            next: 0,
+            done: false,
+        }
+    }
+
+    pub fn rewind(&mut self) {
+        self.input.rewind();
+        self.done = false;
+    }
+
+    fn add_group(&mut self) {
+        self.groups += 1;
+        self.states.extend(self.aggregates.iter().map(AggregateState::new));
+    }
+
+    fn group_of(&mut self, context: &Context<'_>) -> Result<usize> {
+        if self.keys.is_empty() {
+            return Ok(0);
+        }
+        let frame = context.frame();
+        self.key.clear();
+        for key in &self.keys {
+            append(key.evaluate(&frame)?.as_ref(), &mut self.key);
+        }
+        let (group, new) = self.table.insert(&self.key);
+        if new {
+            let bytes = self.key.len() + self.aggregates.len() * 64 + 48;
+            self.account.keep(bytes, context)?;
+            for key in &self.keys {
+                let value = key.evaluate(&frame)?.into_value();
+                self.account.keep(value.memory(), context)?;
+                self.values.push(value);
+            }
+            self.add_group();
+        }
+        Ok(group)
+    }
+
+    fn run(&mut self, context: &mut Context<'_>) -> Result<()> {
+        self.done = true;
+        self.next = 0;
+        self.groups = 0;
+        self.account.clear(context);
+        self.table.clear();
+        self.seen.clear();
+        self.values.clear();
+        self.states.clear();
+        if self.keys.is_empty() {
+            self.add_group();
+        }
+        while self.input.next(context)? {
+            let group = self.group_of(context)?;
+            let frame = context.frame();
+            let first = group * self.aggregates.len();
+            for (nth, aggregate) in self.aggregates.iter().enumerate() {
+                if let Some(filter) = &aggregate.filter
+                    && !filter.is_true(&frame)?
+                {
+                    continue;
+                }
+                let Some(state) = self.states.get_mut(first + nth) else { continue };
+                let Some(argument) = &aggregate.argument else {
+                    state.add(aggregate.kind, ValueRef::Null)?;
+                    continue;
+                };
+                let value = argument.evaluate(&frame)?;
+                let value = value.as_ref();
+                if value.is_null() {
+                    continue;
+                }
+                if aggregate.distinct {
+                    self.key.clear();
+                    self.key.extend_from_slice(&(nth as u32).to_le_bytes());
+                    self.key.extend_from_slice(&(group as u64).to_le_bytes());
+                    append(value, &mut self.key);
+                    if !self.seen.insert(&self.key).1 {
+                        continue;
+                    }
+                    self.account.keep(self.key.len() + 48, context)?;
+                }
+                state.add(aggregate.kind, value)?;
+            }
+        }
+        Ok(())
+    }
+
+    pub fn next(&mut self, context: &mut Context<'_>) -> Result<bool> {
+        if !self.done {
+            self.run(context)?;
+        }
+        if self.next >= self.groups {
+            return Ok(false);
+        }
+        let group = self.next;
+        self.next += 1;
+        let (width, count) = (self.keys.len(), self.aggregates.len());
+        let keys = self.values.iter().skip(group * width).take(width);
+        let states = self.states.iter().skip(group * count).take(count);
+        let slot = context.slot(self.slot)?;
+        slot.current = Current::Values;
+        slot.values.clear();
+        slot.values.extend(keys.cloned());
+        for (state, aggregate) in states.zip(&self.aggregates) {
+            slot.values.push(state.finish(aggregate)?);
+        }
+        Ok(true)
+    }
+}

@@ -1,0 +1,235 @@
+//! Values as bytes that are the same exactly if the values are, and tables of such bytes.
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::OnceLock;
+
+use crate::types::ValueRef;
+
+/// Appends the bytes of a value. Integers of all widths, and decimals however many zeros they end with, are the same if they are equal.
+#[inline]
+pub fn append(value: ValueRef<'_>, out: &mut Vec<u8>) {
+    let integer = |number: i64, out: &mut Vec<u8>| {
+        out.push(2);
+        out.extend_from_slice(&number.to_le_bytes());
+    };
+    let double = |number: f64, out: &mut Vec<u8>| {
+        // One zero, one that is no number.
+        let number = if number == 0.0 {
+            0.0
+        } else if number.is_nan() {
+            f64::NAN
+        } else {
+            number
+        };
+        out.push(3);
+        out.extend_from_slice(&number.to_bits().to_le_bytes());
+    };
+    match value {
+        ValueRef::Null => out.push(0),
+        ValueRef::Boolean(v) => out.extend_from_slice(&[1, u8::from(v)]),
+        ValueRef::Integer(v) => integer(v.into(), out),
+        ValueRef::BigInt(v) => integer(v, out),
+        ValueRef::SmallInt(v) => integer(v.into(), out),
+        ValueRef::Real(v) => double(v.into(), out),
+        ValueRef::Double(v) => double(v, out),
+        ValueRef::Numeric(v) => {
+            let v = v.stripped();
+            out.push(4);
+            out.extend_from_slice(&v.mantissa().to_le_bytes());
+            out.push(v.scale());
+        }
+        ValueRef::Text(v) => {
+            out.push(5);
+            out.extend_from_slice(&(v.len() as u64).to_le_bytes());
+            out.extend_from_slice(v.as_bytes());
+        }
+        ValueRef::Bytea(v) => {
+            out.push(6);
+            out.extend_from_slice(&(v.len() as u64).to_le_bytes());
+            out.extend_from_slice(v);
+        }
+        ValueRef::Date(v) => {
+            out.push(7);
+            out.extend_from_slice(&v.to_le_bytes());
+        }
+        ValueRef::Time(v) | ValueRef::Timestamp(v) | ValueRef::TimestampTz(v) => {
+            out.push(8);
+            out.extend_from_slice(&v.to_le_bytes());
+        }
+        ValueRef::Uuid(v) => {
+            out.push(9);
+            out.extend_from_slice(&v);
+        }
+    }
+}
+
+/// A number that nobody outside can know, so that nobody can make keys that all have the same hash.
+pub fn seed() -> u64 {
+    static SEED: OnceLock<u64> = OnceLock::new();
+    *SEED.get_or_init(|| RandomState::new().hash_one(0x51_7c_c1_b7u64))
+}
+
+/// Mixes two numbers so that every bit of the result depends on all of theirs.
+#[inline]
+pub fn mix(a: u64, b: u64) -> u64 {
+    let product = u128::from(a) * u128::from(b);
+    (product as u64) ^ ((product >> 64) as u64)
+}
+
+/// The hash of some bytes. Two words go into each product, and two products are under way at a time; as one factor of each is mixed
+/// with the seed, nobody can choose words for which it is zero.
+#[inline]
+fn hash_of(seed: u64, bytes: &[u8]) -> u64 {
+    const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
+    let words = |block: &[u8; 16]| {
+        let number = u128::from_le_bytes(*block);
+        (number as u64, (number >> 64) as u64)
+    };
+    let (mut one, mut other) = (seed ^ bytes.len() as u64, seed.rotate_left(32) ^ ODD);
+    let (pairs, mut rest) = bytes.as_chunks::<32>();
+    for pair in pairs {
+        let [first, second] = pair.as_chunks::<16>().0 else { continue };
+        let ((a, b), (c, d)) = (words(first), words(second));
+        one = mix(a ^ seed, b ^ one);
+        other = mix(c ^ seed, d ^ other);
+    }
+    if let Some((block, left)) = rest.split_first_chunk::<16>() {
+        let (a, b) = words(block);
+        one = mix(a ^ seed, b ^ one);
+        rest = left;
+    }
+    let mut last = [0; 16];
+    last[..rest.len()].copy_from_slice(rest);
+    let (a, b) = words(&last);
+    mix(mix(a ^ seed, b ^ one) ^ other, ODD ^ seed)
+}
+
+const NONE: u32 = u32::MAX;
+
+#[derive(Clone, Copy, Debug)]
+struct HashEntry {
+    hash: u64,
+    next: u32,
+    start: usize,
+    end: usize,
+}
+
+/// Keys, numbered in the order in which they came.
+#[derive(Debug)]
+pub struct KeyTable {
+    heads: Vec<u32>,
+    entries: Vec<HashEntry>,
+    bytes: Vec<u8>,
+    seed: u64,
+}
+
+impl Default for KeyTable {
+    fn default() -> KeyTable {
+        KeyTable { heads: Vec::new(), entries: Vec::new(), bytes: Vec::new(), seed: seed() }
+    }
+}
+
+impl KeyTable {
+    /// Forgets all keys.
+    pub fn clear(&mut self) {
+        self.heads.fill(NONE);
+        self.entries.clear();
+        self.bytes.clear();
+    }
+
+    /// The number of a key, if it is there.
+    #[inline]
+    pub fn find(&self, key: &[u8]) -> Option<usize> {
+        if self.heads.is_empty() {
+            return None;
+        }
+        self.find_hashed(key, hash_of(self.seed, key))
+    }
+
+    #[inline]
+    fn find_hashed(&self, key: &[u8], hash: u64) -> Option<usize> {
+        let mut at = self.heads[hash as usize & (self.heads.len() - 1)];
+        while let Some(entry) = self.entries.get(at as usize) {
+            if entry.hash == hash && self.bytes.get(entry.start..entry.end) == Some(key) {
+                return Some(at as usize);
+            }
+            at = entry.next;
+        }
+        None
+    }
+
+    /// The number of a key, which is added if it is not there; true: it was added.
+    #[inline]
+    pub fn insert(&mut self, key: &[u8]) -> (usize, bool) {
+        if self.entries.len() >= self.heads.len() {
+            self.grow();
+        }
+        let hash = hash_of(self.seed, key);
+        if let Some(found) = self.find_hashed(key, hash) {
+            return (found, false);
+        }
+        let bucket = hash as usize & (self.heads.len() - 1);
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(key);
+        let number = self.entries.len();
+        self.entries.push(HashEntry {
+            hash,
+            next: self.heads[bucket],
+            start,
+            end: self.bytes.len(),
+        });
+        self.heads[bucket] = number as u32;
+        (number, true)
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let size = (self.heads.len() * 2).max(64);
+        self.heads.clear();
+        self.heads.resize(size, NONE);
+        for (number, entry) in self.entries.iter_mut().enumerate() {
+            let bucket = entry.hash as usize & (size - 1);
+            entry.next = self.heads[bucket];
+            self.heads[bucket] = number as u32;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::Numeric;
+    use std::collections::HashMap;
+
+    #[test]
+    fn keys_are_found_again() {
+        let mut table = KeyTable::default();
+        let mut model = HashMap::new();
+        for n in 0..5_000u64 {
+            let key = (n * n % 3_001).to_string();
+            let expected = model.len();
+            let number = *model.entry(key.clone()).or_insert(expected);
+            assert_eq!(table.insert(key.as_bytes()), (number, number == expected));
+        }
+        assert!(model.iter().all(|(key, number)| table.find(key.as_bytes()) == Some(*number)));
+        assert_eq!((table.entries.len(), table.find(b"x")), (model.len(), None));
+        table.clear();
+        assert_eq!((table.entries.len(), table.find(b"1")), (0, None));
+    }
+
+    #[test]
+    fn equal_values_are_equal_bytes() {
+        let bytes = |value| {
+            let mut out = Vec::new();
+            append(value, &mut out);
+            out
+        };
+        let numeric = |text| ValueRef::Numeric(Numeric::parse(text).unwrap());
+        assert_eq!(bytes(ValueRef::Integer(7)), bytes(ValueRef::BigInt(7)));
+        assert_eq!(bytes(numeric("1.50")), bytes(numeric("1.5")));
+        assert_eq!(bytes(ValueRef::Double(-0.0)), bytes(ValueRef::Double(0.0)));
+        assert_ne!(bytes(ValueRef::Text("1")), bytes(ValueRef::Bytea(b"1")));
+        let pair = |a, b| [bytes(ValueRef::Text(a)), bytes(ValueRef::Text(b))].concat();
+        assert_ne!(pair("a", "bc"), pair("ab", "c"));
+    }
+}

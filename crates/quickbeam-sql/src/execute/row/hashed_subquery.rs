@@ -1,0 +1,292 @@
+//! Subqueries whose rows are looked at once: the answer for each row around them is then looked up.
+//!
+//! - ANSWERS-1: the answer is what comparing with one row of the subquery after the other would give, NULLs and all.
+
+use std::cmp::Ordering;
+
+use super::hash::{KeyTable, append};
+use super::query::QueryProgram;
+use super::{Context, MemoryCharge};
+use crate::bind::SubqueryKind;
+use crate::error::Result;
+use crate::expression::{Comparison, Expr};
+use crate::types::{Value, ValueRef};
+
+/// Bytes that a key takes besides its own.
+const KEY_BYTES: usize = 56;
+
+/// The rows of a subquery, as far as its answers need them.
+#[derive(Debug)]
+pub struct HashedSubquery {
+    /// What a row around the subquery must have in common with one of its rows; these come last of what it delivers.
+    keys: Vec<Expr>,
+    built: bool,
+    /// The keys of the rows, each once; those of rows whose value is NULL; keys with values.
+    groups: KeyTable,
+    nulls: KeyTable,
+    members: KeyTable,
+    any_null: bool,
+    any_exact: bool,
+    /// One of the values: what does not compare with it compares with none.
+    sample: Option<Value>,
+    /// Values are compared as double precision.
+    doubles: bool,
+    /// The least and the greatest value, where there is no need to know the others.
+    ends: Option<[Value; 2]>,
+    key: Vec<u8>,
+    account: MemoryCharge,
+}
+
+impl HashedSubquery {
+    pub fn new(keys: Vec<Expr>) -> HashedSubquery {
+        HashedSubquery {
+            keys,
+            built: false,
+            groups: KeyTable::default(),
+            nulls: KeyTable::default(),
+            members: KeyTable::default(),
+            any_null: false,
+            any_exact: false,
+            sample: None,
+            doubles: false,
+            ends: None,
+            key: Vec::new(),
+            account: MemoryCharge::default(),
+        }
+    }
+
+    /// The subquery's rows are to be looked at anew.
+    pub fn rewind(&mut self) {
+        self.built = false;
+    }
+
+    /// The answer for the rows stood on.
+    pub fn answer(
+        &mut self,
+        kind: &SubqueryKind,
+        query: &mut QueryProgram,
+        context: &mut Context<'_>,
+    ) -> Result<Value> {
+        let (expr, comparison, any) = match kind {
+            SubqueryKind::Any(expr, comparison) => (Some(expr), *comparison, true),
+            SubqueryKind::All(expr, comparison) => (Some(expr), *comparison, false),
+            SubqueryKind::Exists | SubqueryKind::Scalar => (None, Comparison::Equal, true),
+        };
+        let value = expr.map(|expr| context.value(expr)).transpose()?;
+        let float = value.as_ref().is_some_and(|value| is_float(value.as_ref()));
+        if !self.built || (float && !self.doubles) {
+            self.doubles = float;
+            self.build(is_set(kind), value.is_some(), query, context)?;
+        }
+        let has_rows = self.find_group(context)?;
+        let Some(value) = value else { return Ok(Value::Boolean(has_rows)) };
+        if !has_rows {
+            return Ok(Value::Boolean(!any));
+        }
+        let comparable = self.sample.as_ref().is_some_and(|one| value.compare(one).is_some());
+        if !comparable {
+            // Nothing compares with it, or with NULLs alone.
+            return Ok(Value::Null);
+        }
+        if is_set(kind) {
+            let group = self.key.len();
+            append_comparable(value.as_ref(), self.doubles, &mut self.key);
+            if self.members.find(&self.key).is_some() {
+                return Ok(Value::Boolean(any));
+            }
+            self.key.truncate(group);
+            let unknown = self.any_null && self.nulls.find(&self.key).is_some();
+            return Ok(if unknown { Value::Null } else { Value::Boolean(!any) });
+        }
+        let holds = |end: &Value| value.compare(end).map(|order| comparison.holds(order) == any);
+        let decided = self.ends.iter().flatten().any(|end| holds(end) == Some(true));
+        Ok(match decided {
+            true => Value::Boolean(any),
+            false if self.any_null => Value::Null,
+            false => Value::Boolean(!any),
+        })
+    }
+
+    /// Makes the key of the rows stood on; whether the subquery has rows with it.
+    fn find_group(&mut self, context: &Context<'_>) -> Result<bool> {
+        self.key.clear();
+        let frame = context.frame();
+        for key in &self.keys {
+            let value = key.evaluate(&frame)?;
+            // NULL equals nothing.
+            if value.is_null() {
+                return Ok(false);
+            }
+            append(value.as_ref(), &mut self.key);
+        }
+        Ok(self.groups.find(&self.key).is_some())
+    }
+
+    fn clear(&mut self, context: &Context<'_>) {
+        self.account.clear(context);
+        self.any_exact = false;
+        self.groups.clear();
+        self.nulls.clear();
+        self.members.clear();
+        self.any_null = false;
+        self.sample = None;
+        self.ends = None;
+    }
+
+    /// Looks at the subquery's rows. `is_set`: it must be known of each value whether it is there. `with_value`: the first column is
+    /// compared, not only looked for.
+    fn build(
+        &mut self,
+        is_set: bool,
+        with_value: bool,
+        query: &mut QueryProgram,
+        context: &mut Context<'_>,
+    ) -> Result<()> {
+        loop {
+            let doubles = self.doubles;
+            self.clear(context);
+            query.root.rewind();
+            while query.root.next(context)? {
+                context.check_cancelled()?;
+                self.add(is_set, with_value, &query.outputs, context)?;
+            }
+            // Exact numbers that came before the first other one were kept as such.
+            if self.doubles == doubles || !self.any_exact {
+                break;
+            }
+        }
+        self.built = true;
+        Ok(())
+    }
+
+    /// Takes the row that the subquery stands on.
+    fn add(
+        &mut self,
+        is_set: bool,
+        with_value: bool,
+        outputs: &[Expr],
+        context: &Context<'_>,
+    ) -> Result<()> {
+        self.key.clear();
+        let frame = context.frame();
+        let (values, keys) = outputs.split_at(outputs.len().saturating_sub(self.keys.len()));
+        for key in keys {
+            let value = key.evaluate(&frame)?;
+            if value.is_null() {
+                return Ok(());
+            }
+            append(value.as_ref(), &mut self.key);
+        }
+        let mut kept = 0;
+        let mut insert = |table: &mut KeyTable, key: &[u8]| {
+            if table.insert(key).1 {
+                kept += key.len() + KEY_BYTES;
+            }
+        };
+        insert(&mut self.groups, &self.key);
+        if let (Some(value), true) = (values.first(), with_value) {
+            let value = value.evaluate(&frame)?;
+            if value.is_null() {
+                self.any_null = true;
+                insert(&mut self.nulls, &self.key);
+            } else {
+                let float = is_float(value.as_ref());
+                self.doubles |= float;
+                self.any_exact |= !float;
+                if self.sample.is_none() {
+                    self.sample = Some(value.as_ref().to_value());
+                }
+                if is_set {
+                    append_comparable(value.as_ref(), self.doubles, &mut self.key);
+                    insert(&mut self.members, &self.key);
+                } else {
+                    self.widen(value.as_ref());
+                }
+            }
+        }
+        self.account.keep(kept, context)
+    }
+
+    fn widen(&mut self, value: ValueRef<'_>) {
+        match &mut self.ends {
+            None => self.ends = Some([value.to_value(), value.to_value()]),
+            Some([least, greatest]) => {
+                if value.compare(least.as_ref()) == Some(Ordering::Less) {
+                    *least = value.to_value();
+                }
+                if value.compare(greatest.as_ref()) == Some(Ordering::Greater) {
+                    *greatest = value.to_value();
+                }
+            }
+        }
+    }
+}
+
+/// Whether it must be known of each value whether it is there. For all other comparisons the least and the greatest tell.
+fn is_set(kind: &SubqueryKind) -> bool {
+    matches!(
+        kind,
+        SubqueryKind::Any(_, Comparison::Equal) | SubqueryKind::All(_, Comparison::NotEqual)
+    )
+}
+
+fn is_float(value: ValueRef<'_>) -> bool {
+    matches!(value, ValueRef::Real(_) | ValueRef::Double(_))
+}
+
+/// Appends bytes of a value that are the same for all values that equal it, of whatever types: exact numbers by what they are, all
+/// numbers as double precision where they are compared with such.
+fn append_comparable(value: ValueRef<'_>, doubles: bool, out: &mut Vec<u8>) {
+    if doubles && let Some(number) = value.as_f64() {
+        return append(ValueRef::Double(number), out);
+    }
+    if let ValueRef::Numeric(number) = value {
+        let number = number.stripped();
+        if number.scale() == 0
+            && let Ok(number) = i64::try_from(number.mantissa())
+        {
+            return append(ValueRef::BigInt(number), out);
+        }
+    }
+    append(value, out);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::Numeric;
+
+    #[test]
+    fn values_have_the_same_bytes_exactly_if_they_are_equal() {
+        let numeric = |text| ValueRef::Numeric(Numeric::parse(text).unwrap());
+        let exact = [
+            ValueRef::SmallInt(5),
+            ValueRef::Integer(5),
+            ValueRef::BigInt(5),
+            numeric("5.00"),
+            numeric("5.01"),
+            numeric("0"),
+            ValueRef::Integer(0),
+            numeric("-0.5"),
+            numeric("12345678901234567890123"),
+            ValueRef::BigInt(i64::MIN),
+            numeric("-9223372036854775808.0"),
+        ];
+        let floats = [ValueRef::Double(5.0), ValueRef::Real(-0.5), ValueRef::Double(-0.0)];
+        let bytes = |value, doubles| {
+            let mut out = Vec::new();
+            append_comparable(value, doubles, &mut out);
+            out
+        };
+        for a in exact {
+            for b in exact {
+                let equal = a.compare(b) == Some(Ordering::Equal);
+                assert_eq!(bytes(a, false) == bytes(b, false), equal, "{a:?} {b:?}");
+            }
+            for b in floats {
+                let equal = a.compare(b) == Some(Ordering::Equal);
+                assert_eq!(bytes(a, true) == bytes(b, true), equal, "{a:?} {b:?}");
+            }
+        }
+    }
+}

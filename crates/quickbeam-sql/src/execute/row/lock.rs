@@ -1,0 +1,99 @@
+//! SELECT … FOR UPDATE.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use quickbeam::Transaction;
+
+use super::{Context, Operator};
+use crate::bind::LockWait;
+use crate::error::{Result, SqlError, SqlState};
+use crate::expression::{Current, Expr};
+use crate::table::TableHandle;
+
+/// Keeps rows from others until the transaction ends.
+#[derive(Debug)]
+pub struct Lock {
+    pub input: Operator,
+    tables: Vec<(usize, Arc<TableHandle>)>,
+    recheck: Option<Expr>,
+    wait: LockWait,
+    key: Vec<u8>,
+}
+
+impl Lock {
+    pub fn new(
+        input: Operator,
+        tables: Vec<(usize, Arc<TableHandle>)>,
+        recheck: Option<Expr>,
+        wait: LockWait,
+    ) -> Lock {
+        Lock { input, tables, recheck, wait, key: Vec::new() }
+    }
+
+    pub fn next(&mut self, context: &mut Context<'_>) -> Result<bool> {
+        while self.input.next(context)? {
+            if self.try_lock(context)? && context.holds(self.recheck.as_ref())? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Locks the rows stood on, waiting as long as was asked for; false when one is gone, or left out.
+    fn try_lock(&mut self, context: &mut Context<'_>) -> Result<bool> {
+        if self.wait == LockWait::Wait {
+            return self.lock(context);
+        }
+        let before = context.transaction.set_lock_timeout(Duration::ZERO);
+        let locked = self.lock(context);
+        context.transaction.set_lock_timeout(before);
+        match locked {
+            Err(error) if error.state() == SqlState::LockNotAvailable => match self.wait {
+                LockWait::Skip => Ok(false),
+                _ => {
+                    let message = "could not obtain lock on row";
+                    Err(SqlError::new(SqlState::LockNotAvailable, message))
+                }
+            },
+            locked => locked,
+        }
+    }
+
+    /// Locks the rows stood on, and stands on what they are then; false when one is gone.
+    fn lock(&mut self, context: &mut Context<'_>) -> Result<bool> {
+        for (slot, handle) in &self.tables {
+            let Some(key) = self.input.row_key(*slot, context) else { continue };
+            self.key.clear();
+            self.key.extend_from_slice(key);
+            let mut row = Vec::new();
+            if !claim(handle, context.transaction, &self.key, &mut row)? {
+                return Ok(false);
+            }
+            let place = context.slot(*slot)?;
+            // A slot of many rows keeps them; of one row, or of a batch, the bytes are free.
+            let many = matches!(place.current, Current::Bytes(start, end) if (start, end) != (0, place.bytes.len()));
+            if !many {
+                place.bytes.clear();
+            }
+            let start = place.bytes.len();
+            place.bytes.extend_from_slice(&row);
+            place.current = Current::Bytes(start, place.bytes.len());
+        }
+        Ok(true)
+    }
+}
+
+/// Locks a row; its newest bytes replace what is in `row`. False when it is gone.
+pub fn claim(
+    handle: &TableHandle,
+    transaction: &Transaction,
+    key: &[u8],
+    row: &mut Vec<u8>,
+) -> Result<bool> {
+    let found = handle.database().get_for_update(transaction, key, row)?;
+    if found && handle.table().is_database() {
+        return handle.get(transaction, key, row);
+    }
+    Ok(found)
+}

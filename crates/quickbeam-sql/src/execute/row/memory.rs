@@ -1,0 +1,87 @@
+//! The memory that a statement may take (DIRECT-3).
+//!
+//! - BUDGET-1: what an operator keeps is on its account, and is given back when the operator begins anew: a subquery may be asked any number
+//!   of times.
+
+use std::cell::Cell;
+
+use super::Context;
+use crate::error::{Result, SqlError, SqlState};
+use crate::types::Value;
+
+/// What a statement keeps, in one of its executions.
+#[derive(Clone, Debug)]
+pub struct MemoryBudget {
+    used: Cell<usize>,
+    execution: u64,
+}
+
+impl MemoryBudget {
+    /// Nothing is kept yet. Executions of one prepared statement have numbers of their own, from one on.
+    pub fn new(execution: u64) -> MemoryBudget {
+        MemoryBudget { used: Cell::new(0), execution }
+    }
+}
+
+impl Context<'_> {
+    /// Counts bytes that are kept until the statement ends.
+    #[inline]
+    pub fn keep(&self, bytes: usize) -> Result<()> {
+        let used = self.budget.used.get().saturating_add(bytes);
+        self.budget.used.set(used);
+        if used > self.limits.memory {
+            return Err(out_of_memory(self.limits.memory));
+        }
+        Ok(())
+    }
+
+    /// As [`keep`](Self::keep), of values.
+    pub fn keep_values(&self, values: &[Value]) -> Result<()> {
+        self.keep(bytes_of(values))
+    }
+}
+
+#[cold]
+fn out_of_memory(limit: usize) -> SqlError {
+    let message = format!("the statement needs more memory than its budget of {limit} bytes");
+    SqlError::new(SqlState::OutOfMemory, message)
+}
+
+fn bytes_of(values: &[Value]) -> usize {
+    values.iter().map(Value::memory).sum()
+}
+
+/// What an operator keeps.
+#[derive(Debug, Default)]
+pub struct MemoryCharge {
+    execution: u64,
+    kept: usize,
+}
+
+impl MemoryCharge {
+    /// Nothing is kept any more.
+    pub fn clear(&mut self, context: &Context<'_>) {
+        let MemoryBudget { used, execution } = &context.budget;
+        if self.execution == *execution {
+            used.set(used.get().saturating_sub(self.kept));
+        }
+        *self = MemoryCharge { execution: *execution, kept: 0 };
+    }
+
+    /// Counts bytes that are kept.
+    #[inline]
+    pub fn keep(&mut self, bytes: usize, context: &Context<'_>) -> Result<()> {
+        self.kept += bytes;
+        context.keep(bytes)
+    }
+
+    /// As [`keep`](Self::keep), of values.
+    pub fn keep_values(&mut self, values: &[Value], context: &Context<'_>) -> Result<()> {
+        self.keep(bytes_of(values), context)
+    }
+
+    /// Counts the bytes of what grows and shrinks: those that it takes now, as far as it never took so many.
+    pub fn keep_most(&mut self, bytes: usize, context: &Context<'_>) -> Result<()> {
+        self.keep(bytes.saturating_sub(self.kept), context)
+    }
+}

@@ -1,0 +1,527 @@
+//! The direct way: rows on the engine's trees, on the caller's thread.
+//!
+//! Above: statements. Below: plans, expressions, tables. An [`Operator`] is a [`PlanNode`] with its working memory. It is made
+//! once for a prepared statement and used again for each execution, so that nothing is allocated that was there before.
+//! `next` moves it to its next row, which then stands in the node's slots (PLAN-2).
+//!
+//! - DIRECT-1: no operator borrows from the transaction or from another operator: rows stand in the [`Context`]'s slots.
+//! - DIRECT-2: after [`Operator::rewind`] an operator begins a new run, with the rows and parameters that then stand outside it.
+//!   Nothing of an earlier run reaches the new one, however that run ended: after its last row, early, or in the middle with an
+//!   error. What a run gathers is local to one call, or the first `next` of a run empties it. A finding of one run, such as "a key
+//!   is no number", does not hold for the next one.
+//! - DIRECT-3: what an operator keeps counts against the statement's memory budget, and every loop looks whether
+//!   the statement was cancelled.
+
+mod aggregate;
+mod assignments;
+mod hash;
+mod hashed_subquery;
+mod in_list;
+mod insert;
+mod join;
+mod join_index;
+mod lock;
+mod memory;
+mod query;
+mod scan;
+mod sort;
+mod update;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use quickbeam::Transaction;
+
+use super::vector::BatchProgram;
+use crate::bind::Aggregate;
+use crate::catalog::{Catalog, CatalogSnapshot, ObjectId, Sequence, Table};
+use crate::error::{Result, SqlError, SqlState};
+use crate::expression::{Clock, ColumnRef, Current, Expr, Frame, Given, Sequences, Slot};
+use crate::plan::PlanNode;
+use crate::table::TableHandle;
+use crate::types::{DataType, Value};
+
+pub(super) use aggregate::AggregateState;
+pub(super) use hash::{KeyTable, append, mix, seed};
+pub use insert::{InsertExec, Returned};
+pub(super) use join_index::{JoinIndex, NONE, ROW_BYTES, members_of};
+pub use memory::MemoryBudget;
+pub(super) use memory::MemoryCharge;
+pub use query::QueryProgram;
+pub(super) use scan::TableScan;
+pub use scan::constant_range;
+pub(super) use sort::wanted_of;
+pub use update::UpdateExec;
+
+/// What bounds a statement.
+#[derive(Debug)]
+pub struct Limits {
+    /// Set by another thread: the statement ends with an error.
+    pub cancelled: Arc<AtomicBool>,
+    /// Bytes that a statement may keep.
+    pub memory: usize,
+}
+
+/// What a statement runs in.
+pub struct Context<'t> {
+    /// The transaction.
+    pub transaction: &'t Transaction,
+    /// Where sequences and row ids come from.
+    pub catalog: &'t Catalog,
+    /// What the transaction sees of the catalog.
+    pub snapshot: &'t Arc<CatalogSnapshot>,
+    /// The rows that the statement stands on.
+    pub slots: Vec<Slot>,
+    /// The parameters.
+    pub parameters: &'t [Value],
+    /// The transaction's time.
+    pub clock: &'t Clock,
+    /// What sequences gave the session.
+    pub given: &'t Given,
+    /// What bounds the statement.
+    pub limits: &'t Limits,
+    /// What it keeps.
+    pub budget: MemoryBudget,
+}
+
+impl Sequences for Context<'_> {
+    fn next_value(&self, sequence: u32) -> Result<i64> {
+        let value = self.catalog.next_value(self.transaction, self.sequence(sequence)?)?;
+        self.given.note(sequence, value);
+        Ok(value)
+    }
+
+    fn current_value(&self, sequence: Option<u32>) -> Result<i64> {
+        self.given.value(sequence).ok_or_else(|| {
+            let name = sequence.and_then(|number| self.snapshot.sequence(ObjectId(number)));
+            let message = match name {
+                Some(sequence) => {
+                    let name = &sequence.name;
+                    format!("currval of sequence \"{name}\" is not yet defined in this session")
+                }
+                None => "lastval is not yet defined in this session".to_owned(),
+            };
+            SqlError::new(SqlState::ObjectNotInPrerequisiteState, message)
+        })
+    }
+
+    fn set_value(&self, sequence: u32, value: i64, is_called: bool) -> Result<()> {
+        let known = self.sequence(sequence)?;
+        self.catalog.set_value(self.transaction, known, value, is_called)?;
+        if is_called {
+            self.given.note(sequence, value);
+        }
+        Ok(())
+    }
+}
+
+impl Context<'_> {
+    fn sequence(&self, number: u32) -> Result<&Arc<Sequence>> {
+        let known = self.snapshot.sequence(ObjectId(number));
+        known.ok_or_else(|| SqlError::internal("there is no such sequence"))
+    }
+}
+
+impl Context<'_> {
+    /// What expressions read.
+    #[inline]
+    pub fn frame(&self) -> Frame<'_> {
+        Frame {
+            slots: &self.slots,
+            parameters: self.parameters,
+            clock: Some(self.clock),
+            sequences: Some(self),
+        }
+    }
+
+    /// Whether a condition holds for the rows stood on.
+    #[inline]
+    pub fn holds(&self, condition: Option<&Expr>) -> Result<bool> {
+        match condition {
+            None => Ok(true),
+            Some(condition) => condition.is_true(&self.frame()),
+        }
+    }
+
+    /// The value of an expression, owned.
+    #[inline]
+    pub fn value(&self, expr: &Expr) -> Result<Value> {
+        Ok(expr.evaluate(&self.frame())?.into_value())
+    }
+
+    /// Ends a cancelled statement (DIRECT-3).
+    #[inline]
+    pub fn check_cancelled(&self) -> Result<()> {
+        if self.limits.cancelled.load(Ordering::Relaxed) {
+            return Err(SqlError::canceled());
+        }
+        Ok(())
+    }
+
+    /// Puts computed values into a slot.
+    pub fn put_values(&mut self, slot: usize, values: impl Iterator<Item = Value>) {
+        if let Some(slot) = self.slots.get_mut(slot) {
+            slot.values.clear();
+            slot.values.extend(values);
+            slot.current = Current::Values;
+        }
+    }
+
+    /// The slot with that number.
+    #[inline]
+    pub fn slot(&mut self, slot: usize) -> Result<&mut Slot> {
+        self.slots.get_mut(slot).ok_or_else(|| SqlError::internal("a row has no place"))
+    }
+}
+
+/// An integer of LIMIT or OFFSET; none: no bound.
+fn bound_of(
+    context: &Context<'_>,
+    expr: Option<&Expr>,
+    state: SqlState,
+    name: &str,
+) -> Result<Option<u64>> {
+    let Some(expr) = expr else { return Ok(None) };
+    let computed;
+    let value = match expr.given(context.parameters) {
+        Some(given) => given,
+        None => {
+            computed = context.value(expr)?;
+            &computed
+        }
+    };
+    match value.as_ref().as_i64() {
+        None => Ok(None),
+        Some(count) => match u64::try_from(count) {
+            Ok(count) => Ok(Some(count)),
+            Err(_) => Err(SqlError::new(state, format!("{name} must not be negative"))),
+        },
+    }
+}
+
+/// Where operators get what is needed to read a table.
+pub struct Handles<'h> {
+    /// The transaction.
+    pub transaction: &'h Transaction,
+    /// The catalog.
+    pub catalog: &'h Catalog,
+    /// What the transaction sees of it.
+    pub snapshot: &'h CatalogSnapshot,
+}
+
+impl Handles<'_> {
+    /// A table's handle.
+    pub fn of(&self, table: &Table) -> Result<Arc<TableHandle>> {
+        if !table.is_database() {
+            return self.snapshot.handle(self.transaction, table.id);
+        }
+        let found = self.catalog.database_as_table(self.transaction, &table.name)?;
+        found.ok_or_else(|| crate::catalog::errors::no_relation(&table.name))
+    }
+}
+
+/// A step of a plan at work.
+#[derive(Debug)]
+pub enum Operator {
+    /// One row without columns; whether it was delivered.
+    One(bool),
+    /// Rows of a table.
+    Scan(Box<scan::TableScan>),
+    /// Rows of expressions: where they stand, the rows, how many were delivered.
+    Values(usize, Vec<Vec<Expr>>, usize),
+    /// Values, each once.
+    InListScan(Box<in_list::InListScan>),
+    /// Rows that fulfil a condition.
+    Filter(Box<Operator>, Expr),
+    /// For each outer row the inner rows.
+    NestedLoop(Box<join::NestedLoop>),
+    /// Rows of equal keys.
+    HashJoin(Box<join::RowHashJoin>),
+    /// For each row the answer of a subquery.
+    Apply(Box<query::Apply>),
+    /// Groups.
+    Group(Box<aggregate::RowAggregate>),
+    /// Rows only once.
+    Distinct(Box<sort::Distinct>),
+    /// Rows in order.
+    Sort(Box<sort::RowSort>),
+    /// Part of the rows.
+    Limit(Box<query::Limit>),
+    /// Rows of a query in FROM.
+    Derived(Box<QueryProgram>, usize),
+    /// A set operation.
+    Combine(Box<query::Combine>),
+    /// Rows kept from others.
+    Lock(Box<lock::Lock>),
+    /// A step that goes by columns.
+    Batch(Box<BatchProgram>),
+    /// Any of them, with a count of the rows delivered.
+    Counted(Box<Operator>, u64),
+}
+
+/// Makes operators of nodes.
+pub struct OperatorBuilder<'b> {
+    handles: &'b Handles<'b>,
+    counted: bool,
+    parameters: &'b [DataType],
+}
+
+impl<'b> OperatorBuilder<'b> {
+    /// Makes operators; `counted`: with counts for EXPLAIN ANALYZE.
+    pub fn new(handles: &'b Handles<'b>, counted: bool) -> OperatorBuilder<'b> {
+        OperatorBuilder { handles, counted, parameters: &[] }
+    }
+
+    /// The types of the statement's parameters.
+    pub(super) fn parameters(&self) -> &'b [DataType] {
+        self.parameters
+    }
+
+    /// Whether rows are counted, for EXPLAIN ANALYZE.
+    pub(super) fn is_counted(&self) -> bool {
+        self.counted
+    }
+
+    fn boxed(&self, node: &PlanNode) -> Result<Box<Operator>> {
+        self.operator(node).map(Box::new)
+    }
+
+    /// The operator of a node.
+    pub fn operator(&self, node: &PlanNode) -> Result<Operator> {
+        let operator = match node {
+            PlanNode::SingleRow => Operator::One(false),
+            PlanNode::Table(access) => {
+                let handle = self.handles.of(&access.table)?;
+                Operator::Scan(Box::new(scan::TableScan::new(access, handle)))
+            }
+            PlanNode::Values { slot, rows, once: false } => {
+                Operator::Values(*slot, rows.clone(), 0)
+            }
+            PlanNode::Values { slot, rows, once: true } => {
+                Operator::InListScan(Box::new(in_list::InListScan::new(*slot, rows)))
+            }
+            PlanNode::Filter { input, condition } => {
+                Operator::Filter(self.boxed(input)?, condition.clone())
+            }
+            PlanNode::NestedLoop { outer, inner, inner_slots, join, condition } => {
+                let (outer, inner) = (self.operator(outer)?, self.operator(inner)?);
+                let (slots, condition) = (inner_slots.clone(), condition.clone());
+                Operator::NestedLoop(Box::new(join::NestedLoop::new(
+                    outer, inner, slots, *join, condition,
+                )))
+            }
+            PlanNode::HashJoin(join) => {
+                let (outer, inner) = (self.operator(&join.outer)?, self.operator(&join.inner)?);
+                Operator::HashJoin(Box::new(join::RowHashJoin::new(outer, inner, join)))
+            }
+            PlanNode::Subquery { input, query, slot, kind, once, hash } => {
+                let input = self.operator(input)?;
+                let query = self.query(query)?;
+                Operator::Apply(Box::new(query::Apply::new(
+                    input,
+                    query,
+                    *slot,
+                    kind.clone(),
+                    *once,
+                    hash.clone(),
+                )))
+            }
+            PlanNode::Group { input, slot, keys, aggregates } => {
+                let aggregates: Vec<Aggregate> = aggregates.clone();
+                let input = self.operator(input)?;
+                Operator::Group(Box::new(aggregate::RowAggregate::new(
+                    input,
+                    *slot,
+                    keys.clone(),
+                    aggregates,
+                )))
+            }
+            PlanNode::Distinct { input: node, outputs } => {
+                let input = self.operator(node)?;
+                Operator::Distinct(Box::new(sort::Distinct::new(input, outputs.clone(), node)))
+            }
+            PlanNode::Sort { input, slot, outputs, keys, most } => {
+                let input = self.operator(input)?;
+                Operator::Sort(Box::new(sort::RowSort::new(
+                    input,
+                    *slot,
+                    outputs.clone(),
+                    keys.clone(),
+                    most.clone(),
+                )))
+            }
+            PlanNode::Limit { input, limit, offset } => {
+                let mut input = self.operator(input)?;
+                if let (Operator::Scan(scan), Some(limit)) = (&mut input, limit)
+                    && scan.expect(limit, offset.as_ref())
+                {
+                    return Ok(input);
+                }
+                Operator::Limit(Box::new(query::Limit::new(input, limit.clone(), offset.clone())))
+            }
+            PlanNode::SubqueryScan { query, slot } => {
+                Operator::Derived(Box::new(self.query(query)?), *slot)
+            }
+            PlanNode::SetOperation { kind, all, sides, slot } => {
+                let sides = sides.iter().map(|side| self.query(side)).collect::<Result<_>>()?;
+                Operator::Combine(Box::new(query::Combine::new(*kind, *all, sides, *slot)))
+            }
+            PlanNode::Vectorized(batch) => {
+                let program = BatchProgram::new(&batch.step, &batch.columns, self)?;
+                Operator::Batch(Box::new(program))
+            }
+            PlanNode::LockRows { input, tables, recheck, wait } => {
+                let input = self.operator(input)?;
+                let mut handles = Vec::with_capacity(tables.len());
+                for (slot, table) in tables {
+                    handles.push((*slot, self.handles.of(table)?));
+                }
+                Operator::Lock(Box::new(lock::Lock::new(input, handles, recheck.clone(), *wait)))
+            }
+        };
+        Ok(if self.counted { Operator::Counted(Box::new(operator), 0) } else { operator })
+    }
+
+    /// The types of the statement's parameters.
+    #[must_use]
+    pub fn with_parameters(self, parameters: &'b [DataType]) -> OperatorBuilder<'b> {
+        OperatorBuilder { parameters, ..self }
+    }
+
+    /// The program of a query.
+    pub fn query(&self, query: &crate::plan::QueryPlan) -> Result<QueryProgram> {
+        Ok(QueryProgram { root: self.operator(&query.root)?, outputs: query.outputs.clone() })
+    }
+}
+
+impl Operator {
+    /// Goes to the next row; false when there is none.
+    pub fn next(&mut self, context: &mut Context<'_>) -> Result<bool> {
+        match self {
+            Operator::Scan(scan) => scan.next(context),
+            Operator::One(done) => Ok(!std::mem::replace(done, true)),
+            Operator::Values(slot, rows, next) => {
+                let Some(row) = rows.get(*next) else { return Ok(false) };
+                *next += 1;
+                let values: Result<Vec<Value>> =
+                    row.iter().map(|value| context.value(value)).collect();
+                context.put_values(*slot, values?.into_iter());
+                Ok(true)
+            }
+            Operator::Filter(input, condition) => {
+                while input.next(context)? {
+                    if context.holds(Some(condition))? {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            }
+            Operator::InListScan(members) => members.next(context),
+            Operator::NestedLoop(join) => join.next(context),
+            Operator::HashJoin(join) => join.next(context),
+            Operator::Apply(apply) => apply.next(context),
+            Operator::Group(group) => group.next(context),
+            Operator::Distinct(distinct) => distinct.next(context),
+            Operator::Sort(sort) => sort.next(context),
+            Operator::Limit(limit) => limit.next(context),
+            Operator::Derived(query, slot) => query.next_into(context, *slot),
+            Operator::Combine(combine) => combine.next(context),
+            Operator::Lock(lock) => lock.next(context),
+            Operator::Batch(batch) => batch.next(context),
+            Operator::Counted(operator, count) => {
+                let more = operator.next(context)?;
+                *count += u64::from(more);
+                Ok(more)
+            }
+        }
+    }
+
+    /// Begins anew (DIRECT-2).
+    pub fn rewind(&mut self) {
+        match self {
+            Operator::Scan(scan) => scan.rewind(),
+            Operator::One(done) => *done = false,
+            Operator::Values(_, _, next) => *next = 0,
+            Operator::Filter(input, _) => input.rewind(),
+            Operator::InListScan(members) => members.rewind(),
+            Operator::NestedLoop(join) => join.rewind(),
+            Operator::HashJoin(join) => join.rewind(),
+            Operator::Apply(apply) => apply.rewind(),
+            Operator::Group(group) => group.rewind(),
+            Operator::Distinct(distinct) => distinct.rewind(),
+            Operator::Sort(sort) => sort.rewind(),
+            Operator::Limit(limit) => limit.rewind(),
+            Operator::Derived(query, _) => query.root.rewind(),
+            Operator::Combine(combine) => combine.rewind(),
+            Operator::Lock(lock) => lock.input.rewind(),
+            Operator::Batch(batch) => batch.rewind(),
+            Operator::Counted(operator, _) => operator.rewind(),
+        }
+    }
+
+    /// The scan that it is, with the count of its rows, if they are counted.
+    pub(super) fn as_scan(&mut self) -> Option<(&mut TableScan, Option<&mut u64>)> {
+        match self {
+            Operator::Scan(scan) if !scan.is_limited() => Some((scan, None)),
+            Operator::Counted(operator, count) => match &mut **operator {
+                Operator::Scan(scan) => Some((scan, Some(count))),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// The scan that finds the rows of a column's slot, if rows that it does not find are missed by nobody but a join above on that column,
+    /// and the column is one of whole numbers.
+    pub(super) fn scan_for_keys(&mut self, column: ColumnRef) -> Option<&mut TableScan> {
+        match self {
+            Operator::Scan(scan) if scan.takes_keys(column) => Some(scan),
+            Operator::Filter(input, _) | Operator::Counted(input, _) => input.scan_for_keys(column),
+            Operator::NestedLoop(join) => join.outer.scan_for_keys(column),
+            Operator::HashJoin(join) => join.outer_scan(column),
+            _ => None,
+        }
+    }
+
+    /// The key of the row that stands in a slot, if this operator or one below found it; it was planned with keys.
+    pub fn row_key<'o>(&'o self, slot: usize, context: &'o Context<'_>) -> Option<&'o [u8]> {
+        match self {
+            Operator::Scan(scan) => scan.row_key(slot, context),
+            Operator::Filter(input, _) | Operator::Counted(input, _) => {
+                input.row_key(slot, context)
+            }
+            Operator::NestedLoop(join) => join.row_key(slot, context),
+            Operator::HashJoin(join) => join.row_key(slot, context),
+            Operator::Apply(apply) => apply.input.row_key(slot, context),
+            Operator::Limit(limit) => limit.input.row_key(slot, context),
+            Operator::Lock(lock) => lock.input.row_key(slot, context),
+            _ => None,
+        }
+    }
+
+    /// Rows delivered, in the order in which EXPLAIN writes the steps.
+    pub fn counts(&self, counts: &mut Vec<u64>) {
+        match self {
+            Operator::Counted(operator, count) => {
+                counts.push(*count);
+                operator.counts(counts);
+            }
+            Operator::One(_)
+            | Operator::Scan(_)
+            | Operator::Values(..)
+            | Operator::InListScan(_) => {}
+            Operator::Filter(input, _) => input.counts(counts),
+            Operator::NestedLoop(join) => join.counts(counts),
+            Operator::HashJoin(join) => join.counts(counts),
+            Operator::Apply(apply) => apply.counts(counts),
+            Operator::Group(group) => group.input.counts(counts),
+            Operator::Distinct(distinct) => distinct.input.counts(counts),
+            Operator::Sort(sort) => sort.input.counts(counts),
+            Operator::Limit(limit) => limit.input.counts(counts),
+            Operator::Derived(query, _) => query.root.counts(counts),
+            Operator::Combine(combine) => combine.counts(counts),
+            Operator::Lock(lock) => lock.input.counts(counts),
+            Operator::Batch(batch) => batch.counts(counts),
+        }
+    }
+}

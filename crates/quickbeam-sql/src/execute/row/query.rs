@@ -1,0 +1,323 @@
+//! Queries within statements: what they deliver, LIMIT, subqueries, set operations.
+
+use super::hash::{KeyTable, append};
+use super::hashed_subquery::HashedSubquery;
+use super::{Context, MemoryCharge, Operator, bound_of};
+use crate::bind::{CombineKind, SubqueryKind};
+use crate::error::{Result, SqlError, SqlState};
+use crate::expression::Expr;
+use crate::types::Value;
+
+/// A query at work: its rows, and what is delivered of each.
+#[derive(Debug)]
+pub struct QueryProgram {
+    /// The rows.
+    pub root: Operator,
+    /// What is delivered.
+    pub outputs: Vec<Expr>,
+}
+
+impl QueryProgram {
+    /// Goes to the next row and puts what is delivered into a slot.
+    pub fn next_into(&mut self, context: &mut Context<'_>, slot: usize) -> Result<bool> {
+        if !self.root.next(context)? {
+            return Ok(false);
+        }
+        let mut values = std::mem::take(&mut context.slot(slot)?.values);
+        values.clear();
+        for output in &self.outputs {
+            values.push(context.value(output)?);
+        }
+        let slot = context.slot(slot)?;
+        slot.values = values;
+        slot.current = crate::expression::Current::Values;
+        Ok(true)
+    }
+}
+
+/// Part of the rows.
+#[derive(Debug)]
+pub struct Limit {
+    pub input: Operator,
+    limit: Option<Expr>,
+    offset: Option<Expr>,
+    left: Option<u64>,
+    fresh: bool,
+}
+
+impl Limit {
+    pub fn new(input: Operator, limit: Option<Expr>, offset: Option<Expr>) -> Limit {
+        Limit { input, limit, offset, left: None, fresh: true }
+    }
+
+    pub fn rewind(&mut self) {
+        self.input.rewind();
+        self.fresh = true;
+    }
+
+    pub fn next(&mut self, context: &mut Context<'_>) -> Result<bool> {
+        if std::mem::take(&mut self.fresh) {
+            self.left =
+                bound_of(context, self.limit.as_ref(), SqlState::InvalidRowCountInLimit, "LIMIT")?;
+            let offset = bound_of(
+                context,
+                self.offset.as_ref(),
+                SqlState::InvalidRowCountInOffset,
+                "OFFSET",
+            )?;
+            if self.left != Some(0) {
+                for _ in 0..offset.unwrap_or(0) {
+                    if !self.input.next(context)? {
+                        self.left = Some(0);
+                        break;
+                    }
+                }
+            }
+        }
+        match &mut self.left {
+            Some(0) => return Ok(false),
+            Some(left) => *left -= 1,
+            None => {}
+        }
+        self.input.next(context)
+    }
+}
+
+/// For each row the answer of a subquery.
+#[derive(Debug)]
+pub struct Apply {
+    pub input: Operator,
+    query: QueryProgram,
+    slot: usize,
+    kind: SubqueryKind,
+    once: bool,
+    /// The answer holds for all rows.
+    answered: bool,
+    /// The subquery's rows, if they are looked at once.
+    answers: Option<HashedSubquery>,
+}
+
+impl Apply {
+    pub fn new(
+        input: Operator,
+        query: QueryProgram,
+        slot: usize,
+        kind: SubqueryKind,
+        once: bool,
+        hash: Option<Vec<Expr>>,
+    ) -> Apply {
+        // The value compared differs from row to row.
+        let once = once && matches!(kind, SubqueryKind::Scalar | SubqueryKind::Exists);
+        Apply {
+            input,
+            query,
+            slot,
+            kind,
+            once,
+            answered: false,
+            answers: hash.map(HashedSubquery::new),
+        }
+    }
+
+    pub fn rewind(&mut self) {
+        self.input.rewind();
+        self.answered = false;
+        if let Some(answers) = &mut self.answers {
+            answers.rewind();
+        }
+    }
+
+    pub fn counts(&self, counts: &mut Vec<u64>) {
+        self.input.counts(counts);
+        self.query.root.counts(counts);
+    }
+
+    pub fn next(&mut self, context: &mut Context<'_>) -> Result<bool> {
+        if !self.input.next(context)? {
+            return Ok(false);
+        }
+        if !(self.once && self.answered) {
+            context.check_cancelled()?;
+            let answer = self.answer(context)?;
+            context.put_values(self.slot, std::iter::once(answer));
+            self.answered = true;
+        }
+        Ok(true)
+    }
+
+    fn answer(&mut self, context: &mut Context<'_>) -> Result<Value> {
+        if let Some(answers) = &mut self.answers {
+            return answers.answer(&self.kind, &mut self.query, context);
+        }
+        self.query.root.rewind();
+        let query = &mut self.query;
+        let mut next = |context: &mut Context<'_>| -> Result<Option<Value>> {
+            if !query.root.next(context)? {
+                return Ok(None);
+            }
+            match query.outputs.first() {
+                Some(output) => context.value(output).map(Some),
+                None => Ok(Some(Value::Null)),
+            }
+        };
+        match &self.kind {
+            SubqueryKind::Exists => Ok(Value::Boolean(next(context)?.is_some())),
+            SubqueryKind::Scalar => {
+                let Some(value) = next(context)? else { return Ok(Value::Null) };
+                if next(context)?.is_some() {
+                    let message = "more than one row returned by a subquery used as an expression";
+                    return Err(SqlError::new(SqlState::CardinalityViolation, message));
+                }
+                Ok(value)
+            }
+            SubqueryKind::Any(expr, comparison) | SubqueryKind::All(expr, comparison) => {
+                let any = matches!(self.kind, SubqueryKind::Any(..));
+                let value = context.value(expr)?;
+                let mut unknown = false;
+                while let Some(other) = next(context)? {
+                    match compare(&value, &other) {
+                        Some(order) if comparison.holds(order) == any => {
+                            return Ok(Value::Boolean(any));
+                        }
+                        Some(_) => {}
+                        None => unknown = true,
+                    }
+                }
+                Ok(if unknown { Value::Null } else { Value::Boolean(!any) })
+            }
+        }
+    }
+}
+
+/// Compares values as the binder found they can be: of texts the blanks at the end do not count where one is a CHAR, which shows in
+/// both having been made alike before.
+fn compare(a: &Value, b: &Value) -> Option<std::cmp::Ordering> {
+    a.compare(b)
+}
+
+/// A set operation.
+#[derive(Debug)]
+pub struct Combine {
+    kind: CombineKind,
+    all: bool,
+    sides: Vec<QueryProgram>,
+    slot: usize,
+    /// The side read now.
+    side: usize,
+    seen: KeyTable,
+    /// How often each row of the second side is there.
+    counts: Vec<u64>,
+    key: Vec<u8>,
+    account: MemoryCharge,
+    fresh: bool,
+}
+
+impl Combine {
+    pub fn new(kind: CombineKind, all: bool, sides: Vec<QueryProgram>, slot: usize) -> Combine {
+        let (seen, counts, key) = (KeyTable::default(), Vec::new(), Vec::new());
+        let account = MemoryCharge::default();
+        Combine { kind, all, sides, slot, side: 0, seen, counts, key, account, fresh: true }
+    }
+
+    pub fn rewind(&mut self) {
+        self.sides.iter_mut().for_each(|side| side.root.rewind());
+        self.fresh = true;
+    }
+
+    pub fn counts(&self, counts: &mut Vec<u64>) {
+        self.sides.iter().for_each(|side| side.root.counts(counts));
+    }
+
+    fn make_key(&mut self, context: &Context<'_>) {
+        self.key.clear();
+        let values = context.slots.get(self.slot).map_or(&[][..], |slot| &slot.values);
+        for value in values {
+            append(value.as_ref(), &mut self.key);
+        }
+    }
+
+    /// The next row of a side.
+    fn next_of(&mut self, side: usize, context: &mut Context<'_>) -> Result<bool> {
+        match self.sides.get_mut(side) {
+            Some(side) => side.next_into(context, self.slot),
+            None => Ok(false),
+        }
+    }
+
+    /// Counts the rows of the second side.
+    fn read_second(&mut self, context: &mut Context<'_>) -> Result<()> {
+        while self.next_of(1, context)? {
+            self.make_key(context);
+            let (number, new) = self.seen.insert(&self.key);
+            if new {
+                self.account.keep(self.key.len() + 56, context)?;
+                self.counts.push(1);
+            } else if let Some(count) = self.counts.get_mut(number) {
+                *count += 1;
+            }
+        }
+        Ok(())
+    }
+
+    pub fn next(&mut self, context: &mut Context<'_>) -> Result<bool> {
+        if std::mem::take(&mut self.fresh) {
+            self.account.clear(context);
+            self.seen.clear();
+            self.counts.clear();
+            self.side = 0;
+            if self.kind != CombineKind::Union {
+                self.read_second(context)?;
+            }
+        }
+        if self.kind == CombineKind::Union {
+            return self.next_of_union(context);
+        }
+        let wants = self.kind == CombineKind::Intersect;
+        while self.next_of(0, context)? {
+            self.make_key(context);
+            match self.seen.find(&self.key).and_then(|number| self.counts.get_mut(number)) {
+                // With ALL each row of the second side stands against one of the first.
+                Some(count) if self.all && *count > 0 => {
+                    *count -= 1;
+                    if wants {
+                        return Ok(true);
+                    }
+                }
+                Some(count) if !self.all && wants && *count > 0 => {
+                    *count = 0;
+                    return Ok(true);
+                }
+                Some(_) if self.all && !wants => return Ok(true),
+                Some(_) => {}
+                None if wants => {}
+                None => {
+                    if !self.all {
+                        self.seen.insert(&self.key);
+                        self.counts.push(0);
+                        self.account.keep(self.key.len() + 56, context)?;
+                    }
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    fn next_of_union(&mut self, context: &mut Context<'_>) -> Result<bool> {
+        while let Some(side) = self.sides.get_mut(self.side) {
+            if !side.next_into(context, self.slot)? {
+                self.side += 1;
+                continue;
+            }
+            if self.all {
+                return Ok(true);
+            }
+            self.make_key(context);
+            if self.seen.insert(&self.key).1 {
+                self.account.keep(self.key.len() + 56, context)?;
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}

@@ -1,0 +1,604 @@
+//! Rows of one table: by key, by a range of the key, through an index, or all of them.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use quickbeam::{IntField, IntRange, Scan, ScanBatch};
+
+use super::Context;
+use crate::catalog::Table;
+use crate::error::{Result, SqlError};
+use crate::expression::{ColumnRef, Comparison, Current, Expr, Frame};
+use crate::plan::{AccessPath, KeyRangeExpr, TableAccess};
+use crate::table::{KeyBound, KeyRange, KeySpec, NumberAt, TableHandle};
+use crate::types::{DataType, Value, ValueRef};
+
+/// A scan at work.
+#[derive(Debug)]
+pub struct TableScan {
+    slot: usize,
+    handle: Arc<TableHandle>,
+    filter: Option<Expr>,
+    /// Conditions of the filter that can be told from a row's bytes.
+    windows: Vec<Narrow>,
+    /// The filter is nothing but such conditions, on columns that are never NULL.
+    all_windows: bool,
+    /// Rows inside all windows fulfil the filter.
+    told: bool,
+    /// The form of rows and what else a number of theirs is: a key that rows of another table have.
+    keys_wanted: Vec<(u16, IntRange)>,
+    /// The form of rows and numbers of theirs, if no more of a row is wanted.
+    numbers: Option<(u16, Vec<IntField>)>,
+    way: ScanMethod,
+    scan: Scan,
+    state: ScanState,
+    /// The next record of the batch.
+    next: usize,
+    /// Index entries.
+    entries: ScanBatch,
+    /// The key of the row looked up last.
+    key: Vec<u8>,
+    entry: Vec<u8>,
+    range: KeyRange,
+    keys: bool,
+    is_database: bool,
+    /// Rows that it delivers at most, and how many of these are left.
+    most: usize,
+    left: usize,
+}
+
+/// A condition on a column of whole numbers, whose rows are of that form.
+#[derive(Debug)]
+struct Narrow {
+    form: u16,
+    at: usize,
+    width: usize,
+    comparison: Comparison,
+    value: Expr,
+}
+
+/// The conditions of a filter that compare a column of whole numbers with what is known before the scan begins; whether these are
+/// all, and the columns never NULL.
+fn narrows(access: &TableAccess) -> (Vec<Narrow>, bool) {
+    let mut conjuncts = Vec::new();
+    if let Some(filter) = &access.filter {
+        filter.clone().into_conjuncts(&mut conjuncts);
+    }
+    let narrow = |conjunct: Expr| {
+        let Expr::Compare(comparison, pair) = conjunct else { return None };
+        let [left, right] = *pair;
+        let own = |side: &Expr| side.as_column().filter(|column| column.slot == access.slot);
+        let (column, comparison, value) = match (own(&left), own(&right)) {
+            (Some(column), None) => (column, comparison, right),
+            (None, Some(column)) => (column, comparison.flipped(), left),
+            _ => return None,
+        };
+        let is_known = matches!(value, Expr::Constant(_) | Expr::Parameter(_) | Expr::Column(_));
+        let NumberAt { form, at, width } = access.table.number_at(column.column)?;
+        let not_null = access.table.columns.get(column.column).is_some_and(|c| c.not_null);
+        let narrow = Narrow { form, at, width, comparison, value };
+        (is_known && comparison != Comparison::NotEqual).then_some((narrow, not_null))
+    };
+    let count = conjuncts.len();
+    let (narrows, not_null): (Vec<Narrow>, Vec<bool>) =
+        conjuncts.into_iter().filter_map(narrow).unzip();
+    let all = narrows.len() == count && not_null.into_iter().all(|not_null| not_null);
+    (narrows, all)
+}
+
+impl Narrow {
+    /// What the number may be; none: nothing can be said.
+    fn window(&self, value: ValueRef<'_>) -> Option<IntRange> {
+        let number = match value {
+            ValueRef::Date(days) => i64::from(days),
+            // Nothing compares with NULL.
+            ValueRef::Null => return Some(self.of(1, 0)),
+            other => other.as_i64()?,
+        };
+        let below = number.checked_sub(1);
+        let above = number.checked_add(1);
+        Some(match self.comparison {
+            Comparison::Equal => self.of(number, number),
+            Comparison::LessOrEqual => self.of(i64::MIN, number),
+            Comparison::GreaterOrEqual => self.of(number, i64::MAX),
+            Comparison::Less => below.map_or(self.of(1, 0), |below| self.of(i64::MIN, below)),
+            Comparison::Greater => above.map_or(self.of(1, 0), |above| self.of(above, i64::MAX)),
+            Comparison::NotEqual => return None,
+        })
+    }
+
+    fn of(&self, low: i64, high: i64) -> IntRange {
+        IntRange { at: self.at, width: self.width, low, high, members: None }
+    }
+}
+
+#[derive(Debug)]
+enum ScanMethod {
+    Rows(Option<KeyRangeExpr>),
+    Key(Vec<Expr>),
+    Entries(usize, KeyRangeExpr),
+    /// One entry of a unique index.
+    Entry(usize, Vec<Expr>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ScanState {
+    Fresh,
+    Running,
+    Done,
+}
+
+/// A value compared with a column, as one of the column's type.
+enum Fit<'v> {
+    Value(ValueRef<'v>),
+    /// Less than every value of the type.
+    Below,
+    /// Greater than every value of the type.
+    Above,
+    Null,
+}
+
+#[inline]
+fn fit(value: ValueRef<'_>, data_type: DataType) -> Fit<'_> {
+    let wanted = match (value, data_type) {
+        (ValueRef::Null, _) => return Fit::Null,
+        (ValueRef::Integer(_), DataType::Integer) | (ValueRef::BigInt(_), DataType::BigInt) => {
+            return Fit::Value(value);
+        }
+        (found, wanted) => match (found.as_i64(), wanted) {
+            (Some(number), DataType::SmallInt) => {
+                i16::try_from(number).map(ValueRef::SmallInt).map_err(|_| number)
+            }
+            (Some(number), DataType::Integer) => {
+                i32::try_from(number).map(ValueRef::Integer).map_err(|_| number)
+            }
+            (Some(number), DataType::BigInt) => Ok(ValueRef::BigInt(number)),
+            _ => return Fit::Value(value),
+        },
+    };
+    match wanted {
+        Ok(value) => Fit::Value(value),
+        Err(number) if number < 0 => Fit::Below,
+        Err(_) => Fit::Above,
+    }
+}
+
+/// A bound on a column, as the key takes it.
+enum ColumnBound {
+    Open,
+    Bound(Value, bool),
+    Empty,
+}
+
+impl TableScan {
+    pub fn new(access: &TableAccess, handle: Arc<TableHandle>) -> TableScan {
+        let way = match &access.path {
+            AccessPath::All => ScanMethod::Rows(None),
+            AccessPath::Key(values) => ScanMethod::Key(values.clone()),
+            AccessPath::KeyRange(range) => ScanMethod::Rows(Some(range.clone())),
+            AccessPath::Index(number, range) => {
+                let index = access.table.indexes.get(*number);
+                let whole = index.is_some_and(|i| i.unique && i.columns.len() == range.equal.len());
+                if whole {
+                    ScanMethod::Entry(*number, range.equal.clone())
+                } else {
+                    ScanMethod::Entries(*number, range.clone())
+                }
+            }
+        };
+        let is_database = handle.table().is_database();
+        let mut scan = Scan::new(Bound::Unbounded, Bound::Unbounded);
+        if access.backward {
+            scan = scan.backward();
+        }
+        let entries = matches!(way, ScanMethod::Entries(..));
+        if !access.keys && !is_database && !entries {
+            scan = scan.without_keys();
+        }
+        if let (Some(prefix), false) = (access.prefix, entries || is_database) {
+            scan = scan.value_limit(prefix);
+        }
+        let (windows, all_windows) = if entries { (Vec::new(), false) } else { narrows(access) };
+        TableScan {
+            slot: access.slot,
+            handle,
+            filter: access.filter.clone(),
+            windows,
+            all_windows,
+            told: false,
+            keys_wanted: Vec::new(),
+            numbers: None,
+            way,
+            scan,
+            state: ScanState::Fresh,
+            next: 0,
+            entries: ScanBatch::default(),
+            key: Vec::new(),
+            entry: Vec::new(),
+            range: KeyRange::default(),
+            keys: access.keys,
+            is_database,
+            most: usize::MAX,
+            left: usize::MAX,
+        }
+    }
+
+    pub fn rewind(&mut self) {
+        self.state = ScanState::Fresh;
+        self.keys_wanted.clear();
+    }
+
+    pub fn next(&mut self, context: &mut Context<'_>) -> Result<bool> {
+        if self.state == ScanState::Fresh {
+            self.state = ScanState::Running;
+            self.left = self.most;
+            if !self.start(context)? {
+                self.state = ScanState::Done;
+            }
+            if let ScanMethod::Key(_) | ScanMethod::Entry(..) = self.way {
+                let found = self.state == ScanState::Running && self.look_up(context)?;
+                self.state = ScanState::Done;
+                return Ok(found);
+            }
+        }
+        if self.state == ScanState::Done {
+            return Ok(false);
+        }
+        let found = match self.way {
+            ScanMethod::Rows(_) => self.next_row(context)?,
+            _ => self.next_entry(context)?,
+        };
+        self.left -= usize::from(found);
+        if !found || self.left == 0 {
+            self.state = ScanState::Done;
+        }
+        Ok(found)
+    }
+
+    /// No more rows than that are wanted. True if it will deliver no more, and so needs nobody to count them.
+    pub fn expect(&mut self, limit: &Expr, offset: Option<&Expr>) -> bool {
+        let constant = |bound: &Expr| bound.as_constant().and_then(|value| value.as_ref().as_i64());
+        let Some(limit) = constant(limit) else { return false };
+        let Some(skipped) = offset.map_or(Some(0), constant) else { return false };
+        let most = usize::try_from(limit.saturating_add(skipped)).unwrap_or(0);
+        if self.filter.is_none() && (1..1_000).contains(&most) {
+            self.scan.set_record_limit(most);
+        }
+        let counts = most > 0 && offset.is_none();
+        if counts {
+            self.most = most;
+        }
+        counts
+    }
+
+    /// Whether it may leave out rows that are there, for being too many: who reads its leaves would find them.
+    pub fn is_limited(&self) -> bool {
+        self.most != usize::MAX
+    }
+
+    /// Lets the scan leave out what the filter would.
+    fn narrow(&mut self, context: &Context<'_>) -> Result<()> {
+        let frame = context.frame();
+        let mut windows = Vec::with_capacity(self.windows.len());
+        for narrow in &self.windows {
+            let value = narrow.value.evaluate(&frame)?;
+            windows.extend(narrow.window(value.as_ref()));
+        }
+        self.told = self.all_windows && windows.len() == self.windows.len();
+        let form = self.windows.first().map(|narrow| narrow.form);
+        let form = form.or(self.keys_wanted.first().map(|wanted| wanted.0)).unwrap_or(0);
+        windows.extend(self.keys_wanted.drain(..).map(|wanted| wanted.1));
+        self.scan.only(form, windows);
+        if let Some((form, numbers)) = &self.numbers {
+            self.scan.numbers(*form, numbers.iter().copied());
+        }
+        Ok(())
+    }
+
+    /// Whether the rows of a slot are read here one after the other, and a column of them is one of whole numbers.
+    pub fn takes_keys(&self, column: ColumnRef) -> bool {
+        let is_number = || self.handle.table().number_at(column.column).is_some();
+        column.slot == self.slot
+            && matches!(self.way, ScanMethod::Rows(_))
+            && !self.is_limited()
+            && is_number()
+    }
+
+    /// Of the rows found from now until the next [`rewind`](Self::rewind) only those are wanted whose column is one of these numbers.
+    pub fn push_down_key_filters(
+        &mut self,
+        column: ColumnRef,
+        low: i64,
+        high: i64,
+        members: Option<Arc<[u64]>>,
+    ) {
+        if let Some(NumberAt { form, at, width }) = self.handle.table().number_at(column.column) {
+            self.keys_wanted.push((form, IntRange { at, width, low, high, members }));
+        }
+    }
+
+    /// Finds out what is to be read; false when it is nothing.
+    fn start(&mut self, context: &Context<'_>) -> Result<bool> {
+        if let ScanMethod::Rows(_) = self.way {
+            self.narrow(context)?;
+        }
+        match &self.way {
+            ScanMethod::Key(values) => {
+                self.key.clear();
+                encode_point(self.handle.key(), values, context, &mut self.key)
+            }
+            ScanMethod::Entry(number, values) => {
+                let index = index_of(&self.handle, *number)?;
+                self.entry.clear();
+                encode_point(&index.key, values, context, &mut self.entry)
+            }
+            ScanMethod::Rows(None) => {
+                self.scan.restart(Bound::Unbounded, Bound::Unbounded);
+                self.next = 0;
+                if let Some(slot) = context.slots.get(self.slot) {
+                    self.next = slot.batch.len();
+                }
+                Ok(true)
+            }
+            ScanMethod::Rows(Some(range)) => {
+                let some =
+                    encode_range(self.handle.key(), range, &context.frame(), &mut self.range)?;
+                self.restart();
+                self.next = context.slots.get(self.slot).map_or(0, |slot| slot.batch.len());
+                Ok(some)
+            }
+            ScanMethod::Entries(number, range) => {
+                let index = index_of(&self.handle, *number)?;
+                let some = encode_range(&index.key, range, &context.frame(), &mut self.range)?;
+                if index.key.grouped {
+                    self.scan.restart_group(&self.range.low);
+                } else {
+                    self.restart();
+                }
+                self.entries.clear();
+                self.next = 0;
+                Ok(some)
+            }
+        }
+    }
+
+    fn restart(&mut self) {
+        let high = self.range.high.as_deref();
+        self.scan.restart(
+            Bound::Included(&self.range.low),
+            high.map_or(Bound::Unbounded, Bound::Excluded),
+        );
+    }
+
+    /// The key of the only row that there can be, where all that is asked of the row is its key: `None` where it is not so, or there is
+    /// none. Instead of [`next`](Self::next), for who reads the row otherwise.
+    pub fn only_key(&mut self, context: &Context<'_>) -> Result<Option<&[u8]>> {
+        let is_lookup = matches!(self.way, ScanMethod::Key(_)) && self.filter.is_none();
+        Ok(if is_lookup && self.start(context)? { Some(&self.key) } else { None })
+    }
+
+    /// The one row with the key.
+    fn look_up(&mut self, context: &mut Context<'_>) -> Result<bool> {
+        if let ScanMethod::Entry(number, _) = self.way {
+            let index = index_of(&self.handle, number)?;
+            let mut value = std::mem::take(&mut self.key);
+            let found = index.entries.get_into(context.transaction, &self.entry, &mut value)?;
+            if found {
+                let start = value.len() - index.row_key(&self.entry, &value)?.len();
+                value.drain(..start);
+            }
+            self.key = value;
+            if !found {
+                return Ok(false);
+            }
+        }
+        self.fetch(context)
+    }
+
+    /// The row with the key in `self.key`, if it fulfils the filter.
+    fn fetch(&self, context: &mut Context<'_>) -> Result<bool> {
+        let transaction = context.transaction;
+        let slot = context.slot(self.slot)?;
+        if !self.handle.get(transaction, &self.key, &mut slot.bytes)? {
+            return Ok(false);
+        }
+        slot.current = Current::Bytes(0, slot.bytes.len());
+        context.holds(self.filter.as_ref())
+    }
+
+    /// Who reads leaves wants nothing of a row but these numbers of it, which are never NULL: where a leaf can be read so, its batch
+    /// has them as columns, and no records.
+    pub fn want_numbers(&mut self, numbers: &[NumberAt]) {
+        let form = self.handle.table().form();
+        let numbers = numbers.iter().map(|number| IntField { at: number.at, width: number.width });
+        self.numbers = Some((form, numbers.collect()));
+    }
+
+    /// The table.
+    pub fn table(&self) -> &Arc<Table> {
+        self.handle.table()
+    }
+
+    /// Where its rows stand.
+    pub fn slot(&self) -> usize {
+        self.slot
+    }
+
+    /// Puts the next leaf's rows into the slot's batch, for a scan of rows one after the other, the filter not looked at; false
+    /// when there are no more.
+    pub fn next_leaf(&mut self, context: &mut Context<'_>) -> Result<bool> {
+        if self.state == ScanState::Fresh {
+            let some = self.start(context)?;
+            self.state = if some { ScanState::Running } else { ScanState::Done };
+        }
+        if self.state == ScanState::Done {
+            return Ok(false);
+        }
+        let transaction = context.transaction;
+        let slot = context.slot(self.slot)?;
+        let more = self.handle.database().scan(transaction, &mut self.scan, &mut slot.batch)?;
+        if !more {
+            self.state = ScanState::Done;
+        }
+        context.check_cancelled()?;
+        Ok(more)
+    }
+
+    fn next_row(&mut self, context: &mut Context<'_>) -> Result<bool> {
+        let transaction = context.transaction;
+        loop {
+            let mut slot = context.slot(self.slot)?;
+            while self.next >= slot.batch.len() {
+                if !self.handle.database().scan(transaction, &mut self.scan, &mut slot.batch)? {
+                    return Ok(false);
+                }
+                self.next = 0;
+                context.check_cancelled()?;
+                slot = context.slot(self.slot)?;
+            }
+            if self.is_database {
+                slot.bytes.clear();
+                let columns =
+                    [slot.batch.key(self.next), slot.batch.value(self.next)].map(ValueRef::Bytea);
+                let value = |position: usize| columns.get(position).copied().unwrap_or_default();
+                self.handle.table().encode_row(&mut slot.bytes, value)?;
+                slot.current = Current::Bytes(0, slot.bytes.len());
+            } else {
+                slot.current = Current::Record(self.next);
+            }
+            self.next += 1;
+            if self.told && slot.batch.is_inside() {
+                return Ok(true);
+            }
+            if context.holds(self.filter.as_ref())? {
+                return Ok(true);
+            }
+        }
+    }
+
+    fn next_entry(&mut self, context: &mut Context<'_>) -> Result<bool> {
+        let ScanMethod::Entries(number, _) = self.way else { return Ok(false) };
+        let transaction = context.transaction;
+        loop {
+            let index = index_of(&self.handle, number)?;
+            if self.next >= self.entries.len() {
+                if !index.entries.scan(transaction, &mut self.scan, &mut self.entries)? {
+                    return Ok(false);
+                }
+                self.next = 0;
+                context.check_cancelled()?;
+            }
+            let (key, value) = (self.entries.key(self.next), self.entries.value(self.next));
+            self.next += 1;
+            let row_key = index.row_key(key, value)?;
+            self.key.clear();
+            self.key.extend_from_slice(row_key);
+            if self.fetch(context)? {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// The key of the row stood on.
+    pub fn row_key<'o>(&'o self, slot: usize, context: &'o Context<'_>) -> Option<&'o [u8]> {
+        if slot != self.slot || !self.keys {
+            return None;
+        }
+        match self.way {
+            ScanMethod::Rows(_) => {
+                let slot = context.slots.get(slot)?;
+                Some(slot.batch.key(self.next.checked_sub(1)?))
+            }
+            _ => Some(&self.key),
+        }
+    }
+}
+
+fn index_of(handle: &TableHandle, number: usize) -> Result<&crate::table::IndexHandle> {
+    handle.indexes().get(number).ok_or_else(|| SqlError::internal("there is no such index"))
+}
+
+/// Appends a whole key; false when no row can have it.
+fn encode_point(
+    spec: &KeySpec,
+    values: &[Expr],
+    context: &Context<'_>,
+    out: &mut Vec<u8>,
+) -> Result<bool> {
+    for (part, value) in spec.parts.iter().zip(values) {
+        let computed;
+        let value = match value.given(context.parameters) {
+            Some(given) => given.as_ref(),
+            None => {
+                computed = value.evaluate(&context.frame())?;
+                computed.as_ref()
+            }
+        };
+        match fit(value, part.data_type) {
+            Fit::Value(value) => part.encode(out, value)?,
+            Fit::Below | Fit::Above | Fit::Null => return Ok(false),
+        }
+    }
+    Ok(true)
+}
+
+/// The range of keys that constants make; none if something else makes it, or it is empty.
+pub fn constant_range(spec: &KeySpec, range: &KeyRangeExpr) -> Option<KeyRange> {
+    let bounds = range.lower.iter().chain(&range.upper).map(|(value, _)| value);
+    if !range.equal.iter().chain(bounds).all(|value| value.as_constant().is_some()) {
+        return None;
+    }
+    let frame = Frame { slots: &[], parameters: &[], clock: None, sequences: None };
+    let mut out = KeyRange::default();
+    encode_range(spec, range, &frame, &mut out).ok()?.then_some(out)
+}
+
+fn side_of(
+    bound: Option<&(Expr, bool)>,
+    is_lower: bool,
+    data_type: DataType,
+    frame: &Frame<'_>,
+) -> Result<ColumnBound> {
+    let Some((value, inclusive)) = bound else { return Ok(ColumnBound::Open) };
+    Ok(match fit(value.evaluate(frame)?.as_ref(), data_type) {
+        Fit::Value(value) => ColumnBound::Bound(value.to_value(), *inclusive),
+        Fit::Null => ColumnBound::Empty,
+        // Beyond what the column can hold: everything is on one side of it.
+        Fit::Below if is_lower => ColumnBound::Open,
+        Fit::Above if !is_lower => ColumnBound::Open,
+        Fit::Below | Fit::Above => ColumnBound::Empty,
+    })
+}
+
+/// Makes `out` the range of keys; false when it is empty.
+fn encode_range(
+    spec: &KeySpec,
+    range: &KeyRangeExpr,
+    frame: &Frame<'_>,
+    out: &mut KeyRange,
+) -> Result<bool> {
+    let mut equal = Vec::with_capacity(range.equal.len());
+    for (part, value) in spec.parts.iter().zip(&range.equal) {
+        match fit(value.evaluate(frame)?.as_ref(), part.data_type) {
+            Fit::Value(value) => equal.push(value.to_value()),
+            Fit::Below | Fit::Above | Fit::Null => return Ok(false),
+        }
+    }
+    let data_type = spec.parts.get(range.equal.len()).map_or(DataType::Text, |part| part.data_type);
+    let lower = side_of(range.lower.as_ref(), true, data_type, frame)?;
+    let upper = side_of(range.upper.as_ref(), false, data_type, frame)?;
+    if matches!(lower, ColumnBound::Empty) || matches!(upper, ColumnBound::Empty) {
+        return Ok(false);
+    }
+    fn bound(side: &ColumnBound) -> Option<KeyBound<'_>> {
+        match side {
+            ColumnBound::Bound(value, inclusive) => {
+                Some(KeyBound { value: value.as_ref(), inclusive: *inclusive })
+            }
+            ColumnBound::Open | ColumnBound::Empty => None,
+        }
+    }
+    let equal: Vec<ValueRef<'_>> = equal.iter().map(Value::as_ref).collect();
+    spec.range(out, &equal, bound(&lower), bound(&upper))?;
+    Ok(true)
+}

@@ -1,0 +1,207 @@
+//! Order and DISTINCT.
+
+use std::cmp::Ordering;
+
+use super::hash::{KeyTable, append};
+use super::{Context, MemoryCharge, Operator, bound_of};
+use crate::error::{Result, SqlState};
+use crate::expression::{Datum, Expr};
+use crate::plan::{PlanNode, SortKey};
+use crate::table::{Origin, Splice};
+use crate::types::{Value, ValueRef};
+
+/// Rows of which no other before had the same values.
+#[derive(Debug)]
+pub struct Distinct {
+    pub input: Operator,
+    outputs: Vec<Expr>,
+    /// The values as they stand in rows.
+    splice: Option<Splice>,
+    table: KeyTable,
+    key: Vec<u8>,
+    account: MemoryCharge,
+    fresh: bool,
+}
+
+impl Distinct {
+    pub fn new(input: Operator, outputs: Vec<Expr>, node: &PlanNode) -> Distinct {
+        let origin = |value: &Expr| -> Option<Origin<'_>> {
+            let column = value.as_column()?;
+            Some((column.slot, node.table_in(column.slot)?, column.column))
+        };
+        let origins: Option<Vec<Origin<'_>>> = outputs.iter().map(origin).collect();
+        let splice = origins.and_then(|origins| Splice::for_comparison(&origins));
+        let (table, key) = (KeyTable::default(), Vec::new());
+        let account = MemoryCharge::default();
+        Distinct { input, outputs, splice, table, key, account, fresh: true }
+    }
+
+    pub fn rewind(&mut self) {
+        self.input.rewind();
+        self.fresh = true;
+    }
+
+    pub fn next(&mut self, context: &mut Context<'_>) -> Result<bool> {
+        if self.fresh {
+            self.fresh = false;
+            self.account.clear(context);
+            self.table.clear();
+        }
+        while self.input.next(context)? {
+            self.make_key(context)?;
+            if self.table.insert(&self.key).1 {
+                self.account.keep(self.key.len() + 48, context)?;
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Makes the key of the row stood on.
+    fn make_key(&mut self, context: &Context<'_>) -> Result<()> {
+        self.key.clear();
+        let row = |slot: usize| context.slots.get(slot).map_or(&[][..], |slot| slot.row());
+        if let Some(splice) = &self.splice
+            && splice.append(row, &mut self.key)?
+        {
+            return Ok(());
+        }
+        let frame = context.frame();
+        let Some(splice) = &self.splice else {
+            for output in &self.outputs {
+                append(output.evaluate(&frame)?.as_ref(), &mut self.key);
+            }
+            return Ok(());
+        };
+        let datums: Result<Vec<Datum<'_>>> =
+            self.outputs.iter().map(|output| output.evaluate(&frame)).collect();
+        let datums = datums?;
+        let value = |place: usize| datums.get(place).map_or(ValueRef::Null, Datum::as_ref);
+        splice.append_values(value, &mut self.key)
+    }
+}
+
+/// A row with what it is ordered by.
+#[derive(Debug)]
+struct Sorted {
+    keys: Vec<Value>,
+    values: Vec<Value>,
+}
+
+impl Sorted {
+    fn memory(&self) -> usize {
+        self.keys.iter().chain(&self.values).map(Value::memory).sum::<usize>() + size_of::<Sorted>()
+    }
+}
+
+/// Rows of values in order.
+#[derive(Debug)]
+pub struct RowSort {
+    pub input: Operator,
+    slot: usize,
+    outputs: Vec<Expr>,
+    keys: Vec<SortKey>,
+    most: Option<(Expr, Option<Expr>)>,
+    rows: Vec<Sorted>,
+    account: MemoryCharge,
+    next: usize,
+    done: bool,
+}
+
+/// The order of one key.
+fn order_of(key: &SortKey, a: &Value, b: &Value) -> Ordering {
+    match (a.is_null(), b.is_null()) {
+        (true, true) => Ordering::Equal,
+        (true, false) if key.nulls_first => Ordering::Less,
+        (true, false) => Ordering::Greater,
+        (false, true) if key.nulls_first => Ordering::Greater,
+        (false, true) => Ordering::Less,
+        (false, false) if key.descending => b.as_ref().order(a.as_ref()),
+        (false, false) => a.as_ref().order(b.as_ref()),
+    }
+}
+
+fn compare(keys: &[SortKey], a: &Sorted, b: &Sorted) -> Ordering {
+    let pairs = keys.iter().zip(a.keys.iter().zip(&b.keys));
+    pairs
+        .map(|(key, (a, b))| order_of(key, a, b))
+        .find(|order| order.is_ne())
+        .unwrap_or(Ordering::Equal)
+}
+
+/// How many rows are needed, if not all of them: LIMIT and OFFSET.
+pub fn wanted_of(context: &Context<'_>, most: Option<&(Expr, Option<Expr>)>) -> Result<usize> {
+    let Some((limit, offset)) = most else { return Ok(usize::MAX) };
+    let limit = bound_of(context, Some(limit), SqlState::InvalidRowCountInLimit, "LIMIT")?;
+    let offset = bound_of(context, offset.as_ref(), SqlState::InvalidRowCountInOffset, "OFFSET")?;
+    let sum = limit.map(|limit| limit.saturating_add(offset.unwrap_or(0)));
+    Ok(sum.and_then(|sum| usize::try_from(sum).ok()).unwrap_or(usize::MAX))
+}
+
+impl RowSort {
+    pub fn new(
+        input: Operator,
+        slot: usize,
+        outputs: Vec<Expr>,
+        keys: Vec<SortKey>,
+        most: Option<(Expr, Option<Expr>)>,
+    ) -> RowSort {
+        let (rows, account) = (Vec::new(), MemoryCharge::default());
+        RowSort { input, slot, outputs, keys, most, rows, account, next: 0, done: false }
+    }
+
+    pub fn rewind(&mut self) {
+        self.input.rewind();
+        self.done = false;
+    }
+
+    fn run(&mut self, context: &mut Context<'_>) -> Result<()> {
+        self.done = true;
+        self.next = 0;
+        self.account.clear(context);
+        self.rows.clear();
+        let wanted = wanted_of(context, self.most.as_ref())?;
+        let mut kept = 0;
+        while self.input.next(context)? {
+            let frame = context.frame();
+            let mut keys = Vec::with_capacity(self.keys.len());
+            for key in &self.keys {
+                keys.push(key.expr.evaluate(&frame)?.into_value());
+            }
+            let mut values = Vec::with_capacity(self.outputs.len());
+            for output in &self.outputs {
+                values.push(output.evaluate(&frame)?.into_value());
+            }
+            let row = Sorted { keys, values };
+            kept += row.memory();
+            self.account.keep_most(kept, context)?;
+            self.rows.push(row);
+            // The rows that are not among the first ones are dropped before they become too many.
+            if self.rows.len() >= wanted.saturating_mul(2).saturating_add(64) {
+                self.order();
+                self.rows.truncate(wanted);
+                kept = self.rows.iter().map(Sorted::memory).sum();
+            }
+        }
+        self.order();
+        self.rows.truncate(wanted);
+        Ok(())
+    }
+
+    fn order(&mut self) {
+        let keys = &self.keys;
+        self.rows.sort_by(|a, b| compare(keys, a, b));
+    }
+
+    pub fn next(&mut self, context: &mut Context<'_>) -> Result<bool> {
+        if !self.done {
+            self.run(context)?;
+        }
+        let Some(row) = self.rows.get_mut(self.next) else { return Ok(false) };
+        self.next += 1;
+        let slot = context.slot(self.slot)?;
+        std::mem::swap(&mut slot.values, &mut row.values);
+        slot.current = crate::expression::Current::Values;
+        Ok(true)
+    }
+}

@@ -1,0 +1,434 @@
+//! Expressions on columns.
+//!
+//! - BATCH-1: a formula gives for every row what the expression that it was made of gives for it. What it cannot do so is not made a
+//!   formula; then the statement goes row by row.
+//! - BATCH-2: what may fail is evaluated for no row that the row-by-row way would not evaluate it for: conditions that
+//!   come before it have left the others out, and it is not part of OR or CASE.
+
+use std::sync::Arc;
+
+use arrow_arith::arity::try_binary;
+use arrow_arith::boolean::{and_kleene, is_not_null, is_null, not, or_kleene};
+use arrow_array::{Array, BooleanArray, Datum, Int64Array, Scalar, StringArray};
+use arrow_ord::cmp;
+use arrow_schema::ArrowError;
+use arrow_select::filter::prep_null_mask_filter;
+use arrow_select::zip::zip;
+
+use super::super::row::Context;
+use super::vector::{Vector, VectorType, kind_of};
+use crate::error::{Result, SqlError, SqlState};
+use crate::expression::{
+    Arithmetic, ColumnRef, Comparison, Expr, NumberKind, Pattern, TextPosition,
+};
+use crate::types::{DataType, Value};
+
+/// An expression on columns.
+#[derive(Debug)]
+pub struct VectorExpr {
+    step: Step,
+    /// The type of its values.
+    pub data_type: DataType,
+}
+
+#[derive(Debug)]
+enum Step {
+    Column(usize),
+    /// The same for all rows: evaluated when a run begins.
+    Given(Expr, Option<Scalar<arrow_array::ArrayRef>>),
+    Compare(Comparison, Box<[VectorExpr; 2]>),
+    Arithmetic(Arithmetic, NumberKind, Box<[VectorExpr; 2]>, TextPosition),
+    And(Vec<VectorExpr>),
+    Or(Vec<VectorExpr>),
+    Not(Box<VectorExpr>),
+    IsNull(Box<VectorExpr>, bool),
+    InSet(Box<VectorExpr>, Arc<Vec<i64>>, bool),
+    Like(Box<VectorExpr>, Arc<Pattern>, bool),
+    /// A text without the blanks at its end.
+    Trimmed(Box<VectorExpr>),
+    /// Another width of whole numbers, or length of texts, which holds at least as much.
+    Widened(Box<VectorExpr>),
+    /// Conditions with their results, one after the other, and last the result when none holds.
+    Case(Vec<VectorExpr>),
+}
+
+/// The columns that there are, and the slots whose rows they are columns of.
+pub struct InputColumns<'k> {
+    pub columns: &'k [(ColumnRef, DataType)],
+    pub slots: crate::expression::Slots,
+    pub parameters: &'k [DataType],
+}
+
+impl InputColumns<'_> {
+    /// The formula of an expression; none if it has none (BATCH-1).
+    pub fn formula(&self, expr: &Expr) -> Option<VectorExpr> {
+        if expr.is_volatile() {
+            return None;
+        }
+        if !expr.slots().meets(&self.slots) {
+            let data_type = match expr {
+                Expr::Constant(value) => value.data_type()?,
+                Expr::Parameter(number) => *self.parameters.get(*number)?,
+                _ => return None,
+            };
+            kind_of(data_type)?;
+            return Some(VectorExpr { step: Step::Given(expr.clone(), None), data_type });
+        }
+        let made = |step, data_type| Some(VectorExpr { step, data_type });
+        match expr {
+            Expr::Column(at) => {
+                let nth = self.columns.iter().position(|(column, _)| column == at)?;
+                made(Step::Column(nth), self.columns.get(nth)?.1)
+            }
+            Expr::Compare(comparison, pair) => {
+                let pair = self.pair(pair)?;
+                comparable(pair[0].data_type, pair[1].data_type).then_some(())?;
+                made(Step::Compare(*comparison, pair), DataType::Boolean)
+            }
+            Expr::Arithmetic(operator, kind, pair, place) => {
+                let is_plain = matches!(
+                    (operator, kind),
+                    (
+                        Arithmetic::Add | Arithmetic::Subtract | Arithmetic::Multiply,
+                        NumberKind::Small | NumberKind::Integer | NumberKind::Big
+                    )
+                );
+                let pair = self.pair(pair)?;
+                let are_numbers = pair.iter().all(|side| side.data_type.is_integer());
+                (is_plain && are_numbers).then_some(())?;
+                made(Step::Arithmetic(*operator, *kind, pair, *place), kind.data_type())
+            }
+            Expr::And(list) => made(Step::And(self.safe_list(list)?), DataType::Boolean),
+            Expr::Or(list) => made(Step::Or(self.safe_list(list)?), DataType::Boolean),
+            Expr::Not(inner) => made(Step::Not(self.boxed(inner)?), DataType::Boolean),
+            Expr::IsNull(inner, negated) => {
+                made(Step::IsNull(self.boxed(inner)?, *negated), DataType::Boolean)
+            }
+            Expr::InSet(inner, set, negated) => {
+                let inner = self.boxed(inner)?;
+                let numbers: Option<Vec<i64>> =
+                    set.iter().map(|value| value.as_ref().as_i64()).collect();
+                inner.data_type.is_integer().then_some(())?;
+                let mut numbers = numbers?;
+                numbers.sort_unstable();
+                made(Step::InSet(inner, Arc::new(numbers), *negated), DataType::Boolean)
+            }
+            Expr::Like(inner, pattern, negated) => {
+                let inner = self.boxed(inner)?;
+                inner.data_type.is_text().then_some(())?;
+                made(Step::Like(inner, pattern.clone(), *negated), DataType::Boolean)
+            }
+            Expr::Trimmed(inner) => {
+                let inner = self.boxed(inner)?;
+                inner.data_type.is_text().then_some(())?;
+                made(Step::Trimmed(inner), DataType::Text)
+            }
+            Expr::Cast(inner, to, _) => {
+                let inner = self.boxed(inner)?;
+                let is_wider = matches!(
+                    (inner.data_type, to),
+                    (DataType::SmallInt, DataType::SmallInt | DataType::Integer | DataType::BigInt)
+                        | (DataType::Integer, DataType::Integer | DataType::BigInt)
+                        | (DataType::BigInt, DataType::BigInt)
+                        | (
+                            DataType::Text | DataType::Varchar(_) | DataType::Char(_),
+                            DataType::Text | DataType::Varchar(None)
+                        )
+                );
+                is_wider.then_some(())?;
+                made(Step::Widened(inner), *to)
+            }
+            Expr::Case(branches, otherwise) => self.case(branches, otherwise),
+            _ => None,
+        }
+    }
+
+    /// The formula of one of several parts, of which only the first may fail: row by row none is evaluated behind one that is false or
+    /// NULL (BATCH-2).
+    pub fn formula_of_part(&self, nth: usize, expr: &Expr) -> Option<VectorExpr> {
+        self.formula(expr).filter(|formula| nth == 0 || !formula.may_fail())
+    }
+
+    /// CASE, of which no part may fail: all are evaluated for each row (BATCH-2).
+    fn case(&self, branches: &[(Expr, Expr)], otherwise: &Expr) -> Option<VectorExpr> {
+        let results = || branches.iter().map(|(_, result)| result).chain([otherwise]);
+        let is_null = |expr: &Expr| expr.as_constant().is_some_and(Value::is_null);
+        let typed = results().find(|expr| !is_null(expr))?;
+        let data_type = self.formula(typed)?.data_type;
+        let result = |expr: &Expr| match is_null(expr) {
+            true => Some(VectorExpr { step: Step::Given(expr.clone(), None), data_type }),
+            false => self.formula(expr).filter(|formula| formula.data_type == data_type),
+        };
+        let mut parts = Vec::with_capacity(branches.len() * 2 + 1);
+        for (condition, value) in branches {
+            parts.push(self.formula(condition).filter(|f| f.data_type == DataType::Boolean)?);
+            parts.push(result(value)?);
+        }
+        parts.push(result(otherwise)?);
+        let is_safe = parts.iter().all(|part| !part.may_fail());
+        is_safe.then_some(VectorExpr { step: Step::Case(parts), data_type })
+    }
+
+    fn boxed(&self, expr: &Expr) -> Option<Box<VectorExpr>> {
+        self.formula(expr).map(Box::new)
+    }
+
+    fn pair(&self, pair: &[Expr; 2]) -> Option<Box<[VectorExpr; 2]>> {
+        Some(Box::new([self.formula(&pair[0])?, self.formula(&pair[1])?]))
+    }
+
+    /// Parts of which not all may be evaluated for each row: they must not fail (BATCH-2).
+    fn safe_list(&self, list: &[Expr]) -> Option<Vec<VectorExpr>> {
+        let formulas: Vec<VectorExpr> =
+            list.iter().map(|part| self.formula(part)).collect::<Option<_>>()?;
+        formulas.iter().all(|formula| !formula.may_fail()).then_some(formulas)
+    }
+}
+
+/// Whether columns compare as the values in them do.
+fn comparable(left: DataType, right: DataType) -> bool {
+    (left.is_integer() && right.is_integer())
+        || (left.is_text() && right.is_text())
+        || (left == right && kind_of(left) == Some(VectorType::Numbers))
+}
+
+pub fn failed(error: &ArrowError) -> SqlError {
+    SqlError::internal(format!("a kernel failed: {error}"))
+}
+
+impl VectorExpr {
+    fn parts(&mut self) -> Vec<&mut VectorExpr> {
+        match &mut self.step {
+            Step::Column(_) | Step::Given(..) => Vec::new(),
+            Step::Compare(_, pair) | Step::Arithmetic(_, _, pair, _) => pair.iter_mut().collect(),
+            Step::And(list) | Step::Or(list) | Step::Case(list) => list.iter_mut().collect(),
+            Step::Not(inner)
+            | Step::IsNull(inner, _)
+            | Step::InSet(inner, ..)
+            | Step::Like(inner, ..)
+            | Step::Trimmed(inner)
+            | Step::Widened(inner) => vec![inner],
+        }
+    }
+
+    pub fn may_fail(&self) -> bool {
+        match &self.step {
+            Step::Column(_) | Step::Given(..) => false,
+            Step::Arithmetic(..) => true,
+            Step::Compare(_, pair) => pair.iter().any(VectorExpr::may_fail),
+            Step::And(list) | Step::Or(list) | Step::Case(list) => {
+                list.iter().any(VectorExpr::may_fail)
+            }
+            Step::Not(inner)
+            | Step::IsNull(inner, _)
+            | Step::InSet(inner, ..)
+            | Step::Like(inner, ..)
+            | Step::Trimmed(inner)
+            | Step::Widened(inner) => inner.may_fail(),
+        }
+    }
+
+    /// Evaluates what is the same for all rows.
+    pub fn begin(&mut self, context: &Context<'_>) -> Result<()> {
+        let data_type = self.data_type;
+        if let Step::Given(expr, given) = &mut self.step {
+            let value: Value = context.value(expr)?;
+            let kind = kind_of(data_type).ok_or_else(|| SqlError::internal("no such column"))?;
+            *given = Some(Scalar::new(Vector::once(&value, kind)?.to_array()));
+        }
+        self.parts().into_iter().try_for_each(|part| part.begin(context))
+    }
+
+    /// Its values, one for each row.
+    pub fn column(&self, columns: &[Vector], rows: usize) -> Result<Vector> {
+        let result = self.evaluate(columns)?;
+        match result {
+            VectorValues::Column(vector) => Ok(vector),
+            VectorValues::Given(scalar) => {
+                let nothing: Int64Array = std::iter::repeat_n(Some(0i64), rows).collect();
+                let array = arrow_select::take::take(scalar.get().0, &nothing, None);
+                Vector::of(&*array.map_err(|error| failed(&error))?)
+            }
+        }
+    }
+
+    /// Whether it holds, for each row.
+    pub fn truths(&self, columns: &[Vector], rows: usize) -> Result<BooleanArray> {
+        match self.column(columns, rows)? {
+            Vector::Truths(truths) => Ok(truths),
+            _ => Err(SqlError::internal("a condition is not a truth value")),
+        }
+    }
+
+    fn evaluate(&self, columns: &[Vector]) -> Result<VectorValues> {
+        let truths = |array: std::result::Result<BooleanArray, ArrowError>| {
+            array.map(|array| VectorValues::Column(Vector::Truths(array))).map_err(|e| failed(&e))
+        };
+        match &self.step {
+            Step::Column(nth) => {
+                let column = columns.get(*nth).cloned();
+                column.map(VectorValues::Column).ok_or_else(|| SqlError::internal("no such column"))
+            }
+            Step::Given(_, given) => {
+                let given = given.clone().map(VectorValues::Given);
+                given.ok_or_else(|| SqlError::internal("a run did not begin"))
+            }
+            Step::Compare(comparison, pair) => {
+                let (left, right) = (pair[0].evaluate(columns)?, pair[1].evaluate(columns)?);
+                let (left, right): (&dyn Datum, &dyn Datum) = (&left, &right);
+                truths(match comparison {
+                    Comparison::Equal => cmp::eq(left, right),
+                    Comparison::NotEqual => cmp::neq(left, right),
+                    Comparison::Less => cmp::lt(left, right),
+                    Comparison::LessOrEqual => cmp::lt_eq(left, right),
+                    Comparison::Greater => cmp::gt(left, right),
+                    Comparison::GreaterOrEqual => cmp::gt_eq(left, right),
+                })
+            }
+            Step::Arithmetic(operator, kind, pair, place) => {
+                calculate(*operator, *kind, &pair[0], &pair[1], columns)
+                    .map_err(|error| error.at(place.0 as usize))
+            }
+            Step::And(list) => self.combined(list, columns, and_kleene),
+            Step::Or(list) => self.combined(list, columns, or_kleene),
+            Step::Not(inner) => truths(not(&inner.condition(columns)?)),
+            Step::IsNull(inner, negated) => {
+                let inner = inner.evaluate(columns)?;
+                let array = Datum::get(&inner).0;
+                truths(if *negated { is_not_null(array) } else { is_null(array) })
+            }
+            Step::InSet(inner, set, negated) => {
+                let numbers = inner.numbers(columns)?;
+                let is_in = |number: i64| set.binary_search(&number).is_ok() != *negated;
+                let found = BooleanArray::from_unary(&numbers, is_in);
+                Ok(VectorValues::Column(Vector::Truths(found)))
+            }
+            Step::Like(inner, pattern, negated) => {
+                let texts = inner.texts(columns)?;
+                let matches = |text: Option<&str>| text.map(|t| pattern.matches(t) != *negated);
+                let found: BooleanArray = texts.iter().map(matches).collect();
+                Ok(VectorValues::Column(Vector::Truths(found)))
+            }
+            Step::Trimmed(inner) => {
+                let texts = inner.texts(columns)?;
+                let trimmed: StringArray =
+                    texts.iter().map(|text| text.map(|t| t.trim_end_matches(' '))).collect();
+                Ok(VectorValues::Column(Vector::Texts(trimmed)))
+            }
+            Step::Widened(inner) => inner.evaluate(columns),
+            Step::Case(parts) => choose(parts, columns),
+        }
+    }
+
+    fn combined(
+        &self,
+        list: &[VectorExpr],
+        columns: &[Vector],
+        combine: fn(&BooleanArray, &BooleanArray) -> std::result::Result<BooleanArray, ArrowError>,
+    ) -> Result<VectorValues> {
+        let rows = columns.first().map_or(0, |column| column.array().len());
+        let mut all: Option<BooleanArray> = None;
+        for part in list {
+            let part = part.truths(columns, rows)?;
+            all = Some(match all {
+                None => part,
+                Some(before) => combine(&before, &part).map_err(|error| failed(&error))?,
+            });
+        }
+        let all = all.ok_or_else(|| SqlError::internal("a condition without parts"))?;
+        Ok(VectorValues::Column(Vector::Truths(all)))
+    }
+
+    fn condition(&self, columns: &[Vector]) -> Result<BooleanArray> {
+        self.truths(columns, columns.first().map_or(0, |column| column.array().len()))
+    }
+
+    fn numbers(&self, columns: &[Vector]) -> Result<Int64Array> {
+        let rows = columns.first().map_or(0, |column| column.array().len());
+        match self.column(columns, rows)? {
+            Vector::Numbers(numbers) => Ok(numbers),
+            _ => Err(SqlError::internal("an operand is no number")),
+        }
+    }
+
+    fn texts(&self, columns: &[Vector]) -> Result<StringArray> {
+        let rows = columns.first().map_or(0, |column| column.array().len());
+        match self.column(columns, rows)? {
+            Vector::Texts(texts) => Ok(texts),
+            _ => Err(SqlError::internal("an operand is no text")),
+        }
+    }
+}
+
+/// Values of a formula: one for each row, or one for all.
+enum VectorValues {
+    Column(Vector),
+    Given(Scalar<arrow_array::ArrayRef>),
+}
+
+impl Datum for VectorValues {
+    fn get(&self) -> (&dyn Array, bool) {
+        match self {
+            VectorValues::Column(vector) => (vector.array(), false),
+            VectorValues::Given(scalar) => scalar.get(),
+        }
+    }
+}
+
+fn calculate(
+    operator: Arithmetic,
+    kind: NumberKind,
+    left: &VectorExpr,
+    right: &VectorExpr,
+    columns: &[Vector],
+) -> Result<VectorValues> {
+    let (left, right) = (left.numbers(columns)?, right.numbers(columns)?);
+    let range = match kind {
+        NumberKind::Small => i64::from(i16::MIN)..=i64::from(i16::MAX),
+        NumberKind::Integer => i64::from(i32::MIN)..=i64::from(i32::MAX),
+        _ => i64::MIN..=i64::MAX,
+    };
+    let overflow = || ArrowError::ArithmeticOverflow(String::new());
+    let result: std::result::Result<Int64Array, ArrowError> = try_binary(&left, &right, |a, b| {
+        let result = match operator {
+            Arithmetic::Add => a.checked_add(b),
+            Arithmetic::Subtract => a.checked_sub(b),
+            _ => a.checked_mul(b),
+        };
+        result.filter(|number| range.contains(number)).ok_or_else(overflow)
+    });
+    match result {
+        Ok(numbers) => Ok(VectorValues::Column(Vector::Numbers(numbers))),
+        Err(ArrowError::ArithmeticOverflow(_)) => Err(SqlError::new(
+            SqlState::NumericValueOutOfRange,
+            format!("{} out of range", kind.data_type()),
+        )),
+        Err(error) => Err(failed(&error)),
+    }
+}
+
+/// For each row the result behind the first condition that holds.
+fn choose(parts: &[VectorExpr], columns: &[Vector]) -> Result<VectorValues> {
+    let Some((otherwise, branches)) = parts.split_last() else {
+        return Err(SqlError::internal("a choice of nothing"));
+    };
+    let mut chosen = otherwise.evaluate(columns)?;
+    for branch in branches.as_chunks::<2>().0.iter().rev() {
+        let [condition, result] = branch;
+        let truths = condition.condition(columns)?;
+        // What is not known does not hold.
+        let holds = match truths.null_count() {
+            0 => truths,
+            _ => prep_null_mask_filter(&truths),
+        };
+        let array = zip(&holds, &result.evaluate(columns)?, &chosen);
+        chosen = VectorValues::Column(Vector::of(&*array.map_err(|error| failed(&error))?)?);
+    }
+    Ok(chosen)
+}
+
+/// The rows of columns for which a condition holds.
+pub fn keep(columns: &[Vector], truths: &BooleanArray) -> Result<(Vec<Vector>, usize)> {
+    let kept: Result<Vec<Vector>> = columns.iter().map(|column| column.filtered(truths)).collect();
+    Ok((kept?, truths.true_count()))
+}

@@ -1,0 +1,81 @@
+//! Conditions on joined rows by columns: what WHERE asks of rows that an outer join made.
+//!
+//! Above: steps that take their rows as columns. Below: the source of the rows.
+
+use super::super::row::{Context, OperatorBuilder};
+use super::evaluate::VectorExpr;
+use super::source::{ColumnBatch, VectorSource};
+use super::{conjuncts_of, known_columns, no_formula};
+use crate::error::Result;
+use crate::expression::{ColumnRef, Expr};
+use crate::plan::PlanNode;
+use crate::types::DataType;
+
+/// The rows of a source that fulfil conditions.
+#[derive(Debug)]
+pub struct Filter {
+    pub source: VectorSource,
+    conditions: Vec<VectorExpr>,
+    /// Which of the columns read are delivered.
+    outputs: Vec<usize>,
+    begun: bool,
+    /// Rows delivered, if they are counted.
+    delivered: Option<u64>,
+}
+
+impl Filter {
+    /// The step at work: `columns` are those that it reads and delivers, `wanted` those that it delivers.
+    pub fn new(
+        input: &PlanNode,
+        condition: &Expr,
+        columns: &[(ColumnRef, DataType)],
+        wanted: &[(ColumnRef, DataType)],
+        builder: &OperatorBuilder<'_>,
+    ) -> Result<Filter> {
+        let known = known_columns(columns, builder.parameters());
+        let conditions = conjuncts_of(Some(condition));
+        let conditions = conditions.iter().map(|part| known.formula(part).ok_or_else(no_formula));
+        let place = |column: &(ColumnRef, DataType)| {
+            columns.iter().position(|known| known == column).ok_or_else(no_formula)
+        };
+        Ok(Filter {
+            source: VectorSource::of(input, columns, builder)?,
+            conditions: conditions.collect::<Result<Vec<VectorExpr>>>()?,
+            outputs: wanted.iter().map(place).collect::<Result<Vec<usize>>>()?,
+            begun: false,
+            delivered: builder.is_counted().then_some(0),
+        })
+    }
+
+    pub fn rewind(&mut self) {
+        self.source.rewind();
+        self.begun = false;
+    }
+
+    /// Rows delivered here and below, for EXPLAIN ANALYZE.
+    pub fn counts(&self, counts: &mut Vec<u64>) {
+        counts.extend(self.delivered);
+        self.source.counts(counts);
+    }
+
+    /// The next rows; none when there are no more.
+    pub fn next(&mut self, context: &mut Context<'_>) -> Result<Option<ColumnBatch>> {
+        if !self.begun {
+            self.begun = true;
+            self.conditions.iter_mut().try_for_each(|condition| condition.begin(context))?;
+        }
+        while let Some(mut columns) = self.source.next(context)? {
+            columns.narrow(&self.conditions)?;
+            if columns.rows == 0 {
+                continue;
+            }
+            if let Some(delivered) = &mut self.delivered {
+                *delivered += columns.rows as u64;
+            }
+            let column = |nth: &usize| columns.vectors.get(*nth).cloned().ok_or_else(no_formula);
+            columns.vectors = self.outputs.iter().map(column).collect::<Result<_>>()?;
+            return Ok(Some(columns));
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,334 @@
+//! Hash joins by columns.
+//!
+//! Above: steps that take their rows as columns, joins among them. Below: sources of columns, chains of rows by their keys. The inner rows are
+//! collected as columns; the outer ones come batch by batch, and of both sides the rows that fit are gathered.
+//!
+//! - JOIN-1: joined rows come in the order in which the row-by-row way delivers them: outer rows as they come, for each of them the inner
+//!   rows as they came. So what depends on the order, such as sums of floating point numbers, is the same.
+//! - JOIN-2: of keys and of conditions only the first part may fail: the row-by-row way evaluates no further part where one
+//!   before it is NULL or false.
+
+use arrow_array::Array;
+
+use super::super::row::{
+    Context, JoinIndex, MemoryCharge, NONE, OperatorBuilder, ROW_BYTES, members_of,
+};
+use super::evaluate::VectorExpr;
+use super::join_input::{JoinInput, KeyColumns, make_key, rows_with_keys};
+use super::join_matches::{JoinMatches, JoinedColumn, Places, Sides};
+use super::source::{ColumnBatch, VectorSource};
+use super::vector::{ColumnBuilder as Filling, Vector, VectorType, kind_of};
+use super::{can_check, conjuncts_of, known_columns, no_formula};
+use crate::error::{Result, SqlError};
+use crate::expression::{ColumnRef, Expr};
+use crate::plan;
+use crate::types::DataType;
+
+/// A hash join at work.
+#[derive(Debug)]
+pub struct VectorJoin {
+    outer: JoinInput,
+    inner: JoinInput,
+    /// Outer rows that nothing fits come too.
+    is_left: bool,
+    condition: Vec<VectorExpr>,
+    /// Where the columns stand that the condition reads.
+    condition_columns: Vec<JoinedColumn>,
+    /// Where the columns stand that are delivered.
+    outputs: Vec<JoinedColumn>,
+    /// The columns of the inner rows that are kept, and their kinds.
+    kept: Vec<(usize, VectorType)>,
+    chains: JoinIndex,
+    account: MemoryCharge,
+    sides: Sides,
+    /// For each outer row of the batch the first inner row that fits.
+    firsts: Vec<u32>,
+    /// The outer row whose turn it is, and the inner row to be tried next, if some were tried.
+    row: usize,
+    candidate: Option<u32>,
+    /// Something fitted that outer row.
+    fitted: bool,
+    built: bool,
+    /// See [`narrow_outer`](Self::narrow_outer).
+    wanted: Option<ColumnRef>,
+    /// Rows delivered, if they are counted.
+    delivered: Option<u64>,
+}
+
+/// Whether a join can go by columns: these are what it reads and delivers.
+pub fn can_join(
+    join: &plan::HashJoin,
+    columns: &[(ColumnRef, DataType)],
+    parameters: &[DataType],
+) -> bool {
+    let known = known_columns(columns, parameters);
+    let formula = |nth: usize, expr: &Expr| known.formula_of_part(nth, expr);
+    let mut pairs = join.outer_keys.iter().zip(&join.inner_keys).enumerate();
+    let are_alike =
+        pairs.all(|(nth, (outer, inner))| match (formula(nth, outer), formula(nth, inner)) {
+            (Some(outer), Some(inner)) => kind_of(outer.data_type) == kind_of(inner.data_type),
+            _ => false,
+        });
+    let is_of_sides = |(at, _): &(ColumnRef, DataType)| {
+        join.outer_slots.contains(&at.slot) || join.inner_slots.contains(&at.slot)
+    };
+    // Without keys all rows fit all; and what nothing fitted is found by looking at the rows.
+    !join.full
+        && !join.outer_keys.is_empty()
+        && are_alike
+        && can_check(join.condition.as_ref(), &known)
+        && columns.iter().all(is_of_sides)
+}
+
+impl VectorJoin {
+    /// The join at work: `columns` are those that it reads and delivers, `wanted` those that it delivers.
+    pub fn new(
+        join: &plan::HashJoin,
+        columns: &[(ColumnRef, DataType)],
+        wanted: &[(ColumnRef, DataType)],
+        builder: &OperatorBuilder<'_>,
+    ) -> Result<VectorJoin> {
+        let mut places = Places::new(join, columns);
+        let mut outer = JoinInput::new(&join.outer, &join.outer_keys, &places.outer, builder)?;
+        let inner = JoinInput::new(&join.inner, &join.inner_keys, &places.inner, builder)?;
+        let conjuncts = conjuncts_of(join.condition.as_ref());
+        let mut read: Vec<ColumnRef> = Vec::new();
+        conjuncts.iter().for_each(|part| part.each_column(&mut |column| read.push(column)));
+        let is_read = |(at, _): &&(ColumnRef, DataType)| read.contains(at);
+        let read: Vec<(ColumnRef, DataType)> = columns.iter().filter(is_read).copied().collect();
+        let known = known_columns(&read, builder.parameters());
+        let condition = conjuncts.iter().map(|part| known.formula(part).ok_or_else(no_formula));
+        let condition = condition.collect::<Result<Vec<VectorExpr>>>()?;
+        let (condition_columns, outputs) = (places.of(&read)?, places.of(wanted)?);
+        let is_left = join.join == plan::Join::Left;
+        let first = join.outer_keys.first().and_then(Expr::as_column);
+        let is_number = inner.keys.first().is_some_and(|key| key.data_type.is_integer());
+        let wanted = first.filter(|column| {
+            !is_left && is_number && outer.source.scan_for_keys(*column).is_some()
+        });
+        Ok(VectorJoin {
+            outer,
+            inner,
+            is_left,
+            condition,
+            condition_columns,
+            outputs,
+            kept: places.kept,
+            chains: JoinIndex::default(),
+            account: MemoryCharge::default(),
+            sides: Sides::default(),
+            firsts: Vec::new(),
+            row: 0,
+            candidate: None,
+            fitted: false,
+            built: false,
+            wanted,
+            delivered: builder.is_counted().then_some(0),
+        })
+    }
+
+    pub fn rewind(&mut self) {
+        self.outer.source.rewind();
+        self.inner.source.rewind();
+        self.built = false;
+    }
+
+    /// Rows delivered here and below, for EXPLAIN ANALYZE.
+    pub fn counts(&self, counts: &mut Vec<u64>) {
+        counts.extend(self.delivered);
+        self.outer.source.counts(counts);
+        self.inner.source.counts(counts);
+    }
+
+    /// The source of the outer rows, of which those that are not found are missed by nobody but a join above.
+    pub fn outer_source(&mut self) -> &mut VectorSource {
+        &mut self.outer.source
+    }
+
+    /// Collects the inner rows.
+    fn build(&mut self, context: &mut Context<'_>) -> Result<()> {
+        self.built = true;
+        self.account.clear(context);
+        self.chains.clear();
+        self.firsts.clear();
+        (self.row, self.candidate, self.fitted) = (0, None, false);
+        let keys = self.outer.keys.iter_mut().chain(&mut self.inner.keys);
+        keys.chain(&mut self.condition).try_for_each(|formula| formula.begin(context))?;
+        let mut pieces: Vec<Vec<Vector>> = self.kept.iter().map(|_| Vec::new()).collect();
+        let mut numbers: Vec<i64> = Vec::new();
+        while let Some(columns) = self.inner.source.next(context)? {
+            let keys = self.inner.keys_of(&columns)?;
+            let has_key = rows_with_keys(&keys)?;
+            let left = |vector: &Vector| match &has_key {
+                None => Ok(vector.clone()),
+                Some(has_key) => vector.filtered(has_key),
+            };
+            let key = |(vector, data_type): &(Vector, DataType)| Ok((left(vector)?, *data_type));
+            let keys = keys.iter().map(key).collect::<Result<KeyColumns>>()?;
+            for (piece, (nth, _)) in pieces.iter_mut().zip(&self.kept) {
+                let column = left(columns.vectors.get(*nth).ok_or_else(no_formula)?)?;
+                self.account.keep(column.bytes(), context)?;
+                piece.push(column);
+            }
+            if let (Some(_), Some((Vector::Numbers(first), _))) = (self.wanted, keys.first()) {
+                self.account.keep(first.len() * size_of::<i64>(), context)?;
+                numbers.extend(first.values());
+            }
+            self.add_rows(&keys, context)?;
+        }
+        // The pieces of one column after the other are let go.
+        let inner = pieces.into_iter().zip(&self.kept).map(|(pieces, (_, kind))| {
+            if pieces.is_empty() {
+                Ok(Filling::new(*kind).finish())
+            } else {
+                Vector::joined(&pieces)
+            }
+        });
+        self.sides.set_inner(inner.collect::<Result<Vec<Vector>>>()?);
+        self.narrow_outer(&numbers, context)
+    }
+
+    /// Adds inner rows, all of which have keys.
+    fn add_rows(&mut self, keys: &KeyColumns, context: &Context<'_>) -> Result<()> {
+        let rows = keys.first().map_or(0, |(vector, _)| vector.array().len());
+        self.account.keep(rows * ROW_BYTES, context)?;
+        if let [(Vector::Numbers(numbers), _)] = &keys[..] {
+            numbers.values().iter().for_each(|number| self.chains.add_number(*number));
+            return Ok(());
+        }
+        let mut key = Vec::new();
+        for row in 0..rows {
+            make_key(keys, row, &mut key);
+            self.account.keep(key.len(), context)?;
+            self.chains.add_bytes(&key);
+        }
+        Ok(())
+    }
+
+    /// Lets the scan of the outer rows find no others than those that fit, if their keys begin with a column of whole numbers.
+    fn narrow_outer(&mut self, numbers: &[i64], context: &Context<'_>) -> Result<()> {
+        let Some(column) = self.wanted else { return Ok(()) };
+        let (low, high, members) = members_of(numbers);
+        let bytes = members.as_ref().map_or(0, |bits| bits.len() * 8);
+        self.account.keep(bytes, context)?;
+        if let Some(scan) = self.outer.source.scan_for_keys(column) {
+            scan.push_down_key_filters(column, low, high, members);
+        }
+        Ok(())
+    }
+
+    /// The next joined rows; none when there are no more.
+    pub fn next(&mut self, context: &mut Context<'_>) -> Result<Option<ColumnBatch>> {
+        if !self.built {
+            self.build(context)?;
+        }
+        loop {
+            context.check_cancelled()?;
+            if self.row >= self.firsts.len() {
+                let Some(columns) = self.outer.source.next(context)? else { return Ok(None) };
+                self.look_up(columns)?;
+            }
+            let from = self.row;
+            let mut pairs = self.pair();
+            if !self.condition.is_empty() && pairs.len() > 0 {
+                pairs = self.fitting(&pairs)?;
+            }
+            if self.is_left {
+                pairs = self.with_unfitted(from, &pairs);
+            }
+            // Outer rows that are there no more than once, and no fewer of them than came, are those that came.
+            pairs.are_all_outer = !self.chains.is_repeated() && pairs.len() == self.firsts.len();
+            if pairs.len() > 0 {
+                if let Some(delivered) = &mut self.delivered {
+                    *delivered += pairs.len() as u64;
+                }
+                return self.sides.gather(&pairs, &self.outputs).map(Some);
+            }
+        }
+    }
+
+    /// Takes outer rows, and finds the first inner row for each of them.
+    fn look_up(&mut self, columns: ColumnBatch) -> Result<()> {
+        let keys = self.outer.keys_of(&columns)?;
+        (self.row, self.candidate, self.fitted) = (0, None, false);
+        self.firsts.clear();
+        let chains = &self.chains;
+        match &keys[..] {
+            [(Vector::Numbers(numbers), _)] if numbers.null_count() == 0 => {
+                let firsts = numbers.values().iter().map(|number| chains.first_of_number(*number));
+                self.firsts.extend(firsts);
+            }
+            [(Vector::Numbers(numbers), _)] => {
+                let first =
+                    |number: Option<i64>| number.map_or(NONE, |n| chains.first_of_number(n));
+                self.firsts.extend(numbers.iter().map(first));
+            }
+            _ => {
+                let mut key = Vec::new();
+                self.firsts.extend((0..columns.rows).map(|row| {
+                    if make_key(&keys, row, &mut key) { chains.first_of_bytes(&key) } else { NONE }
+                }));
+            }
+        }
+        self.sides.set_outer(columns);
+        Ok(())
+    }
+
+    /// The next pairs of rows with equal keys, as many as may be gathered at a time.
+    fn pair(&mut self) -> JoinMatches {
+        let mut pairs = JoinMatches::default();
+        if !self.chains.is_repeated() && self.sides.are_light() {
+            let firsts = self.firsts.iter().enumerate().filter(|(_, first)| **first != NONE);
+            firsts.for_each(|(row, first)| pairs.push(row as u32, *first));
+            self.row = self.firsts.len();
+            return pairs;
+        }
+        let mut room = Sides::ROOM;
+        while let Some(first) = self.firsts.get(self.row) {
+            let mut inner = self.candidate.take().unwrap_or(*first);
+            while let Some(next) = self.chains.next(inner) {
+                if room == 0 {
+                    self.candidate = Some(inner);
+                    return pairs;
+                }
+                pairs.push(self.row as u32, inner);
+                room = room.saturating_sub(self.sides.weight(self.row, inner));
+                inner = next;
+            }
+            self.row += 1;
+        }
+        pairs
+    }
+
+    /// The pairs that fulfil the condition.
+    fn fitting(&self, pairs: &JoinMatches) -> Result<JoinMatches> {
+        let mut columns = self.sides.gather(pairs, &self.condition_columns)?;
+        // One column more: the numbers of the pairs.
+        columns.vectors.push(Vector::Numbers((0..pairs.len() as i64).collect()));
+        columns.narrow(&self.condition)?;
+        match columns.vectors.last() {
+            Some(Vector::Numbers(numbers)) => Ok(pairs.only(numbers.values())),
+            _ => Err(SqlError::internal("the numbers of pairs are gone")),
+        }
+    }
+
+    /// The pairs, and those outer rows from one on that nothing fits, each in its place.
+    fn with_unfitted(&mut self, from: usize, pairs: &JoinMatches) -> JoinMatches {
+        let mut all = JoinMatches::default();
+        let mut pairs = pairs.iter().peekable();
+        // The last one may not be through yet.
+        for row in from..self.firsts.len().min(self.row + 1) {
+            while let Some((row, inner)) = pairs.next_if(|(outer, _)| *outer as usize == row) {
+                all.push(row, inner);
+                self.fitted = true;
+            }
+            if row < self.row {
+                if !self.fitted {
+                    all.push(row as u32, NONE);
+                }
+                self.fitted = false;
+            }
+        }
+        all
+    }
+}

@@ -1,0 +1,181 @@
+//! Pairs of rows that are joined, and the columns that become of them.
+//!
+//! Above: joins by columns. Below: Arrow's kernels. Of both sides no more rows are gathered at a time than [`Sides::ROOM`] allows, so
+//! that what is made of them stays small however often a row fits.
+
+use arrow_array::{Array, UInt32Array};
+
+use super::super::row::NONE;
+use super::evaluate::failed;
+use super::source::ColumnBatch;
+use super::vector::{Vector, VectorType, kind_of};
+use crate::error::{Result, SqlError};
+use crate::expression::ColumnRef;
+use crate::plan::HashJoin;
+use crate::types::DataType;
+
+/// Rows of both sides, one by one; [`NONE`] inside: no row, all its columns are NULL.
+#[derive(Debug, Default)]
+pub struct JoinMatches {
+    outer: Vec<u32>,
+    inner: Vec<u32>,
+    /// The outer rows are all there are, each of them once, in order.
+    pub are_all_outer: bool,
+}
+
+impl JoinMatches {
+    #[inline]
+    pub fn push(&mut self, outer: u32, inner: u32) {
+        self.outer.push(outer);
+        self.inner.push(inner);
+    }
+
+    pub fn len(&self) -> usize {
+        self.outer.len()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (u32, u32)> {
+        self.outer.iter().copied().zip(self.inner.iter().copied())
+    }
+
+    /// Those with these numbers.
+    pub fn only(&self, numbers: &[i64]) -> JoinMatches {
+        let of = |rows: &[u32]| -> Vec<u32> {
+            numbers.iter().filter_map(|number| rows.get(*number as usize).copied()).collect()
+        };
+        JoinMatches { outer: of(&self.outer), inner: of(&self.inner), are_all_outer: false }
+    }
+
+    /// The inner rows' numbers, NULL for none.
+    fn inner_rows(&self) -> UInt32Array {
+        if self.inner.contains(&NONE) {
+            let row = |row: &u32| (*row != NONE).then_some(*row);
+            return self.inner.iter().map(row).collect();
+        }
+        UInt32Array::from(self.inner.clone())
+    }
+}
+
+/// Where a column of joined rows stands.
+#[derive(Clone, Copy, Debug)]
+pub enum JoinedColumn {
+    Outer(usize),
+    Inner(usize),
+}
+
+/// Where the columns stand that a join reads and delivers.
+#[derive(Debug)]
+pub struct Places {
+    /// The columns of each side's rows.
+    pub outer: Vec<(ColumnRef, DataType)>,
+    pub inner: Vec<(ColumnRef, DataType)>,
+    /// The columns of the inner rows that are kept, by their numbers, and their kinds.
+    pub kept: Vec<(usize, VectorType)>,
+}
+
+impl Places {
+    pub fn new(join: &HashJoin, columns: &[(ColumnRef, DataType)]) -> Places {
+        let of = |slots: &[usize]| {
+            columns.iter().filter(|(at, _)| slots.contains(&at.slot)).copied().collect()
+        };
+        Places { outer: of(&join.outer_slots), inner: of(&join.inner_slots), kept: Vec::new() }
+    }
+
+    /// The places of columns. Those of inner rows are kept from now on.
+    pub fn of(&mut self, columns: &[(ColumnRef, DataType)]) -> Result<Vec<JoinedColumn>> {
+        columns.iter().map(|column| self.place(column)).collect()
+    }
+
+    fn place(&mut self, column: &(ColumnRef, DataType)) -> Result<JoinedColumn> {
+        if let Some(nth) = self.outer.iter().position(|known| known == column) {
+            return Ok(JoinedColumn::Outer(nth));
+        }
+        let nth = self.inner.iter().position(|known| known == column).ok_or_else(no_column)?;
+        if let Some(place) = self.kept.iter().position(|(known, _)| *known == nth) {
+            return Ok(JoinedColumn::Inner(place));
+        }
+        self.kept.push((nth, kind_of(column.1).ok_or_else(no_column)?));
+        Ok(JoinedColumn::Inner(self.kept.len() - 1))
+    }
+}
+
+#[cold]
+fn no_column() -> SqlError {
+    SqlError::internal("no such column")
+}
+
+/// The columns of both sides.
+#[derive(Debug, Default)]
+pub struct Sides {
+    outer: ColumnBatch,
+    inner: Vec<Vector>,
+    /// Bytes of each row's texts; empty if there are none.
+    outer_weights: Vec<usize>,
+    inner_weights: Vec<usize>,
+}
+
+/// What a pair counts without its texts.
+const PAIR: usize = 128;
+
+/// Bytes of texts in each row; empty if no column is one of texts.
+fn weights(columns: &[Vector]) -> Vec<usize> {
+    let mut weights = Vec::new();
+    for column in columns {
+        if let Vector::Texts(texts) = column {
+            weights.resize(texts.len(), 0);
+            for (weight, ends) in weights.iter_mut().zip(texts.value_offsets().windows(2)) {
+                *weight += (ends[1] - ends[0]) as usize;
+            }
+        }
+    }
+    weights
+}
+
+fn take(column: Option<&Vector>, rows: &UInt32Array) -> Result<Vector> {
+    let column = column.ok_or_else(no_column)?;
+    let taken = arrow_select::take::take(column.array(), rows, None);
+    Vector::of(&*taken.map_err(|error| failed(&error))?)
+}
+
+impl Sides {
+    /// What pairs that are gathered at a time may weigh: a text of an inner row may be needed for each of many outer ones.
+    pub const ROOM: usize = 1 << 20;
+
+    pub fn set_inner(&mut self, columns: Vec<Vector>) {
+        self.inner_weights = weights(&columns);
+        self.inner = columns;
+    }
+
+    pub fn set_outer(&mut self, columns: ColumnBatch) {
+        self.outer_weights = weights(&columns.vectors);
+        self.outer = columns;
+    }
+
+    /// Whether there are no texts.
+    pub fn are_light(&self) -> bool {
+        self.outer_weights.is_empty() && self.inner_weights.is_empty()
+    }
+
+    /// What a pair counts of the room that there is.
+    #[inline]
+    pub fn weight(&self, outer: usize, inner: u32) -> usize {
+        let of = |weights: &[usize], row: usize| weights.get(row).copied().unwrap_or(0);
+        PAIR + of(&self.outer_weights, outer) + of(&self.inner_weights, inner as usize)
+    }
+
+    /// Columns of pairs of rows.
+    pub fn gather(&self, pairs: &JoinMatches, places: &[JoinedColumn]) -> Result<ColumnBatch> {
+        let outer_rows = UInt32Array::from(pairs.outer.clone());
+        let inner_rows = pairs.inner_rows();
+        let column = |place: &JoinedColumn| match place {
+            JoinedColumn::Outer(nth) if pairs.are_all_outer => {
+                let column = self.outer.vectors.get(*nth).cloned();
+                column.ok_or_else(no_column)
+            }
+            JoinedColumn::Outer(nth) => take(self.outer.vectors.get(*nth), &outer_rows),
+            JoinedColumn::Inner(nth) => take(self.inner.get(*nth), &inner_rows),
+        };
+        let vectors = places.iter().map(column).collect::<Result<Vec<Vector>>>()?;
+        Ok(ColumnBatch { rows: pairs.len(), vectors })
+    }
+}

@@ -1,0 +1,177 @@
+//! The batch way: many rows at once, column by column, as Arrow arrays.
+//!
+//! Above: the operators that go row by row. Below: scans by leaf, Arrow's kernels. A step that takes all its rows before it delivers
+//! the first one (groups, order) takes them as columns, if the planner says so; what it delivers are rows
+//! again. A join right below it, or below such a join, is made by columns too, and hands its rows on as columns;
+//! so is a condition on joined rows. The formulas that stand for expressions are in [`evaluate`], with what holds of them (BATCH-1, BATCH-2).
+
+mod aggregate;
+mod evaluate;
+mod filter;
+mod join;
+mod join_input;
+mod join_matches;
+mod numbers;
+mod sort;
+mod source;
+mod vector;
+
+use super::row::{Context, OperatorBuilder};
+use crate::error::{Result, SqlError};
+use crate::expression::{ColumnRef, Expr};
+use crate::plan::PlanNode;
+use crate::types::DataType;
+use evaluate::{InputColumns, VectorExpr};
+pub(super) use numbers::IntTable;
+use source::VectorSource;
+
+/// A step that goes by columns.
+#[derive(Debug)]
+pub struct BatchProgram {
+    work: VectorWork,
+}
+
+#[derive(Debug)]
+enum VectorWork {
+    Group(aggregate::VectorAggregate),
+    Sort(sort::VectorSort),
+}
+
+/// Whether a step can go by columns: these, of its input, are what its expressions read.
+pub fn can_batch(
+    step: &PlanNode,
+    columns: &[(ColumnRef, DataType)],
+    parameters: &[DataType],
+) -> bool {
+    let known = known_columns(columns, parameters);
+    let all_have = |exprs: &mut dyn Iterator<Item = &Expr>| {
+        let mut formulas = exprs.map(|expr| known.formula(expr));
+        formulas.all(|formula| formula.is_some())
+    };
+    columns.iter().all(|(_, data_type)| vector::kind_of(*data_type).is_some())
+        && match step {
+            PlanNode::Group { keys, aggregates, .. } => {
+                let parts = aggregates.iter().flat_map(|a| a.argument.iter().chain(&a.filter));
+                all_have(&mut keys.iter().chain(parts))
+            }
+            PlanNode::Sort { outputs, keys, .. } => {
+                let is_exact = |expr: &Expr| {
+                    let formula = known.formula(expr);
+                    formula.is_some_and(|formula| {
+                        vector::kind_of(formula.data_type) != Some(vector::VectorType::Doubles)
+                    })
+                };
+                all_have(&mut outputs.iter()) && keys.iter().all(|key| is_exact(&key.expr))
+            }
+            PlanNode::Filter { condition, .. } => can_check(Some(condition), &known),
+            PlanNode::HashJoin(join) => join::can_join(join, columns, parameters),
+            _ => false,
+        }
+}
+
+fn known_columns<'k>(
+    columns: &'k [(ColumnRef, DataType)],
+    parameters: &'k [DataType],
+) -> InputColumns<'k> {
+    // Slots that nothing is read of by columns are rows of an outer query, which no formula reads.
+    let slots = columns.iter().map(|(at, _)| at.slot).collect();
+    InputColumns { columns, slots, parameters }
+}
+
+/// The parts of a condition.
+fn conjuncts_of(condition: Option<&Expr>) -> Vec<Expr> {
+    let mut conjuncts = Vec::new();
+    if let Some(condition) = condition {
+        condition.clone().into_conjuncts(&mut conjuncts);
+    }
+    conjuncts
+}
+
+/// Whether a condition on joined rows can be checked by columns.
+fn can_check(condition: Option<&Expr>, known: &InputColumns<'_>) -> bool {
+    let conjuncts = conjuncts_of(condition);
+    let mut formulas =
+        conjuncts.iter().enumerate().map(|(nth, part)| known.formula_of_part(nth, part));
+    formulas.all(|formula| formula.is_some())
+}
+
+/// What [`can_batch`] has made sure of is not so.
+#[cold]
+fn no_formula() -> SqlError {
+    SqlError::internal("an expression without a formula")
+}
+
+impl BatchProgram {
+    /// The step at work; `columns` are those of its input that it reads.
+    pub fn new(
+        step: &PlanNode,
+        columns: &[(ColumnRef, DataType)],
+        builder: &OperatorBuilder<'_>,
+    ) -> Result<BatchProgram> {
+        let known = known_columns(columns, builder.parameters());
+        let formula = |expr: &Expr| known.formula(expr).ok_or_else(no_formula);
+        let optional = |expr: &Option<Expr>| expr.as_ref().map(formula).transpose();
+        let source = |input: &PlanNode| VectorSource::of(input, columns, builder);
+        let work = match step {
+            PlanNode::Group { input, slot, keys, aggregates } => {
+                let keys: Result<Vec<VectorExpr>> = keys.iter().map(formula).collect();
+                let mut parts = Vec::with_capacity(aggregates.len());
+                for aggregate in aggregates {
+                    let (argument, filter) =
+                        (optional(&aggregate.argument)?, optional(&aggregate.filter)?);
+                    parts.push((aggregate.clone(), argument, filter));
+                }
+                VectorWork::Group(aggregate::VectorAggregate::new(
+                    source(input)?,
+                    *slot,
+                    keys?,
+                    parts,
+                ))
+            }
+            PlanNode::Sort { input, slot, outputs, keys, most } => {
+                let outputs: Result<Vec<VectorExpr>> = outputs.iter().map(formula).collect();
+                let mut sorted = Vec::with_capacity(keys.len());
+                for key in keys {
+                    sorted.push(sort::VectorSortKey {
+                        formula: formula(&key.expr)?,
+                        descending: key.descending,
+                        nulls_first: key.nulls_first,
+                    });
+                }
+                VectorWork::Sort(sort::VectorSort::new(
+                    source(input)?,
+                    *slot,
+                    outputs?,
+                    sorted,
+                    most.clone(),
+                ))
+            }
+            _ => return Err(SqlError::internal("a step that cannot go by columns")),
+        };
+        Ok(BatchProgram { work })
+    }
+
+    /// Goes to the next row that the step delivers.
+    pub fn next(&mut self, context: &mut Context<'_>) -> Result<bool> {
+        match &mut self.work {
+            VectorWork::Group(group) => group.next(context),
+            VectorWork::Sort(sort) => sort.next(context),
+        }
+    }
+
+    /// Begins anew.
+    pub fn rewind(&mut self) {
+        match &mut self.work {
+            VectorWork::Group(group) => group.rewind(),
+            VectorWork::Sort(sort) => sort.rewind(),
+        }
+    }
+
+    /// Rows that the steps below delivered, for EXPLAIN ANALYZE.
+    pub fn counts(&self, counts: &mut Vec<u64>) {
+        match &self.work {
+            VectorWork::Group(group) => group.source.counts(counts),
+            VectorWork::Sort(sort) => sort.source.counts(counts),
+        }
+    }
+}

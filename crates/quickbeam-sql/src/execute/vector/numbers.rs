@@ -1,0 +1,167 @@
+//! A table of whole numbers, numbered in the order in which they came.
+
+use super::super::row::{mix, seed};
+
+/// Numbers from zero up to this one have their places in an array.
+const SMALL: usize = 1024;
+
+/// Numbers, and NULL, each with its place among those that came.
+#[derive(Debug)]
+pub struct IntTable {
+    /// Places counted from one; zero: nothing is here.
+    slots: Vec<u32>,
+    /// The places of the least numbers from zero on, likewise.
+    small: Vec<u32>,
+    keys: Vec<i64>,
+    null: Option<u32>,
+    seed: u64,
+}
+
+impl Default for IntTable {
+    fn default() -> IntTable {
+        IntTable {
+            slots: Vec::new(),
+            small: Vec::new(),
+            keys: Vec::new(),
+            null: None,
+            seed: seed(),
+        }
+    }
+}
+
+impl IntTable {
+    pub fn clear(&mut self) {
+        self.slots.fill(0);
+        self.small.fill(0);
+        self.keys.clear();
+        self.null = None;
+    }
+
+    /// The place of NULL; true: it is new.
+    pub fn null(&mut self) -> (u32, bool) {
+        match self.null {
+            Some(place) => (place, false),
+            None => {
+                let place = self.keys.len() as u32;
+                // A place of its own, which no search comes to.
+                self.keys.push(0);
+                self.null = Some(place);
+                (place, true)
+            }
+        }
+    }
+
+    #[inline]
+    fn start(&self, number: i64) -> usize {
+        mix(number as u64 ^ self.seed, 0x9e37_79b9_7f4a_7c15) as usize & (self.slots.len() - 1)
+    }
+
+    /// The place of a number; true: it is new.
+    #[inline]
+    pub fn place(&mut self, number: i64) -> (u32, bool) {
+        if self.small.is_empty() {
+            self.small.resize(SMALL, 0);
+        }
+        if let Some(place) = usize::try_from(number).ok().and_then(|at| self.small.get_mut(at)) {
+            let new = *place == 0;
+            if new {
+                self.keys.push(number);
+                *place = self.keys.len() as u32;
+            }
+            return (*place - 1, new);
+        }
+        self.place_hashed(number)
+    }
+
+    /// The place of a number, if it is there.
+    #[inline]
+    pub fn find(&self, number: i64) -> Option<u32> {
+        if let Some(place) = usize::try_from(number).ok().and_then(|at| self.small.get(at)) {
+            return place.checked_sub(1);
+        }
+        if self.slots.is_empty() { None } else { self.probe(number).ok() }
+    }
+
+    /// The place of a number among the hashed ones, or else the slot for it. There are slots, and not all are taken.
+    #[inline]
+    fn probe(&self, number: i64) -> Result<u32, usize> {
+        let mut at = self.start(number);
+        loop {
+            let Some(slot) = self.slots.get(at) else {
+                at = 0;
+                continue;
+            };
+            let Some(place) = slot.checked_sub(1) else { return Err(at) };
+            if self.keys.get(place as usize) == Some(&number) && self.null != Some(place) {
+                return Ok(place);
+            }
+            at += 1;
+        }
+    }
+
+    fn place_hashed(&mut self, number: i64) -> (u32, bool) {
+        if self.keys.len() * 2 >= self.slots.len() {
+            self.grow();
+        }
+        match self.probe(number) {
+            Ok(place) => (place, false),
+            Err(at) => {
+                self.keys.push(number);
+                self.slots[at] = self.keys.len() as u32;
+                (self.keys.len() as u32 - 1, true)
+            }
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        self.slots = vec![0; (self.slots.len() * 2).max(64)];
+        for place in 0..self.keys.len() as u32 {
+            let number = self.keys[place as usize];
+            if self.null == Some(place) || (0..SMALL as i64).contains(&number) {
+                continue;
+            }
+            let mut at = self.start(number);
+            while self.slots[at] != 0 {
+                at = (at + 1) & (self.slots.len() - 1);
+            }
+            self.slots[at] = place + 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashMap;
+
+    #[test]
+    fn numbers_are_found_again_in_the_order_in_which_they_came() {
+        let mut table = IntTable::default();
+        for _ in 0..2 {
+            assert_eq!((table.find(5), table.find(-5), table.find(5_000)), (None, None, None));
+            let mut model: HashMap<Option<i64>, u32> = HashMap::new();
+            for n in 0..5_000i64 {
+                let number = match n % 4 {
+                    _ if n % 501 == 0 => None,
+                    0 => Some(n * n % 1_500),
+                    1 => Some(-n % 700),
+                    2 => Some(i64::MAX - n % 900),
+                    _ => Some(i64::MIN + n % 90),
+                };
+                let next = model.len() as u32;
+                let place = *model.entry(number).or_insert(next);
+                let found = match number {
+                    Some(number) => table.place(number),
+                    None => table.null(),
+                };
+                assert_eq!(found, (place, place == next), "{number:?}");
+            }
+            let numbers =
+                model.iter().filter_map(|(number, place)| Some((number.as_ref()?, place)));
+            assert!(numbers.into_iter().all(|(number, place)| table.find(*number) == Some(*place)));
+            assert_eq!((table.find(1_501), table.find(i64::MAX / 2)), (None, None));
+            table.clear();
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! Rows as columns: leaves of a table decoded column by column, or the rows of any operator one after the other.
+//!
+//! - SOURCE-1: a call of [`VectorSource::next`] fills columns of its own. An error in the middle of it drops them, so no row of a failed
+//!   execution reaches the next one.
+
+use super::super::row::{Context, Operator, OperatorBuilder, TableScan};
+use super::evaluate::{InputColumns, VectorExpr, keep};
+use super::filter::Filter;
+use super::join::VectorJoin;
+use super::vector::{self, Vector, VectorType, kind_of};
+use super::{conjuncts_of, known_columns};
+use crate::error::{Result, SqlError};
+use crate::expression::ColumnRef;
+use crate::plan::{AccessPath, PlanNode, TableAccess};
+use crate::table::{NumberAt, StoredRow};
+use crate::types::{DataType, ValueRef};
+
+/// Rows decoded together, about.
+const ROWS: usize = 4096;
+
+/// Where rows come from of which some columns are wanted.
+#[derive(Debug)]
+pub enum VectorSource {
+    RowSource(Box<RowSource>),
+    /// Rows joined by columns.
+    VectorJoin(Box<VectorJoin>),
+    /// Those that fulfil a condition.
+    Filter(Box<Filter>),
+}
+
+/// The rows of an operator.
+#[derive(Debug)]
+pub struct RowSource {
+    operator: Operator,
+    columns: Vec<Wanted>,
+    /// Conditions, if the rows come leaf by leaf; otherwise the operator has seen to them.
+    filter: Vec<VectorExpr>,
+    by_leaf: bool,
+    begun: bool,
+}
+
+#[derive(Debug)]
+struct Wanted {
+    at: ColumnRef,
+    kind: VectorType,
+    /// Where in a row it stands, if it is a number and never NULL.
+    number: Option<NumberAt>,
+}
+
+/// Columns of some rows.
+#[derive(Debug, Default)]
+pub struct ColumnBatch {
+    pub rows: usize,
+    pub vectors: Vec<Vector>,
+}
+
+impl ColumnBatch {
+    /// Leaves the rows that fulfil conditions: one after the other, each for the rows that the ones before left (BATCH-2).
+    pub fn narrow(&mut self, conditions: &[VectorExpr]) -> Result<()> {
+        for condition in conditions {
+            let truths = condition.truths(&self.vectors, self.rows)?;
+            if truths.true_count() < self.rows {
+                (self.vectors, self.rows) = keep(&self.vectors, &truths)?;
+            }
+            if self.rows == 0 {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl VectorSource {
+    /// The rows of a step, with these columns of them.
+    pub fn of(
+        input: &PlanNode,
+        columns: &[(ColumnRef, DataType)],
+        builder: &OperatorBuilder<'_>,
+    ) -> Result<VectorSource> {
+        if let PlanNode::Vectorized(batch) = input {
+            let read = &batch.columns;
+            match &batch.step {
+                PlanNode::HashJoin(join) => {
+                    let join = VectorJoin::new(join, read, columns, builder)?;
+                    return Ok(VectorSource::VectorJoin(Box::new(join)));
+                }
+                PlanNode::Filter { input, condition } => {
+                    let filter = Filter::new(input, condition, read, columns, builder)?;
+                    return Ok(VectorSource::Filter(Box::new(filter)));
+                }
+                _ => {}
+            }
+        }
+        let filter = match input {
+            PlanNode::Table(access) => {
+                leaf_filter(access, &known_columns(columns, builder.parameters()))
+            }
+            _ => None,
+        };
+        Ok(VectorSource::RowSource(Box::new(RowSource::new(
+            builder.operator(input)?,
+            columns,
+            filter,
+        )?)))
+    }
+
+    pub fn rewind(&mut self) {
+        match self {
+            VectorSource::RowSource(rows) => rows.rewind(),
+            VectorSource::VectorJoin(join) => join.rewind(),
+            VectorSource::Filter(filter) => filter.rewind(),
+        }
+    }
+
+    /// The next rows; none when there are no more.
+    pub fn next(&mut self, context: &mut Context<'_>) -> Result<Option<ColumnBatch>> {
+        match self {
+            VectorSource::RowSource(rows) => rows.next(context),
+            VectorSource::VectorJoin(join) => join.next(context),
+            VectorSource::Filter(filter) => filter.next(context),
+        }
+    }
+
+    /// Rows delivered here and below, for EXPLAIN ANALYZE.
+    pub fn counts(&self, counts: &mut Vec<u64>) {
+        match self {
+            VectorSource::RowSource(rows) => rows.operator.counts(counts),
+            VectorSource::VectorJoin(join) => join.counts(counts),
+            VectorSource::Filter(filter) => filter.counts(counts),
+        }
+    }
+
+    /// See [`Operator::scan_for_keys`].
+    pub fn scan_for_keys(&mut self, column: ColumnRef) -> Option<&mut TableScan> {
+        match self {
+            VectorSource::RowSource(rows) => rows.operator.scan_for_keys(column),
+            VectorSource::VectorJoin(join) => join.outer_source().scan_for_keys(column),
+            VectorSource::Filter(filter) => filter.source.scan_for_keys(column),
+        }
+    }
+}
+
+/// The conditions of a scan as formulas, if its rows can be decoded leaf by leaf.
+fn leaf_filter(access: &TableAccess, known: &InputColumns<'_>) -> Option<Vec<VectorExpr>> {
+    let by_leaf = matches!(access.path, AccessPath::All | AccessPath::KeyRange(_)) && !access.keys;
+    if !by_leaf || access.table.is_database() {
+        return None;
+    }
+    let conjuncts = conjuncts_of(access.filter.as_ref());
+    conjuncts.iter().map(|conjunct| known.formula(conjunct)).collect()
+}
+
+impl RowSource {
+    /// Rows of an operator. With a filter the operator is a scan whose leaves are to be decoded, and the filter all of its
+    /// conditions.
+    fn new(
+        operator: Operator,
+        columns: &[(ColumnRef, DataType)],
+        filter: Option<Vec<VectorExpr>>,
+    ) -> Result<RowSource> {
+        let mut wanted = Vec::with_capacity(columns.len());
+        for (at, data_type) in columns {
+            let kind = kind_of(*data_type);
+            let kind = kind.ok_or_else(|| SqlError::internal("a column that stays in rows"))?;
+            wanted.push(Wanted { at: *at, kind, number: None });
+        }
+        let mut source = RowSource {
+            operator,
+            columns: wanted,
+            by_leaf: filter.is_some(),
+            filter: filter.unwrap_or_default(),
+            begun: false,
+        };
+        if source.by_leaf {
+            let (scan, _) = source.operator.as_scan().ok_or_else(no_scan)?;
+            let table = scan.table().clone();
+            for wanted in &mut source.columns {
+                let known = table.columns.get(wanted.at.column);
+                if known.is_some_and(|column| column.not_null) {
+                    wanted.number = table.number_at(wanted.at.column);
+                }
+            }
+            let numbers: Option<Vec<NumberAt>> =
+                source.columns.iter().map(|wanted| wanted.number).collect();
+            if let (Some(numbers), Some((scan, _))) = (numbers, source.operator.as_scan()) {
+                scan.want_numbers(&numbers);
+            }
+        }
+        Ok(source)
+    }
+
+    fn rewind(&mut self) {
+        self.operator.rewind();
+        self.begun = false;
+    }
+
+    fn next(&mut self, context: &mut Context<'_>) -> Result<Option<ColumnBatch>> {
+        if !self.begun {
+            self.begun = true;
+            self.filter.iter_mut().try_for_each(|condition| condition.begin(context))?;
+        }
+        loop {
+            context.check_cancelled()?;
+            let mut builders = self.builders();
+            let rows = match self.by_leaf {
+                true => self.leaves(context, &mut builders)?,
+                false => self.each(context, &mut builders)?,
+            };
+            if rows == 0 {
+                return Ok(None);
+            }
+            let vectors = builders.iter_mut().map(vector::ColumnBuilder::finish).collect();
+            let mut columns = ColumnBatch { rows, vectors };
+            columns.narrow(&self.filter)?;
+            if self.by_leaf
+                && let Some((_, Some(count))) = self.operator.as_scan()
+            {
+                *count += columns.rows as u64;
+            }
+            if columns.rows > 0 {
+                return Ok(Some(columns));
+            }
+        }
+    }
+
+    /// An empty builder for each column (SOURCE-1).
+    fn builders(&self) -> Vec<vector::ColumnBuilder> {
+        self.columns.iter().map(|wanted| vector::ColumnBuilder::new(wanted.kind)).collect()
+    }
+
+    /// Decodes leaves into the builders and returns the number of rows.
+    fn leaves(
+        &mut self,
+        context: &mut Context<'_>,
+        builders: &mut [vector::ColumnBuilder],
+    ) -> Result<usize> {
+        let (scan, _) = self.operator.as_scan().ok_or_else(no_scan)?;
+        let mut rows = 0;
+        while rows < ROWS && scan.next_leaf(context)? {
+            rows += decode(scan, context, &self.columns, builders)?;
+        }
+        Ok(rows)
+    }
+
+    /// Appends rows of the operator to the builders, one by one, and returns the number of rows.
+    fn each(
+        &mut self,
+        context: &mut Context<'_>,
+        builders: &mut [vector::ColumnBuilder],
+    ) -> Result<usize> {
+        let mut rows = 0;
+        while rows < ROWS && self.operator.next(context)? {
+            for (wanted, builder) in self.columns.iter().zip(&mut *builders) {
+                let slot = context.slots.get(wanted.at.slot);
+                let value = slot.map_or(Ok(ValueRef::Null), |slot| slot.column(wanted.at.column));
+                builder.push(value?)?;
+            }
+            rows += 1;
+        }
+        Ok(rows)
+    }
+}
+
+#[cold]
+fn no_scan() -> SqlError {
+    SqlError::internal("leaves of what is no table")
+}
+
+/// Decodes the leaf that a scan stands on, column by column.
+fn decode(
+    scan: &TableScan,
+    context: &Context<'_>,
+    columns: &[Wanted],
+    builders: &mut [vector::ColumnBuilder],
+) -> Result<usize> {
+    let table = scan.table();
+    let Some(slot) = context.slots.get(scan.slot()) else { return Ok(0) };
+    let batch = &slot.batch;
+    if batch.rows() > 0 {
+        for (nth, builder) in builders.iter_mut().enumerate() {
+            match builder {
+                vector::ColumnBuilder::Numbers(builder) => builder.append_slice(batch.column(nth)),
+                _ => return Err(SqlError::internal("a number that is kept as something else")),
+            }
+        }
+        return Ok(batch.rows());
+    }
+    let is_current = (0..batch.len()).all(|record| table.is_current(batch.value(record)));
+    for (wanted, builder) in columns.iter().zip(builders) {
+        if let (Some(number), vector::ColumnBuilder::Numbers(builder), true) =
+            (&wanted.number, &mut *builder, is_current)
+        {
+            for record in 0..batch.len() {
+                builder.append_value(number.read(batch.value(record))?);
+            }
+            continue;
+        }
+        for record in 0..batch.len() {
+            let row = StoredRow::new(table, batch.value(record))?;
+            builder.push(row.get(wanted.at.column)?)?;
+        }
+    }
+    Ok(batch.len())
+}

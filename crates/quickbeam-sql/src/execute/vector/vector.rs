@@ -1,0 +1,212 @@
+//! Columns of values in memory, as Arrow arrays.
+//!
+//! There are four kinds of them: whole numbers, days and moments are 64-bit numbers, floating point numbers are doubles, and there are truth
+//! values and texts. What type the numbers stand for is known where they are used.
+
+use arrow_array::builder::{BooleanBuilder, Float64Builder, Int64Builder, StringBuilder};
+use arrow_array::{Array, ArrayRef, BooleanArray, Float64Array, Int64Array, StringArray};
+use std::sync::Arc;
+
+use super::evaluate::failed;
+use crate::error::{Result, SqlError};
+use crate::types::{DataType, Value, ValueRef};
+
+/// A column.
+#[derive(Clone, Debug)]
+pub enum Vector {
+    Numbers(Int64Array),
+    Doubles(Float64Array),
+    Truths(BooleanArray),
+    Texts(StringArray),
+}
+
+/// Which kind of column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VectorType {
+    Numbers,
+    Doubles,
+    Truths,
+    Texts,
+}
+
+/// The kind of column that holds values of a type; none: such values stay in rows.
+pub fn kind_of(data_type: DataType) -> Option<VectorType> {
+    Some(match data_type {
+        DataType::SmallInt
+        | DataType::Integer
+        | DataType::BigInt
+        | DataType::Date
+        | DataType::Time
+        | DataType::Timestamp
+        | DataType::TimestampTz => VectorType::Numbers,
+        DataType::Real | DataType::Double => VectorType::Doubles,
+        DataType::Boolean => VectorType::Truths,
+        DataType::Text | DataType::Varchar(_) | DataType::Char(_) => VectorType::Texts,
+        DataType::Numeric(_) | DataType::Bytea | DataType::Uuid => return None,
+    })
+}
+
+/// A number as a value of the type that it stands for.
+pub fn number_value(number: i64, data_type: DataType) -> ValueRef<'static> {
+    match data_type {
+        DataType::SmallInt => ValueRef::SmallInt(number as i16),
+        DataType::Integer => ValueRef::Integer(number as i32),
+        DataType::Date => ValueRef::Date(number as i32),
+        DataType::Time => ValueRef::Time(number),
+        DataType::Timestamp => ValueRef::Timestamp(number),
+        DataType::TimestampTz => ValueRef::TimestampTz(number),
+        _ => ValueRef::BigInt(number),
+    }
+}
+
+impl Vector {
+    /// The array.
+    pub fn array(&self) -> &dyn Array {
+        match self {
+            Vector::Numbers(array) => array,
+            Vector::Doubles(array) => array,
+            Vector::Truths(array) => array,
+            Vector::Texts(array) => array,
+        }
+    }
+
+    /// The array, shared.
+    pub fn to_array(&self) -> ArrayRef {
+        match self {
+            Vector::Numbers(array) => Arc::new(array.clone()),
+            Vector::Doubles(array) => Arc::new(array.clone()),
+            Vector::Truths(array) => Arc::new(array.clone()),
+            Vector::Texts(array) => Arc::new(array.clone()),
+        }
+    }
+
+    /// The column that an array is, as kernels return it.
+    pub fn of(array: &dyn Array) -> Result<Vector> {
+        let any = array.as_any();
+        if let Some(array) = any.downcast_ref::<Int64Array>() {
+            return Ok(Vector::Numbers(array.clone()));
+        }
+        if let Some(array) = any.downcast_ref::<Float64Array>() {
+            return Ok(Vector::Doubles(array.clone()));
+        }
+        if let Some(array) = any.downcast_ref::<BooleanArray>() {
+            return Ok(Vector::Truths(array.clone()));
+        }
+        if let Some(array) = any.downcast_ref::<StringArray>() {
+            return Ok(Vector::Texts(array.clone()));
+        }
+        Err(SqlError::internal("a column of a kind that does not exist"))
+    }
+
+    /// The value in a row.
+    #[inline]
+    pub fn value(&self, row: usize, data_type: DataType) -> ValueRef<'_> {
+        if self.array().is_null(row) {
+            return ValueRef::Null;
+        }
+        match self {
+            Vector::Numbers(array) => number_value(array.value(row), data_type),
+            Vector::Doubles(array) if data_type == DataType::Real => {
+                ValueRef::Real(array.value(row) as f32)
+            }
+            Vector::Doubles(array) => ValueRef::Double(array.value(row)),
+            Vector::Truths(array) => ValueRef::Boolean(array.value(row)),
+            Vector::Texts(array) => ValueRef::Text(array.value(row)),
+        }
+    }
+
+    /// A column of that value, once.
+    pub fn once(value: &Value, kind: VectorType) -> Result<Vector> {
+        let mut builder = ColumnBuilder::new(kind);
+        builder.push(value.as_ref())?;
+        Ok(builder.finish())
+    }
+
+    /// Columns as one, one behind the other. There is at least one.
+    pub fn joined(parts: &[Vector]) -> Result<Vector> {
+        let arrays: Vec<&dyn Array> = parts.iter().map(Vector::array).collect();
+        let whole = arrow_select::concat::concat(&arrays).map_err(|error| failed(&error))?;
+        Vector::of(&*whole)
+    }
+
+    /// The rows for which a condition holds.
+    pub fn filtered(&self, truths: &BooleanArray) -> Result<Vector> {
+        let array = arrow_select::filter::filter(self.array(), truths);
+        Vector::of(&*array.map_err(|error| failed(&error))?)
+    }
+
+    /// Bytes that it takes.
+    pub fn bytes(&self) -> usize {
+        self.array().get_buffer_memory_size()
+    }
+}
+
+/// A column being filled.
+#[derive(Debug)]
+pub enum ColumnBuilder {
+    Numbers(Int64Builder),
+    Doubles(Float64Builder),
+    Truths(BooleanBuilder),
+    Texts(StringBuilder),
+}
+
+impl ColumnBuilder {
+    pub fn new(kind: VectorType) -> ColumnBuilder {
+        match kind {
+            VectorType::Numbers => ColumnBuilder::Numbers(Int64Builder::new()),
+            VectorType::Doubles => ColumnBuilder::Doubles(Float64Builder::new()),
+            VectorType::Truths => ColumnBuilder::Truths(BooleanBuilder::new()),
+            VectorType::Texts => ColumnBuilder::Texts(StringBuilder::new()),
+        }
+    }
+
+    /// Adds a value.
+    pub fn push(&mut self, value: ValueRef<'_>) -> Result<()> {
+        match (self, value) {
+            (ColumnBuilder::Numbers(builder), ValueRef::Null) => builder.append_null(),
+            (ColumnBuilder::Doubles(builder), ValueRef::Null) => builder.append_null(),
+            (ColumnBuilder::Truths(builder), ValueRef::Null) => builder.append_null(),
+            (ColumnBuilder::Texts(builder), ValueRef::Null) => builder.append_null(),
+            (ColumnBuilder::Numbers(builder), ValueRef::Date(days)) => {
+                builder.append_value(days.into())
+            }
+            (
+                ColumnBuilder::Numbers(builder),
+                ValueRef::Time(moment)
+                | ValueRef::Timestamp(moment)
+                | ValueRef::TimestampTz(moment),
+            ) => builder.append_value(moment),
+            (ColumnBuilder::Numbers(builder), value) => match value.as_i64() {
+                Some(number) => builder.append_value(number),
+                None => return Err(misfit()),
+            },
+            (ColumnBuilder::Doubles(builder), ValueRef::Real(value)) => {
+                builder.append_value(value.into())
+            }
+            (ColumnBuilder::Doubles(builder), ValueRef::Double(value)) => {
+                builder.append_value(value)
+            }
+            (ColumnBuilder::Truths(builder), ValueRef::Boolean(value)) => {
+                builder.append_value(value)
+            }
+            (ColumnBuilder::Texts(builder), ValueRef::Text(text)) => builder.append_value(text),
+            _ => return Err(misfit()),
+        }
+        Ok(())
+    }
+
+    /// What was added; afterwards it is empty.
+    pub fn finish(&mut self) -> Vector {
+        match self {
+            ColumnBuilder::Numbers(builder) => Vector::Numbers(builder.finish()),
+            ColumnBuilder::Doubles(builder) => Vector::Doubles(builder.finish()),
+            ColumnBuilder::Truths(builder) => Vector::Truths(builder.finish()),
+            ColumnBuilder::Texts(builder) => Vector::Texts(builder.finish()),
+        }
+    }
+}
+
+#[cold]
+fn misfit() -> SqlError {
+    SqlError::internal("a value that its column does not hold")
+}

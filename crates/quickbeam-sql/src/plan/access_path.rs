@@ -1,0 +1,471 @@
+//! Access paths: which key or index finds the rows of one table.
+
+use std::sync::Arc;
+
+use super::in_list::{InListKeys, find_in_list};
+use super::{AccessPath, KeyRangeExpr, Statistics, TableAccess};
+use crate::bind::OrderKey;
+use crate::catalog::{Method, Table};
+use crate::expression::{Comparison, Expr, Slots};
+use crate::types::DataType;
+
+/// Costs, in rows read one after the other: a row by its key.
+const LOOKUP_COST: f64 = 6.0;
+/// A row found through an index: its entry, and a lookup somewhere.
+const FETCH_COST: f64 = 9.0;
+/// What a hash index saves of a lookup.
+const HASH_LOOKUP_COST: f64 = 1.0;
+
+/// Rows that a table is taken to have at least, so that a plan is not outgrown by fewer.
+pub const MIN_TABLE_ROWS: f64 = 1_000.0;
+/// A table of fewer is not looked at for what part of it a range is: it is only beginning to grow.
+const MIN_ROWS_FOR_ESTIMATE: f64 = 500.0;
+
+/// Of a comparison that nothing is known about, so many rows are expected to fulfil it.
+const DEFAULT_EQ_SELECTIVITY: f64 = 0.05;
+const DEFAULT_INEQ_SELECTIVITY: f64 = 0.3;
+const DEFAULT_RANGE_SELECTIVITY: f64 = 0.1;
+const DEFAULT_SELECTIVITY: f64 = 0.5;
+
+/// A condition that compares a column with something that does not depend on the table.
+#[derive(Clone, Copy)]
+struct Sarg<'e> {
+    /// Its number among the conditions.
+    number: usize,
+    column: usize,
+    comparison: Comparison,
+    value: &'e Expr,
+}
+
+/// The column that a side of a comparison is. A CHAR is compared, and kept in keys, without the blanks at its end.
+pub(super) fn column_of(expr: &Expr, slot: usize, table: &Table) -> Option<usize> {
+    let is_char = |column: usize| {
+        table.columns.get(column).map(|known| matches!(known.data_type, DataType::Char(_)))
+    };
+    match expr {
+        Expr::Column(column) if column.slot == slot => {
+            (!is_char(column.column)?).then_some(column.column)
+        }
+        Expr::Trimmed(inner) => {
+            let column = inner.as_column().filter(|column| column.slot == slot)?.column;
+            is_char(column)?.then_some(column)
+        }
+        _ => None,
+    }
+}
+
+fn sargs<'e>(
+    conjuncts: &'e [Expr],
+    slot: usize,
+    table: &Table,
+    wish: &PathRequest<'_>,
+) -> Vec<Sarg<'e>> {
+    let mut found = Vec::new();
+    for (number, conjunct) in conjuncts.iter().enumerate() {
+        let Expr::Compare(comparison, pair) = conjunct else { continue };
+        let [left, right] = &**pair;
+        let sides = [(left, right, *comparison), (right, left, comparison.flipped())];
+        for (side, value, comparison) in sides {
+            let Some(column) = column_of(side, slot, table) else { continue };
+            if wish.gives(slot, side, value) {
+                found.push(Sarg { number, column, comparison, value });
+                break;
+            }
+        }
+    }
+    found
+}
+
+/// The range of a key with those columns that the conditions leave, what part of the rows is expected in it, and the conditions
+/// that hold for everything in it.
+fn range_of(columns: &[usize], sargs: &[Sarg<'_>]) -> (KeyRangeExpr, f64, Vec<usize>) {
+    let mut range = KeyRangeExpr::default();
+    let mut part = 1.0;
+    let mut used = Vec::new();
+    for &column in columns {
+        let on = |wanted: &dyn Fn(Comparison) -> bool| {
+            sargs.iter().find(|sarg| sarg.column == column && wanted(sarg.comparison))
+        };
+        if let Some(sarg) = on(&|comparison| comparison == Comparison::Equal) {
+            range.equal.push(sarg.value.clone());
+            used.push(sarg.number);
+            part *= DEFAULT_EQ_SELECTIVITY;
+            continue;
+        }
+        let lower = on(&|c| matches!(c, Comparison::Greater | Comparison::GreaterOrEqual));
+        let upper = on(&|c| matches!(c, Comparison::Less | Comparison::LessOrEqual));
+        used.extend(lower.iter().chain(&upper).map(|sarg| sarg.number));
+        range.lower = lower.map(|s| (s.value.clone(), s.comparison == Comparison::GreaterOrEqual));
+        range.upper = upper.map(|s| (s.value.clone(), s.comparison == Comparison::LessOrEqual));
+        part *= range.part_of_bounds();
+        break;
+    }
+    (range, part, used)
+}
+
+impl KeyRangeExpr {
+    /// Whether it is narrower than everything.
+    pub fn is_bounded(&self) -> bool {
+        !self.equal.is_empty() || self.lower.is_some() || self.upper.is_some()
+    }
+
+    /// The part of the rows that its bounds leave, when nothing is known about them.
+    fn part_of_bounds(&self) -> f64 {
+        match (&self.lower, &self.upper) {
+            (Some(_), Some(_)) => DEFAULT_RANGE_SELECTIVITY,
+            (None, None) => 1.0,
+            _ => DEFAULT_INEQ_SELECTIVITY,
+        }
+    }
+}
+
+impl TableAccess {
+    /// Whether at most one row is found, by a key.
+    pub fn is_single(&self) -> bool {
+        match &self.path {
+            AccessPath::Key(_) => true,
+            AccessPath::Index(number, range) => self
+                .table
+                .indexes
+                .get(*number)
+                .is_some_and(|index| index.unique && range.equal.len() == index.columns.len()),
+            AccessPath::All | AccessPath::KeyRange(_) => false,
+        }
+    }
+}
+
+/// How many columns the primary key has, or the index with that number, how they are found, and whether their values are there once.
+fn key_of(table: &Table, index: Option<usize>) -> Option<(usize, Method, bool)> {
+    match index {
+        None => table.primary_key.as_ref().map(|key| (key.columns.len(), key.method, true)),
+        Some(number) => {
+            table.indexes.get(number).map(|key| (key.columns.len(), key.method, key.unique))
+        }
+    }
+}
+
+/// The part of the rows that fulfils a condition.
+pub(super) fn selectivity(conjunct: &Expr) -> f64 {
+    match conjunct {
+        Expr::Compare(Comparison::Equal, _) => DEFAULT_EQ_SELECTIVITY,
+        Expr::Compare(Comparison::NotEqual, _) => 0.9,
+        Expr::Compare(..) => DEFAULT_INEQ_SELECTIVITY,
+        Expr::Or(list) => list.iter().map(selectivity).sum::<f64>().min(1.0),
+        Expr::InList(_, list, false) => (DEFAULT_EQ_SELECTIVITY * list.len() as f64).min(0.5),
+        Expr::InSet(_, set, false) => (DEFAULT_EQ_SELECTIVITY * set.len() as f64).min(0.5),
+        _ => DEFAULT_SELECTIVITY,
+    }
+}
+
+/// A path with what it costs and delivers.
+struct Candidate {
+    path: AccessPath,
+    cost: f64,
+    rows: f64,
+    /// The columns in whose order rows come, with whether each is descending and has NULLs first, behind those that equal one value.
+    order: Vec<(usize, bool, bool)>,
+    ordered: bool,
+    /// Conditions that hold for every row found so.
+    used: Vec<usize>,
+    /// Values that rows are looked up by, one after the other.
+    members: Option<InListKeys>,
+}
+
+/// What to choose a path by.
+pub(super) struct PathRequest<'w> {
+    /// Slots that are bound when the table is read: outer rows.
+    pub bound: &'w Slots,
+    /// The order wanted, if an order by itself would help.
+    pub order: &'w [OrderKey],
+    /// Only the first few rows are wanted.
+    pub few: bool,
+    /// Whether a column and a value are of types whose keys are comparable.
+    pub alike: &'w dyn Fn(&Expr, &Expr) -> bool,
+    /// Where values of a list stand, one at a time, if rows are looked up by them.
+    pub values: &'w dyn Fn() -> usize,
+}
+
+impl PathRequest<'_> {
+    /// Whether rows can be looked up by a value that a column is compared with.
+    fn gives(&self, slot: usize, column: &Expr, value: &Expr) -> bool {
+        let reads = value.slots();
+        let given = reads.is_within(self.bound) && !reads.contains(slot);
+        given && !value.is_volatile() && (self.alike)(column, value)
+    }
+}
+
+/// What part of a table's rows a range of its primary key, or of an index, holds, where that can be told.
+type PartOf<'p> = &'p dyn Fn(Option<usize>, &KeyRangeExpr) -> Option<f64>;
+
+/// The part of the rows that fulfils all conditions: of those that make a range of a key or an index, what is there is counted.
+fn part_of_all(
+    table: &Table,
+    conjuncts: &[Expr],
+    key_columns: &[usize],
+    sargs: &[Sarg<'_>],
+    part_of: PartOf<'_>,
+) -> f64 {
+    let known = |(number, columns): (Option<usize>, Vec<usize>)| {
+        let (range, _, used) = range_of(&columns, sargs);
+        Some((part_of(number, &range)?, used))
+    };
+    let indexes = table.indexes.iter().enumerate().map(|(number, index)| {
+        (Some(number), index.columns.iter().map(|column| column.position).collect())
+    });
+    let with_rest = |(part, used): (f64, Vec<usize>)| {
+        let rest = conjuncts.iter().enumerate().filter(|(number, _)| !used.contains(number));
+        part * rest.map(|(_, conjunct)| selectivity(conjunct)).product::<f64>()
+    };
+    let parts = std::iter::once((None, key_columns.to_vec())).chain(indexes).filter_map(known);
+    parts.map(with_rest).min_by(f64::total_cmp).unwrap_or_else(|| with_rest((1.0, Vec::new())))
+}
+
+fn candidates(
+    table: &Table,
+    conjuncts: &[Expr],
+    slot: usize,
+    rows: f64,
+    wish: &PathRequest<'_>,
+    part_of: PartOf<'_>,
+) -> Vec<Candidate> {
+    let sargs = sargs(conjuncts, slot, table, wish);
+    let mut found = Vec::new();
+    let key_columns = table.primary_key.as_ref().map_or(&[][..], |key| &key.columns[..]);
+    let all = rows * part_of_all(table, conjuncts, key_columns, &sargs, part_of);
+    let all = all.clamp(0.0, rows);
+    let is_hash = table.primary_key.as_ref().is_some_and(|key| key.method == Method::Hash);
+    let order = |columns: &[usize]| columns.iter().map(|&column| (column, false, false)).collect();
+    found.push(Candidate {
+        path: AccessPath::All,
+        cost: rows.max(1.0) + 2.0,
+        rows: all,
+        order: if is_hash { Vec::new() } else { order(key_columns) },
+        ordered: !key_columns.is_empty() && !is_hash,
+        used: Vec::new(),
+        members: None,
+    });
+    lookups(table, &sargs, rows, all, !wish.order.is_empty(), part_of, &mut found);
+    let fits = |column: &Expr, value: &Expr| wish.gives(slot, column, value);
+    for (number, conjunct) in conjuncts.iter().enumerate() {
+        if matches!(conjunct, Expr::Compare(..)) {
+            continue;
+        }
+        let Some((column, values)) = find_in_list(conjunct, slot, table, &fits) else { continue };
+        let is_key = key_columns.contains(&column)
+            || table.indexes.iter().any(|i| i.columns.iter().any(|c| c.position == column));
+        if is_key {
+            let members = InListKeys { slot: (wish.values)(), values };
+            each_of(table, &sargs, rows, all, part_of, (number, column, members), &mut found);
+        }
+    }
+    found
+}
+
+/// Adds the paths by which rows are looked up for each of the values that a condition leaves a column.
+fn each_of(
+    table: &Table,
+    sargs: &[Sarg<'_>],
+    rows: f64,
+    all: f64,
+    part_of: PartOf<'_>,
+    (number, column, members): (usize, usize, InListKeys),
+    found: &mut Vec<Candidate>,
+) {
+    let value = Expr::column(members.slot, 0);
+    let sarg = Sarg { number, column, comparison: Comparison::Equal, value: &value };
+    let sargs: Vec<Sarg<'_>> = std::iter::once(sarg).chain(sargs.iter().copied()).collect();
+    // What part one value is, is told by a few of them.
+    let part_of = |index: Option<usize>, range: &KeyRangeExpr| {
+        let told = members.values.iter().filter(|value| value.as_constant().is_some()).take(4);
+        let parts: Vec<f64> = told
+            .filter_map(|told| {
+                let mut range = range.clone();
+                range.equal.iter_mut().filter(|part| **part == value).for_each(|part| {
+                    part.clone_from(told);
+                });
+                part_of(index, &range)
+            })
+            .collect();
+        match parts.len() {
+            0 => part_of(index, range),
+            told => Some(parts.iter().sum::<f64>() / told as f64),
+        }
+    };
+    let mut paths = Vec::new();
+    lookups(table, &sargs, rows, all, false, &part_of, &mut paths);
+    let count = members.values.len() as f64;
+    let by_members = paths.into_iter().filter(|path| path.used.contains(&number));
+    found.extend(by_members.map(|path| Candidate {
+        cost: path.cost * count,
+        rows: (path.rows * count).min(all.max(1.0)),
+        ordered: false,
+        members: Some(members.clone()),
+        ..path
+    }));
+}
+
+/// Adds the paths that look rows up in a range of the key or of an index.
+fn lookups(
+    table: &Table,
+    sargs: &[Sarg<'_>],
+    rows: f64,
+    all: f64,
+    any_range: bool,
+    part_of: PartOf<'_>,
+    found: &mut Vec<Candidate>,
+) {
+    let key_columns = table.primary_key.as_ref().map_or(&[][..], |key| &key.columns[..]);
+    let is_hash = table.primary_key.as_ref().is_some_and(|key| key.method == Method::Hash);
+    let order = |columns: &[usize]| columns.iter().map(|&column| (column, false, false)).collect();
+    if !key_columns.is_empty() {
+        let (range, part, used) = range_of(key_columns, sargs);
+        if range.equal.len() == key_columns.len() {
+            let path = AccessPath::Key(range.equal);
+            let order = Vec::new();
+            found.push(Candidate {
+                path,
+                cost: LOOKUP_COST,
+                rows: 1.0,
+                order,
+                ordered: true,
+                used,
+                members: None,
+            });
+        } else if range.is_bounded() && !is_hash {
+            let columns = &key_columns[range.equal.len()..];
+            let rows = (rows * part_of(None, &range).unwrap_or(part)).max(1.0);
+            found.push(Candidate {
+                cost: LOOKUP_COST + rows,
+                rows: rows.min(all.max(1.0)),
+                order: order(columns),
+                ordered: true,
+                path: AccessPath::KeyRange(range),
+                used,
+                members: None,
+            });
+        }
+    }
+    for (number, index) in table.indexes.iter().enumerate() {
+        let columns: Vec<usize> = index.columns.iter().map(|column| column.position).collect();
+        let (range, part, used) = range_of(&columns, sargs);
+        let whole = range.equal.len() == columns.len();
+        if index.method == Method::Hash && !whole {
+            continue;
+        }
+        if !range.is_bounded() && !any_range {
+            continue;
+        }
+        let rows = match whole && index.unique {
+            true => 1.0,
+            false => (rows * part_of(Some(number), &range).unwrap_or(part)).max(1.0),
+        };
+        found.push(Candidate {
+            cost: LOOKUP_COST + rows * FETCH_COST
+                - if index.method == Method::Hash { HASH_LOOKUP_COST } else { 0.0 },
+            rows: rows.min(all.max(1.0)),
+            order: index.columns[range.equal.len()..]
+                .iter()
+                .map(|column| (column.position, column.descending, column.nulls_first))
+                .collect(),
+            ordered: index.method == Method::Range,
+            path: AccessPath::Index(number, range),
+            used,
+            members: None,
+        });
+    }
+}
+
+/// Whether a path delivers that order, and whether backward.
+fn delivers(candidate: &Candidate, order: &[OrderKey], slot: usize, table: &Table) -> Option<bool> {
+    if !candidate.ordered || order.is_empty() {
+        return None;
+    }
+    if matches!(candidate.path, AccessPath::Key(_)) {
+        return Some(false);
+    }
+    let mut columns = candidate.order.iter();
+    let mut backward = None;
+    for key in order {
+        let column = key.expr.as_column().filter(|column| column.slot == slot)?.column;
+        let (known, descending, nulls_first) = columns.next()?;
+        let not_null = table.columns.get(column)?.not_null;
+        if *known != column {
+            return None;
+        }
+        let turned = *descending != key.descending;
+        if !not_null && (*nulls_first != turned) != key.nulls_first {
+            return None;
+        }
+        if *backward.get_or_insert(turned) != turned {
+            return None;
+        }
+    }
+    backward
+}
+
+/// The best access to a table, what it costs, and whether it delivers the wished order.
+pub(super) fn choose(
+    table: &Arc<Table>,
+    slot: usize,
+    conjuncts: &[Expr],
+    statistics: &dyn Statistics,
+    wish: &PathRequest<'_>,
+) -> (TableAccess, Option<InListKeys>, f64, bool) {
+    // A plan is kept while tables grow: what is empty now is not planned for as empty.
+    let told = statistics.rows(table);
+    let rows = told.max(MIN_TABLE_ROWS);
+    let part_of = |index: Option<usize>, range: &KeyRangeExpr| {
+        if told < MIN_ROWS_FOR_ESTIMATE || !range.is_bounded() {
+            return None;
+        }
+        let (columns, method, unique) = key_of(table, index)?;
+        match range.equal.len() == columns {
+            true if unique => return Some(1.0 / rows),
+            // By hash nothing is found but whole keys.
+            false if method == Method::Hash => return None,
+            _ => {}
+        }
+        let each = || match range.equal.len() {
+            0 => None,
+            columns => statistics.part_of_each(table, index, columns),
+        };
+        statistics.part(table, index, range).or_else(|| Some(each()? * range.part_of_bounds()))
+    };
+    let mut best: Option<(Candidate, f64, Option<bool>)> = None;
+    for candidate in candidates(table, conjuncts, slot, rows, wish, &part_of) {
+        let order = delivers(&candidate, wish.order, slot, table);
+        let mut cost = candidate.cost;
+        if !wish.order.is_empty() {
+            match order {
+                // A sort reads everything before it delivers the first row.
+                None => cost += candidate.rows * (1.0 + candidate.rows.max(2.0).log2() * 0.3),
+                Some(_) if wish.few => {
+                    cost = cost.min(LOOKUP_COST + 20.0 * cost / candidate.rows.max(20.0))
+                }
+                Some(_) => {}
+            }
+        }
+        if best.as_ref().is_none_or(|(_, least, _)| cost < *least) {
+            best = Some((candidate, cost, order));
+        }
+    }
+    let (path, rows, cost, order, used, members) = match best {
+        Some((candidate, cost, order)) => {
+            let Candidate { path, rows, used, members, .. } = candidate;
+            (path, rows, cost, order, used, members)
+        }
+        None => (AccessPath::All, rows, rows, None, Vec::new(), None),
+    };
+    let rest = conjuncts.iter().enumerate().filter(|(number, _)| !used.contains(number));
+    let access = TableAccess {
+        slot,
+        table: table.clone(),
+        path,
+        backward: order.unwrap_or(false),
+        filter: Expr::all(rest.map(|(_, conjunct)| conjunct.clone()).collect()),
+        keys: false,
+        prefix: None,
+        rows,
+    };
+    (access, members, cost, order.is_some())
+}

@@ -1,0 +1,231 @@
+//! What a plan reads: which columns of which rows, and whether it does nothing but read.
+
+use std::sync::Arc;
+
+use super::{Action, Plan, PlanNode, QueryPlan, TableAccess};
+use crate::bind::SubqueryKind;
+use crate::catalog::Table;
+use crate::expression::{ColumnRef, Expr};
+
+/// Calls `visit` with every expression of a plan's step and of those below it.
+fn each_expression(node: &PlanNode, visit: &mut dyn FnMut(&Expr)) {
+    match node {
+        PlanNode::SingleRow => {}
+        PlanNode::Table(access) => each_of_access(access, visit),
+        PlanNode::Values { rows, .. } => rows.iter().flatten().for_each(visit),
+        PlanNode::Filter { input, condition } => {
+            visit(condition);
+            each_expression(input, visit);
+        }
+        PlanNode::NestedLoop { outer, inner, condition, .. } => {
+            condition.iter().for_each(&mut *visit);
+            each_expression(outer, visit);
+            each_expression(inner, visit);
+        }
+        PlanNode::HashJoin(join) => {
+            let keys = join.outer_keys.iter().chain(&join.inner_keys);
+            keys.chain(&join.condition).for_each(&mut *visit);
+            each_expression(&join.outer, visit);
+            each_expression(&join.inner, visit);
+        }
+        PlanNode::Subquery { input, query, kind, hash, .. } => {
+            hash.iter().flatten().for_each(&mut *visit);
+            if let SubqueryKind::Any(value, _) | SubqueryKind::All(value, _) = kind {
+                visit(value);
+            }
+            each_expression(input, visit);
+            each_of_query(query, visit);
+        }
+        PlanNode::Group { input, keys, aggregates, .. } => {
+            let parts = aggregates.iter().flat_map(|a| a.argument.iter().chain(&a.filter));
+            keys.iter().chain(parts).for_each(&mut *visit);
+            each_expression(input, visit);
+        }
+        PlanNode::Distinct { input, outputs, .. } => {
+            outputs.iter().for_each(&mut *visit);
+            each_expression(input, visit);
+        }
+        PlanNode::Sort { input, outputs, keys, most, .. } => {
+            outputs.iter().for_each(&mut *visit);
+            keys.iter().for_each(|key| visit(&key.expr));
+            if let Some((limit, offset)) = most {
+                visit(limit);
+                offset.iter().for_each(&mut *visit);
+            }
+            each_expression(input, visit);
+        }
+        PlanNode::Limit { input, limit, offset } => {
+            limit.iter().chain(offset).for_each(&mut *visit);
+            each_expression(input, visit);
+        }
+        PlanNode::Vectorized(batch) => each_expression(&batch.step, visit),
+        PlanNode::SubqueryScan { query, .. } => each_of_query(query, visit),
+        PlanNode::SetOperation { sides, .. } => {
+            sides.iter().for_each(|side| each_of_query(side, visit))
+        }
+        PlanNode::LockRows { input, recheck, .. } => {
+            recheck.iter().for_each(&mut *visit);
+            each_expression(input, visit);
+        }
+    }
+}
+
+fn each_of_access(access: &TableAccess, visit: &mut dyn FnMut(&Expr)) {
+    match &access.path {
+        super::AccessPath::All => {}
+        super::AccessPath::Key(values) => values.iter().for_each(&mut *visit),
+        super::AccessPath::KeyRange(range) | super::AccessPath::Index(_, range) => {
+            range.equal.iter().for_each(&mut *visit);
+            range.lower.iter().chain(&range.upper).for_each(|(bound, _)| visit(bound));
+        }
+    }
+    access.filter.iter().for_each(visit);
+}
+
+fn each_of_query(query: &QueryPlan, visit: &mut dyn FnMut(&Expr)) {
+    query.outputs.iter().for_each(&mut *visit);
+    each_expression(&query.root, visit);
+}
+
+impl Action {
+    /// Calls `visit` with each access to a table.
+    pub fn each_access<'n>(&'n self, visit: &mut dyn FnMut(&'n TableAccess)) {
+        match self {
+            Action::Query(query) => query.root.each_access(visit),
+            Action::Insert(insert) => {
+                insert.query.iter().for_each(|(query, ..)| query.root.each_access(visit));
+            }
+            Action::Change(change) => change.root.each_access(visit),
+        }
+    }
+}
+
+impl PlanNode {
+    /// Calls `visit` with each access to a table.
+    pub fn each_access<'n>(&'n self, visit: &mut dyn FnMut(&'n TableAccess)) {
+        match self {
+            PlanNode::SingleRow | PlanNode::Values { .. } => {}
+            PlanNode::Table(access) => visit(access),
+            PlanNode::Filter { input, .. }
+            | PlanNode::Group { input, .. }
+            | PlanNode::Distinct { input, .. }
+            | PlanNode::Sort { input, .. }
+            | PlanNode::Limit { input, .. }
+            | PlanNode::LockRows { input, .. } => input.each_access(visit),
+            PlanNode::Subquery { input, query, .. } => {
+                input.each_access(visit);
+                query.root.each_access(visit);
+            }
+            PlanNode::NestedLoop { outer, inner, .. } => {
+                outer.each_access(visit);
+                inner.each_access(visit);
+            }
+            PlanNode::HashJoin(join) => {
+                join.outer.each_access(visit);
+                join.inner.each_access(visit);
+            }
+            PlanNode::Vectorized(batch) => batch.step.each_access(visit),
+            PlanNode::SubqueryScan { query, .. } => query.root.each_access(visit),
+            PlanNode::SetOperation { sides, .. } => {
+                sides.iter().for_each(|side| side.root.each_access(visit));
+            }
+        }
+    }
+
+    /// The table whose rows stand in a slot, if it is one.
+    pub fn table_in(&self, slot: usize) -> Option<&Arc<Table>> {
+        let mut found = None;
+        self.each_access(&mut |access| {
+            if access.slot == slot {
+                found = Some(&access.table);
+            }
+        });
+        found
+    }
+}
+
+/// Whether rows are locked.
+fn locks(node: &PlanNode) -> bool {
+    match node {
+        PlanNode::LockRows { .. } => true,
+        PlanNode::SingleRow | PlanNode::Table(_) | PlanNode::Values { .. } => false,
+        PlanNode::Filter { input, .. }
+        | PlanNode::Group { input, .. }
+        | PlanNode::Distinct { input, .. }
+        | PlanNode::Sort { input, .. }
+        | PlanNode::Limit { input, .. } => locks(input),
+        PlanNode::Subquery { input, query, .. } => locks(input) || locks(&query.root),
+        PlanNode::NestedLoop { outer, inner, .. } => locks(outer) || locks(inner),
+        PlanNode::HashJoin(join) => locks(&join.outer) || locks(&join.inner),
+        PlanNode::Vectorized(batch) => locks(&batch.step),
+        PlanNode::SubqueryScan { query, .. } => locks(&query.root),
+        PlanNode::SetOperation { sides, .. } => sides.iter().any(|side| locks(&side.root)),
+    }
+}
+
+impl Plan {
+    /// Whether it changes nothing, locks nothing and counts nothing up.
+    pub fn reads_only(&self) -> bool {
+        let Action::Query(query) = &self.action else { return false };
+        let mut counts = false;
+        each_of_query(query, &mut |expr| counts |= expr.counts_up());
+        !counts && !locks(&query.root)
+    }
+}
+
+fn each_scan(node: &mut PlanNode, visit: &mut dyn FnMut(&mut TableAccess)) {
+    match node {
+        PlanNode::SingleRow | PlanNode::Values { .. } => {}
+        PlanNode::Table(access) => visit(access),
+        // A locked row is read again as a whole.
+        PlanNode::LockRows { .. } => {}
+        PlanNode::Filter { input, .. }
+        | PlanNode::Group { input, .. }
+        | PlanNode::Distinct { input, .. }
+        | PlanNode::Sort { input, .. }
+        | PlanNode::Limit { input, .. } => each_scan(input, visit),
+        PlanNode::Subquery { input, query, .. } => {
+            each_scan(input, visit);
+            each_scan(&mut query.root, visit);
+        }
+        PlanNode::NestedLoop { outer, inner, .. } => {
+            each_scan(outer, visit);
+            each_scan(inner, visit);
+        }
+        PlanNode::HashJoin(join) => {
+            each_scan(&mut join.outer, visit);
+            each_scan(&mut join.inner, visit);
+        }
+        PlanNode::Vectorized(batch) => each_scan(&mut batch.step, visit),
+        PlanNode::SubqueryScan { query, .. } => each_scan(&mut query.root, visit),
+        PlanNode::SetOperation { sides, .. } => {
+            sides.iter_mut().for_each(|side| each_scan(&mut side.root, visit))
+        }
+    }
+}
+
+/// Finds out of which tables only a part at the start of each row is read, and notes it.
+pub fn prune_prefixes(plan: &mut Plan) {
+    let mut read: Vec<ColumnRef> = Vec::new();
+    let mut note = |expr: &Expr| expr.each_column(&mut |column| read.push(column));
+    let root = match &mut plan.action {
+        Action::Query(query) => {
+            each_of_query(query, &mut note);
+            &mut query.root
+        }
+        Action::Insert(insert) => match &mut insert.query {
+            Some((query, ..)) => {
+                each_of_query(query, &mut note);
+                &mut query.root
+            }
+            None => return,
+        },
+        // A row to be changed is read as a whole.
+        Action::Change(_) => return,
+    };
+    each_scan(root, &mut |access| {
+        let columns = read.iter().filter(|column| column.slot == access.slot);
+        let columns: Vec<usize> = columns.map(|column| column.column).collect();
+        access.prefix = access.table.prefix_for(&columns);
+    });
+}

@@ -1,0 +1,103 @@
+//! INSERT, UPDATE and DELETE.
+
+use super::select::{Planner, is_single, push_down_key_filters};
+use super::simplify::{simplify_change, simplify_insert};
+use super::{ChangePlan, InsertPlan, Statistics};
+use crate::bind::{Change, Insert, InsertSource, Names, SlotShape, check_of};
+use crate::catalog::Table;
+use crate::error::Result;
+use crate::expression::{Expr, Slots};
+use crate::types::DataType;
+
+/// The CHECKs of a table, over a row in that slot: all, or those that a change of these columns may break.
+fn checks(
+    names: &dyn Names,
+    table: &Table,
+    slot: usize,
+    changed: Option<&[usize]>,
+) -> Result<Vec<(usize, Expr)>> {
+    let mut found = Vec::new();
+    for (number, check) in table.checks.iter().enumerate() {
+        let condition = check_of(names, table, &check.expression, slot)?;
+        let mut touched = changed.is_none();
+        condition.each_column(&mut |column| {
+            touched |= changed.is_some_and(|changed| changed.contains(&column.column));
+        });
+        if touched {
+            found.push((number, condition));
+        }
+    }
+    Ok(found)
+}
+
+/// The plan of an INSERT.
+pub fn plan_insert(
+    mut insert: Insert,
+    slots: &[SlotShape],
+    parameters: &[DataType],
+    names: &dyn Names,
+    statistics: &dyn Statistics,
+) -> Result<(InsertPlan, Vec<SlotShape>)> {
+    let planner = Planner::new(slots, parameters, statistics);
+    simplify_insert(&mut insert);
+    let checks = checks(names, &insert.table, insert.new_slot, None)?;
+    let (rows, query) = match insert.source {
+        InsertSource::Rows(rows) => (rows, None),
+        InsertSource::Query { query, slot, values } => {
+            let plan = planner.query(&query, &Slots::default())?;
+            // What the query delivers is read where it stands, unless it is worth computing once.
+            (Vec::new(), Some((plan, slot, values)))
+        }
+    };
+    let plan = InsertPlan {
+        table: insert.table,
+        new_slot: insert.new_slot,
+        old_slot: insert.old_slot,
+        rows,
+        query,
+        checks,
+        conflict: insert.conflict,
+        returning: insert.returning,
+    };
+    Ok((plan, planner.all_slots()))
+}
+
+/// The plan of an UPDATE or DELETE.
+pub fn plan_change(
+    mut change: Change,
+    slots: &[SlotShape],
+    parameters: &[DataType],
+    names: &dyn Names,
+    statistics: &dyn Statistics,
+) -> Result<(ChangePlan, Vec<SlotShape>)> {
+    simplify_change(&mut change);
+    let planner = Planner::new(slots, parameters, statistics);
+    let (mut root, ..) = planner.rows_of(
+        Some(&change.from),
+        &change.filter,
+        &change.subqueries,
+        &Slots::default(),
+        &[],
+        false,
+    )?;
+    push_down_key_filters(&mut root, &[change.slot]);
+    let single = is_single(&root);
+    let checks = match &change.assignments {
+        None => Vec::new(),
+        Some(assignments) => {
+            let changed: Vec<usize> = assignments.iter().map(|(column, _)| *column).collect();
+            checks(names, &change.table, change.slot, Some(&changed))?
+        }
+    };
+    let plan = ChangePlan {
+        table: change.table,
+        slot: change.slot,
+        root,
+        recheck: Expr::all(change.filter),
+        assignments: change.assignments,
+        checks,
+        single,
+        returning: change.returning,
+    };
+    Ok((plan, planner.all_slots()))
+}

@@ -1,0 +1,86 @@
+//! Conditions that leave a column a few values: IN with a list, and equalities with OR between them.
+
+use super::access_path::column_of;
+use super::{Join, PlanNode, TableAccess};
+use crate::catalog::Table;
+use crate::expression::{Comparison, Expr};
+use crate::types::Value;
+
+/// What a column may be, and where one value of it stands at a time.
+#[derive(Clone, Debug)]
+pub(super) struct InListKeys {
+    /// Where a value stands.
+    pub slot: usize,
+    /// The values; not all of them need differ.
+    pub values: Vec<Expr>,
+}
+
+/// The column that a condition leaves no other values than these. What must hold of a side and a value `fits` says.
+pub(super) fn find_in_list(
+    conjunct: &Expr,
+    slot: usize,
+    table: &Table,
+    fits: &dyn Fn(&Expr, &Expr) -> bool,
+) -> Option<(usize, Vec<Expr>)> {
+    let mut column = None;
+    let mut values = Vec::new();
+    take(conjunct, slot, table, fits, &mut column, &mut values)?;
+    Some((column?, values))
+}
+
+/// Adds what a condition leaves; none if it leaves more than can be listed.
+fn take(
+    condition: &Expr,
+    slot: usize,
+    table: &Table,
+    fits: &dyn Fn(&Expr, &Expr) -> bool,
+    column: &mut Option<usize>,
+    values: &mut Vec<Expr>,
+) -> Option<()> {
+    let mut add = |side: &Expr, value: &Expr| {
+        let found = column_of(side, slot, table)?;
+        if *column.get_or_insert(found) != found {
+            return None;
+        }
+        // Nothing equals NULL.
+        if !matches!(value, Expr::Constant(Value::Null)) {
+            if !fits(side, value) {
+                return None;
+            }
+            values.push(value.clone());
+        }
+        Some(())
+    };
+    match condition {
+        Expr::Compare(Comparison::Equal, pair) => {
+            let [left, right] = &**pair;
+            match column_of(left, slot, table) {
+                Some(_) => add(left, right),
+                None => add(right, left),
+            }
+        }
+        Expr::InList(side, list, false) => list.iter().try_for_each(|value| add(side, value)),
+        Expr::InSet(side, set, false) => {
+            set.iter().try_for_each(|value| add(side, &Expr::Constant(value.clone())))
+        }
+        Expr::Or(parts) => parts
+            .iter()
+            .try_for_each(|part| take(part, slot, table, fits, &mut *column, &mut *values)),
+        _ => None,
+    }
+}
+
+/// The node of an access, which may be made anew for each of some values.
+pub(super) fn node_of(access: TableAccess, members: Option<InListKeys>) -> PlanNode {
+    let slot = access.slot;
+    let table = PlanNode::Table(access);
+    let Some(members) = members else { return table };
+    let rows = members.values.into_iter().map(|value| vec![value]).collect();
+    PlanNode::NestedLoop {
+        outer: Box::new(PlanNode::Values { slot: members.slot, rows, once: true }),
+        inner: Box::new(table),
+        inner_slots: vec![slot],
+        join: Join::Inner,
+        condition: None,
+    }
+}

@@ -1,0 +1,364 @@
+//! Which way a statement goes: row by row, or by columns where it takes many rows before it delivers one.
+
+use super::{Action, Batch, HashJoin, Plan, PlanNode, QueryPlan};
+use crate::bind::{SlotShape, Source};
+use crate::expression::{ColumnRef, Expr};
+use crate::types::DataType;
+
+/// What a session wants of the planner.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ExecutionMode {
+    /// What is expected to be faster.
+    #[default]
+    Auto,
+    /// Row by row.
+    Row,
+    /// By columns wherever that can be.
+    Vectorized,
+}
+
+/// From so many rows on, columns are worth being made.
+const VECTOR_THRESHOLD: f64 = 500.0;
+
+/// Says whether a step can take these columns of its input as columns; the types are those of the parameters.
+pub type CanVectorize<'c> = &'c dyn Fn(&PlanNode, &[(ColumnRef, DataType)], &[DataType]) -> bool;
+
+/// Lets the steps that gain by it go by columns.
+pub fn choose_execution_mode(plan: &mut Plan, way: ExecutionMode, can_batch: CanVectorize<'_>) {
+    let mut chooser = Chooser {
+        slots: &plan.slots,
+        parameters: &plan.parameters,
+        way,
+        can_batch,
+        by_columns: 0.0,
+        most: 0.0,
+        possible: false,
+        first_only: false,
+        made: 0,
+    };
+    match &mut plan.action {
+        Action::Query(query) => chooser.query(query),
+        Action::Insert(insert) => {
+            if let Some((query, ..)) = &mut insert.query {
+                chooser.query(query);
+            }
+        }
+        // The rows that are changed have to be stood on.
+        Action::Change(_) => {}
+    }
+    let Chooser { by_columns, most, possible, first_only, made, .. } = chooser;
+    let computed = || SlotShape { name: "computed".into(), source: Source::Computed };
+    plan.slots.extend(std::iter::repeat_with(computed).take(made));
+    plan.way = match way {
+        _ if by_columns > 0.0 => format!("vectorized, about {by_columns:.0} rows"),
+        ExecutionMode::Row if possible => "row, set by execution_mode".to_owned(),
+        _ if first_only => "row, a top-N sort keeps few rows".to_owned(),
+        _ if possible => format!("row, about {most:.0} rows, fewer than {VECTOR_THRESHOLD:.0}"),
+        _ => "row, no node can be vectorized".to_owned(),
+    };
+}
+
+struct Chooser<'c> {
+    slots: &'c [SlotShape],
+    parameters: &'c [DataType],
+    way: ExecutionMode,
+    can_batch: CanVectorize<'c>,
+    /// Rows expected to be taken by columns.
+    by_columns: f64,
+    /// The most rows that a step which could have gone by columns is expected to take.
+    most: f64,
+    possible: bool,
+    /// Such a step keeps no more rows than LIMIT asks for.
+    first_only: bool,
+    /// Slots that came in addition.
+    made: usize,
+}
+
+impl Chooser<'_> {
+    fn query(&mut self, query: &mut QueryPlan) {
+        self.group_distinct(query);
+        self.node(&mut query.root);
+    }
+
+    /// Makes a DISTINCT that is to go by columns a step of groups, of which nothing is computed: their keys stand in a slot of their own, and what is
+    /// above reads them there.
+    fn group_distinct(&mut self, query: &mut QueryPlan) {
+        let slot = self.slots.len() + self.made;
+        let Some((distinct, above)) = distinct_of(&mut query.root, &mut query.outputs) else {
+            return;
+        };
+        let PlanNode::Distinct { input, outputs } = &*distinct else { return };
+        let column_of = |expr: &Expr| {
+            let column = outputs.iter().position(|output| output == expr)?;
+            Some(Expr::column(slot, column))
+        };
+        let columns: Option<Vec<Expr>> = above.iter().map(|expr| column_of(expr)).collect();
+        let Some(columns) = columns else { return };
+        let (keys, aggregates) = (outputs.clone(), Vec::new());
+        let group = PlanNode::Group { input: input.clone(), slot, keys, aggregates };
+        let read = self.columns_of(&group);
+        if !read.is_some_and(|read| (self.can_batch)(&group, &read, self.parameters)) {
+            return;
+        }
+        // Values of several columns are told apart as fast row by row.
+        let is_number = matches!(&outputs[..], [Expr::Column(at)] if self.type_of(*at).is_some_and(DataType::is_integer));
+        if self.way != ExecutionMode::Vectorized && !is_number {
+            return;
+        }
+        self.possible = true;
+        self.most = self.most.max(expected(input));
+        if self.is_wanted(expected(input)) {
+            *distinct = group;
+            self.made += 1;
+            above.into_iter().zip(columns).for_each(|(expr, column)| *expr = column);
+        }
+    }
+
+    /// Whether a step that takes so many rows is to go by columns.
+    fn is_wanted(&self, rows: f64) -> bool {
+        match self.way {
+            ExecutionMode::Auto => rows >= VECTOR_THRESHOLD,
+            ExecutionMode::Row => false,
+            ExecutionMode::Vectorized => true,
+        }
+    }
+
+    fn node(&mut self, node: &mut PlanNode) {
+        match node {
+            PlanNode::SingleRow
+            | PlanNode::Table(_)
+            | PlanNode::Values { .. }
+            | PlanNode::Vectorized(_) => {
+                return;
+            }
+            // Locked rows are stood on.
+            PlanNode::LockRows { .. } => return,
+            PlanNode::Filter { input, .. }
+            | PlanNode::Distinct { input, .. }
+            | PlanNode::Limit { input, .. }
+            | PlanNode::Group { input, .. }
+            | PlanNode::Sort { input, .. } => self.node(input),
+            PlanNode::Subquery { input, query, .. } => {
+                self.node(input);
+                self.query(query);
+            }
+            PlanNode::NestedLoop { outer, inner, .. } => {
+                self.node(outer);
+                self.node(inner);
+            }
+            PlanNode::HashJoin(join) => {
+                self.node(&mut join.outer);
+                self.node(&mut join.inner);
+            }
+            PlanNode::SubqueryScan { query, .. } => self.query(query),
+            PlanNode::SetOperation { sides, .. } => {
+                sides.iter_mut().for_each(|side| self.query(side))
+            }
+        }
+        let (PlanNode::Group { input, .. } | PlanNode::Sort { input, .. }) = node else { return };
+        let rows = expected(input);
+        let Some(columns) = self.columns_of(node) else { return };
+        if !(self.can_batch)(node, &columns, self.parameters) {
+            return;
+        }
+        self.possible = true;
+        self.most = self.most.max(rows);
+        let keeps_few = keeps_few(node);
+        self.first_only |= keeps_few;
+        if self.is_wanted(rows) && (self.way == ExecutionMode::Vectorized || !keeps_few) {
+            self.by_columns += rows.max(1.0);
+            if let PlanNode::Group { input, .. } | PlanNode::Sort { input, .. } = node {
+                self.join(input, &columns);
+            }
+            by_columns(node, columns);
+        }
+    }
+
+    /// Lets a join whose rows are taken as columns go by columns itself, if it can, with the joins below it and conditions between them.
+    /// `wanted` is what is taken.
+    fn join(&self, node: &mut PlanNode, wanted: &[(ColumnRef, DataType)]) {
+        if let PlanNode::Filter { .. } = node {
+            return self.filter(node, wanted);
+        }
+        let PlanNode::HashJoin(join) = &*node else { return };
+        // Sides whose filters cannot be evaluated by columns have their rows scanned one by one.
+        let columns = [true, false].into_iter().find_map(|with_filters| {
+            let columns = self.columns_of_join(join, wanted, with_filters)?;
+            (self.can_batch)(node, &columns, self.parameters).then_some(columns)
+        });
+        let Some(columns) = columns else { return };
+        if let PlanNode::HashJoin(join) = &mut *node {
+            let of = |slots: &[usize]| -> Vec<(ColumnRef, DataType)> {
+                columns.iter().filter(|(at, _)| slots.contains(&at.slot)).copied().collect()
+            };
+            self.join(&mut join.outer, &of(&join.outer_slots));
+            self.join(&mut join.inner, &of(&join.inner_slots));
+        }
+        by_columns(node, columns);
+    }
+
+    /// Lets a condition on the rows of a join go by columns, if the join does.
+    fn filter(&self, node: &mut PlanNode, wanted: &[(ColumnRef, DataType)]) {
+        let PlanNode::Filter { condition, .. } = &*node else { return };
+        let mut read: Vec<ColumnRef> = wanted.iter().map(|(column, _)| *column).collect();
+        condition.each_column(&mut |column| read.push(column));
+        let Some(columns) = self.typed(read) else { return };
+        if !(self.can_batch)(node, &columns, self.parameters) {
+            return;
+        }
+        let PlanNode::Filter { input, .. } = &mut *node else { return };
+        self.join(input, &columns);
+        if let PlanNode::Vectorized(_) = **input {
+            by_columns(node, columns);
+        }
+    }
+
+    /// The columns that a join reads and delivers; those too, if wished, that the filters of its sides read.
+    fn columns_of_join(
+        &self,
+        join: &HashJoin,
+        wanted: &[(ColumnRef, DataType)],
+        with_filters: bool,
+    ) -> Option<Vec<(ColumnRef, DataType)>> {
+        let mut read: Vec<ColumnRef> = wanted.iter().map(|(column, _)| *column).collect();
+        let mut note = |expr: &Expr| expr.each_column(&mut |column| read.push(column));
+        let keys = join.outer_keys.iter().chain(&join.inner_keys);
+        keys.chain(&join.condition).for_each(&mut note);
+        for side in [&join.outer, &join.inner] {
+            filter_of(side).into_iter().filter(|_| with_filters).for_each(&mut note);
+        }
+        self.typed(read)
+    }
+
+    /// The columns of its input that a step reads, and their types; none if the type of one is not known.
+    fn columns_of(&self, step: &PlanNode) -> Option<Vec<(ColumnRef, DataType)>> {
+        let mut read: Vec<ColumnRef> = Vec::new();
+        let mut note = |expr: &Expr| expr.each_column(&mut |column| read.push(column));
+        let input = match step {
+            PlanNode::Group { input, keys, aggregates, .. } => {
+                let parts = aggregates.iter().flat_map(|a| a.argument.iter().chain(&a.filter));
+                keys.iter().chain(parts).for_each(&mut note);
+                input
+            }
+            PlanNode::Sort { input, outputs, keys, .. } => {
+                outputs.iter().chain(keys.iter().map(|key| &key.expr)).for_each(&mut note);
+                input
+            }
+            _ => return None,
+        };
+        filter_of(input).into_iter().for_each(&mut note);
+        let produced = produced(input);
+        // What else is read stands in an outer query's rows: no formula reads those.
+        if read.iter().any(|column| !produced.contains(&column.slot)) {
+            return None;
+        }
+        self.typed(read)
+    }
+
+    /// Columns, each once, with their types; none if the type of one is not known.
+    fn typed(&self, mut columns: Vec<ColumnRef>) -> Option<Vec<(ColumnRef, DataType)>> {
+        columns.sort_unstable();
+        columns.dedup();
+        columns.into_iter().map(|column| Some((column, self.type_of(column)?))).collect()
+    }
+
+    fn type_of(&self, column: ColumnRef) -> Option<DataType> {
+        match &self.slots.get(column.slot)?.source {
+            Source::Table(table) => Some(table.columns.get(column.column)?.data_type),
+            Source::Query(columns) => Some(columns.get(column.column)?.data_type),
+            Source::Computed => None,
+        }
+    }
+}
+
+/// Makes a step one that goes by columns: these are what it reads of its input.
+fn by_columns(node: &mut PlanNode, columns: Vec<(ColumnRef, DataType)>) {
+    let step = std::mem::replace(node, PlanNode::SingleRow);
+    *node = PlanNode::Vectorized(Box::new(Batch { step, columns }));
+}
+
+/// What the rows of a step must fulfil that are decoded from leaves.
+fn filter_of(input: &PlanNode) -> Option<&Expr> {
+    if let PlanNode::Table(access) = input { access.filter.as_ref() } else { None }
+}
+
+/// The DISTINCT of a query, and all that reads its rows: the steps above it, or the query itself. None below a LIMIT that may end before all rows
+/// have come.
+fn distinct_of<'n>(
+    node: &'n mut PlanNode,
+    outputs: &'n mut [Expr],
+) -> Option<(&'n mut PlanNode, Vec<&'n mut Expr>)> {
+    let is_top =
+        matches!(node, PlanNode::Limit { input, .. } if matches!(**input, PlanNode::Sort { .. }));
+    let node = if is_top {
+        let PlanNode::Limit { input, .. } = node else { return None };
+        &mut **input
+    } else {
+        node
+    };
+    match node {
+        PlanNode::Distinct { .. } => Some((node, outputs.iter_mut().collect())),
+        PlanNode::Sort { input, outputs, keys, .. }
+            if matches!(**input, PlanNode::Distinct { .. }) =>
+        {
+            let keys = keys.iter_mut().map(|key| &mut key.expr);
+            Some((input, outputs.iter_mut().chain(keys).collect()))
+        }
+        _ => None,
+    }
+}
+
+/// The slots in which a step and those below it put rows.
+fn produced(node: &PlanNode) -> Vec<usize> {
+    let mut slots = Vec::new();
+    collect(node, &mut slots);
+    slots
+}
+
+fn collect(node: &PlanNode, slots: &mut Vec<usize>) {
+    match node {
+        PlanNode::SingleRow => {}
+        PlanNode::Table(access) => slots.push(access.slot),
+        PlanNode::Values { slot, .. }
+        | PlanNode::SubqueryScan { slot, .. }
+        | PlanNode::SetOperation { slot, .. } => {
+            slots.push(*slot);
+        }
+        PlanNode::Filter { input, .. }
+        | PlanNode::Distinct { input, .. }
+        | PlanNode::Limit { input, .. }
+        | PlanNode::LockRows { input, .. } => collect(input, slots),
+        PlanNode::Group { slot, .. } | PlanNode::Sort { slot, .. } => slots.push(*slot),
+        PlanNode::Subquery { input, slot, .. } => {
+            slots.push(*slot);
+            collect(input, slots);
+        }
+        PlanNode::NestedLoop { outer, inner, .. } => {
+            collect(outer, slots);
+            collect(inner, slots);
+        }
+        PlanNode::HashJoin(join) => {
+            collect(&join.outer, slots);
+            collect(&join.inner, slots);
+        }
+        PlanNode::Vectorized(batch) => collect(&batch.step, slots),
+    }
+}
+
+/// Whether a step orders rows of which no more than the first few are kept: row by row that takes next to no memory.
+fn keeps_few(step: &PlanNode) -> bool {
+    let PlanNode::Sort { most: Some((limit, _)), .. } = step else { return false };
+    limit.as_constant().and_then(|limit| limit.as_ref().as_i64()).is_some_and(|limit| limit < 1_000)
+}
+
+/// Rows that a step is expected to deliver, told by its largest scan.
+fn expected(node: &PlanNode) -> f64 {
+    let mut most: f64 = 0.0;
+    node.each_access(&mut |access| most = most.max(access.rows));
+    if let PlanNode::Limit { limit: Some(Expr::Constant(limit)), .. } = node
+        && let Some(limit) = limit.as_ref().as_i64()
+    {
+        most = most.min(limit as f64);
+    }
+    most
+}

@@ -1,0 +1,191 @@
+//! Which transaction a statement runs in: the one under way, one of its own, which is tried again when it gets into the way of
+//! others, or one of the engine.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use quickbeam::Transaction;
+
+use super::connection::Session;
+use super::executor::Done;
+use super::rows::{Held, Rows};
+use super::session_command::{Control, Settings, control_of};
+use super::statement::Statement;
+use crate::error::{Result, SqlError, SqlState};
+use crate::types::Value;
+
+/// Times that a statement outside a transaction is tried when it gets into the way of others.
+const ATTEMPTS: usize = 20;
+
+impl Session {
+    pub fn prepare(&mut self, statement: &mut Statement) -> Result<()> {
+        // What steers needs no plan, and comes before a transaction's first statement.
+        if self.control_of(statement)?.is_some() {
+            return Ok(());
+        }
+        if self.open.is_some() {
+            self.make_begun()?;
+            return self.ensure_compiled(statement, self.begun()?).map(|_| ());
+        }
+        let reader = self.database.environment.begin_read()?;
+        self.ensure_compiled(statement, &reader).map(|_| ())
+    }
+
+    /// Executes a statement.
+    pub fn execute(&mut self, statement: &mut Statement, parameters: &[Value]) -> Result<u64> {
+        self.limits.cancelled.store(false, Ordering::Relaxed);
+        if self.open.is_some() {
+            if let Some(control) = self.control_of(statement)? {
+                let control = control.clone();
+                return self.control(&control).map(|()| 0);
+            }
+            self.make_begun()?;
+            let done = self.run(statement, self.begun()?, parameters)?;
+            return Ok(done.count);
+        }
+        let mut attempt = 0;
+        loop {
+            attempt += 1;
+            match self.execute_alone(statement, parameters) {
+                Err(error) if attempt < ATTEMPTS && is_tried_again(&error, statement) => {}
+                Ok(done) => return Ok(done.count),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Executes a statement in a transaction of its own.
+    pub(super) fn execute_alone(
+        &mut self,
+        statement: &mut Statement,
+        parameters: &[Value],
+    ) -> Result<Done> {
+        if let Some(control) = self.control_of(statement)? {
+            let control = control.clone();
+            self.control(&control)?;
+            return Ok(Done::default());
+        }
+        self.clock.reset();
+        let reads_only = statement.prepared.as_ref().is_some_and(|prepared| prepared.reads_only);
+        let transaction = if reads_only {
+            self.database.environment.begin_read()?
+        } else {
+            self.database.environment.begin_with(self.options(Settings::default()))?
+        };
+        transaction.begin_statement();
+        let prepared = self.ensure_compiled(statement, &transaction)?;
+        if reads_only && !prepared.reads_only {
+            // What was prepared before only read. Now it is known that it does more.
+            return self.execute_alone(statement, parameters);
+        }
+        // Dropped without a commit, the transaction is aborted.
+        let done = self.run_prepared(prepared, &transaction, parameters, true)?;
+        transaction.commit()?;
+        Ok(done)
+    }
+
+    /// The steering that a statement does. Its text is looked at once.
+    #[inline]
+    fn control_of<'s>(&self, statement: &'s mut Statement) -> Result<Option<&'s Control>> {
+        if statement.control.is_none() {
+            let control = match crate::parse::statement(&statement.text)? {
+                Some(parsed) => control_of(&parsed)?,
+                None => None,
+            };
+            statement.control = Some(control);
+        }
+        Ok(statement.control.as_ref().and_then(Option::as_ref))
+    }
+
+    /// Executes a query.
+    pub fn query<'c>(
+        &'c mut self,
+        statement: &'c mut Statement,
+        parameters: &[Value],
+    ) -> Result<Rows<'c>> {
+        self.limits.cancelled.store(false, Ordering::Relaxed);
+        if self.control_of(statement)?.is_some() {
+            self.execute(statement, parameters)?;
+            return Ok(Rows::none());
+        }
+        if self.open.is_some() {
+            self.make_begun()?;
+            let session = &*self;
+            return session.stream(statement, Held::Lent(session.begun()?), parameters);
+        }
+        let mut attempt = 0;
+        loop {
+            let reads_only =
+                statement.prepared.as_ref().is_some_and(|prepared| prepared.reads_only);
+            if reads_only || attempt == 0 {
+                // A first look, to know what it is.
+                self.clock.reset();
+                let reader = self.database.environment.begin_read()?;
+                if self.ensure_compiled(statement, &reader)?.reads_only {
+                    let session = &*self;
+                    return session.stream(statement, Held::Own(reader), parameters);
+                }
+            }
+            attempt += 1;
+            match self.execute_alone(statement, parameters) {
+                Err(error) if attempt < ATTEMPTS && is_tried_again(&error, statement) => {}
+                Err(error) => return Err(error),
+                Ok(done) => {
+                    let columns =
+                        statement.prepared.as_ref().map(|prepared| prepared.columns.clone());
+                    return Ok(Rows::of(columns.unwrap_or_else(|| Arc::new([])), done.returned));
+                }
+            }
+        }
+    }
+
+    /// Prepares a statement for a transaction of the engine.
+    pub fn prepare_in(&self, statement: &mut Statement, transaction: &Transaction) -> Result<()> {
+        self.check_foreign(statement)?;
+        self.ensure_compiled(statement, transaction).map(|_| ())
+    }
+
+    /// Executes a statement in a transaction of the engine.
+    pub fn execute_in(
+        &mut self,
+        statement: &mut Statement,
+        transaction: &Transaction,
+        parameters: &[Value],
+    ) -> Result<u64> {
+        self.check_foreign(statement)?;
+        self.limits.cancelled.store(false, Ordering::Relaxed);
+        self.clock.reset();
+        Ok(self.run(statement, transaction, parameters)?.count)
+    }
+
+    /// Executes a query in a transaction of the engine.
+    pub fn query_in<'c>(
+        &'c mut self,
+        statement: &'c mut Statement,
+        transaction: &'c Transaction,
+        parameters: &[Value],
+    ) -> Result<Rows<'c>> {
+        self.check_foreign(statement)?;
+        self.limits.cancelled.store(false, Ordering::Relaxed);
+        self.clock.reset();
+        let session = &*self;
+        session.stream(statement, Held::Lent(transaction), parameters)
+    }
+
+    /// A transaction of the engine is begun and ended by who has it.
+    fn check_foreign(&self, statement: &mut Statement) -> Result<()> {
+        match self.control_of(statement)? {
+            None => Ok(()),
+            Some(_) => {
+                let message =
+                    "a transaction of the engine is steered through the engine, not by SQL";
+                Err(SqlError::new(SqlState::ObjectNotInPrerequisiteState, message))
+            }
+        }
+    }
+}
+
+/// Whether a statement that failed may succeed if it is begun again.
+fn is_tried_again(error: &SqlError, statement: &Statement) -> bool {
+    error.is_retryable() && error.state() != SqlState::LockNotAvailable && !statement.is_copy()
+}

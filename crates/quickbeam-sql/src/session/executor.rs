@@ -1,0 +1,246 @@
+//! One execution of a statement in a transaction.
+
+use quickbeam::Transaction;
+
+use super::connection::Session;
+use super::definition::apply;
+use super::prepare::{CompileContext, Prepared, Program, lines};
+use super::rows::{Held, Rows};
+use super::statement::Statement;
+use crate::bind::{Names, check_of, column_default};
+use crate::catalog::Table;
+use crate::catalog::errors::read_only;
+use crate::error::{Result, SqlError};
+use crate::execute::{Context, MemoryBudget, Returned};
+use crate::expression::{Current, Frame, Slot};
+use crate::table::{self, Expressions, StoredRow, TableHandle};
+use crate::types::Value;
+
+/// What an execution did.
+#[derive(Default)]
+pub(super) struct Done {
+    /// Rows inserted, changed, removed or delivered.
+    pub count: u64,
+    /// Rows delivered, if they were asked for.
+    pub returned: Returned,
+}
+
+/// Checks and defaults of rows that change because others did.
+pub(super) struct Cascades<'c> {
+    pub look: &'c CompileContext<'c>,
+}
+
+impl Expressions for Cascades<'_> {
+    fn check(&self, table: &Table, check: usize, row: StoredRow<'_>) -> Result<Option<bool>> {
+        let Some(known) = table.checks.get(check) else { return Ok(Some(true)) };
+        let condition = check_of(self.look as &dyn Names, table, &known.expression, 0)?;
+        let mut slot = Slot::new(Some(table.clone().into()));
+        slot.bytes.extend_from_slice(row.bytes());
+        slot.current = Current::Bytes(0, slot.bytes.len());
+        let slots = [slot];
+        condition.truth(&Frame { slots: &slots, ..Frame::of_parameters(&[]) })
+    }
+
+    fn default(&self, table: &Table, column: usize) -> Result<Value> {
+        match column_default(self.look as &dyn Names, table, column)? {
+            None => Ok(Value::Null),
+            Some(default) => Ok(default.evaluate(&Frame::of_parameters(&[]))?.into_value()),
+        }
+    }
+}
+
+impl Session {
+    /// Executes a statement to its end, as one of the transaction's.
+    pub(super) fn run(
+        &self,
+        statement: &mut Statement,
+        transaction: &Transaction,
+        parameters: &[Value],
+    ) -> Result<Done> {
+        transaction.begin_statement();
+        let result = self
+            .ensure_compiled(statement, transaction)
+            .and_then(|prepared| self.run_prepared(prepared, transaction, parameters, false));
+        transaction.end_statement();
+        result
+    }
+
+    /// Executes what a statement was prepared as. `alone`: the transaction is the statement's own, and is aborted if it fails.
+    pub(super) fn run_prepared(
+        &self,
+        prepared: &mut Prepared,
+        transaction: &Transaction,
+        parameters: &[Value],
+        alone: bool,
+    ) -> Result<Done> {
+        let Prepared { snapshot, work, slots, values, parameters: types, executions, .. } =
+            prepared;
+        *executions += 1;
+        let parameters = Prepared::parameters_of(types, parameters, values)?;
+        if transaction.is_read_only()
+            && let Some(what) = work.changes()
+        {
+            return Err(read_only(what));
+        }
+        transaction.interrupt_on(&self.limits.cancelled);
+        let Some(snapshot) = snapshot else {
+            return Err(SqlError::internal("a statement without a catalog"));
+        };
+        let look = self.look(transaction, snapshot);
+        match work {
+            Program::Nothing => return Ok(Done::default()),
+            Program::Catalog(change) => {
+                return self
+                    .whole(transaction, alone, || apply(change, &look))
+                    .map(|()| Done::default());
+            }
+            Program::CreateAs(made) => {
+                return self.whole(transaction, alone, || {
+                    apply(&made.change, &look)?;
+                    let Some(insert) = &made.insert else { return Ok(Done::default()) };
+                    let snapshot = self.database.catalog.snapshot(transaction)?;
+                    let look = CompileContext { snapshot: &snapshot, ..look };
+                    let mut filled = look.statement(insert, &made.text, false)?;
+                    self.run_prepared(&mut filled, transaction, &[], true)
+                });
+            }
+            Program::CopyFrom(copy) => return self.copy_from(copy, slots, &look, alone),
+            Program::CopyTo(query, form) => return self.copy_to(query, form, &look),
+            Program::Explain(plan, None) => {
+                return Ok(Done { count: 0, returned: lines(crate::plan::explain(plan, None)) });
+            }
+            Program::Explain(plan, Some(inner)) => {
+                self.run_prepared(inner, transaction, parameters, alone)?;
+                let mut counts = Vec::new();
+                match &inner.work {
+                    Program::Query(query) => query.root.counts(&mut counts),
+                    Program::Insert(insert) => insert.counts(&mut counts),
+                    Program::Change(change) => change.counts(&mut counts),
+                    _ => {}
+                }
+                return Ok(Done {
+                    count: 0,
+                    returned: lines(crate::plan::explain(plan, Some(&counts))),
+                });
+            }
+            Program::Query(_) | Program::Insert(_) | Program::Change(_) => {}
+        }
+        let mut context = Context {
+            transaction,
+            catalog: &self.database.catalog,
+            snapshot,
+            slots: std::mem::take(slots),
+            parameters,
+            clock: &self.clock,
+            given: &self.given,
+            limits: &self.limits,
+            budget: MemoryBudget::new(*executions),
+        };
+        let result = self.work(work, &mut context, &look, alone);
+        *slots = context.slots;
+        result
+    }
+
+    fn work(
+        &self,
+        work: &mut Program,
+        context: &mut Context<'_>,
+        look: &CompileContext<'_>,
+        alone: bool,
+    ) -> Result<Done> {
+        let mut done = Done::default();
+        let single: Option<&TableHandle> = match work {
+            Program::Change(change) if change.is_plain() => {
+                done.count = change.run_plain(context)?;
+                return Ok(done);
+            }
+            Program::Insert(insert) => insert.single(),
+            Program::Change(change) => change.single(),
+            Program::Query(query) => {
+                query.root.rewind();
+                while query.root.next(context)? {
+                    done.count += 1;
+                    let row: Result<Vec<Value>> =
+                        query.outputs.iter().map(|output| context.value(output)).collect();
+                    let row = row?;
+                    context.keep_values(&row)?;
+                    done.returned.push(row);
+                }
+                return Ok(done);
+            }
+            _ => return Ok(done),
+        };
+        let cascades = Cascades { look };
+        let (catalog, transaction) = (context.catalog, context.transaction);
+        // Outside a transaction everything goes with the statement's own one.
+        let may_be_undone = !alone && !single.is_some_and(TableHandle::has_rows_only);
+        let snapshot = look.snapshot;
+        let mut statement =
+            table::TableWriter::begin(catalog, transaction, snapshot, &cascades, may_be_undone)?;
+        let result = match work {
+            Program::Insert(insert) => insert.run(context, &mut statement, &mut done.returned),
+            Program::Change(change) => change.run(context, &mut statement, &mut done.returned),
+            _ => Ok(0),
+        };
+        let result = result.and_then(|count| statement.finish().map(|()| count));
+        match result {
+            Ok(count) => {
+                done.count = count;
+                Ok(done)
+            }
+            Err(error) => {
+                statement.rollback()?;
+                Err(error)
+            }
+        }
+    }
+
+    /// Does something wholly or not at all.
+    fn whole<T>(
+        &self,
+        transaction: &Transaction,
+        alone: bool,
+        work: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
+        if alone {
+            return work();
+        }
+        let savepoint = transaction.savepoint()?;
+        let result = work();
+        if result.is_err() {
+            transaction.rollback_to(savepoint)?;
+        }
+        transaction.release(savepoint);
+        result
+    }
+
+    /// Begins a query whose rows are delivered as they are asked for.
+    pub(super) fn stream<'c>(
+        &'c self,
+        statement: &'c mut Statement,
+        held: Held<'c>,
+        parameters: &[Value],
+    ) -> Result<Rows<'c>> {
+        let transaction = held.transaction();
+        transaction.interrupt_on(&self.limits.cancelled);
+        transaction.begin_statement();
+        let prepared = match self.ensure_compiled(statement, transaction) {
+            Ok(prepared) => prepared,
+            Err(error) => {
+                transaction.end_statement();
+                return Err(error);
+            }
+        };
+        if !matches!(prepared.work, Program::Query(_)) {
+            let done = self.run_prepared(prepared, transaction, parameters, false);
+            transaction.end_statement();
+            return Ok(Rows::of(prepared.columns.clone(), done?.returned));
+        }
+        let taken = prepared.take_parameters(parameters);
+        if taken.is_err() {
+            transaction.end_statement();
+        }
+        taken?;
+        Ok(Rows::streaming(self, prepared, held))
+    }
+}

@@ -1,0 +1,213 @@
+//! Statements that steer: BEGIN, COMMIT, ROLLBACK, SAVEPOINT, SET, SHOW.
+
+use std::time::Duration;
+
+use quickbeam::{Durability, Isolation};
+use smol_str::SmolStr;
+use sqlparser::ast::{
+    ContextModifier, Expr, Set, Statement as Ast, TransactionAccessMode, TransactionIsolationLevel,
+    TransactionMode, Value as Literal,
+};
+
+use super::foreign;
+use crate::bind::{fold, object_name};
+use crate::error::{Result, SqlError, SqlState};
+use crate::plan::ExecutionMode;
+
+/// A statement that steers.
+#[derive(Clone, Debug)]
+pub(super) enum Control {
+    Begin(Settings),
+    Commit,
+    Rollback,
+    Savepoint(SmolStr),
+    RollbackTo(SmolStr),
+    Release(SmolStr),
+    /// SET TRANSACTION: for the transaction under way.
+    Transaction(Settings),
+    /// SET, of the session; true: LOCAL.
+    Set(Settings, bool),
+    /// A setting of PostgreSQL, of the only value that there is here.
+    AsItIs,
+}
+
+/// Settings; `None`: as they were.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Settings {
+    pub isolation: Option<Isolation>,
+    pub durability: Option<Durability>,
+    pub lock_timeout: Option<Duration>,
+    pub read_only: Option<bool>,
+    pub memory: Option<usize>,
+    pub way: Option<ExecutionMode>,
+}
+
+impl Settings {
+    /// These, and where they say nothing the others.
+    pub fn or(self, others: Settings) -> Settings {
+        Settings {
+            isolation: self.isolation.or(others.isolation),
+            durability: self.durability.or(others.durability),
+            lock_timeout: self.lock_timeout.or(others.lock_timeout),
+            read_only: self.read_only.or(others.read_only),
+            memory: self.memory.or(others.memory),
+            way: self.way.or(others.way),
+        }
+    }
+
+    fn set_modes(&mut self, modes: &[TransactionMode]) {
+        for mode in modes {
+            match mode {
+                TransactionMode::AccessMode(TransactionAccessMode::ReadOnly) => {
+                    self.read_only = Some(true)
+                }
+                TransactionMode::AccessMode(TransactionAccessMode::ReadWrite) => {
+                    self.read_only = Some(false)
+                }
+                TransactionMode::IsolationLevel(level) => {
+                    self.isolation = Some(match level {
+                        TransactionIsolationLevel::ReadUncommitted
+                        | TransactionIsolationLevel::ReadCommitted => Isolation::ReadCommitted,
+                        TransactionIsolationLevel::RepeatableRead
+                        | TransactionIsolationLevel::Snapshot => Isolation::Snapshot,
+                        TransactionIsolationLevel::Serializable => Isolation::Serializable,
+                    });
+                }
+            }
+        }
+    }
+
+    /// Sets what is known by that name; false when nothing is.
+    fn set(&mut self, name: &str, value: &str) -> Result<bool> {
+        let invalid = || {
+            let message = format!("invalid value for parameter \"{name}\": \"{value}\"");
+            SqlError::new(SqlState::InvalidParameterValue, message)
+        };
+        match name {
+            "durability" => self.durability = Some(value.parse().map_err(|_| invalid())?),
+            "transaction_isolation" | "default_transaction_isolation" => {
+                self.isolation = Some(match value {
+                    "serializable" => Isolation::Serializable,
+                    "repeatable read" | "snapshot" => Isolation::Snapshot,
+                    "read committed" | "read uncommitted" => Isolation::ReadCommitted,
+                    _ => return Err(invalid()),
+                });
+            }
+            "transaction_read_only" | "default_transaction_read_only" => {
+                self.read_only = Some(match value {
+                    "on" | "true" | "1" => true,
+                    "off" | "false" | "0" => false,
+                    _ => return Err(invalid()),
+                });
+            }
+            "lock_timeout" => self.lock_timeout = Some(duration(value).ok_or_else(invalid)?),
+            "execution_mode" => {
+                self.way = Some(match value {
+                    "auto" => ExecutionMode::Auto,
+                    "row" => ExecutionMode::Row,
+                    "vectorized" => ExecutionMode::Vectorized,
+                    _ => return Err(invalid()),
+                });
+            }
+            "work_mem" => self.memory = Some(bytes(value).ok_or_else(invalid)?),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+}
+
+/// A number of milliseconds, or with a unit.
+fn duration(value: &str) -> Option<Duration> {
+    let (number, unit) = split_unit(value)?;
+    let millis = match unit {
+        "" | "ms" => number,
+        "s" => number.checked_mul(1_000)?,
+        "min" => number.checked_mul(60_000)?,
+        _ => return None,
+    };
+    Some(Duration::from_millis(millis))
+}
+
+/// A number of kilobytes, or with a unit.
+fn bytes(value: &str) -> Option<usize> {
+    let (number, unit) = split_unit(value)?;
+    let factor = match unit {
+        "" | "kb" => 1 << 10,
+        "b" => 1,
+        "mb" => 1 << 20,
+        "gb" => 1 << 30,
+        _ => return None,
+    };
+    usize::try_from(number.checked_mul(factor)?).ok()
+}
+
+fn split_unit(value: &str) -> Option<(u64, &str)> {
+    let end = value.find(|c: char| !c.is_ascii_digit()).unwrap_or(value.len());
+    Some((value[..end].parse().ok()?, value[end..].trim()))
+}
+
+fn text_of(value: &Expr) -> String {
+    match value {
+        Expr::Value(value) => match &value.value {
+            Literal::SingleQuotedString(text) => text.to_lowercase(),
+            other => other.to_string().to_lowercase(),
+        },
+        other => other.to_string().to_lowercase(),
+    }
+}
+
+/// The steering that a statement does, if it does any.
+pub(super) fn control_of(parsed: &Ast) -> Result<Option<Control>> {
+    Ok(Some(match parsed {
+        Ast::StartTransaction { modes, statements, .. } => {
+            if !statements.is_empty() {
+                return Err(SqlError::unsupported("a block of statements"));
+            }
+            let mut settings = Settings::default();
+            settings.set_modes(modes);
+            Control::Begin(settings)
+        }
+        Ast::Commit { chain: false, .. } => Control::Commit,
+        Ast::Rollback { chain: false, savepoint: None } => Control::Rollback,
+        Ast::Rollback { savepoint: Some(name), .. } => Control::RollbackTo(fold(name)),
+        Ast::Savepoint { name } => Control::Savepoint(fold(name)),
+        Ast::ReleaseSavepoint { name } => Control::Release(fold(name)),
+        Ast::Set(set) => set_of(set)?,
+        _ => return Ok(None),
+    }))
+}
+
+fn set_of(set: &Set) -> Result<Control> {
+    let mut settings = Settings::default();
+    match set {
+        Set::SetTransaction { modes, session, snapshot: None } => {
+            settings.set_modes(modes);
+            Ok(if *session {
+                Control::Set(settings, false)
+            } else {
+                Control::Transaction(settings)
+            })
+        }
+        Set::SingleAssignment { scope, variable, values, .. } => {
+            let name = object_name(variable)?;
+            let value = values.iter().map(text_of).collect::<Vec<_>>().join(", ");
+            let local = matches!(scope, Some(ContextModifier::Local));
+            if settings.set(&name, &value)? {
+                let of_transaction = name.starts_with("transaction_");
+                return Ok(if of_transaction {
+                    Control::Transaction(settings)
+                } else {
+                    Control::Set(settings, local)
+                });
+            }
+            foreign::check(&name, &value)?;
+            Ok(Control::AsItIs)
+        }
+        Set::SetNames { charset_name, collation_name: None } => {
+            foreign::check("client_encoding", &charset_name.value.to_lowercase())?;
+            Ok(Control::AsItIs)
+        }
+        Set::SetNamesDefault {} => Ok(Control::AsItIs),
+        other => Err(SqlError::unsupported(format!("{other}"))),
+    }
+}

@@ -1,0 +1,493 @@
+//! Foreign keys: a row that refers to another finds it, and what happens when the row referred to goes or changes its key.
+//!
+//! Rows that follow from others are worked off from a queue, so that a long chain of them needs no stack. What NO ACTION forbids is
+//! looked at again when the statement ends.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use quickbeam::{Database, Scan, ScanBatch, Transaction};
+
+use super::key_encoding::{KeyRange, KeySpec};
+use super::row_format::StoredRow;
+use super::table_handle::{IndexHandle, TableHandle};
+use super::table_writer::{TableWriter, describe, differ, values_of};
+use crate::catalog::{ForeignKey, ForeignKeyAction, Table};
+use crate::error::{Result, SqlError, SqlState};
+use crate::types::{DataType, Value, ValueRef, convert};
+
+/// Rows that have to follow one that went or changed.
+pub(super) struct CascadeTask {
+    reference: Referring,
+    action: ForeignKeyAction,
+    /// The new key, unless the row went.
+    new: Option<Vec<Value>>,
+}
+
+/// What must not be so when the statement ends: that somebody refers to a key that is not there.
+pub(super) struct Pending {
+    reference: Referring,
+    /// It was not there when who refers to it came; otherwise it went.
+    came_first: bool,
+}
+
+/// A row's key, and the row.
+type KeyedRow = (Vec<u8>, Vec<u8>);
+
+/// A key that was referred to, and by what.
+#[derive(Clone)]
+struct Referring {
+    child: Arc<TableHandle>,
+    foreign_key: usize,
+    parent: Arc<TableHandle>,
+    /// In the order of the foreign key's columns.
+    key: Vec<Value>,
+    /// The key for messages.
+    shown: String,
+}
+
+impl Referring {
+    fn definition(&self) -> Result<&ForeignKey> {
+        definition(self.child.table(), self.foreign_key)
+    }
+
+    /// Who refers to the key is there, the key is not.
+    #[cold]
+    fn missing(&self) -> SqlError {
+        let (parent, child) = (&self.parent.table().name, &self.child.table().name);
+        let name = self.definition().map_or("", |key| key.name.as_str());
+        let message = format!(
+            "insert or update on table \"{child}\" violates foreign key constraint \"{name}\""
+        );
+        SqlError::new(SqlState::ForeignKeyViolation, message)
+            .with_detail(format!("Key {} is not present in table \"{parent}\".", self.shown))
+            .of_constraint(name)
+    }
+
+    /// The key is to go, who refers to it stays.
+    #[cold]
+    fn violated(&self) -> SqlError {
+        let (parent, child) = (&self.parent.table().name, &self.child.table().name);
+        let name = self.definition().map_or("", |key| key.name.as_str());
+        SqlError::new(
+            SqlState::ForeignKeyViolation,
+            format!(
+                "update or delete on table \"{parent}\" violates foreign key constraint \"{name}\" on table \"{child}\""
+            ),
+        )
+        .with_detail(format!("Key {} is still referenced from table \"{child}\".", self.shown))
+        .of_constraint(name)
+    }
+}
+
+fn definition(table: &Table, foreign_key: usize) -> Result<&ForeignKey> {
+    let found = table.foreign_keys.get(foreign_key);
+    found.ok_or_else(|| SqlError::internal("a foreign key that the table does not have"))
+}
+
+fn parent_positions(parent: &Table, key: &ForeignKey) -> Result<Vec<usize>> {
+    let position = |&id: &u16| parent.position_of(id);
+    let found: Option<Vec<usize>> = key.parent_columns.iter().map(position).collect();
+    found.ok_or_else(|| SqlError::internal("a foreign key to a column that is not there"))
+}
+
+/// The values as ones of these columns' types; none when they are no such values.
+fn converted(values: &[ValueRef<'_>], table: &Table, positions: &[usize]) -> Option<Vec<Value>> {
+    let one = |(value, position): (&ValueRef<'_>, &usize)| {
+        let to = table.columns.get(*position)?.data_type;
+        let from = value.data_type()?;
+        let same = from.is_same_kind(to) || matches!(to, DataType::Char(_));
+        if same { Some(value.to_value()) } else { convert(value.to_value(), from, to, false).ok() }
+    };
+    values.iter().zip(positions).map(one).collect()
+}
+
+/// Whether the first columns of a key are these, in any order.
+fn begins_with(key: &KeySpec, positions: &[usize]) -> bool {
+    let first = key.parts.get(..positions.len());
+    first.is_some_and(|parts| {
+        !parts.is_empty() && parts.iter().all(|part| positions.contains(&part.position))
+    })
+}
+
+/// The beginning of a key, from the values of the columns at these positions.
+fn prefix(key: &KeySpec, positions: &[usize], values: &[Value], out: &mut Vec<u8>) -> Result<()> {
+    let start = key.begin(out);
+    for part in key.parts.iter().take(positions.len()) {
+        let place = positions.iter().position(|position| *position == part.position);
+        let value = place.and_then(|place| values.get(place));
+        part.encode(out, value.map_or(ValueRef::Null, Value::as_ref))?;
+    }
+    key.end(out, start)
+}
+
+#[cold]
+fn without_row() -> SqlError {
+    SqlError::corrupted("an entry of an index without its row")
+}
+
+/// Whether a row's columns at these positions have these values.
+fn matches(row: StoredRow<'_>, positions: &[usize], values: &[Value]) -> Result<bool> {
+    for (position, value) in positions.iter().zip(values) {
+        if row.get(*position)?.compare(value.as_ref()) != Some(std::cmp::Ordering::Equal) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// The row's columns at these positions become those of `values`: encoded anew.
+fn with_values(
+    table: &Table,
+    row: StoredRow<'_>,
+    positions: &[usize],
+    values: &[Value],
+) -> Result<Vec<u8>> {
+    let mut all = row.to_values()?;
+    for (position, value) in positions.iter().zip(values) {
+        if let Some(place) = all.get_mut(*position) {
+            *place = value.clone();
+        }
+    }
+    let mut out = Vec::new();
+    table.encode_values(&mut out, &all)?;
+    Ok(out)
+}
+
+/// Whether the row that a row refers to by a foreign key is in the table referred to; true where a column of the key is NULL.
+pub(super) fn has_parent(
+    transaction: &Transaction,
+    key: &ForeignKey,
+    row: StoredRow<'_>,
+    parent: &TableHandle,
+) -> Result<bool> {
+    let values = values_of(row, &key.columns)?;
+    if values.iter().any(|value| value.is_null()) {
+        return Ok(true);
+    }
+    let positions = parent_positions(parent.table(), key)?;
+    match converted(&values, parent.table(), &positions) {
+        None => Ok(false),
+        Some(values) => has_row(transaction, parent, &positions, &values),
+    }
+}
+
+/// Whether a table has a row with these values in the columns of its primary key or of a unique index.
+fn has_row(
+    transaction: &Transaction,
+    handle: &TableHandle,
+    positions: &[usize],
+    values: &[Value],
+) -> Result<bool> {
+    let is_key = |key: &KeySpec| key.parts.len() == positions.len() && begins_with(key, positions);
+    let (database, key) = if is_key(handle.key()) {
+        (handle.database(), handle.key())
+    } else {
+        let index = handle.indexes().iter().find(|i| i.index.unique && is_key(&i.key));
+        let index = index.ok_or_else(|| SqlError::internal("a foreign key to no unique key"))?;
+        (&index.entries, &index.key)
+    };
+    let mut bytes = Vec::new();
+    prefix(key, positions, values, &mut bytes)?;
+    Ok(database.exists(transaction, &bytes)?)
+}
+
+impl TableWriter<'_> {
+    /// A row refers to one that is there, by the foreign key of that place, or is an error (STMT-2), now or at the statement's end.
+    pub(crate) fn check_parent(
+        &mut self,
+        child: &Arc<TableHandle>,
+        foreign_key: usize,
+        row: StoredRow<'_>,
+    ) -> Result<()> {
+        let table = child.table();
+        let key = definition(table, foreign_key)?;
+        let values = values_of(row, &key.columns)?;
+        if values.iter().any(|value| value.is_null()) {
+            return Ok(());
+        }
+        let parent = self.snapshot.handle(self.transaction, key.parent)?;
+        let positions = parent_positions(parent.table(), key)?;
+        let found = match converted(&values, parent.table(), &positions) {
+            None => false,
+            Some(values) => self.has_row(&parent, &positions, &values)?,
+        };
+        if found {
+            return Ok(());
+        }
+        let reference = Referring {
+            child: child.clone(),
+            foreign_key,
+            key: values.iter().map(|value| value.to_value()).collect(),
+            shown: describe(table, &key.columns, row),
+            parent,
+        };
+        if key.parent != table.id {
+            return Err(reference.missing());
+        }
+        // In its own table the statement may bring the row referred to after the one that refers to it.
+        self.pending.push(Pending { reference, came_first: true });
+        Ok(())
+    }
+
+    /// As [`has_row`], so that it has to be so at commit.
+    fn has_row(&self, handle: &TableHandle, positions: &[usize], values: &[Value]) -> Result<bool> {
+        self.tracked(|| has_row(self.transaction, handle, positions, values))
+    }
+
+    /// Reads so that what was read has to hold still at commit.
+    fn tracked<T>(&self, read: impl FnOnce() -> Result<T>) -> Result<T> {
+        let before = self.transaction.track_reads(true);
+        let result = read();
+        self.transaction.track_reads(before);
+        result
+    }
+
+    /// A row that may be referred to went, or became another: who refers to it has to follow, later.
+    pub(super) fn parent_changed(
+        &mut self,
+        parent: &Arc<TableHandle>,
+        old: StoredRow<'_>,
+        new: Option<StoredRow<'_>>,
+    ) -> Result<()> {
+        for reference in &parent.table().referenced_by {
+            let child = self.snapshot.handle(self.transaction, reference.child)?;
+            let key = definition(child.table(), reference.foreign_key)?;
+            let positions = parent_positions(parent.table(), key)?;
+            if let Some(new) = new
+                && !differ(&positions, old, new)?
+            {
+                continue;
+            }
+            let values = values_of(old, &positions)?;
+            if values.iter().any(|value| value.is_null()) {
+                continue;
+            }
+            // What is no value of the child's type is referred to by nobody.
+            let Some(values) = converted(&values, child.table(), &key.columns) else { continue };
+            let new_values = match new {
+                None => None,
+                Some(new) => {
+                    Some(values_of(new, &positions)?.iter().map(|v| v.to_value()).collect())
+                }
+            };
+            self.queue.push(CascadeTask {
+                action: if new.is_some() { key.on_update } else { key.on_delete },
+                new: new_values,
+                reference: Referring {
+                    child: child.clone(),
+                    foreign_key: reference.foreign_key,
+                    parent: parent.clone(),
+                    key: values,
+                    shown: describe(parent.table(), &positions, old),
+                },
+            });
+        }
+        Ok(())
+    }
+
+    /// Lets rows follow until none has to.
+    pub(super) fn work_off(&mut self) -> Result<()> {
+        while let Some(work) = self.queue.pop() {
+            let children = self.referring_rows(&work.reference, usize::MAX)?;
+            if children.is_empty() {
+                continue;
+            }
+            match work.action {
+                ForeignKeyAction::NoAction => {
+                    self.pending.push(Pending { reference: work.reference, came_first: false })
+                }
+                ForeignKeyAction::Restrict => return Err(work.reference.violated()),
+                ForeignKeyAction::Cascade if work.new.is_none() => {
+                    for (key, row) in children {
+                        self.delete_one(&work.reference.child, &key, &row)?;
+                    }
+                }
+                _ => self.follow(&work, children)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives referring rows another key, NULL, or the DEFAULT.
+    fn follow(&mut self, work: &CascadeTask, children: Vec<KeyedRow>) -> Result<()> {
+        let (handle, table) = (&work.reference.child, work.reference.child.table());
+        let columns = &work.reference.definition()?.columns;
+        let mut values = Vec::with_capacity(columns.len());
+        for (place, &column) in columns.iter().enumerate() {
+            let to = table.columns.get(column).map_or(DataType::Text, |column| column.data_type);
+            values.push(match (work.action, &work.new) {
+                (ForeignKeyAction::SetDefault, _) => self.expressions.default(table, column)?,
+                (ForeignKeyAction::Cascade, Some(new)) => {
+                    let value = new.get(place).cloned().unwrap_or_default();
+                    let from = value.data_type().unwrap_or(to);
+                    if from.is_same_kind(to) { value } else { convert(value, from, to, false)? }
+                }
+                _ => Value::Null,
+            });
+        }
+        for (key, old) in children {
+            let new = with_values(table, StoredRow::new(table, &old)?, columns, &values)?;
+            for check in 0..table.checks.len() {
+                self.check(table, check, StoredRow::new(table, &new)?)?;
+            }
+            self.update_one(handle, &key, &old, &new, columns)?;
+        }
+        if work.action == ForeignKeyAction::SetDefault {
+            // The DEFAULT may be the key that went: then nothing was changed that would have been looked at.
+            self.pending.push(Pending { reference: work.reference.clone(), came_first: false });
+        }
+        Ok(())
+    }
+
+    fn check(&self, table: &Table, check: usize, row: StoredRow<'_>) -> Result<()> {
+        if self.expressions.check(table, check, row)? != Some(false) {
+            return Ok(());
+        }
+        let name = table.checks.get(check).map_or("", |check| check.name.as_str());
+        let error = SqlError::new(
+            SqlState::CheckViolation,
+            format!("new row for relation \"{}\" violates check constraint \"{name}\"", table.name),
+        );
+        Err(error.of_constraint(name))
+    }
+
+    /// Rows that refer to a key, up to `limit` of them: their keys and bytes.
+    fn referring_rows(&self, reference: &Referring, limit: usize) -> Result<Vec<KeyedRow>> {
+        self.tracked(|| self.find_referring(reference, limit))
+    }
+
+    fn find_referring(&self, reference: &Referring, limit: usize) -> Result<Vec<KeyedRow>> {
+        let (handle, transaction) = (&reference.child, self.transaction);
+        let columns = &reference.definition()?.columns;
+        let mut found = Vec::new();
+        if let Some(found) = self.find_by_hash(reference, columns, limit)? {
+            return Ok(found);
+        }
+        let is_ordered = |database: &Database| database.access_method().is_ordered();
+        let by_key = is_ordered(handle.database()) && begins_with(handle.key(), columns);
+        let leads =
+            |index: &&IndexHandle| is_ordered(&index.entries) && begins_with(&index.key, columns);
+        let index = handle.indexes().iter().find(leads);
+        let key = if by_key {
+            Some((handle.database(), handle.key()))
+        } else {
+            index.map(|index| (&index.entries, &index.key))
+        };
+        let mut range = KeyRange::default();
+        let database = match key {
+            None => handle.database(),
+            Some((database, key)) => {
+                prefix(key, columns, &reference.key, &mut range.low)?;
+                let mut high = range.low.clone();
+                range.high = super::key_encoding::prefix_end(&mut high).then_some(high);
+                database
+            }
+        };
+        let by_index = key.is_some() && !by_key;
+        let mut cursor = database.cursor(transaction)?;
+        let mut more = match key {
+            Some(_) => cursor.seek(&range.low)?,
+            None => cursor.first()?,
+        };
+        while more && range.high.as_deref().is_none_or(|high| cursor.key() < high) {
+            let (row_key, row) = match index.filter(|_| by_index) {
+                None => (cursor.key().to_vec(), cursor.value().to_vec()),
+                Some(index) => {
+                    let row_key = index.row_key(cursor.key(), cursor.value())?.to_vec();
+                    let row = handle.database().get(transaction, &row_key)?;
+                    (row_key, row.ok_or_else(without_row)?)
+                }
+            };
+            if key.is_some()
+                || matches(StoredRow::new(handle.table(), &row)?, columns, &reference.key)?
+            {
+                found.push((row_key, row));
+            }
+            if found.len() >= limit {
+                break;
+            }
+            more = cursor.next()?;
+        }
+        Ok(found)
+    }
+
+    /// The rows that refer to a key, where its columns are a hash key of the table or of an index.
+    fn find_by_hash(
+        &self,
+        reference: &Referring,
+        columns: &[usize],
+        limit: usize,
+    ) -> Result<Option<Vec<KeyedRow>>> {
+        let (handle, transaction) = (&reference.child, self.transaction);
+        let is_hash_key = |database: &Database, key: &KeySpec| {
+            !database.access_method().is_ordered()
+                && key.parts.len() == columns.len()
+                && begins_with(key, columns)
+        };
+        let (mut row_key, mut row) = (Vec::new(), Vec::new());
+        if is_hash_key(handle.database(), handle.key()) {
+            prefix(handle.key(), columns, &reference.key, &mut row_key)?;
+        } else {
+            let mut indexes = handle.indexes().iter();
+            let Some(index) = indexes.find(|index| is_hash_key(&index.entries, &index.key)) else {
+                return Ok(None);
+            };
+            let mut entry = Vec::new();
+            prefix(&index.key, columns, &reference.key, &mut entry)?;
+            if index.key.grouped {
+                return self.find_group(handle, index, &entry, limit).map(Some);
+            }
+            let Some(value) = index.entries.get(transaction, &entry)? else {
+                return Ok(Some(Vec::new()));
+            };
+            row_key.extend_from_slice(index.row_key(&entry, &value)?);
+        }
+        let found = handle.get(transaction, &row_key, &mut row)?;
+        Ok(Some(if found { vec![(row_key, row)] } else { Vec::new() }))
+    }
+
+    /// The rows of a group of an index, up to `limit` of them.
+    fn find_group(
+        &self,
+        handle: &TableHandle,
+        index: &IndexHandle,
+        group: &[u8],
+        limit: usize,
+    ) -> Result<Vec<KeyedRow>> {
+        let mut scan = Scan::new(Bound::Unbounded, Bound::Unbounded).record_limit(limit);
+        scan.restart_group(group);
+        let (mut entries, mut found) = (ScanBatch::default(), Vec::new());
+        while found.len() < limit
+            && index.entries.scan(self.transaction, &mut scan, &mut entries)?
+        {
+            for entry in 0..entries.len().min(limit - found.len()) {
+                let row_key = index.row_key(entries.key(entry), entries.value(entry))?;
+                let row = handle.database().get(self.transaction, row_key)?;
+                found.push((row_key.to_vec(), row.ok_or_else(without_row)?));
+            }
+        }
+        Ok(found)
+    }
+
+    /// At the statement's end: a key is referred to and not there, although it may have come, or come back, or nobody may refer to it any more.
+    pub(super) fn check_pending(&mut self) -> Result<()> {
+        for pending in std::mem::take(&mut self.pending) {
+            let reference = &pending.reference;
+            let parent = &reference.parent;
+            let positions = parent_positions(parent.table(), reference.definition()?)?;
+            let key: Vec<ValueRef<'_>> = reference.key.iter().map(Value::as_ref).collect();
+            let is_back = match converted(&key, parent.table(), &positions) {
+                None => false,
+                Some(key) => self.has_row(parent, &positions, &key)?,
+            };
+            if !is_back && !self.referring_rows(reference, 1)?.is_empty() {
+                return Err(match pending.came_first {
+                    true => reference.missing(),
+                    false => reference.violated(),
+                });
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,310 @@
+//! Tables and indexes ready for use: their definition, their trees, and how their keys are encoded. Made once for each version of the catalog.
+//!
+//! | tree | key | value |
+//! |---|---|---|
+//! | table with a primary key | the primary key's columns | the row, all columns |
+//! | table without one | hidden row id, big-endian | the row |
+//! | unique index, no column NULL | the index's columns | 1, the row's key |
+//! | hash index that is not unique | the length of the columns, the index's columns, the row's key | nothing |
+//! | other index, or a column NULL | the index's columns, the row's key | 0, and where in the key the row's key begins, u16 |
+//!
+//! - TABLE-1: every row has exactly one entry in every index of its table, and every entry belongs to a row.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use parking_lot::Mutex;
+use quickbeam::{Database, Transaction};
+
+use super::key_encoding::KeySpec;
+use super::row_format::StoredRow;
+use super::sampling::Samples;
+use crate::catalog::{Index, ObjectId, TREE_PREFIX, Table};
+use crate::error::{Result, SqlError};
+use crate::types::ValueRef;
+
+/// A table and what is needed to read and change it.
+#[derive(Debug)]
+pub struct TableHandle {
+    table: Arc<Table>,
+    rows: Database,
+    key: KeySpec,
+    indexes: Vec<IndexHandle>,
+    /// By position: whether a change of the column touches more than the row itself.
+    structural: Vec<bool>,
+    pub(super) next_row: OnceLock<Arc<AtomicU64>>,
+    pub(super) samples: Samples,
+}
+
+/// An index and what is needed to read and change it.
+#[derive(Debug)]
+pub struct IndexHandle {
+    /// The definition.
+    pub index: Arc<Index>,
+    /// The tree.
+    pub entries: Database,
+    /// How its keys are encoded.
+    pub key: KeySpec,
+}
+
+/// The name of the tree of a table's rows.
+pub(crate) fn rows_tree(table: &Table) -> String {
+    format!("{TREE_PREFIX}{}.{}", table.id.0, table.generation)
+}
+
+/// The name of the tree of an index's entries.
+pub(crate) fn index_tree(index: ObjectId) -> String {
+    format!("{TREE_PREFIX}{}", index.0)
+}
+
+impl TableHandle {
+    /// Opens the table's trees. [`CatalogSnapshot::handle`](crate::catalog::CatalogSnapshot::handle) keeps what this returns.
+    pub(crate) fn open(transaction: &Transaction, table: &Arc<Table>) -> Result<TableHandle> {
+        let mut handle = TableHandle::open_rows(transaction, table)?;
+        for index in &table.indexes {
+            let entries = transaction.open_database(&index_tree(index.id))?;
+            let key = KeySpec::of_index(table, index);
+            handle.indexes.push(IndexHandle { index: index.clone(), entries, key });
+        }
+        Ok(handle)
+    }
+
+    /// As [`open`](Self::open), without its indexes.
+    pub(crate) fn open_rows(transaction: &Transaction, table: &Arc<Table>) -> Result<TableHandle> {
+        Ok(TableHandle::of_database(table.clone(), transaction.open_database(&rows_tree(table))?))
+    }
+
+    /// A table without indexes, of which these are the rows.
+    pub(crate) fn of_database(table: Arc<Table>, rows: Database) -> TableHandle {
+        let mut structural = vec![false; table.columns.len()];
+        let keys = table.primary_key.iter().flat_map(|key| key.columns.iter().copied());
+        let indexes = table.indexes.iter().flat_map(|i| i.columns.iter().map(|c| c.position));
+        let children = table.foreign_keys.iter().flat_map(|key| key.columns.iter().copied());
+        for position in keys.chain(indexes).chain(children) {
+            if let Some(column) = structural.get_mut(position) {
+                *column = true;
+            }
+        }
+        // Foreign keys point to primary keys and unique indexes: the columns referred to are among these.
+        if table.is_database() {
+            structural.fill(true);
+        }
+        let key = KeySpec::of_rows(&table);
+        let (indexes, next_row) = (Vec::new(), OnceLock::new());
+        let samples = Samples::default();
+        TableHandle { table, rows, key, indexes, structural, next_row, samples }
+    }
+
+    /// The definition.
+    #[must_use]
+    pub fn table(&self) -> &Arc<Table> {
+        &self.table
+    }
+
+    /// The tree of its rows.
+    #[must_use]
+    pub fn database(&self) -> &Database {
+        &self.rows
+    }
+
+    /// How its rows' keys are encoded; without parts, they are hidden row ids.
+    #[must_use]
+    pub fn key(&self) -> &KeySpec {
+        &self.key
+    }
+
+    /// Its indexes, in the order of [`Table::indexes`].
+    #[must_use]
+    pub fn indexes(&self) -> &[IndexHandle] {
+        &self.indexes
+    }
+
+    /// Whether a change of one of these columns touches more than the row itself.
+    #[inline]
+    pub fn touches_more(&self, changed: &[usize]) -> bool {
+        changed.iter().any(|&column| self.structural.get(column).is_none_or(|touches| *touches))
+    }
+
+    /// The row as [`StoredRow`] reads it, from a record of the table's tree. `scratch` is used for key/value databases only.
+    #[inline]
+    pub fn row<'a>(
+        &'a self,
+        key: &[u8],
+        value: &'a [u8],
+        scratch: &'a mut Vec<u8>,
+    ) -> Result<StoredRow<'a>> {
+        if !self.table.is_database() {
+            return StoredRow::new(&self.table, value);
+        }
+        scratch.clear();
+        self.encode_record(key, value, scratch)?;
+        StoredRow::new(&self.table, scratch)
+    }
+
+    fn encode_record(&self, key: &[u8], value: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        let columns = [ValueRef::Bytea(key), ValueRef::Bytea(value)];
+        self.table.encode_row(out, |position| columns.get(position).copied().unwrap_or_default())
+    }
+
+    /// The row with that key: its bytes replace what is in `row`. False when there is none.
+    #[inline]
+    pub fn get(&self, transaction: &Transaction, key: &[u8], row: &mut Vec<u8>) -> Result<bool> {
+        let found = self.rows.get_into(transaction, key, row)?;
+        if found && self.table.is_database() {
+            let value = std::mem::take(row);
+            self.encode_record(key, &value, row)?;
+        }
+        Ok(found)
+    }
+
+    /// What stands in the table's tree for a row of these bytes.
+    pub(super) fn stored<'r>(&self, row: &'r [u8]) -> Result<std::borrow::Cow<'r, [u8]>> {
+        if !self.table.is_database() {
+            return Ok(row.into());
+        }
+        match StoredRow::new(&self.table, row)?.get(1)? {
+            ValueRef::Bytea(value) => Ok(value.to_vec().into()),
+            _ => Err(SqlError::internal("a record without a value")),
+        }
+    }
+}
+
+impl IndexHandle {
+    /// Appends the key of a row's entry; whether the row's key is part of it.
+    pub(super) fn encode_entry(
+        &self,
+        row: StoredRow<'_>,
+        row_key: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<bool> {
+        let mut has_null = false;
+        self.key.encode_with(out, |position| {
+            let value = row.get(position)?;
+            has_null |= value.is_null();
+            Ok(value)
+        })?;
+        let holds_row_key = !self.index.unique || has_null;
+        if holds_row_key {
+            out.extend_from_slice(row_key);
+        }
+        Ok(holds_row_key)
+    }
+
+    /// The value of an entry, of which [`encode_entry`](Self::encode_entry) made the key.
+    pub(super) fn encode_place(
+        &self,
+        entry: &[u8],
+        row_key: &[u8],
+        holds_row_key: bool,
+        value: &mut Vec<u8>,
+    ) -> Result<()> {
+        value.clear();
+        if self.key.grouped {
+            return Ok(());
+        }
+        if holds_row_key {
+            let place = u16::try_from(entry.len() - row_key.len());
+            let place = place.map_err(|_| super::key_encoding::key_too_long())?;
+            value.push(0);
+            value.extend_from_slice(&place.to_le_bytes());
+        } else {
+            value.push(1);
+            value.extend_from_slice(row_key);
+        }
+        Ok(())
+    }
+
+    /// The key of the row that an entry of this index belongs to.
+    #[inline]
+    pub fn row_key<'e>(&self, entry_key: &'e [u8], entry_value: &'e [u8]) -> Result<&'e [u8]> {
+        // Told apart by the lead byte: a place in the key, or the row's key itself.
+        match entry_value {
+            [] => {
+                let (length, rest) = entry_key.split_first_chunk().ok_or_else(damaged)?;
+                rest.get(usize::from(u16::from_be_bytes(*length))..).ok_or_else(damaged)
+            }
+            [0, low, high] => {
+                let at = usize::from(u16::from_le_bytes([*low, *high]));
+                entry_key.get(at..).ok_or_else(damaged)
+            }
+            [1, key @ ..] => Ok(key),
+            _ => Err(damaged()),
+        }
+    }
+}
+
+#[cold]
+fn damaged() -> SqlError {
+    SqlError::corrupted("an entry of an index cannot be read")
+}
+
+/// The hidden row ids given out, for each table.
+#[derive(Debug, Default)]
+pub(crate) struct RowIds {
+    next: Mutex<HashMap<ObjectId, Arc<AtomicU64>>>,
+}
+
+impl RowIds {
+    /// A row id that the table has not had since the environment was opened, and that no row of it has.
+    pub fn next(
+        &self,
+        environment: &quickbeam::Environment,
+        transaction: &Transaction,
+        handle: &TableHandle,
+    ) -> Result<u64> {
+        self.next_of(environment, transaction, handle, 1)
+    }
+
+    /// The first of `count` such row ids.
+    pub fn next_of(
+        &self,
+        environment: &quickbeam::Environment,
+        transaction: &Transaction,
+        handle: &TableHandle,
+        count: u64,
+    ) -> Result<u64> {
+        if let Some(next) = handle.next_row.get() {
+            return Ok(next.fetch_add(count, Ordering::Relaxed));
+        }
+        let mut tables = self.next.lock();
+        let next = match tables.get(&handle.table.id) {
+            Some(next) => next.clone(),
+            None => {
+                // Nobody has given out an id of this table yet: all its rows are from before. They are read in a transaction
+                // of its own, so that the insert does not depend on what it finds.
+                let reader = environment.begin_read()?;
+                let last = match last_row(&handle.rows, &reader) {
+                    Err(quickbeam::Error::NoSuchDatabase { .. }) => {
+                        last_row(&handle.rows, transaction)
+                    }
+                    found => found,
+                }?;
+                let next = Arc::new(AtomicU64::new(last + 1));
+                tables.insert(handle.table.id, next.clone());
+                next
+            }
+        };
+        Ok(handle.next_row.get_or_init(|| next).fetch_add(count, Ordering::Relaxed))
+    }
+}
+
+impl RowIds {
+    /// Moves behind the last row that the transaction sees.
+    #[cold]
+    pub fn catch_up(&self, transaction: &Transaction, handle: &TableHandle) -> Result<()> {
+        let last = last_row(&handle.rows, transaction)?;
+        if let Some(next) = handle.next_row.get() {
+            next.fetch_max(last + 1, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+}
+
+fn last_row(rows: &Database, transaction: &Transaction) -> quickbeam::Result<u64> {
+    let mut cursor = rows.cursor(transaction)?;
+    if !cursor.last()? {
+        return Ok(0);
+    }
+    Ok(cursor.key().first_chunk().map_or(0, |key| u64::from_be_bytes(*key)))
+}

@@ -1,0 +1,486 @@
+//! Changing rows, with everything that goes with them: NOT NULL, keys, indexes, foreign keys.
+//!
+//! Above: the executor, which evaluates DEFAULT and CHECK of the rows it makes and says what becomes of a row. Below: the trees.
+//!
+//! - STMT-1: a statement that fails leaves nothing of itself, once [`TableWriter::rollback`] was called.
+//! - STMT-2: what a rule relies on (a row referred to is there, no row refers) is read so that it has to hold still when the
+//!   transaction commits, whatever the isolation: [`Transaction::track_reads`].
+
+use std::sync::Arc;
+
+use quickbeam::{Savepoint, Transaction, Updated};
+
+use super::foreign_keys::{CascadeTask, Pending};
+use super::row_format::StoredRow;
+use super::table_handle::{IndexHandle, TableHandle};
+use crate::catalog::{Catalog, CatalogSnapshot, Table};
+use crate::error::{Result, SqlError, SqlState};
+use crate::types::{Value, ValueRef};
+
+/// What only the upper half can evaluate, for rows that change because other rows did.
+pub trait Expressions {
+    /// Whether the row keeps to the table's CHECK constraint of that place; NULL counts as keeping to it.
+    fn check(&self, table: &Table, check: usize, row: StoredRow<'_>) -> Result<Option<bool>>;
+
+    /// The value of the column's DEFAULT, of the column's type; NULL if it has none.
+    fn default(&self, table: &Table, column: usize) -> Result<Value>;
+}
+
+/// A key that is there already.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyConflict {
+    /// Which of the table's indexes; `None`: the primary key.
+    pub index: Option<usize>,
+    /// The key of the row that has it.
+    pub row_key: Vec<u8>,
+}
+
+/// The changes that one statement makes.
+pub struct TableWriter<'a> {
+    pub(super) catalog: &'a Catalog,
+    pub(super) transaction: &'a Transaction,
+    pub(super) snapshot: &'a Arc<CatalogSnapshot>,
+    pub(super) expressions: &'a dyn Expressions,
+    savepoint: Option<Savepoint>,
+    key: Vec<u8>,
+    entry: Vec<u8>,
+    old_entry: Vec<u8>,
+    value: Vec<u8>,
+    pub(super) queue: Vec<CascadeTask>,
+    pub(super) pending: Vec<Pending>,
+}
+
+/// Whether a NULL stands where none may.
+pub(super) fn check_not_null(table: &Table, row: StoredRow<'_>) -> Result<()> {
+    for (position, column) in table.columns.iter().enumerate() {
+        if column.not_null && row.is_null(position) {
+            return Err(null_violation(table, position));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a NULL stands where none may, in the columns that changed.
+fn check_changed(table: &Table, row: StoredRow<'_>, changed: &[usize]) -> Result<()> {
+    for &position in changed {
+        if table.columns.get(position).is_some_and(|column| column.not_null)
+            && row.is_null(position)
+        {
+            return Err(null_violation(table, position));
+        }
+    }
+    Ok(())
+}
+
+impl TableHandle {
+    /// Whether a row comes and goes as one record: there are no indexes, and it takes part in no foreign key. So there is nothing half
+    /// done of a change of one row.
+    pub fn has_rows_only(&self) -> bool {
+        let table = self.table();
+        table.indexes.is_empty() && table.foreign_keys.is_empty() && table.referenced_by.is_empty()
+    }
+
+    /// Gives the row of that key other values in columns of which none [`touches more`](Self::touches_more) than the row itself: one change
+    /// of one record, which is made or fails, and so needs no [`TableWriter`].
+    #[inline]
+    pub fn update_alone(
+        &self,
+        transaction: &Transaction,
+        key: &[u8],
+        new: &[u8],
+        changed: &[usize],
+    ) -> Result<()> {
+        self.check_changed(new, changed)?;
+        Ok(self.database().put(transaction, key, &self.stored(new)?)?)
+    }
+
+    /// Whether a NULL stands where none may, in the columns that changed.
+    pub fn check_changed(&self, row: &[u8], changed: &[usize]) -> Result<()> {
+        check_changed(self.table(), StoredRow::new(self.table(), row)?, changed)
+    }
+
+    /// As [`update_alone`](Self::update_alone), with the new row made of the one that is there by who has made sure of what
+    /// [`check_changed`](Self::check_changed) looks at; how many rows there were, or `None` if it cannot be done so.
+    #[inline]
+    pub fn modify_alone(
+        &self,
+        transaction: &Transaction,
+        key: &[u8],
+        mut make: impl FnMut(&[u8], &mut Vec<u8>) -> Result<()>,
+    ) -> Result<Option<u64>> {
+        if self.table().is_database() {
+            return Ok(None);
+        }
+        let mut failure = None;
+        let done = self.database().update(transaction, key, |old, new| {
+            failure = make(old, new).err();
+            failure.is_none()
+        })?;
+        match (done, failure) {
+            (_, Some(error)) => Err(error),
+            (Updated::Changed, None) => Ok(Some(1)),
+            (Updated::Absent, None) => Ok(Some(0)),
+            (Updated::Unchanged | Updated::NotInPlace, None) => Ok(None),
+        }
+    }
+}
+
+#[cold]
+fn null_violation(table: &Table, position: usize) -> SqlError {
+    let column = table.columns.get(position).map_or("", |column| column.name.as_str());
+    SqlError::new(
+        SqlState::NotNullViolation,
+        format!(
+            "null value in column \"{column}\" of relation \"{}\" violates not-null constraint",
+            table.name
+        ),
+    )
+}
+
+/// `(a, b)=(1, 2)` of these columns of a row.
+pub(super) fn describe(table: &Table, positions: &[usize], row: StoredRow<'_>) -> String {
+    let names: Vec<&str> =
+        positions.iter().filter_map(|&p| Some(table.columns.get(p)?.name.as_str())).collect();
+    let show = |&p: &usize| row.get(p).map_or_else(|_| "?".into(), |value| value.to_string());
+    let values: Vec<String> = positions.iter().map(show).collect();
+    format!("({})=({})", names.join(", "), values.join(", "))
+}
+
+impl<'a> TableWriter<'a> {
+    /// Begins a statement's changes. `may_be_undone`: if it fails half-way, the transaction may go on without what it did.
+    pub fn begin(
+        catalog: &'a Catalog,
+        transaction: &'a Transaction,
+        snapshot: &'a Arc<CatalogSnapshot>,
+        expressions: &'a dyn Expressions,
+        may_be_undone: bool,
+    ) -> Result<TableWriter<'a>> {
+        let savepoint = if may_be_undone { Some(transaction.savepoint()?) } else { None };
+        Ok(TableWriter {
+            catalog,
+            transaction,
+            snapshot,
+            expressions,
+            savepoint,
+            key: Vec::new(),
+            entry: Vec::new(),
+            old_entry: Vec::new(),
+            value: Vec::new(),
+            queue: Vec::new(),
+            pending: Vec::new(),
+        })
+    }
+
+    /// Ends it: makes sure of what has to hold at its end. On an error, roll back.
+    pub fn finish(&mut self) -> Result<()> {
+        self.check_pending()
+    }
+
+    /// Undoes everything it did, if it [may be undone](Self::begin).
+    pub fn rollback(&mut self) -> Result<()> {
+        self.queue.clear();
+        self.pending.clear();
+        match self.savepoint {
+            Some(savepoint) => Ok(self.transaction.rollback_to(savepoint)?),
+            None => Ok(()),
+        }
+    }
+
+    /// Inserts an encoded row. An error (`23505`) when a key of it is there already.
+    pub fn insert(&mut self, handle: &Arc<TableHandle>, row: &[u8]) -> Result<()> {
+        match self.insert_unless_conflict(handle, row)? {
+            None => Ok(()),
+            Some(conflict) => Err(duplicate(handle, conflict.index, row)),
+        }
+    }
+
+    /// Inserts an encoded row, or says which key of it is there already; then nothing of the row is inserted.
+    pub fn insert_unless_conflict(
+        &mut self,
+        handle: &Arc<TableHandle>,
+        bytes: &[u8],
+    ) -> Result<Option<KeyConflict>> {
+        let table = handle.table();
+        let row = StoredRow::new(table, bytes)?;
+        check_not_null(table, row)?;
+        let mut key = std::mem::take(&mut self.key);
+        let placed = loop {
+            key.clear();
+            self.row_key(handle, row, &mut key)?;
+            match self.place(handle, row, &key) {
+                // Another catalog of the environment has given out that row id.
+                Ok(Some(KeyConflict { index: None, .. })) if handle.key().parts.is_empty() => {
+                    self.catalog.row_ids().catch_up(self.transaction, handle)?;
+                }
+                placed => break placed,
+            }
+        };
+        self.key = key;
+        let conflict = placed?;
+        if conflict.is_none() && !table.foreign_keys.is_empty() {
+            for foreign_key in 0..table.foreign_keys.len() {
+                self.check_parent(handle, foreign_key, row)?;
+            }
+        }
+        Ok(conflict)
+    }
+
+    /// The row that has the same key as an encoded row: of the index in that place among the table's, or the primary key.
+    pub fn conflict_in(
+        &mut self,
+        handle: &Arc<TableHandle>,
+        index: Option<usize>,
+        bytes: &[u8],
+    ) -> Result<Option<KeyConflict>> {
+        let row = StoredRow::new(handle.table(), bytes)?;
+        self.entry.clear();
+        let (entries, of_index) = match index.and_then(|number| handle.indexes().get(number)) {
+            Some(index) if index.encode_entry(row, &[], &mut self.entry)? => return Ok(None),
+            Some(index) => (&index.entries, Some(index)),
+            None => {
+                handle.key().encode_with(&mut self.entry, |position| row.get(position))?;
+                (handle.database(), None)
+            }
+        };
+        let mut found = Vec::new();
+        if !entries.get_into(self.transaction, &self.entry, &mut found)?
+            && !entries.get_for_update(self.transaction, &self.entry, &mut found)?
+        {
+            return Ok(None);
+        }
+        let row_key = match of_index {
+            Some(index) => index.row_key(&self.entry, &found)?.to_vec(),
+            None => self.entry.clone(),
+        };
+        Ok(Some(KeyConflict { index, row_key }))
+    }
+
+    /// The key of the row inserted last.
+    #[must_use]
+    pub fn last_key(&self) -> &[u8] {
+        &self.key
+    }
+
+    /// Appends the key of a new row.
+    fn row_key(&self, handle: &TableHandle, row: StoredRow<'_>, key: &mut Vec<u8>) -> Result<()> {
+        if !handle.key().parts.is_empty() {
+            return handle.key().encode_with(key, |position| row.get(position));
+        }
+        let (ids, environment) = (self.catalog.row_ids(), self.catalog.environment());
+        let id = ids.next(environment, self.transaction, handle)?;
+        key.extend_from_slice(&id.to_be_bytes());
+        Ok(())
+    }
+
+    /// Puts the row and its entries in place, or nothing when there is a conflict.
+    fn place(
+        &mut self,
+        handle: &TableHandle,
+        row: StoredRow<'_>,
+        key: &[u8],
+    ) -> Result<Option<KeyConflict>> {
+        let rows = handle.database();
+        let stored = handle.stored(row.bytes())?;
+        if !rows.put_if_absent(self.transaction, key, &stored)? {
+            return Ok(Some(KeyConflict { index: None, row_key: key.to_vec() }));
+        }
+        for (number, index) in handle.indexes().iter().enumerate() {
+            if let Some(row_key) = self.add_entry(index, row, key)? {
+                rows.delete(self.transaction, key)?;
+                for earlier in &handle.indexes()[..number] {
+                    self.remove_entry(earlier, row, key)?;
+                }
+                return Ok(Some(KeyConflict { index: Some(number), row_key }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Adds a row's entry to an index; or the key of the row that has the same unique key.
+    fn add_entry(
+        &mut self,
+        index: &IndexHandle,
+        row: StoredRow<'_>,
+        key: &[u8],
+    ) -> Result<Option<Vec<u8>>> {
+        self.entry.clear();
+        let holds_row_key = index.encode_entry(row, key, &mut self.entry)?;
+        index.encode_place(&self.entry, key, holds_row_key, &mut self.value)?;
+        if holds_row_key {
+            index.entries.put(self.transaction, &self.entry, &self.value)?;
+            return Ok(None);
+        }
+        let mut other = Vec::new();
+        loop {
+            if index.entries.put_if_absent(self.transaction, &self.entry, &self.value)? {
+                return Ok(None);
+            }
+            // Under read committed it may be newer than what the statement sees, and it may go before it is looked at.
+            if index.entries.get_into(self.transaction, &self.entry, &mut other)?
+                || index.entries.get_for_update(self.transaction, &self.entry, &mut other)?
+            {
+                return index.row_key(&self.entry, &other).map(|key| Some(key.to_vec()));
+            }
+        }
+    }
+
+    fn remove_entry(&mut self, index: &IndexHandle, row: StoredRow<'_>, key: &[u8]) -> Result<()> {
+        self.entry.clear();
+        index.encode_entry(row, key, &mut self.entry)?;
+        index.entries.delete(self.transaction, &self.entry)?;
+        Ok(())
+    }
+
+    /// Gives the row of that key other values. `old` and `new` are encoded rows, `changed` names the columns that may differ. An
+    /// error (`23505`) when a key of the new row belongs to another row.
+    pub fn update(
+        &mut self,
+        handle: &Arc<TableHandle>,
+        key: &[u8],
+        old: &[u8],
+        new: &[u8],
+        changed: &[usize],
+    ) -> Result<()> {
+        self.update_one(handle, key, old, new, changed)?;
+        self.work_off()
+    }
+
+    pub(super) fn update_one(
+        &mut self,
+        handle: &Arc<TableHandle>,
+        key: &[u8],
+        old: &[u8],
+        new: &[u8],
+        changed: &[usize],
+    ) -> Result<()> {
+        if !handle.touches_more(changed) {
+            return handle.update_alone(self.transaction, key, new, changed);
+        }
+        let table = handle.table();
+        let new_row = StoredRow::new(table, new)?;
+        check_changed(table, new_row, changed)?;
+        let old_row = StoredRow::new(table, old)?;
+        let mut new_key = std::mem::take(&mut self.key);
+        new_key.clear();
+        if handle.key().parts.is_empty() {
+            new_key.extend_from_slice(key);
+        } else {
+            handle.key().encode_with(&mut new_key, |position| new_row.get(position))?;
+        }
+        let replaced = self.replace(handle, (key, old_row), (&new_key, new_row));
+        self.key = new_key;
+        if let Some(index) = replaced? {
+            return Err(duplicate(handle, index, new));
+        }
+        for number in 0..table.foreign_keys.len() {
+            let columns = &table.foreign_keys[number].columns;
+            if differ(columns, old_row, new_row)? {
+                self.check_parent(handle, number, new_row)?;
+            }
+        }
+        self.parent_changed(handle, old_row, Some(new_row))
+    }
+
+    /// Puts the new row in the old one's place; which key (`None`: the primary key) is in the way, if one is.
+    fn replace(
+        &mut self,
+        handle: &TableHandle,
+        (key, old): (&[u8], StoredRow<'_>),
+        (new_key, new): (&[u8], StoredRow<'_>),
+    ) -> Result<Option<Option<usize>>> {
+        let (rows, stored) = (handle.database(), handle.stored(new.bytes())?);
+        let moves = key != new_key;
+        if moves {
+            if !rows.put_if_absent(self.transaction, new_key, &stored)? {
+                return Ok(Some(None));
+            }
+            rows.delete(self.transaction, key)?;
+        } else {
+            rows.put(self.transaction, key, &stored)?;
+        }
+        for (number, index) in handle.indexes().iter().enumerate() {
+            let mut before = std::mem::take(&mut self.old_entry);
+            before.clear();
+            index.encode_entry(old, key, &mut before)?;
+            self.entry.clear();
+            index.encode_entry(new, new_key, &mut self.entry)?;
+            let same = before == self.entry && !moves;
+            if !same {
+                index.entries.delete(self.transaction, &before)?;
+            }
+            self.old_entry = before;
+            if !same && self.add_entry(index, new, new_key)?.is_some() {
+                return Ok(Some(Some(number)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Removes a row, of which `old` are the bytes. False when it is not there any more.
+    pub fn delete(&mut self, handle: &Arc<TableHandle>, key: &[u8], old: &[u8]) -> Result<bool> {
+        let deleted = self.delete_one(handle, key, old)?;
+        self.work_off()?;
+        Ok(deleted)
+    }
+
+    pub(super) fn delete_one(
+        &mut self,
+        handle: &Arc<TableHandle>,
+        key: &[u8],
+        old: &[u8],
+    ) -> Result<bool> {
+        if !handle.database().delete(self.transaction, key)? {
+            return Ok(false);
+        }
+        if handle.indexes().is_empty() && handle.table().referenced_by.is_empty() {
+            return Ok(true);
+        }
+        let row = StoredRow::new(handle.table(), old)?;
+        for index in handle.indexes() {
+            self.remove_entry(index, row, key)?;
+        }
+        self.parent_changed(handle, row, None)?;
+        Ok(true)
+    }
+}
+
+/// Whether two rows differ in one of these columns.
+pub(super) fn differ(positions: &[usize], a: StoredRow<'_>, b: StoredRow<'_>) -> Result<bool> {
+    for &position in positions {
+        if a.get(position)? != b.get(position)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The error of a key that is there already.
+#[cold]
+fn duplicate(handle: &TableHandle, index: Option<usize>, row: &[u8]) -> SqlError {
+    let table = handle.table();
+    let (name, positions) = match index.and_then(|number| table.indexes.get(number)) {
+        Some(index) => {
+            (index.name.as_str(), index.columns.iter().map(|column| column.position).collect())
+        }
+        None => match &table.primary_key {
+            Some(key) => (key.name.as_str(), key.columns.clone()),
+            None => return SqlError::internal("a hidden row id was given out twice"),
+        },
+    };
+    let error = SqlError::new(
+        SqlState::UniqueViolation,
+        format!("duplicate key value violates unique constraint \"{name}\""),
+    );
+    let error = error.of_constraint(name);
+    match StoredRow::new(table, row) {
+        Ok(row) => {
+            error.with_detail(format!("Key {} already exists.", describe(table, &positions, row)))
+        }
+        Err(_) => error,
+    }
+}
+
+/// The value of a column for messages and keys.
+pub(super) fn values_of<'r>(row: StoredRow<'r>, positions: &[usize]) -> Result<Vec<ValueRef<'r>>> {
+    positions.iter().map(|&position| row.get(position)).collect()
+}

@@ -1,0 +1,185 @@
+//! Page images for checkpoints: what a page holds as of the flip, without what had not been committed then.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::page_entry::{NO_FRAME, PageEntry, status};
+use super::{Flip, Pool};
+use crate::blocks::Location;
+use crate::error::{Error, Result};
+use crate::mvcc::{Resolved, writer_of};
+use crate::page::{Page, PageId, Scratch, TOMBSTONE};
+
+/// How an image relates to the page it was taken of.
+struct Imaged {
+    location: Location,
+    /// It leaves out changes that had not been committed: the next checkpoint must take the page again.
+    partial: bool,
+    /// Some version word in the page may still matter to a snapshot (POOL-4).
+    versions_matter: bool,
+}
+
+impl Pool {
+    /// Fixes the state of a new checkpoint. Called with the gate closed and no commit under way.
+    pub fn flip(&self, make: impl FnOnce(u32) -> Flip) -> (Arc<Flip>, Vec<PageId>) {
+        let epoch = self.epoch.load(Ordering::SeqCst);
+        let flip = Arc::new(make(epoch));
+        // Pages may be put out meanwhile: who sees the new epoch has to find the flip, and what it registers
+        // is the next checkpoint's.
+        *self.flip.write() = Some(flip.clone());
+        let changed = std::mem::take(&mut *self.changed.lock());
+        self.epoch.store(epoch + 1, Ordering::SeqCst);
+        (flip, changed)
+    }
+
+    /// Ends the checkpoint; pages it has not come to are the next one's.
+    pub fn end_flip(&self, left: &[PageId]) {
+        *self.flip.write() = None;
+        self.changed.lock().extend_from_slice(left);
+    }
+
+    /// Sees to one page that changed before the flip, unless a writer or an eviction already has.
+    pub fn checkpoint_page(&self, flip: &Flip, page: PageId) -> Result<()> {
+        let entry = self.entry(page)?;
+        loop {
+            let Some(version) = entry.version() else {
+                self.wait_for_latch(entry);
+                continue;
+            };
+            let swapped_out = entry.frame.load(Ordering::Relaxed) == NO_FRAME
+                && entry.has(status::ALLOCATED | status::SWAPPED);
+            if swapped_out {
+                self.load(page, entry, version)?;
+                continue;
+            }
+            if !self.take_latch(entry, version) {
+                continue;
+            }
+            let mine =
+                entry.has(status::CHANGED) && entry.epoch.load(Ordering::Relaxed) <= flip.epoch;
+            let frame = entry.frame.load(Ordering::Relaxed);
+            if mine && frame == NO_FRAME && entry.has(status::ALLOCATED | status::SWAPPED) {
+                entry.release_unchanged();
+                continue;
+            }
+            let content = (frame != NO_FRAME).then(|| self.arena.page(frame));
+            let done = if mine { self.image_for_flip(page, entry, content) } else { Ok(()) };
+            entry.release_unchanged();
+            return done;
+        }
+    }
+
+    /// Tells the running checkpoint where a latched page is, writing its image if there is none that will do.
+    pub(super) fn image_for_flip(
+        &self,
+        page: PageId,
+        entry: &PageEntry,
+        content: Option<Page<'_>>,
+    ) -> Result<()> {
+        let Some(flip) = self.flip.read().clone() else {
+            // The checkpoint failed: the page waits for the next one.
+            let epoch = self.epoch.load(Ordering::Relaxed);
+            self.register_changed(page, entry, epoch);
+            return Ok(());
+        };
+        let epoch = flip.epoch + 1;
+        if !entry.has(status::ALLOCATED) {
+            flip.pending.lock().push((page, Location::NONE));
+            entry.epoch.store(epoch, Ordering::Relaxed);
+            entry.clear(status::CHANGED);
+            return Ok(());
+        }
+        let location = entry.location();
+        if !entry.has(status::DIRTY) && !entry.has(status::SWAPPED) && location != Location::NONE {
+            flip.pending.lock().push((page, location));
+            entry.set(status::OWNED);
+            entry.epoch.store(epoch, Ordering::Relaxed);
+            entry.clear(status::CHANGED);
+            return Ok(());
+        }
+        let content =
+            content.ok_or_else(|| Error::page(page, "the page is neither here nor there"))?;
+        let written = Scratch::with(self.page_size, |copy| {
+            copy.copy_from(content);
+            self.write_as_of(&flip, copy)
+        });
+        let imaged = match written {
+            Ok(imaged) => imaged,
+            Err(error) => {
+                // The checkpoint cannot be completed, and says so. Whoever changes the page goes on: it may be in the
+                // middle of what must not end half-way, such as rolling back, or freeing a tree.
+                *flip.cancelled.lock() = Some(error);
+                *self.flip.write() = None;
+                self.register_changed(page, entry, epoch);
+                return Ok(());
+            }
+        };
+        flip.pending.lock().push((page, imaged.location));
+        entry.epoch.store(epoch, Ordering::Relaxed);
+        if imaged.partial {
+            self.register_changed(page, entry, epoch);
+        } else {
+            entry.clear(status::CHANGED);
+            if !imaged.versions_matter {
+                self.forget_location(entry);
+                entry.set_location(imaged.location);
+                entry.set(status::OWNED);
+                entry.clear(status::DIRTY);
+            }
+        }
+        Ok(())
+    }
+
+    /// Turns the copy of a page into what it held as of the flip, and writes it.
+    fn write_as_of(&self, flip: &Flip, copy: Page<'_>) -> Result<Imaged> {
+        let mut partial = false;
+        let mut versions_matter = false;
+        if copy.is_leaf() && copy.is_versioned() {
+            let mut value = Vec::new();
+            for position in (0..copy.count()).rev() {
+                let record = copy.record(position);
+                if record.version == 0 {
+                    continue;
+                }
+                versions_matter |= !self.registry.is_visible_to_all(record.version);
+                value.clear();
+                let resolved =
+                    self.registry.resolve_with(record.version, 0, &mut value, |_, id| {
+                        flip.active.get(&id).cloned()
+                    });
+                partial |= resolved != Resolved::InPage;
+                self.set_resolved(copy, position, resolved, &value)?;
+            }
+        }
+        Ok(Imaged { location: self.write_block(copy)?, partial, versions_matter })
+    }
+
+    fn set_resolved(
+        &self,
+        copy: Page<'_>,
+        position: usize,
+        resolved: Resolved,
+        value: &[u8],
+    ) -> Result<()> {
+        let flags = copy.record(position).flags;
+        match resolved {
+            Resolved::InPage if flags & TOMBSTONE != 0 => copy.remove(position),
+            Resolved::InPage => copy.set_version(position, 0),
+            Resolved::Absent => copy.remove(position),
+            Resolved::Older { flags } if flags & TOMBSTONE != 0 => copy.remove(position),
+            Resolved::Older { flags } => {
+                if !copy.replace_record(position, 0, flags, value) {
+                    return Err(Error::page(
+                        copy.page_id(),
+                        "no room for what a record was before",
+                    ));
+                }
+            }
+            Resolved::Hidden { .. } | Resolved::Again => {
+                let id = writer_of(copy.record(position).version);
+                return Err(Error::page(copy.page_id(), format!("writer {id} lost an undo entry")));
+            }
+        }
+        Ok(())
+    }
+}

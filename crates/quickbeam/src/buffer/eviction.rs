@@ -1,0 +1,205 @@
+//! Making room: a clock hand goes round the frames and puts out pages that were not used since it last passed.
+//!
+//! A page comes in without its mark and gets it with its second use, so one long scan passes through without pushing
+//! out what is used again and again. Blocks written here belong to no checkpoint: they are swap space until one adopts them.
+
+use std::sync::atomic::Ordering;
+
+use super::page_entry::{NO_FRAME, PageEntry, status};
+use super::{Pool, with_buffer};
+use crate::blocks::{Block, Location};
+use crate::error::{Error, Result};
+use crate::mvcc::writer_of;
+use crate::page::{Page, PageId, Scratch, write_image};
+
+/// The background thread keeps this share of the frames free, as a divisor.
+const FREE_SHARE: usize = 64;
+
+/// Bytes of the cache that it has made ready in one go: a huge page. Made ready by who touches it first, that one waits for two
+/// milliseconds.
+const READY_STEP: usize = 2 << 20;
+
+/// So much is ready ahead of the frames in use.
+const READY_AHEAD: usize = 2 * READY_STEP;
+
+/// In caches smaller than this nothing is made ready ahead.
+const LEAST_CACHE: usize = 16 * READY_AHEAD;
+
+impl Pool {
+    /// A frame that no page is in.
+    pub(super) fn allocate_frame(&self) -> Result<u32> {
+        let free = {
+            let mut frames = self.free_frames.lock();
+            let frame = frames.pop();
+            if frames.len() < self.frame_pages.len() / FREE_SHARE / 2 && self.all_touched() {
+                self.frames_wanted.notify();
+            }
+            frame
+        };
+        if let Some(frame) = free {
+            return Ok(frame);
+        }
+        if !self.all_touched() {
+            let frame = self.frames_touched.fetch_add(1, Ordering::Relaxed);
+            if (frame as usize) < self.frame_pages.len() {
+                if self.wants_ready(frame as usize) {
+                    self.frames_wanted.notify();
+                }
+                return Ok(frame);
+            }
+            self.frames_touched.store(self.frame_pages.len() as u32, Ordering::Relaxed);
+        }
+        self.evict_one()?.ok_or_else(|| Error::Limit {
+            what: "every page in the cache is in use; make cache_size larger".into(),
+        })
+    }
+
+    fn all_touched(&self) -> bool {
+        self.frames_touched.load(Ordering::Relaxed) as usize >= self.frame_pages.len()
+    }
+
+    /// Whether with frame number `frame` the memory made ready is used up to the middle of what was ahead.
+    fn wants_ready(&self, frame: usize) -> bool {
+        let used = (frame + 1) * self.page_size;
+        let cache = self.frame_pages.len() * self.page_size;
+        let ready = self.ready.load(Ordering::Relaxed);
+        cache >= LEAST_CACHE
+            && ready < cache
+            && used + READY_AHEAD / 2 >= ready
+            && used % READY_STEP < self.page_size
+    }
+
+    /// Has the next frames' memory made ready; for the background thread.
+    pub fn make_ready(&self) {
+        let touched = self.frames_touched.load(Ordering::Relaxed) as usize * self.page_size;
+        let cache = self.frame_pages.len() * self.page_size;
+        let end = (touched + READY_AHEAD).min(cache);
+        let mut ready = self.ready.load(Ordering::Relaxed).max(touched / READY_STEP * READY_STEP);
+        while cache >= LEAST_CACHE && ready + READY_STEP <= end {
+            self.arena.populate(ready, READY_STEP);
+            ready += READY_STEP;
+        }
+        self.ready.store(ready, Ordering::Relaxed);
+    }
+
+    /// Evicts until the reserve of free frames is full; for the background thread.
+    pub fn fill_free_frames(&self) -> Result<()> {
+        let wanted = (self.frame_pages.len() / FREE_SHARE).max(1);
+        while self.all_touched() && self.free_frames.lock().len() < wanted {
+            match self.evict_one()? {
+                Some(frame) => self.free_frames.lock().push(frame),
+                None => break,
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts one page out; `None` when three rounds found none that could go.
+    fn evict_one(&self) -> Result<Option<u32>> {
+        let frames = self.frame_pages.len();
+        let mut full = None;
+        for step in 0..frames * 3 {
+            let at = self.hand.fetch_add(1, Ordering::Relaxed) % frames;
+            let page = self.frame_pages[at].load(Ordering::Relaxed);
+            let Some(entry) = self.table.get(page).filter(|_| page != 0) else { continue };
+            if entry.referenced.load(Ordering::Relaxed) != 0 {
+                entry.referenced.store(0, Ordering::Relaxed);
+                continue;
+            }
+            match self.try_evict(page, entry, at as u32) {
+                Ok(Some(frame)) => return Ok(Some(frame)),
+                Ok(None) => {}
+                // No room to write a changed page: one that did not change can still go.
+                Err(error @ Error::DiskFull { .. }) => full = Some(error),
+                Err(error) => return Err(error),
+            }
+            if step % frames == frames - 1 {
+                self.vfs.yield_now();
+            }
+        }
+        full.map_or(Ok(None), Err)
+    }
+
+    fn try_evict(&self, page: PageId, entry: &PageEntry, frame: u32) -> Result<Option<u32>> {
+        let Some(version) = entry.version() else { return Ok(None) };
+        if !self.take_latch(entry, version) {
+            return Ok(None);
+        }
+        if entry.frame.load(Ordering::Relaxed) != frame {
+            entry.release_unchanged();
+            return Ok(None);
+        }
+        if let Err(error) = self.clean(page, entry, self.arena.page(frame)) {
+            entry.release_unchanged();
+            return Err(error);
+        }
+        self.frame_pages[frame as usize].store(0, Ordering::Relaxed);
+        entry.frame.store(NO_FRAME, Ordering::Relaxed);
+        entry.release_moved();
+        self.counters.evictions.fetch_add(1, Ordering::Relaxed);
+        Ok(Some(frame))
+    }
+
+    /// Writes a latched page so that memory holds nothing that the file does not.
+    fn clean(&self, page: PageId, entry: &PageEntry, content: Page<'_>) -> Result<()> {
+        // In this order: a version that is plain by this horizon was committed before a flip not seen here.
+        let horizon = self.registry.horizon();
+        let epoch = self.epoch.load(Ordering::SeqCst);
+        if entry.has(status::CHANGED) && entry.epoch.load(Ordering::Relaxed) < epoch {
+            self.image_for_flip(page, entry, Some(content))?;
+        }
+        if !entry.has(status::DIRTY) {
+            return Ok(());
+        }
+        let (location, swapped) = Scratch::with(self.page_size, |copy| {
+            copy.copy_from(content);
+            let mut swapped = false;
+            if copy.is_leaf() && copy.is_versioned() {
+                for position in 0..copy.count() {
+                    if writer_of(copy.record(position).version) < horizon {
+                        copy.set_version(position, 0);
+                    } else {
+                        swapped = true;
+                    }
+                }
+            }
+            let old = entry.location();
+            let written = if old != Location::NONE && !entry.has(status::OWNED) {
+                // No checkpoint knows of the block that the page was put out to before (POOL-5).
+                self.write_block_at(copy, old.block())
+            } else {
+                self.write_block(copy)
+            };
+            written.map(|location| (location, swapped))
+        })?;
+        entry.set_location(location);
+        entry.clear(status::DIRTY | status::OWNED | status::SWAPPED);
+        if swapped {
+            entry.set(status::SWAPPED);
+        }
+        Ok(())
+    }
+
+    /// Writes a page's image to a free block.
+    pub fn write_block(&self, page: Page<'_>) -> Result<Location> {
+        let block = self.blocks.allocate();
+        let written = self.write_block_at(page, block);
+        if written.is_err() {
+            self.blocks.release(block);
+        }
+        written
+    }
+
+    fn write_block_at(&self, page: Page<'_>, block: Block) -> Result<Location> {
+        page.set_sequence(self.sequence.fetch_add(1, Ordering::Relaxed));
+        let offset = block * self.page_size as u64;
+        self.make_room_for(offset + self.page_size as u64)?;
+        self.counters.writes.fetch_add(1, Ordering::Relaxed);
+        with_buffer(self.page_size, |image| {
+            let checksum = write_image(page, image);
+            let written = self.file.write_at(image, offset);
+            written.map_err(|error| Error::io("writing to the data file", error))?;
+            Ok(Location::new(block, checksum))
+        })
+    }
+}

@@ -1,0 +1,569 @@
+//! The buffer pool: pages in memory, found by number, loaded on demand, evicted when room is needed.
+//!
+//! Above: access methods, checkpoint. Below: blocks, the data file, page images; and the versions, because a page
+//! image must not hold uncommitted changes where a checkpoint would keep them.
+//!
+//! - POOL-1: a page's content, place and status change only under its latch; a content change only with a [`ChangeGuard`].
+//! - POOL-2: the first change to a page after a checkpoint's flip first writes the page's image as of the flip
+//!   ([`Pool::prepare`]); so the checkpoint needs no other copy, and structure changes need no care.
+//! - POOL-3: no block that a checkpoint refers to is written again (BLOCK-1).
+//! - POOL-4: a page's image is taken for the page's whole content only if every version word in it is plain.
+//! - POOL-5: a page that was put out of memory with changes keeps the block it was written to until a checkpoint has
+//!   it elsewhere, and is written there again; the file has room for some blocks more than are in use. So on a full
+//!   device there is always a page that can make room, and what was changed can be put back ([`room`]).
+
+mod checkpoint_image;
+mod eviction;
+mod file_growth;
+mod frames;
+mod guard;
+mod page_entry;
+mod page_table;
+mod quiesce;
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+use crate::sync::locks::{Mutex, RwLock};
+use crossbeam_utils::CachePadded;
+
+use crate::blocks::{BlockAllocator, Location};
+use crate::error::{Error, Result};
+use crate::failpoints::{Canary, Probe, planted, probe};
+use crate::mvcc::{TransactionId, TransactionRecord, TransactionTable};
+use crate::page::{Page, PageId, PageKind, image_checksum, read_image};
+use crate::vfs::{Event, File, Vfs};
+
+use file_growth::FileReserve;
+use frames::Arena;
+pub use guard::{ReadGuard, Tries, WriteGuard};
+pub use page_entry::{NO_FRAME, PageEntry, status};
+use page_table::PageTable;
+use quiesce::Quiesce;
+pub use quiesce::{ChangeGuard, SHARED_LANE};
+
+/// The state that a running checkpoint keeps, fixed at its flip.
+pub struct Flip {
+    /// Pages changed in this epoch or before it are the checkpoint's business.
+    pub epoch: u32,
+    /// Writers that had not finished: their changes are not in the checkpoint.
+    pub active: HashMap<TransactionId, (Arc<TransactionRecord>, usize)>,
+    /// Where the checkpoint has each page that changed since the one before.
+    pub pending: Mutex<Vec<(PageId, Location)>>,
+    /// Why the checkpoint cannot be completed, if there was no room for an image.
+    pub cancelled: Mutex<Option<Error>>,
+}
+
+/// Numbers for statistics.
+#[derive(Default)]
+pub struct PoolCounters {
+    /// Page look-ups, on a cache line for each of some threads.
+    pub accesses: [CachePadded<AtomicU64>; 16],
+    /// Pages read from the data file.
+    pub loads: AtomicU64,
+    /// Pages put out of memory.
+    pub evictions: AtomicU64,
+    /// Page images written to the data file.
+    pub writes: AtomicU64,
+}
+
+/// Pages in memory and everything about them.
+pub struct Pool {
+    /// Bytes in a page.
+    pub page_size: usize,
+    /// Free and used blocks of the data file.
+    pub blocks: BlockAllocator,
+    /// Writers and snapshots.
+    pub registry: Arc<TransactionTable>,
+    /// The seam.
+    pub vfs: Arc<dyn Vfs>,
+    /// The data file.
+    pub file: Arc<dyn File>,
+    /// Numbers for statistics.
+    pub counters: PoolCounters,
+    /// Woken when free frames run low.
+    pub frames_wanted: Arc<dyn Event>,
+    /// How far the data file reaches.
+    pub room: FileReserve,
+    /// False for a store with one owner: latches then cost nothing.
+    shared: bool,
+    table: PageTable,
+    arena: Arena,
+    frame_pages: Box<[AtomicU64]>,
+    free_frames: Mutex<Vec<u32>>,
+    /// Bytes at the beginning of the arena that are ready, or were touched.
+    ready: AtomicUsize,
+    frames_touched: AtomicU32,
+    hand: AtomicUsize,
+    gate: Quiesce,
+    epoch: AtomicU32,
+    changed: Mutex<Vec<PageId>>,
+    flip: RwLock<Option<Arc<Flip>>>,
+    next_page: AtomicU64,
+    free_pages: Mutex<Vec<PageId>>,
+    sequence: AtomicU64,
+}
+
+thread_local! {
+    static IMAGE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Runs `work` with a byte buffer of that length that the thread keeps.
+pub fn with_buffer<T>(length: usize, work: impl FnOnce(&mut [u8]) -> T) -> T {
+    let mut buffer = IMAGE.take();
+    buffer.resize(length, 0);
+    let result = work(&mut buffer);
+    IMAGE.set(buffer);
+    result
+}
+
+impl Pool {
+    /// A pool of `cache_size` bytes over `file`; `shared` says whether several threads will use it.
+    pub fn new(
+        vfs: Arc<dyn Vfs>,
+        file: Arc<dyn File>,
+        registry: Arc<TransactionTable>,
+        page_size: usize,
+        cache_size: usize,
+        shared: bool,
+    ) -> Result<Pool> {
+        let frames = cache_size / page_size;
+        let file_end = file.length().map_err(|e| Error::io("reading the data file's length", e))?;
+        Ok(Pool {
+            page_size,
+            blocks: BlockAllocator::new(page_size),
+            registry,
+            counters: PoolCounters::default(),
+            frames_wanted: vfs.event(),
+            room: FileReserve::new(file_end, page_size),
+            shared,
+            table: PageTable::new(),
+            arena: Arena::new(frames, page_size)?,
+            frame_pages: std::iter::repeat_with(AtomicU64::default).take(frames).collect(),
+            free_frames: Mutex::default(),
+            ready: AtomicUsize::new(0),
+            frames_touched: AtomicU32::new(0),
+            hand: AtomicUsize::new(0),
+            gate: Quiesce::new(vfs.clone()),
+            epoch: AtomicU32::new(1),
+            changed: Mutex::default(),
+            flip: RwLock::new(None),
+            next_page: AtomicU64::new(1),
+            free_pages: Mutex::default(),
+            sequence: AtomicU64::new(1),
+            vfs,
+            file,
+        })
+    }
+
+    /// Leave to change pages. Held for one operation; see [`gate`].
+    #[inline]
+    pub fn enter(&self, lane: usize) -> ChangeGuard<'_> {
+        if self.shared { self.gate.enter(lane) } else { ChangeGuard::unshared() }
+    }
+
+    /// Runs `work` while no page change is under way.
+    pub fn close_for<T>(&self, work: impl FnOnce() -> T) -> T {
+        self.gate.close_for(work)
+    }
+
+    /// Registers a page that the mapping names; used when an environment is opened.
+    pub fn adopt(&self, page: PageId, location: Location) -> Result<()> {
+        let entry = self.table.get_or_create(page).ok_or_else(|| {
+            Error::page(page, "the mapping names a page past the largest number there can be")
+        })?;
+        if !self.blocks.mark(location.block()) {
+            return Err(Error::page(page, format!("block {} is claimed twice", location.block())));
+        }
+        entry.set_location(location);
+        entry.set(status::ALLOCATED | status::OWNED);
+        self.next_page.fetch_max(page + 1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Makes the numbers below the highest one that no page has available; once, after the last [`adopt`](Self::adopt).
+    pub fn collect_free_pages(&self) {
+        let next = self.next_page.load(Ordering::Relaxed);
+        let is_free =
+            |page: &PageId| self.table.get(*page).is_none_or(|e| !e.has(status::ALLOCATED));
+        *self.free_pages.lock() = (1..next).rev().filter(is_free).collect();
+    }
+
+    /// One past the highest page number ever used.
+    pub fn page_count(&self) -> PageId {
+        self.next_page.load(Ordering::Relaxed)
+    }
+
+    /// Where the page's image is, if its content in memory is not newer.
+    pub fn location(&self, page: PageId) -> Location {
+        self.table.get(page).map_or(Location::NONE, PageEntry::location)
+    }
+
+    /// What is wrong with the last checkpoint's image of a page, if the next one has no business with the page.
+    pub fn unlike_checkpoint(&self, page: PageId, image: Location) -> Option<&'static str> {
+        let entry = self.table.get(page).filter(|entry| !entry.has(status::CHANGED))?;
+        match (entry.has(status::ALLOCATED), image == Location::NONE) {
+            (true, true) => Some("has not changed and is in no checkpoint"),
+            (false, false) => Some("is free and still in the checkpoint"),
+            (true, false) if entry.has(status::OWNED) && entry.location() != image => {
+                Some("has another image than the checkpoint's")
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether the page exists.
+    pub fn is_allocated(&self, page: PageId) -> bool {
+        self.table.get(page).is_some_and(|entry| entry.has(status::ALLOCATED))
+    }
+
+    #[inline]
+    fn entry(&self, page: PageId) -> Result<&PageEntry> {
+        self.table.get(page).ok_or_else(|| Error::page(page, "there is no such page"))
+    }
+
+    /// A page to read without a latch; loads it when it is not in memory.
+    #[inline]
+    pub fn read(&self, page: PageId) -> Result<ReadGuard<'_>> {
+        match self.read_resident(page) {
+            Some(guard) => Ok(guard),
+            None => self.read_when_free(page),
+        }
+    }
+
+    /// A page to read without a latch, if it is in memory and nobody holds its latch.
+    #[inline(always)]
+    pub fn read_resident(&self, page: PageId) -> Option<ReadGuard<'_>> {
+        let entry = self.table.get(page)?;
+        let version = entry.version()?;
+        let frame = entry.frame.load(Ordering::Relaxed);
+        if frame == NO_FRAME {
+            return None;
+        }
+        entry.touch();
+        // A reader without a latch may see anything from here on, until it validates (PAGE-2).
+        probe(Probe::Between);
+        Some(ReadGuard::new(self, entry, version, self.arena.page(frame), page))
+    }
+
+    /// As [`read`](Self::read), waiting for the latch and loading the page.
+    #[cold]
+    fn read_when_free(&self, page: PageId) -> Result<ReadGuard<'_>> {
+        let entry = self.entry(page)?;
+        loop {
+            match entry.version() {
+                None => self.wait_for_latch(entry),
+                Some(version) if entry.frame.load(Ordering::Relaxed) == NO_FRAME => {
+                    self.load(page, entry, version)?;
+                }
+                Some(_) => {
+                    if let Some(guard) = self.read_resident(page) {
+                        return Ok(guard);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The page, latched.
+    pub fn latch(&self, page: PageId) -> Result<WriteGuard<'_>> {
+        loop {
+            if let Some(guard) = self.read(page)?.upgrade() {
+                return Ok(guard);
+            }
+        }
+    }
+
+    /// Whether no change of the page's content was completed since it had that content version. A
+    /// change may be under way: the thread making it holds the latch.
+    #[inline]
+    pub fn has_content(&self, page: PageId, version: u64) -> bool {
+        self.table.get(page).is_some_and(|entry| entry.content_version() == version)
+    }
+
+    #[inline]
+    fn take_latch(&self, entry: &PageEntry, version: u64) -> bool {
+        probe(Probe::Between);
+        if self.shared {
+            entry.try_latch(version)
+        } else {
+            entry.latch_unshared(version);
+            true
+        }
+    }
+
+    #[cold]
+    fn wait_for_latch(&self, entry: &PageEntry) {
+        for _ in 0..64 {
+            if entry.version().is_some() {
+                return;
+            }
+            std::hint::spin_loop();
+        }
+        self.vfs.yield_now();
+    }
+
+    /// Brings a page into memory. Returns without having done so when another thread got in between.
+    #[cold]
+    fn load(&self, page: PageId, entry: &PageEntry, version: u64) -> Result<()> {
+        if !self.take_latch(entry, version) {
+            return Ok(());
+        }
+        if entry.frame.load(Ordering::Relaxed) != NO_FRAME {
+            entry.release_unchanged();
+            return Ok(());
+        }
+        let loaded = self.load_latched(page, entry);
+        match loaded {
+            Ok(()) => entry.release_moved(),
+            Err(_) => entry.release_unchanged(),
+        }
+        loaded
+    }
+
+    fn load_latched(&self, page: PageId, entry: &PageEntry) -> Result<()> {
+        if !entry.has(status::ALLOCATED) || entry.location() == Location::NONE {
+            return Err(Error::page(page, "there is no such page"));
+        }
+        let frame = self.allocate_frame()?;
+        let read = self.read_block(page, entry.location(), frame);
+        if let Err(error) = read {
+            self.free_frames.lock().push(frame);
+            return Err(error);
+        }
+        self.counters.loads.fetch_add(1, Ordering::Relaxed);
+        entry.referenced.store(0, Ordering::Relaxed);
+        self.attach(page, entry, frame);
+        Ok(())
+    }
+
+    fn attach(&self, page: PageId, entry: &PageEntry, frame: u32) {
+        self.frame_pages[frame as usize].store(page, Ordering::Relaxed);
+        entry.frame.store(frame, Ordering::Relaxed);
+    }
+
+    fn read_block(&self, page: PageId, location: Location, frame: u32) -> Result<()> {
+        self.read_location(page, location, self.arena.page(frame))
+    }
+
+    /// Reads the image of page number `page` at `location` into `content`.
+    pub fn read_location(&self, page: PageId, location: Location, content: Page<'_>) -> Result<()> {
+        let place = || format!("page {page} in block {}", location.block());
+        let corrupt = |detail: String| Error::Corruption {
+            file: crate::blocks::DATA_FILE.into(),
+            place: place(),
+            detail,
+        };
+        with_buffer(self.page_size, |image| {
+            let offset = location.block() * self.page_size as u64;
+            match self.file.read_at(image, offset) {
+                Ok(()) => {}
+                Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
+                    return Err(corrupt(format!("the file ends before offset {offset}")));
+                }
+                Err(error) => return Err(Error::io(format!("reading {}", place()), error)),
+            }
+            if !location.matches(image_checksum(image)) {
+                return Err(corrupt("another image is where this one was written".into()));
+            }
+            read_image(image, page, content).map_err(corrupt)
+        })
+    }
+
+    /// A new page, latched and empty.
+    pub fn new_page(
+        &self,
+        _pass: &ChangeGuard,
+        kind: PageKind,
+        tree: u32,
+        level: u8,
+    ) -> Result<WriteGuard<'_>> {
+        let reused = self.free_pages.lock().pop();
+        let page = match reused {
+            Some(page) => page,
+            None => self.next_page.fetch_add(1, Ordering::Relaxed),
+        };
+        let made = self.make_page(page, kind, tree, level);
+        if made.is_err() {
+            self.free_pages.lock().push(page);
+        }
+        made
+    }
+
+    fn make_page(
+        &self,
+        page: PageId,
+        kind: PageKind,
+        tree: u32,
+        level: u8,
+    ) -> Result<WriteGuard<'_>> {
+        let entry = self.table.get_or_create(page).ok_or_else(|| Error::Limit {
+            what: "the environment has as many pages as there can be".into(),
+        })?;
+        let frame = self.allocate_frame()?;
+        loop {
+            match entry.version() {
+                Some(version) if self.take_latch(entry, version) => break,
+                _ => self.wait_for_latch(entry),
+            }
+        }
+        let guard = WriteGuard::new(self, entry, self.arena.page(frame), page);
+        // What a running checkpoint says of this number comes first: there was no page (POOL-2).
+        if let Err(error) = self.prepare(page, entry, guard.page()) {
+            self.free_frames.lock().push(frame);
+            return Err(error);
+        }
+        self.attach(page, entry, frame);
+        entry.set(status::ALLOCATED);
+        entry.touch();
+        guard.changed.set(true);
+        guard.page().initialize(page, kind, tree, level);
+        Ok(guard)
+    }
+
+    /// Frees a page; what it held is gone.
+    pub fn free_page(&self, _pass: &ChangeGuard, guard: WriteGuard<'_>) -> Result<()> {
+        let (page, entry) = (guard.id, guard.entry);
+        let epoch = self.epoch.load(Ordering::Relaxed);
+        self.prepare_slow(page, entry, Some(guard.page()), epoch)?;
+        guard.changed.set(true);
+        let frame = entry.frame.load(Ordering::Relaxed);
+        self.frame_pages[frame as usize].store(0, Ordering::Relaxed);
+        entry.frame.store(NO_FRAME, Ordering::Relaxed);
+        self.forget_location(entry);
+        entry.clear(status::ALLOCATED | status::DIRTY);
+        drop(guard);
+        self.free_frames.lock().push(frame);
+        self.free_pages.lock().push(page);
+        Ok(())
+    }
+
+    /// Frees an overflow page, in memory or not: nothing of it is looked at, so a full device is no hindrance.
+    pub fn discard(&self, _pass: &ChangeGuard, page: PageId) -> Result<()> {
+        let entry = self.entry(page)?;
+        loop {
+            match entry.version() {
+                Some(version) if self.take_latch(entry, version) => break,
+                _ => self.wait_for_latch(entry),
+            }
+        }
+        if !entry.has(status::ALLOCATED) {
+            entry.release_unchanged();
+            return Err(Error::page(page, "a page to be freed is free already"));
+        }
+        let frame = entry.frame.load(Ordering::Relaxed);
+        let content = (frame != NO_FRAME).then(|| self.arena.page(frame));
+        let epoch = self.epoch.load(Ordering::Relaxed);
+        if let Err(error) = self.prepare_slow(page, entry, content, epoch) {
+            entry.release_unchanged();
+            return Err(error);
+        }
+        self.forget_location(entry);
+        entry.clear(status::ALLOCATED | status::DIRTY);
+        if frame != NO_FRAME {
+            self.frame_pages[frame as usize].store(0, Ordering::Relaxed);
+            entry.frame.store(NO_FRAME, Ordering::Relaxed);
+        }
+        entry.release_changed();
+        if frame != NO_FRAME {
+            self.free_frames.lock().push(frame);
+        }
+        self.free_pages.lock().push(page);
+        Ok(())
+    }
+
+    /// Before a latched page's content changes: see POOL-2. Cheap when the page was changed before in this epoch.
+    #[inline]
+    fn prepare(&self, page: PageId, entry: &PageEntry, content: Page<'_>) -> Result<()> {
+        let epoch = self.epoch.load(Ordering::Relaxed);
+        if entry.epoch.load(Ordering::Relaxed) == epoch
+            && entry.has(status::CHANGED | status::DIRTY)
+        {
+            return Ok(());
+        }
+        if !entry.has(status::DIRTY)
+            && (entry.location() == Location::NONE || entry.has(status::OWNED))
+        {
+            self.check_room()?;
+        }
+        self.prepare_slow(page, entry, Some(content), epoch)
+    }
+
+    /// As [`prepare`](Self::prepare), for a page that will need no block because it is freed.
+    #[cold]
+    fn prepare_slow(
+        &self,
+        page: PageId,
+        entry: &PageEntry,
+        content: Option<Page<'_>>,
+        epoch: u32,
+    ) -> Result<()> {
+        if entry.epoch.load(Ordering::Relaxed) < epoch && entry.has(status::CHANGED) {
+            self.image_for_flip(page, entry, content)?;
+        }
+        if entry.epoch.load(Ordering::Relaxed) != epoch || !entry.has(status::CHANGED) {
+            self.register_changed(page, entry, epoch);
+        }
+        if !entry.has(status::DIRTY) {
+            if entry.has(status::OWNED) && !planted(Canary::BlockReusedEarly) {
+                entry.set_location(Location::NONE);
+            }
+            entry.clear(status::OWNED | status::SWAPPED);
+            entry.set(status::DIRTY);
+        }
+        Ok(())
+    }
+
+    fn register_changed(&self, page: PageId, entry: &PageEntry, epoch: u32) {
+        entry.epoch.store(epoch, Ordering::Relaxed);
+        entry.set(status::CHANGED);
+        self.changed.lock().push(page);
+    }
+
+    /// The page has no image, or another one; the block at its location is free unless a checkpoint owns it.
+    fn forget_location(&self, entry: &PageEntry) {
+        let old = entry.location();
+        if old != Location::NONE && !entry.has(status::OWNED) {
+            self.blocks.release(old.block());
+        }
+        entry.set_location(Location::NONE);
+        entry.clear(status::OWNED | status::SWAPPED);
+    }
+
+    /// Counts page look-ups for statistics.
+    #[inline]
+    pub fn count_accesses(&self, count: usize) {
+        thread_local! {
+            static LANE: usize = {
+                static NEXT: AtomicUsize = AtomicUsize::new(0);
+                NEXT.fetch_add(1, Ordering::Relaxed) % 16
+            };
+        }
+        // Two threads on one lane may lose a count; a statistic need not pay for more.
+        let counter = &self.counters.accesses[LANE.with(|lane| *lane)];
+        counter.store(counter.load(Ordering::Relaxed) + count as u64, Ordering::Relaxed);
+    }
+
+    /// Bytes of frames in use, the memory that pages take.
+    pub fn resident_bytes(&self) -> usize {
+        let free = self.free_frames.lock().len();
+        (self.frames_touched.load(Ordering::Relaxed) as usize).saturating_sub(free) * self.page_size
+    }
+
+    /// Pages changed since the last flip.
+    pub fn changed_pages(&self) -> usize {
+        self.changed.lock().len()
+    }
+
+    /// The data file's length as written so far.
+    pub fn file_bytes(&self) -> u64 {
+        self.room.file_end()
+    }
+
+    /// More pages, and blocks, than a data file of this length ever had. What claims more is damaged.
+    pub fn block_limit(&self) -> u64 {
+        self.file_bytes() / self.page_size as u64 * 8 + (1 << 20)
+    }
+}

@@ -1,0 +1,75 @@
+//! The translation array: from a page's number to its entry, by two array accesses and no hashing.
+//!
+//! Chunks double in size and never move, so that entries are reached without a lock while the table grows.
+
+use std::sync::OnceLock;
+
+use super::page_entry::PageEntry;
+use crate::page::PageId;
+
+const FIRST_CHUNK_BITS: u32 = 10;
+const CHUNKS: usize = 30;
+
+/// All entries.
+pub struct PageTable {
+    chunks: [OnceLock<Box<[PageEntry]>>; CHUNKS],
+}
+
+#[inline]
+fn place(page: PageId) -> (usize, usize) {
+    let shifted = page + (1 << FIRST_CHUNK_BITS);
+    let top = 63 - shifted.leading_zeros();
+    ((top - FIRST_CHUNK_BITS) as usize, (shifted - (1 << top)) as usize)
+}
+
+impl PageTable {
+    pub fn new() -> PageTable {
+        PageTable { chunks: [const { OnceLock::new() }; CHUNKS] }
+    }
+
+    /// The page's entry; `None` for a number that was never given out.
+    #[inline]
+    pub fn get(&self, page: PageId) -> Option<&PageEntry> {
+        if page >= 1 << 39 {
+            return None;
+        }
+        let (chunk, index) = place(page);
+        self.chunks.get(chunk)?.get()?.get(index)
+    }
+
+    /// The page's entry, made if there was none; `None` past the largest number there can be.
+    pub fn get_or_create(&self, page: PageId) -> Option<&PageEntry> {
+        if page >= 1 << 39 {
+            return None;
+        }
+        let (chunk, index) = place(page);
+        let size = 1usize << (chunk as u32 + FIRST_CHUNK_BITS);
+        let entries = self
+            .chunks
+            .get(chunk)?
+            .get_or_init(|| std::iter::repeat_with(PageEntry::new).take(size).collect());
+        entries.get(index)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_page_has_a_place_of_its_own() {
+        let mut expected = (0, 0);
+        for page in 0..if cfg!(miri) { 5_000 } else { 100_000 } {
+            assert_eq!(place(page), expected);
+            expected.1 += 1;
+            if expected.1 == 1 << (expected.0 + 10) {
+                expected = (expected.0 + 1, 0);
+            }
+        }
+        let table = PageTable::new();
+        assert!(
+            table.get(5).is_none() && table.get_or_create(5).is_some() && table.get(5).is_some()
+        );
+        assert!(table.get(u64::MAX).is_none() && table.get_or_create(u64::MAX).is_none());
+    }
+}

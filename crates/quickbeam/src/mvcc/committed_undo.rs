@@ -1,0 +1,229 @@
+//! The undo entries of a committed transaction, in the form in which they wait for old snapshots.
+//!
+//! Above: the registry, which keeps one for each writer id. Below: nothing. While a transaction runs, its entries can be undone
+//! and have keys; afterwards only the version chains of readers lead here. So a past entry is what the record was, and the
+//! version word of that: no key, no tree. All entries of a writer id are in one allocation, because most transactions are small
+//! and there may be millions of them behind one old snapshot.
+//!
+//! - PAST-1: entries keep their numbers. One that was taken out is never found again.
+
+use super::{Before, Timestamp};
+
+/// Offset of an entry that was taken out.
+const TAKEN_OUT: u32 = u32::MAX;
+/// Bytes before the offsets: form, timestamp, number of entries, entries left, bytes taken out.
+const HEAD: usize = 1 + 8 + 3 * 4;
+const ONE: u8 = 1;
+const MANY: u8 = 2;
+
+/// What an allocator takes for `bytes`, counted as the common ones do.
+pub fn allocated(bytes: usize) -> usize {
+    if bytes == 0 { 0 } else { (bytes + 8).next_multiple_of(16).max(32) }
+}
+
+/// The undo entries of one writer id of a committed transaction.
+pub struct CommittedUndo(Box<[u8]>);
+
+/// A past entry, decoded.
+pub struct CommittedEntry<'a> {
+    pub before: Before,
+    pub value: &'a [u8],
+}
+
+fn put_number(bytes: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        bytes.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    bytes.push(number as u8);
+}
+
+fn take_number(bytes: &mut &[u8]) -> Option<u64> {
+    let mut number = 0;
+    for shift in (0..64).step_by(7) {
+        let (&byte, rest) = bytes.split_first()?;
+        *bytes = rest;
+        number |= u64::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return Some(number);
+        }
+    }
+    None
+}
+
+fn put_entry(bytes: &mut Vec<u8>, entry: &CommittedEntry<'_>) {
+    let Before { present, flags, version } = entry.before;
+    put_number(bytes, if present { u64::from(flags) + 1 } else { 0 });
+    put_number(bytes, version);
+    put_number(bytes, entry.value.len() as u64);
+    bytes.extend_from_slice(entry.value);
+}
+
+fn take_entry<'a>(mut bytes: &'a [u8]) -> Option<(CommittedEntry<'a>, usize)> {
+    let whole = bytes.len();
+    let kind = take_number(&mut bytes)?;
+    let version = take_number(&mut bytes)?;
+    let length = take_number(&mut bytes)? as usize;
+    let before = Before { present: kind > 0, flags: kind.saturating_sub(1) as u8, version };
+    let value = bytes.get(..length)?;
+    Some((CommittedEntry { before, value }, whole - bytes.len() + length))
+}
+
+impl CommittedUndo {
+    /// The entries of a transaction that committed at `timestamp`; `None` stands for an entry that was taken out.
+    pub fn new<'a>(
+        timestamp: Timestamp,
+        entries: impl ExactSizeIterator<Item = Option<CommittedEntry<'a>>>,
+    ) -> CommittedUndo {
+        let count = entries.len();
+        let mut bytes = Vec::new();
+        if count == 1 {
+            bytes.push(ONE);
+            put_number(&mut bytes, timestamp);
+            entries.flatten().for_each(|entry| put_entry(&mut bytes, &entry));
+            return CommittedUndo(bytes.into_boxed_slice());
+        }
+        bytes.push(MANY);
+        bytes.extend_from_slice(&timestamp.to_le_bytes());
+        bytes.extend_from_slice(&(count as u32).to_le_bytes());
+        bytes.resize(HEAD + 4 * count, 0);
+        let mut left = 0;
+        for (number, entry) in entries.enumerate() {
+            let mut at = TAKEN_OUT;
+            if let Some(entry) = entry {
+                at = bytes.len() as u32;
+                put_entry(&mut bytes, &entry);
+                left += 1;
+            }
+            set_word(&mut bytes, HEAD + 4 * number, at);
+        }
+        set_word(&mut bytes, 13, left);
+        CommittedUndo(bytes.into_boxed_slice())
+    }
+
+    fn is_one(&self) -> bool {
+        self.0.first() == Some(&ONE)
+    }
+
+    /// When the transaction committed.
+    #[inline]
+    pub fn timestamp(&self) -> Timestamp {
+        let mut bytes = self.0.get(1..).unwrap_or_default();
+        if self.is_one() {
+            return take_number(&mut bytes).unwrap_or(0);
+        }
+        bytes.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
+    }
+
+    /// The number of entries, those that were taken out included.
+    pub fn count(&self) -> usize {
+        if self.is_one() { 1 } else { word(&self.0, 9) as usize }
+    }
+
+    fn at(&self, number: usize) -> Option<usize> {
+        if !self.is_one() {
+            let at = (number < self.count()).then(|| word(&self.0, HEAD + 4 * number))?;
+            return (at != TAKEN_OUT).then_some(at as usize);
+        }
+        let mut bytes = self.0.get(1..)?;
+        take_number(&mut bytes)?;
+        (number == 0).then_some(self.0.len() - bytes.len())
+    }
+
+    /// Entry `number`; `None` if there is no such entry any more.
+    pub fn entry(&self, number: usize) -> Option<CommittedEntry<'_>> {
+        take_entry(self.0.get(self.at(number)?..)?).map(|(entry, _)| entry)
+    }
+
+    /// The numbers of entries left that lead on to an older version, with the version words of these.
+    pub fn words(&self) -> Vec<(usize, u64)> {
+        let word = |number| Some((number, self.entry(number)?.before.version));
+        (0..self.count()).filter_map(word).filter(|(_, word)| *word != 0).collect()
+    }
+
+    /// Replaces entries by others, given in the order of their numbers.
+    pub fn replace(&mut self, others: &[(usize, Before, Vec<u8>)]) {
+        let mut others = others.iter().peekable();
+        let entries: Vec<Option<CommittedEntry<'_>>> = (0..self.count())
+            .map(|number| match others.next_if(|(other, ..)| *other == number) {
+                Some((_, before, value)) => Some(CommittedEntry { before: *before, value }),
+                None => self.entry(number),
+            })
+            .collect();
+        *self = CommittedUndo::new(self.timestamp(), entries.into_iter());
+    }
+
+    /// Takes an entry out; false when none is left. Memory shrinks when half of it is unused.
+    pub fn take_out(&mut self, number: usize) -> bool {
+        let Some(at) = self.at(number) else { return true };
+        if self.is_one() {
+            return false;
+        }
+        let length = self.0.get(at..).and_then(take_entry).map_or(0, |(_, length)| length);
+        set_word(&mut self.0, HEAD + 4 * number, TAKEN_OUT);
+        let left = word(&self.0, 13).saturating_sub(1);
+        let unused = word(&self.0, 17) + length as u32;
+        set_word(&mut self.0, 13, left);
+        set_word(&mut self.0, 17, unused);
+        if unused as usize > self.0.len() / 2 && left > 0 {
+            self.replace(&[]);
+        }
+        left > 0
+    }
+
+    /// Bytes of memory taken.
+    pub fn allocated(&self) -> usize {
+        allocated(self.0.len())
+    }
+}
+
+fn word(bytes: &[u8], at: usize) -> u32 {
+    let word = bytes.get(at..).and_then(|bytes| bytes.first_chunk());
+    word.map_or(0, |word| u32::from_le_bytes(*word))
+}
+
+fn set_word(bytes: &mut [u8], at: usize, value: u32) {
+    if let Some(word) = bytes.get_mut(at..).and_then(|bytes| bytes.first_chunk_mut()) {
+        *word = value.to_le_bytes();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn before(version: u64) -> Before {
+        Before { present: version % 2 == 1, flags: 3 * (version % 2) as u8, version }
+    }
+
+    #[test]
+    fn entries_keep_their_numbers_when_others_are_replaced_or_taken_out() {
+        for count in [1, 2, 300] {
+            let values: Vec<Vec<u8>> = (0..count).map(|n| vec![n as u8; n % 70]).collect();
+            let entries = values.iter().enumerate().map(|(number, value)| {
+                Some(CommittedEntry { before: before(number as u64 * 1_000_000), value })
+            });
+            let mut past = CommittedUndo::new(1 << 40, entries);
+            let full = past.allocated();
+            past.replace(&[(count - 1, before(7), b"another".to_vec())]);
+            assert_eq!((past.timestamp(), past.count()), (1 << 40, count));
+            for (number, value) in values.iter().enumerate().take(count - 1) {
+                let entry = past.entry(number).unwrap();
+                assert_eq!(entry.value, value);
+                assert_eq!(entry.before, before(number as u64 * 1_000_000));
+                assert!(past.take_out(number));
+                assert!(past.entry(number).is_none());
+            }
+            let last = past.entry(count - 1).unwrap();
+            assert_eq!((last.before, last.value), (before(7), &b"another"[..]));
+            assert!(count < 300 || past.allocated() < full / 4);
+            assert!(!past.take_out(count - 1));
+        }
+    }
+
+    #[test]
+    fn a_small_entry_takes_little_memory() {
+        let entry = CommittedEntry { before: before(1 << 40), value: &[1; 8] };
+        assert!(CommittedUndo::new(1 << 30, [Some(entry)].into_iter()).allocated() <= 32 + 16);
+    }
+}

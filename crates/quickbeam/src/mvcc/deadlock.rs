@@ -1,0 +1,62 @@
+//! Who waits for whom, and the deadlocks among them.
+//!
+//! A transaction waits for one other at a time, so the waits form chains; a chain that comes back to its start is a
+//! deadlock, found when its last edge would be added. The transaction that would close the circle gives way.
+
+use std::collections::HashMap;
+
+use crate::sync::locks::Mutex;
+
+use super::TransactionId;
+use crate::error::{Error, Result};
+
+/// The edges of all waits.
+#[derive(Default)]
+pub struct WaitGraph(Mutex<HashMap<TransactionId, TransactionId>>);
+
+/// An edge; dropping it takes it out.
+pub struct Edge<'a> {
+    graph: &'a WaitGraph,
+    from: Option<TransactionId>,
+}
+
+impl WaitGraph {
+    /// Adds the edge unless it closes a circle. Who has written nothing cannot be waited for, and needs no edge.
+    pub fn add(&self, from: Option<TransactionId>, to: TransactionId) -> Result<Edge<'_>> {
+        if let Some(from) = from {
+            let mut edges = self.0.lock();
+            let mut at = to;
+            while let Some(&next) = edges.get(&at) {
+                if next == from {
+                    return Err(Error::Deadlock);
+                }
+                at = next;
+            }
+            edges.insert(from, to);
+        }
+        Ok(Edge { graph: self, from })
+    }
+}
+
+impl Drop for Edge<'_> {
+    fn drop(&mut self) {
+        if let Some(from) = self.from {
+            self.graph.0.lock().remove(&from);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_circle_is_refused_and_an_edge_goes_away() {
+        let graph = WaitGraph::default();
+        let one = graph.add(Some(1), 2).unwrap();
+        let _two = graph.add(Some(2), 3).unwrap();
+        assert!(matches!(graph.add(Some(3), 1), Err(Error::Deadlock)));
+        drop(one);
+        assert!(graph.add(Some(3), 1).is_ok());
+    }
+}

@@ -1,0 +1,235 @@
+//! The horizon: which writers every snapshot includes, and what becomes of the others when they have ended.
+//!
+//! Above: the end of a transaction, the thread that looks after things. Below: the registry's ids. An old snapshot holds the horizon
+//! back, and behind it the ids of millions of commits may come together. So nobody goes through all of them at once: each end of a
+//! transaction does a bounded part, and the background the rest.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::failpoints::{Canary, planted};
+use crate::sync::atomic::Ordering;
+
+use super::transaction_table::{Known, Order, TransactionTable};
+use super::undo::{DeferredTask, TransactionRecord, TransactionState};
+use super::version_merge::RECENT;
+use super::{Timestamp, TransactionId};
+
+/// Ids that the end of a transaction moves the horizon past, at most.
+const IDS_PER_END: usize = 64;
+/// Ids that the background moves the horizon past before it lets others have the lock.
+const IDS_PER_ROUND: usize = 256;
+/// Retired writers whose memory is kept for later ones.
+const SPARE_WRITERS: usize = 64;
+
+impl Order {
+    /// The writers that have not been sealed, each once.
+    pub fn writers(&self) -> impl Iterator<Item = &Arc<TransactionRecord>> {
+        let recent = self.recent.iter().chain(&self.unsealed).map(|(id, writer)| (id, writer));
+        let all = recent.chain(&self.stragglers);
+        all.filter(|(id, writer)| **id == writer.id()).map(|(_, writer)| writer)
+    }
+
+    /// Keeps the work that a committed writer has deferred until every snapshot includes the commit, and all of its ids are plain.
+    pub fn keep_deferred(&mut self, writer: &TransactionRecord) {
+        if let TransactionState::Committed(timestamp) = writer.state()
+            && writer.deferred.count() > 0
+        {
+            let work = std::mem::take(&mut *writer.deferred.lock());
+            self.deferred.insert(timestamp, (writer.last_id(), work));
+        }
+    }
+
+    /// Keeps a writer's memory for a later one, if nobody knows the writer any more.
+    #[inline]
+    pub fn recycle(&mut self, mut writer: Arc<TransactionRecord>) {
+        if self.spare.len() < SPARE_WRITERS
+            && Arc::get_mut(&mut writer).is_some_and(TransactionRecord::forget)
+        {
+            self.spare.push(writer);
+        }
+    }
+}
+
+/// Whether the horizon may pass a writer in that state when every snapshot includes commits up to `mark`.
+fn may_pass(state: TransactionState, mark: Timestamp) -> bool {
+    match state {
+        TransactionState::Active => false,
+        TransactionState::Committed(timestamp) => timestamp <= mark,
+        TransactionState::Aborted => true,
+    }
+}
+
+impl TransactionTable {
+    /// Takes note of the end of a transaction, and moves the horizon a bounded way.
+    pub(super) fn end(&self, writer: Arc<TransactionRecord>) {
+        let mut order = self.order.lock();
+        if !order.stragglers.is_empty() && writer.id() < order.first_recent() {
+            end_straggler(&mut order, &writer);
+        }
+        drop(writer);
+        self.advance(&mut order, IDS_PER_END);
+        if order.recent.len() > RECENT {
+            self.seal_recent(order);
+        }
+    }
+
+    /// Moves the horizon as far as snapshots in use allow, in bounded parts.
+    pub fn advance_fully(&self) {
+        while self.advance(&mut self.order.lock(), IDS_PER_ROUND) {}
+    }
+
+    /// Moves the horizon past `limit` ids at most; true if there may be more.
+    fn advance(&self, order: &mut Order, limit: usize) -> bool {
+        let horizon = self.horizon.load(Ordering::Relaxed);
+        let oldest = order.first_recent();
+        let is_ended = |(_, writer): &(TransactionId, Arc<TransactionRecord>)| {
+            writer.state() != TransactionState::Active
+        };
+        if horizon >= oldest && !order.recent.front().is_some_and(is_ended) {
+            return false;
+        }
+        let mark = self.snapshots.retire_up_to(&self.newest_commit);
+        let mut left = limit;
+        if horizon < oldest {
+            let reached = self.pass_old(horizon, oldest.min(horizon + limit as u64), mark);
+            left -= (reached - horizon) as usize;
+            if reached < oldest {
+                self.release_deferred(order, mark);
+                return left == 0;
+            }
+        }
+        while left > 0
+            && let Some((id, writer)) =
+                order.recent.pop_front_if(|(_, writer)| may_pass(writer.state(), mark))
+        {
+            left -= 1;
+            self.horizon.store(id + 1, Ordering::Release);
+            if writer.state() != TransactionState::Aborted {
+                self.shard(id).write().remove(&id);
+            }
+            if id == writer.id() && writer.deferred.count() > 0 {
+                if writer.last_id() == id {
+                    let work = std::mem::take(&mut *writer.deferred.lock());
+                    self.make_ready(order, work);
+                } else {
+                    order.keep_deferred(&writer);
+                }
+            }
+            order.recycle(writer);
+        }
+        self.release_deferred(order, mark);
+        left == 0
+    }
+
+    /// Moves the horizon over ids older than the recent ones, from `horizon` up to `end`; how far it came.
+    fn pass_old(
+        &self,
+        horizon: TransactionId,
+        end: TransactionId,
+        mark: Timestamp,
+    ) -> TransactionId {
+        let holds_back = |id: &TransactionId| match self.shard(*id).read().get(id) {
+            // Aborted, or nothing of it was left to be seen.
+            None => false,
+            Some(Known::Running(writer)) => !may_pass(writer.state(), mark),
+            Some(Known::CommittedUndo(past)) => past.timestamp() > mark,
+        };
+        let reached = (horizon..end).find(holds_back).unwrap_or(end);
+        self.horizon.store(reached, Ordering::Release);
+        for id in horizon..reached {
+            self.forget_id(id);
+        }
+        reached
+    }
+
+    /// Takes an id out of the registry.
+    pub(super) fn forget_id(&self, id: TransactionId) {
+        let mut shard = self.shard(id).write();
+        if let Some(Known::CommittedUndo(past)) = shard.remove(&id) {
+            self.past_ids.fetch_sub(1, Ordering::Relaxed);
+            self.past_bytes.fetch_sub(past.allocated(), Ordering::Relaxed);
+        }
+        if shard.capacity() > 1024 && shard.len() < shard.capacity() / 8 {
+            let room = shard.len() * 2;
+            shard.shrink_to(room);
+        }
+    }
+
+    /// Makes the work possible that was deferred by commits up to `mark`. The horizon alone does not tell: it also passes ids of
+    /// which nothing is left to be seen, and what they replaced may be seen through a newer entry (VER-4).
+    fn release_deferred(&self, order: &mut Order, mark: Timestamp) {
+        let horizon = self.horizon.load(Ordering::Relaxed);
+        while let Some(first) = order.deferred.first_entry()
+            && *first.key() <= mark
+            && first.get().0 < horizon
+        {
+            let (_, work) = first.remove();
+            self.make_ready(order, work);
+        }
+        while let Some((_, tree)) = order
+            .dropped
+            .pop_front_if(|(barrier, _)| *barrier <= horizon || planted(Canary::TreeFreedEarly))
+        {
+            self.change_ready(|ready| ready.push_back(tree));
+        }
+    }
+
+    /// Makes deferred work possible. Dropped trees wait for every writer that exists now (`Order::dropped`).
+    fn make_ready(&self, order: &mut Order, work: Vec<DeferredTask>) {
+        let is_tree = |work: &DeferredTask| matches!(work, DeferredTask::FreeTree(_));
+        let (trees, work): (Vec<_>, Vec<_>) = work.into_iter().partition(is_tree);
+        let barrier = order.next;
+        order.dropped.extend(trees.into_iter().map(|tree| (barrier, tree)));
+        self.change_ready(|ready| ready.extend(work));
+    }
+
+    /// The ids of transactions that have not finished, each with its writer and the number of its first entry.
+    pub fn active(&self) -> HashMap<TransactionId, (Arc<TransactionRecord>, usize)> {
+        let order = self.order.lock();
+        let recent = order.recent.iter().map(|(id, writer)| (id, writer));
+        recent
+            .chain(&order.stragglers)
+            .filter(|(_, writer)| writer.state() == TransactionState::Active)
+            .map(|(id, writer)| (*id, (writer.clone(), writer.base_of(*id))))
+            .collect()
+    }
+
+    /// Ids of writers kept, and bytes of memory that their undo takes.
+    pub fn held(&self) -> (usize, usize) {
+        let order = self.order.lock();
+        let past = self.past_ids.load(Ordering::Relaxed);
+        let ids = order.recent.len() + order.stragglers.len() + order.unsealed.len() + past;
+        if ids == 0 {
+            return (0, 0);
+        }
+        let running: usize = order.writers().map(|writer| writer.undo_bytes()).sum();
+        drop(order);
+        let tables: usize =
+            self.shards().iter().map(|shard| shard_bytes(shard.read().capacity())).sum();
+        (ids, running + tables + self.past_bytes.load(Ordering::Relaxed))
+    }
+}
+
+/// Bytes of a hash table with room for `capacity` ids: one in eight places is left free, and each has a control byte.
+fn shard_bytes(capacity: usize) -> usize {
+    let places = (capacity * 8 / 7).next_power_of_two();
+    if capacity == 0 { 0 } else { places * (size_of::<(TransactionId, Known)>() + 1) }
+}
+
+/// Takes note of the end of a transaction some of whose ids are older than the recent ones.
+#[cold]
+fn end_straggler(order: &mut Order, writer: &Arc<TransactionRecord>) {
+    let committed = writer.state() != TransactionState::Aborted;
+    if committed {
+        order.keep_deferred(writer);
+    }
+    let oldest = order.first_recent();
+    for id in writer.ids().into_iter().take_while(|id| *id < oldest) {
+        if let Some(writer) = order.stragglers.remove(&id)
+            && committed
+        {
+            order.unsealed.push_back((id, writer));
+        }
+    }
+}

@@ -1,0 +1,314 @@
+//! The snapshots in use: which commit timestamps some transaction still reads.
+//!
+//! A transaction owns one slot on a cache line of its own, so neither beginning nor ending one writes memory that
+//! other threads read all the time. The race between
+//! a beginning reader and the thread that retires old versions is decided by sequentially consistent order: the reader
+//! publishes its snapshot and then reads the retired mark; the retirer publishes the mark and then reads the
+//! slots. At least one of them sees the other.
+//!
+//! - SNAP-1: a taken slot has its mark bit set, from before its owner reads the retired mark until the slot is free.
+//!   Retiring visits marked slots only. Bits of free slots are cleared now and then, so that a burst of transactions
+//!   does not make every later commit visit all slots.
+//! - SNAP-2: one thread at a time retires; the registry's order lock sees to that.
+
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use crossbeam_utils::CachePadded;
+
+use super::Timestamp;
+use crate::error::{Error, Result};
+use crate::sync::shard;
+
+/// Transactions that may be open at once.
+const SLOTS: usize = 4096;
+const FREE: u64 = 0;
+/// Slots whose mark bits share one word.
+const GROUP: usize = u64::BITS as usize;
+/// Marks of free slots are cleared each time that this many retirements have passed.
+const RETIREMENTS_PER_UNMARK: u64 = 64;
+
+struct SnapshotSlot {
+    /// Snapshot + 1, or [`FREE`].
+    snapshot: AtomicU64,
+    /// The owner also reads newer snapshots, which it does not publish.
+    keeps_newer: AtomicBool,
+    /// When the transaction began, in milliseconds of the world's clock.
+    since_ms: AtomicU64,
+    /// Commits made from this slot; only who owns it counts.
+    commits: AtomicU64,
+}
+
+impl SnapshotSlot {
+    fn free() -> CachePadded<SnapshotSlot> {
+        CachePadded::new(SnapshotSlot {
+            snapshot: AtomicU64::new(FREE),
+            keeps_newer: AtomicBool::new(false),
+            since_ms: AtomicU64::new(0),
+            commits: AtomicU64::new(0),
+        })
+    }
+}
+
+/// The snapshots that were in use at one moment.
+#[derive(Clone, Default)]
+pub struct Live {
+    /// Snapshots in ascending order.
+    snapshots: Vec<Timestamp>,
+    /// From here on every timestamp counts as a snapshot: some may be taken that are not known.
+    open_from: Timestamp,
+}
+
+impl Live {
+    /// Whether a snapshot in use, now or later, includes the commit at `from` but not the one at `to`.
+    pub fn separates(&self, from: Timestamp, to: Timestamp) -> bool {
+        let at = self.snapshots.partition_point(|&snapshot| snapshot < from);
+        to > self.open_from || self.snapshots.get(at).is_some_and(|&snapshot| snapshot < to)
+    }
+
+    /// Whether all of the snapshots are still in use in `later`.
+    pub fn are_all_in(&self, later: &Live) -> bool {
+        self.snapshots.iter().all(|snapshot| later.snapshots.binary_search(snapshot).is_ok())
+    }
+}
+
+/// All snapshot slots.
+pub struct Snapshots {
+    slots: Box<[CachePadded<SnapshotSlot>]>,
+    /// One bit for each slot that may be taken (SNAP-1).
+    marks: Box<[AtomicU64]>,
+    /// One bit for each word of `marks` that may have a bit set.
+    marked_groups: CachePadded<AtomicU64>,
+    /// A snapshot below this may not be taken any more.
+    retired: AtomicU64,
+    /// Retirements so far.
+    retirements: AtomicU64,
+}
+
+impl Snapshots {
+    pub fn new() -> Snapshots {
+        Snapshots::with_slots(SLOTS)
+    }
+
+    /// Like [`new`](Self::new), for `slots` transactions at once.
+    pub fn with_slots(slots: usize) -> Snapshots {
+        debug_assert!(slots <= GROUP * GROUP);
+        Snapshots {
+            slots: (0..slots).map(|_| SnapshotSlot::free()).collect(),
+            marks: (0..slots.div_ceil(GROUP)).map(|_| AtomicU64::new(0)).collect(),
+            marked_groups: CachePadded::new(AtomicU64::new(0)),
+            retired: AtomicU64::new(0),
+            retirements: AtomicU64::new(0),
+        }
+    }
+
+    /// Takes a slot and a snapshot of everything committed so far.
+    pub fn acquire(&self, newest: &AtomicU64, now: Duration) -> Result<(usize, Timestamp)> {
+        let snapshot = newest.load(Ordering::SeqCst);
+        let slot = self.claim(snapshot)?;
+        self.slots[slot].since_ms.store(now.as_millis() as u64, Ordering::Relaxed);
+        if self.slots[slot].keeps_newer.load(Ordering::Relaxed) {
+            self.slots[slot].keeps_newer.store(false, Ordering::SeqCst);
+        }
+        if self.retired.load(Ordering::SeqCst) <= snapshot {
+            return Ok((slot, snapshot));
+        }
+        Ok((slot, self.refresh(slot, newest)))
+    }
+
+    /// Moves the snapshot in `slot` up to everything committed so far.
+    #[inline]
+    pub fn refresh(&self, slot: usize, newest: &AtomicU64) -> Timestamp {
+        loop {
+            let snapshot = newest.load(Ordering::SeqCst);
+            self.slots[slot].snapshot.store(snapshot + 1, Ordering::SeqCst);
+            if self.retired.load(Ordering::SeqCst) <= snapshot {
+                return snapshot;
+            }
+        }
+    }
+
+    fn claim(&self, snapshot: Timestamp) -> Result<usize> {
+        // Threads start at different slots and then keep to their own.
+        let hint = shard::thread_shard();
+        let slots = self.slots.len();
+        for i in 0..slots {
+            // No division: the hint is one of them, as a rule.
+            let slot = if hint + i < slots { hint + i } else { (hint + i) % slots };
+            let free = &self.slots[slot].snapshot;
+            if free.load(Ordering::Relaxed) == FREE
+                && free
+                    .compare_exchange(FREE, snapshot + 1, Ordering::SeqCst, Ordering::Relaxed)
+                    .is_ok()
+            {
+                shard::set(slot);
+                self.mark(slot);
+                return Ok(slot);
+            }
+        }
+        Err(Error::Limit {
+            what: format!("{slots} transactions are open; commit or abort some of them"),
+        })
+    }
+
+    /// Has retirements visit the slot (SNAP-1). While its bit is set, so is that of its group.
+    #[inline]
+    fn mark(&self, slot: usize) {
+        let (group, bit) = (slot / GROUP, 1 << (slot % GROUP));
+        if self.marks[group].load(Ordering::SeqCst) & bit == 0 {
+            self.marks[group].fetch_or(bit, Ordering::SeqCst);
+            if self.marked_groups.load(Ordering::SeqCst) & 1 << group == 0 {
+                self.marked_groups.fetch_or(1 << group, Ordering::SeqCst);
+            }
+        }
+    }
+
+    /// Calls `visit` with the number of each marked slot.
+    #[inline]
+    fn for_marked(&self, mut visit: impl FnMut(usize)) {
+        let mut groups = self.marked_groups.load(Ordering::SeqCst);
+        while groups != 0 {
+            let group = groups.trailing_zeros() as usize;
+            groups &= groups - 1;
+            let mut marks = self.marks[group].load(Ordering::SeqCst);
+            while marks != 0 {
+                visit(group * GROUP + marks.trailing_zeros() as usize);
+                marks &= marks - 1;
+            }
+        }
+    }
+
+    /// Clears the marks of free slots. A slot that is being taken keeps its mark: either its owner sees the bit cleared and sets it,
+    /// or the second look at the slot finds it taken.
+    #[cold]
+    pub(crate) fn unmark_free(&self) {
+        let is_taken = |slot: usize| self.slots[slot].snapshot.load(Ordering::SeqCst) != FREE;
+        self.for_marked(|slot| {
+            if is_taken(slot) {
+                return;
+            }
+            let (group, bit) = (slot / GROUP, 1 << (slot % GROUP));
+            let left = self.marks[group].fetch_and(!bit, Ordering::SeqCst) & !bit;
+            if is_taken(slot) {
+                self.marks[group].fetch_or(bit, Ordering::SeqCst);
+            } else if left == 0 {
+                self.marked_groups.fetch_and(!(1 << group), Ordering::SeqCst);
+                if self.marks[group].load(Ordering::SeqCst) != 0 {
+                    self.marked_groups.fetch_or(1 << group, Ordering::SeqCst);
+                }
+            }
+        });
+    }
+
+    /// Counts a commit; the caller owns the slot.
+    #[inline]
+    pub fn count_commit(&self, slot: usize) {
+        let commits = &self.slots[slot].commits;
+        commits.store(commits.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
+
+    /// Commits counted.
+    pub fn commits(&self) -> u64 {
+        self.slots.iter().map(|slot| slot.commits.load(Ordering::Relaxed)).sum()
+    }
+
+    /// Gives the slot back. What was read in the snapshot was read before that: a thread that finds the slot free may retire it.
+    #[inline]
+    pub fn release(&self, slot: usize) {
+        self.slots[slot].snapshot.store(FREE, Ordering::Release);
+    }
+
+    /// The newest timestamp that every snapshot, now and later, includes: versions replaced up to it can go (SNAP-2).
+    pub fn retire_up_to(&self, newest: &AtomicU64) -> Timestamp {
+        let newest = newest.load(Ordering::SeqCst);
+        self.retired.fetch_max(newest, Ordering::SeqCst);
+        let retirements = self.retirements.load(Ordering::Relaxed) + 1;
+        self.retirements.store(retirements, Ordering::Relaxed);
+        if retirements.is_multiple_of(RETIREMENTS_PER_UNMARK) {
+            self.unmark_free();
+        }
+        // A reader that published an older snapshot before it could see the mark is seen here.
+        let mut oldest = newest;
+        self.for_marked(|slot| match self.slots[slot].snapshot.load(Ordering::SeqCst) {
+            FREE => {}
+            snapshot => oldest = oldest.min(snapshot - 1),
+        });
+        oldest
+    }
+
+    /// From now on the owner of the slot may read newer snapshots than the one published. It takes them from the newest commit after
+    /// this call, so a thread that did not see the call keeps them as it keeps any snapshot taken later.
+    pub fn keep_newer(&self, slot: usize) {
+        self.slots[slot].keeps_newer.store(true, Ordering::SeqCst);
+    }
+
+    /// The snapshots in use. What is true of commits up to `newest` stays so: a snapshot that is not in the list is not older (SNAP-2).
+    pub fn live(&self, newest: &AtomicU64) -> Live {
+        let mut live = Live { snapshots: Vec::new(), open_from: newest.load(Ordering::SeqCst) };
+        self.retired.fetch_max(live.open_from, Ordering::SeqCst);
+        self.for_marked(|slot| {
+            let slot = &self.slots[slot];
+            let snapshot = slot.snapshot.load(Ordering::SeqCst);
+            if snapshot == FREE {
+                return;
+            }
+            if slot.keeps_newer.load(Ordering::SeqCst) {
+                live.open_from = live.open_from.min(snapshot - 1);
+            }
+            live.snapshots.push(snapshot - 1);
+        });
+        live.snapshots.sort_unstable();
+        live.snapshots.dedup();
+        live
+    }
+
+    /// The oldest snapshot in use, as far as can be seen without stopping anybody.
+    pub fn oldest(&self) -> Option<Timestamp> {
+        let snapshots = self.slots.iter().map(|slot| slot.snapshot.load(Ordering::SeqCst));
+        snapshots.filter(|&snapshot| snapshot != FREE).min().map(|snapshot| snapshot - 1)
+    }
+
+    /// The slots that are taken, whether marked or not.
+    fn taken(&self) -> impl Iterator<Item = &SnapshotSlot> {
+        let slots = self.slots.iter().map(|slot| &**slot);
+        slots.filter(|slot| slot.snapshot.load(Ordering::SeqCst) != FREE)
+    }
+
+    /// Transactions open now, and since when (milliseconds of the world's clock) the oldest of them is.
+    pub fn census(&self) -> (usize, Option<u64>) {
+        let since = |slot: &SnapshotSlot| slot.since_ms.load(Ordering::Relaxed);
+        self.taken().fold((0, None), |(open, oldest): (usize, Option<u64>), slot| {
+            (open + 1, Some(oldest.map_or(since(slot), |oldest| oldest.min(since(slot)))))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn visited(snapshots: &Snapshots) -> usize {
+        let mut count = 0;
+        snapshots.for_marked(|_| count += 1);
+        count
+    }
+
+    #[test]
+    fn a_retirement_visits_no_slots_of_transactions_long_gone() {
+        let snapshots = Snapshots::new();
+        let newest = AtomicU64::new(1);
+        let readers: Vec<usize> =
+            (1..SLOTS).map(|_| snapshots.acquire(&newest, Duration::ZERO).unwrap().0).collect();
+        assert_eq!(visited(&snapshots), SLOTS - 1);
+        readers.into_iter().for_each(|slot| snapshots.release(slot));
+        let (slot, snapshot) = snapshots.acquire(&newest, Duration::ZERO).unwrap();
+        for _ in 0..RETIREMENTS_PER_UNMARK {
+            newest.fetch_add(1, Ordering::SeqCst);
+            assert_eq!(snapshots.retire_up_to(&newest), snapshot);
+        }
+        assert_eq!(visited(&snapshots), 1);
+        snapshots.release(slot);
+        assert_eq!(snapshots.retire_up_to(&newest), newest.load(Ordering::SeqCst));
+        assert_eq!(snapshots.census(), (0, None));
+    }
+}

@@ -1,0 +1,578 @@
+//! All writers that still matter: the running ones, and the committed ones that some snapshot may not yet include.
+
+use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::sync::locks::{Mutex, RwLock};
+use crossbeam_utils::CachePadded;
+
+use super::committed_undo::CommittedUndo;
+use super::undo::{Before, DeferredTask, TransactionRecord, TransactionState};
+use super::version_merge::VersionMerger;
+use super::{Snapshots, Timestamp, TransactionId, WaitGraph, entry_of, writer_of};
+use crate::error::Result;
+use crate::failpoints::{Canary, planted};
+use crate::vfs::{Event, Vfs};
+
+const SHARDS: usize = 16;
+const EVENTS: usize = 16;
+
+/// Who waits and may be interrupted looks that often whether it is.
+const INTERRUPT_INTERVAL: Duration = Duration::from_millis(10);
+
+/// How long a transaction waits for another one.
+#[derive(Clone, Copy)]
+pub struct WaitOptions<'a> {
+    /// At most so long.
+    pub timeout: Duration,
+    /// Until this is raised.
+    pub interrupt: Option<&'a std::sync::atomic::AtomicBool>,
+}
+
+/// Writer ids are consecutive numbers: they are their own hash.
+#[derive(Default)]
+pub struct IdHasher(u64);
+
+impl Hasher for IdHasher {
+    fn finish(&self) -> u64 {
+        self.0.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.0 = self.0 << 8 | u64::from(byte);
+        }
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        self.0 = value;
+    }
+}
+
+/// What the registry keeps for a writer id.
+pub(super) enum Known {
+    /// A transaction that has not finished, or has only just.
+    Running(Arc<TransactionRecord>),
+    /// A transaction that committed.
+    CommittedUndo(CommittedUndo),
+}
+
+pub(super) type Ids = HashMap<TransactionId, Known, BuildHasherDefault<IdHasher>>;
+
+/// What the registry says of a writer id.
+pub enum Found {
+    /// The writer, and the number of its first entry under that id.
+    Running(Arc<TransactionRecord>, usize),
+    /// It committed at that timestamp.
+    CommittedUndo(Timestamp),
+}
+
+/// One step along a version chain.
+enum Hop {
+    /// The version is to be seen.
+    Visible,
+    /// It was committed after the snapshot; the older one before it.
+    Committed(Before),
+    /// Its writer has not finished; the older one before it.
+    Unfinished(Before),
+    /// Nothing is known of its writer.
+    Unknown,
+    /// The entry is gone.
+    Again,
+}
+
+/// The version of a record that a snapshot sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resolved {
+    /// The one in the page.
+    InPage,
+    /// An older one with these flags; its value was appended to the output.
+    Older { flags: u8 },
+    /// None: the snapshot sees no record.
+    Absent,
+    /// One before the committed change with this version word, which the snapshot does not include.
+    /// [`TransactionTable::resolve_hidden`] finds it once the page has been validated.
+    Hidden { version: u64 },
+    /// The change was rolled back meanwhile: read the page again.
+    Again,
+}
+
+impl From<Before> for Resolved {
+    fn from(before: Before) -> Resolved {
+        if before.present { Resolved::Older { flags: before.flags } } else { Resolved::Absent }
+    }
+}
+
+/// Writers by id, the horizon, snapshots and waiting.
+pub struct TransactionTable {
+    /// Every id below belongs to a commit that all snapshots include (VER-1).
+    pub(super) horizon: CachePadded<AtomicU64>,
+    /// Timestamp of the newest commit.
+    pub newest_commit: CachePadded<AtomicU64>,
+    /// The snapshots in use.
+    pub snapshots: Snapshots,
+    /// Who waits for whom.
+    pub waits: WaitGraph,
+    shards: [RwLock<Ids>; SHARDS],
+    pub(super) order: Mutex<Order>,
+    /// Merges versions that no snapshot tells apart; held while doing so.
+    pub(super) collector: Mutex<VersionMerger>,
+    /// Ids of past writers, and bytes of memory that their entries take.
+    pub(super) past_ids: AtomicUsize,
+    pub(super) past_bytes: AtomicUsize,
+    ready: Mutex<VecDeque<DeferredTask>>,
+    /// How many there are.
+    ready_count: AtomicUsize,
+    /// Chains being freed: until they are gone a checkpoint has to name them.
+    freeing: Mutex<Vec<u64>>,
+    events: Vec<Arc<dyn Event>>,
+}
+
+/// All writer ids from the horizon on, in order.
+#[derive(Default)]
+pub(super) struct Order {
+    pub next: TransactionId,
+    /// The newest ids, without a gap, with their writers.
+    pub recent: VecDeque<(TransactionId, Arc<TransactionRecord>)>,
+    /// Older ids of transactions that have not finished.
+    pub stragglers: BTreeMap<TransactionId, Arc<TransactionRecord>>,
+    /// Older ids of committed transactions that are not yet kept as [`CommittedUndo`].
+    pub unsealed: VecDeque<(TransactionId, Arc<TransactionRecord>)>,
+    /// Work deferred by commits that are no longer among the recent ids, by timestamp, each with the newest id of its writer.
+    pub deferred: BTreeMap<Timestamp, (TransactionId, Vec<DeferredTask>)>,
+    /// Dropped trees that no snapshot sees, each with the first id that did not exist when that became so. A writer with
+    /// an earlier id may have unfinished changes in the tree: a read committed transaction that wrote to it before the
+    /// drop committed, and whose snapshot has moved up since. The tree may be freed once the horizon has come to that id.
+    pub dropped: VecDeque<(TransactionId, DeferredTask)>,
+    /// Writers that nobody knows any more, whose memory is used again.
+    pub spare: Vec<Arc<TransactionRecord>>,
+}
+
+impl Order {
+    /// The oldest of the recent ids.
+    pub fn first_recent(&self) -> TransactionId {
+        self.recent.front().map_or(self.next, |(id, _)| *id)
+    }
+}
+
+impl TransactionTable {
+    pub fn new(vfs: &dyn Vfs) -> TransactionTable {
+        TransactionTable::with_snapshots(vfs, Snapshots::new())
+    }
+
+    /// As [`new`](Self::new), with these slots for snapshots.
+    pub fn with_snapshots(vfs: &dyn Vfs, snapshots: Snapshots) -> TransactionTable {
+        TransactionTable {
+            horizon: CachePadded::new(AtomicU64::new(1)),
+            newest_commit: CachePadded::new(AtomicU64::new(0)),
+            snapshots,
+            waits: WaitGraph::default(),
+            shards: Default::default(),
+            order: Mutex::new(Order { next: 1, ..Order::default() }),
+            collector: Mutex::default(),
+            past_ids: AtomicUsize::new(0),
+            past_bytes: AtomicUsize::new(0),
+            ready: Mutex::default(),
+            ready_count: AtomicUsize::new(0),
+            freeing: Mutex::default(),
+            events: (0..EVENTS).map(|_| vfs.event()).collect(),
+        }
+    }
+
+    pub(super) fn shard(&self, id: TransactionId) -> &RwLock<Ids> {
+        &self.shards[id as usize % SHARDS]
+    }
+
+    pub(super) fn shards(&self) -> &[RwLock<Ids>] {
+        &self.shards
+    }
+
+    /// Whether the version word is of a commit that every snapshot includes.
+    #[inline]
+    pub fn is_visible_to_all(&self, version: u64) -> bool {
+        writer_of(version) < self.horizon.load(Ordering::Acquire)
+    }
+
+    /// The first writer id that is not known to be plain (VER-1).
+    #[inline]
+    pub fn horizon(&self) -> TransactionId {
+        self.horizon.load(Ordering::SeqCst)
+    }
+
+    /// Registers a transaction that is about to change something.
+    pub fn begin_writer(&self) -> Arc<TransactionRecord> {
+        let mut order = self.order.lock();
+        let id = order.next;
+        order.next += 1;
+        let mut writer = order.spare.pop().unwrap_or_default();
+        match Arc::get_mut(&mut writer) {
+            Some(writer) => writer.begin(id),
+            None => writer = Arc::new(TransactionRecord::new(id)),
+        }
+        order.recent.push_back((id, writer.clone()));
+        self.shard(id).write().insert(id, Known::Running(writer.clone()));
+        writer
+    }
+
+    /// Gives the writer room for more undo entries.
+    pub fn extend_writer(&self, writer: &Arc<TransactionRecord>) {
+        let mut order = self.order.lock();
+        let id = order.next;
+        order.next += 1;
+        writer.add_id(id);
+        order.recent.push_back((id, writer.clone()));
+        self.shard(id).write().insert(id, Known::Running(writer.clone()));
+    }
+
+    /// What is known of that writer id.
+    pub fn lookup(&self, id: TransactionId) -> Option<Found> {
+        let writer = match self.shard(id).read().get(&id)? {
+            Known::Running(writer) => writer.clone(),
+            Known::CommittedUndo(past) => return Some(Found::CommittedUndo(past.timestamp())),
+        };
+        let base = writer.base_of(id);
+        Some(Found::Running(writer, base))
+    }
+
+    /// What is known of the newest version's writer; `None` when it is plain.
+    pub fn writer_of_version(&self, version: u64) -> Option<Found> {
+        if self.is_visible_to_all(version) {
+            return None;
+        }
+        self.lookup(writer_of(version))
+    }
+
+    /// The version of a record that a snapshot sees, by the version word in its page. The page must
+    /// be validated afterwards, whatever the answer: until then the word may be torn or its writer
+    /// rolled back.
+    ///
+    /// Goes past changes of an unfinished writer only. A committed change past the snapshot ends
+    /// the search: what was before it no longer depends on the page, and may be many versions back.
+    pub fn resolve(
+        &self,
+        mut version: u64,
+        snapshot: Timestamp,
+        own: Option<TransactionId>,
+        value: &mut Vec<u8>,
+    ) -> Resolved {
+        let start = value.len();
+        let mut seen = Resolved::InPage;
+        loop {
+            let before = match self.hop(version, snapshot, own, start, value) {
+                Hop::Visible => return seen,
+                // A page names no entry that was taken out: its writer rolled back, or is visible to all by now.
+                Hop::Unknown if seen == Resolved::InPage || self.is_visible_to_all(version) => {
+                    return seen;
+                }
+                Hop::Unknown | Hop::Again => return Resolved::Again,
+                Hop::Committed(_) => {
+                    value.truncate(start);
+                    return Resolved::Hidden { version };
+                }
+                Hop::Unfinished(before) => before,
+            };
+            seen = before.into();
+            version = before.version;
+            if version == 0 {
+                return seen;
+            }
+        }
+    }
+
+    /// Judges one version for a snapshot. If it is hidden, `value` from `start` on becomes the value before it.
+    fn hop(
+        &self,
+        version: u64,
+        snapshot: Timestamp,
+        own: Option<TransactionId>,
+        start: usize,
+        value: &mut Vec<u8>,
+    ) -> Hop {
+        let id = writer_of(version);
+        let shard = self.shard(id).read();
+        let writer = match shard.get(&id) {
+            None => return Hop::Unknown,
+            Some(Known::CommittedUndo(past)) if is_included(past.timestamp(), snapshot) => {
+                return Hop::Visible;
+            }
+            Some(Known::CommittedUndo(past)) => {
+                let Some(entry) = past.entry(entry_of(version)) else { return Hop::Again };
+                value.truncate(start);
+                value.extend_from_slice(entry.value);
+                return Hop::Committed(entry.before);
+            }
+            Some(Known::Running(writer)) => writer.clone(),
+        };
+        drop(shard);
+        let hidden: fn(Before) -> Hop = match writer.state() {
+            TransactionState::Committed(timestamp) if is_included(timestamp, snapshot) => {
+                return Hop::Visible;
+            }
+            TransactionState::Committed(_) => Hop::Committed,
+            TransactionState::Active | TransactionState::Aborted if own == Some(writer.id()) => {
+                return Hop::Visible;
+            }
+            TransactionState::Active | TransactionState::Aborted => Hop::Unfinished,
+        };
+        value.truncate(start);
+        writer.before(writer.base_of(id) + entry_of(version), value).map_or(Hop::Again, hidden)
+    }
+
+    /// The version of a record that a snapshot in use sees before a committed change that it does
+    /// not include. Needs no page: the entries of committed writers change only by merging, and the
+    /// snapshot keeps what it sees (VER-2, VER-4). `None` if a newer change took the entry over, so
+    /// that the page has to be read again.
+    pub fn resolve_hidden(
+        &self,
+        version: u64,
+        snapshot: Timestamp,
+        value: &mut Vec<u8>,
+    ) -> Option<Resolved> {
+        let start = value.len();
+        loop {
+            match self.follow_hidden(version, snapshot, start, value) {
+                Hidden::Found(resolved) => return Some(resolved),
+                Hidden::Gone => return None,
+                // An entry further on was merged into the one before it, which leads past it now.
+                Hidden::Merged => {}
+            }
+        }
+    }
+
+    fn follow_hidden(
+        &self,
+        version: u64,
+        snapshot: Timestamp,
+        start: usize,
+        value: &mut Vec<u8>,
+    ) -> Hidden {
+        let mut at = version;
+        let mut seen = None;
+        loop {
+            let before = match (self.hop(at, snapshot, None, start, value), seen) {
+                (Hop::Visible, Some(seen)) => return Hidden::Found(seen),
+                (Hop::Unknown, Some(seen)) if self.is_visible_to_all(at) => {
+                    return Hidden::Found(seen);
+                }
+                (Hop::Unknown | Hop::Again, Some(_)) => return Hidden::Merged,
+                (Hop::Visible | Hop::Unknown | Hop::Again, None) => return Hidden::Gone,
+                (Hop::Committed(before) | Hop::Unfinished(before), _) => before,
+            };
+            at = before.version;
+            if at == 0 {
+                return Hidden::Found(before.into());
+            }
+            seen = Some(before.into());
+        }
+    }
+
+    /// Goes back in a version chain until `hidden` names no writer whose change is to be skipped.
+    pub fn resolve_with(
+        &self,
+        mut version: u64,
+        start: usize,
+        value: &mut Vec<u8>,
+        hidden: impl Fn(&TransactionTable, TransactionId) -> Option<(Arc<TransactionRecord>, usize)>,
+    ) -> Resolved {
+        let mut seen = Resolved::InPage;
+        loop {
+            let Some((writer, base)) = hidden(self, writer_of(version)) else { return seen };
+            value.truncate(start);
+            let Some(before) = writer.before(base + entry_of(version), value) else {
+                return Resolved::Again;
+            };
+            seen = before.into();
+            version = before.version;
+            if version == 0 {
+                return seen;
+            }
+        }
+    }
+
+    /// Ends a transaction: `committed` says how. Its records were put back before if it aborted. Wakes who waits.
+    pub fn finish(&self, writer: Arc<TransactionRecord>, committed: bool) {
+        if !committed {
+            writer.deferred.lock().clear();
+            self.change_ready(|ready| {
+                let chains = std::mem::take(&mut *writer.new_chains.lock());
+                ready.extend(chains.into_iter().map(DeferredTask::FreeChain));
+            });
+            for id in writer.ids() {
+                self.shard(id).write().remove(&id);
+            }
+            writer.set_aborted();
+        }
+        if writer.waited_for.load(Ordering::SeqCst) {
+            self.event_of(&writer).notify();
+        }
+        self.end(writer);
+    }
+
+    /// Takes one piece of work that became possible; freeing a whole tree only if `heavy`.
+    pub fn take_ready(&self, heavy: bool) -> Option<DeferredTask> {
+        self.change_ready(|ready| {
+            let light = |work: &DeferredTask| !is_tree(work);
+            let at = if heavy { 0 } else { ready.iter().take(8).position(light)? };
+            let work = ready.remove(at)?;
+            self.freeing.lock().extend(chain_of(&work));
+            Some(work)
+        })
+    }
+
+    /// These chains are being freed from now on; called in the pass that unlinked them.
+    pub fn begin_freeing(&self, chains: &[u64]) {
+        self.freeing.lock().extend(chains);
+    }
+
+    /// The pages of a chain from `first` up to, not including, `next` are freed; all of them if `next` is 0. Called in the
+    /// pass that freed them. Only one entry goes: the freed page may begin another chain by now, which is being freed
+    /// as well and waits for the gate, where a checkpoint has to name it.
+    pub fn freed(&self, first: u64, next: u64) {
+        let mut freeing = self.freeing.lock();
+        if let Some(at) = freeing.iter().position(|&other| other == first) {
+            match next {
+                0 => drop(freeing.swap_remove(at)),
+                next => freeing[at] = next,
+            }
+        }
+    }
+
+    /// Puts work back that was taken and could not be done now, or adds some that nobody has taken yet.
+    pub fn put_back(&self, work: DeferredTask) {
+        self.change_ready(|ready| {
+            if let Some(chain) = chain_of(&work) {
+                self.freed(chain, 0);
+            }
+            ready.push_back(work);
+        });
+    }
+
+    /// Pieces of work that are possible.
+    pub fn ready_count(&self) -> usize {
+        self.ready_count.load(Ordering::Acquire)
+    }
+
+    /// Changes what is possible, and says how much there is then: who only looks whether there is any takes no lock.
+    pub(super) fn change_ready<T>(
+        &self,
+        change: impl FnOnce(&mut VecDeque<DeferredTask>) -> T,
+    ) -> T {
+        let mut ready = self.ready.lock();
+        let done = change(&mut ready);
+        self.ready_count.store(ready.len(), Ordering::Release);
+        done
+    }
+
+    /// Chains whose freeing waits for a snapshot or for its turn, and that no image taken now refers to.
+    /// Those that unfinished transactions replaced are told only if `replaced`: a checkpoint still refers to them.
+    pub fn dead_chains(&self, replaced: bool) -> Vec<u64> {
+        // All locks together, in the order in which chains move on: none is missed on its way or counted twice.
+        let order = self.order.lock();
+        let ready = self.ready.lock();
+        let mut chains: Vec<u64> = ready.iter().filter_map(chain_of).collect();
+        chains.extend(self.freeing.lock().iter());
+        chains.extend(order.deferred.values().flat_map(|(_, work)| work).filter_map(chain_of));
+        for writer in order.writers() {
+            let committed = matches!(writer.state(), TransactionState::Committed(_));
+            if committed || replaced {
+                chains.extend(writer.deferred.lock().iter().filter_map(chain_of));
+            }
+            if !committed {
+                chains.extend(writer.new_chains.lock().iter());
+            }
+        }
+        chains
+    }
+
+    fn event_of(&self, writer: &TransactionRecord) -> &Arc<dyn Event> {
+        &self.events[writer.id() as usize % EVENTS]
+    }
+
+    /// Waits until `other` has finished. Errors: deadlock, lock timeout, interruption.
+    pub fn wait_for(
+        &self,
+        vfs: &dyn Vfs,
+        own: Option<TransactionId>,
+        other: &Arc<TransactionRecord>,
+        patience: WaitOptions<'_>,
+    ) -> Result<()> {
+        let start = vfs.now();
+        let _edge = self.waits.add(own, other.id())?;
+        let event = self.event_of(other);
+        loop {
+            let generation = event.generation();
+            // The fence orders the store before the load of the state. A finishing transaction stores
+            // its state and then loads `waited_for`: one of the two sees the other.
+            other.waited_for.store(true, Ordering::SeqCst);
+            fence(Ordering::SeqCst);
+            if other.state() != TransactionState::Active {
+                return Ok(());
+            }
+            let waited = vfs.now().saturating_sub(start);
+            let left = patience.timeout.checked_sub(waited).filter(|left| !left.is_zero());
+            let Some(mut left) = left else {
+                return Err(crate::Error::LockTimeout { waited_ms: waited.as_millis() as u64 });
+            };
+            if let Some(interrupt) = patience.interrupt {
+                if interrupt.load(Ordering::Relaxed) {
+                    return Err(crate::Error::Interrupted);
+                }
+                left = left.min(INTERRUPT_INTERVAL);
+            }
+            event.wait(generation, Some(left));
+        }
+    }
+}
+
+fn is_tree(work: &DeferredTask) -> bool {
+    matches!(work, DeferredTask::FreeTree(_))
+}
+
+/// Whether a snapshot includes the commit with that timestamp.
+fn is_included(timestamp: Timestamp, snapshot: Timestamp) -> bool {
+    timestamp <= snapshot.saturating_add(u64::from(planted(Canary::SnapshotWrong)))
+}
+
+/// Where the search before a committed change ended.
+enum Hidden {
+    Found(Resolved),
+    /// The first entry is not there any more.
+    Gone,
+    /// A later one is not.
+    Merged,
+}
+
+fn chain_of(work: &DeferredTask) -> Option<u64> {
+    match work {
+        DeferredTask::FreeChain(page) => Some(*page),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vfs::MemoryVfs;
+
+    /// A page freed with its chain can begin another chain before the first thread has said that it is done. Both are told
+    /// by the same number: the end of one must not hide the other from the next checkpoint, which would keep its pages for ever.
+    #[test]
+    fn the_end_of_one_chain_does_not_hide_another_of_the_same_number() {
+        let registry = TransactionTable::new(&MemoryVfs::new());
+        let defer = || registry.ready.lock().push_back(DeferredTask::FreeChain(7));
+        let take =
+            || assert!(matches!(registry.take_ready(true), Some(DeferredTask::FreeChain(7))));
+        defer();
+        take();
+        // The first thread has freed the pages; another has used, replaced and taken page 7 meanwhile.
+        defer();
+        take();
+        registry.freed(7, 0);
+        assert_eq!(registry.dead_chains(false), [7]);
+        registry.freed(7, 0);
+        assert_eq!(registry.dead_chains(false), [] as [u64; 0]);
+    }
+}

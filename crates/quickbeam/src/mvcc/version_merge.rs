@@ -1,0 +1,481 @@
+//! Versions that no snapshot can see: merging the entries of committed transactions behind an old snapshot.
+//!
+//! Above: the end of a transaction, and the background. Below: past writers. A committed transaction that some snapshot does not
+//! include is *sealed* a little later: its undo entries become a [`CommittedUndo`](super::committed_undo::CommittedUndo). Then each of its entries is compared with the next older one
+//! of the same record. If no snapshot in use separates the two commits, no reader stops between them: the newer entry takes over
+//! what the older one says, and the older one is taken out (VER-4). So a record that changes again and again behind an old
+//! snapshot keeps one entry for each interval between snapshots, whatever the number of changes.
+//!
+//! - COLLECT-1: one thread at a time merges (the lock of [`VersionMerger`]), and each version word has one place that names it: the
+//!   page, or the next newer entry. So an entry that was taken over is named by nobody.
+//! - COLLECT-2: the newer entry is changed first. A reader that noted the older word before that finds its entry gone, and reads
+//!   the page again.
+//!
+//! Sources: Lee et al., "Hybrid Garbage Collection for Multi-Version Concurrency Control in SAP HANA" (2016); Böttcher et
+//! al., "Scalable Garbage Collection for In-Memory MVCC Systems" (Steam, 2019).
+
+use std::sync::Arc;
+
+use crate::failpoints::{Canary, planted};
+use crate::sync::atomic::Ordering;
+use crate::sync::locks::MutexGuard;
+
+use super::snapshots::Live;
+use super::transaction_table::{Known, Order, TransactionTable};
+use super::undo::{Before, TransactionRecord, TransactionState};
+use super::{TransactionId, entry_of, writer_of};
+
+/// Ids that stay as they are, for their snapshots to end soon. Without an old snapshot there are seldom more. The simulation has
+/// few transactions and is to see them merged.
+pub(super) const RECENT: usize = if cfg!(feature = "simulation") { 2 } else { 64 };
+/// Ids that the end of a transaction seals, at most: more than it adds.
+const SEALED_PER_END: usize = 4;
+/// Undo entries of an id that the end of a transaction seals; those of larger ones are left to the background.
+const ENTRIES_PER_END: usize = 64;
+/// Entries that a pass over all of them looks at in one round of the background, which has other things to do.
+const ENTRIES_PER_ROUND: usize = 1 << 14;
+
+/// What merging has to remember.
+#[derive(Default)]
+pub(super) struct VersionMerger {
+    /// The snapshots in use in the last round.
+    seen: Live,
+    /// Entries may have become mergeable since all were last looked at.
+    due: bool,
+    /// Ids of past writers left then.
+    left: usize,
+    /// The pass over all entries that is under way.
+    pass: Option<MergePass>,
+    /// Entries looked at so far.
+    pub visited: usize,
+}
+
+/// A pass over all past writers, in rounds.
+struct MergePass {
+    /// The snapshots in use when it began.
+    live: Live,
+    /// Ids of the current shard that are left.
+    ids: Vec<TransactionId>,
+    /// The next shard.
+    shard: usize,
+}
+
+impl TransactionTable {
+    /// Seals some of the ids that are no longer recent, and merges their entries.
+    #[cold]
+    pub(super) fn seal_recent(&self, mut order: MutexGuard<'_, Order>) {
+        let live = self.snapshots.live(&self.newest_commit);
+        let mut work = Vec::with_capacity(SEALED_PER_END);
+        while order.recent.len() > RECENT && work.len() < SEALED_PER_END {
+            let Some((id, writer)) = order.recent.pop_front() else { break };
+            match writer.state() {
+                TransactionState::Active => {
+                    order.stragglers.insert(id, writer);
+                }
+                TransactionState::Aborted => order.recycle(writer),
+                TransactionState::Committed(_) => {
+                    if id == writer.id() {
+                        order.keep_deferred(&writer);
+                    }
+                    if writer.entries() > ENTRIES_PER_END {
+                        order.unsealed.push_back((id, writer));
+                    } else {
+                        work.push((id, writer));
+                    }
+                }
+            }
+        }
+        drop(order);
+        work.iter().for_each(|(id, writer)| self.seal(*id, writer));
+        // Where another thread is merging, a later change of the same records merges these, or a pass over all entries.
+        if let Some(mut collector) = self.collector.try_lock() {
+            work.iter().for_each(|(id, _)| self.merge(*id, &live, &mut collector));
+        }
+        let mut order = self.order.lock();
+        work.into_iter().for_each(|(_, writer)| order.recycle(writer));
+    }
+
+    /// Moves the horizon, seals what others left, and looks at all entries again when that may be worth it.
+    pub fn look_after(&self) {
+        self.advance_fully();
+        self.seal_rest();
+        self.merge_round();
+    }
+
+    /// Seals what was too large for the end of a transaction, or ended when it was no longer recent.
+    fn seal_rest(&self) {
+        loop {
+            let mut collector = self.collector.lock();
+            let mut order = self.order.lock();
+            let Some((id, writer)) = order.unsealed.pop_front() else { return };
+            let live = self.snapshots.live(&self.newest_commit);
+            drop(order);
+            self.seal(id, &writer);
+            self.merge(id, &live, &mut collector);
+            self.order.lock().recycle(writer);
+        }
+    }
+
+    /// Goes on with the pass over all past writers. One begins if a snapshot has ended that may have kept some of their entries apart, or
+    /// many have come since the last one.
+    fn merge_round(&self) {
+        let Some(mut pass) = self.pass_under_way() else { return };
+        let mut left = ENTRIES_PER_ROUND;
+        while left > 0 {
+            if let Some(id) = pass.ids.pop() {
+                let mut collector = self.collector.lock();
+                let before = collector.visited;
+                self.merge(id, &pass.live, &mut collector);
+                left = left.saturating_sub(collector.visited - before);
+            } else if let Some(shard) = self.shards().get(pass.shard) {
+                let is_past = |(_, known): &(&TransactionId, &Known)| {
+                    matches!(known, Known::CommittedUndo(_))
+                };
+                pass.ids.extend(shard.read().iter().filter(is_past).map(|(id, _)| *id));
+                pass.shard += 1;
+            } else {
+                self.collector.lock().left = self.past_ids.load(Ordering::Relaxed);
+                return;
+            }
+        }
+        self.collector.lock().pass = Some(pass);
+    }
+
+    /// The pass that is under way, or that has to begin now.
+    fn pass_under_way(&self) -> Option<MergePass> {
+        let past = self.past_ids.load(Ordering::Relaxed);
+        let mut collector = self.collector.lock();
+        let order = self.order.lock();
+        let live = self.snapshots.live(&self.newest_commit);
+        drop(order);
+        let ended = !std::mem::replace(&mut collector.seen, live.clone()).are_all_in(&live);
+        collector.due |= ended;
+        if let Some(pass) = collector.pass.take() {
+            return Some(pass);
+        }
+        collector.due |= past > 2 * collector.left + RECENT;
+        let begins = std::mem::take(&mut collector.due) && past > 0;
+        begins.then(|| MergePass { live, ids: Vec::new(), shard: 0 })
+    }
+
+    /// Keeps the entries of a committed writer's id in their final form.
+    fn seal(&self, id: TransactionId, writer: &Arc<TransactionRecord>) {
+        let TransactionState::Committed(timestamp) = writer.state() else { return };
+        let past = writer.past(id, timestamp);
+        let mut shard = self.shard(id).write();
+        // The horizon may have passed it by now.
+        let Some(known) = shard.get_mut(&id) else { return };
+        match past {
+            Some(past) => {
+                self.past_ids.fetch_add(1, Ordering::Relaxed);
+                self.past_bytes.fetch_add(past.allocated(), Ordering::Relaxed);
+                *known = Known::CommittedUndo(past);
+            }
+            None => {
+                shard.remove(&id);
+            }
+        }
+    }
+
+    /// Merges the entries of a past writer with older ones that no snapshot tells apart from them.
+    fn merge(&self, id: TransactionId, live: &Live, collector: &mut VersionMerger) {
+        let (timestamp, words) = match self.shard(id).read().get(&id) {
+            Some(Known::CommittedUndo(past)) => (past.timestamp(), past.words()),
+            _ => return,
+        };
+        collector.visited += words.len().max(1);
+        let mut taken = Vec::new();
+        let mut changes: Vec<(usize, Before, Vec<u8>)> = Vec::new();
+        for (entry, mut word) in words {
+            let mut change = None;
+            while word != 0 {
+                let older = writer_of(word);
+                let shard = self.shard(older).read();
+                let Some(Known::CommittedUndo(past)) = shard.get(&older) else { break };
+                if live.separates(past.timestamp(), timestamp)
+                    && !planted(Canary::VersionMergedEarly)
+                {
+                    break;
+                }
+                let Some(content) = past.entry(entry_of(word)) else { break };
+                collector.visited += 1;
+                taken.push(word);
+                word = content.before.version;
+                change = Some((entry, content.before, content.value.to_vec()));
+            }
+            changes.extend(change);
+        }
+        if changes.is_empty() {
+            return;
+        }
+        self.change_past(id, |past| {
+            past.replace(&changes);
+            true
+        });
+        for word in taken {
+            self.change_past(writer_of(word), |past| past.take_out(entry_of(word)));
+        }
+    }
+
+    /// Changes the entries of a past writer, which goes if `change` says that none is left.
+    fn change_past(
+        &self,
+        id: TransactionId,
+        change: impl FnOnce(&mut super::committed_undo::CommittedUndo) -> bool,
+    ) {
+        let mut shard = self.shard(id).write();
+        let Some(Known::CommittedUndo(past)) = shard.get_mut(&id) else { return };
+        let before = past.allocated();
+        let any = change(past);
+        // Added first: the count is never less than nothing.
+        self.past_bytes.fetch_add(past.allocated(), Ordering::Relaxed);
+        self.past_bytes.fetch_sub(before, Ordering::Relaxed);
+        drop(shard);
+        if !any {
+            self.forget_id(id);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::super::transaction_table::Resolved;
+    use super::super::{Timestamp, version_word};
+    use super::*;
+    use crate::vfs::MemoryVfs;
+
+    /// Records of eight bytes, each with the version word that its page would have.
+    struct Scene {
+        registry: TransactionTable,
+        records: Vec<(u64, u64)>,
+    }
+
+    impl Scene {
+        fn new(records: usize) -> Scene {
+            Scene {
+                registry: TransactionTable::new(&MemoryVfs::new()),
+                records: vec![(0, 0); records],
+            }
+        }
+
+        fn push(&mut self, writer: &Arc<TransactionRecord>, record: usize, value: u64) {
+            let (version, old) = self.records[record];
+            let before = Before { present: true, flags: 0, version };
+            let key = [0; 16];
+            let push = || {
+                let fill = |bytes: &mut Vec<u8>| bytes.extend_from_slice(&old.to_le_bytes());
+                writer.push(1, &key, before, fill)
+            };
+            let version = push().unwrap_or_else(|| {
+                self.registry.extend_writer(writer);
+                push().unwrap()
+            });
+            self.records[record] = (version, value);
+        }
+
+        fn end(&self, writer: Arc<TransactionRecord>) -> Timestamp {
+            let timestamp = self.registry.newest_commit.load(Ordering::SeqCst) + 1;
+            writer.set_committed(timestamp);
+            self.registry.newest_commit.store(timestamp, Ordering::SeqCst);
+            self.registry.finish(writer, true);
+            timestamp
+        }
+
+        /// Commits a change of each of those records to the commit's timestamp.
+        fn commit(&mut self, records: impl IntoIterator<Item = usize>) -> Timestamp {
+            let writer = self.registry.begin_writer();
+            let timestamp = self.registry.newest_commit.load(Ordering::SeqCst) + 1;
+            records.into_iter().for_each(|record| self.push(&writer, record, timestamp));
+            self.end(writer)
+        }
+
+        fn begin(&self) -> (usize, Timestamp) {
+            let registry = &self.registry;
+            registry.snapshots.acquire(&registry.newest_commit, Duration::ZERO).unwrap()
+        }
+
+        fn seen(&self, record: usize, snapshot: Timestamp) -> u64 {
+            let (version, newest) = self.records[record];
+            let mut value = Vec::new();
+            if self.registry.is_visible_to_all(version) {
+                return newest;
+            }
+            let mut resolved = self.registry.resolve(version, snapshot, None, &mut value);
+            if let Resolved::Hidden { version } = resolved {
+                resolved = self.registry.resolve_hidden(version, snapshot, &mut value).unwrap();
+            }
+            match resolved {
+                Resolved::InPage => newest,
+                Resolved::Older { .. } => u64::from_le_bytes(value.try_into().unwrap()),
+                other => panic!("{other:?}"),
+            }
+        }
+
+        fn horizon(&self) -> TransactionId {
+            self.registry.horizon()
+        }
+    }
+
+    #[test]
+    fn a_record_changed_often_keeps_one_version_for_each_interval_between_snapshots() {
+        let mut scene = Scene::new(1);
+        let mut readers = vec![scene.begin()];
+        for round in 0..5 {
+            let newest = (0..2000).map(|_| scene.commit([0])).last().unwrap();
+            assert_eq!(scene.seen(0, newest), newest);
+            for &(_, snapshot) in &readers {
+                assert_eq!(scene.seen(0, snapshot), snapshot);
+            }
+            let (ids, _) = scene.registry.held();
+            assert!(ids <= RECENT + readers.len(), "round {round}: {ids} ids");
+            readers.push(scene.begin());
+        }
+        scene.registry.look_after();
+        // The snapshots between the first and the last end: so do the versions that only they saw.
+        for (slot, _) in readers.drain(1..5) {
+            scene.registry.snapshots.release(slot);
+        }
+        scene.registry.look_after();
+        assert!(scene.registry.held().0 <= RECENT + 2);
+        for &(_, snapshot) in &readers {
+            assert_eq!(scene.seen(0, snapshot), snapshot);
+        }
+    }
+
+    #[test]
+    fn a_small_change_behind_an_old_snapshot_takes_little_memory() {
+        let mut scene = Scene::new(100_000);
+        let _reader = scene.begin();
+        for count in [20_000, 80_000] {
+            let start = scene.records.iter().position(|(version, _)| *version == 0).unwrap();
+            for record in start..start + count {
+                scene.commit([record]);
+            }
+            let (ids, bytes) = scene.registry.held();
+            assert_eq!(ids, start + count);
+            assert!(bytes / ids <= 120, "{} bytes for each of {ids}", bytes / ids);
+        }
+        assert!((0..100_000).all(|record| scene.seen(record, 0) == 0));
+    }
+
+    #[test]
+    fn the_end_of_an_old_snapshot_is_paid_for_in_bounded_parts() {
+        let mut scene = Scene::new(10_000);
+        let (slot, _) = scene.begin();
+        for record in 0..10_000 {
+            scene.commit([record]);
+        }
+        assert_eq!((scene.horizon(), scene.registry.held().0), (1, 10_000));
+        scene.registry.snapshots.release(slot);
+        for end in 1..=10 {
+            scene.commit([0]);
+            let passed = scene.horizon() - 1;
+            assert!(passed > 0 && passed <= end * 64, "{passed} ids after {end} commits");
+        }
+        scene.registry.look_after();
+        assert_eq!(scene.registry.held(), (0, 0));
+        assert_eq!(scene.horizon(), 10_011);
+    }
+
+    #[test]
+    fn merging_visits_each_entry_a_bounded_number_of_times() {
+        let mut scene = Scene::new(100);
+        let _reader = scene.begin();
+        for n in 0..20_000 {
+            scene.commit([n % 100]);
+        }
+        let visited = scene.registry.collector.lock().visited;
+        assert!(visited <= 3 * 20_000, "{visited} entries");
+        // Nothing has ended, and nothing more came: a round has nothing to do.
+        scene.registry.look_after();
+        let after_one = scene.registry.collector.lock().visited;
+        scene.registry.look_after();
+        assert_eq!(scene.registry.collector.lock().visited, after_one);
+    }
+
+    #[test]
+    fn a_pass_over_all_entries_is_made_in_rounds() {
+        let count = 2 * ENTRIES_PER_ROUND + ENTRIES_PER_ROUND / 2;
+        let mut scene = Scene::new(count);
+        let _reader = scene.begin();
+        for record in 0..count {
+            scene.commit([record]);
+        }
+        let mut visited = scene.registry.collector.lock().visited;
+        for round in 0..4 {
+            scene.registry.look_after();
+            let now = scene.registry.collector.lock().visited;
+            assert!(now - visited <= ENTRIES_PER_ROUND, "round {round}: {}", now - visited);
+            assert_eq!(now > visited, round < 3, "round {round}");
+            visited = now;
+        }
+    }
+
+    #[test]
+    fn a_large_transaction_is_merged_record_by_record() {
+        let count = 2 * super::super::ENTRIES_PER_ID + 1000;
+        let mut scene = Scene::new(count);
+        let (slot, old) = scene.begin();
+        let large = scene.commit(0..count);
+        let (_, middle) = scene.begin();
+        let second = scene.commit(0..count);
+        for _ in 0..RECENT {
+            scene.commit([0]);
+        }
+        scene.registry.look_after();
+        let seen = |scene: &Scene, snapshot, expected| {
+            (0..count).step_by(97).all(|record| scene.seen(record, snapshot) == expected)
+        };
+        assert!(seen(&scene, old, 0) && seen(&scene, middle, large));
+        assert_eq!(scene.seen(1, second), second);
+        let (_, before) = scene.registry.held();
+        scene.registry.snapshots.release(slot);
+        // Each of the large ones' ids is more than a round's work.
+        (0..20).for_each(|_| scene.registry.look_after());
+        let (_, after) = scene.registry.held();
+        assert!(after <= before * 6 / 10, "{before} bytes, then {after}");
+        assert!(seen(&scene, middle, large));
+        // Record after record is changed by itself: the large one's entries go one at a time.
+        for record in (0..count).step_by(2) {
+            scene.commit([record]);
+        }
+        scene.registry.look_after();
+        assert!((0..count).step_by(89).all(|record| scene.seen(record, middle) == large));
+    }
+
+    #[test]
+    fn a_transaction_that_stays_open_does_not_keep_versions_of_others() {
+        let mut scene = Scene::new(2);
+        let open = scene.registry.begin_writer();
+        scene.push(&open, 1, 7);
+        let (_, snapshot) = scene.begin();
+        for _ in 0..5000 {
+            scene.commit([0]);
+        }
+        assert!(scene.registry.held().0 <= RECENT + 2);
+        assert_eq!(scene.registry.active().len(), 1);
+        assert_eq!((scene.seen(0, snapshot), scene.seen(1, snapshot)), (0, 0));
+        assert_eq!(scene.registry.active()[&1].1, 0);
+        let timestamp = scene.end(open);
+        assert_eq!(scene.seen(1, snapshot), 0);
+        assert_eq!(scene.seen(1, timestamp), 7);
+        scene.registry.look_after();
+        assert_eq!(scene.seen(1, snapshot), 0);
+        assert!(scene.registry.active().is_empty());
+        assert_eq!(writer_of(version_word(1, 0)), 1);
+    }
+
+    #[test]
+    fn a_snapshot_that_may_move_keeps_what_came_after_it() {
+        let mut scene = Scene::new(1);
+        let (slot, first) = scene.begin();
+        scene.registry.snapshots.keep_newer(slot);
+        let timestamps: Vec<Timestamp> = (0..300).map(|_| scene.commit([0])).collect();
+        scene.registry.look_after();
+        for &timestamp in timestamps.iter().chain([&first]) {
+            assert_eq!(scene.seen(0, timestamp), timestamp);
+        }
+    }
+}

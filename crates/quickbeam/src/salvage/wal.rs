@@ -1,0 +1,218 @@
+//! The readable records of a damaged log, across gaps.
+//!
+//! The end of the log is told from damage as opening does (LOG-4): a place without a whole record is a gap if a later
+//! record says that the log was durable beyond it, and the end if none does.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::{LostLog, SalvageReport};
+use crate::vfs::{OpenMode, Vfs};
+use crate::wal::{
+    HEADER, Lsn, Operation, RecordKind, SEGMENT_HEADER, SegmentIdentity, decode, decode_operations,
+    number_of, places as record_places,
+};
+
+/// Where a whole record is.
+struct RecordPosition {
+    lsn: Lsn,
+    /// Where the next one is.
+    next: Lsn,
+    kind: RecordKind,
+    transaction: u64,
+    incarnation: u32,
+    durable: Lsn,
+}
+
+/// A log that is only read.
+pub struct SalvagedLog {
+    vfs: Arc<dyn Vfs>,
+    segment_size: u64,
+    /// Segments in order, with their files.
+    segments: Vec<(u64, PathBuf)>,
+}
+
+fn bytes_of(vfs: &dyn Vfs, path: &Path) -> std::io::Result<Vec<u8>> {
+    let file = vfs.open(path, OpenMode::Read)?;
+    let mut bytes = vec![0; usize::try_from(file.length()?).unwrap_or(usize::MAX)];
+    file.read_at(&mut bytes, 0)?;
+    Ok(bytes)
+}
+
+impl SalvagedLog {
+    /// The segments in `directory`. What a root says of them may be missing: then their headers say it.
+    pub fn open(
+        vfs: Arc<dyn Vfs>,
+        directory: &Path,
+        identity: Option<(u64, u64)>,
+        report: &mut SalvageReport,
+    ) -> Option<SalvagedLog> {
+        let names = vfs.list_directory(directory).ok()?;
+        let mut segments: Vec<(u64, PathBuf)> =
+            names.into_iter().filter_map(|path| Some((number_of(&path)?, path))).collect();
+        segments.sort();
+        let mut identity = identity;
+        segments.retain(|(number, path)| {
+            let bytes = bytes_of(&*vfs, path).unwrap_or_default();
+            let found = SegmentIdentity::decode(&bytes).filter(|found| found.number == *number);
+            let mut lose = |detail: &str| {
+                let file = path.display().to_string();
+                report.lost_log.push(LostLog { file, from: 0, to: 0, detail: detail.into() });
+            };
+            match (found, &mut identity) {
+                (Some(found), Some((environment, _))) if found.environment != *environment => {
+                    lose("the segment belongs to another environment");
+                    false
+                }
+                (Some(found), identity) => {
+                    identity.get_or_insert((found.environment, found.size));
+                    true
+                }
+                // Records say for themselves where they belong.
+                (None, Some(_)) => {
+                    lose("the segment's header is damaged; its records were looked at");
+                    true
+                }
+                (None, None) => false,
+            }
+        });
+        let (_, segment_size) = identity?;
+        Some(SalvagedLog { vfs, segment_size, segments })
+    }
+
+    /// Every whole record from `start` on whose incarnation fits.
+    fn places(&self, start: Lsn, incarnation: u32) -> Vec<RecordPosition> {
+        let mut places: Vec<RecordPosition> = Vec::new();
+        let mut incarnation = incarnation;
+        for (number, path) in &self.segments {
+            let base = number * self.segment_size;
+            if base + self.segment_size <= start {
+                continue;
+            }
+            let bytes = bytes_of(&*self.vfs, path).unwrap_or_default();
+            let mut end = start.saturating_sub(base).max(SEGMENT_HEADER) as usize;
+            for offset in record_places(&bytes, end) {
+                // Within a record that is whole none begins.
+                if offset < end {
+                    continue;
+                }
+                let lsn = base + offset as u64;
+                let record = decode(&bytes[offset..], lsn);
+                let Some((header, payload)) = record.filter(|(h, _)| h.incarnation >= incarnation)
+                else {
+                    continue;
+                };
+                incarnation = header.incarnation;
+                end = offset + (HEADER + payload.len()).next_multiple_of(8);
+                let full = header.kind == RecordKind::Skip
+                    || self.segment_size.saturating_sub(end as u64) < HEADER as u64;
+                let next = base + if full { self.segment_size } else { end as u64 };
+                places.push(RecordPosition {
+                    lsn,
+                    next: if full { next + SEGMENT_HEADER } else { next },
+                    kind: header.kind,
+                    transaction: header.transaction,
+                    incarnation,
+                    durable: header.durable,
+                });
+            }
+        }
+        places
+    }
+
+    fn payload(&self, place: &RecordPosition, loaded: &mut (u64, Vec<u8>)) -> Vec<u8> {
+        let number = place.lsn / self.segment_size;
+        if loaded.0 != number {
+            let path = self.segments.iter().find(|(other, _)| *other == number);
+            let bytes = path.and_then(|(_, path)| bytes_of(&*self.vfs, path).ok());
+            *loaded = (number, bytes.unwrap_or_default());
+        }
+        let offset = (place.lsn % self.segment_size) as usize;
+        let record = loaded.1.get(offset..).and_then(|bytes| decode(bytes, place.lsn));
+        record.map(|(_, payload)| payload.to_vec()).unwrap_or_default()
+    }
+
+    /// Gives every operation of every whole commit from `position` on to `apply`; reading begins at `start`.
+    pub fn replay<E>(
+        &self,
+        (start, position): (Lsn, Lsn),
+        incarnation: u32,
+        report: &mut SalvageReport,
+        mut apply: impl FnMut(Operation<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let places = self.places(start, incarnation);
+        let first = self.segments.first().map_or(0, |(number, _)| number * self.segment_size);
+        if start > 0 && first > start {
+            report.lost_log.push(LostLog {
+                file: format!("{:012}.log", start / self.segment_size),
+                from: start,
+                to: first,
+                detail: "the segments are missing".into(),
+            });
+        }
+        // The farthest that this or a later record says was durable.
+        let mut durable: Vec<Lsn> = places.iter().map(|place| place.durable).collect();
+        for at in (1..durable.len()).rev() {
+            durable[at - 1] = durable[at - 1].max(durable[at]);
+        }
+        let mut expected = places.first().map_or(start, |place| match start {
+            0 => place.lsn,
+            start => start,
+        });
+        let mut pieces: HashMap<(u32, u64), Vec<u8>> = HashMap::new();
+        let mut loaded = (u64::MAX, Vec::new());
+        let mut gap = false;
+        for (place, durable) in places.iter().zip(durable) {
+            if place.lsn != expected {
+                if durable <= expected {
+                    break;
+                }
+                gap = true;
+                report.lost_log.push(LostLog {
+                    file: format!("{:012}.log", expected / self.segment_size),
+                    from: expected,
+                    to: place.lsn,
+                    detail: "no whole record, though this part of the log was durable".into(),
+                });
+                // Whose pieces began before the gap may have had more of them in it.
+                pieces.clear();
+            }
+            expected = place.next;
+            let payload = self.payload(place, &mut loaded);
+            let key = (place.incarnation, place.transaction);
+            match place.kind {
+                RecordKind::Skip => {}
+                RecordKind::Piece => pieces.entry(key).or_default().extend_from_slice(&payload),
+                RecordKind::Commit => {
+                    let mut operations = pieces.remove(&key).unwrap_or_default();
+                    operations.extend_from_slice(&payload);
+                    if place.lsn < position {
+                        continue;
+                    }
+                    // All of it or nothing: a commit that lost a piece most likely holds no operations as a whole.
+                    if decode_operations(&operations, |_| Ok::<_, E>(())).is_err() {
+                        report.lost_log.push(LostLog {
+                            file: format!("{:012}.log", place.lsn / self.segment_size),
+                            from: place.lsn,
+                            to: place.next,
+                            detail: "a commit whose beginning is lost".into(),
+                        });
+                        continue;
+                    }
+                    match decode_operations(&operations, &mut apply) {
+                        Err(Some(error)) => return Err(error),
+                        Err(None) | Ok(()) => report.commits += 1,
+                    }
+                }
+            }
+        }
+        if gap {
+            report.doubts.push(
+                "a part of the log is lost: the commits behind it were applied without those in it"
+                    .into(),
+            );
+        }
+        Ok(())
+    }
+}

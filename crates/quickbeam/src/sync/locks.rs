@@ -1,0 +1,135 @@
+//! The locks of the engine, which wait as the world does.
+//!
+//! In the real world they are parking_lot's. In a simulated world the engine's threads take turns: one runs until it
+//! gives way, and who holds a lock may have given way in the middle of a file operation. A thread that parked then
+//! would never be woken. So a thread of such a world says how it gives way ([`take_turns`]), and a lock that is held
+//! by somebody else gives way until it is free.
+//!
+//! - LOCK-1: a free lock costs what parking_lot's costs: the thread's way of waiting is looked at only when it is held.
+// This is the place that the ban on other locks points to.
+#![allow(clippy::disallowed_types)]
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use crate::failpoints::{Probe, probe};
+use parking_lot as real;
+pub use parking_lot::{MutexGuard, RwLockReadGuard, RwLockWriteGuard};
+
+thread_local! {
+    static GIVE_WAY: RefCell<Option<Rc<dyn Fn()>>> = const { RefCell::new(None) };
+}
+
+/// From now on the calling thread waits for a lock by calling `give_way` until it is free; with `None`, by parking.
+pub fn take_turns(give_way: Option<Rc<dyn Fn()>>) {
+    GIVE_WAY.with(|own| *own.borrow_mut() = give_way);
+}
+
+/// Tries until it succeeds, giving way in between; `None` when the calling thread does not take turns.
+#[cold]
+fn in_turns<T>(attempt: impl Fn() -> Option<T>) -> Option<T> {
+    let give_way = GIVE_WAY.with(|own| own.borrow().clone())?;
+    loop {
+        give_way();
+        if let Some(taken) = attempt() {
+            return Some(taken);
+        }
+    }
+}
+
+/// One holder at a time.
+#[derive(Default)]
+pub struct Mutex<T>(real::Mutex<T>);
+
+impl<T> Mutex<T> {
+    /// A free lock around `value`.
+    pub const fn new(value: T) -> Self {
+        Mutex(real::Mutex::new(value))
+    }
+
+    /// Waits for the lock.
+    #[inline]
+    pub fn lock(&self) -> MutexGuard<'_, T> {
+        probe(Probe::Between);
+        match self.0.try_lock() {
+            Some(guard) => guard,
+            None => in_turns(|| self.0.try_lock()).unwrap_or_else(|| self.0.lock()),
+        }
+    }
+
+    /// The lock if it is free.
+    #[inline]
+    pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+        self.0.try_lock()
+    }
+
+    /// The value, from the only one who has the lock.
+    pub fn get_mut(&mut self) -> &mut T {
+        self.0.get_mut()
+    }
+}
+
+/// One writer or many readers.
+#[derive(Default)]
+pub struct RwLock<T>(real::RwLock<T>);
+
+impl<T> RwLock<T> {
+    /// A free lock around `value`.
+    pub const fn new(value: T) -> Self {
+        RwLock(real::RwLock::new(value))
+    }
+
+    /// Waits to share the lock.
+    #[inline]
+    pub fn read(&self) -> RwLockReadGuard<'_, T> {
+        probe(Probe::Between);
+        match self.0.try_read() {
+            Some(guard) => guard,
+            None => in_turns(|| self.0.try_read()).unwrap_or_else(|| self.0.read()),
+        }
+    }
+
+    /// Waits to have the lock alone.
+    #[inline]
+    pub fn write(&self) -> RwLockWriteGuard<'_, T> {
+        probe(Probe::Between);
+        match self.0.try_write() {
+            Some(guard) => guard,
+            None => in_turns(|| self.0.try_write()).unwrap_or_else(|| self.0.write()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+
+    /// A lock is held by a thread that goes on only when the one that waits gives way three times.
+    #[test]
+    fn a_held_lock_gives_way_until_it_is_free() {
+        let locks = Arc::new((Mutex::new(0), RwLock::new(0)));
+        let turns = Arc::new(AtomicU32::new(0));
+        let (held, seen) = (locks.clone(), turns.clone());
+        let (ready, is_ready) = std::sync::mpsc::channel();
+        let holder = std::thread::spawn(move || {
+            let (mut first, mut second) = (held.0.lock(), held.1.write());
+            ready.send(()).unwrap();
+            while seen.load(Ordering::SeqCst) < 3 {
+                std::thread::yield_now();
+            }
+            (*first, *second) = (1, 1);
+        });
+        is_ready.recv().unwrap();
+        let counted = turns.clone();
+        take_turns(Some(Rc::new(move || {
+            counted.fetch_add(1, Ordering::SeqCst);
+        })));
+        assert_eq!((*locks.0.lock(), *locks.1.read()), (1, 1));
+        take_turns(None);
+        assert!(turns.load(Ordering::SeqCst) >= 3);
+        holder.join().unwrap();
+    }
+}

@@ -1,0 +1,115 @@
+//! Memory that the operating system maps, looked at as atomic words: the cache's, and that of mapped files.
+//!
+//! Above: the cache's frames and [`OsVfs`](super::OsVfs)'s files. This is the engine's one unsafe place.
+//!
+//! - MAPPING-1: a mapping's memory is reached through [`Mapping::words`] alone.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use memmap2::{MmapAsRawDesc, MmapOptions, MmapRaw};
+
+/// Words of a line of the processor's cache.
+const LINE_WORDS: usize = 8;
+
+/// A range of mapped memory, aligned to a page of the operating system.
+pub struct Mapping {
+    /// Owns the memory; only `words` below looks at it.
+    memory: MmapRaw,
+}
+
+impl Mapping {
+    /// Zeros, of this process alone. Memory that was not touched yet costs nothing.
+    pub fn anonymous(bytes: usize) -> io::Result<Mapping> {
+        Ok(Mapping { memory: MmapOptions::new().len(bytes).map_anon()?.into() })
+    }
+
+    /// So many `bytes` of a file from `offset` on, a multiple of a page of the operating system; the file has them. To touch what is behind the end of a file that was cut since
+    /// ends the process; it leads nowhere else.
+    pub fn of_file(file: impl MmapAsRawDesc, offset: u64, bytes: usize) -> io::Result<Mapping> {
+        Ok(Mapping { memory: MmapOptions::new().offset(offset).len(bytes).map_raw(file)? })
+    }
+
+    /// Tells the operating system how the memory will be used. Nothing depends on its following that.
+    pub fn advise(&self, advice: memmap2::Advice) -> io::Result<()> {
+        self.memory.advise(advice)
+    }
+
+    /// Has the operating system hand out that part of the memory now, in whole pages of its own, so that who touches it first
+    /// need not wait. An error where touching it would end the process. Where the system does not know how, nothing is done.
+    pub fn populate(&self, from: usize, bytes: usize) -> io::Result<()> {
+        #[cfg(all(target_os = "linux", not(miri)))]
+        match self.memory.advise_range(memmap2::Advice::PopulateWrite, from, bytes) {
+            // Linux before 5.14.
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => {}
+            done => return done,
+        }
+        #[cfg(any(not(target_os = "linux"), miri))]
+        let _ = (from, bytes);
+        Ok(())
+    }
+
+    /// All of the memory.
+    pub fn words(&self) -> &[AtomicU64] {
+        let length = self.memory.len() / 8;
+        // SAFETY: the mapping is page-aligned, readable, writable, initialized (with zeros or a file's content) and lives as long as
+        // `self`; any bit pattern is a valid AtomicU64; `memory` is private and never handed out as bytes, so this process, in
+        // this mapping or another of the same file, has no access but through such atomics. What another process changes in a
+        // mapped file shows as another value of an atomic. Exercised by the tests below, and by every engine test through the arena.
+        unsafe { std::slice::from_raw_parts(self.memory.as_mut_ptr().cast::<AtomicU64>(), length) }
+    }
+
+    /// Stores `bytes` at `offset`, both in multiples of eight; false, and nothing stored, if that is not inside.
+    pub fn store(&self, bytes: &[u8], offset: u64) -> bool {
+        let (values, odd) = bytes.as_chunks::<8>();
+        let start = usize::try_from(offset / 8).unwrap_or(usize::MAX);
+        let words = self.words().get(start..).and_then(|words| words.get(..values.len()));
+        let Some(words) = words.filter(|_| odd.is_empty() && offset.is_multiple_of(8)) else {
+            return false;
+        };
+        // By lines first: one look at where the end is for so many stores.
+        let (lines, rest) = values.as_chunks::<LINE_WORDS>();
+        let (line_words, words) = words.as_chunks::<LINE_WORDS>();
+        for (words, line) in line_words.iter().zip(lines) {
+            for (word, value) in words.iter().zip(line) {
+                word.store(u64::from_ne_bytes(*value), Ordering::Relaxed);
+            }
+        }
+        for (word, value) in words.iter().zip(rest) {
+            word.store(u64::from_ne_bytes(*value), Ordering::Relaxed);
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stores_inside_and_nowhere_else() {
+        let mapping = Mapping::anonymous(4096).unwrap();
+        assert!(mapping.words().iter().all(|word| word.load(Ordering::Relaxed) == 0));
+        assert!(mapping.store(&[7; 24], 4096 - 24));
+        for (bytes, offset) in [(16, 4088), (8, 4096), (8, u64::MAX - 7), (8, 4), (7, 8)] {
+            assert!(!mapping.store(&[9; 16][..bytes], offset), "{bytes} bytes at {offset}");
+        }
+        let set = mapping.words().iter().filter(|word| word.load(Ordering::Relaxed) != 0).count();
+        assert_eq!(set, 3);
+    }
+
+    #[cfg(not(miri))]
+    #[test]
+    fn a_file_reads_what_was_stored() {
+        use std::os::unix::fs::FileExt;
+
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(16384).unwrap();
+        let mapping = Mapping::of_file(&file, 8192, 8192).unwrap();
+        assert!(mapping.store(b"sixteen letters.", 4088));
+        let mut back = [0; 16];
+        file.read_exact_at(&mut back, 8192 + 4088).unwrap();
+        assert_eq!(&back, b"sixteen letters.");
+    }
+}

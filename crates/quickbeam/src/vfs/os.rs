@@ -1,0 +1,274 @@
+//! The operating system's files, clock and threads.
+//!
+//! Above: [`Vfs`](super::Vfs). Positioned reads and writes only, so that a file has no cursor to share.
+// This is the place that the bans on going around the seam point to.
+#![allow(clippy::disallowed_methods, clippy::disallowed_types)]
+
+use std::collections::VecDeque;
+use std::fs;
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{FlockOperation, flock};
+
+use super::mapping::Mapping;
+use super::{Event, File, MappedFile, OpenMode, Task, Vfs};
+use crate::sync::event::ParkingEvent;
+
+/// The world that a user's program runs in.
+pub struct OsVfs {
+    start: Instant,
+}
+
+impl OsVfs {
+    /// The clock starts at zero here.
+    #[must_use]
+    pub fn new() -> Self {
+        OsVfs { start: Instant::now() }
+    }
+}
+
+impl Default for OsVfs {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+struct RealFile(fs::File);
+
+impl RealFile {
+    fn lock(&self, operation: FlockOperation) -> io::Result<bool> {
+        match flock(&self.0, operation) {
+            Ok(()) => Ok(true),
+            Err(rustix::io::Errno::WOULDBLOCK) => Ok(false),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+}
+
+impl File for RealFile {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        self.0.read_exact_at(buffer, offset)
+    }
+
+    fn write_at(&self, buffer: &[u8], offset: u64) -> io::Result<()> {
+        self.0.write_all_at(buffer, offset)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+
+    fn sync_all(&self) -> io::Result<()> {
+        self.0.sync_all()
+    }
+
+    fn length(&self) -> io::Result<u64> {
+        Ok(self.0.metadata()?.len())
+    }
+
+    fn set_length(&self, length: u64) -> io::Result<()> {
+        self.0.set_len(length)
+    }
+
+    fn allocate(&self, length: u64) -> io::Result<()> {
+        use rustix::fs::{FallocateFlags, fallocate};
+        match fallocate(&self.0, FallocateFlags::empty(), 0, length) {
+            Ok(()) => Ok(()),
+            // Not every file system can set room aside: writing zeros does the same.
+            Err(rustix::io::Errno::OPNOTSUPP) => {
+                super::fill_with_zeros(self.length()?, length, |zeros, at| self.write_at(zeros, at))
+            }
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    fn try_lock(&self) -> io::Result<bool> {
+        self.lock(FlockOperation::NonBlockingLockExclusive)
+    }
+
+    fn try_lock_shared(&self) -> io::Result<bool> {
+        self.lock(FlockOperation::NonBlockingLockShared)
+    }
+
+    fn map(&self, length: u64) -> io::Result<Option<Box<dyn MappedFile>>> {
+        // A store that finds no room, or no file, ends the process: only where written blocks stay where they are.
+        let below = file_system(&self.0);
+        if !matches!(below, FileSystem::Ext | FileSystem::Memory)
+            || cfg!(miri)
+            || self.length()? < length
+        {
+            return Ok(None);
+        }
+        // A file that was copied may have holes.
+        self.allocate(length)?;
+        let mut parts = VecDeque::new();
+        let mut at = 0;
+        while at < length {
+            let bytes = (length - at).min(MAPPED_PART);
+            let part = Mapping::of_file(&self.0, at, bytes as usize)?;
+            // Made ready now, the memory keeps no store waiting; and what would end the process shows here.
+            if part.populate(0, bytes as usize).is_err() {
+                return Ok(None);
+            }
+            parts.push_back(part);
+            at += bytes;
+        }
+        let in_memory = matches!(below, FileSystem::Memory);
+        Ok(Some(Box::new(MappedParts { parts, start: 0, in_memory })))
+    }
+}
+
+/// Bytes of a mapped file that are let go of at once.
+const MAPPED_PART: u64 = 1 << 20;
+
+/// What is left of a mapped file: parts of [`MAPPED_PART`] bytes, of which those that were stored into are gone. So the log takes memory for what is to
+/// be stored in it, and not for what was.
+struct MappedParts {
+    parts: VecDeque<Mapping>,
+    /// Where in the file the first of them begins.
+    start: u64,
+    /// Of a memory file system: to flush it does nothing.
+    in_memory: bool,
+}
+
+impl MappedFile for MappedParts {
+    fn is_durable_as_stored(&self) -> bool {
+        self.in_memory
+    }
+
+    fn store(&mut self, bytes: &[u8], offset: u64) -> bool {
+        while self.start + MAPPED_PART <= offset && self.parts.pop_front().is_some() {
+            self.start += MAPPED_PART;
+        }
+        let Some(mut inside) = offset.checked_sub(self.start) else { return false };
+        let mut rest = bytes;
+        for part in &self.parts {
+            let room = MAPPED_PART.saturating_sub(inside) as usize;
+            let (here, behind) = rest.split_at(rest.len().min(room));
+            if !part.store(here, inside) {
+                return false;
+            }
+            if behind.is_empty() {
+                return true;
+            }
+            (rest, inside) = (behind, 0);
+        }
+        false
+    }
+}
+
+/// Kinds of file systems, as far as they are treated differently.
+#[derive(PartialEq, Eq)]
+enum FileSystem {
+    /// ext2 to ext4: a block that was written once is written in place from then on.
+    Ext,
+    /// Memory of the machine (tmpfs): what was set aside stays so, and there is no device behind it.
+    Memory,
+    Other,
+}
+
+#[cfg(target_os = "linux")]
+fn file_system(file: &fs::File) -> FileSystem {
+    const EXT: u64 = 0xef53;
+    const TMPFS: u64 = 0x0102_1994;
+    match rustix::fs::fstatfs(file).map(|about| about.f_type as u64) {
+        Ok(EXT) => FileSystem::Ext,
+        Ok(TMPFS) => FileSystem::Memory,
+        Ok(_) | Err(_) => FileSystem::Other,
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn file_system(_: &fs::File) -> FileSystem {
+    FileSystem::Other
+}
+
+struct RealTask(std::thread::JoinHandle<()>);
+
+impl Task for RealTask {
+    fn join(self: Box<Self>) {
+        // A background thread ends by returning; one that panicked has nothing more to give back.
+        if self.0.join().is_err() {
+            eprintln!("quickbeam: a background thread ended by a panic");
+        }
+    }
+}
+
+impl Vfs for OsVfs {
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
+        let mut options = fs::OpenOptions::new();
+        options.read(true);
+        match mode {
+            OpenMode::Read => {}
+            OpenMode::Write => {
+                options.write(true);
+            }
+            OpenMode::Create => {
+                options.write(true).create(true);
+            }
+            OpenMode::WriteThrough => {
+                let flags = rustix::fs::OFlags::DIRECT | rustix::fs::OFlags::DSYNC;
+                options.write(true).custom_flags(flags.bits().cast_signed());
+            }
+        }
+        let file = options.open(path)?;
+        if mode == OpenMode::WriteThrough && file_system(&file) == FileSystem::Memory {
+            // There is no device to write to past the operating system's memory.
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        Ok(Arc::new(RealFile(file)))
+    }
+
+    fn exists(&self, path: &Path) -> bool {
+        path.exists()
+    }
+
+    fn create_directory(&self, path: &Path) -> io::Result<()> {
+        fs::create_dir_all(path)
+    }
+
+    fn list_directory(&self, path: &Path) -> io::Result<Vec<PathBuf>> {
+        fs::read_dir(path)?.map(|entry| Ok(entry?.path())).collect()
+    }
+
+    fn sync_directory(&self, path: &Path) -> io::Result<()> {
+        fs::File::open(path)?.sync_all()
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    fn now(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    fn random(&self) -> u64 {
+        use std::hash::{BuildHasher, Hasher};
+        // The standard hasher is keyed by the operating system's random source.
+        let mut hasher = std::collections::hash_map::RandomState::new().build_hasher();
+        hasher.write_u128(self.start.elapsed().as_nanos());
+        hasher.finish()
+    }
+
+    fn yield_now(&self) {
+        std::thread::yield_now();
+    }
+
+    fn event(&self) -> Arc<dyn Event> {
+        Arc::new(ParkingEvent::default())
+    }
+
+    fn spawn(&self, name: &str, body: Box<dyn FnOnce() + Send>) -> io::Result<Box<dyn Task>> {
+        let handle = std::thread::Builder::new().name(name.to_owned()).spawn(body)?;
+        Ok(Box::new(RealTask(handle)))
+    }
+}

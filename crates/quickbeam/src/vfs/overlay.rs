@@ -1,0 +1,178 @@
+//! A file that is only read: what is written to it stays in memory, and is read from there.
+//!
+//! Above: opening a directory to read it. What recovery changes goes through the pool and the checkpoint as ever, and
+//! comes to no device.
+//!
+//! - OVERLAY-1: no call on the file below writes, cuts, grows or flushes it.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::io;
+use std::sync::Arc;
+
+use super::File;
+use crate::sync::locks::RwLock;
+
+/// Bytes that are kept together.
+const PART: u64 = 4096;
+
+/// Says that an overlay has no memory left for what is written to it.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "recovery changes more than {limit} bytes, which stay in memory where nothing is written; \
+     raise cache_size, or open the environment where it can be written"
+)]
+pub struct OverlayFull {
+    limit: u64,
+}
+
+struct Written {
+    /// Parts that were written to, by number.
+    parts: HashMap<u64, Box<[u8]>>,
+    length: u64,
+}
+
+/// What was written, over the file below.
+pub struct OverlayFile {
+    below: Arc<dyn File>,
+    written: RwLock<Written>,
+    limit: u64,
+}
+
+impl OverlayFile {
+    /// A file that begins as the one below, and keeps up to `limit` bytes that are written to it.
+    pub fn new(below: Arc<dyn File>, limit: u64) -> io::Result<OverlayFile> {
+        let length = below.length()?;
+        let written = RwLock::new(Written { parts: HashMap::new(), length });
+        Ok(OverlayFile { below, written, limit })
+    }
+
+    /// Reads the file below; zeros behind its end.
+    fn read_below(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        let there = self.below.length()?.saturating_sub(offset).min(buffer.len() as u64) as usize;
+        let (inside, behind) = buffer.split_at_mut(there);
+        behind.fill(0);
+        if inside.is_empty() { Ok(()) } else { self.below.read_at(inside, offset) }
+    }
+}
+
+/// The parts that a range of bytes lies in: number, offset in the part, and the range within the bytes.
+fn parts_of(
+    offset: u64,
+    length: usize,
+) -> impl Iterator<Item = (u64, usize, std::ops::Range<usize>)> {
+    let mut done = 0;
+    std::iter::from_fn(move || {
+        let at = offset + done as u64;
+        let inside = (at % PART) as usize;
+        let take = (PART as usize - inside).min(length - done);
+        let part = (at / PART, inside, done..done + take);
+        done += take;
+        (take > 0).then_some(part)
+    })
+}
+
+impl File for OverlayFile {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        let written = self.written.read();
+        if offset + buffer.len() as u64 > written.length {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        self.read_below(buffer, offset)?;
+        if written.parts.is_empty() {
+            return Ok(());
+        }
+        for (number, inside, range) in parts_of(offset, buffer.len()) {
+            if let Some(part) = written.parts.get(&number) {
+                buffer[range.clone()].copy_from_slice(&part[inside..inside + range.len()]);
+            }
+        }
+        Ok(())
+    }
+
+    fn write_at(&self, buffer: &[u8], offset: u64) -> io::Result<()> {
+        let mut written = self.written.write();
+        for (number, inside, range) in parts_of(offset, buffer.len()) {
+            let kept = written.parts.len() as u64 * PART;
+            let part = match written.parts.entry(number) {
+                Entry::Occupied(part) => part.into_mut(),
+                Entry::Vacant(_) if kept + PART > self.limit => {
+                    return Err(io::Error::other(OverlayFull { limit: self.limit }));
+                }
+                Entry::Vacant(place) => {
+                    let mut part = vec![0; PART as usize];
+                    self.read_below(&mut part, number * PART)?;
+                    place.insert(part.into())
+                }
+            };
+            part[inside..inside + range.len()].copy_from_slice(&buffer[range]);
+        }
+        written.length = written.length.max(offset + buffer.len() as u64);
+        Ok(())
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn sync_all(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn length(&self) -> io::Result<u64> {
+        Ok(self.written.read().length)
+    }
+
+    /// What a file grows by is free room to the engine, whose content has no meaning: no memory is taken for it.
+    fn set_length(&self, length: u64) -> io::Result<()> {
+        let mut written = self.written.write();
+        written.parts.retain(|number, _| number * PART < length);
+        written.length = length;
+        Ok(())
+    }
+
+    fn allocate(&self, length: u64) -> io::Result<()> {
+        let mut written = self.written.write();
+        written.length = written.length.max(length);
+        Ok(())
+    }
+
+    fn try_lock(&self) -> io::Result<bool> {
+        self.below.try_lock()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::vfs::{MemoryVfs, OpenMode, Vfs};
+
+    #[test]
+    fn what_is_written_is_read_and_the_file_below_stays() {
+        let vfs = MemoryVfs::new();
+        let below = vfs.open(Path::new("a"), OpenMode::Create).unwrap();
+        let content: Vec<u8> = (0..10_000u32).map(|n| n as u8).collect();
+        below.write_at(&content, 0).unwrap();
+        let file = OverlayFile::new(below.clone(), 5 * PART).unwrap();
+        let mut expected = content.clone();
+        for (offset, length) in [(10, 20), (4090, 12), (9_990, 30), (13_000, 1)] {
+            let bytes = vec![offset as u8 ^ 0xff; length];
+            file.write_at(&bytes, offset as u64).unwrap();
+            expected.resize(expected.len().max(offset + length), 0);
+            expected[offset..offset + length].copy_from_slice(&bytes);
+        }
+        let mut found = vec![1; expected.len()];
+        file.read_at(&mut found, 0).unwrap();
+        assert!(found == expected);
+        assert!(file.read_at(&mut found, 1).is_err(), "a read past the end is an error");
+        file.allocate(100_000).unwrap();
+        file.write_at(&[1], 40_000).unwrap();
+        let full = file.write_at(&[1], 80_000).unwrap_err();
+        assert!(full.to_string().contains("cache_size"), "{full}");
+        let mut found = vec![0; content.len()];
+        below.read_at(&mut found, 0).unwrap();
+        assert!(found == content && below.length().unwrap() == 10_000);
+    }
+}
