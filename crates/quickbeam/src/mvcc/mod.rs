@@ -13,6 +13,9 @@
 //!   records back. After that only what no snapshot sees is taken out (VER-4).
 //! - VER-4: between two committed versions that no snapshot in use tells apart, the older one's entry replaces what the newer
 //!   one's entry says, and is taken out. No page names an entry taken out: a chain that leads to one has changed meanwhile.
+//! - VER-5: a reader that follows a chain reads the horizon before the first entry. The horizon also passes transactions whose
+//!   entries were all taken out. A word that leads to an unknown transaction is visible to all only if it is below that
+//!   horizon; otherwise the reader starts over at the newest version.
 //!
 //! Sources: undo in memory beside in-place newest versions as in HyPer and Umbra (Neumann et al., "Fast Serializable
 //! Multi-Version Concurrency Control for Main-Memory Database Systems", 2015).

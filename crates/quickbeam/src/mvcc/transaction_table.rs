@@ -260,13 +260,15 @@ impl TransactionTable {
     ) -> Resolved {
         let start = value.len();
         let mut seen = Resolved::InPage;
+        // VER-5.
+        let horizon = self.horizon();
         loop {
             let before = match self.hop(version, snapshot, own, start, value) {
                 Hop::Visible => return seen,
-                // A page names no entry that was taken out: its writer rolled back, or is visible to all by now.
-                Hop::Unknown if seen == Resolved::InPage || self.is_visible_to_all(version) => {
-                    return seen;
-                }
+                // A page never names an entry that was merged into a newer one: its transaction rolled
+                // back, or is visible to all by now.
+                Hop::Unknown if seen == Resolved::InPage => return seen,
+                Hop::Unknown if writer_of(version) < horizon => return seen,
                 Hop::Unknown | Hop::Again => return Resolved::Again,
                 Hop::Committed(_) => {
                     value.truncate(start);
@@ -351,10 +353,12 @@ impl TransactionTable {
     ) -> Hidden {
         let mut at = version;
         let mut seen = None;
+        // VER-5.
+        let horizon = self.horizon();
         loop {
             let before = match (self.hop(at, snapshot, None, start, value), seen) {
                 (Hop::Visible, Some(seen)) => return Hidden::Found(seen),
-                (Hop::Unknown, Some(seen)) if self.is_visible_to_all(at) => {
+                (Hop::Unknown, Some(seen)) if writer_of(at) < horizon => {
                     return Hidden::Found(seen);
                 }
                 (Hop::Unknown | Hop::Again, Some(_)) => return Hidden::Merged,

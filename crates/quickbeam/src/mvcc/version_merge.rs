@@ -304,11 +304,13 @@ mod tests {
             }
             let mut resolved = self.registry.resolve(version, snapshot, None, &mut value);
             if let Resolved::Hidden { version } = resolved {
-                resolved = self.registry.resolve_hidden(version, snapshot, &mut value).unwrap();
+                let hidden = self.registry.resolve_hidden(version, snapshot, &mut value);
+                resolved = hidden.unwrap_or(Resolved::Again);
             }
             match resolved {
                 Resolved::InPage => newest,
                 Resolved::Older { .. } => u64::from_le_bytes(value.try_into().unwrap()),
+                Resolved::Again => self.seen(record, snapshot),
                 other => panic!("{other:?}"),
             }
         }
@@ -476,6 +478,85 @@ mod tests {
         scene.registry.look_after();
         for &timestamp in timestamps.iter().chain([&first]) {
             assert_eq!(scene.seen(0, timestamp), timestamp);
+        }
+    }
+
+    /// Runs `interrupt` before the reading thread takes its `nth` lock, and returns the value that
+    /// `snapshot` sees of record 0.
+    #[cfg(feature = "simulation")]
+    fn seen_while(
+        scene: &Scene,
+        snapshot: Timestamp,
+        nth: usize,
+        interrupt: impl Fn() + 'static,
+    ) -> u64 {
+        use crate::failpoints::{Probe, observe};
+        let locks = std::cell::Cell::new(0);
+        observe(Some(std::rc::Rc::new(move |probe| {
+            if probe == Probe::Between {
+                locks.set(locks.get() + 1);
+                if locks.get() == nth {
+                    interrupt();
+                }
+            }
+        })));
+        let seen = scene.seen(0, snapshot);
+        observe(None);
+        seen
+    }
+
+    #[cfg(feature = "simulation")]
+    #[test]
+    fn a_reader_sees_its_version_while_the_ones_above_are_merged() {
+        for nth in 1..8 {
+            let mut scene = Scene::new(2);
+            let base = scene.commit([0]);
+            let (_, old) = scene.begin();
+            scene.commit([0]);
+            let (between, _) = scene.begin();
+            scene.commit([0]);
+            (0..=RECENT).for_each(|_| drop(scene.commit([1])));
+            scene.registry.look_after();
+            let scene = std::rc::Rc::new(scene);
+            let other = scene.clone();
+            let seen = seen_while(&scene, old, nth, move || {
+                other.registry.snapshots.release(between);
+                (0..3).for_each(|_| other.registry.look_after());
+            });
+            assert_eq!(seen, base, "interrupted at lock {nth}");
+        }
+    }
+
+    #[cfg(feature = "simulation")]
+    #[test]
+    fn a_reader_sees_its_version_while_the_unfinished_one_commits() {
+        for nth in 1..8 {
+            let mut scene = Scene::new(2 + RECENT);
+            let base = scene.commit([0]);
+            let (_, old) = scene.begin();
+            scene.commit([0]);
+            (0..=RECENT).for_each(|_| drop(scene.commit([1])));
+            scene.registry.look_after();
+            let writer = scene.registry.begin_writer();
+            scene.push(&writer, 0, u64::MAX);
+            let later: Vec<_> = (0..=RECENT)
+                .map(|record| {
+                    let writer = scene.registry.begin_writer();
+                    scene.push(&writer, 1 + record, 1);
+                    writer
+                })
+                .collect();
+            let writers = std::cell::RefCell::new(Some((writer, later)));
+            let scene = std::rc::Rc::new(scene);
+            let other = scene.clone();
+            let seen = seen_while(&scene, old, nth, move || {
+                if let Some((writer, later)) = writers.take() {
+                    other.end(writer);
+                    later.into_iter().for_each(|writer| drop(other.end(writer)));
+                    (0..3).for_each(|_| other.registry.look_after());
+                }
+            });
+            assert_eq!(seen, base, "interrupted at lock {nth}");
         }
     }
 }
