@@ -110,8 +110,8 @@ impl TransactionTable {
             }
             if id == writer.id() && writer.deferred.count() > 0 {
                 if writer.last_id() == id {
-                    let work = std::mem::take(&mut *writer.deferred.lock());
-                    self.make_ready(order, work);
+                    // Drained, so that the record keeps the memory for its next transaction.
+                    self.make_ready(order, writer.deferred.lock().drain(..));
                 } else {
                     order.keep_deferred(&writer);
                 }
@@ -164,8 +164,8 @@ impl TransactionTable {
             && *first.key() <= mark
             && first.get().0 < horizon
         {
-            let (_, work) = first.remove();
-            self.make_ready(order, work);
+            let (_, tasks) = first.remove();
+            self.make_ready(order, tasks.into_iter());
         }
         while let Some((_, tree)) = order
             .dropped
@@ -175,13 +175,18 @@ impl TransactionTable {
         }
     }
 
-    /// Makes deferred work possible. Dropped trees wait for every writer that exists now (`Order::dropped`).
-    fn make_ready(&self, order: &mut Order, work: Vec<DeferredTask>) {
-        let is_tree = |work: &DeferredTask| matches!(work, DeferredTask::FreeTree(_));
-        let (trees, work): (Vec<_>, Vec<_>) = work.into_iter().partition(is_tree);
+    /// Moves deferred tasks to the ready queue. A dropped tree first waits for every transaction that
+    /// has changes now (`Order::dropped`).
+    fn make_ready(&self, order: &mut Order, tasks: impl Iterator<Item = DeferredTask>) {
         let barrier = order.next;
-        order.dropped.extend(trees.into_iter().map(|tree| (barrier, tree)));
-        self.change_ready(|ready| ready.extend(work));
+        self.change_ready(|ready| {
+            for task in tasks {
+                match task {
+                    DeferredTask::FreeTree(_) => order.dropped.push_back((barrier, task)),
+                    _ => ready.push_back(task),
+                }
+            }
+        });
     }
 
     /// The ids of transactions that have not finished, each with its writer and the number of its first entry.

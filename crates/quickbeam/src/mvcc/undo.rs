@@ -78,6 +78,9 @@ impl Undo {
     }
 }
 
+/// Deferred tasks for which a reused transaction record keeps memory.
+const KEPT_TASKS: usize = 256;
+
 /// What a transaction has deferred. Most defer nothing: then nobody need take the lock to know that.
 #[derive(Default)]
 pub struct DeferredTasks {
@@ -99,7 +102,9 @@ impl DeferredTasks {
     }
 
     fn clear(&mut self) {
-        self.work.get_mut().clear();
+        let work = self.work.get_mut();
+        work.clear();
+        work.shrink_to(KEPT_TASKS);
         self.any = AtomicBool::new(false);
     }
 
