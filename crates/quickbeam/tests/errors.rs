@@ -204,8 +204,8 @@ fn cursors_that_stand_nowhere_change_nothing() {
     let transaction = environment.begin().unwrap();
     let mut cursor = database.cursor(&transaction).unwrap();
     for _ in 0..2 {
-        assert_misuse(cursor.put(b"value"), "stands on no record");
-        assert_misuse(cursor.delete(), "stands on no record");
+        assert_misuse(cursor.put(b"value"), "has no current record");
+        assert_misuse(cursor.delete(), "has no current record");
         assert_eq!((cursor.key(), cursor.value()), (&b""[..], &b""[..]));
         assert!(!cursor.first().unwrap() && !cursor.last().unwrap());
         assert!(!cursor.next().unwrap() && !cursor.prev().unwrap());
@@ -220,7 +220,7 @@ fn cursors_that_stand_nowhere_change_nothing() {
     assert!(cursor.prev().unwrap() && cursor.key() == b"a");
     assert!(!cursor.prev().unwrap() && cursor.key() == b"a");
     assert!(!cursor.seek(b"d").unwrap());
-    assert_misuse(cursor.put(b"value"), "stands on no record");
+    assert_misuse(cursor.put(b"value"), "has no current record");
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! Cursors: records one after the other, forwards and backwards.
 //!
-//! A cursor holds no latch and no place in a page: it remembers the key it stands on, and, as a shortcut, where that
-//! was. If the leaf has not changed since, the next record is the next slot; otherwise the key is searched again.
+//! A cursor holds no latch and no position in a page. It keeps the current key and, as a shortcut,
+//! its leaf and slot. If the leaf has not changed since, the next record is in the next slot;
+//! otherwise the cursor searches for the key again.
 
 use std::cmp::Ordering;
 use std::ops::Bound;
@@ -10,7 +11,7 @@ use super::read::Sight;
 use super::write::WriteOp;
 use super::{Database, State, Transaction};
 use crate::access::btree::Tree;
-use crate::buffer::Tries;
+use crate::buffer::{Pool, ReadGuard, Tries};
 use crate::error::{Error, Result};
 use crate::options::AccessMethod;
 use crate::page::{OVERFLOW, Page, PageId};
@@ -41,11 +42,14 @@ pub struct Cursor<'t> {
     transaction: &'t Transaction,
     database: Option<Database>,
     tree: Tree,
-    standing: bool,
+    /// The cursor has a current record.
+    is_placed: bool,
+    /// Key and value of the current record.
     key: Vec<u8>,
     value: Vec<u8>,
-    /// Leaf, its version, and the slot that the cursor stands on.
+    /// The current record's leaf, the leaf's version and the slot.
     place: Option<(PageId, u64, usize)>,
+    search: Search,
 }
 
 /// Where a search begins: at a key or beyond it.
@@ -65,10 +69,11 @@ impl<'t> Cursor<'t> {
             transaction,
             database: None,
             tree,
-            standing: false,
+            is_placed: false,
             key: Vec::new(),
             value: Vec::new(),
             place: None,
+            search: Search::default(),
         }
     }
 
@@ -87,7 +92,8 @@ impl<'t> Cursor<'t> {
     /// # Ok::<(), quickbeam::Error>(())
     /// ```
     pub fn first(&mut self) -> Result<bool> {
-        self.forward(Vec::new(), From::At)
+        self.search.bound.clear();
+        self.forward(From::At)
     }
 
     /// Moves to the last record. Returns false if there is none.
@@ -105,7 +111,7 @@ impl<'t> Cursor<'t> {
     /// # Ok::<(), quickbeam::Error>(())
     /// ```
     pub fn last(&mut self) -> Result<bool> {
-        self.backward(None, From::Beyond)
+        self.backward(false, From::Beyond)
     }
 
     /// Moves to the first record whose key is not less than `key`. Returns false if there is none.
@@ -129,13 +135,13 @@ impl<'t> Cursor<'t> {
         self.seek_stored(key)
     }
 
-    /// As [`seek`](Self::seek), by the key as it is stored: for whoever looks at what leaves hold.
+    /// As [`seek`](Self::seek), by the key as leaves store it.
     pub(crate) fn seek_stored(&mut self, key: &[u8]) -> Result<bool> {
-        self.place = None;
-        self.forward(key.to_vec(), From::At)
+        key.clone_into(&mut self.search.bound);
+        self.forward(From::At)
     }
 
-    /// The key of the record stood on, as it is stored.
+    /// Returns the key of the current record as leaves store it.
     pub(crate) fn stored_key(&self) -> &[u8] {
         &self.key
     }
@@ -157,7 +163,8 @@ impl<'t> Cursor<'t> {
     /// ```
     pub fn seek_le(&mut self, key: &[u8]) -> Result<bool> {
         check_ordered(self.tree)?;
-        self.backward(Some(key.to_vec()), From::At)
+        key.clone_into(&mut self.search.bound);
+        self.backward(true, From::At)
     }
 
     /// Moves to the next record. Returns false, without moving, at the end. Without a current
@@ -180,11 +187,11 @@ impl<'t> Cursor<'t> {
     /// ```
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<bool> {
-        if !self.standing {
+        if !self.is_placed {
             return self.first();
         }
-        let key = std::mem::take(&mut self.key);
-        self.forward(key, From::Beyond)
+        self.search.bound.clone_from(&self.key);
+        self.forward(From::Beyond)
     }
 
     /// Moves to the previous record. Returns false, without moving, at the start. Without a current
@@ -203,10 +210,11 @@ impl<'t> Cursor<'t> {
     /// # Ok::<(), quickbeam::Error>(())
     /// ```
     pub fn prev(&mut self) -> Result<bool> {
-        if !self.standing {
+        if !self.is_placed {
             return self.last();
         }
-        self.backward(Some(self.key.clone()), From::Beyond)
+        self.search.bound.clone_from(&self.key);
+        self.backward(true, From::Beyond)
     }
 
     /// Returns the key of the current record, or an empty slice if there is none.
@@ -237,7 +245,7 @@ impl<'t> Cursor<'t> {
     /// # Ok::<(), quickbeam::Error>(())
     /// ```
     pub fn put(&mut self, value: &[u8]) -> Result<()> {
-        let (database, key) = self.stands()?;
+        let (database, key) = self.current()?;
         database.change_at(self.transaction, key, WriteOp::Put(value))?;
         self.value.clear();
         self.value.extend_from_slice(value);
@@ -262,14 +270,14 @@ impl<'t> Cursor<'t> {
     /// # Ok::<(), quickbeam::Error>(())
     /// ```
     pub fn delete(&mut self) -> Result<bool> {
-        let (database, key) = self.stands()?;
+        let (database, key) = self.current()?;
         database.change_at(self.transaction, key, WriteOp::Delete)
     }
 
-    fn stands(&self) -> Result<(&Database, &[u8])> {
+    fn current(&self) -> Result<(&Database, &[u8])> {
         match &self.database {
-            Some(database) if self.standing => Ok((database, self.key())),
-            _ => Err(Error::misuse("the cursor stands on no record; seek one first")),
+            Some(database) if self.is_placed => Ok((database, self.key())),
+            _ => Err(Error::misuse("the cursor has no current record; seek one first")),
         }
     }
 
@@ -293,31 +301,22 @@ impl<'t> Cursor<'t> {
         Ok(())
     }
 
-    fn forward(&mut self, from: Vec<u8>, start: From) -> Result<bool> {
+    /// Moves to the first visible record at or after the search bound.
+    fn forward(&mut self, mut start: From) -> Result<bool> {
         self.begin_call()?;
-        let transaction = self.transaction;
+        let (transaction, tree) = (self.transaction, self.tree);
         let state = &mut *transaction.state.borrow_mut();
         let pool = &transaction.inner().pool;
-        let mut low = from;
-        let mut start = start;
-        let mut value = std::mem::take(&mut self.value);
-        let mut old_value = if start == From::Beyond { Some(value.clone()) } else { None };
-        let origin = (low.clone(), self.place);
+        let search = &mut self.search;
+        let is_step = start == From::Beyond;
+        let mut place = self.place.filter(|_| is_step);
         let mut tries = Tries::default();
         loop {
-            let shortcut = match self.place.take() {
-                Some((leaf, version, slot)) if start == From::Beyond => pool
-                    .read(leaf)
-                    .ok()
-                    .filter(|guard| guard.version() == version)
-                    .map(|guard| (guard, slot + 1)),
-                _ => None,
-            };
-            let (guard, first) = match shortcut {
-                Some(found) => found,
+            let (guard, first) = match unchanged_leaf(pool, place.take()) {
+                Some((guard, slot)) => (guard, slot + 1),
                 None => {
-                    let guard = self.tree.leaf(pool, &low)?;
-                    let first = match guard.page.search(&low) {
+                    let guard = tree.leaf(pool, &search.bound)?;
+                    let first = match guard.page.search(&search.bound) {
                         Ok(at) if start == From::Beyond => at + 1,
                         Ok(at) | Err(at) => at,
                     };
@@ -325,187 +324,228 @@ impl<'t> Cursor<'t> {
                 }
             };
             let Some(attempt) = tries.begin(guard) else { continue };
-            let seen = self.look(state, guard.page, first..guard.page.count(), &mut value);
-            let fence = guard.page.upper_fence_bytes();
+            let positions = first..guard.page.count();
+            let mut seen = search.look(transaction, state, guard.page, positions);
+            search.fence.clear();
+            let has_fence = matches!(seen, LeafSearch::Nothing)
+                && guard.page.append_upper_fence(&mut search.fence);
             if matches!(seen, LeafSearch::Again) || !attempt.validate() {
                 continue;
             }
-            let seen = self.complete(state, seen, &mut value);
+            seen = search.complete(transaction, state, seen);
             if matches!(seen, LeafSearch::Again) {
                 continue;
             }
-            let found = if let LeafSearch::At(position, flags) = seen {
-                Some((position, flags))
-            } else {
-                None
-            };
             if transaction.tracks_reads() {
-                let high = match (&seen, &fence) {
-                    (LeafSearch::Nothing, Some(fence)) => Bound::Excluded(&fence[..]),
-                    (LeafSearch::Nothing, None) => Bound::Unbounded,
-                    _ => Bound::Included(&self.key[..]),
+                let high = match seen {
+                    LeafSearch::Nothing if has_fence => Bound::Excluded(&search.fence[..]),
+                    LeafSearch::Nothing => Bound::Unbounded,
+                    _ => Bound::Included(&search.key[..]),
                 };
-                state.reads.range(self.tree, &low, high, guard.id, guard.content_version());
+                state.reads.range(tree, &search.bound, high, guard.id, guard.content_version());
             }
-            if let LeafSearch::Passed(position) = seen {
-                if start == From::Beyond {
-                    self.tree.advanced(guard.id, &self.key, Ordering::Greater, &low)?;
-                }
-                low.clone_from(&self.key);
-                start = From::Beyond;
-                self.place = Some((guard.id, guard.version(), position));
-                tries = Tries::default();
-                continue;
+            if start == From::Beyond && !matches!(seen, LeafSearch::Nothing) {
+                tree.advanced(guard.id, &search.key, Ordering::Greater, &search.bound)?;
             }
-            match (found, fence) {
-                (Some((position, flags)), _) => {
-                    if start == From::Beyond {
-                        self.tree.advanced(guard.id, &self.key, Ordering::Greater, &low)?;
-                    }
+            match seen {
+                LeafSearch::At(position, flags) => {
                     if flags & OVERFLOW != 0 {
-                        transaction.fetch_long(&mut value)?;
+                        transaction.fetch_long(&mut search.value)?;
                     }
-                    self.value = value;
-                    self.place = Some((guard.id, guard.version(), position));
-                    self.standing = true;
+                    self.place_at(guard.id, guard.version(), position);
                     return Ok(true);
                 }
-                (None, Some(fence)) => {
-                    low = self.tree.onward(guard.id, &low, fence)?;
-                    start = From::At;
-                    tries = Tries::default();
-                }
-                (None, None) => {
-                    self.stay(origin, old_value.take());
+                LeafSearch::Nothing if !has_fence => {
+                    if !is_step {
+                        self.unset();
+                    }
                     return Ok(false);
                 }
-            }
-        }
-    }
-
-    fn backward(&mut self, from: Option<Vec<u8>>, start: From) -> Result<bool> {
-        self.begin_call()?;
-        let transaction = self.transaction;
-        let state = &mut *transaction.state.borrow_mut();
-        let pool = &transaction.inner().pool;
-        let mut high = from;
-        let mut start = start;
-        let mut value = std::mem::take(&mut self.value);
-        let mut old_value = self.standing.then(|| value.clone());
-        let origin = (std::mem::take(&mut self.key), self.place);
-        let mut tries = Tries::default();
-        loop {
-            let guard = match (&high, start) {
-                (Some(key), From::At) => self.tree.leaf(pool, key)?,
-                (key, _) => self.tree.leaf_before(pool, key.as_deref())?,
-            };
-            let Some(attempt) = tries.begin(guard) else { continue };
-            let page = guard.page;
-            let end = match &high {
-                None => page.count(),
-                // The leaf before a key may lie wholly before it: then its last record is next.
-                Some(key) if !page.covers(key) => page.count(),
-                Some(key) => match page.search(key) {
-                    Ok(at) if start == From::At => at + 1,
-                    Ok(at) | Err(at) => at,
-                },
-            };
-            let seen = self.look(state, page, (0..end.min(page.count())).rev(), &mut value);
-            let fence = page.lower_fence_bytes();
-            if matches!(seen, LeafSearch::Again) || !attempt.validate() {
-                continue;
-            }
-            let seen = self.complete(state, seen, &mut value);
-            if matches!(seen, LeafSearch::Again) {
-                continue;
-            }
-            let found = if let LeafSearch::At(position, flags) = seen {
-                Some((position, flags))
-            } else {
-                None
-            };
-            if transaction.tracks_reads() {
-                let low = if matches!(seen, LeafSearch::Nothing) { &fence } else { &self.key };
-                let high = match (&high, start) {
-                    (Some(key), From::At) => Bound::Included(&key[..]),
-                    (Some(key), From::Beyond) => Bound::Excluded(&key[..]),
-                    (None, _) => Bound::Unbounded,
-                };
-                state.reads.range(self.tree, low, high, guard.id, guard.content_version());
-            }
-            if matches!(seen, LeafSearch::Passed(_)) {
-                if let (Some(high), From::Beyond) = (&high, start) {
-                    self.tree.advanced(guard.id, &self.key, Ordering::Less, high)?;
+                LeafSearch::Nothing => {
+                    tree.check_onward(guard.id, &search.bound, &search.fence)?;
+                    std::mem::swap(&mut search.bound, &mut search.fence);
+                    start = From::At;
                 }
-                high = Some(self.key.clone());
-                start = From::Beyond;
-                tries = Tries::default();
-                continue;
-            }
-            if let Some((position, flags)) = found {
-                if let (Some(high), From::Beyond) = (&high, start) {
-                    self.tree.advanced(guard.id, &self.key, Ordering::Less, high)?;
+                LeafSearch::Passed(position) => {
+                    search.bound.clone_from(&search.key);
+                    start = From::Beyond;
+                    place = Some((guard.id, guard.version(), position));
                 }
-                if flags & OVERFLOW != 0 {
-                    transaction.fetch_long(&mut value)?;
-                }
-                self.value = value;
-                self.place = Some((guard.id, guard.version(), position));
-                self.standing = true;
-                return Ok(true);
+                LeafSearch::Hidden(..) | LeafSearch::Again => continue,
             }
-            if fence.is_empty() {
-                self.stay(origin, old_value.take());
-                return Ok(false);
-            }
-            let from = high.as_deref().map(|key| (key, start == From::At));
-            high = Some(self.tree.backward(guard.id, from, fence)?);
-            start = From::Beyond;
             tries = Tries::default();
         }
     }
 
-    /// There was nothing in that direction: the cursor stands where it stood.
-    fn stay(&mut self, origin: (Vec<u8>, Option<(PageId, u64, usize)>), value: Option<Vec<u8>>) {
-        self.standing = self.standing && value.is_some();
-        self.key = if self.standing { origin.0 } else { Vec::new() };
-        self.place = if self.standing { origin.1 } else { None };
-        self.value = value.unwrap_or_default();
+    /// Moves to the last visible record at or before the search bound; `is_bounded` is false for
+    /// the end of the tree.
+    fn backward(&mut self, mut is_bounded: bool, mut start: From) -> Result<bool> {
+        self.begin_call()?;
+        let (transaction, tree) = (self.transaction, self.tree);
+        let state = &mut *transaction.state.borrow_mut();
+        let pool = &transaction.inner().pool;
+        let search = &mut self.search;
+        let is_step = is_bounded && start == From::Beyond;
+        let mut place = self.place.filter(|_| is_step);
+        let mut tries = Tries::default();
+        loop {
+            let bound = is_bounded.then_some(&search.bound[..]);
+            // Before a leaf's first record the search goes to another leaf in any case.
+            let previous = place.take().filter(|(_, _, slot)| *slot > 0);
+            let (guard, end) = match (unchanged_leaf(pool, previous), bound) {
+                (Some((guard, slot)), _) => (guard, slot),
+                (None, Some(key)) if start == From::At => {
+                    let guard = tree.leaf(pool, key)?;
+                    (guard, end_before(guard.page, key, start))
+                }
+                (None, _) => {
+                    let guard = tree.leaf_before(pool, bound)?;
+                    let end = bound.map_or(usize::MAX, |key| end_before(guard.page, key, start));
+                    (guard, end)
+                }
+            };
+            let Some(attempt) = tries.begin(guard) else { continue };
+            let positions = (0..end.min(guard.page.count())).rev();
+            let mut seen = search.look(transaction, state, guard.page, positions);
+            search.fence.clear();
+            if matches!(seen, LeafSearch::Nothing) {
+                guard.page.append_lower_fence(&mut search.fence);
+            }
+            if matches!(seen, LeafSearch::Again) || !attempt.validate() {
+                continue;
+            }
+            seen = search.complete(transaction, state, seen);
+            if matches!(seen, LeafSearch::Again) {
+                continue;
+            }
+            if transaction.tracks_reads() {
+                let is_empty = matches!(seen, LeafSearch::Nothing);
+                let low = if is_empty { &search.fence } else { &search.key };
+                let high = match start {
+                    _ if !is_bounded => Bound::Unbounded,
+                    From::At => Bound::Included(&search.bound[..]),
+                    From::Beyond => Bound::Excluded(&search.bound[..]),
+                };
+                state.reads.range(tree, low, high, guard.id, guard.content_version());
+            }
+            if is_bounded && start == From::Beyond && !matches!(seen, LeafSearch::Nothing) {
+                tree.advanced(guard.id, &search.key, Ordering::Less, &search.bound)?;
+            }
+            match seen {
+                LeafSearch::At(position, flags) => {
+                    if flags & OVERFLOW != 0 {
+                        transaction.fetch_long(&mut search.value)?;
+                    }
+                    self.place_at(guard.id, guard.version(), position);
+                    return Ok(true);
+                }
+                LeafSearch::Nothing if search.fence.is_empty() => {
+                    if !is_step {
+                        self.unset();
+                    }
+                    return Ok(false);
+                }
+                LeafSearch::Nothing => {
+                    let from = is_bounded.then_some((&search.bound[..], start == From::At));
+                    tree.check_backward(guard.id, from, &search.fence)?;
+                    std::mem::swap(&mut search.bound, &mut search.fence);
+                }
+                LeafSearch::Passed(position) => {
+                    search.bound.clone_from(&search.key);
+                    place = Some((guard.id, guard.version(), position));
+                }
+                LeafSearch::Hidden(..) | LeafSearch::Again => continue,
+            }
+            (is_bounded, start) = (true, From::Beyond);
+            tries = Tries::default();
+        }
     }
 
-    /// The first of those positions with a record to be seen: its key and value are copied out.
+    /// Makes the record that the search found the current one.
+    fn place_at(&mut self, leaf: PageId, version: u64, position: usize) {
+        std::mem::swap(&mut self.key, &mut self.search.key);
+        std::mem::swap(&mut self.value, &mut self.search.value);
+        self.place = Some((leaf, version, position));
+        self.is_placed = true;
+    }
+
+    /// Leaves the cursor without a current record.
+    fn unset(&mut self) {
+        self.is_placed = false;
+        self.key.clear();
+        self.value.clear();
+        self.place = None;
+    }
+}
+
+/// The leaf that a cursor was in and its slot there, if the leaf has not changed since.
+fn unchanged_leaf(
+    pool: &Pool,
+    place: Option<(PageId, u64, usize)>,
+) -> Option<(ReadGuard<'_>, usize)> {
+    let (leaf, version, slot) = place?;
+    let guard = pool.read(leaf).ok().filter(|guard| guard.version() == version)?;
+    Some((guard, slot))
+}
+
+/// The first position of a leaf that a search backward from `key` does not look at.
+fn end_before(page: Page<'_>, key: &[u8], start: From) -> usize {
+    // The leaf before a key may lie wholly before it: the search begins at its last record.
+    if !page.covers(key) {
+        return usize::MAX;
+    }
+    match page.search(key) {
+        Ok(at) if start == From::At => at + 1,
+        Ok(at) | Err(at) => at,
+    }
+}
+
+/// The memory of a search. A cursor keeps it, so that moving allocates nothing.
+#[derive(Default)]
+struct Search {
+    /// The key that the search starts at.
+    bound: Vec<u8>,
+    /// Key and value of the record found.
+    key: Vec<u8>,
+    value: Vec<u8>,
+    /// The fence of a leaf without a visible record.
+    fence: Vec<u8>,
+}
+
+impl Search {
+    /// Copies out key and value of the first visible record among `positions`.
     fn look(
         &mut self,
+        transaction: &Transaction,
         state: &mut State,
         page: Page<'_>,
         positions: impl Iterator<Item = usize>,
-        value: &mut Vec<u8>,
     ) -> LeafSearch {
         for position in positions {
-            value.clear();
-            match self.transaction.see(state, page, position, value) {
+            self.value.clear();
+            let found = match transaction.see(state, page, position, &mut self.value) {
                 Sight::Again => return LeafSearch::Again,
-                Sight::Nothing => {}
-                Sight::Hidden(version) => {
-                    self.key.clear();
-                    page.append_key(position, &mut self.key);
-                    return LeafSearch::Hidden(position, version);
-                }
-                Sight::Record(flags) => {
-                    self.key.clear();
-                    page.append_key(position, &mut self.key);
-                    return LeafSearch::At(position, flags);
-                }
-            }
+                Sight::Nothing => continue,
+                Sight::Hidden(version) => LeafSearch::Hidden(position, version),
+                Sight::Record(flags) => LeafSearch::At(position, flags),
+            };
+            self.key.clear();
+            page.append_key(position, &mut self.key);
+            return found;
         }
         LeafSearch::Nothing
     }
 
-    /// Finds the version of a record that the page does not have, after the page was validated.
-    fn complete(&self, state: &State, seen: LeafSearch, value: &mut Vec<u8>) -> LeafSearch {
+    /// Finds the version of a hidden record that the transaction sees. The page was validated before.
+    fn complete(
+        &mut self,
+        transaction: &Transaction,
+        state: &State,
+        seen: LeafSearch,
+    ) -> LeafSearch {
         let LeafSearch::Hidden(position, version) = seen else { return seen };
-        value.clear();
-        match self.transaction.see_hidden(state, version, value) {
+        self.value.clear();
+        match transaction.see_hidden(state, version, &mut self.value) {
             Sight::Record(flags) => LeafSearch::At(position, flags),
             Sight::Nothing => LeafSearch::Passed(position),
             Sight::Hidden(_) | Sight::Again => LeafSearch::Again,

@@ -203,16 +203,6 @@ impl Tree {
         if from.is_none_or(back) { Ok(()) } else { Err(astray(leaf)) }
     }
 
-    /// As [`check_backward`](Self::check_backward).
-    pub fn backward(
-        &self,
-        leaf: PageId,
-        from: Option<(&[u8], bool)>,
-        fence: Vec<u8>,
-    ) -> Result<Vec<u8>> {
-        self.check_backward(leaf, from, &fence).map(|()| fence)
-    }
-
     /// The leaf that holds keys less than `key`, down to but not including it; the last leaf for no key.
     pub fn leaf_before<'p>(&self, pool: &'p Pool, key: Option<&[u8]>) -> Result<ReadGuard<'p>> {
         self.walk(pool, 0, |node| node.page.child_before(key)).map(|(_, leaf)| leaf)
