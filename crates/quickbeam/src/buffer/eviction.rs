@@ -4,6 +4,7 @@
 //! out what is used again and again. Blocks written here belong to no checkpoint: they are swap space until one adopts them.
 
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use super::page_entry::{NO_FRAME, PageEntry, status};
 use super::{Pool, with_buffer};
@@ -24,6 +25,9 @@ const READY_AHEAD: usize = 2 * READY_STEP;
 
 /// In caches smaller than this nothing is made ready ahead.
 const LEAST_CACHE: usize = 16 * READY_AHEAD;
+
+/// How long a thread waits for a frame while all pages are latched.
+const FRAME_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Pool {
     /// A frame that no page is in.
@@ -49,9 +53,29 @@ impl Pool {
             }
             self.frames_touched.store(self.frame_pages.len() as u32, Ordering::Relaxed);
         }
-        self.evict_one()?.ok_or_else(|| Error::Limit {
-            what: "every page in the cache is in use; make cache_size larger".into(),
-        })
+        self.wait_for_frame()
+    }
+
+    /// Evicts a page, waiting while other threads have all pages latched. They latch pages for single
+    /// operations, so one becomes free soon unless the cache is too small for the threads.
+    #[cold]
+    fn wait_for_frame(&self) -> Result<u32> {
+        let mut waiting_since = None;
+        loop {
+            if let Some(frame) = self.evict_one()? {
+                return Ok(frame);
+            }
+            if let Some(frame) = self.free_frames.lock().pop() {
+                return Ok(frame);
+            }
+            let now = self.vfs.now();
+            if now.saturating_sub(*waiting_since.get_or_insert(now)) > FRAME_TIMEOUT {
+                return Err(Error::Limit {
+                    what: "every page in the cache is in use; make cache_size larger".into(),
+                });
+            }
+            self.vfs.yield_now();
+        }
     }
 
     fn all_touched(&self) -> bool {
@@ -201,5 +225,40 @@ impl Pool {
             written.map_err(|error| Error::io("writing to the data file", error))?;
             Ok(Location::new(block, checksum))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Environment, Options};
+
+    /// Every frame is latched; another thread that needs one waits until a latch is released.
+    #[test]
+    fn a_reader_waits_while_every_page_in_the_cache_is_latched() {
+        let options = Options { page_size: 4096, cache_size: 64 * 4096, ..Options::default() };
+        let environment = Environment::memory(options).unwrap();
+        let database = environment.create_database("records").unwrap();
+        for n in 0..3000u32 {
+            let put = |t: &crate::Transaction| database.put(t, &n.to_be_bytes(), &[1; 400]);
+            environment.transact(put).unwrap();
+        }
+        let pool = &environment.inner().pool;
+        let frames = pool.frame_pages.len();
+        let pages = (1..pool.page_count()).filter(|page| pool.is_allocated(*page));
+        let pages: Vec<_> = pages.take(frames + 1).collect();
+        let (last, latched) = pages.split_last().unwrap();
+        let guards: Vec<_> = latched.iter().map(|page| pool.latch(*page).unwrap()).collect();
+        assert_eq!(guards.len(), frames);
+        std::thread::scope(|scope| {
+            let reader = scope.spawn(|| pool.read(*last).map(|guard| guard.id));
+            // More rounds than a single search for a victim makes.
+            let start = pool.hand.load(Ordering::Relaxed);
+            while pool.hand.load(Ordering::Relaxed) < start + 5 * frames && !reader.is_finished() {
+                std::thread::yield_now();
+            }
+            drop(guards);
+            assert_eq!(reader.join().unwrap().unwrap(), *last);
+        });
     }
 }

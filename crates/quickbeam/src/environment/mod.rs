@@ -202,7 +202,7 @@ impl Environment {
         Ok(Environment { holds })
     }
 
-    fn inner(&self) -> &Engine {
+    pub(crate) fn inner(&self) -> &Engine {
         &self.holds[0].inner
     }
 
