@@ -245,10 +245,14 @@ fn dropped_tree_is_freed_only_after_writers_with_changes_in_it_end() {
         let reader = environment.begin_read().unwrap();
         assert_eq!(kept.get(&reader, b"long").unwrap().as_deref(), Some(&[9; 40_000][..]));
         drop(reader);
-        environment.checkpoint().unwrap();
-        let report = environment.verify().unwrap();
-        assert_eq!(report.complaints, Vec::<String>::new());
-        // Ten pages for each of two long values, and leaves: the tree is gone.
-        assert!(report.pages < 30, "{} pages are in use", report.pages);
+        // Ten pages for each of two long values, and leaves: the tree goes. The background thread may
+        // be freeing it just now.
+        let is_freed = (0..1000).any(|_| {
+            environment.checkpoint().unwrap();
+            let report = environment.verify().unwrap();
+            assert_eq!(report.complaints, Vec::<String>::new());
+            report.pages < 30
+        });
+        assert!(is_freed, "the dropped tree's pages are still in use");
     }
 }
