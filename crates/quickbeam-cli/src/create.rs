@@ -1,4 +1,4 @@
-//! `quickbeam create`: a new, empty environment.
+//! `quickbeam create`: creates an empty environment.
 
 use std::path::PathBuf;
 
@@ -7,12 +7,12 @@ use quickbeam::{Environment, Options};
 
 use crate::{Outcome, place};
 
-/// What is fixed when an environment is made; everything else is chosen at each opening.
+/// The settings that are fixed when an environment is created.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Directory of the new environment; made if it does not exist
+    /// Directory of the new environment; created if it does not exist
     directory: PathBuf,
-    /// Bytes in a page: a power of two from 4096 to 65536
+    /// Page size in bytes: a power of two from 4096 to 65536
     #[arg(long, value_name = "BYTES")]
     page_size: Option<usize>,
 }

@@ -1,5 +1,5 @@
-//! `quickbeam dump`: databases as text: trees in the order of their keys, hash databases in the order of hash values. Tables follow as
-//! statements and rows (`tables`).
+//! `quickbeam dump`: writes databases as text, B+trees in key order and hash databases in hash
+//! order. Tables follow as statements and rows (`tables`).
 
 use std::path::{Path, PathBuf};
 
@@ -10,17 +10,17 @@ use crate::dump_format::{self, Content, Format};
 use crate::output::Output;
 use crate::place::{Place, TABLES};
 
-/// What to dump, and how bytes are written.
+/// The arguments of `quickbeam dump`.
 #[derive(clap::Args)]
 pub struct Arguments {
     /// Directory of an environment or data store
     directory: PathBuf,
-    /// Database to dump; without it all are dumped, one after the other, and the tables
+    /// Database to dump; by default all databases and the tables
     database: Option<String>,
-    /// Write printable characters as they are (format=print), not everything as hexadecimal digits
+    /// Write printable characters unchanged (format=print) instead of hexadecimal digits
     #[arg(short, long)]
     print: bool,
-    /// Write the tables as an SQL script, which PostgreSQL reads, too, and no other databases
+    /// Write only the tables, as an SQL script that PostgreSQL can read too
     #[cfg(feature = "sql")]
     #[arg(long, conflicts_with_all = ["database", "print"])]
     sql: bool,
@@ -50,7 +50,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
                 dump_tables(&place, format, &mut output)?;
             }
         }
-        // Asked before the first byte is written, so that a mistyped name leaves no half dump.
+        // Checked before the first byte is written, so a mistyped name leaves no partial dump.
         Some(name) if !names.contains(name) && !tables.contains(name) => {
             bail!(
                 "no database {name:?} in {}; `quickbeam list` shows them, and tables are dumped \
@@ -82,7 +82,7 @@ fn dump(place: &mut Place, name: &str, format: Format, output: &mut Output) -> a
 #[cfg(feature = "sql")]
 fn dump_tables(place: &Place, format: Format, output: &mut Output) -> anyhow::Result<()> {
     let Place::Environment(environment) = place else {
-        // A data store has no tables, whatever its databases are called.
+        // A data store has no tables, even if its databases have such names.
         bail!("a data store with databases whose names begin with {TABLES:?} is dumped one by one");
     };
     crate::tables::write(environment, &mut crate::tables::Section::new(output, format))

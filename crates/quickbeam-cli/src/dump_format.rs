@@ -13,18 +13,18 @@
 //! DATA=END
 //! ```
 //!
-//! Tables are a section of `type=sql` without a name, whose items are statements and, behind a COPY,
-//! rows (`docs/dump.md`). Berkeley DB has nothing like it.
+//! Tables are a section of `type=sql` without a name. Its items are statements, and rows after a
+//! COPY (`docs/dump.md`). Berkeley DB has no such section.
 //!
-//! `bytevalue` writes each byte as two hexadecimal digits. `print` writes printable ASCII as it
-//! is, a backslash as two, and any other byte as a backslash and two hexadecimal digits.
+//! `bytevalue` writes each byte as two hexadecimal digits. `print` writes printable ASCII
+//! unchanged, a backslash as two, and any other byte as a backslash and two hexadecimal digits.
 
 use std::io::{self, BufRead, Write};
 
 use anyhow::{Context, anyhow, bail};
 use quickbeam::AccessMethod;
 
-/// How keys and values are written.
+/// The encoding of keys and values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Format {
     Print,
@@ -40,7 +40,7 @@ impl Format {
     }
 }
 
-/// What the head of a section says that matters here.
+/// The properties of a section that `load` uses.
 #[derive(Debug, PartialEq)]
 pub struct Header {
     pub format: Format,
@@ -48,16 +48,16 @@ pub struct Header {
     pub content: Content,
 }
 
-/// What a section holds.
+/// The content of a section.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Content {
-    /// Keys and values, and how they are to be found.
+    /// Keys and values of a database with this access method.
     Records(AccessMethod),
-    /// Statements that make tables, and rows.
+    /// Statements that create tables, and rows.
     Tables,
 }
 
-/// Writes the head of a section: of the database of that name, or of the tables, which have none.
+/// Writes the header of a section. The section of the tables has no database name.
 pub fn write_header(
     output: &mut impl Write,
     format: Format,
@@ -76,7 +76,7 @@ pub fn write_header(
     }
 }
 
-/// Writes a key or a value as a line of its own.
+/// Writes a key or a value as a line.
 pub fn write_item(output: &mut impl Write, format: Format, bytes: &[u8]) -> io::Result<()> {
     output.write_all(b" ")?;
     write_bytes(output, format, bytes)?;
@@ -101,10 +101,10 @@ fn write_bytes(output: &mut impl Write, format: Format, bytes: &[u8]) -> io::Res
     Ok(())
 }
 
-/// Reads a dump line by line. Every error names the line it is about.
+/// Reads a dump line by line. Every error names its line.
 pub struct Reader<R> {
     input: R,
-    /// Number of the line in `text`, from 1.
+    /// Number of the line in `text`, starting at 1.
     line: u64,
     text: Vec<u8>,
 }
@@ -114,12 +114,12 @@ impl<R: BufRead> Reader<R> {
         Reader { input, line: 0, text: Vec::new() }
     }
 
-    /// The number of the line read last.
+    /// Returns the number of the last line read.
     pub fn line(&self) -> u64 {
         self.line
     }
 
-    /// The head of the next section; none at the end of the input.
+    /// Reads the header of the next section. Returns `None` at the end of the input.
     pub fn header(&mut self) -> anyhow::Result<Option<Header>> {
         if !self.next_line()? {
             return Ok(None);
@@ -141,7 +141,7 @@ impl<R: BufRead> Reader<R> {
         }
     }
 
-    /// Reads a key and its value; false when the section has ended.
+    /// Reads a key and its value. Returns false at the end of the section.
     pub fn pair(
         &mut self,
         format: Format,
@@ -174,7 +174,7 @@ impl<R: BufRead> Reader<R> {
             }
             ("type", "btree") => header.content = Content::Records(AccessMethod::BTree),
             ("type", "hash") => header.content = Content::Records(AccessMethod::Hash),
-            // Ours alone: Berkeley DB has nothing like it.
+            // Extensions of Quickbeam.
             ("type", "hash_prefix") => header.content = Content::Records(AccessMethod::HashPrefix),
             ("type", "sql") => header.content = Content::Tables,
             ("type", _) => bail!("a database of type {value} cannot be loaded: it has no keys"),
@@ -183,13 +183,13 @@ impl<R: BufRead> Reader<R> {
                     "a database with duplicates cannot be loaded: Quickbeam keeps one value a key"
                 )
             }
-            // The rest tunes Berkeley DB's own storage (db_pagesize, bt_minkey, h_ffactor, …).
+            // The others tune Berkeley DB's storage (db_pagesize, bt_minkey, h_ffactor, …).
             _ => {}
         }
         Ok(())
     }
 
-    /// Reads the next item; false when the section has ended.
+    /// Reads the next item. Returns false at the end of the section.
     pub fn item(&mut self, format: Format, bytes: &mut Vec<u8>) -> anyhow::Result<bool> {
         if !self.next_line()? {
             bail!("line {}: the input ends before DATA=END: the dump is not complete", self.line);
@@ -278,7 +278,7 @@ mod tests {
 
     type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
 
-    /// Reads every section to its end.
+    /// Reads all sections.
     fn read(text: &[u8]) -> anyhow::Result<Vec<(Header, Pairs)>> {
         let mut reader = Reader::new(text);
         let mut sections = Vec::new();

@@ -1,4 +1,4 @@
-//! `quickbeam list`: the names of the databases.
+//! `quickbeam list`: lists the names of the databases.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -7,12 +7,12 @@ use crate::Outcome;
 use crate::output::Output;
 use crate::place::Place;
 
-/// What to list.
+/// The arguments of `quickbeam list`.
 #[derive(clap::Args)]
 pub struct Arguments {
     /// Directory of an environment or data store
     directory: PathBuf,
-    /// Say of each how its records are found, btree or hash, behind a tab
+    /// Add the access method of each database (btree, hash or hash_prefix) after a tab
     #[arg(short, long)]
     long: bool,
 }

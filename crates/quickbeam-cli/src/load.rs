@@ -1,9 +1,9 @@
-//! `quickbeam load`: databases and tables from text, all of it or nothing.
+//! `quickbeam load`: loads databases and tables from a dump, atomically.
 //!
-//! Records of a new database are committed in batches, so that a dump of any size loads in little
-//! memory: into a database of another name ([`STAGED`]), which gets its own name in the transaction
-//! that ends the load. What goes into databases that are there, and tables, is part of that
-//! transaction. After an error the databases of batches are dropped; after a crash the next load does so.
+//! The records of a new database are committed in batches, so that a dump of any size loads in
+//! little memory. They go into a staging database ([`STAGED`]), which the final transaction
+//! renames. Tables and records of existing databases are part of the final transaction. After an
+//! error, `load` drops its staging databases; after a crash, the next load drops them.
 //!
 //! - LOAD-1: a load that fails leaves the environment as it was.
 
@@ -21,28 +21,28 @@ use crate::dump_format::{Content, Format, Reader};
 use crate::place::TABLES;
 use crate::{Outcome, place};
 
-/// A batch ends when it has this many bytes of keys and values …
+/// Maximum bytes of keys and values in a batch.
 const BATCH_BYTES: usize = 4 << 20;
-/// … or this many records.
+/// Maximum records in a batch.
 const BATCH_RECORDS: u64 = 50_000;
 
-/// How the names of databases begin that are being loaded; a number follows.
+/// Name prefix of staging databases; a number follows.
 const STAGED: &str = "quickbeam.load.";
 
-/// What is read: it can go to the thread of a COPY.
+/// The dump's reader. It is `Send` because a COPY may read it on another thread.
 pub type Input = Reader<Box<dyn BufRead + Send>>;
 
-/// Where to load, and from what.
+/// The arguments of `quickbeam load`.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Directory of the environment (`quickbeam create` makes one)
+    /// Directory of the environment (`quickbeam create` creates one)
     directory: PathBuf,
-    /// Database to load into; without it each part of the dump goes into the database that it names
+    /// Database to load into; by default the one that each section names
     database: Option<String>,
     /// File to read instead of standard input
     #[arg(short, long, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// Add the records to databases that are there already, in the place of those with the same keys
+    /// Add records to existing databases, replacing those with the same keys
     #[arg(long)]
     add: bool,
 }
@@ -65,14 +65,15 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         clean(&environment, &before).context("what was loaded before an error is still there")?;
     }
     for line in loaded? {
-        // Said besides, not a result: standard error.
+        // A message, not a result.
         let _ = writeln!(io::stderr(), "{line}");
     }
     environment.close().with_context(|| format!("cannot close {}", directory.display()))?;
     Ok(Outcome::Done)
 }
 
-/// Drops the databases of a load that failed: staged ones, and those of SQL's that opening the tables made.
+/// Drops the databases of a failed load: staging databases, and SQL databases that are not in
+/// `before`.
 fn clean(environment: &Environment, before: &[String]) -> anyhow::Result<()> {
     for name in environment.databases()? {
         let is_new = !before.contains(&name) && name.starts_with(TABLES);
@@ -83,14 +84,14 @@ fn clean(environment: &Environment, before: &[String]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Loads every section of the input; what was loaded, a line each.
+/// Loads every section of the input. Returns a message for each database and table.
 fn load(
     environment: &Environment,
     arguments: &Arguments,
     mut input: Input,
 ) -> anyhow::Result<Vec<String>> {
     let given = arguments.database.as_deref();
-    // Those of a load that crashed.
+    // Staging databases of a crashed load.
     clean(environment, &environment.databases()?)?;
     let mut load = Load { add: arguments.add, ..Load::new(environment) };
     let mut sections = 0;
@@ -125,15 +126,15 @@ fn load(
     load.finish()
 }
 
-/// A load under way.
+/// A load in progress.
 struct Load<'e> {
     environment: &'e Environment,
     add: bool,
-    /// Databases loaded in batches, by the names that they get.
+    /// Final names of the staging databases.
     staged: Vec<String>,
-    /// How many of them have got their names.
+    /// Number of staging databases that were renamed.
     named: usize,
-    /// The transaction that ends the load, once it had to begin.
+    /// The final transaction, once it has begun.
     last: Option<Transaction>,
     lines: Vec<String>,
 }
@@ -144,7 +145,7 @@ impl<'e> Load<'e> {
         Load { environment, add: false, staged, named: 0, last: None, lines }
     }
 
-    /// Refuses a database before anything of it is loaded.
+    /// Checks a database's name before its records are loaded.
     fn refuse(&self, name: &str) -> anyhow::Result<()> {
         if name.starts_with(TABLES) {
             bail!(
@@ -212,10 +213,10 @@ impl<'e> Load<'e> {
         Ok(())
     }
 
-    /// The transaction that ends the load. The databases loaded before it began have their names in it.
+    /// Returns the final transaction, in which all staging databases have their final names.
     fn transaction(&mut self) -> anyhow::Result<&Transaction> {
         if self.last.is_none() {
-            // What batches and the catalog's opening commit later is seen, too.
+            // It must see later commits of batches and of the catalog.
             let isolation = Some(Isolation::ReadCommitted);
             let options = TransactionOptions { isolation, ..Default::default() };
             self.last = Some(self.environment.begin_with(options)?);
@@ -243,7 +244,7 @@ impl<'e> Load<'e> {
         bail!("these are tables, and this program was built without SQL")
     }
 
-    /// Makes all of it visible at once.
+    /// Commits the final transaction, which makes the whole load visible.
     fn finish(mut self) -> anyhow::Result<Vec<String>> {
         self.transaction()?;
         if let Some(transaction) = self.last.take() {
@@ -253,7 +254,7 @@ impl<'e> Load<'e> {
     }
 }
 
-/// Puts records into a database, as many as a batch has: how many, and whether the section has ended.
+/// Stores one batch of records. Returns their number, and whether the section has ended.
 fn fill(
     transaction: &Transaction,
     database: &Database,
@@ -274,7 +275,7 @@ fn fill(
     Ok((records, false))
 }
 
-/// Refuses the name of a table, view, index or sequence.
+/// Refuses a name that a table, view, index or sequence has.
 #[cfg(feature = "sql")]
 fn refuse_relation(environment: &Environment, name: &str) -> anyhow::Result<()> {
     if environment.databases()?.iter().any(|known| known.starts_with(TABLES)) {

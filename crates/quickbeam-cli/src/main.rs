@@ -1,7 +1,8 @@
-//! The `quickbeam` program: looks into environments, moves data in and out, executes SQL, runs the benchmarks.
+//! The `quickbeam` program: inspects environments, dumps and loads data, executes SQL, and runs the
+//! benchmarks.
 //!
-//! One file per subcommand. Results go to standard output; everything said besides goes to
-//! standard error, and so do errors: what failed, where, and how to go on.
+//! One file per subcommand. Results go to standard output, messages and errors to standard error.
+//! An error names the failed operation, its location and a remedy.
 //!
 //! Exit codes: 0 done, 1 the operation failed or found a problem, 2 the command line is wrong.
 
@@ -42,28 +43,28 @@ struct CommandLine {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Make a new, empty environment in a directory
+    /// Create an empty environment in a directory
     Create(create::Arguments),
-    /// Print the names of the databases
+    /// List the names of the databases
     List(list::Arguments),
-    /// Print statistics
+    /// Show statistics
     Stat(stat::Arguments),
-    /// Check every page, the order of keys, free space and the log; tables, indexes and constraints
+    /// Check pages, key order, free space and the log; tables, indexes and constraints
     Verify(verify::Arguments),
-    /// Bring what is readable of a damaged environment or data store into a new one
+    /// Copy the readable data of a damaged environment or data store into a new one
     Recover(recover::Arguments),
-    /// Write databases as text, in the format of Berkeley DB's db_dump, and tables
+    /// Write databases and tables as text, in the format of Berkeley DB's db_dump
     Dump(dump::Arguments),
-    /// Read databases and tables from such text, all of it or nothing
+    /// Load databases and tables from a dump, atomically
     Load(load::Arguments),
-    /// Execute SQL statements: from a person, from files or from a pipe
+    /// Execute SQL statements from a terminal, from files or from a pipe
     #[cfg(feature = "sql")]
     Sql(sql::Arguments),
-    /// Run the benchmarks, on Quickbeam and on other engines
+    /// Run the benchmarks on Quickbeam and on other engines
     Bench(quickbeam_bench::BenchArguments),
 }
 
-/// How a command that did not fail ended.
+/// The outcome of a command that ran to its end.
 #[derive(Debug, PartialEq)]
 enum Outcome {
     Done,
@@ -76,7 +77,7 @@ fn main() -> ExitCode {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::ProblemFound) => ExitCode::from(1),
         Err(error) => {
-            // Nowhere is left to report that standard error cannot be written.
+            // A failure to write standard error cannot be reported.
             let _ = writeln!(std::io::stderr(), "quickbeam: {error:#}");
             ExitCode::from(1)
         }

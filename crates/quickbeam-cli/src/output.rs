@@ -1,8 +1,8 @@
-//! Standard output, buffered, whose errors say that they are about it.
+//! Buffered standard output whose errors name standard output.
 
 use std::io::{self, BufWriter, Stdout, Write};
 
-/// Standard output. `finish` must be called at the end: a drop would swallow the last error.
+/// Buffered standard output. Callers must call `finish`: dropping it would discard the last error.
 pub struct Output {
     inner: BufWriter<Stdout>,
 }
@@ -12,7 +12,7 @@ impl Output {
         Output { inner: BufWriter::with_capacity(1 << 16, io::stdout()) }
     }
 
-    /// Writes out what is buffered.
+    /// Flushes the buffer.
     pub fn finish(mut self) -> io::Result<()> {
         self.flush()
     }

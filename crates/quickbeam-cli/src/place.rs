@@ -1,8 +1,8 @@
-//! What a directory holds, opened: an environment, or a data store.
+//! Opens a directory that holds an environment or a data store.
 //!
-//! The commands that only look work on both. Opening recovers an environment whose last user did
-//! not close it; where that cannot be written, on read-only media or a full device, it is recovered in memory and read.
-//! Nothing is ever made where there was nothing, so that a mistyped name is an error.
+//! The read-only commands accept both. Opening recovers an environment that was not closed. On
+//! read-only media or a full device, the engine recovers it in memory and opens it read-only.
+//! Opening never creates anything, so a mistyped name is an error.
 
 use std::io::{ErrorKind, Write};
 use std::path::Path;
@@ -10,17 +10,17 @@ use std::path::Path;
 use anyhow::Context;
 use quickbeam::{AccessMethod, DataStore, Environment, Error, Options, Statistics, VerifyReport};
 
-/// How the names of the databases begin that tables are stored in.
+/// Name prefix of the databases that store tables.
 pub const TABLES: &str = "sql.";
 
-/// An open environment or data store. This process is its only user until it is closed.
+/// An open environment or data store. This process has exclusive use until it closes it.
 pub enum Place {
     Environment(Environment),
     Store(Box<DataStore>),
 }
 
 impl Place {
-    /// Opens a directory to look into it.
+    /// Opens a directory, read-only if it cannot be written.
     pub fn open(directory: &Path) -> anyhow::Result<Place> {
         let error = match Place::open_for_writing(directory) {
             Ok(place) => return Ok(place),
@@ -31,7 +31,7 @@ impl Place {
         }
         let place = Place::open_for_reading(directory)
             .map_err(|reading| not_opened(directory, reading).context(error.to_string()))?;
-        // Nowhere is left to report that standard error cannot be written.
+        // A failure to write standard error cannot be reported.
         let shown = directory.display();
         let _ = writeln!(std::io::stderr(), "quickbeam: {error}; {shown} is only read");
         Ok(place)
@@ -47,7 +47,7 @@ impl Place {
         opened.or_else(|error| or_store(error, || DataStore::open_read_only(directory, existing())))
     }
 
-    /// Closes the place, and reports what a mere drop would keep to itself.
+    /// Closes the environment or store and returns the error that a drop would discard.
     pub fn close(self, directory: &Path) -> anyhow::Result<()> {
         let closed = match self {
             Place::Environment(environment) => environment.close(),
@@ -84,7 +84,7 @@ impl Place {
         })
     }
 
-    /// Hands every record of a database to `record`, in the database's order.
+    /// Calls `record` for every record of a database, in the database's order.
     pub fn records(
         &mut self,
         database: &str,
@@ -115,7 +115,8 @@ impl Place {
     }
 }
 
-/// A data store is refused as misuse; what is neither keeps the first error.
+/// Opens a data store after `Environment::open` refused it as misuse. Returns the first error if
+/// the directory is no data store either.
 fn or_store(
     error: Error,
     open: impl FnOnce() -> quickbeam::Result<DataStore>,
@@ -130,7 +131,7 @@ fn or_store(
     }
 }
 
-/// Whether the directory could perhaps be read, if nothing were to be written.
+/// Returns true if a read-only opening could succeed after this error.
 fn cannot_write(error: &Error) -> bool {
     match error {
         Error::DiskFull { .. } => true,
@@ -141,12 +142,12 @@ fn cannot_write(error: &Error) -> bool {
     }
 }
 
-/// Opens an environment to read it; nothing in the directory is written.
+/// Opens an environment read-only, without writing to its directory.
 pub fn open_environment_read_only(directory: &Path) -> anyhow::Result<Environment> {
     Environment::open_read_only(directory, existing()).map_err(|error| not_opened(directory, error))
 }
 
-/// Opens an environment, for the commands that need transactions.
+/// Opens an environment for the commands that write.
 pub fn open_environment(directory: &Path) -> anyhow::Result<Environment> {
     Environment::open(directory, existing()).map_err(|error| not_opened(directory, error))
 }
@@ -159,7 +160,7 @@ fn not_opened(directory: &Path, error: Error) -> anyhow::Error {
     anyhow::Error::new(error).context(format!("cannot open {}{hint}", directory.display()))
 }
 
-/// The defaults, but for making what is not there.
+/// Returns the default options for an existing environment.
 pub fn existing() -> Options {
     Options { create: false, ..Options::default() }
 }

@@ -1,7 +1,7 @@
-//! `quickbeam recover`: recovery beyond what opening does.
+//! `quickbeam recover`: salvages damaged environments and data stores.
 //!
-//! Opening recovers from a crash by itself. What it refuses, because something that was durable is damaged, is salvaged:
-//! everything readable goes into a new directory, and the report names what is missing.
+//! Opening an environment recovers from a crash. If durable data is damaged, opening fails. Salvage
+//! then copies all readable data into a new directory, and its report names the lost data.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -13,18 +13,18 @@ use crate::output::Output;
 use crate::place::existing;
 use crate::{Outcome, report};
 
-/// What to salvage, where to, and the form of the report.
+/// The arguments of `quickbeam recover`.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Directory of the damaged environment or data store; nothing in it is changed
+    /// Directory of the damaged environment or data store; it is not changed
     directory: PathBuf,
-    /// Salvage what is readable, whatever is damaged
+    /// Copy all readable data into the directory of --into
     #[arg(long)]
     salvage: bool,
-    /// New directory for what is salvaged
+    /// New directory for the salvaged data
     #[arg(long, value_name = "DIRECTORY")]
     into: Option<PathBuf>,
-    /// Print the report as JSON
+    /// Write the report as JSON
     #[arg(long)]
     json: bool,
 }

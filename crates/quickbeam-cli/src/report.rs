@@ -1,14 +1,14 @@
-//! Structures of the engine, shown to a person or as JSON.
+//! Writes the engine's statistics and reports as text or JSON.
 //!
-//! The text form follows the structure itself: a field is a line, a structure inside it a heading
-//! with its fields below. So whatever the engine counts is shown without a second list of it here.
-//! A field's unit is the last part of its name: `log_bytes`, `write_us`.
+//! The text form follows the structure: a field is a line, a nested structure a heading with its
+//! fields indented below. A new counter of the engine needs no change here. The last part of a
+//! field's name is its unit: `log_bytes`, `write_us`.
 
 use std::io::{self, Write};
 
 use serde_json::{Map, Value};
 
-/// Units by the ending of a field's name, and how they are shown.
+/// Suffixes of field names and the units they mean.
 const UNITS: [(&str, &str); 8] = [
     ("_bytes", "bytes"),
     ("_size", "bytes"),
@@ -19,7 +19,7 @@ const UNITS: [(&str, &str); 8] = [
     ("_s", "s"),
     ("_seconds", "s"),
 ];
-/// The column in which values begin.
+/// The column at which values begin.
 const COLUMN: usize = 40;
 
 /// Writes a structure as text or as indented JSON.
@@ -72,7 +72,7 @@ fn write_field(
     }
 }
 
-/// An item of a list goes under its name, if it has one.
+/// Writes an item of a list below its name, or below its number if it has no name.
 fn write_item(
     output: &mut impl Write,
     number: usize,
@@ -98,7 +98,7 @@ fn label_and_unit(name: &str) -> (String, &'static str) {
     let found =
         UNITS.iter().find(|(ending, _)| name.len() > ending.len() && name.ends_with(ending));
     let (stem, unit) = match found {
-        // "bytes" reads better in the label than after the number, which has a size beside it.
+        // The label keeps "bytes", because a size in larger units follows the number.
         Some((_, "bytes")) => (name, "bytes"),
         Some((ending, unit)) => (name.trim_end_matches(ending), *unit),
         None => (name, ""),
@@ -130,14 +130,14 @@ fn scalar(value: &Value, unit: &str) -> String {
     }
 }
 
-/// The seconds of a `std::time::Duration`, which serde writes as a structure of two fields.
+/// Returns the seconds of a `std::time::Duration`, which serde writes as two fields.
 fn duration(fields: &Map<String, Value>) -> Option<f64> {
     let seconds = fields.get("secs")?.as_f64()?;
     let nanoseconds = fields.get("nanos")?.as_f64()?;
     (fields.len() == 2).then_some(seconds + nanoseconds / 1e9)
 }
 
-/// Digits in groups of three.
+/// Formats a number with its digits in groups of three.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() * 4 / 3);
@@ -150,7 +150,7 @@ fn grouped(number: u64) -> String {
     text
 }
 
-/// Bytes in the largest unit that leaves at least one before the point.
+/// Formats a size in the largest binary unit of which there is at least one.
 #[allow(clippy::cast_precision_loss)] // One digit after the point is shown.
 fn size(bytes: u64) -> String {
     let mut amount = bytes as f64;

@@ -1,4 +1,4 @@
-//! `quickbeam stat`: what the engine counts and measures of itself.
+//! `quickbeam stat`: shows the engine's statistics.
 
 use std::path::PathBuf;
 
@@ -8,12 +8,12 @@ use crate::output::Output;
 use crate::place::Place;
 use crate::{Outcome, report};
 
-/// What to look at, and the form of the answer.
+/// The arguments of `quickbeam stat`.
 #[derive(clap::Args)]
 pub struct Arguments {
     /// Directory of an environment or data store
     directory: PathBuf,
-    /// Print JSON
+    /// Write JSON
     #[arg(long)]
     json: bool,
 }

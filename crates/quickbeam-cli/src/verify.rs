@@ -1,4 +1,4 @@
-//! `quickbeam verify`: checks everything stored: pages and trees, then tables against their indexes and constraints.
+//! `quickbeam verify`: checks pages and trees, then tables against their indexes and constraints.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -11,12 +11,12 @@ use crate::place::Place;
 use crate::place::TABLES;
 use crate::{Outcome, report};
 
-/// What to check, and the form of the answer.
+/// The arguments of `quickbeam verify`.
 #[derive(clap::Args)]
 pub struct Arguments {
     /// Directory of an environment or data store
     directory: PathBuf,
-    /// Print JSON
+    /// Write JSON
     #[arg(long)]
     json: bool,
 }
@@ -30,7 +30,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let mut value =
         serde_json::to_value(&verified).context("the report cannot be put into JSON")?;
     if let (Some(fields), Some(tables)) = (value.as_object_mut(), tables) {
-        // What is wrong stays last.
+        // Complaints stay the last field.
         let complaints = fields.remove("complaints");
         fields.insert("sql".to_owned(), tables);
         fields.extend(complaints.map(|complaints| ("complaints".to_owned(), complaints)));
@@ -46,12 +46,12 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         writeln!(output, "Not sound: dump what can be read, or restore a backup.")?;
     }
     output.finish()?;
-    // No closing: that would make a checkpoint of a state which is known to be wrong.
+    // Closing would write a checkpoint of a state that is known to be damaged.
     std::mem::forget(place);
     Ok(Outcome::ProblemFound)
 }
 
-/// Verifies the tables, if there are any, and adds what is wrong; what was looked at.
+/// Verifies the tables, if any, and appends complaints. Returns the counts of checked objects.
 #[cfg(feature = "sql")]
 fn verify_tables(
     place: &mut Place,

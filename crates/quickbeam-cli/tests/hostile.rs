@@ -1,4 +1,4 @@
-//! `quickbeam sql` with scripts that nobody should write: what is refused is refused whole, and what follows is found.
+//! `quickbeam sql` with malformed scripts: a statement is refused whole, and the next one is found.
 
 #![cfg(unix)]
 
@@ -14,7 +14,7 @@ const ROWS: &str =
     "CREATE TABLE t (a INTEGER, b TEXT);\nINSERT INTO t VALUES (1, 'x'), (2, 'y'), (3, 'z');\n";
 const COUNT: &str = "SELECT count(*) AS rows FROM t;\n";
 
-/// Runs a script in memory; standard output and standard error, which must be UTF-8 whatever the script was.
+/// Runs a script in memory. Returns standard output and standard error, which must be UTF-8.
 #[track_caller]
 fn run(arguments: &[&str], script: &[u8]) -> (String, String) {
     let arguments = [&["sql", "--memory", "-q", "--format=csv"], arguments].concat();
@@ -27,14 +27,14 @@ fn failed(output: &Output) -> (String, String) {
     (text(&output.stdout), text(&output.stderr))
 }
 
-/// A script: the table, these bytes, the count of rows.
+/// Returns a script with the table, these bytes, and a count of the rows.
 fn around(bytes: &[u8]) -> Vec<u8> {
     [ROWS.as_bytes(), bytes, b"\n", COUNT.as_bytes()].concat()
 }
 
 #[test]
 fn a_statement_with_malformed_utf8_is_refused_whole() {
-    // Each would change the table if a part of it were executed, or if its end were taken for another's.
+    // Each would change the table if a part of it were executed or its end were misplaced.
     let statements: [&[u8]; 12] = [
         b"delete from t\nwhere b = '\xff'\n;",
         b"delete from t where b <> '\xc3';",
@@ -64,10 +64,10 @@ fn a_statement_with_malformed_utf8_is_refused_whole() {
 #[test]
 fn a_bad_byte_anywhere_in_a_statement_refuses_it() {
     let statement = b"delete from t -- or\nwhere b <> 'q''s' /* ; /* */ */ or \"b\" = E'\\'' ;";
-    // Within one of these the bytes change what is quoted, and so where the statement ends.
+    // A byte within one of these changes the quoting and so the statement's end.
     let pairs: [&[u8]; 7] = [b"--", b" E", b"/*", b"*/", b"E'", b"''", b"\\'"];
     let mut script = ROWS.as_bytes().to_vec();
-    // Behind the first letter, so that it is the statement's and not a comment's before it.
+    // After the first letter, so that the byte belongs to the statement.
     let mut expected = 0;
     for at in (1..statement.len()).filter(|at| !pairs.contains(&&statement[at - 1..=*at])) {
         for bad in [&b"\xff"[..], b"\xc3", b"\xe2\x82", b"\xf0\x9f\x98"] {

@@ -1,4 +1,4 @@
-//! The `quickbeam` program from outside: what it prints, what it says when it fails, how it ends.
+//! The `quickbeam` program from outside: its output, error messages and exit codes.
 
 mod common;
 
@@ -9,7 +9,7 @@ use common::{command, done, finish, folder, path, text};
 use quickbeam::{DataStore, Environment, Options};
 use tempfile::TempDir;
 
-/// Two databases as Berkeley DB's db_dump -p writes them.
+/// Two databases in the format of Berkeley DB's `db_dump -p`.
 const DUMP: &str = "\
 VERSION=3
 format=print
@@ -41,14 +41,14 @@ fn run(arguments: &[&str]) -> Output {
     run_with_input(arguments, "")
 }
 
-/// Standard error of a run that must fail with exit code 1.
+/// Returns standard error of a run that must fail with exit code 1.
 #[track_caller]
 fn failed(output: &Output) -> String {
     assert_eq!(output.status.code(), Some(1), "{}", text(&output.stdout));
     text(&output.stderr)
 }
 
-/// A new environment, and its directory as an argument.
+/// Creates an environment and returns its directory.
 fn environment(folder: &TempDir) -> String {
     let directory = path(&folder.path().join("environment"));
     done(&run(&["create", &directory]));
@@ -174,7 +174,7 @@ fn a_data_store_can_be_looked_at_too() {
     done(&run(&["verify", &directory]));
 }
 
-/// A file system of this user's own, mounted for a test; `None` where that is not permitted.
+/// Mounts a file system for a test. Returns `None` if mounting is not permitted.
 fn mounted(folder: &Path, size: &str) -> Option<Unmounted> {
     let options = ["-t", "tmpfs", "-o", size, "tmpfs"];
     let mounted = std::process::Command::new("mount").args(options).arg(folder).output();
@@ -197,7 +197,7 @@ impl Drop for Unmounted {
     }
 }
 
-/// The commands that only look work on media that cannot be written, and say that they only read.
+/// The read-only commands work on read-only media and report the read-only opening.
 #[test]
 fn read_only_media_can_be_looked_into() {
     let folder = folder();
@@ -275,7 +275,7 @@ fn a_wrong_command_line_ends_with_two() {
     assert!(help.contains("Exit codes:") && help.contains("verify"), "{help}");
     assert!(done(&run(&["--version"])).starts_with("quickbeam "));
     assert!(done(&run(&["bench", "--help"])).contains("kv"));
-    // The report's spelling, behind its own command alone.
+    // The report's own spelling, accepted after its command only.
     assert!(done(&run(&["bench", "tptbm", "-help"])).contains("--nobuild"));
     let output = run(&["bench", "tptbm", "-key", "10", "-build"]);
     assert!(text(&output.stderr).contains("--url"), "{}", text(&output.stderr));
@@ -291,7 +291,7 @@ fn a_damaged_environment_is_salvaged_into_a_new_one() {
     let whole = done(&run(&["dump", &directory]));
     let data = Path::new(&directory).join("data.quickbeam");
     let mut bytes = std::fs::read(&data).expect("the data file");
-    // Both roots, each in both of its copies.
+    // Both copies of both root slots.
     for copy in [0, 4096, 8192, 12_288] {
         bytes[copy + 50] ^= 1;
     }

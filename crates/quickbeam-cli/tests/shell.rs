@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 
 use common::{command, done, finish, folder, path, text};
 
-/// The program's shell with these arguments.
+/// Returns a command that runs the SQL shell with these arguments.
 fn shell(arguments: &[&str]) -> Command {
     command(&[&["sql"], arguments].concat())
 }
@@ -17,7 +17,7 @@ fn run(arguments: &[&str], input: impl AsRef<[u8]>) -> Output {
     finish(shell(arguments), input)
 }
 
-/// Standard output and standard error of a run that must fail with exit code 1.
+/// Returns standard output and standard error of a run that must fail with exit code 1.
 #[track_caller]
 fn failed(output: &Output) -> (String, String) {
     assert_eq!(output.status.code(), Some(1), "{}", text(&output.stdout));
@@ -73,7 +73,7 @@ fn an_answer_that_ends_in_an_error_stays_what_it_is() {
     assert!(said.contains("ERROR 22012"), "{said}");
     let (output, _) = failed(&run(&["--memory", "--format=csv", "-c", late], ""));
     assert_eq!(output, "q\n3\n6\n");
-    // What fails before its first row answers nothing.
+    // A query that fails before its first row writes nothing.
     for format in ["--format=json", "--format=csv", "--format=table"] {
         let script = "SELECT 1/0 AS q; SELECT 7 AS n WHERE false;";
         let (output, said) = failed(&run(&["--memory", format, "--keep-going"], script));
@@ -143,7 +143,7 @@ fn commands_come_before_files_and_share_the_environment() {
     let arguments =
         [&directory, "--create", "-q", "--format=csv", "-f", &path(&outer), "-c", FRUIT];
     assert_eq!(done(&run(&arguments, "")), "n\n3\n");
-    // It is there for the next one.
+    // The rows are visible to the next process.
     assert_eq!(
         done(&run(&[&directory, "--format=csv", "-c", "SELECT max(id) FROM fruit"], "")),
         "max\n3\n"
@@ -210,7 +210,7 @@ fn what_there_is_is_listed_and_described() {
     let (_, said) = failed(&run(&[&directory], "\\d nobody"));
     assert!(said.contains("there is nothing of the name \"nobody\""), "{said}");
     assert!(done(&run(&[&directory], "\\?")).contains("\\timing"));
-    // Definitions of the transaction under way count.
+    // Definitions of the open transaction are listed.
     let found =
         done(&run(&["--memory"], "BEGIN;\nCREATE TABLE fresh (a INTEGER);\n\\dt\nROLLBACK;\n"));
     assert!(found.contains("fresh"), "{found}");
@@ -249,7 +249,7 @@ fn rows_are_copied_from_scripts_files_and_pipes() {
     ));
     assert_eq!(found, "\"a;\n\\. b\"\n\"\"\n");
 
-    // A failed COPY leaves nothing, and its rows are no statements.
+    // A failed COPY changes nothing, and its rows are not executed.
     let script = "COPY fruit FROM STDIN CSV;\n10,ten,1\n11,eleven,x\n12,twelve,1\n\\.\nSELECT count(*) AS n FROM fruit;\n";
     let (output, said) = failed(&run(&[&directory, "--keep-going"], script));
     assert_eq!(output, " n\n---\n 4\n(1 row)\n");
@@ -264,7 +264,8 @@ fn rows_are_copied_from_scripts_files_and_pipes() {
         "COPY fruit FROM STDIN CSV;\n1,x,1\n\\.\nSELECT 1/0;\n",
     ));
     assert!(said.contains("23505") && said.contains("standard input:4: ERROR 22012"), "{said}");
-    // So it is when the COPY fails before it reads any, and lines are counted on; the rows end with the script at the latest.
+    // The same holds if the COPY fails before it reads a row. Line numbers stay correct, and the
+    // rows end at the end of the script at the latest.
     for copy in [
         "COPY nosuch FROM STDIN CSV;",
         "copy fruit (id, nosuch) from stdin csv;",
@@ -280,7 +281,7 @@ fn rows_are_copied_from_scripts_files_and_pipes() {
         assert!(said.contains("standard input:6: ERROR "), "{copy}\n{said}");
         assert_eq!(said.matches("ERROR").count(), 3, "{copy}\n{said}");
     }
-    // A COPY that read its rows has no more behind it; one of the command line has them elsewhere.
+    // A COPY that read its rows skips no more; one of the command line reads standard input.
     let script = "COPY fruit FROM STDIN CSV;\n20,x\n\\.\nSELECT count(*) AS n FROM fruit;\n";
     let (output, _) = failed(&run(&[&directory, "--keep-going", "--format=csv"], script));
     assert_eq!(output, "n\n4\n");
@@ -310,7 +311,7 @@ fn an_interrupt_cancels_the_statement_and_not_the_shell() {
         line.clear();
         assert!(output.read_line(&mut line).expect("it writes") > 0);
     }
-    // The statement may not have begun when the first signal comes; then that one would end the program, which waits for no input.
+    // A signal before the statement starts would end the program.
     std::thread::sleep(std::time::Duration::from_millis(300));
     let status = Command::new("kill").args(["-INT", &program.id().to_string()]).status();
     assert!(status.expect("there is a kill").success());

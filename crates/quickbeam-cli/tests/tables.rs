@@ -1,4 +1,4 @@
-//! Tables through `dump` and `load`: what arrives, what is refused, and that a load is all or nothing.
+//! Tables through `dump` and `load`: round trips, refused input, and atomic loads.
 
 #![cfg(feature = "sql")]
 
@@ -7,7 +7,7 @@ mod common;
 use common::{command, done, finish, folder, path, text};
 use tempfile::TempDir;
 
-/// Objects of every kind. Names, texts and values are those that a format gets wrong.
+/// Objects of every kind, with names, strings and values that are hard to encode.
 const OBJECTS: &str = r#"
 CREATE SEQUENCE plain;
 CREATE SEQUENCE "Od""d" AS smallint INCREMENT BY -2 MINVALUE -9 MAXVALUE 9 START WITH 5 CYCLE;
@@ -61,7 +61,7 @@ fn create(folder: &TempDir, name: &str) -> String {
     directory
 }
 
-/// Loads, and says what `load` says.
+/// Runs `load` and returns its messages.
 #[track_caller]
 fn load(directory: &str, dump: &str) -> String {
     let output = finish(command(&["load", directory]), dump);
@@ -86,7 +86,7 @@ fn is_sound(directory: &str) {
     assert!(report.contains("complaints                               none"), "{report}");
 }
 
-/// An environment with objects of every kind, beside a key/value database.
+/// Creates an environment with objects of every kind and a key/value database.
 fn with_objects(folder: &TempDir) -> String {
     let directory = create(folder, "first");
     let section = "VERSION=3\nformat=print\ndatabase=key value\ntype=hash\nHEADER=END\n k\n v\\00\nDATA=END\n";
@@ -105,7 +105,7 @@ fn tables_move_with_everything_that_belongs_to_them() {
     assert!(said.starts_with("key value: 1 records\ntable parent: 3 rows\n"), "{said}");
     assert!(said.contains("table My \"Table\": 4 rows\n"), "{said}");
     assert_eq!(dump(&second), whole, "a dump of what was loaded is the dump");
-    // The other format has the same content.
+    // Both formats have the same content.
     let hexadecimal = done(&finish(command(&["dump", &first]), ""));
     assert!(hexadecimal.contains("type=sql"), "{hexadecimal}");
     let third = create(&folder, "third");
@@ -117,7 +117,7 @@ fn tables_move_with_everything_that_belongs_to_them() {
         INSERT INTO tree (up) VALUES (4) RETURNING up; DELETE FROM parent WHERE a = 1; SELECT parent_a FROM \"My \"\"Table\"\"\"";
     assert_eq!(sql(&second, questions), sql(&first, questions));
     is_sound(&second);
-    // Sequences go on; values that were reserved are left out.
+    // Sequences continue after the values that were reserved.
     let next = sql(
         &second,
         "SELECT nextval('plain') > 3; INSERT INTO tree (up) VALUES (NULL) RETURNING id > 4",
@@ -139,7 +139,8 @@ fn tables_move_with_everything_that_belongs_to_them() {
 fn a_script_makes_the_same_tables() {
     let folder = folder();
     let first = create(&folder, "first");
-    // A database that is no table is not for a script, nor a text with the end of rows in it where INSERT gives no value.
+    // A script cannot hold a key/value database, nor a line `\.` where INSERT cannot set the
+    // identity column.
     let refusing = create(&folder, "refusing");
     sql(
         &refusing,
@@ -187,14 +188,14 @@ fn a_load_that_collides_says_so_and_changes_nothing() {
         assert_eq!(dump(&second), before, "{said}");
         assert_eq!(done(&finish(command(&["list", &second]), "")), databases, "{said}");
     };
-    // A table that is there; one that has the name of a database.
+    // An existing table; a table with the name of a database.
     let said = refused(&["load", &second], &whole);
     assert!(said.contains("42P07") && said.contains("egg"), "{said}");
     unchanged(&said);
     let said = refused(&["load", &second], &tables.replace("\"egg\"", "\"ovum\""));
     assert!(said.contains("42P07") && said.contains("single"), "{said}");
     unchanged(&said);
-    // A database that is there, and one that has the name of a table.
+    // An existing database; a database with the name of a table.
     let known = records.replace("key value", "single");
     let said = refused(&["load", &second], &known);
     assert!(said.contains("there is a database \"single\" already"), "{said}");
@@ -202,7 +203,7 @@ fn a_load_that_collides_says_so_and_changes_nothing() {
     let said = refused(&["load", &second, "egg"], &records);
     assert!(said.contains("a table, view, index or sequence \"egg\""), "{said}");
     unchanged(&said);
-    // What belongs to SQL, as dumps of before had it, and by hand.
+    // SQL's databases, named by an old dump or on the command line.
     for name in ["sql.catalog", "sql.1.0", "quickbeam.load.1"] {
         let said = refused(&["load", &second], &records.replace("key value", name));
         assert!(said.contains(name), "{said}");
@@ -210,7 +211,7 @@ fn a_load_that_collides_says_so_and_changes_nothing() {
         let said = refused(&["load", &second, name], &records);
         unchanged(&said);
     }
-    // Sections before one that fails, and a section cut short.
+    // Sections before a failing one, and a truncated section.
     let said = refused(&["load", &second], &format!("{records}{known}"));
     unchanged(&said);
     for (at, _) in tables.match_indices('\n').step_by(3) {
@@ -220,12 +221,12 @@ fn a_load_that_collides_says_so_and_changes_nothing() {
     let said = refused(&["load", &second, "x"], &tables);
     assert!(said.contains("leave out DATABASE"), "{said}");
     unchanged(&said);
-    // What is added goes in the place of what is there, also all or nothing.
+    // --add replaces existing records, also atomically.
     let more = format!("{}{}", known.replace(" v\\00", " w"), known.replace("single", "new"));
     let output = finish(command(&["load", "--add", &second]), &more);
     assert_eq!(text(&output.stderr), "single: 1 records\nnew: 1 records\n");
     assert!(dump(&second).contains("database=single\ntype=btree\nHEADER=END\n k\n w\nDATA=END"));
-    // An environment without tables stays one.
+    // A failed load adds no SQL databases to an environment without tables.
     let empty = create(&folder, "empty");
     refused(&["load", &empty], &tables[..tables.len() / 2]);
     assert_eq!(done(&finish(command(&["list", &empty]), "")), "");

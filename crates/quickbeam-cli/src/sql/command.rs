@@ -1,4 +1,4 @@
-//! What begins with a backslash: commands to the shell.
+//! The shell's backslash commands.
 
 use std::io::Write;
 use std::path::Path;
@@ -9,7 +9,7 @@ use super::shell::{Flow, Place, Shell};
 use super::{describe, script, words};
 use crate::output::Output;
 
-/// Every command, with what it does: `\?` shows them, and the line editor completes them.
+/// All commands with their arguments and help texts, for `\?` and for completion.
 pub const COMMANDS: [(&str, &str, &str); 11] = [
     ("\\?", "", "these commands"),
     (
@@ -28,9 +28,9 @@ pub const COMMANDS: [(&str, &str, &str); 11] = [
     ("\\timing", "[on|off]", "say how long each statement took"),
 ];
 
-/// Does what the line says; an error of it is reported.
+/// Executes a command line and reports its error, if any.
 pub fn run(shell: &mut Shell, line: &str, place: &Place) -> anyhow::Result<Flow> {
-    // One semicolon too many is what fingers do.
+    // A semicolon after a command is a habit of SQL users.
     let line = line.trim_end_matches(';').trim_end();
     let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let rest = rest.trim();
@@ -39,7 +39,7 @@ pub fn run(shell: &mut Shell, line: &str, place: &Place) -> anyhow::Result<Flow>
         "\\q" => return Ok(Flow::Quit),
         "\\i" if rest.is_empty() => Err(anyhow::anyhow!("\\i needs the name of a file")),
         "\\i" => match script::file(shell, Path::new(unquoted(rest))) {
-            // What failed in the file was said there.
+            // The error was reported when the file's statement failed.
             Ok(Flow::Failed) if shell.depth == 0 => return Ok(shell.after_failure()),
             Ok(flow) => return Ok(flow),
             Err(error) => Err(error),
@@ -86,7 +86,7 @@ fn unquoted(text: &str) -> &str {
     quoted.unwrap_or(text)
 }
 
-/// The statement for `\copy`: as it is, with quotes around the name of the file.
+/// Builds the COPY statement of a `\copy` command by quoting its file name.
 fn copy(rest: &str) -> String {
     let Some((_, end)) = words::direction(rest) else { return format!("COPY {rest}") };
     let (head, tail) = rest.split_at(end);

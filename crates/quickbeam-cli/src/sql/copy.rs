@@ -1,6 +1,7 @@
-//! What COPY reads and writes here: files, standard output, and the lines behind the statement.
+//! The endpoints of COPY: files, standard output, and the lines that follow the statement.
 //!
-//! Above: the shell. Below: files. Rows that stand in a script, behind their COPY … FROM STDIN, end with a line `\.` or with the script.
+//! Above: the shell. Below: files. Rows in a script follow their COPY … FROM STDIN and end at a
+//! line `\.` or at the end of the script.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -11,22 +12,22 @@ use quickbeam_sql::{CopyAccess, CopyPlace};
 use super::say;
 use super::script::{Lines, read_line};
 
-/// Where lines come from now, and whether rows are being read from there.
+/// The current source of lines, and the state of a COPY that reads from it.
 #[derive(Default)]
 pub struct Input {
     pub lines: Option<Lines>,
-    /// COPY began to read rows and has not come to their end.
+    /// True from the first row of a COPY until the end of its rows.
     in_rows: bool,
-    /// The statement came so far as to read rows, or to find none.
+    /// True if the statement opened its rows, even if there were none.
     pub has_read: bool,
-    /// Lines read as rows since the last statement.
+    /// Number of lines read as rows since the last statement.
     pub rows: u64,
 }
 
-/// The shell's and its connection's.
+/// The input state, shared by the shell and its connection.
 pub type SharedInput = Arc<Mutex<Input>>;
 
-/// Files and standard input and output, for COPY.
+/// COPY's access to files, standard input and standard output.
 pub struct Files {
     pub input: SharedInput,
     pub is_interactive: bool,
@@ -56,7 +57,7 @@ impl CopyAccess for Files {
     }
 }
 
-/// The lines up to the end of the rows.
+/// Reads lines up to the end of the rows.
 struct Rows {
     input: SharedInput,
     line: Vec<u8>,
@@ -79,7 +80,7 @@ impl Read for Rows {
     }
 }
 
-/// Reads the next line of rows; false at their end.
+/// Reads the next row. Returns false at the end of the rows.
 fn next_row(input: &SharedInput, line: &mut Vec<u8>) -> io::Result<bool> {
     line.clear();
     let mut input = input.lock().unwrap_or_else(PoisonError::into_inner);
@@ -97,13 +98,13 @@ fn next_row(input: &SharedInput, line: &mut Vec<u8>) -> io::Result<bool> {
     Ok(!is_end)
 }
 
-/// Passes over the rows of a COPY that failed before it read any.
+/// Skips the rows of a COPY that failed before it read any.
 pub fn skip_unread_rows(input: &SharedInput) -> io::Result<()> {
     input.lock().unwrap_or_else(PoisonError::into_inner).in_rows = true;
     skip_rows(input)
 }
 
-/// Passes over rows that a failed COPY left, so that they are not taken for statements.
+/// Skips the rows that a failed COPY left unread, so that they are not executed as statements.
 pub fn skip_rows(input: &SharedInput) -> io::Result<()> {
     let mut line = Vec::new();
     while next_row(input, &mut line)? {}

@@ -1,4 +1,5 @@
-//! What there is: lists of tables, views, indexes, sequences and databases, and what one of them is made of.
+//! The `\d` commands: lists of tables, views, indexes, sequences and databases, and descriptions of
+//! single objects.
 
 use std::io::Write;
 
@@ -10,7 +11,7 @@ use quickbeam_sql::catalog::{
 use super::shell::Shell;
 use super::show::text_table;
 
-/// The objects of the kinds that a command lists.
+/// Lists the objects of the kind that the command names.
 pub fn all(shell: &Shell, output: &mut impl Write, command: &str) -> anyhow::Result<()> {
     let catalog = shell.catalog()?;
     let mut lines = Vec::new();
@@ -58,10 +59,10 @@ fn owner(catalog: &CatalogSnapshot, sequence: &Sequence) -> String {
     owner.unwrap_or_default()
 }
 
-/// What the object of that name is.
+/// Describes the object of that name.
 pub fn one(shell: &Shell, output: &mut impl Write, name: &str) -> anyhow::Result<()> {
     let catalog = shell.catalog()?;
-    // As a statement would have it: in small letters, unless it is written otherwise.
+    // An exact match first, then the lower-case name that an unquoted identifier means.
     let found = catalog.relation(name).or_else(|| catalog.relation(&name.to_lowercase()));
     match found {
         Some(Relation::Table(table)) => Ok(describe_table(output, &catalog, &table)?),

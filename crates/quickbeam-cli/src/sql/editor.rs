@@ -1,4 +1,5 @@
-//! Statements from a person: a line editor with history and completion. A statement may have several lines; it is executed when its `;` is there.
+//! Interactive input: a line editor with history and completion. A statement may span several
+//! lines; the shell executes it once its `;` is entered.
 
 use std::path::PathBuf;
 
@@ -15,12 +16,12 @@ use super::script::{Pending, standard_lines};
 use super::shell::{Flow, Place, Shell};
 use super::{say, splitter};
 
-/// Names the file of the history; empty: none is kept.
+/// Environment variable with the path of the history file; empty disables the history.
 const HISTORY: &str = "QUICKBEAM_HISTORY";
 const HISTORY_FILE: &str = ".quickbeam_history";
 const HISTORY_LINES: usize = 10_000;
 
-/// The words of statements that completion offers.
+/// SQL keywords that completion offers.
 const KEYWORDS: &str = "ADD ALL ALTER ALWAYS ANALYZE AND ANY AS ASC AVG BEGIN BETWEEN BIGINT BOOLEAN BY BYTEA CASCADE CASE CAST CHAR CHECK COALESCE COLUMN \
     COMMIT CONFLICT CONSTRAINT COPY COUNT CREATE CROSS CSV CURRENT_DATE CURRENT_TIMESTAMP DATE DEFAULT DELETE DESC DISTINCT DO DOUBLE DROP ELSE END EXCEPT \
     EXISTS EXPLAIN FALSE FETCH FIRST FOR FOREIGN FORMAT FROM FULL GENERATED GROUP HASH HAVING HEADER IDENTITY IF ILIKE IN INDEX INNER INSERT INTEGER INTERSECT \
@@ -29,13 +30,13 @@ const KEYWORDS: &str = "ADD ALL ALTER ALWAYS ANALYZE AND ANY AS ASC AVG BEGIN BE
     SERIALIZABLE SET SMALLINT STDIN STDOUT SUM TABLE TEXT THEN TIME TIMESTAMP TO TRANSACTION TRUE TRUNCATE UNION UNIQUE UPDATE USING UUID VALUES VARCHAR \
     VIEW WHEN WHERE WITH WORK";
 
-/// Words behind which a table comes.
+/// Keywords that precede a table name.
 const BEFORE_TABLES: [&str; 7] = ["from", "join", "into", "update", "table", "copy", "references"];
 
-/// What completion knows, and where a statement ends.
+/// The completion data, and the line editor's statement validator.
 #[derive(Default)]
 struct Words {
-    /// Names of tables and views, each with its columns.
+    /// Names of tables and views, each with its column names.
     tables: Vec<(String, Vec<String>)>,
     files: FilenameCompleter,
 }
@@ -82,7 +83,7 @@ impl Completer for Words {
 }
 
 impl Words {
-    /// Where the word before the cursor begins, and how it may go on.
+    /// Returns the start of the word before the cursor and its completions.
     fn candidates(&self, line: &str, before: &str) -> (usize, Vec<String>) {
         let is_word = |c: char| c.is_alphanumeric() || c == '_';
         let start = before
@@ -92,7 +93,7 @@ impl Words {
         let small = typed.to_lowercase();
         let mut found: Vec<String> = Vec::new();
         if let Some(qualified) = before[..start].strip_suffix('.') {
-            // A column of what stands before the point: a table, or another name of one.
+            // The name before the point is a table or an alias.
             let from = qualified.rfind(|c: char| !is_word(c)).map_or(0, |at| at + 1);
             let name = qualified.get(from..).unwrap_or_default().to_lowercase();
             let table = self.alias(line, &name).unwrap_or(name);
@@ -115,7 +116,7 @@ impl Words {
         found.retain(|word| word.to_lowercase().starts_with(&small));
         found.sort();
         found.dedup();
-        // A name that is not in small letters is written in quotes.
+        // Names with upper-case letters need quotes.
         let is_plain = |c: char| c.is_lowercase() || c.is_ascii_digit() || c == '_';
         let names = |word: String| {
             let is_keyword =
@@ -129,7 +130,7 @@ impl Words {
         (start, found.into_iter().map(names).collect())
     }
 
-    /// The table that another name stands for in this statement: `table name` or `table AS name`.
+    /// Returns the table of an alias in this statement: `table name` or `table AS name`.
     fn alias(&self, line: &str, alias: &str) -> Option<String> {
         let words: Vec<String> = line
             .split(|c: char| !c.is_alphanumeric() && c != '_')
@@ -145,7 +146,7 @@ impl Words {
         })
     }
 
-    /// Columns of the tables that the statement names; of all tables, if it names none yet.
+    /// Returns the columns of the tables in the statement, or of all tables if it names none.
     fn columns_in(&self, line: &str) -> Vec<String> {
         let small = line.to_lowercase();
         let is_named = |table: &str| {
@@ -157,7 +158,7 @@ impl Words {
     }
 }
 
-/// Executes what the person says, until they want no more.
+/// Reads and executes statements until the user quits.
 pub fn run(shell: &mut Shell) -> anyhow::Result<()> {
     let config = Config::builder()
         .max_history_size(HISTORY_LINES)?

@@ -1,7 +1,10 @@
-//! `quickbeam sql`: SQL statements, from a person, from files or from a pipe.
+//! `quickbeam sql`: an SQL shell for terminals, script files and pipes.
 //!
-//! [`shell`] executes statements and reports; [`script`] reads them from files and pipes, [`editor`] from a person; [`splitter`] finds where they end, [`words`] what they are.
-//! [`command`] has what begins with a backslash, [`describe`] what tables and other objects look like, [`show`] how answers are written, [`copy`] what COPY reads and writes.
+//! - [`shell`] executes statements and reports their results.
+//! - [`script`] reads statements from files and pipes, [`editor`] from a terminal.
+//! - [`splitter`] finds the end of a statement, [`words`] its keywords.
+//! - [`command`] implements the backslash commands, [`describe`] the `\d` family.
+//! - [`show`] writes results, [`copy`] connects COPY to files and pipes.
 
 mod command;
 mod copy;
@@ -29,35 +32,37 @@ const INPUT: &str = "\
 Statements come from -c and -f; without these from a person, if standard input is a terminal, and from standard input otherwise. A statement ends
 with a semicolon. `\\?` lists the commands that are not SQL.";
 
-/// Which environment, and what to do there.
+/// The arguments of `quickbeam sql`.
 #[derive(clap::Args)]
 #[command(after_help = INPUT)]
 pub struct Arguments {
     /// Directory of the environment
     #[arg(required_unless_present = "memory", conflicts_with = "memory")]
     directory: Option<PathBuf>,
-    /// An environment in memory, gone at the end
+    /// Use an environment in memory, which is discarded at the end
     #[arg(long)]
     memory: bool,
-    /// Make the environment if there is none
+    /// Create the environment if it does not exist
     #[arg(long)]
     create: bool,
-    /// Read only, also where nothing can be written: read-only media, a full device. Nothing in the directory is changed
+    /// Open the environment read-only, without writing to its directory. This works on read-only
+    /// media and on a full device
     #[arg(long, conflicts_with_all = ["create", "memory"])]
     read_only: bool,
-    /// Execute these statements, then end (may be given several times)
+    /// Execute these statements, then exit (may be repeated)
     #[arg(short, long = "command", value_name = "STATEMENTS")]
     commands: Vec<OsString>,
-    /// Execute the statements of this file, then end; after those of -c (may be given several times; - is standard input)
+    /// Execute the statements of this file after those of -c, then exit (may be repeated; - reads
+    /// standard input)
     #[arg(short, long = "file", value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// How answers are written
+    /// Output format of results
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
-    /// Go on after an error; the exit code tells that there was one
+    /// Continue after an error; the exit code is still 1
     #[arg(long)]
     keep_going: bool,
-    /// Write answers only, not what each statement did
+    /// Write results only, no command tags
     #[arg(short, long)]
     quiet: bool,
 }
@@ -123,7 +128,7 @@ fn scripts(shell: &mut Shell, arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Says something on standard error; nowhere is left to report that this cannot be written.
+/// Writes a message to standard error. A failure to do so cannot be reported and is ignored.
 fn say(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }

@@ -11,31 +11,32 @@ use super::command;
 use super::shell::{Flow, Place, Shell};
 use super::splitter::Splitter;
 
-/// Where lines come from. It is shared, because COPY … FROM STDIN reads its rows from where the statement stands.
+/// A source of lines. It is shared, because COPY … FROM STDIN reads its rows from the script that
+/// contains the statement.
 pub type Lines = Arc<Mutex<Box<dyn BufRead + Send>>>;
 
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
-/// Files within files.
+/// Maximum nesting depth of included files.
 const DEPTH: usize = 20;
 
 fn lines(reader: impl Read + Send + 'static) -> Lines {
     Arc::new(Mutex::new(Box::new(BufReader::with_capacity(1 << 16, reader))))
 }
 
-/// Lines of standard input.
+/// Returns standard input as a source of lines.
 pub fn standard_lines() -> Lines {
     lines(std::io::stdin())
 }
 
-/// Reads a line with its end; false when there are no more.
+/// Reads a line including its terminator. Returns false at the end of the input.
 pub fn read_line(lines: &Lines, line: &mut Vec<u8>) -> std::io::Result<bool> {
     line.clear();
     let mut reader = lines.lock().unwrap_or_else(PoisonError::into_inner);
     Ok(reader.read_until(b'\n', line)? > 0)
 }
 
-/// Statements of the command line. What they copy from standard input is there, not behind them.
+/// Executes statements of the command line. COPY reads its rows from standard input.
 pub fn text(shell: &mut Shell, text: &OsStr) -> anyhow::Result<Flow> {
     let before = shell.set_input(Some(standard_lines()));
     let flow = run(shell, &lines(Cursor::new(text.as_encoded_bytes().to_owned())), None);
@@ -43,7 +44,7 @@ pub fn text(shell: &mut Shell, text: &OsStr) -> anyhow::Result<Flow> {
     flow
 }
 
-/// Statements of a file.
+/// Executes the statements of a file.
 pub fn file(shell: &mut Shell, path: &Path) -> anyhow::Result<Flow> {
     let name = path.display().to_string();
     if shell.depth >= DEPTH {
@@ -56,7 +57,7 @@ pub fn file(shell: &mut Shell, path: &Path) -> anyhow::Result<Flow> {
     flow
 }
 
-/// Statements of standard input.
+/// Executes the statements of standard input.
 pub fn standard(shell: &mut Shell) -> anyhow::Result<Flow> {
     within(shell, standard_lines(), "standard input")
 }
@@ -74,7 +75,7 @@ fn run(shell: &mut Shell, lines: &Lines, name: Option<&str>) -> anyhow::Result<F
     let shown = name.unwrap_or("the command line");
     while read_line(lines, &mut line).with_context(|| format!("cannot read {shown}"))? {
         place.line += 1;
-        // The mark that some editors put before a file is not part of it.
+        // Some editors write a byte order mark at the start of a file.
         let text = line.strip_prefix(BYTE_ORDER_MARK).filter(|_| place.line == 1).unwrap_or(&line);
         match pending.feed(shell, text, &mut place)? {
             Flow::On => {}
@@ -84,19 +85,20 @@ fn run(shell: &mut Shell, lines: &Lines, name: Option<&str>) -> anyhow::Result<F
     pending.finish(shell, &place)
 }
 
-/// Text whose statement has not ended. Whether it is UTF-8 is asked when it has: the statement is executed whole or not at all.
+/// The text of an incomplete statement. The UTF-8 check waits for the statement's end, because a
+/// statement is executed whole or not at all.
 #[derive(Default)]
 pub struct Pending {
     text: Vec<u8>,
-    /// How much of it was looked at.
+    /// Length of the scanned prefix of `text`.
     scanned: usize,
     splitter: Splitter,
-    /// The line in which the statement begins.
+    /// Line number at which the statement begins.
     begun: u64,
 }
 
 impl Pending {
-    /// Takes the next line, or lines, and executes what ends there.
+    /// Adds one or more lines and executes the statements that end in them.
     pub fn feed(
         &mut self,
         shell: &mut Shell,
@@ -137,7 +139,7 @@ impl Pending {
         Ok(Flow::On)
     }
 
-    /// The text is at its end: the last statement needs no semicolon.
+    /// Executes the last statement, whose semicolon is optional, at the end of the input.
     pub fn finish(self, shell: &mut Shell, place: &Place) -> anyhow::Result<Flow> {
         if self.splitter.is_blank() {
             return Ok(Flow::On);

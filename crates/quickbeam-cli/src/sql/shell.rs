@@ -1,6 +1,7 @@
-//! One connection and what is said about what happens on it.
+//! Executes statements on one connection and reports their results.
 //!
-//! Above: scripts, the line editor, commands. Below: the SQL crate. Answers go to standard output, errors to standard error.
+//! Above: scripts, the line editor, commands. Below: the SQL crate. Results go to standard output,
+//! errors to standard error.
 
 use std::fmt;
 use std::io::Write;
@@ -20,21 +21,21 @@ use super::show::{self, Failure, Format};
 use super::words::{copies_input, tag};
 use crate::output::Output;
 
-/// How it goes on.
+/// What the caller does after a statement or a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
-    /// With what comes next.
+    /// Continues with the next statement.
     On,
-    /// Not at all: a statement failed.
+    /// Stops, because a statement failed.
     Failed,
-    /// Not at all: `\q`.
+    /// Stops, because the user asked to quit.
     Quit,
 }
 
-/// Where a statement stands; shown before its errors.
+/// The location of a statement, shown before its errors.
 #[derive(Clone, Debug)]
 pub struct Place {
-    /// The file; none: the statement needs no place to be found.
+    /// File name; `None` for statements of the command line and the line editor.
     pub name: Option<String>,
     pub line: u64,
 }
@@ -48,7 +49,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// A connection, and how what it does is shown.
+/// A connection with its output settings.
 pub struct Shell {
     connection: Connection,
     pub format: Format,
@@ -57,23 +58,23 @@ pub struct Shell {
     pub keeps_going: bool,
     pub is_interactive: bool,
     has_failed: bool,
-    /// Files within files.
+    /// Nesting depth of included files.
     pub depth: usize,
-    /// A statement is being executed.
+    /// True while a statement executes.
     is_running: Arc<AtomicBool>,
-    /// Where statements come from, and rows of COPY.
+    /// The source of statements and of COPY rows.
     input: SharedInput,
 }
 
-/// What a statement did.
+/// The outcome of a statement.
 pub enum Done {
-    /// Its answer was written.
+    /// Its result was written; the number of rows.
     Answered(u64),
     Changed(u64),
 }
 
 impl Shell {
-    /// A shell on a new connection. From now on Ctrl-C cancels its statement.
+    /// Opens a connection and installs the Ctrl-C handler, which cancels the current statement.
     pub fn new(database: &Database, format: Format, is_interactive: bool) -> anyhow::Result<Shell> {
         let mut connection = database.connect();
         let input = SharedInput::default();
@@ -84,7 +85,7 @@ impl Shell {
             if running.load(Ordering::SeqCst) {
                 cancel.cancel();
             } else if !is_interactive {
-                // A script that waits for its input. What was committed is safe.
+                // The script is waiting for input. Committed transactions are safe.
                 std::process::exit(130);
             }
         })
@@ -103,7 +104,7 @@ impl Shell {
         })
     }
 
-    /// Where statements come from, from now on; where they came from.
+    /// Replaces the source of statements and returns the previous one.
     pub fn set_input(&mut self, input: Option<Lines>) -> Option<Lines> {
         std::mem::replace(&mut self.lock_input().lines, input)
     }
@@ -112,7 +113,7 @@ impl Shell {
         self.input.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The lines behind the statement that it read as rows.
+    /// Returns the number of lines that the last statement consumed as COPY rows.
     pub fn take_rows(&self) -> u64 {
         std::mem::take(&mut self.lock_input().rows)
     }
@@ -125,19 +126,19 @@ impl Shell {
         self.has_failed
     }
 
-    /// What there is, as the connection sees it.
+    /// Returns the catalog as the connection sees it.
     pub fn catalog(&self) -> Result<Arc<CatalogSnapshot>, SqlError> {
         self.connection.catalog_snapshot()
     }
 
-    /// Names of the key/value databases.
+    /// Returns the names of the key/value databases.
     pub fn databases(&self) -> anyhow::Result<Vec<String>> {
         let mut names = self.connection.database().environment().databases()?;
         names.retain(|name| !name.starts_with(quickbeam_sql::catalog::TREE_PREFIX));
         Ok(names)
     }
 
-    /// Executes a statement and shows what came of it.
+    /// Executes a statement and writes its result, command tag and time.
     pub fn statement(&mut self, text: &str, place: &Place) -> anyhow::Result<Flow> {
         let started = Instant::now();
         self.is_running.store(true, Ordering::SeqCst);
@@ -181,7 +182,7 @@ impl Shell {
         Ok(Done::Answered(show::rows(output, rows, self.format)?))
     }
 
-    /// Says that a statement is not UTF-8, and how it goes on. Nothing of the statement was executed.
+    /// Reports a statement that is not UTF-8. No part of the statement was executed.
     pub fn refuse(&mut self, text: &[u8], error: Utf8Error, place: &Place) -> anyhow::Result<Flow> {
         let at = error.valid_up_to();
         let wrong = &text[at..text.len().min(at + error.error_len().unwrap_or(text.len()))];
@@ -190,11 +191,12 @@ impl Shell {
         let error = SqlError::new(SqlState::CharacterNotInRepertoire, message)
             .with_hint("statements are in UTF-8; nothing of this one was executed")
             .at(at);
-        // Up to the place the text is as it was, so the mark stands where it should.
+        // The text is unchanged up to the invalid byte, so the position stays correct.
         self.give_up(&String::from_utf8_lossy(text), &error, place, false)
     }
 
-    /// Reports a statement that failed. Rows that stand behind it in a script are no statements, though it never came to read them.
+    /// Reports a failed statement. If it was a COPY that failed before reading its rows, skips
+    /// those rows so that they are not executed as statements.
     fn give_up(
         &mut self,
         text: &str,
@@ -210,7 +212,7 @@ impl Shell {
         Ok(flow)
     }
 
-    /// Says what went wrong, and how it goes on.
+    /// Writes an SQL error to standard error and returns how to continue.
     fn report(&mut self, text: &str, error: &SqlError, place: &Place) -> Flow {
         let program = if self.is_interactive { "" } else { "quickbeam: " };
         say(&format!("{program}{place}ERROR {}: {}", error.code(), error.message()));
@@ -227,7 +229,7 @@ impl Shell {
         self.failed()
     }
 
-    /// Says that something else than a statement failed, and how it goes on.
+    /// Writes an error of a shell command to standard error and returns how to continue.
     pub fn report_other(&mut self, error: &anyhow::Error, place: &Place) -> Flow {
         let program = if self.is_interactive { "" } else { "quickbeam: " };
         say(&format!("{program}{place}{error:#}"));
@@ -239,7 +241,7 @@ impl Shell {
         self.after_failure()
     }
 
-    /// How it goes on after a failure.
+    /// Returns `On` in interactive mode or with `--keep-going`, `Failed` otherwise.
     pub fn after_failure(&self) -> Flow {
         if self.is_interactive && self.depth == 0 || self.keeps_going {
             Flow::On
@@ -248,7 +250,7 @@ impl Shell {
         }
     }
 
-    /// At the end: what was not committed goes, but not silently.
+    /// Rolls back the open transaction, if any, and reports it.
     pub fn end_transaction(&mut self) -> anyhow::Result<()> {
         if !self.connection.in_transaction() {
             return Ok(());
@@ -262,16 +264,16 @@ impl Shell {
     }
 }
 
-/// The line of the statement that an error is about, and a mark below the place.
+/// Returns the line of the statement that contains `position`, with a caret below the position.
 fn marked(text: &str, position: usize) -> Option<String> {
     let before = text.get(..position)?;
     let start = before.rfind('\n').map_or(0, |at| at + 1);
-    // A statement may follow another one, and its line may begin with blank lines.
+    // Leading blank lines do not belong to the statement.
     let number = before.trim_start().matches('\n').count() + 1;
     let line = text[start..].lines().next().unwrap_or_default();
     let head = format!("LINE {number}: ");
     let blanks = head.len() + text[start..position].chars().count();
-    // Long lines are cut, around the place.
+    // Long lines are cut around the position.
     if line.len() > 400 {
         let from: usize =
             text[start..position].char_indices().rev().nth(60).map_or(0, |(at, _)| at);

@@ -1,7 +1,7 @@
-//! Rows of an answer as a table, as CSV or as JSON.
+//! Writes the rows of a result as a table, as CSV or as JSON.
 //!
-//! Above: the shell. Rows are written as they come. A table needs to know the widths of its columns: a long answer becomes several
-//! tables, one below the other.
+//! Above: the shell. CSV and JSON rows are streamed. A table needs the widths of its columns before
+//! its first line, so a long result is written as several tables.
 
 use std::io::{self, Write};
 
@@ -11,21 +11,21 @@ use quickbeam_sql::bind::OutputColumn;
 use quickbeam_sql::csv::Dialect;
 use quickbeam_sql::{DataType, Rows, SqlError, ValueRef};
 
-/// Rows of one table.
+/// Maximum rows of one table.
 const TABLE_ROWS: usize = 10_000;
 
-/// Lines between columns, and below the heading.
+/// The rules between columns and below the header.
 const LINES: TableStyle = TableStyle::new()
     .header_lines(ContentLineStyle::none().junction('|'))
     .header_separator(LineStyle::none().fill('-').junction('+'))
     .content_lines(ContentLineStyle::none().junction('|'));
 
-/// How rows are written.
+/// The output format of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
-    /// Columns one beside the other, for people
+    /// Aligned columns
     Table,
-    /// Comma-separated values, with the columns' names as first line
+    /// Comma-separated values with a header line
     Csv,
     /// An array of objects
     Json,
@@ -44,11 +44,11 @@ impl std::str::FromStr for Format {
     }
 }
 
-/// What ended before all rows were written.
+/// The reason that writing the rows stopped early.
 pub enum Failure {
     /// The statement failed.
     Statement(SqlError),
-    /// The output takes no more.
+    /// The output could not be written.
     Output(io::Error),
 }
 
@@ -64,7 +64,7 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// Writes all rows; how many there were.
+/// Writes all rows and returns their number.
 pub fn rows(output: &mut impl Write, mut rows: Rows<'_>, format: Format) -> Result<u64, Failure> {
     match format {
         Format::Table => tables(output, &mut rows),
@@ -107,7 +107,7 @@ fn table(
     text_table(output, &heads, &right, lines)
 }
 
-/// Writes a table of texts; `right` says which columns stand at their right edge.
+/// Writes a table of strings. `right` flags the right-aligned columns.
 pub fn text_table(
     output: &mut impl Write,
     heads: &[&str],
@@ -123,7 +123,7 @@ pub fn text_table(
     for line in lines {
         table.add_row(line.into_iter().map(Cell::new));
     }
-    // Blanks at the ends of lines say nothing.
+    // Trailing blanks carry no information.
     for line in table.lines() {
         writeln!(output, "{}", line.trim_end())?;
     }
@@ -134,7 +134,7 @@ fn is_number(data_type: DataType) -> bool {
     data_type.is_numeric()
 }
 
-/// A value for people: what would steer the terminal is shown instead of obeyed. NULL is nothing.
+/// Formats a value for a table. Control characters are escaped, and NULL is empty.
 fn shown(value: ValueRef<'_>) -> String {
     match value {
         ValueRef::Null => String::new(),
@@ -169,7 +169,7 @@ fn csv(output: &mut impl Write, rows: &mut Rows<'_>) -> Result<u64, Failure> {
     }
     record.push(b'\n');
     let mut count = 0;
-    // The names wait for the first row: a query that fails before it has written nothing.
+    // The header is held back until the first row: a query that fails before it writes nothing.
     while let Some(row) = rows.next()? {
         for column in 0..row.len() {
             separate(&mut record, column);
@@ -212,7 +212,7 @@ fn json(output: &mut impl Write, rows: &mut Rows<'_>) -> Result<u64, Failure> {
                 return Ok(count);
             }
             Err(error) => {
-                // What was written stays JSON, and of a query that fails at once there is nothing.
+                // The output stays valid JSON. A query that fails at once writes nothing.
                 if count > 0 {
                     output.write_all(b"\n]\n")?;
                 }
@@ -223,7 +223,7 @@ fn json(output: &mut impl Write, rows: &mut Rows<'_>) -> Result<u64, Failure> {
     }
 }
 
-/// Adds the next row; false when there is none.
+/// Appends the next row as an object. Returns false if there are no more rows.
 fn json_object(
     rows: &mut Rows<'_>,
     names: &[String],
@@ -240,7 +240,7 @@ fn json_object(
     Ok(true)
 }
 
-/// Numbers keep all their digits; what JSON has no form for is a text.
+/// Formats a value as JSON. Numbers keep all digits; types without a JSON form become strings.
 fn json_value(value: ValueRef<'_>) -> String {
     match value {
         ValueRef::Null => "null".to_owned(),

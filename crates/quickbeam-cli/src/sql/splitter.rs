@@ -1,33 +1,34 @@
-//! Where a statement ends: at the first `;` outside quotes and comments.
+//! Finds the end of a statement: the first `;` outside quotes and comments.
 //!
-//! Above: scripts and the line editor. Text is looked at line by line, each piece once, so that a statement of any length costs
-//! no more than its length. It is looked at as bytes: what is not UTF-8 ends no statement and opens no quote, so that a statement with such
-//! bytes is refused as a whole and what follows it is found.
+//! Above: scripts and the line editor. The splitter scans each line once, so its cost is linear in
+//! the length of the statement. It works on bytes: invalid UTF-8 neither ends a statement nor opens
+//! a quote. A statement with such bytes is refused whole, and the next statement is still found.
 
-/// Looks at the text of statements, piece by piece. A piece ends with a line or with the text.
+/// Scans the text of statements in pieces. A piece ends at the end of a line or of the input.
 #[derive(Default)]
 pub struct Splitter {
     state: State,
     has_words: bool,
 }
 
-/// What the text is in the middle of.
+/// The lexical state between two bytes.
 #[derive(Default)]
 enum State {
     #[default]
     Plain,
-    /// '…', in which a backslash escapes if it began with E.
+    /// '…'; a backslash escapes if the literal began with E.
     Text { escapes: bool },
     /// "…"
     Name,
-    /// $tag$…$tag$: the tag with its signs.
+    /// $tag$…$tag$; the tag includes its dollar signs.
     Dollar(Vec<u8>),
-    /// Comments within comments.
+    /// Nested block comments.
     Comment { depth: usize },
 }
 
 impl Splitter {
-    /// Looks at the next piece: how many bytes of it belong to the statement, its `;` among them; none when it goes on behind them.
+    /// Scans the next piece. Returns the length of the statement's part including its `;`, or
+    /// `None` if the statement continues after the piece.
     pub fn scan(&mut self, bytes: &[u8]) -> Option<usize> {
         let mut at = 0;
         while let Some(&byte) = bytes.get(at) {
@@ -53,7 +54,7 @@ impl Splitter {
                     }
                 },
                 State::Text { escapes: true } if byte == b'\\' => at += 1,
-                // Two quotes in a row close and open again: the same in the end.
+                // A doubled quote closes and reopens the literal, which has the same effect.
                 State::Text { .. } if byte == b'\'' => self.state = State::Plain,
                 State::Name if byte == b'"' => self.state = State::Plain,
                 State::Dollar(tag) if byte == b'$' && rest.starts_with(tag) => {
@@ -77,7 +78,7 @@ impl Splitter {
         None
     }
 
-    /// A byte that may begin something quoted; how many bytes more than it that takes.
+    /// Enters a quoted state if `byte` opens one. Returns the number of further bytes consumed.
     fn open(&mut self, byte: u8, before: &[u8], rest: &[u8]) -> usize {
         let in_word = |bytes: &[u8]| bytes.last().is_some_and(|byte| is_word(*byte));
         match byte {
@@ -104,13 +105,13 @@ impl Splitter {
         }
     }
 
-    /// Whether there was nothing but blanks and comments since the last statement ended.
+    /// Returns true if only white space and comments followed the last statement.
     pub fn is_blank(&self) -> bool {
         !self.has_words && matches!(self.state, State::Plain)
     }
 }
 
-/// Whether a text holds statements to their ends, and nothing behind them.
+/// Returns true if the text holds only complete statements.
 pub fn is_whole(text: &str) -> bool {
     let mut splitter = Splitter::default();
     let mut from = 0;
@@ -124,7 +125,7 @@ fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
 }
 
-/// `$$` or `$word$` at the start of the text.
+/// Returns the `$$` or `$word$` at the start of the text.
 fn dollar_tag(text: &[u8]) -> Option<&[u8]> {
     let end = 1 + text.get(1..)?.iter().position(|byte| *byte == b'$')?;
     let word = &text[1..end];

@@ -1,10 +1,10 @@
-//! The words of a statement, as far as the shell itself must know what it is.
+//! A keyword scanner, for the few properties of a statement that the shell itself needs.
 //!
-//! Above: the shell and its commands. What is in quotes, parentheses and comments is no word of the statement.
+//! Above: the shell and its commands. The scanner skips quotes, parentheses and comments.
 
 use super::shell::Done;
 
-/// The words of a text, each with where it ends.
+/// Iterates over the words of a text, each with its end position.
 pub fn words(text: &str) -> impl Iterator<Item = (&str, usize)> {
     let (mut at, mut depth) = (0, 0_usize);
     std::iter::from_fn(move || {
@@ -33,7 +33,7 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// The bytes of the comment at the start of the text, with those within it.
+/// Returns the length of the block comment at the start of the text, nested comments included.
 fn comment(text: &str) -> usize {
     let (mut at, mut depth) = (2, 1);
     while depth > 0 {
@@ -50,7 +50,7 @@ fn comment(text: &str) -> usize {
     at
 }
 
-/// What a statement did, in PostgreSQL's words; none for a mere query.
+/// Returns PostgreSQL's command tag of a statement; `None` for a query.
 pub fn tag(text: &str, done: &Done) -> Option<String> {
     let mut words = words(text).map(|(word, _)| word.to_uppercase());
     let first = words.next()?;
@@ -59,7 +59,7 @@ pub fn tag(text: &str, done: &Done) -> Option<String> {
     };
     Some(match (first.as_str(), done) {
         ("INSERT", _) => format!("INSERT 0 {count}"),
-        // Its rows stand there already, and may be read by another program.
+        // Standard output holds the rows, which another program may read.
         ("COPY", _) if copies(text, "to", "stdout") => return None,
         ("UPDATE" | "DELETE" | "COPY", _) => format!("{first} {count}"),
         (_, Done::Answered(_)) => return None,
@@ -76,19 +76,19 @@ pub fn tag(text: &str, done: &Done) -> Option<String> {
     })
 }
 
-/// FROM or TO of what stands behind COPY, and where it ends.
+/// Finds the FROM or TO in the text after COPY. Returns it with its end position.
 pub fn direction(text: &str) -> Option<(&str, usize)> {
     let is_one = |word: &str| word.eq_ignore_ascii_case("from") || word.eq_ignore_ascii_case("to");
-    // What the text begins with is the table's name, whatever it is.
+    // The first word is the table's name even if it is FROM or TO.
     words(text).find(|(word, end)| is_one(word) && *end > word.len())
 }
 
-/// Whether it is a COPY … FROM STDIN, as far as can be told of a statement that may be wrong in every way.
+/// Returns true for COPY … FROM STDIN, also if the rest of the statement is malformed.
 pub fn copies_input(text: &str) -> bool {
     copies(text, "from", "stdin")
 }
 
-/// Whether it is a COPY in that direction, from or to that place.
+/// Returns true for a COPY with that direction and endpoint.
 fn copies(text: &str, direction_word: &str, place: &str) -> bool {
     let Some((first, end)) = words(text).next() else { return false };
     let rest = text[end..].trim_start();

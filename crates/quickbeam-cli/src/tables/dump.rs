@@ -1,4 +1,4 @@
-//! Tables as text: as a section of a dump, or as a script.
+//! Writes tables as text: as a section of a dump, or as an SQL script.
 
 use std::io::Write;
 
@@ -17,21 +17,21 @@ use super::END_OF_ROWS;
 use crate::dump_format::{self, Content, Format};
 use crate::output::Output;
 
-/// Where statements and rows go.
+/// A destination of statements and rows.
 pub trait Sink {
-    /// Whose statements it takes.
+    /// Returns the SQL dialect of the statements.
     fn wording(&self) -> Wording;
     fn begin(&mut self) -> anyhow::Result<()>;
     fn statement(&mut self, text: &str) -> anyhow::Result<()>;
-    /// COPY, with a statement's text, and then its rows.
+    /// Writes a COPY statement. Its rows follow.
     fn copy(&mut self, table: &Table, text: &str) -> anyhow::Result<()>;
-    /// A row of the COPY under way.
+    /// Writes a row of the current COPY.
     fn row(&mut self, row: &Row<'_>) -> anyhow::Result<()>;
     fn end_of_rows(&mut self) -> anyhow::Result<()>;
     fn end(&mut self) -> anyhow::Result<()>;
 }
 
-/// Writes all tables, views and sequences of an environment; nothing if there are none.
+/// Writes all tables, views and sequences of an environment. Writes nothing if there are none.
 pub fn write(environment: &Environment, sink: &mut impl Sink) -> anyhow::Result<()> {
     let database = Database::over(environment).context("cannot open the tables")?;
     let mut connection = database.connect();
@@ -91,7 +91,7 @@ fn rows(
     if any { sink.end_of_rows() } else { Ok(()) }
 }
 
-/// Makes the record of a row, as COPY reads it, without its end.
+/// Formats a row as the CSV record that COPY reads, without its terminator.
 fn make_record(row: &Row<'_>, record: &mut Vec<u8>, text: &mut String) -> anyhow::Result<()> {
     let dialect = Dialect::default();
     record.clear();
@@ -113,7 +113,7 @@ fn make_record(row: &Row<'_>, record: &mut Vec<u8>, text: &mut String) -> anyhow
     Ok(())
 }
 
-/// A section of a dump: each statement and each row is an item.
+/// A section of a dump, in which each statement and each row is an item.
 pub struct Section<'o> {
     output: &'o mut Output,
     format: Format,
@@ -162,14 +162,15 @@ impl Sink for Section<'_> {
     }
 }
 
-/// A script, which Quickbeam's shell and PostgreSQL's read.
+/// An SQL script for `quickbeam sql` and PostgreSQL's `psql`.
 pub struct Script<'o> {
     output: &'o mut Output,
     record: Vec<u8>,
     text: String,
-    /// What an INSERT into the table of the COPY under way begins with; none: it takes no value for an identity column.
+    /// The head of an INSERT into the current COPY's table; `None` if INSERT cannot set its
+    /// identity column.
     insert: Option<String>,
-    /// The text of that COPY.
+    /// The text of the current COPY.
     copy: String,
 }
 
@@ -204,7 +205,7 @@ impl Sink for Script<'_> {
 
     fn row(&mut self, row: &Row<'_>) -> anyhow::Result<()> {
         make_record(row, &mut self.record, &mut self.text)?;
-        // A line of a text that looks like the end of the rows would be taken for it, also within quotes.
+        // Readers take a line `\.` for the end of the rows even within quotes.
         if self.record.split(|byte| *byte == b'\n').any(|line| line.trim_ascii() == END_OF_ROWS) {
             let Some(insert) = &self.insert else {
                 bail!("a text with a line \\. in a table with an identity column GENERATED ALWAYS");

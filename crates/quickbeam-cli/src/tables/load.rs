@@ -1,4 +1,4 @@
-//! Tables from a section of a dump.
+//! Loads the tables of a dump's section.
 
 use std::io::{self, Read, Write};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,13 +11,14 @@ use super::END_OF_ROWS;
 use crate::dump_format::Format;
 use crate::load::Input;
 
-/// A table that was loaded, and its rows.
+/// A loaded table and its number of rows.
 pub struct Loaded {
     pub table: String,
     pub rows: u64,
 }
 
-/// Executes the statements of a section in a transaction, up to the section's end; gives the input back.
+/// Executes the statements of a section in a transaction. Returns the input, positioned after the
+/// section.
 pub fn load(
     environment: &Environment,
     transaction: &Transaction,
@@ -51,33 +52,33 @@ pub fn load(
             loaded.push(Loaded { table, rows });
         }
     }
-    // The connection has the input, too.
+    // The connection holds a reference to the input.
     drop(connection);
     let input = Arc::into_inner(input).ok_or_else(|| anyhow!("a COPY still reads the input"))?;
     Ok((loaded, input.into_inner().unwrap_or_else(PoisonError::into_inner)))
 }
 
-/// What is wrong with a statement, in one line.
+/// Formats an SQL error as one line.
 fn told(error: &SqlError) -> anyhow::Error {
     let more = error.detail().into_iter().chain(error.context());
     let more: String = more.map(|text| format!("; {text}")).collect();
     anyhow!("{error}{more}")
 }
 
-/// The beginning of a statement, for a message.
+/// Returns the beginning of a statement for a message.
 fn shown(text: &str) -> String {
     let cut: String = text.chars().take(80).collect();
     if cut.len() < text.len() { format!("{cut}…") } else { cut }
 }
 
-/// The name of the table that a COPY fills.
+/// Returns the name of the table that a COPY fills.
 fn copied(text: &str) -> Option<String> {
     let rest = text.strip_prefix("COPY \"")?;
     let (name, _) = rest.split_once("\" (")?;
     Some(name.replace("\"\"", "\""))
 }
 
-/// The rows behind a COPY: the items up to the one that ends them.
+/// The rows that follow a COPY: the items up to the terminator.
 struct Rows {
     input: Arc<Mutex<Input>>,
     format: Format,
@@ -99,7 +100,7 @@ impl CopyAccess for Rows {
     }
 }
 
-/// A dump reads and writes no other file.
+/// The error for a COPY with a file, which a dump must not access.
 fn no_file() -> io::Error {
     io::Error::new(io::ErrorKind::PermissionDenied, "a dump has its rows in itself")
 }

@@ -1,7 +1,8 @@
-//! Tables as statements: what `dump` writes of SQL's tables, and `load` makes them of again.
+//! Dumps and loads SQL tables as statements.
 //!
-//! The trees that tables are stored in are not moved: their names and numbers belong to one environment. In their place go the statements that
-//! make the same objects elsewhere, with the rows behind COPY, in the order in which they can be executed. `docs/dump.md` has the format.
+//! The trees that store tables are not copied: their names and numbers belong to one environment. A
+//! dump holds the statements that create the same objects, in executable order, with the rows after
+//! COPY. `docs/dump.md` describes the format.
 
 mod dump;
 mod load;
@@ -9,5 +10,5 @@ mod load;
 pub use dump::{Script, Section, write};
 pub use load::{Loaded, load};
 
-/// The item, and the line of a script, that ends the rows of COPY.
+/// The item, or line of a script, that ends the rows of COPY.
 const END_OF_ROWS: &[u8] = b"\\.";

@@ -1,4 +1,4 @@
-//! What the tests of the program share: running it, and what it said.
+//! Shared by the program's tests: runs the program and checks its output.
 
 #![allow(dead_code)]
 
@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
 
-/// The program with these arguments, its input and output in the test's hands.
+/// Returns a command that runs the program with piped input and output.
 pub fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_quickbeam"));
     command.args(arguments);
@@ -16,10 +16,10 @@ pub fn command(arguments: &[&str]) -> Command {
     command
 }
 
-/// Runs it to its end.
+/// Runs the command with this input and waits for its end.
 pub fn finish(mut command: Command, input: impl AsRef<[u8]>) -> Output {
     let mut program = command.spawn().expect("the program starts");
-    // A program that ends before it has read its input closes it: no failure.
+    // A program that exits before reading its input closes the pipe, which is no failure.
     let _ = program.stdin.take().expect("it has an input").write_all(input.as_ref());
     program.wait_with_output().expect("the program ends")
 }
@@ -28,7 +28,7 @@ pub fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).expect("output is UTF-8")
 }
 
-/// Standard output of a run that must be done without a word on standard error.
+/// Returns standard output of a run that must succeed with empty standard error.
 #[track_caller]
 pub fn done(output: &Output) -> String {
     assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()));
