@@ -24,6 +24,22 @@ use std::io::{self, BufRead, Write};
 use anyhow::{Context, anyhow, bail};
 use quickbeam::AccessMethod;
 
+/// Header keywords that tune Berkeley DB's storage and do not change a database's content or order.
+const TUNING: [&str; 12] = [
+    "VERSION",
+    "db_pagesize",
+    "db_lorder",
+    "bt_minkey",
+    "h_ffactor",
+    "h_nelem",
+    "extentsize",
+    "re_len",
+    "re_pad",
+    "mp_size",
+    "chksum",
+    "keys",
+];
+
 /// The encoding of keys and values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Format {
@@ -46,6 +62,8 @@ pub struct Header {
     pub format: Format,
     pub database: Option<String>,
     pub content: Content,
+    /// Header lines whose feature the loaded database lacks.
+    pub dropped: Vec<String>,
 }
 
 /// The content of a section.
@@ -128,7 +146,8 @@ impl<R: BufRead> Reader<R> {
             bail!("line {}: a dump begins with VERSION=3; write it with db_dump", self.line);
         }
         let content = Content::Records(AccessMethod::BTree);
-        let mut header = Header { format: Format::ByteValue, database: None, content };
+        let mut header =
+            Header { format: Format::ByteValue, database: None, content, dropped: Vec::new() };
         loop {
             if !self.next_line()? {
                 bail!("line {}: the input ends before HEADER=END", self.line);
@@ -177,14 +196,19 @@ impl<R: BufRead> Reader<R> {
             // Extensions of Quickbeam.
             ("type", "hash_prefix") => header.content = Content::Records(AccessMethod::HashPrefix),
             ("type", "sql") => header.content = Content::Tables,
-            ("type", _) => bail!("a database of type {value} cannot be loaded: it has no keys"),
+            ("type", _) => {
+                bail!("a database of type {value} cannot be loaded; btree and hash databases can")
+            }
             ("duplicates", "1") => {
                 bail!(
                     "a database with duplicates cannot be loaded: Quickbeam keeps one value a key"
                 )
             }
-            // The others tune Berkeley DB's storage (db_pagesize, bt_minkey, h_ffactor, …).
-            _ => {}
+            // Berkeley DB's storage parameters have no meaning here.
+            (name, _) if TUNING.contains(&name) => {}
+            // A feature that is switched off.
+            (_, "0") => {}
+            _ => header.dropped.push(text.to_owned()),
         }
         Ok(())
     }

@@ -116,6 +116,9 @@ fn load(
             }
             (Content::Records(method), Some(name)) => {
                 load.refuse(name).with_context(at)?;
+                for dropped in &header.dropped {
+                    load.lines.push(format!("{name}: {dropped} is not supported and was ignored"));
+                }
                 load.records(name, method, header.format, &mut input)?;
             }
         }

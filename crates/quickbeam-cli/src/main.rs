@@ -22,7 +22,7 @@ mod stat;
 mod tables;
 mod verify;
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -31,11 +31,16 @@ const EXIT_CODES: &str = "\
 Exit codes:
   0  done
   1  the operation failed, or `verify` or `recover` found a problem, or a statement failed
-  2  the command line is wrong";
+  2  the command line is wrong
+  141  the reader of standard output closed the pipe";
+
+/// The shell's exit code of a program that SIGPIPE ended. The output is incomplete, so 0 would be
+/// wrong, but the reader closed the pipe on purpose, so there is no message.
+const BROKEN_PIPE: u8 = 141;
 
 /// Quickbeam, an embedded transactional database.
 #[derive(Parser)]
-#[command(name = "quickbeam", version, after_help = EXIT_CODES)]
+#[command(name = "quickbeam", version, propagate_version = true, after_help = EXIT_CODES)]
 struct CommandLine {
     #[command(subcommand)]
     command: Command,
@@ -76,12 +81,21 @@ fn main() -> ExitCode {
     match run(CommandLine::parse_from(words).command) {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::ProblemFound) => ExitCode::from(1),
+        Err(error) if is_broken_pipe(&error) => ExitCode::from(BROKEN_PIPE),
         Err(error) => {
             // A failure to write standard error cannot be reported.
             let _ = writeln!(std::io::stderr(), "quickbeam: {error:#}");
             ExitCode::from(1)
         }
     }
+}
+
+/// Returns true if the reader of standard output closed the pipe.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        let cause = cause.downcast_ref::<io::Error>();
+        cause.is_some_and(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
+    })
 }
 
 fn run(command: Command) -> anyhow::Result<Outcome> {

@@ -1,33 +1,55 @@
-//! Buffered standard output whose errors name standard output.
+//! Buffered output: standard output, a file or a pager. Its errors name it.
 
-use std::io::{self, BufWriter, Stdout, Write};
+use std::io::{self, BufWriter, Write};
+use std::process::Child;
 
-/// Buffered standard output. Callers must call `finish`: dropping it would discard the last error.
+/// Buffered output. Callers must call `finish`: dropping it would discard the last error.
 pub struct Output {
-    inner: BufWriter<Stdout>,
+    inner: BufWriter<Box<dyn Write>>,
+    name: String,
+    /// The process that reads the output.
+    pager: Option<Child>,
 }
 
 impl Output {
+    /// Returns an output to standard output.
     pub fn new() -> Output {
-        Output { inner: BufWriter::with_capacity(1 << 16, io::stdout()) }
+        Output::to(Box::new(io::stdout()), "standard output".to_owned(), None)
     }
 
-    /// Flushes the buffer.
+    /// Returns an output to a writer, which errors call `name`.
+    pub fn to(writer: Box<dyn Write>, name: String, pager: Option<Child>) -> Output {
+        Output { inner: BufWriter::with_capacity(1 << 16, writer), name, pager }
+    }
+
+    /// Returns true if a pager reads the output. The user may quit it before the end.
+    pub fn is_paged(&self) -> bool {
+        self.pager.is_some()
+    }
+
+    /// Flushes the buffer, closes the output and waits for the pager.
     pub fn finish(mut self) -> io::Result<()> {
-        self.flush()
+        let flushed = self.flush();
+        let Some(mut pager) = self.pager.take() else { return flushed };
+        drop(self);
+        pager.wait()?;
+        match flushed {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            flushed => flushed,
+        }
+    }
+
+    fn named(&self, error: io::Error) -> io::Error {
+        io::Error::new(error.kind(), format!("cannot write {}: {error}", self.name))
     }
 }
 
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.inner.write(bytes).map_err(named)
+        self.inner.write(bytes).map_err(|error| self.named(error))
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.inner.flush().map_err(named)
+        self.inner.flush().map_err(|error| self.named(error))
     }
-}
-
-fn named(error: io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("cannot write standard output to its end: {error}"))
 }

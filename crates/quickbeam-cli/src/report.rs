@@ -25,7 +25,7 @@ const COLUMN: usize = 40;
 /// Writes a structure as text or as indented JSON.
 pub fn write(output: &mut impl Write, value: &Value, as_json: bool) -> io::Result<()> {
     if as_json {
-        writeln!(output, "{value:#}")
+        writeln!(output, "{:#}", with_seconds(value))
     } else {
         match value {
             Value::Object(fields) => write_fields(output, fields, 0),
@@ -130,6 +130,21 @@ fn scalar(value: &Value, unit: &str) -> String {
     }
 }
 
+/// Replaces each duration by a number of seconds, in a field whose name ends in `_seconds`.
+fn with_seconds(value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let field = |(name, value): (&String, &Value)| match value.as_object().map(duration) {
+                Some(Some(seconds)) => (format!("{name}_seconds"), seconds.into()),
+                _ => (name.clone(), with_seconds(value)),
+            };
+            Value::Object(fields.iter().map(field).collect())
+        }
+        Value::Array(items) => items.iter().map(with_seconds).collect(),
+        other => other.clone(),
+    }
+}
+
 /// Returns the seconds of a `std::time::Duration`, which serde writes as two fields.
 fn duration(fields: &Map<String, Value>) -> Option<f64> {
     let seconds = fields.get("secs")?.as_f64()?;
@@ -215,6 +230,11 @@ complaints
         let back: Value = serde_json::from_slice(&output).unwrap();
         assert_eq!(back, value);
         assert!(output.starts_with(b"{\n  \"b\""), "fields keep their order");
+        let value = serde_json::json!({"log": [{"age": {"secs": 1, "nanos": 500_000_000}}]});
+        output.clear();
+        write(&mut output, &value, true).unwrap();
+        let back: Value = serde_json::from_slice(&output).unwrap();
+        assert_eq!(back, serde_json::json!({"log": [{"age_seconds": 1.5}]}));
     }
 
     #[test]

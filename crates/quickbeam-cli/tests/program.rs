@@ -174,6 +174,43 @@ fn a_data_store_can_be_looked_at_too() {
     done(&run(&["verify", &directory]));
 }
 
+#[test]
+fn load_reports_header_keywords_it_ignores() {
+    let folder = folder();
+    let directory = environment(&folder);
+    let head = "VERSION=3\nformat=print\ntype=btree\nrecnum=1\nbt_minkey=4\nduplicates=0\nkeys=1\n";
+    let input = format!("{head}HEADER=END\n a\n b\nDATA=END\n");
+    let loaded = run_with_input(&["load", &directory, "n"], &input);
+    assert_eq!(loaded.status.code(), Some(0));
+    let expected = "n: recnum=1 is not supported and was ignored\nn: 1 records\n";
+    assert_eq!(text(&loaded.stderr), expected);
+}
+
+#[test]
+fn every_subcommand_has_a_version() {
+    for command in ["create", "list", "stat", "verify", "recover", "dump", "load", "sql"] {
+        let shown = done(&run(&[command, "--version"]));
+        assert!(shown.ends_with(concat!(env!("CARGO_PKG_VERSION"), "\n")), "{shown}");
+    }
+}
+
+#[test]
+fn a_closed_pipe_ends_the_program_without_a_message() {
+    let folder = folder();
+    let directory = environment(&folder);
+    let body: String = (0..50_000).map(|key| format!(" {key:08x}\n 00\n")).collect();
+    let input = format!("VERSION=3\nformat=bytevalue\ntype=btree\nHEADER=END\n{body}DATA=END\n");
+    run_with_input(&["load", &directory, "many"], &input);
+    let query = "SELECT * FROM many";
+    for arguments in [&["dump", &directory][..], &["sql", &directory, "--format=csv", "-c", query]]
+    {
+        let mut program = command(arguments).spawn().expect("the program starts");
+        drop(program.stdout.take());
+        let output = program.wait_with_output().expect("the program ends");
+        assert_eq!((output.status.code(), text(&output.stderr)), (Some(141), String::new()));
+    }
+}
+
 /// Mounts a file system for a test. Returns `None` if mounting is not permitted.
 fn mounted(folder: &Path, size: &str) -> Option<Unmounted> {
     let options = ["-t", "tmpfs", "-o", size, "tmpfs"];

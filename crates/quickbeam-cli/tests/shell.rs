@@ -224,6 +224,105 @@ fn times_are_told_when_they_are_asked_for() {
 }
 
 #[test]
+fn output_settings_change_how_results_are_written() {
+    let query = "SELECT NULL AS a, 'x' AS long_name";
+    let script = format!(
+        "\\pset null (null)\n{query};\n\\x\n{query};\n\\x off\n\\t on\n{query};\n\\t\n\\pset footer off\n{query}\n\\g\n\\gx\n"
+    );
+    let expected = " a      | long_name\n--------+-----------\n (null) | x\n(1 row)\n\
+        -[ RECORD 1 ]------\na         | (null)\nlong_name | x\n \
+        (null) | x\n a      | long_name\n--------+-----------\n (null) | x\n\
+        -[ RECORD 1 ]------\na         | (null)\nlong_name | x\n";
+    assert_eq!(done(&run(&["--memory"], script)), expected);
+    let found = done(&run(&["--memory"], "\\x\nSELECT E'a\\nb' AS c;\nSELECT 1 AS c WHERE false;"));
+    assert_eq!(found, "-[ RECORD 1 ]\nc | a\n  | b\n(0 rows)\n");
+    let (_, said) = failed(&run(&["--memory"], "\\pset colour red\n"));
+    assert!(said.contains("standard input:1: \\pset \"colour\" is unknown"), "{said}");
+    assert!(done(&run(&["--memory"], "\\pset\n")).contains("expanded     off\n"));
+}
+
+#[test]
+fn a_command_may_follow_a_statement_on_its_line() {
+    let script = "SELECT 1 AS a \\g\nSELECT 2 AS a\n\\format csv\n;\nSELECT 'a\\g' AS a; SELECT 3\n\\r\nSELECT 4 AS a \\p\n;";
+    let found = done(&run(&["--memory"], script));
+    assert_eq!(found, " a\n---\n 1\n(1 row)\na\n2\na\na\\g\nSELECT 4 AS a\na\n4\n");
+    let found = done(&run(&["--memory", "--format=csv"], "SELECT 1 AS a \\watch 0 c=3\n"));
+    assert_eq!(found, "a\n1\na\n1\na\n1\n");
+    let (_, said) = failed(&run(&["--memory"], "SELECT 1/0 \\watch 0\n"));
+    assert_eq!(said.matches("22012").count(), 1, "{said}");
+}
+
+#[test]
+fn results_go_to_files_and_statements_through_the_editor() {
+    let folder = folder();
+    let (all, one) = (path(&folder.path().join("all")), path(&folder.path().join("one")));
+    let script = format!(
+        "\\o {all}\nSELECT 1 AS a;\nSELECT 2 AS a \\g {one}\n\\qecho end\n\\o\n\\echo here\n\\! echo there\nSELECT 3 AS a;\n"
+    );
+    let found = done(&run(&["--memory", "--format=csv"], script));
+    assert_eq!(found, "here\nthere\na\n3\n");
+    assert_eq!(std::fs::read_to_string(all).expect("it was written"), "a\n1\nend\n");
+    assert_eq!(std::fs::read_to_string(one).expect("it was written"), "a\n2\n");
+    let (_, said) = failed(&run(&["--memory"], "\\o /nowhere/at/all\n"));
+    assert!(said.contains("cannot open /nowhere/at/all"), "{said}");
+
+    let mut program = shell(&["--memory", "--format=csv"]);
+    program.env("EDITOR", "sed -i s/1/5/").env_remove("VISUAL").env("TMPDIR", folder.path());
+    assert_eq!(done(&finish(program, "SELECT 1 AS a\n\\e\n;\n")), "a\n5\n");
+}
+
+#[test]
+fn commands_of_sqlite3_get_a_hint() {
+    let (_, said) = failed(&run(&["--memory"], ".tables\n"));
+    assert!(said.contains("use \\dt here"), "{said}");
+}
+
+/// Types into the shell in a terminal, each text after its prompt appeared. Returns the terminal's
+/// content, or `None` if `script` is not installed.
+fn typed(turns: &[(&str, &str)]) -> Option<String> {
+    let mut terminal = Command::new("script");
+    let program = format!("{} sql --memory", env!("CARGO_BIN_EXE_quickbeam"));
+    terminal.args(["-qec", &program, "/dev/null"]).env("TERM", "xterm");
+    terminal.env("QUICKBEAM_HISTORY", "").env("QUICKBEAM_PAGER", "");
+    terminal.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+    let mut terminal = terminal.spawn().ok()?;
+    let mut input = terminal.stdin.take().expect("it has an input");
+    let mut output = terminal.stdout.take().expect("it has an output");
+    let (mut shown, mut from) = (Vec::new(), 0);
+    for (prompt, text) in turns {
+        while !String::from_utf8_lossy(&shown[from..]).contains(prompt) {
+            let mut byte = [0];
+            let is_open = output.read(&mut byte).expect("it writes") == 1;
+            assert!(is_open, "no {prompt:?}: {}", String::from_utf8_lossy(&shown));
+            shown.push(byte[0]);
+        }
+        from = shown.len();
+        input.write_all(text.as_bytes()).expect("it reads");
+    }
+    output.read_to_end(&mut shown).expect("it writes");
+    assert!(terminal.wait().expect("it ends").success());
+    Some(String::from_utf8_lossy(&shown).into_owned())
+}
+
+#[test]
+fn a_terminal_shows_open_statements_and_knows_help_and_quit() {
+    // The last characters of the prompt are written after the terminal is ready for input.
+    let shown = typed(&[
+        ("quickbeam=> \r\x1b[12C", "help\r"),
+        ("quickbeam=> \r\x1b[12C", "BEGIN;\r"),
+        ("quickbeam=*> \r\x1b[13C", "SELECT 'a\r"),
+        ("quickbeam'*> \r\x1b[13C", "b' AS c\r"),
+        ("quickbeam-*> \r\x1b[13C", ";\r"),
+        ("quickbeam=*> \r\x1b[13C", "ROLLBACK;\r"),
+        ("quickbeam=> \r\x1b[12C", "quit\r"),
+    ]);
+    match shown {
+        None => println!("skipped: script is not installed"),
+        Some(shown) => assert!(shown.contains("\\timing") && shown.contains("(1 row)"), "{shown}"),
+    }
+}
+
+#[test]
 fn rows_are_copied_from_scripts_files_and_pipes() {
     let folder = folder();
     let directory = path(&folder.path().join("environment"));

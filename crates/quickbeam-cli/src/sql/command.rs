@@ -2,62 +2,264 @@
 
 use std::io::Write;
 use std::path::Path;
+use std::process::Command;
 
-use anyhow::bail;
+use anyhow::{Context, anyhow, bail};
 
 use super::shell::{Flow, Place, Shell};
-use super::{describe, script, words};
+use super::{describe, say, script, words};
 use crate::output::Output;
 
 /// All commands with their arguments and help texts, for `\?` and for completion.
-pub const COMMANDS: [(&str, &str, &str); 11] = [
-    ("\\?", "", "these commands"),
-    (
-        "\\copy",
-        "TABLE|(QUERY) FROM|TO FILE …",
-        "COPY with a file, as the statement COPY; its name needs no quotes",
-    ),
-    ("\\d", "[NAME]", "all tables, views, sequences and databases, or what one of them is"),
-    ("\\di", "", "indexes"),
-    ("\\ds", "", "sequences"),
-    ("\\dt", "", "tables"),
-    ("\\dv", "", "views"),
-    ("\\format", "[table|csv|json]", "how answers are written"),
+pub const COMMANDS: [(&str, &str, &str); 24] = [
+    ("\\!", "COMMAND", "execute a command of the operating system"),
+    ("\\?", "", "show this help"),
+    ("\\copy", "TABLE|(QUERY) FROM|TO FILE …", "COPY with a file, whose name needs no quotes"),
+    ("\\d", "[NAME]", "list tables, views, sequences and databases, or describe one object"),
+    ("\\di", "", "list indexes"),
+    ("\\ds", "", "list sequences"),
+    ("\\dt", "", "list tables"),
+    ("\\dv", "", "list views"),
+    ("\\e", "", "edit the current statement, or the last one, in $VISUAL or $EDITOR"),
+    ("\\echo", "[TEXT]", "write a text"),
+    ("\\format", "[table|csv|json]", "set the output format"),
+    ("\\g", "[FILE]", "execute the current statement, or the last one; write its result to FILE"),
+    ("\\gx", "[FILE]", "as \\g, with expanded output"),
     ("\\i", "FILE", "execute the statements of a file"),
-    ("\\q", "", "end"),
-    ("\\timing", "[on|off]", "say how long each statement took"),
+    ("\\o", "[FILE]", "append results to a file, or write them to standard output again"),
+    ("\\p", "", "show the current statement, or the last one"),
+    ("\\pset", "[NAME [VALUE]]", "set null, format, expanded, footer, tuples_only or pager"),
+    ("\\q", "", "quit"),
+    ("\\qecho", "[TEXT]", "write a text to the output of \\o"),
+    ("\\r", "", "discard the current statement"),
+    ("\\t", "[on|off]", "write rows only, without header and footer"),
+    ("\\timing", "[on|off]", "show the execution time of each statement"),
+    ("\\watch", "[SECONDS] [c=COUNT]", "repeat the statement every 2 seconds, or COUNT times"),
+    ("\\x", "[on|off]", "write one line for each column"),
 ];
 
-/// Executes a command line and reports its error, if any.
-pub fn run(shell: &mut Shell, line: &str, place: &Place) -> anyhow::Result<Flow> {
+/// The effect of a command on the incomplete statement before it.
+pub enum Buffer {
+    Keep,
+    Clear,
+    Replace(String),
+}
+
+/// Executes a line that is no SQL but what users of other shells type: `help`, `quit`, `.tables`.
+/// Returns `None` for other lines. Words without a point are accepted in interactive mode only.
+pub fn habit(shell: &mut Shell, line: &[u8], place: &Place) -> Option<anyhow::Result<Flow>> {
+    let line = std::str::from_utf8(line).ok()?.trim().trim_end_matches(';').trim_end();
+    match meaning(line)? {
+        Meaning::Command(command) if shell.is_interactive => {
+            Some(run(shell, command, "", place).map(|(flow, _)| flow))
+        }
+        Meaning::Command(_) => None,
+        Meaning::Hint(hint) => Some(Ok(shell.report_other(&anyhow!("{hint}"), place))),
+    }
+}
+
+enum Meaning {
+    Command(&'static str),
+    Hint(String),
+}
+
+/// Returns the meaning of a line that users of other shells type.
+fn meaning(line: &str) -> Option<Meaning> {
+    match line.to_ascii_lowercase().as_str() {
+        "help" => return Some(Meaning::Command("\\?")),
+        "exit" | "quit" => return Some(Meaning::Command("\\q")),
+        _ => {}
+    }
+    let word = line.strip_prefix('.')?.split_whitespace().next()?;
+    let ours = match word {
+        "tables" => "\\dt",
+        "schema" | "fullschema" => "\\d NAME, or `quickbeam dump --sql`,",
+        "indexes" | "indices" => "\\di",
+        "databases" => "\\d",
+        "quit" | "exit" => "\\q",
+        "help" => "\\?",
+        "mode" => "\\format or \\x",
+        "nullvalue" => "\\pset null",
+        "output" | "once" => "\\o",
+        "print" => "\\echo",
+        "read" => "\\i",
+        "shell" | "system" => "\\!",
+        "timer" => "\\timing",
+        "import" => "\\copy",
+        "dump" => "`quickbeam dump --sql`",
+        _ if word.chars().all(char::is_alphabetic) => "\\?, which lists the commands,",
+        _ => return None,
+    };
+    Some(Meaning::Hint(format!(".{word} is a command of sqlite3: use {ours} here")))
+}
+
+/// Executes a command line after the incomplete statement `query`. Reports its error, if any.
+pub fn run(
+    shell: &mut Shell,
+    line: &str,
+    query: &str,
+    place: &Place,
+) -> anyhow::Result<(Flow, Buffer)> {
     // A semicolon after a command is a habit of SQL users.
     let line = line.trim_end_matches(';').trim_end();
     let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let rest = rest.trim();
-    let mut output = Output::new();
-    let done = match name {
-        "\\q" => return Ok(Flow::Quit),
-        "\\i" if rest.is_empty() => Err(anyhow::anyhow!("\\i needs the name of a file")),
-        "\\i" => match script::file(shell, Path::new(unquoted(rest))) {
-            // The error was reported when the file's statement failed.
-            Ok(Flow::Failed) if shell.depth == 0 => return Ok(shell.after_failure()),
-            Ok(flow) => return Ok(flow),
-            Err(error) => Err(error),
-        },
-        "\\copy" => return shell.statement(&copy(rest), place),
-        "\\?" => help(&mut output).map_err(Into::into),
-        "\\timing" => timing(rest, shell, &mut output),
-        "\\format" if rest.is_empty() => Err(anyhow::anyhow!("\\format is table, csv or json")),
-        "\\format" => rest.parse().map(|format| shell.format = format),
-        "\\d" if !rest.is_empty() => describe::one(shell, &mut output, unquoted(rest)),
-        "\\d" | "\\dt" | "\\di" | "\\dv" | "\\ds" => describe::all(shell, &mut output, name),
-        _ => Err(anyhow::anyhow!("there is no command {name}: \\? lists what there is")),
-    };
-    output.finish()?;
-    match done {
-        Ok(()) => Ok(Flow::On),
-        Err(error) => Ok(shell.report_other(&error, place)),
+    let query =
+        if query.trim().is_empty() { shell.last_statement.clone() } else { query.to_owned() };
+    match name {
+        "\\q" => return Ok((Flow::Quit, Buffer::Clear)),
+        "\\r" => return Ok((Flow::On, Buffer::Clear)),
+        "\\g" | "\\gx" => return Ok((go(shell, name, rest, &query, place)?, Buffer::Clear)),
+        "\\watch" => {
+            let flow = match watch_arguments(rest) {
+                Ok((seconds, count)) => shell.watch(&query, seconds, count, place)?,
+                Err(error) => shell.report_other(&error, place),
+            };
+            shell.last_statement = query;
+            return Ok((flow, Buffer::Clear));
+        }
+        "\\e" => {
+            return match edit(&query) {
+                Ok(text) => Ok((Flow::On, Buffer::Replace(text))),
+                Err(error) => Ok((shell.report_other(&error, place), Buffer::Keep)),
+            };
+        }
+        "\\copy" => return Ok((shell.statement(&copy(rest), place)?, Buffer::Keep)),
+        "\\i" if !rest.is_empty() => {
+            let flow = match script::file(shell, Path::new(unquoted(rest))) {
+                // The error was reported when the file's statement failed.
+                Ok(Flow::Failed) if shell.depth == 0 => shell.after_failure(),
+                Ok(flow) => flow,
+                Err(error) => shell.report_other(&error, place),
+            };
+            return Ok((flow, Buffer::Keep));
+        }
+        _ => {}
     }
+    let mut output = Output::new();
+    let done = simple(shell, name, rest, &query, &mut output);
+    output.finish()?;
+    let flow = match done {
+        Ok(()) => Flow::On,
+        Err(error) => shell.report_other(&error, place),
+    };
+    Ok((flow, Buffer::Keep))
+}
+
+/// Executes a command that executes no statement.
+fn simple(
+    shell: &mut Shell,
+    name: &str,
+    rest: &str,
+    query: &str,
+    output: &mut Output,
+) -> anyhow::Result<()> {
+    match name {
+        "\\?" => Ok(help(output)?),
+        "\\i" => bail!("\\i needs the name of a file"),
+        "\\timing" => timing(rest, shell, output),
+        "\\format" if rest.is_empty() => bail!("\\format is table, csv or json"),
+        "\\format" => rest.parse().map(|format| shell.settings.format = format),
+        "\\x" => set(shell, "expanded", rest),
+        "\\t" => set(shell, "tuples_only", rest),
+        "\\pset" if rest.is_empty() => Ok(write!(output, "{}", shell.settings.list())?),
+        "\\pset" => {
+            let (name, value) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+            set(shell, name, unquoted(value.trim()))
+        }
+        "\\o" => {
+            let file = Some(unquoted(rest)).filter(|name| !name.is_empty()).map(Into::into);
+            let before = std::mem::replace(&mut shell.settings.file, file);
+            // An unusable file is an error of this command.
+            let opened = shell.settings.output(false).map(drop);
+            opened.inspect_err(|_| shell.settings.file = before)
+        }
+        "\\p" => Ok(writeln!(output, "{}", query.trim())?),
+        "\\echo" => Ok(writeln!(output, "{}", unquoted(rest))?),
+        "\\qecho" => {
+            let mut output = shell.settings.output(false)?;
+            writeln!(output, "{}", unquoted(rest))?;
+            Ok(output.finish()?)
+        }
+        "\\!" => {
+            let shell = if rest.is_empty() { "${SHELL:-sh}" } else { rest };
+            let status = Command::new("sh").arg("-c").arg(shell).status();
+            let status = status.context("cannot start sh")?;
+            if status.success() { Ok(()) } else { bail!("{rest}: {status}") }
+        }
+        "\\d" if !rest.is_empty() => describe::one(shell, output, unquoted(rest)),
+        "\\d" | "\\dt" | "\\di" | "\\dv" | "\\ds" => describe::all(shell, output, name),
+        _ => bail!("there is no command {name}: \\? lists the commands"),
+    }
+}
+
+fn set(shell: &mut Shell, name: &str, value: &str) -> anyhow::Result<()> {
+    let state = shell.settings.set(name, value)?;
+    if shell.is_interactive {
+        say(&state);
+    }
+    Ok(())
+}
+
+/// Executes a statement with the settings of `\g` or `\gx`.
+fn go(
+    shell: &mut Shell,
+    name: &str,
+    file: &str,
+    query: &str,
+    place: &Place,
+) -> anyhow::Result<Flow> {
+    let before = shell.settings.clone();
+    shell.settings.is_expanded |= name == "\\gx";
+    if !file.is_empty() {
+        shell.settings.file = Some(unquoted(file).into());
+    }
+    let flow = match shell.settings.output(false) {
+        Ok(_) => shell.statement(query, place),
+        Err(error) => Ok(shell.report_other(&error, place)),
+    };
+    shell.settings = before;
+    query.clone_into(&mut shell.last_statement);
+    flow
+}
+
+/// Parses the interval and the number of executions of `\watch`.
+fn watch_arguments(rest: &str) -> anyhow::Result<(f64, u64)> {
+    let (mut seconds, mut count) = (2.0, u64::MAX);
+    for word in rest.split_whitespace() {
+        if let Some(number) = word.strip_prefix("c=") {
+            count = number.parse().with_context(|| format!("{word}: not a number"))?;
+        } else {
+            let number = word.strip_prefix("i=").unwrap_or(word);
+            seconds = number.parse().with_context(|| format!("{word}: not a number"))?;
+        }
+    }
+    if !(0.0..=86_400.0).contains(&seconds) {
+        bail!("\\watch takes an interval from 0 to 86400 seconds");
+    }
+    Ok((seconds, count))
+}
+
+/// Returns the statement as the user's editor leaves it.
+fn edit(query: &str) -> anyhow::Result<String> {
+    let editor = ["VISUAL", "EDITOR"].into_iter().find_map(|name| std::env::var(name).ok());
+    let editor = editor.unwrap_or_else(|| "vi".to_owned());
+    let path = std::env::temp_dir().join(format!("quickbeam-{}.sql", std::process::id()));
+    let shown = path.display().to_string();
+    let made = std::fs::File::create_new(&path);
+    made.and_then(|mut file| writeln!(file, "{}", query.trim()))
+        .with_context(|| format!("cannot write {shown}"))?;
+    let mut command = Command::new("sh");
+    command.arg("-c").arg(format!("{editor} \"$1\"")).arg("sh").arg(&path);
+    let edited = match command.status().with_context(|| format!("cannot start {editor}")) {
+        Ok(status) if status.success() => {
+            std::fs::read_to_string(&path).with_context(|| format!("cannot read {shown}"))
+        }
+        Ok(status) => Err(anyhow!("{editor}: {status}")),
+        Err(error) => Err(error),
+    };
+    std::fs::remove_file(&path).with_context(|| format!("cannot remove {shown}"))?;
+    edited
 }
 
 fn help(output: &mut impl Write) -> std::io::Result<()> {
@@ -116,6 +318,19 @@ mod tests {
         ];
         for (given, expected) in cases {
             assert_eq!(copy(given), expected);
+        }
+    }
+
+    #[test]
+    fn commands_of_other_shells_are_recognized() {
+        for (line, expected) in [("help", "\\?"), ("EXIT", "\\q"), ("quit", "\\q")] {
+            assert!(matches!(meaning(line), Some(Meaning::Command(found)) if found == expected));
+        }
+        for line in [".tables", ".schema t", ".foo"] {
+            assert!(matches!(meaning(line), Some(Meaning::Hint(_))), "{line}");
+        }
+        for line in ["helpful", "", ".5", "select", "."] {
+            assert!(meaning(line).is_none(), "{line}");
         }
     }
 }

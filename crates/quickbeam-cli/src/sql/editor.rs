@@ -8,13 +8,13 @@ use rustyline::error::ReadlineError;
 use rustyline::highlight::Highlighter;
 use rustyline::hint::Hinter;
 use rustyline::history::DefaultHistory;
-use rustyline::validate::{ValidationContext, ValidationResult, Validator};
+use rustyline::validate::Validator;
 use rustyline::{CompletionType, Config, Context, Editor, Helper};
 
 use super::command::COMMANDS;
+use super::say;
 use super::script::{Pending, standard_lines};
 use super::shell::{Flow, Place, Shell};
-use super::{say, splitter};
 
 /// Environment variable with the path of the history file; empty disables the history.
 const HISTORY: &str = "QUICKBEAM_HISTORY";
@@ -33,7 +33,7 @@ const KEYWORDS: &str = "ADD ALL ALTER ALWAYS ANALYZE AND ANY AS ASC AVG BEGIN BE
 /// Keywords that precede a table name.
 const BEFORE_TABLES: [&str; 7] = ["from", "join", "into", "update", "table", "copy", "references"];
 
-/// The completion data, and the line editor's statement validator.
+/// The completion data.
 #[derive(Default)]
 struct Words {
     /// Names of tables and views, each with its column names.
@@ -43,17 +43,10 @@ struct Words {
 
 impl Helper for Words {}
 impl Highlighter for Words {}
+impl Validator for Words {}
 
 impl Hinter for Words {
     type Hint = String;
-}
-
-impl Validator for Words {
-    fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
-        let text = context.input();
-        let is_whole = text.trim_start().starts_with('\\') || splitter::is_whole(text);
-        Ok(if is_whole { ValidationResult::Valid(None) } else { ValidationResult::Incomplete })
-    }
 }
 
 impl Completer for Words {
@@ -163,7 +156,6 @@ pub fn run(shell: &mut Shell) -> anyhow::Result<()> {
     let config = Config::builder()
         .max_history_size(HISTORY_LINES)?
         .completion_type(CompletionType::List)
-        .auto_add_history(true)
         .build();
     let mut editor: Editor<Words, DefaultHistory> = Editor::with_config(config)?;
     editor.set_helper(Some(Words::default()));
@@ -185,6 +177,8 @@ pub fn run(shell: &mut Shell) -> anyhow::Result<()> {
 }
 
 fn converse(shell: &mut Shell, editor: &mut Editor<Words, DefaultHistory>) -> anyhow::Result<()> {
+    let (mut pending, mut entry) = (Pending::default(), String::new());
+    let mut place = Place { name: None, line: 0 };
     loop {
         if let Some(words) = editor.helper_mut() {
             match tables(shell) {
@@ -192,21 +186,31 @@ fn converse(shell: &mut Shell, editor: &mut Editor<Words, DefaultHistory>) -> an
                 Err(error) => say(&format!("completion does not know the tables: {error}")),
             }
         }
-        let prompt = if shell.in_transaction() { "quickbeam*> " } else { "quickbeam=> " };
-        let text = match editor.readline(prompt) {
+        let star = if shell.in_transaction() { "*" } else { "" };
+        let text = match editor.readline(&format!("quickbeam{}{star}> ", pending.mark())) {
             Ok(text) => text,
-            Err(ReadlineError::Interrupted) => continue,
+            // Ctrl-C discards the incomplete statement.
+            Err(ReadlineError::Interrupted) => {
+                (pending, entry) = (Pending::default(), String::new());
+                continue;
+            }
             Err(ReadlineError::Eof) => return Ok(()),
             Err(error) => return Err(error.into()),
         };
-        let mut place = Place { name: None, line: 1 };
-        let mut pending = Pending::default();
-        let flow = match pending.feed(shell, text.as_bytes(), &mut place)? {
-            Flow::On => pending.finish(shell, &place)?,
-            other => other,
-        };
-        if flow == Flow::Quit {
-            return Ok(());
+        // A pasted text has several lines.
+        for line in text.lines() {
+            entry.push_str(line);
+            entry.push('\n');
+            if pending.feed(shell, format!("{line}\n").as_bytes(), &mut place)? == Flow::Quit {
+                return Ok(());
+            }
+        }
+        // The history keeps a statement of several lines as one entry.
+        if pending.is_blank() && !entry.trim().is_empty() {
+            editor.add_history_entry(entry.trim_end())?;
+        }
+        if pending.is_blank() {
+            entry.clear();
         }
     }
 }

@@ -4,13 +4,14 @@
 //! - [`script`] reads statements from files and pipes, [`editor`] from a terminal.
 //! - [`splitter`] finds the end of a statement, [`words`] its keywords.
 //! - [`command`] implements the backslash commands, [`describe`] the `\d` family.
-//! - [`show`] writes results, [`copy`] connects COPY to files and pipes.
+//! - [`show`] writes results as [`settings`] says, [`copy`] connects COPY to files and pipes.
 
 mod command;
 mod copy;
 mod describe;
 mod editor;
 mod script;
+mod settings;
 mod shell;
 mod show;
 mod splitter;

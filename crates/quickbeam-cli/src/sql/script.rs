@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, bail};
 
-use super::command;
+use super::command::{self, Buffer};
 use super::shell::{Flow, Place, Shell};
-use super::splitter::Splitter;
+use super::splitter::{End, Splitter};
 
 /// A source of lines. It is shared, because COPY … FROM STDIN reads its rows from the script that
 /// contains the statement.
@@ -109,27 +109,33 @@ impl Pending {
             self.text.clear();
             self.scanned = 0;
             self.begun = place.line;
-            let line = text.trim_ascii();
-            if line.starts_with(b"\\") {
-                let flow = match std::str::from_utf8(line) {
-                    Ok(line) => command::run(shell, line.trim_end(), place),
-                    Err(error) => shell.refuse(line, error, place),
-                };
-                place.line += shell.take_rows();
+            if let Some(flow) = command::habit(shell, text, place) {
                 return flow;
             }
         }
         self.text.extend_from_slice(text);
         let mut start = 0;
-        while let Some(length) = self.splitter.scan(&self.text[self.scanned..]) {
-            let end = self.scanned + length;
-            let at = Place { line: self.begun, ..place.clone() };
-            let flow = statement(shell, &self.text[start..end - 1], &at)?;
+        while let Some(end) = self.splitter.scan(&self.text[self.scanned..]) {
+            let flow = match end {
+                End::Semicolon(length) => {
+                    let end = self.scanned + length;
+                    let at = Place { line: self.begun, ..place.clone() };
+                    let flow = statement(shell, &self.text[start..end - 1], &at)?;
+                    (start, self.scanned) = (end, end);
+                    flow
+                }
+                End::Command(length) => {
+                    self.scanned += length;
+                    self.command(shell, start, place)?
+                }
+            };
             place.line += shell.take_rows();
             if flow != Flow::On {
                 return Ok(flow);
             }
-            (start, self.scanned, self.begun) = (end, end, place.line);
+            if self.splitter.is_blank() {
+                self.begun = place.line;
+            }
         }
         self.text.drain(..start);
         self.scanned = self.text.len();
@@ -137,6 +143,43 @@ impl Pending {
             self.begun = place.line + 1;
         }
         Ok(Flow::On)
+    }
+
+    /// Executes the command at `scanned` and removes its line. The incomplete statement before it
+    /// begins at `start`.
+    fn command(&mut self, shell: &mut Shell, start: usize, place: &Place) -> anyhow::Result<Flow> {
+        let from = self.scanned;
+        let rest = &self.text[from..];
+        let length = rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len());
+        let line = self.text.drain(from..from + length).collect::<Vec<u8>>();
+        let line = match std::str::from_utf8(line.trim_ascii()) {
+            Ok(line) => line,
+            Err(error) => return shell.refuse(&line, error, place),
+        };
+        let query = match std::str::from_utf8(&self.text[start..from]) {
+            Ok(query) => query,
+            Err(error) => return shell.refuse(&self.text[start..from], error, place),
+        };
+        let (flow, buffer) = command::run(shell, line, query, place)?;
+        let replaced = match buffer {
+            Buffer::Keep => return Ok(flow),
+            Buffer::Clear => String::new(),
+            Buffer::Replace(text) => text,
+        };
+        self.text.splice(start..from, replaced.into_bytes());
+        self.scanned = start;
+        self.splitter = Splitter::default();
+        Ok(flow)
+    }
+
+    /// Returns true if no statement has begun.
+    pub fn is_blank(&self) -> bool {
+        self.splitter.is_blank()
+    }
+
+    /// Returns the prompt's mark for the incomplete statement.
+    pub fn mark(&self) -> char {
+        self.splitter.mark()
     }
 
     /// Executes the last statement, whose semicolon is optional, at the end of the input.
@@ -150,7 +193,10 @@ impl Pending {
 
 fn statement(shell: &mut Shell, text: &[u8], place: &Place) -> anyhow::Result<Flow> {
     match std::str::from_utf8(text) {
-        Ok(text) => shell.statement(text, place),
+        Ok(text) => {
+            text.clone_into(&mut shell.last_statement);
+            shell.statement(text, place)
+        }
         Err(error) => shell.refuse(text, error, place),
     }
 }

@@ -4,11 +4,11 @@
 //! errors to standard error.
 
 use std::fmt;
-use std::io::Write;
+use std::io::{self, ErrorKind, Write};
 use std::str::Utf8Error;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use quickbeam_sql::catalog::CatalogSnapshot;
@@ -17,6 +17,7 @@ use quickbeam_sql::{Connection, Database, SqlError, SqlState};
 use super::copy::{Files, Input, SharedInput, skip_rows, skip_unread_rows};
 use super::say;
 use super::script::Lines;
+use super::settings::Settings;
 use super::show::{self, Failure, Format};
 use super::words::{copies_input, tag};
 use crate::output::Output;
@@ -52,16 +53,22 @@ impl fmt::Display for Place {
 /// A connection with its output settings.
 pub struct Shell {
     connection: Connection,
-    pub format: Format,
+    pub settings: Settings,
     pub is_timing: bool,
     pub is_quiet: bool,
     pub keeps_going: bool,
     pub is_interactive: bool,
     has_failed: bool,
+    /// Number of failed statements and commands.
+    failures: u64,
     /// Nesting depth of included files.
     pub depth: usize,
     /// True while a statement executes.
     is_running: Arc<AtomicBool>,
+    /// True after Ctrl-C, until the next statement of the user.
+    is_interrupted: Arc<AtomicBool>,
+    /// The statement that `\g` without a statement repeats.
+    pub last_statement: String,
     /// The source of statements and of COPY rows.
     input: SharedInput,
 }
@@ -80,8 +87,11 @@ impl Shell {
         let input = SharedInput::default();
         connection.set_copy_access(Files { input: input.clone(), is_interactive });
         let is_running = Arc::new(AtomicBool::new(false));
+        let is_interrupted = Arc::new(AtomicBool::new(false));
         let (cancel, running) = (connection.cancel_handle(), is_running.clone());
+        let interrupted = is_interrupted.clone();
         ctrlc::set_handler(move || {
+            interrupted.store(true, Ordering::SeqCst);
             if running.load(Ordering::SeqCst) {
                 cancel.cancel();
             } else if !is_interactive {
@@ -92,14 +102,17 @@ impl Shell {
         .context("cannot listen to Ctrl-C")?;
         Ok(Shell {
             connection,
-            format,
+            settings: Settings::new(format),
             is_timing: false,
             is_quiet: false,
             keeps_going: false,
             is_interactive,
             has_failed: false,
+            failures: 0,
             depth: 0,
             is_running,
+            is_interrupted,
+            last_statement: String::new(),
             input,
         })
     }
@@ -142,8 +155,7 @@ impl Shell {
     pub fn statement(&mut self, text: &str, place: &Place) -> anyhow::Result<Flow> {
         let started = Instant::now();
         self.is_running.store(true, Ordering::SeqCst);
-        let mut output = Output::new();
-        let done = self.execute(text, &mut output);
+        let done = self.execute(text);
         self.is_running.store(false, Ordering::SeqCst);
         let took = started.elapsed();
         skip_rows(&self.input)?;
@@ -152,11 +164,11 @@ impl Shell {
             Ok(done) => done,
             Err(Failure::Output(error)) => return Err(error.into()),
             Err(Failure::Statement(error)) => {
-                output.finish()?;
                 return self.give_up(text, &error, place, has_read);
             }
         };
-        let is_for_people = self.format == Format::Table;
+        let is_for_people = self.settings.format == Format::Table;
+        let mut output = Output::new();
         if is_for_people
             && !self.is_quiet
             && let Some(tag) = tag(text, &done)
@@ -173,13 +185,50 @@ impl Shell {
         Ok(Flow::On)
     }
 
-    fn execute(&mut self, text: &str, output: &mut Output) -> Result<Done, Failure> {
+    /// Executes a statement every `seconds`, `count` times or until Ctrl-C or an error.
+    pub fn watch(
+        &mut self,
+        text: &str,
+        seconds: f64,
+        count: u64,
+        place: &Place,
+    ) -> anyhow::Result<Flow> {
+        self.is_interrupted.store(false, Ordering::SeqCst);
+        for number in 0..count {
+            let until = Instant::now() + Duration::from_secs_f64(seconds);
+            while number > 0 && Instant::now() < until {
+                std::thread::sleep(Duration::from_millis(20));
+                if self.is_interrupted.load(Ordering::SeqCst) {
+                    return Ok(Flow::On);
+                }
+            }
+            let failures = self.failures;
+            let flow = self.statement(text, place)?;
+            if flow != Flow::On || self.failures > failures {
+                return Ok(flow);
+            }
+        }
+        Ok(Flow::On)
+    }
+
+    fn execute(&mut self, text: &str) -> Result<Done, Failure> {
         let mut statement = self.connection.prepare(text)?;
         if statement.columns().is_empty() {
             return Ok(Done::Changed(statement.execute(&mut self.connection, &[])?));
         }
         let rows = statement.query(&mut self.connection, &[])?;
-        Ok(Done::Answered(show::rows(output, rows, self.format)?))
+        let mut output = self.settings.output(self.is_interactive).map_err(io::Error::other)?;
+        let shown = show::rows(&mut output, rows, &self.settings);
+        let is_paged = output.is_paged();
+        let finished = output.finish();
+        match shown {
+            // The user quit the pager.
+            Err(Failure::Output(error)) if is_paged && error.kind() == ErrorKind::BrokenPipe => {
+                Ok(Done::Answered(0))
+            }
+            Err(failure) => Err(failure),
+            Ok(count) => finished.map(|()| Done::Answered(count)).map_err(Failure::Output),
+        }
     }
 
     /// Reports a statement that is not UTF-8. No part of the statement was executed.
@@ -238,6 +287,7 @@ impl Shell {
 
     fn failed(&mut self) -> Flow {
         self.has_failed = true;
+        self.failures += 1;
         self.after_failure()
     }
 

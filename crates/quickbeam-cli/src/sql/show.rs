@@ -3,6 +3,7 @@
 //! Above: the shell. CSV and JSON rows are streamed. A table needs the widths of its columns before
 //! its first line, so a long result is written as several tables.
 
+use std::collections::HashSet;
 use std::io::{self, Write};
 
 use anyhow::bail;
@@ -10,6 +11,8 @@ use comfy_table::{Cell, CellAlignment, ContentLineStyle, LineStyle, Table, Table
 use quickbeam_sql::bind::OutputColumn;
 use quickbeam_sql::csv::Dialect;
 use quickbeam_sql::{DataType, Rows, SqlError, ValueRef};
+
+use super::settings::Settings;
 
 /// Maximum rows of one table.
 const TABLE_ROWS: usize = 10_000;
@@ -65,15 +68,63 @@ impl From<io::Error> for Failure {
 }
 
 /// Writes all rows and returns their number.
-pub fn rows(output: &mut impl Write, mut rows: Rows<'_>, format: Format) -> Result<u64, Failure> {
-    match format {
-        Format::Table => tables(output, &mut rows),
+pub fn rows(
+    output: &mut impl Write,
+    mut rows: Rows<'_>,
+    settings: &Settings,
+) -> Result<u64, Failure> {
+    match settings.format {
+        Format::Table if settings.is_expanded => expanded(output, &mut rows, settings),
+        Format::Table => tables(output, &mut rows, settings),
         Format::Csv => csv(output, &mut rows),
         Format::Json => json(output, &mut rows),
     }
 }
 
-fn tables(output: &mut impl Write, rows: &mut Rows<'_>) -> Result<u64, Failure> {
+/// Writes each row as lines of a column's name and its value.
+fn expanded(
+    output: &mut impl Write,
+    rows: &mut Rows<'_>,
+    settings: &Settings,
+) -> Result<u64, Failure> {
+    let names: Vec<String> = rows.columns().iter().map(|column| printable(&column.name)).collect();
+    let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
+    let mut count = 0_u64;
+    while let Some(row) = rows.next()? {
+        count += 1;
+        if !settings.is_tuples_only {
+            writeln!(output, "-[ RECORD {count} ]{}", "-".repeat(width.saturating_sub(3)))?;
+        }
+        for (column, name) in names.iter().enumerate() {
+            let value = shown(row.value(column)?, &settings.null);
+            let pad = " ".repeat(width - name.chars().count());
+            // Further lines of a value begin in the value's column.
+            let margin = format!("\n{}| ", " ".repeat(width + 1));
+            writeln!(
+                output,
+                "{}",
+                format!("{name}{pad} | {}", value.replace('\n', &margin)).trim_end()
+            )?;
+        }
+    }
+    if count == 0 {
+        footer(output, count, settings)?;
+    }
+    Ok(count)
+}
+
+fn footer(output: &mut impl Write, count: u64, settings: &Settings) -> io::Result<()> {
+    if settings.has_footer && !settings.is_tuples_only {
+        writeln!(output, "({count} row{})", if count == 1 { "" } else { "s" })?;
+    }
+    Ok(())
+}
+
+fn tables(
+    output: &mut impl Write,
+    rows: &mut Rows<'_>,
+    settings: &Settings,
+) -> Result<u64, Failure> {
     let columns = rows.columns().to_vec();
     let mut count = 0_u64;
     loop {
@@ -81,17 +132,18 @@ fn tables(output: &mut impl Write, rows: &mut Rows<'_>) -> Result<u64, Failure> 
         while lines.len() < TABLE_ROWS
             && let Some(row) = rows.next()?
         {
-            let cells: Result<Vec<String>, SqlError> =
-                (0..row.len()).map(|column| Ok(shown(row.value(column)?))).collect();
+            let cells: Result<Vec<String>, SqlError> = (0..row.len())
+                .map(|column| Ok(shown(row.value(column)?, &settings.null)))
+                .collect();
             lines.push(cells?);
         }
         let is_last = lines.len() < TABLE_ROWS;
         if count == 0 || !lines.is_empty() {
             count += lines.len() as u64;
-            table(output, &columns, lines)?;
+            table(output, &columns, lines, settings)?;
         }
         if is_last {
-            writeln!(output, "({count} row{})", if count == 1 { "" } else { "s" })?;
+            footer(output, count, settings)?;
             return Ok(count);
         }
     }
@@ -101,10 +153,12 @@ fn table(
     output: &mut impl Write,
     columns: &[OutputColumn],
     lines: Vec<Vec<String>>,
+    settings: &Settings,
 ) -> io::Result<()> {
     let heads: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
     let right: Vec<bool> = columns.iter().map(|column| is_number(column.data_type)).collect();
-    text_table(output, &heads, &right, lines)
+    let heads = if settings.is_tuples_only { &[][..] } else { &heads };
+    text_table(output, heads, &right, lines)
 }
 
 /// Writes a table of strings. `right` flags the right-aligned columns.
@@ -116,12 +170,14 @@ pub fn text_table(
 ) -> io::Result<()> {
     let mut table = Table::new();
     table.load_style(LINES);
-    table.set_header(heads.iter().map(|head| printable(head)));
-    for (column, right) in table.column_iter_mut().zip(right) {
-        column.set_cell_alignment(if *right { CellAlignment::Right } else { CellAlignment::Left });
+    if !heads.is_empty() {
+        table.set_header(heads.iter().map(|head| printable(head)));
     }
     for line in lines {
         table.add_row(line.into_iter().map(Cell::new));
+    }
+    for (column, right) in table.column_iter_mut().zip(right) {
+        column.set_cell_alignment(if *right { CellAlignment::Right } else { CellAlignment::Left });
     }
     // Trailing blanks carry no information.
     for line in table.lines() {
@@ -134,10 +190,10 @@ fn is_number(data_type: DataType) -> bool {
     data_type.is_numeric()
 }
 
-/// Formats a value for a table. Control characters are escaped, and NULL is empty.
-fn shown(value: ValueRef<'_>) -> String {
+/// Formats a value for a table. Control characters are escaped.
+fn shown(value: ValueRef<'_>, null: &str) -> String {
     match value {
-        ValueRef::Null => String::new(),
+        ValueRef::Null => null.to_owned(),
         ValueRef::Text(text) => printable(text),
         other => other.to_string(),
     }
@@ -195,7 +251,8 @@ fn separate(record: &mut Vec<u8>, number: usize) {
 }
 
 fn json(output: &mut impl Write, rows: &mut Rows<'_>) -> Result<u64, Failure> {
-    let names: Vec<String> = rows.columns().iter().map(|column| quoted(&column.name)).collect();
+    let names = distinct(rows.columns().iter().map(|column| column.name.to_string()).collect());
+    let names: Vec<String> = names.iter().map(|name| quoted(name)).collect();
     let mut count = 0;
     let mut object = String::new();
     loop {
@@ -221,6 +278,23 @@ fn json(output: &mut impl Write, rows: &mut Rows<'_>) -> Result<u64, Failure> {
         }
         count += 1;
     }
+}
+
+/// Makes the names of an object's fields distinct: the second `a` becomes `a_2`.
+fn distinct(names: Vec<String>) -> Vec<String> {
+    let mut used: HashSet<String> = names.iter().cloned().collect();
+    let mut seen = HashSet::new();
+    let rename = |name: String| {
+        if seen.insert(name.clone()) {
+            return name;
+        }
+        let mut number = 2_u64;
+        while !used.insert(format!("{name}_{number}")) {
+            number += 1;
+        }
+        format!("{name}_{number}")
+    };
+    names.into_iter().map(rename).collect()
 }
 
 /// Appends the next row as an object. Returns false if there are no more rows.
@@ -276,7 +350,7 @@ mod tests {
         let mut connection = database.connect();
         let mut output = Vec::new();
         let answer = connection.query(query, &[]).unwrap();
-        assert!(rows(&mut output, answer, format).is_ok());
+        assert!(rows(&mut output, answer, &Settings::new(format)).is_ok());
         String::from_utf8(output).unwrap()
     }
 
@@ -314,6 +388,8 @@ mod tests {
         ]);
         assert_eq!(found.to_string().replace("2.0", "2"), expected.to_string().replace("2.0", "2"));
         assert_eq!(written("SELECT 1 AS n WHERE false", Format::Json), "[]\n");
+        let twice = written("SELECT 1 AS a, 2 AS a, 3 AS a_2", Format::Json);
+        assert_eq!(twice, "[\n{\"a\":1,\"a_3\":2,\"a_2\":3}\n]\n");
         let digits = written("SELECT 12345678901234567890123456789.5 AS n", Format::Json);
         assert_eq!(digits, "[\n{\"n\":12345678901234567890123456789.5}\n]\n");
     }

@@ -1,4 +1,4 @@
-//! Finds the end of a statement: the first `;` outside quotes and comments.
+//! Finds the end of a statement: the first `;` or backslash outside quotes and comments.
 //!
 //! Above: scripts and the line editor. The splitter scans each line once, so its cost is linear in
 //! the length of the statement. It works on bytes: invalid UTF-8 neither ends a statement nor opens
@@ -9,6 +9,15 @@
 pub struct Splitter {
     state: State,
     has_words: bool,
+}
+
+/// The end of a scanned statement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The length of the statement's part, including its `;`.
+    Semicolon(usize),
+    /// The length of the text before the backslash of a shell command.
+    Command(usize),
 }
 
 /// The lexical state between two bytes.
@@ -27,9 +36,9 @@ enum State {
 }
 
 impl Splitter {
-    /// Scans the next piece. Returns the length of the statement's part including its `;`, or
-    /// `None` if the statement continues after the piece.
-    pub fn scan(&mut self, bytes: &[u8]) -> Option<usize> {
+    /// Scans the next piece. Returns `None` if the statement continues after the piece. After a
+    /// command, the statement may continue after the command's line.
+    pub fn scan(&mut self, bytes: &[u8]) -> Option<End> {
         let mut at = 0;
         while let Some(&byte) = bytes.get(at) {
             let rest = &bytes[at..];
@@ -38,8 +47,9 @@ impl Splitter {
                 State::Plain => match byte {
                     b';' => {
                         *self = Splitter::default();
-                        return Some(at);
+                        return Some(End::Semicolon(at));
                     }
+                    b'\\' => return Some(End::Command(at - 1)),
                     b'-' if rest.starts_with(b"--") => {
                         at += rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len()) - 1;
                     }
@@ -105,20 +115,23 @@ impl Splitter {
         }
     }
 
+    /// Returns the prompt's mark for the state, as in psql: `=` before a statement, `-` within one,
+    /// and the delimiter within a quote or comment.
+    pub fn mark(&self) -> char {
+        match self.state {
+            State::Plain if self.has_words => '-',
+            State::Plain => '=',
+            State::Text { .. } => '\'',
+            State::Name => '"',
+            State::Dollar(_) => '$',
+            State::Comment { .. } => '*',
+        }
+    }
+
     /// Returns true if only white space and comments followed the last statement.
     pub fn is_blank(&self) -> bool {
         !self.has_words && matches!(self.state, State::Plain)
     }
-}
-
-/// Returns true if the text holds only complete statements.
-pub fn is_whole(text: &str) -> bool {
-    let mut splitter = Splitter::default();
-    let mut from = 0;
-    while let Some(length) = splitter.scan(&text.as_bytes()[from..]) {
-        from += length;
-    }
-    splitter.is_blank()
 }
 
 fn is_word(byte: u8) -> bool {
@@ -143,7 +156,8 @@ mod tests {
         let (mut found, mut start, mut from) = (Vec::new(), 0, 0);
         for line in text.split_inclusive('\n') {
             let line_end = from + line.len();
-            while let Some(length) = splitter.scan(&text.as_bytes()[from..line_end]) {
+            while let Some(end) = splitter.scan(&text.as_bytes()[from..line_end]) {
+                let End::Semicolon(length) = end else { panic!("{text}: {end:?}") };
                 from += length;
                 found.push(text[start..from].trim());
                 start = from;
@@ -168,17 +182,33 @@ mod tests {
         ];
         for (text, statements) in cases {
             assert_eq!(split(text), (statements.to_vec(), true), "{text}");
-            assert!(is_whole(text), "{text}");
         }
     }
 
     #[test]
     fn what_goes_on_is_noticed() {
         for text in ["a", "'a;", "\"a;", "$$;", "/* ;", "a -- ;", "a; b", "E'\\';", "'a'';"] {
-            assert!(!is_whole(text), "{text}");
+            assert!(!split(text).1, "{text}");
         }
         for text in ["", " \n", "-- a;", "/* a; */", "a; -- b"] {
-            assert!(is_whole(text), "{text}");
+            assert!(split(text).1, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_backslash_outside_quotes_begins_a_command() {
+        let scan = |text: &str| Splitter::default().scan(text.as_bytes());
+        assert_eq!(scan("SELECT 1 \\gx\n"), Some(End::Command(9)));
+        assert_eq!(scan("\\x"), Some(End::Command(0)));
+        for text in ["'\\g'", "\"\\g\"", "$$\\g", "-- \\g", "/* \\g */"] {
+            assert_eq!(scan(text), None, "{text}");
+        }
+        for (text, mark) in
+            [("", '='), ("a", '-'), ("'", '\''), ("\"", '"'), ("$$", '$'), ("/*", '*')]
+        {
+            let mut splitter = Splitter::default();
+            splitter.scan(text.as_bytes());
+            assert_eq!(splitter.mark(), mark);
         }
     }
 }
