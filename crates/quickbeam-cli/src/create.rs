@@ -32,8 +32,16 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     if let Some(page_size) = arguments.page_size {
         options.page_size = page_size;
     }
-    let made = Environment::open(directory, options)
-        .with_context(|| format!("cannot create the environment {shown}"))?;
-    made.close().with_context(|| format!("cannot close {shown}"))?;
+    let is_new = !directory.exists();
+    let made = Environment::open(directory, options).and_then(Environment::close);
+    if let Err(error) = made {
+        let is_ours = is_new && !matches!(error, quickbeam::Error::Locked { .. });
+        if is_ours && directory.exists() {
+            // A half-made environment would only be in the way.
+            std::fs::remove_dir_all(directory)
+                .with_context(|| format!("cannot remove the unfinished environment {shown}"))?;
+        }
+        return Err(error).with_context(|| format!("cannot create the environment {shown}"));
+    }
     Ok(Outcome::Done)
 }

@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use crate::Outcome;
 use crate::dump_format::{self, Content, Format};
 use crate::output::Output;
-use crate::place::{Place, TABLES};
+use crate::place::{Opening, Place, TABLES};
 
 /// The arguments of `quickbeam dump`.
 #[derive(clap::Args)]
@@ -24,12 +24,14 @@ pub struct Arguments {
     #[cfg(feature = "sql")]
     #[arg(long, conflicts_with_all = ["database", "print"])]
     sql: bool,
+    #[command(flatten)]
+    opening: Opening,
 }
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let directory: &Path = &arguments.directory;
     let format = if arguments.print { Format::Print } else { Format::ByteValue };
-    let mut place = Place::open(directory)?;
+    let mut place = Place::open(directory, &arguments.opening)?;
     let all = place.databases()?;
     let mut output = Output::new();
     #[cfg(feature = "sql")]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::Outcome;
 use crate::output::Output;
-use crate::place::Place;
+use crate::place::{Opening, Place};
 
 /// The arguments of `quickbeam list`.
 #[derive(clap::Args)]
@@ -18,7 +18,7 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
-    let mut place = Place::open(&arguments.directory)?;
+    let mut place = Place::open(&arguments.directory, &Opening::default())?;
     let mut output = Output::new();
     for name in place.databases()? {
         if arguments.long {

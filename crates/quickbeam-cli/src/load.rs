@@ -45,6 +45,8 @@ pub struct Arguments {
     /// Add records to existing databases, replacing those with the same keys
     #[arg(long)]
     add: bool,
+    #[command(flatten)]
+    opening: place::Opening,
 }
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
@@ -57,7 +59,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
             (Box::new(BufReader::with_capacity(1 << 16, file)), shown)
         }
     };
-    let environment = place::open_environment(directory)?;
+    let environment = place::open_environment(directory, &arguments.opening)?;
     let before = environment.databases()?;
     let loaded = load(&environment, arguments, Reader::new(input));
     let loaded = loaded.with_context(|| format!("cannot load {source}; nothing of it was loaded"));

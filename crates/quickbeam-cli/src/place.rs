@@ -7,11 +7,69 @@
 use std::io::{ErrorKind, Write};
 use std::path::Path;
 
-use anyhow::Context;
-use quickbeam::{AccessMethod, DataStore, Environment, Error, Options, Statistics, VerifyReport};
+use anyhow::{Context, anyhow};
+use quickbeam::{
+    AccessMethod, DataStore, Durability, Environment, Error, Options, Statistics, VerifyReport,
+};
 
 /// Name prefix of the databases that store tables.
 pub const TABLES: &str = "sql.";
+
+/// The settings of an opening, from the command line or the environment variables.
+#[derive(clap::Args, Default)]
+pub struct Opening {
+    /// Cache size in bytes, or with a suffix K, M or G [variable: QUICKBEAM_CACHE_SIZE; default: 64M]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    cache_size: Option<usize>,
+    /// Durability of commits: sync, write_nosync, nosync or inmemory [variable:
+    /// QUICKBEAM_DURABILITY; default: sync]
+    #[arg(long, value_name = "LEVEL", value_parser = durability)]
+    durability: Option<Durability>,
+}
+
+impl Opening {
+    /// Returns the options for an existing environment.
+    pub fn options(&self) -> anyhow::Result<Options> {
+        let mut options = existing();
+        let cache_size = self.cache_size.map_or_else(|| variable("QUICKBEAM_CACHE_SIZE", size), ok);
+        options.cache_size = cache_size?.unwrap_or(options.cache_size);
+        let level =
+            self.durability.map_or_else(|| variable("QUICKBEAM_DURABILITY", durability), ok);
+        options.durability = level?.unwrap_or(options.durability);
+        Ok(options)
+    }
+}
+
+#[allow(clippy::unnecessary_wraps)] // It stands beside `variable`.
+fn ok<T>(value: T) -> anyhow::Result<Option<T>> {
+    Ok(Some(value))
+}
+
+/// Parses an environment variable. Returns `None` if it is unset or empty.
+fn variable<T>(name: &str, parse: fn(&str) -> Result<T, String>) -> anyhow::Result<Option<T>> {
+    match std::env::var(name) {
+        Ok(text) if !text.is_empty() => {
+            parse(&text).map(Some).map_err(|error| anyhow!("the variable {name}={text}: {error}"))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Parses a number of bytes with an optional suffix K, M or G.
+fn size(text: &str) -> Result<usize, String> {
+    let (digits, unit) = match text.char_indices().last() {
+        Some((at, 'k' | 'K')) => (&text[..at], 1 << 10),
+        Some((at, 'm' | 'M')) => (&text[..at], 1 << 20),
+        Some((at, 'g' | 'G')) => (&text[..at], 1 << 30),
+        _ => (text, 1),
+    };
+    let bytes = digits.parse::<usize>().ok().and_then(|number| number.checked_mul(unit));
+    bytes.ok_or_else(|| "a size is a number of bytes, with a suffix K, M or G".to_owned())
+}
+
+fn durability(text: &str) -> Result<Durability, String> {
+    text.parse().map_err(|error: Error| error.to_string())
+}
 
 /// An open environment or data store. This process has exclusive use until it closes it.
 pub enum Place {
@@ -21,15 +79,16 @@ pub enum Place {
 
 impl Place {
     /// Opens a directory, read-only if it cannot be written.
-    pub fn open(directory: &Path) -> anyhow::Result<Place> {
-        let error = match Place::open_for_writing(directory) {
+    pub fn open(directory: &Path, opening: &Opening) -> anyhow::Result<Place> {
+        let options = opening.options()?;
+        let error = match Place::open_for_writing(directory, &options) {
             Ok(place) => return Ok(place),
             Err(error) => error,
         };
         if !cannot_write(&error) {
             return Err(not_opened(directory, error));
         }
-        let place = Place::open_for_reading(directory)
+        let place = Place::open_for_reading(directory, &options)
             .map_err(|reading| not_opened(directory, reading).context(error.to_string()))?;
         // A failure to write standard error cannot be reported.
         let shown = directory.display();
@@ -37,14 +96,17 @@ impl Place {
         Ok(place)
     }
 
-    fn open_for_writing(directory: &Path) -> quickbeam::Result<Place> {
-        let environment = Environment::open(directory, existing()).map(Place::Environment);
-        environment.or_else(|error| or_store(error, || DataStore::open(directory, existing())))
+    fn open_for_writing(directory: &Path, options: &Options) -> quickbeam::Result<Place> {
+        let environment = Environment::open(directory, options.clone()).map(Place::Environment);
+        environment.or_else(|error| or_store(error, || DataStore::open(directory, options.clone())))
     }
 
-    fn open_for_reading(directory: &Path) -> quickbeam::Result<Place> {
-        let opened = Environment::open_read_only(directory, existing()).map(Place::Environment);
-        opened.or_else(|error| or_store(error, || DataStore::open_read_only(directory, existing())))
+    fn open_for_reading(directory: &Path, options: &Options) -> quickbeam::Result<Place> {
+        let opened =
+            Environment::open_read_only(directory, options.clone()).map(Place::Environment);
+        opened.or_else(|error| {
+            or_store(error, || DataStore::open_read_only(directory, options.clone()))
+        })
     }
 
     /// Closes the environment or store and returns the error that a drop would discard.
@@ -143,21 +205,30 @@ fn cannot_write(error: &Error) -> bool {
 }
 
 /// Opens an environment read-only, without writing to its directory.
-pub fn open_environment_read_only(directory: &Path) -> anyhow::Result<Environment> {
-    Environment::open_read_only(directory, existing()).map_err(|error| not_opened(directory, error))
+pub fn open_environment_read_only(
+    directory: &Path,
+    opening: &Opening,
+) -> anyhow::Result<Environment> {
+    Environment::open_read_only(directory, opening.options()?)
+        .map_err(|error| not_opened(directory, error))
 }
 
 /// Opens an environment for the commands that write.
-pub fn open_environment(directory: &Path) -> anyhow::Result<Environment> {
-    Environment::open(directory, existing()).map_err(|error| not_opened(directory, error))
+pub fn open_environment(directory: &Path, opening: &Opening) -> anyhow::Result<Environment> {
+    Environment::open(directory, opening.options()?).map_err(|error| not_opened(directory, error))
 }
 
 fn not_opened(directory: &Path, error: Error) -> anyhow::Error {
-    let hint = match error {
-        Error::NotAnEnvironment { .. } => " (`quickbeam create` makes an environment)",
-        _ => "",
-    };
-    anyhow::Error::new(error).context(format!("cannot open {}{hint}", directory.display()))
+    let shown = directory.display();
+    if let Error::NotAnEnvironment { detail, .. } = &error {
+        // The engine's text names an option of the library.
+        let detail = detail.split(", and the create option").next().unwrap_or_default();
+        return anyhow!(
+            "cannot open {shown}: not a Quickbeam environment: {detail}; `quickbeam create` and \
+             `quickbeam sql --create` create one"
+        );
+    }
+    anyhow::Error::new(error).context(format!("cannot open {shown}"))
 }
 
 /// Returns the default options for an existing environment.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 
 use crate::output::Output;
-use crate::place::Place;
+use crate::place::{Opening, Place};
 use crate::{Outcome, report};
 
 /// The arguments of `quickbeam stat`.
@@ -16,10 +16,12 @@ pub struct Arguments {
     /// Write JSON
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    opening: Opening,
 }
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
-    let place = Place::open(&arguments.directory)?;
+    let place = Place::open(&arguments.directory, &arguments.opening)?;
     let statistics = serde_json::to_value(place.statistics())
         .context("the statistics cannot be put into JSON")?;
     let mut output = Output::new();

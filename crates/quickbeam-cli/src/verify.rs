@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use anyhow::Context;
 
 use crate::output::Output;
-use crate::place::Place;
 #[cfg(feature = "sql")]
 use crate::place::TABLES;
+use crate::place::{Opening, Place};
 use crate::{Outcome, report};
 
 /// The arguments of `quickbeam verify`.
@@ -19,11 +19,13 @@ pub struct Arguments {
     /// Write JSON
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    opening: Opening,
 }
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let directory = &arguments.directory;
-    let mut place = Place::open(directory)?;
+    let mut place = Place::open(directory, &arguments.opening)?;
     let mut verified =
         place.verify().with_context(|| format!("cannot verify {}", directory.display()))?;
     let tables = verify_tables(&mut place, &mut verified.complaints)?;

@@ -175,6 +175,52 @@ fn a_data_store_can_be_looked_at_too() {
 }
 
 #[test]
+fn a_failed_create_leaves_no_directory() {
+    let folder = folder();
+    let Some(_medium) = mounted(folder.path(), "size=64k") else {
+        println!("skipped: mounting is not permitted");
+        return;
+    };
+    let directory = path(&folder.path().join("environment"));
+    let said = failed(&run(&["create", &directory]));
+    assert!(said.contains("cannot create"), "{said}");
+    assert!(!Path::new(&directory).exists());
+}
+
+#[test]
+fn openings_are_set_by_options_and_variables() {
+    let folder = folder();
+    let directory = environment(&folder);
+    let cache = |arguments: &[&str], variable: &str| {
+        let mut program = command(&[&["stat", "--json", &directory], arguments].concat());
+        program.env("QUICKBEAM_CACHE_SIZE", variable);
+        let output = finish(program, "");
+        let value: Option<serde_json::Value> = serde_json::from_slice(&output.stdout).ok();
+        let size = value.and_then(|value| value["cache_size"].as_u64());
+        (size, output.status.code(), text(&output.stderr))
+    };
+    assert_eq!(cache(&[], "").0, Some(64 << 20));
+    assert_eq!(cache(&[], "16M").0, Some(16 << 20));
+    assert_eq!(cache(&["--cache-size", "32768K"], "16M").0, Some(32 << 20));
+    let (_, code, said) = cache(&[], "much");
+    assert_eq!(code, Some(1));
+    assert!(said.contains("QUICKBEAM_CACHE_SIZE=much"), "{said}");
+    assert_eq!(run(&["stat", &directory, "--durability", "hope"]).status.code(), Some(2));
+    done(&run(&["stat", &directory, "--durability", "nosync"]));
+}
+
+#[test]
+fn a_missing_environment_is_described_without_library_options() {
+    let folder = folder();
+    let directory = path(&folder.path().join("nothing"));
+    for command in ["stat", "load", "sql"] {
+        let said = failed(&run(&[command, &directory]));
+        assert!(said.contains("`quickbeam sql --create`"), "{said}");
+        assert!(!said.contains("option is off"), "{said}");
+    }
+}
+
+#[test]
 fn load_reports_header_keywords_it_ignores() {
     let folder = folder();
     let directory = environment(&folder);

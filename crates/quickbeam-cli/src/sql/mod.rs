@@ -66,6 +66,11 @@ pub struct Arguments {
     /// Write results only, no command tags
     #[arg(short, long)]
     quiet: bool,
+    /// Page size in bytes of an environment that --create or --memory creates
+    #[arg(long, value_name = "BYTES")]
+    page_size: Option<usize>,
+    #[command(flatten)]
+    opening: place::Opening,
 }
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
@@ -90,17 +95,22 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
 }
 
 fn open(arguments: &Arguments) -> anyhow::Result<(Database, String)> {
+    let mut options = arguments.opening.options()?;
+    options.page_size = arguments.page_size.unwrap_or(options.page_size);
     let Some(directory) = arguments.directory.as_ref().filter(|_| !arguments.memory) else {
-        return Ok((Database::memory(Options::default())?, "the environment in memory".to_owned()));
+        return Ok((
+            Database::memory(Options { create: true, ..options })?,
+            "the environment in memory".to_owned(),
+        ));
     };
     let environment = if arguments.create {
-        let options = Options { create: true, ..Options::default() };
+        let options = Options { create: true, ..options };
         quickbeam::Environment::open(directory, options)
             .with_context(|| format!("cannot open {}", directory.display()))?
     } else if arguments.read_only {
-        place::open_environment_read_only(directory)?
+        place::open_environment_read_only(directory, &arguments.opening)?
     } else {
-        place::open_environment(directory)?
+        place::open_environment(directory, &arguments.opening)?
     };
     let database = Database::over(&environment)
         .with_context(|| format!("cannot open the tables of {}", directory.display()))?;
