@@ -18,7 +18,8 @@ pub const TABLES: &str = "sql.";
 /// The settings of an opening, from the command line or the environment variables.
 #[derive(clap::Args, Default)]
 pub struct Opening {
-    /// Cache size in bytes, or with a suffix K, M or G [variable: QUICKBEAM_CACHE_SIZE; default: 64M]
+    /// Cache size in bytes, or with a suffix K, M or G [variable: QUICKBEAM_CACHE_SIZE; default:
+    /// 64M]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     cache_size: Option<usize>,
     /// Durability of commits: sync, write_nosync, nosync or inmemory [variable:

@@ -283,7 +283,7 @@ fn typed(turns: &[(&str, &str)]) -> Option<String> {
     let mut terminal = Command::new("script");
     let program = format!("{} sql --memory", env!("CARGO_BIN_EXE_quickbeam"));
     terminal.args(["-qec", &program, "/dev/null"]).env("TERM", "xterm");
-    terminal.env("QUICKBEAM_HISTORY", "").env("QUICKBEAM_PAGER", "");
+    terminal.env("QUICKBEAM_HISTORY", "").env("QUICKBEAM_PAGER", "sed s/^/paged:/");
     terminal.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
     let mut terminal = terminal.spawn().ok()?;
     let mut input = terminal.stdin.take().expect("it has an input");
@@ -318,7 +318,9 @@ fn a_terminal_shows_open_statements_and_knows_help_and_quit() {
     ]);
     match shown {
         None => println!("skipped: script is not installed"),
-        Some(shown) => assert!(shown.contains("\\timing") && shown.contains("(1 row)"), "{shown}"),
+        Some(shown) => {
+            assert!(shown.contains("\\timing") && shown.contains("paged:(1 row)"), "{shown}")
+        }
     }
 }
 
@@ -425,4 +427,44 @@ fn an_interrupt_cancels_the_statement_and_not_the_shell() {
         "{}",
         text(&ended.stderr)
     );
+}
+
+/// A dump of sqlite3's `.dump`.
+const SQLITE: &str = "PRAGMA foreign_keys=OFF;\nBEGIN TRANSACTION;
+CREATE TABLE a(id integer primary key autoincrement, b blob, t text, r real, d datetime);
+INSERT INTO a VALUES(5000000000,X'0102',replace('it''s\\n2','\\n',char(10)),1.5,'2026-11-23 15:56:56');
+CREATE TABLE untyped(x);
+DELETE FROM sqlite_sequence;\nINSERT INTO sqlite_sequence VALUES('a',1);
+CREATE INDEX ai on a(t);\nCREATE VIEW v as select t from a;\nCOMMIT;\n";
+
+/// A dump of `pg_dump`.
+const POSTGRESQL: &str =
+    "--\n-- PostgreSQL database dump\n--\n\n\\restrict abc\n\nSET statement_timeout = 0;
+SELECT pg_catalog.set_config('search_path', '', false);
+CREATE TABLE public.t (\n    id integer NOT NULL,\n    name character varying(20)\n);
+ALTER TABLE public.t OWNER TO postgres;\nCOMMENT ON TABLE public.t IS 'a; table';
+COPY public.t (id, name) FROM stdin;\n1\tone\\ttab\n2\t\\N\n3\t\n\\.\n
+ALTER TABLE ONLY public.t\n    ADD CONSTRAINT t_pkey PRIMARY KEY (id);\n\\unrestrict abc\n";
+
+#[test]
+fn lenient_reads_a_dump_of_sqlite3() {
+    let script = format!("{SQLITE}SELECT id, b, t, r, d FROM a;\nSELECT * FROM v;\n");
+    let output = run(&["--memory", "--lenient", "-q", "--format=csv"], &script);
+    let (found, said) = failed(&output);
+    let row = "5000000000,\\x0102,\"it's\n2\",1.5,2026-11-23 15:56:56";
+    assert_eq!(found, format!("id,b,t,r,d\n{row}\nt\n\"it's\n2\"\n"), "{said}");
+    assert!(said.contains("standard input:1: skipped: PRAGMA foreign_keys=OFF\n"), "{said}");
+    assert!(said.ends_with("quickbeam: 3 skipped, 1 failed\n"), "{said}");
+}
+
+#[test]
+fn lenient_reads_a_dump_of_pg_dump() {
+    let script = format!("{POSTGRESQL}SELECT * FROM t ORDER BY id;\n");
+    let output = run(&["--memory", "--lenient", "-q", "--format=csv"], &script);
+    let said = text(&output.stderr);
+    assert_eq!(text(&output.stdout), "id,name\n1,one\ttab\n2,\n3,\"\"\n", "{said}");
+    assert!(said.ends_with("quickbeam: 6 skipped, 0 failed\n"), "{said}");
+    assert_eq!(output.status.code(), Some(0));
+    let (_, said) = failed(&run(&["--memory"], POSTGRESQL));
+    assert!(said.contains("there is no command \\restrict"), "{said}");
 }

@@ -124,6 +124,10 @@ pub fn run(
                 Err(error) => Ok((shell.report_other(&error, place), Buffer::Keep)),
             };
         }
+        "\\restrict" | "\\unrestrict" | "\\connect" if shell.is_lenient => {
+            shell.skip(line, place);
+            return Ok((Flow::On, Buffer::Keep));
+        }
         "\\copy" => return Ok((shell.statement(&copy(rest), place)?, Buffer::Keep)),
         "\\i" if !rest.is_empty() => {
             let flow = match script::file(shell, Path::new(unquoted(rest))) {

@@ -3,6 +3,7 @@
 //! - [`shell`] executes statements and reports their results.
 //! - [`script`] reads statements from files and pipes, [`editor`] from a terminal.
 //! - [`splitter`] finds the end of a statement, [`words`] its keywords.
+//! - [`foreign`] translates the statements of other programs' dumps.
 //! - [`command`] implements the backslash commands, [`describe`] the `\d` family.
 //! - [`show`] writes results as [`settings`] says, [`copy`] connects COPY to files and pipes.
 
@@ -10,6 +11,7 @@ mod command;
 mod copy;
 mod describe;
 mod editor;
+mod foreign;
 mod script;
 mod settings;
 mod shell;
@@ -63,6 +65,10 @@ pub struct Arguments {
     /// Continue after an error; the exit code is still 1
     #[arg(long)]
     keep_going: bool,
+    /// Read dumps of pg_dump and sqlite3: skip statements without a counterpart, such as SET and
+    /// PRAGMA, report and count them, and continue after errors
+    #[arg(long)]
+    lenient: bool,
     /// Write results only, no command tags
     #[arg(short, long)]
     quiet: bool,
@@ -79,10 +85,12 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let is_script = !arguments.commands.is_empty() || !arguments.files.is_empty();
     let is_interactive = !is_script && std::io::stdin().is_terminal();
     let mut shell = Shell::new(&database, arguments.format, is_interactive)?;
-    shell.keeps_going = arguments.keep_going;
+    shell.keeps_going = arguments.keep_going || arguments.lenient;
+    shell.is_lenient = arguments.lenient;
     shell.is_quiet = arguments.quiet;
     let ended =
         if is_interactive { editor::run(&mut shell) } else { scripts(&mut shell, arguments) };
+    shell.report_skipped();
     let rolled_back = shell.end_transaction();
     let failed = shell.has_failed();
     drop(shell);

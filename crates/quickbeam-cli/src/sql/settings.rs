@@ -100,7 +100,7 @@ impl Settings {
     }
 }
 
-/// Returns the pager's command line; `None` if standard output is no terminal or the pager is empty.
+/// Returns the pager's command line. Returns `None` if it is empty, or without a terminal.
 fn pager() -> Option<OsString> {
     if !io::stdout().is_terminal() {
         return None;

@@ -15,11 +15,12 @@ use quickbeam_sql::catalog::CatalogSnapshot;
 use quickbeam_sql::{Connection, Database, SqlError, SqlState};
 
 use super::copy::{Files, Input, SharedInput, skip_rows, skip_unread_rows};
+use super::foreign::{Foreign, translate};
 use super::say;
 use super::script::Lines;
 use super::settings::Settings;
 use super::show::{self, Failure, Format};
-use super::words::{copies_input, tag};
+use super::words::{copies_input, copies_text, tag};
 use crate::output::Output;
 
 /// What the caller does after a statement or a command.
@@ -57,6 +58,12 @@ pub struct Shell {
     pub is_timing: bool,
     pub is_quiet: bool,
     pub keeps_going: bool,
+    /// Statements of foreign dumps are translated or skipped.
+    pub is_lenient: bool,
+    /// The dump is one of sqlite3.
+    is_sqlite: bool,
+    /// Number of skipped statements.
+    skipped: u64,
     pub is_interactive: bool,
     has_failed: bool,
     /// Number of failed statements and commands.
@@ -106,6 +113,9 @@ impl Shell {
             is_timing: false,
             is_quiet: false,
             keeps_going: false,
+            is_lenient: false,
+            is_sqlite: false,
+            skipped: 0,
             is_interactive,
             has_failed: false,
             failures: 0,
@@ -151,8 +161,37 @@ impl Shell {
         Ok(names)
     }
 
-    /// Executes a statement and writes its result, command tag and time.
+    /// Executes a statement and writes its result, command tag and time. With `--lenient`, a
+    /// statement of a foreign dump is translated or skipped.
     pub fn statement(&mut self, text: &str, place: &Place) -> anyhow::Result<Flow> {
+        if !self.is_lenient {
+            return self.run(text, place);
+        }
+        match translate(text, &mut self.is_sqlite) {
+            Foreign::Execute(text) => self.run(&text, place),
+            Foreign::Skip => {
+                self.skip(text, place);
+                Ok(Flow::On)
+            }
+        }
+    }
+
+    /// Reports and counts a statement or command that `--lenient` skips.
+    pub fn skip(&mut self, text: &str, place: &Place) {
+        self.skipped += 1;
+        let line = text.trim().lines().find(|line| !line.starts_with("--")).unwrap_or_default();
+        let shown: String = line.chars().take(80).collect();
+        say(&format!("quickbeam: {place}skipped: {shown}"));
+    }
+
+    /// Reports the number of statements that were skipped or failed.
+    pub fn report_skipped(&self) {
+        if self.is_lenient {
+            say(&format!("quickbeam: {} skipped, {} failed", self.skipped, self.failures));
+        }
+    }
+
+    fn run(&mut self, text: &str, place: &Place) -> anyhow::Result<Flow> {
         let started = Instant::now();
         self.is_running.store(true, Ordering::SeqCst);
         let done = self.execute(text);
@@ -212,6 +251,10 @@ impl Shell {
     }
 
     fn execute(&mut self, text: &str) -> Result<Done, Failure> {
+        let is_text = copies_text(text);
+        self.lock_input().is_text = is_text;
+        let with_format = if is_text { format!("{text} WITH (FORMAT csv)") } else { String::new() };
+        let text = if is_text { &with_format } else { text };
         let mut statement = self.connection.prepare(text)?;
         if statement.columns().is_empty() {
             return Ok(Done::Changed(statement.execute(&mut self.connection, &[])?));

@@ -34,7 +34,7 @@ fn is_word(c: char) -> bool {
 }
 
 /// Returns the length of the block comment at the start of the text, nested comments included.
-fn comment(text: &str) -> usize {
+pub fn comment(text: &str) -> usize {
     let (mut at, mut depth) = (2, 1);
     while depth > 0 {
         let rest = &text[at..];
@@ -86,6 +86,13 @@ pub fn direction(text: &str) -> Option<(&str, usize)> {
 /// Returns true for COPY … FROM STDIN, also if the rest of the statement is malformed.
 pub fn copies_input(text: &str) -> bool {
     copies(text, "from", "stdin")
+}
+
+/// Returns true for a COPY … FROM STDIN without options. Its rows are in PostgreSQL's text format.
+pub fn copies_text(text: &str) -> bool {
+    let mut rest = words(text).skip_while(|(word, _)| !word.eq_ignore_ascii_case("stdin"));
+    let end = rest.next().map_or(0, |(_, end)| end);
+    copies_input(text) && rest.next().is_none() && !text[end..].contains('(')
 }
 
 /// Returns true for a COPY with that direction and endpoint.
