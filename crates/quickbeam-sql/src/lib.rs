@@ -53,6 +53,7 @@ pub use arrow_array;
 pub use arrow_schema;
 pub use bind::CopyPlace;
 pub use error::{Result, SqlError, SqlState};
+pub use parse::pieces as split_statements;
 pub use session::{
     Cancel, ColumnValue, Connection, CopyAccess, Database, Row, Rows, Statement, Verified,
 };

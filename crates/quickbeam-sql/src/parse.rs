@@ -267,7 +267,10 @@ impl TextCursor<'_> {
     }
 }
 
-/// Where the statements of a text stand in it, in bytes, if all of them can be parsed.
+/// Returns the range of each statement of a text, in bytes.
+///
+/// # Errors
+/// A syntax error if one of the statements cannot be parsed.
 pub fn pieces(text: &str) -> Result<Vec<Range<usize>>> {
     let mut pieces = Vec::new();
     each(text, |piece, _| pieces.push(piece))?;

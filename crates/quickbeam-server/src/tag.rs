@@ -1,0 +1,114 @@
+//! Command tags: how PostgreSQL names a statement that was executed.
+
+/// The kind of a statement, by its first keywords.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tag {
+    words: String,
+    has_count: bool,
+    is_rollback_to: bool,
+}
+
+impl Tag {
+    /// Reads the kind off a statement's text. `returns_rows` decides what WITH begins.
+    pub fn of(text: &str, returns_rows: bool) -> Tag {
+        let is_rollback_to = keywords(text).next().as_deref() == Some("ROLLBACK")
+            && keywords(text).any(|word| word == "TO");
+        let mut words = keywords(text);
+        let first = words.next().unwrap_or_default();
+        let (words, has_count) = match first.as_str() {
+            "SELECT" | "VALUES" | "TABLE" => ("SELECT".to_owned(), true),
+            "WITH" if returns_rows => ("SELECT".to_owned(), true),
+            "INSERT" => ("INSERT 0".to_owned(), true),
+            "UPDATE" | "DELETE" | "COPY" | "MERGE" | "FETCH" | "MOVE" => (first, true),
+            "START" => ("START TRANSACTION".to_owned(), false),
+            "END" => ("COMMIT".to_owned(), false),
+            "ABORT" => ("ROLLBACK".to_owned(), false),
+            "CREATE" | "DROP" | "ALTER" => (with_object(&first, words), false),
+            "TRUNCATE" => ("TRUNCATE TABLE".to_owned(), false),
+            _ => (first, false),
+        };
+        Tag { words, has_count, is_rollback_to }
+    }
+
+    /// Returns the tag of a statement that processed `count` rows.
+    pub fn with(&self, count: u64) -> String {
+        if self.has_count { format!("{} {count}", self.words) } else { self.words.clone() }
+    }
+
+    /// Whether the statement ends a transaction.
+    pub fn ends_transaction(&self) -> bool {
+        matches!(self.words.as_str(), "COMMIT" | "ROLLBACK") && !self.is_rollback_to
+    }
+
+    /// Whether it is ROLLBACK TO SAVEPOINT.
+    pub fn is_rollback_to(&self) -> bool {
+        self.is_rollback_to
+    }
+
+    /// Whether the text holds no statement.
+    pub fn is_empty(&self) -> bool {
+        self.words.is_empty()
+    }
+
+    /// Whether it begins a transaction.
+    pub fn is_begin(&self) -> bool {
+        matches!(self.words.as_str(), "BEGIN" | "START TRANSACTION")
+    }
+}
+
+/// CREATE, DROP and ALTER with the kind of object.
+fn with_object(verb: &str, words: impl Iterator<Item = String>) -> String {
+    let modifiers = ["OR", "REPLACE", "TEMP", "TEMPORARY", "UNLOGGED", "UNIQUE", "GLOBAL", "LOCAL"];
+    let mut words = words.filter(|word| !modifiers.contains(&word.as_str()));
+    let object = words.next().unwrap_or_default();
+    if object == "MATERIALIZED" {
+        return format!("{verb} MATERIALIZED VIEW");
+    }
+    format!("{verb} {object}")
+}
+
+/// The leading words of a statement in upper case, without comments and opening parentheses.
+fn keywords(text: &str) -> impl Iterator<Item = String> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        loop {
+            rest = rest.trim_start_matches(|c: char| c.is_whitespace() || c == '(');
+            if let Some(comment) = rest.strip_prefix("--") {
+                rest = comment.split_once('\n').map_or("", |(_, after)| after);
+            } else if let Some(comment) = rest.strip_prefix("/*") {
+                rest = comment.split_once("*/").map_or("", |(_, after)| after);
+            } else {
+                break;
+            }
+        }
+        let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
+        let (word, after) = rest.split_at(end);
+        rest = after;
+        (!word.is_empty()).then(|| word.to_ascii_uppercase())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_are_those_of_postgresql() {
+        let cases = [
+            ("select 1", "SELECT 3"),
+            (" -- note\n/* more */ (VALUES (1))", "SELECT 3"),
+            ("insert into t values (1)", "INSERT 0 3"),
+            ("DELETE FROM t", "DELETE 3"),
+            ("create unique index i on t (a)", "CREATE INDEX"),
+            ("CREATE OR REPLACE VIEW v AS SELECT 1", "CREATE VIEW"),
+            ("start transaction", "START TRANSACTION"),
+            ("begin", "BEGIN"),
+            ("end", "COMMIT"),
+            ("set work_mem = '1MB'", "SET"),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(Tag::of(text, false).with(3), expected, "{text}");
+        }
+        assert_eq!(Tag::of("WITH a AS (SELECT 1) SELECT * FROM a", true).with(1), "SELECT 1");
+    }
+}
