@@ -1,7 +1,8 @@
 //! Text to syntax tree.
 //!
-//! Above: connections, the binder (for views, defaults and checks, which are kept as text). Below: the parser crate. Nesting
-//! is limited here, before anything recurses over the tree; places in the text are turned into bytes from its start.
+//! Above: connections, and the binder for views, defaults and checks, which are stored as text.
+//! Below: the parser crate. Nesting is limited here, before any recursion over the tree. Positions
+//! become byte offsets.
 
 mod explain;
 mod literals;
@@ -175,7 +176,7 @@ fn is_one_of(token: &Token, keywords: &[Keyword]) -> bool {
     matches!(token, Token::Word(word) if keywords.contains(&word.keyword))
 }
 
-/// Words behind an opening parenthesis that make it one of a query.
+/// Keywords after an opening parenthesis that begin a query.
 const QUERIES: [Keyword; 3] = [Keyword::SELECT, Keyword::WITH, Keyword::VALUES];
 
 /// Words before an opening parenthesis that do not make it one of a call.
@@ -194,7 +195,8 @@ const OPERATORS: [Keyword; 12] = [
     Keyword::LIKE,
 ];
 
-/// Operators in a row make a tree as deep as there are operators, without any nesting in the text. Dropping that tree recurses.
+/// Limit of operators in one expression. A chain of operators makes a tree as deep as the chain,
+/// and dropping the tree recurses.
 const CHAIN: usize = 2_000;
 
 fn check_chains(text: &str, tokens: &[TokenWithSpan]) -> Result<()> {
@@ -246,7 +248,8 @@ fn each(text: &str, mut take: impl FnMut(Range<usize>, Statement)) -> Result<()>
     }
 }
 
-/// A place in a text that only goes forward, so that all places of a long text are found in going over it once.
+/// A position in a text that only moves forward, so that one pass finds all positions of a long
+/// text.
 struct TextCursor<'t> {
     rest: Chars<'t>,
     line: u64,

@@ -12,7 +12,7 @@ use crate::types::DataType;
 /// Where COPY reads from or writes to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CopyPlace {
-    /// STDIN or STDOUT: whatever the connection's owner means by it.
+    /// STDIN or STDOUT. The owner of the connection decides which stream that is.
     Standard,
     /// A file.
     File(String),
@@ -144,7 +144,8 @@ pub fn copy_form(
 }
 
 impl Binder<'_> {
-    /// COPY … FROM: the INSERT of one record, whose fields are the parameters, and the columns that they are for. Values may be given for identity columns, too.
+    /// Binds COPY … FROM. Returns the INSERT of one record, whose parameters are the fields, and
+    /// the target columns. Identity columns may be given values.
     pub fn copy_from(
         &mut self,
         name: &ast::ObjectName,

@@ -1,5 +1,5 @@
-//! The text of a view with every column written out: a view keeps the columns that it had when it
-//! was made, whatever columns its tables are given later.
+//! The text of a view with every column written out. A view keeps the columns that it had when it
+//! was created, even if its tables get more columns later.
 
 use std::ops::Range;
 
@@ -16,8 +16,8 @@ pub(super) struct Expansion {
 }
 
 impl Binder<'_> {
-    /// The text of a query in which each `*` is a list of columns, and each column is named with its
-    /// relation.
+    /// Returns the text of a query with each `*` replaced by its columns, and each column qualified
+    /// with its relation.
     pub(super) fn expanded(&self, query: &ast::Query) -> Result<String> {
         let mut text = query.to_string();
         let expansions = {

@@ -112,7 +112,7 @@ impl Binder<'_> {
                 let named = |name: &SmolStr| {
                     right.iter().flat_map(|relation| &relation.columns).any(|it| it.name == *name)
                 };
-                // A name that an earlier join made of two columns is one.
+                // A name that an earlier join merged from two columns counts once.
                 let left = inside.star.iter().filter_map(|at| {
                     left.iter().flat_map(|relation| &relation.columns).find(|it| it.at == *at)
                 });
@@ -161,7 +161,8 @@ impl Binder<'_> {
                 self.named(name, alias.as_ref(), scope)
             }
             TableFactor::Derived { lateral, subquery, alias, .. } => {
-                // LATERAL sees what stands to its left; otherwise a subquery sees only what is around the whole query.
+                // A LATERAL subquery sees the items to its left. Any other subquery sees only the
+                // enclosing query.
                 let outer =
                     if *lateral { Some(Arc::new(scope.clone())) } else { scope.outer.clone() };
                 if *lateral {
@@ -183,7 +184,7 @@ impl Binder<'_> {
         }
     }
 
-    /// Refuses what may be written behind a table, and nothing here would do.
+    /// Refuses clauses after a table that would have no effect here.
     pub(super) fn check_factor(&self, factor: &TableFactor) -> Result<()> {
         let (is_plain, alias) = match factor {
             TableFactor::Table {
@@ -281,7 +282,7 @@ impl Binder<'_> {
         Ok(From::query(slot, query))
     }
 
-    /// A view is the query that it was made with; its text has places of its own, which mean nothing here.
+    /// Binds the query of a view. Positions in its text do not belong to the statement's text.
     fn view(&mut self, view: &View) -> Result<Query> {
         if self.view_depth >= VIEW_DEPTH {
             let message = format!("view \"{}\" is nested too deep", view.name);

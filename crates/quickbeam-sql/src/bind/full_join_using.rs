@@ -1,8 +1,8 @@
-//! FULL JOIN with USING: a name stands for whichever side has a row.
+//! FULL JOIN with USING: a merged name stands for the side that has a row.
 //!
-//! Of an inner or outer join one side's column is always the one meant. Of a full join neither is: the value is computed. So that a name is a
-//! column nevertheless, the join becomes a query in FROM, which delivers the computed columns and behind them all that it joins, and
-//! what was named before is found among its columns.
+//! In an inner or outer join, the merged name always means one side's column. In a full join its
+//! value is computed. The join therefore becomes a subquery in FROM. That subquery returns the
+//! computed columns, followed by all columns of the join.
 
 use std::sync::Arc;
 

@@ -279,7 +279,7 @@ fn check_identity(column: &Column) -> Result<()> {
     Ok(())
 }
 
-/// Rows as PostgreSQL writes them: behind VALUES, without ROW.
+/// Checks that rows are written as in PostgreSQL: after VALUES, without ROW.
 pub(super) fn check_values(values: &ast::Values) -> Result<()> {
     match values.explicit_row || values.value_keyword {
         true => Err(SqlError::unsupported("this form of VALUES")),

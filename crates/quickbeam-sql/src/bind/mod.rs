@@ -1,10 +1,11 @@
-//! The binder: from a syntax tree to a statement whose names and types are known.
+//! The binder: from a syntax tree to a statement with resolved names and types.
 //!
 //! Above: statements. Below: the parser's tree, the catalog, expressions.
 //!
-//! - BIND-1: what leaves the binder has a type everywhere, and casts wherever PostgreSQL would put them.
-//! - BIND-2: an error says where in the text: the place of the name, operator or literal that it is about.
-//! - BIND-3: the binder recurses no deeper than [`MAX_DEPTH`](crate::expression::MAX_DEPTH); long chains of AND and OR count once.
+//! - BIND-1: every bound expression has a type, and casts where PostgreSQL inserts them.
+//! - BIND-2: an error has the position of the name, operator or literal that caused it.
+//! - BIND-3: the binder recurses no deeper than [`MAX_DEPTH`](crate::expression::MAX_DEPTH). A
+//!   chain of AND or OR counts once.
 
 mod aggregates;
 mod copy;
@@ -63,7 +64,8 @@ pub trait Names {
     fn sequence_name(&self, id: ObjectId) -> Option<SmolStr>;
 }
 
-/// An expression and its type; no type: NULL, a literal in quotes or a parameter, which take the type that is needed.
+/// An expression and its type. NULL, a quoted literal or a parameter has no type yet and takes the
+/// type that the context needs.
 #[derive(Clone, Debug)]
 pub struct Typed {
     /// The expression.
@@ -95,7 +97,7 @@ struct Level {
 pub struct Binder<'a> {
     names: &'a dyn Names,
     text: Text<'a>,
-    /// The rows that the statement stands on.
+    /// The row slots of the statement.
     pub slots: Vec<SlotShape>,
     /// Types of the parameters, as far as they are known.
     pub parameters: Vec<Option<DataType>>,
@@ -103,9 +105,11 @@ pub struct Binder<'a> {
     depth: usize,
     view_depth: usize,
     ctes: Vec<(SmolStr, Arc<Query>)>,
-    /// Which columns of the query bound last are NULL or literals in quotes: they take the type that is needed.
+    /// For each column of the query bound last: whether it is NULL or a quoted literal, so that it
+    /// takes the type that the context needs.
     unknown: Vec<bool>,
-    /// Parameters without a type that the query bound next selects wait for the type that is needed.
+    /// Whether untyped parameters in the select list of the next query wait for the type that the
+    /// context needs.
     defers: bool,
     /// What names in the text stand for, if that is noted.
     expansions: Option<Vec<Expansion>>,
@@ -117,7 +121,8 @@ const PARAMETERS: usize = 65_535;
 /// Views within views.
 const VIEW_DEPTH: usize = 20;
 
-/// Tables and queries of a statement with which no view is looked into any more: views of views can double them at each level.
+/// Slots of a statement beyond which no view is expanded. Views of views can double the slots at
+/// each level.
 const VIEW_SLOTS: usize = 2_000;
 
 /// A name as it is looked up: in small letters, unless it is quoted.
@@ -178,7 +183,8 @@ impl<'a> Binder<'a> {
         self.deeper(1, "the statement is nested too deep", step)
     }
 
-    /// Runs a step at so many levels deeper; an error says what is too deep there.
+    /// Runs a step that adds `levels` to the depth. `too_deep` is the message if that exceeds the
+    /// limit.
     fn deeper<T>(
         &mut self,
         levels: usize,

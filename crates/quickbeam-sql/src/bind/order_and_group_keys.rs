@@ -52,7 +52,8 @@ impl Binder<'_> {
         Ok(Some(keys))
     }
 
-    /// The output that a key of ORDER BY or GROUP BY is: by its number, or by a name that is no column's.
+    /// Returns the output that a key of ORDER BY or GROUP BY names, by position, or by a name that
+    /// is not a column's.
     fn output_named(
         &self,
         item: &Ast,
@@ -143,7 +144,8 @@ impl Binder<'_> {
         Ok(keys)
     }
 
-    /// ORDER BY of what has no rows of its own to read, but only an answer, which stands in that slot.
+    /// Binds ORDER BY of a set operation or VALUES, which can only name output columns. `slot` is
+    /// the slot of the result rows.
     pub(super) fn order_of_outputs(
         &mut self,
         order: &[ast::OrderByExpr],
@@ -176,7 +178,7 @@ fn written_at(key: &Ast, projection: &[ast::SelectItem]) -> Option<usize> {
     found
 }
 
-/// A constant says nothing about the order of rows or about groups: it is meant as an output's number, or by mistake.
+/// A constant as a sort or group key must be the position of an output.
 #[cold]
 fn no_position(position: usize) -> SqlError {
     let message = "syntax error: a constant as a key must be the number of an output";

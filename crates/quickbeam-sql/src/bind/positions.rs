@@ -1,6 +1,7 @@
-//! Where things stand in the statement's text (BIND-2).
+//! Positions in the statement's text (BIND-2).
 //!
-//! Most of it the parser's tree says. Types, operators and key words have no places there: they are found among the tokens.
+//! The parser's tree has most of them. Types, operators and keywords have no positions there and
+//! are found among the tokens.
 
 use sqlparser::ast::{self, BinaryOperator, Expr as Ast, Ident, IndexColumn, Spanned};
 use sqlparser::tokenizer::{Location, Span, Token};
@@ -26,7 +27,8 @@ impl Binder<'_> {
         self.text.offset_of(name.span.start)
     }
 
-    /// The type that a cast is to; it stands behind the value, or in front of it.
+    /// Binds the target type of a cast. The type follows the value, or precedes it in a typed
+    /// literal.
     pub(super) fn data_type(&self, written: &ast::DataType, cast: &Ast) -> Result<DataType> {
         types::data_type(written).map_err(|error| {
             error.at(match cast {
@@ -36,7 +38,7 @@ impl Binder<'_> {
         })
     }
 
-    /// Where a type stands that is written behind that place.
+    /// Returns the position of a type that is written after `behind`.
     pub(super) fn place_of_type(&self, written: &ast::DataType, behind: Location) -> usize {
         if let ast::DataType::Custom(name, _) = written {
             return self.position(name) as usize;
@@ -47,7 +49,7 @@ impl Binder<'_> {
         found.unwrap_or_else(|| self.text.offset_of(behind))
     }
 
-    /// Comparisons in a row are no sentence of SQL, whatever their types are.
+    /// Returns the error for chained comparisons, which are a syntax error for all types.
     #[cold]
     pub(super) fn in_a_row(&self, op: &BinaryOperator, right: &Ast) -> SqlError {
         let written = op.to_string();

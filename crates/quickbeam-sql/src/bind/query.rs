@@ -1,4 +1,4 @@
-//! Queries: WITH, LIMIT and OFFSET around SELECT, VALUES and set operations; and the levels that queries within queries make.
+//! Queries: WITH, LIMIT and OFFSET around SELECT, VALUES and set operations.
 
 use std::sync::Arc;
 

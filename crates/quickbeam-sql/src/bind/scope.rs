@@ -35,7 +35,8 @@ pub struct Scope {
     pub relations: Vec<ScopeRelation>,
     /// Columns joined by USING: their name stands for the first of both.
     pub merged: Vec<(SmolStr, ColumnRef, ColumnRef)>,
-    /// The columns that `*` stands for: those joined by USING once, and before the others of their join.
+    /// The columns that `*` expands to. A column merged by USING appears once, before the others of
+    /// its join.
     pub star: Vec<ColumnRef>,
     /// The query around a subquery.
     pub outer: Option<Arc<Scope>>,

@@ -1,4 +1,4 @@
-//! SELECT: what is selected of which rows, in groups or not. And RETURNING, which selects of the rows changed.
+//! SELECT and RETURNING: the select list, grouping and row locks.
 
 use std::sync::Arc;
 
@@ -19,7 +19,8 @@ use crate::types::DataType;
 pub(super) struct Selected {
     pub name: SmolStr,
     pub value: Typed,
-    /// NULL, a literal in quotes, or a parameter that waits for its type: it takes another type if one is needed.
+    /// Whether the output is NULL, a quoted literal or an untyped parameter, which takes another
+    /// type if the context needs one.
     pub is_unknown: bool,
 }
 

@@ -53,7 +53,8 @@ fn sides_of<'q>(whole: &Written<'q>) -> Result<Vec<&'q SetExpr>> {
     Ok(sides)
 }
 
-/// What a set operation delivers: its columns, and which of them are NULL or literals in quotes wherever they are computed.
+/// The result columns of a set operation, and for each whether all sides have NULL or a quoted
+/// literal there.
 struct Common {
     columns: Vec<OutputColumn>,
     unknown: Vec<bool>,
@@ -146,7 +147,8 @@ impl Binder<'_> {
 }
 
 impl Binder<'_> {
-    /// Where an output of a query stands, if it is written out; else where the query's outputs begin.
+    /// Returns the position of an output of a query, or of the first output if that one is not
+    /// written out.
     pub(super) fn place_of_output(&self, query: &SetExpr, number: usize) -> usize {
         let place = match query {
             SetExpr::Select(select) => {

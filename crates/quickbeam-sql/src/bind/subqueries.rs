@@ -102,7 +102,8 @@ impl Binder<'_> {
     }
 }
 
-/// The query delivers what is made of its only column, which stands at `element` in that.
+/// Makes the query return the expression `made` instead of its only column. `made` reads that
+/// column at `element`.
 fn deliver(query: &mut Query, made: &Expr, element: ColumnRef) {
     if made.as_column().is_some() {
         return;

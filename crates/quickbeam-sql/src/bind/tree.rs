@@ -31,7 +31,7 @@ pub enum Source {
 /// A query.
 #[derive(Clone, Debug)]
 pub struct Query {
-    /// What it is made of.
+    /// The body.
     pub body: Body,
     /// Names and types of the columns of its answer.
     pub columns: Vec<OutputColumn>,
@@ -52,7 +52,7 @@ pub struct OutputColumn {
     pub data_type: DataType,
 }
 
-/// What a query is made of.
+/// The body of a query.
 #[derive(Clone, Debug)]
 pub enum Body {
     /// SELECT.
@@ -135,7 +135,8 @@ pub enum SubqueryKind {
     Scalar,
     /// Whether there is a row.
     Exists,
-    /// Whether a row compares so with the value, as ANY; the comparison of the value with its column.
+    /// Whether the comparison with the value holds for any row, as in ANY. The comparison has the
+    /// value on its left.
     Any(Expr, Comparison),
     /// Whether all rows do.
     All(Expr, Comparison),
@@ -204,7 +205,8 @@ pub struct Group {
     pub aggregates: Vec<Aggregate>,
     /// HAVING, taken apart at AND.
     pub having: Vec<Expr>,
-    /// Subqueries that only the answer asks, or HAVING: they are asked when the groups are made, and also when there are no rows.
+    /// Subqueries that only the outputs or HAVING read. They run for each group, also for the one
+    /// group of an empty input.
     pub subqueries: Vec<Subquery>,
 }
 
@@ -297,7 +299,7 @@ pub enum LockWait {
 pub enum InsertSource {
     /// VALUES: for each row a value for each column of the table.
     Rows(Vec<Vec<Expr>>),
-    /// The rows of a query, which stand in the slot; from them a value for each column of the table.
+    /// The rows of a query in the slot, and from them a value for each column of the table.
     Query {
         /// The query.
         query: Arc<Query>,
@@ -348,7 +350,8 @@ pub struct Change {
 }
 
 impl Query {
-    /// Has `convert` change each output, wherever it is computed, from the type that it has there to that of `types`.
+    /// Calls `convert` with each output, where it is computed, its present type and its new type
+    /// from `types`.
     pub fn convert_outputs(
         &mut self,
         types: &[DataType],

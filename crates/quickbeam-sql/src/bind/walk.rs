@@ -1,7 +1,7 @@
 //! Visitors over queries: the one list of the places of a query that hold expressions or queries.
 //!
-//! Whatever asks what a query reads, or rewrites what it reads, goes through [`Query::each_part`]
-//! or its mutable twin. A new place for an expression is added to both.
+//! Every analysis or rewrite of the expressions of a query goes through [`Query::each_part`] or its
+//! mutable twin. A new place for an expression is added to both.
 
 use std::sync::Arc;
 

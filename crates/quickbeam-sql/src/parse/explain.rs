@@ -7,7 +7,8 @@ use sqlparser::ast::{
 use super::offset_of;
 use crate::error::{Result, SqlError, SqlState};
 
-/// Makes `EXPLAIN (ANALYZE)` the same as `EXPLAIN ANALYZE`; what would change the answer otherwise is refused.
+/// Makes `EXPLAIN (ANALYZE)` the same as `EXPLAIN ANALYZE`. Refuses options that would change the
+/// output.
 pub fn adapt(text: &str, statement: &mut Statement) -> Result<()> {
     let Statement::Explain {
         describe_alias: DescribeAlias::Explain,

@@ -1,8 +1,8 @@
 //! Literals, as PostgreSQL reads them.
 //!
-//! The tokenizer reads some numbers and texts otherwise than PostgreSQL 15 does: it takes a word
-//! that directly follows a number for another token, `0x10` for bytes, and never continues a text in
-//! quotes. Here the tokens become those of PostgreSQL, or are refused.
+//! The tokenizer differs from PostgreSQL 15 for some numbers and texts. It splits a number and a
+//! word that directly follows, reads `0x10` as bytes, and never continues a quoted text. Here the
+//! tokens become those of PostgreSQL, or are refused.
 
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Whitespace, Word};
@@ -72,7 +72,7 @@ pub fn adapted(text: &str, tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSp
     Ok(out)
 }
 
-/// Whether a token is the operator ISNULL, which the parser does not know; behind AS it is a name.
+/// Whether a token is the operator ISNULL, which the parser does not know. After AS it is a name.
 fn is_null_test(before: &[TokenWithSpan], token: &TokenWithSpan) -> bool {
     if !is_word(&token.token, "ISNULL") {
         return false;
@@ -145,7 +145,8 @@ fn adapt(token: &mut TokenWithSpan, cursor: &mut Cursor<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Which token is a text that the next one would follow immediately, and whether there is a line's end between them.
+/// Returns the token of a text that the next token could continue, and whether a line break
+/// separates them.
 fn text_before(tokens: &[TokenWithSpan]) -> Option<(usize, bool)> {
     let mut on_new_line = false;
     for (at, token) in tokens.iter().enumerate().rev() {
@@ -166,7 +167,7 @@ fn text_before(tokens: &[TokenWithSpan]) -> Option<(usize, bool)> {
     None
 }
 
-/// What a text that begins with `E'` says. Its escapes stand for bytes, which must make UTF-8 together.
+/// Returns the value of a text that begins with `E'`. Its escapes are bytes, which must form UTF-8.
 pub fn unescaped(source: &str) -> Result<String> {
     let mut bytes = Vec::new();
     let mut rest = source.get(2..).unwrap_or_default().chars();
@@ -204,7 +205,7 @@ fn not_utf8(byte: u8) -> SqlError {
     SqlError::new(SqlState::CharacterNotInRepertoire, message)
 }
 
-/// One escape, behind its backslash.
+/// Reads one escape, after its backslash.
 fn escape(rest: &mut std::str::Chars<'_>, bytes: &mut Vec<u8>) -> Result<()> {
     let Some(first) = rest.next() else { return Ok(()) };
     match first {
@@ -237,7 +238,7 @@ fn escape(rest: &mut std::str::Chars<'_>, bytes: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-/// Up to so many digits: how many, and their number.
+/// Reads at most `most` digits. Returns their count and their value.
 fn digits(rest: &mut std::str::Chars<'_>, radix: u32, most: u32) -> (u32, u32) {
     let (mut count, mut number) = (0, 0_u32);
     while count < most

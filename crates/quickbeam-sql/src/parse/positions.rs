@@ -1,5 +1,5 @@
-//! Places of words that the parser's tree has no places for: types, operators and key words. They are looked for among the tokens of the text,
-//! so that neither comments nor texts in quotes are taken for them.
+//! Positions of types, operators and keywords, which the parser's tree does not have. They are
+//! searched among the tokens, so that comments and quoted texts do not match.
 
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};

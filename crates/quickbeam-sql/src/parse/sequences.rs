@@ -1,7 +1,7 @@
-//! Definitions of sequences, as the parser takes them.
+//! Definitions of sequences, in the parser's form.
 //!
-//! PostgreSQL takes a sequence's options in any order, the parser in one only: they are put into that one. ALTER SEQUENCE … RESTART, which the parser
-//! does not have, becomes the call of a procedure.
+//! PostgreSQL takes a sequence's options in any order, the parser in one only, so they are sorted.
+//! The parser does not know ALTER SEQUENCE … RESTART; it becomes a procedure call.
 
 use std::ops::Range;
 
@@ -42,7 +42,7 @@ fn words(tokens: &[TokenWithSpan], from: usize) -> impl Iterator<Item = (usize, 
     shown.map(|(at, token)| (at, &token.token))
 }
 
-/// The options that belong to the word at that place: SEQUENCE behind CREATE, or IDENTITY.
+/// Returns the options of the keyword at that token: SEQUENCE after CREATE, or IDENTITY.
 fn options_at(tokens: &[TokenWithSpan], at: usize) -> Option<Range<usize>> {
     match keyword(&tokens.get(at)?.token)? {
         Keyword::SEQUENCE => {
@@ -53,7 +53,7 @@ fn options_at(tokens: &[TokenWithSpan], at: usize) -> Option<Range<usize>> {
             if !before.and_then(keyword).is_some_and(|word| creates.contains(&word)) {
                 return None;
             }
-            // The name comes first, whatever it is.
+            // The name comes first, even if it is a keyword.
             let skipped = [Some(Keyword::IF), Some(Keyword::NOT), Some(Keyword::EXISTS)];
             let mut name = words(tokens, at + 1).skip_while(|(_, t)| skipped.contains(&keyword(t)));
             let start = name.next()?.0 + 1;
@@ -151,7 +151,8 @@ fn with_restarts(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     out
 }
 
-/// Where the name and the value of ALTER SEQUENCE … RESTART stand, if it begins here, and where it ends.
+/// Returns the tokens of the name and the value of ALTER SEQUENCE … RESTART, and its end, if it
+/// begins here.
 fn restart_at(tokens: &[TokenWithSpan], at: usize) -> Option<(Range<usize>, Range<usize>, usize)> {
     let mut rest = words(tokens, at).peekable();
     for expected in [Keyword::ALTER, Keyword::SEQUENCE] {

@@ -1,7 +1,7 @@
-//! A statement's text, in which places are found again and again: a long list has a place for each value.
+//! A statement's text, with fast lookup of positions: a long list has a position for each value.
 //!
-//! Above: the binder. The parser counts lines and characters, errors count bytes. What turns the one into the other is made at the first question,
-//! and only for texts that are not read through in no time.
+//! Above: the binder. The parser counts lines and characters, errors count bytes. The first lookup
+//! builds an index of the lines, except for short texts.
 
 use std::cell::OnceCell;
 
@@ -9,7 +9,7 @@ use sqlparser::tokenizer::{Location, Span};
 
 use super::offset_of;
 
-/// Texts up to that many bytes are read through for each place.
+/// Texts up to this size in bytes are read through for each position.
 const SHORT: usize = 256;
 
 /// Characters from one mark to the next.

@@ -21,7 +21,7 @@ pub const MIN_TABLE_ROWS: f64 = 1_000.0;
 /// A table of fewer is not looked at for what part of it a range is: it is only beginning to grow.
 const MIN_ROWS_FOR_ESTIMATE: f64 = 500.0;
 
-/// Of a comparison that nothing is known about, so many rows are expected to fulfil it.
+/// Selectivity of a comparison without statistics.
 const DEFAULT_EQ_SELECTIVITY: f64 = 0.05;
 const DEFAULT_INEQ_SELECTIVITY: f64 = 0.3;
 const DEFAULT_RANGE_SELECTIVITY: f64 = 0.1;
@@ -37,7 +37,8 @@ struct Sarg<'e> {
     value: &'e Expr,
 }
 
-/// The column that a side of a comparison is. A CHAR is compared, and kept in keys, without the blanks at its end.
+/// Returns the column that a side of a comparison is. A CHAR is compared, and stored in keys,
+/// without trailing blanks.
 pub(super) fn column_of(expr: &Expr, slot: usize, table: &Table) -> Option<usize> {
     let is_char = |column: usize| {
         table.columns.get(column).map(|known| matches!(known.data_type, DataType::Char(_)))
@@ -76,8 +77,8 @@ fn sargs<'e>(
     found
 }
 
-/// The range of a key with those columns that the conditions leave, what part of the rows is expected in it, and the conditions
-/// that hold for everything in it.
+/// Returns the key range that the conditions give, its selectivity, and the conditions that the
+/// range implies.
 fn range_of(columns: &[usize], sargs: &[Sarg<'_>]) -> (KeyRangeExpr, f64, Vec<usize>) {
     let mut range = KeyRangeExpr::default();
     let mut part = 1.0;
@@ -134,7 +135,8 @@ impl TableAccess {
     }
 }
 
-/// How many columns the primary key has, or the index with that number, how they are found, and whether their values are there once.
+/// Returns the number of columns of the primary key, or of the index with that number, its access
+/// method, and whether it is unique.
 fn key_of(table: &Table, index: Option<usize>) -> Option<(usize, Method, bool)> {
     match index {
         None => table.primary_key.as_ref().map(|key| (key.columns.len(), key.method, true)),
@@ -162,7 +164,8 @@ struct Candidate {
     path: AccessPath,
     cost: f64,
     rows: f64,
-    /// The columns in whose order rows come, with whether each is descending and has NULLs first, behind those that equal one value.
+    /// The sort order of the rows, with descending and NULLS FIRST of each column. Columns fixed by
+    /// equality are left out.
     order: Vec<(usize, bool, bool)>,
     ordered: bool,
     /// Conditions that hold for every row found so.
@@ -194,10 +197,11 @@ impl PathRequest<'_> {
     }
 }
 
-/// What part of a table's rows a range of its primary key, or of an index, holds, where that can be told.
+/// Returns the selectivity of a range of the primary key, or of an index, if it can be estimated.
 type PartOf<'p> = &'p dyn Fn(Option<usize>, &KeyRangeExpr) -> Option<f64>;
 
-/// The part of the rows that fulfils all conditions: of those that make a range of a key or an index, what is there is counted.
+/// Returns the selectivity of all conditions. For those that form a key or index range, the range
+/// is sampled.
 fn part_of_all(
     table: &Table,
     conjuncts: &[Expr],
@@ -261,7 +265,7 @@ fn candidates(
     found
 }
 
-/// Adds the paths by which rows are looked up for each of the values that a condition leaves a column.
+/// Adds the paths that look up rows for each value of an IN list.
 fn each_of(
     table: &Table,
     sargs: &[Sarg<'_>],
@@ -274,7 +278,7 @@ fn each_of(
     let value = Expr::column(members.slot, 0);
     let sarg = Sarg { number, column, comparison: Comparison::Equal, value: &value };
     let sargs: Vec<Sarg<'_>> = std::iter::once(sarg).chain(sargs.iter().copied()).collect();
-    // What part one value is, is told by a few of them.
+    // A few of the values give the selectivity of one.
     let part_of = |index: Option<usize>, range: &KeyRangeExpr| {
         let told = members.values.iter().filter(|value| value.as_constant().is_some()).take(4);
         let parts: Vec<f64> = told
@@ -403,7 +407,7 @@ fn delivers(candidate: &Candidate, order: &[OrderKey], slot: usize, table: &Tabl
     backward
 }
 
-/// The best access to a table, what it costs, and whether it delivers the wished order.
+/// Returns the cheapest access to a table, its cost, and whether it has the requested order.
 pub(super) fn choose(
     table: &Arc<Table>,
     slot: usize,

@@ -9,7 +9,8 @@ use crate::error::Result;
 use crate::expression::{Expr, Slots};
 use crate::types::DataType;
 
-/// The CHECKs of a table, over a row in that slot: all, or those that a change of these columns may break.
+/// Returns the CHECKs of a table, over a row in that slot: all, or those that a change of these
+/// columns may break.
 fn checks(
     names: &dyn Names,
     table: &Table,

@@ -7,7 +7,7 @@ use crate::bind::{AggregateKind, SlotShape, Source, SubqueryKind};
 use crate::expression::{Expr, Truth};
 use crate::types::Value;
 
-/// Rows that a step delivered, in the order in which [`explain`] writes the steps; for EXPLAIN ANALYZE.
+/// Row counts of the nodes, in the order in which [`explain`] writes them; for EXPLAIN ANALYZE.
 pub type Counts = [u64];
 
 /// The plan as lines.

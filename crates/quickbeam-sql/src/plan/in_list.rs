@@ -1,4 +1,4 @@
-//! Conditions that leave a column a few values: IN with a list, and equalities with OR between them.
+//! Conditions that leave a column a few values: IN with a list, and equalities joined by OR.
 
 use super::access_path::column_of;
 use super::{Join, PlanNode, TableAccess};
@@ -15,7 +15,7 @@ pub(super) struct InListKeys {
     pub values: Vec<Expr>,
 }
 
-/// The column that a condition leaves no other values than these. What must hold of a side and a value `fits` says.
+/// Returns the column that a condition limits to these values. `fits` checks a column and a value.
 pub(super) fn find_in_list(
     conjunct: &Expr,
     slot: usize,
@@ -70,7 +70,7 @@ fn take(
     }
 }
 
-/// The node of an access, which may be made anew for each of some values.
+/// Returns the node of an access, which may be repeated for each of some values.
 pub(super) fn node_of(access: TableAccess, members: Option<InListKeys>) -> PlanNode {
     let slot = access.slot;
     let table = PlanNode::Table(access);

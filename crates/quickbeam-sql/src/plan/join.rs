@@ -12,8 +12,8 @@ use crate::expression::{Comparison, Expr, Slots};
 pub(super) const HASH_BUILD_COST: f64 = 2.0;
 pub(super) const HASH_PROBE_COST: f64 = 1.5;
 
-/// What a hash join costs besides its rows. Of the larger side no more rows are probed than there are keys in the smaller one, as far
-/// as the scan below leaves out the others.
+/// Returns the cost of a hash join besides its inputs. If the scan of the larger side skips rows
+/// without a partner, only as many are probed as the smaller side has keys.
 fn hash_cost(one: &JoinSide, other: &JoinSide) -> f64 {
     let (few, many) = match one.rows < other.rows {
         true => (one, other),
@@ -29,7 +29,7 @@ pub(super) struct JoinSide {
     pub slots: Vec<usize>,
     pub rows: f64,
     pub cost: f64,
-    /// They come in the order that was wished.
+    /// Whether the rows have the requested order.
     pub ordered: bool,
 }
 
@@ -108,8 +108,8 @@ fn infer_equalities(conjuncts: &mut Vec<Expr>) {
     conjuncts.extend(more);
 }
 
-/// Whether rows that are joined without keys are kept, all with the same, empty key, and not found anew for each row: what is more than a look
-/// at a table.
+/// Whether the inner rows of a join without keys are stored under one empty key rather than read
+/// again for each outer row. That is so unless they are a plain table access.
 fn is_kept(node: &PlanNode) -> bool {
     !matches!(node, PlanNode::Table(_))
 }
@@ -130,7 +130,8 @@ fn within(conjuncts: &[Expr], known: &Slots) -> Vec<Expr> {
     conjuncts.iter().filter(|conjunct| conjunct.slots().is_within(known)).cloned().collect()
 }
 
-/// The sides of an equality whose one side reads only the outer rows, the other only the inner ones.
+/// Returns the sides of an equality, if one reads only the outer rows and the other only the inner
+/// rows.
 pub(super) fn key_pair(
     planner: &Planner<'_>,
     conjunct: &Expr,
@@ -280,7 +281,7 @@ impl Planner<'_> {
         Ok(JoinSide { node, slots: vec![slot], rows, cost, ordered })
     }
 
-    /// Joins one thing more, planned alone as `inner`, to what is joined already, in the cheapest way.
+    /// Joins `inner`, planned alone, to the tables joined so far, in the cheapest way.
     fn join(
         &self,
         outer: &JoinSide,

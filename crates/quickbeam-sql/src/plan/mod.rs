@@ -1,12 +1,14 @@
-//! Plans: how a statement goes.
+//! Plans: trees of operators for a statement.
 //!
-//! Above: statements. Below: the binder's result, the catalog. A plan is a tree of [`PlanNode`]s; it is made once for a prepared
-//! statement and holds for one version of the catalog. Every node leaves the row that it stands on in its slots, so
-//! that expressions read columns where they were found, and nothing is copied from node to node.
+//! Above: statements. Below: the binder's result, the catalog. A plan is a tree of [`PlanNode`]s.
+//! It is made once for a prepared statement and is valid for one version of the catalog. Every node
+//! leaves its current row in its slots, and expressions read columns there. No row is copied from
+//! node to node.
 //!
-//! - PLAN-1: a node's filter holds for every row that it delivers; no condition of the statement is lost, and none is
-//!   checked where the rows that it reads are not there yet.
-//! - PLAN-2: the row that stands in a slot stays until the node that put it there is asked for the next one.
+//! - PLAN-1: a node's filter holds for every row that it returns. No condition of the statement is
+//!   lost, and none is checked before the rows that it reads are current.
+//! - PLAN-2: the current row of a slot stays until the node that owns the slot is asked for its
+//!   next row.
 
 mod access_path;
 mod column_pruning;
@@ -41,11 +43,12 @@ pub trait Statistics {
     /// About how many rows the table has.
     fn rows(&self, table: &Table) -> f64;
 
-    /// About what part of them lies in that range of the primary key, or of the index with that number; none if that cannot be told.
+    /// Estimates the fraction of rows in that range of the primary key, or of the index with that
+    /// number. Returns `None` without an estimate.
     fn part(&self, table: &Table, index: Option<usize>, range: &KeyRangeExpr) -> Option<f64>;
 
-    /// About what part of them one value of the first `columns` of the primary key has, or of the index with that number, whichever it is; none
-    /// if that cannot be told.
+    /// Estimates the fraction of rows with one value of the first `columns` of the primary key, or
+    /// of the index with that number. Returns `None` without an estimate.
     fn part_of_each(&self, table: &Table, index: Option<usize>, columns: usize) -> Option<f64>;
 }
 
@@ -126,7 +129,7 @@ pub enum PlanNode {
         /// The condition.
         condition: Expr,
     },
-    /// For each outer row the inner rows, found anew.
+    /// Reads the inner rows again for each outer row.
     NestedLoop {
         /// The outer rows.
         outer: Box<PlanNode>,
@@ -153,8 +156,8 @@ pub enum PlanNode {
         kind: SubqueryKind,
         /// The answer is the same for all rows.
         once: bool,
-        /// The subquery's rows are looked at once, and the answer is looked up by what the subquery delivers; last of that come what
-        /// must equal these.
+        /// If set, the subquery's rows are read once and hashed. The expressions are the outer
+        /// keys, which the subquery's last outputs must equal.
         hash: Option<Vec<Expr>>,
     },
     /// Groups of rows.
@@ -215,7 +218,7 @@ pub enum PlanNode {
         /// Where rows stand.
         slot: usize,
     },
-    /// A step that goes by columns.
+    /// A vectorized step.
     Vectorized(Box<Batch>),
     /// Rows are kept from others until the transaction ends.
     LockRows {
@@ -235,7 +238,8 @@ pub enum PlanNode {
 pub struct Batch {
     /// The step: groups, or order; below these a hash join, or a filter of its rows.
     pub step: PlanNode,
-    /// The columns of its input that it reads, and their types. Of a join or a filter also those that it delivers.
+    /// The input columns that the step reads, and their types. For a join or a filter, also those
+    /// that it returns.
     pub columns: Vec<(ColumnRef, DataType)>,
 }
 
@@ -291,7 +295,7 @@ pub struct QueryPlan {
 pub struct Plan {
     /// What is done.
     pub action: Action,
-    /// The rows that the statement stands on.
+    /// The row slots of the statement.
     pub slots: Vec<SlotShape>,
     /// The types of the parameters.
     pub parameters: Vec<DataType>,

@@ -13,8 +13,8 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Expr, NumberKind, Slots};
 use crate::types::{DataType, Value};
 
-/// Subqueries in expressions stand one above the other, and above what is in FROM, where there may be others: everything that walks a plan goes
-/// as deep as all of these.
+/// Limit of subqueries in expressions, nested or side by side, including those around FROM. Every
+/// walk over a plan recurses this deep.
 const MOST_SUBQUERIES: usize = 250;
 
 /// Plans one statement.
@@ -24,7 +24,7 @@ pub(super) struct Planner<'p> {
     pub statistics: &'p dyn Statistics,
     /// The types of the parameters.
     parameters: &'p [DataType],
-    /// Slots made by the planner itself come behind them.
+    /// The number of slots that the planner added after the binder's.
     more: Cell<usize>,
     /// Those among them where a value stands at a time that rows of a slot are looked up by.
     members: RefCell<Vec<(usize, usize)>>,
@@ -55,7 +55,7 @@ impl<'p> Planner<'p> {
         Planner { slots, statistics, parameters, more, members: RefCell::default(), above }
     }
 
-    /// Plans what stands below so many subqueries.
+    /// Plans a step with `subqueries` more subqueries above it.
     fn below<T>(&self, subqueries: usize, step: impl FnOnce() -> Result<T>) -> Result<T> {
         let before = self.above.get();
         self.above.set(before + subqueries);
@@ -97,7 +97,7 @@ impl<'p> Planner<'p> {
         slots
     }
 
-    /// The type of an expression, where it is easily told.
+    /// Returns the type of an expression, if it is cheap to derive.
     pub(super) fn type_of(&self, expr: &Expr) -> Option<DataType> {
         match expr {
             Expr::Column(column) => match &self.slots.get(column.slot)?.source {
@@ -400,7 +400,8 @@ impl<'p> Planner<'p> {
     }
 }
 
-/// FROM without the conditions of its inner joins that ask for answers of subqueries, which are there only above it.
+/// Returns FROM without the inner-join conditions that read answers of subqueries. Those move to
+/// `after`, as answers exist only above the joins.
 fn without_answers(from: &From, answers: &Slots, after: &mut Vec<Expr>) -> Result<From> {
     let From::Join { kind, left, right, on } = from else { return Ok(from.clone()) };
     if *kind == JoinKind::Inner {
@@ -421,8 +422,8 @@ fn without_answers(from: &From, answers: &Slots, after: &mut Vec<Expr>) -> Resul
     Ok(from.clone())
 }
 
-/// Divides outputs at a sort whose rows stand in the slot: what the sort keeps of each row, and what
-/// is delivered above it. A volatile output is computed above, of the rows that are delivered.
+/// Splits outputs at a sort into what the sort stores of each row and what is computed above it.
+/// Volatile outputs are computed above, only for returned rows.
 fn around_sort(outputs: Vec<Expr>, keys: &[SortKey], slot: usize) -> (Vec<Expr>, Vec<Expr>) {
     let (mut sorted, mut above) = (Vec::with_capacity(outputs.len()), Vec::new());
     let mut keep = |expr: Expr| {

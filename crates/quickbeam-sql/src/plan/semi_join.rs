@@ -26,7 +26,8 @@ impl Planner<'_> {
             .all(|(slot, shape)| !slots.contains(slot) || matches!(shape.source, Source::Table(_)))
     }
 
-    /// Whether there is no query within a query, so that planning it twice takes no more than twice as long.
+    /// Whether the query has no nested queries, so that planning it twice costs at most twice the
+    /// time.
     fn is_flat(&self, query: &Query) -> bool {
         match &query.body {
             Body::Values(_) => true,
@@ -39,8 +40,8 @@ impl Planner<'_> {
         }
     }
 
-    /// The rows of one table whose column is in what a subquery delivers, where looking them up by that costs less than reading the table:
-    /// they, and how many are expected.
+    /// Plans `column IN (SELECT …)` as lookups of the subquery's distinct rows, if that costs less
+    /// than reading the table. Returns the node and its estimated rows.
     pub(super) fn semi_join(
         &self,
         select: &Select,
@@ -66,7 +67,8 @@ impl Planner<'_> {
         // The first rows of an order may be found before all that the subquery delivers is known.
         let first_only = query.limit.is_some() && !query.order.is_empty();
         let is_flat = self.is_flat(&subquery.query);
-        // What tells rows apart is given up with the statement, so it is not made for each of some rows around.
+        // The distinct values are kept for the whole statement, so the plan is not used for each
+        // row of an outer query.
         let is_outermost = outside.is_empty();
         if !is_flat || !is_outermost || reads_table || is_char || first_only {
             return Ok(None);

@@ -131,7 +131,7 @@ fn simplify_select(select: &mut Select, order: &[Expr]) {
     if let Some(group) = &mut select.group {
         simplify_group(group, &select.outputs, order);
         if group.keys.is_empty() && group.aggregates.is_empty() {
-            // One group, whatever rows there are.
+            // There is exactly one group, even for an empty input.
             select.from = None;
             select.filter.clear();
         }

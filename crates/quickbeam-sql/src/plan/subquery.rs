@@ -12,8 +12,9 @@ use crate::types::{DataType, Value};
 const MOST_KEPT: f64 = 200_000.0;
 
 impl Planner<'_> {
-    /// The plan of a subquery, and, if its rows are looked at once, what of the rows around it equals the last of what it delivers.
-    /// `around` are the slots of the query that it stands in, of which so many rows ask it.
+    /// Plans a subquery. Returns also the outer keys, if the subquery is hashed: its last outputs
+    /// equal them.
+    /// `around` are the slots of the enclosing query, which evaluates the subquery for `rows` rows.
     pub(super) fn plan_subquery(
         &self,
         subquery: &Subquery,
@@ -36,8 +37,9 @@ impl Planner<'_> {
         Ok((self.query(query, &(outside | around))?, None))
     }
 
-    /// A subquery without the conditions that say what of it equals what around it: it delivers the one, and the other is the rest of the
-    /// answer. None if that is not all that it has to do with what is around.
+    /// Returns the subquery without its correlated equalities: it returns their inner sides as
+    /// further outputs, and the outer sides become the keys. Returns `None` if it is correlated
+    /// otherwise.
     fn decorrelate(
         &self,
         subquery: &Subquery,
@@ -85,7 +87,7 @@ impl Planner<'_> {
             keys.push(outer);
             select.outputs.push(own);
         }
-        // Each of its rows counts once anyway, in whatever order.
+        // Neither duplicates nor the order of its rows matter.
         select.distinct = false;
         let alone = Query {
             body: Body::Select(select),
@@ -100,7 +102,8 @@ impl Planner<'_> {
         is_free.then_some((alone, keys))
     }
 
-    /// Whether it costs less to look at all rows of a subquery once than at those that so many rows ask for.
+    /// Whether reading the subquery's rows once costs less than evaluating it for each of `rows`
+    /// rows.
     fn hash_is_cheaper(
         &self,
         query: &Query,

@@ -1,4 +1,4 @@
-//! Which way a statement goes: row by row, or by columns where it takes many rows before it delivers one.
+//! The choice between row and vectorized execution of each step.
 
 use super::{Action, Batch, HashJoin, Plan, PlanNode, QueryPlan};
 use crate::bind::{SlotShape, Source};
@@ -17,13 +17,14 @@ pub enum ExecutionMode {
     Vectorized,
 }
 
-/// From so many rows on, columns are worth being made.
+/// Row count from which vectorized execution is worth building columns.
 const VECTOR_THRESHOLD: f64 = 500.0;
 
-/// Says whether a step can take these columns of its input as columns; the types are those of the parameters.
+/// Tells whether a step can be vectorized over these input columns. The last argument has the types
+/// of the parameters.
 pub type CanVectorize<'c> = &'c dyn Fn(&PlanNode, &[(ColumnRef, DataType)], &[DataType]) -> bool;
 
-/// Lets the steps that gain by it go by columns.
+/// Vectorizes the steps that gain from it.
 pub fn choose_execution_mode(plan: &mut Plan, way: ExecutionMode, can_batch: CanVectorize<'_>) {
     let mut chooser = Chooser {
         slots: &plan.slots,
@@ -43,7 +44,7 @@ pub fn choose_execution_mode(plan: &mut Plan, way: ExecutionMode, can_batch: Can
                 chooser.query(query);
             }
         }
-        // The rows that are changed have to be stood on.
+        // A changed row must be the current row of its slot.
         Action::Change(_) => {}
     }
     let Chooser { by_columns, most, possible, first_only, made, .. } = chooser;
@@ -80,8 +81,8 @@ impl Chooser<'_> {
         self.node(&mut query.root);
     }
 
-    /// Makes a DISTINCT that is to go by columns a step of groups, of which nothing is computed: their keys stand in a slot of their own, and what is
-    /// above reads them there.
+    /// Replaces a DISTINCT by an aggregation without aggregates, so that it can be vectorized. The
+    /// keys get their own slot, and the expressions above read them there.
     fn group_distinct(&mut self, query: &mut QueryPlan) {
         let slot = self.slots.len() + self.made;
         let Some((distinct, above)) = distinct_of(&mut query.root, &mut query.outputs) else {
@@ -100,7 +101,7 @@ impl Chooser<'_> {
         if !read.is_some_and(|read| (self.can_batch)(&group, &read, self.parameters)) {
             return;
         }
-        // Values of several columns are told apart as fast row by row.
+        // Hashing values of several columns is as fast row by row.
         let is_number = matches!(&outputs[..], [Expr::Column(at)] if self.type_of(*at).is_some_and(DataType::is_integer));
         if self.way != ExecutionMode::Vectorized && !is_number {
             return;
@@ -114,7 +115,7 @@ impl Chooser<'_> {
         }
     }
 
-    /// Whether a step that takes so many rows is to go by columns.
+    /// Whether a step over `rows` rows should be vectorized.
     fn is_wanted(&self, rows: f64) -> bool {
         match self.way {
             ExecutionMode::Auto => rows >= VECTOR_THRESHOLD,
@@ -131,7 +132,7 @@ impl Chooser<'_> {
             | PlanNode::Vectorized(_) => {
                 return;
             }
-            // Locked rows are stood on.
+            // A locked row must be the current row of its slot.
             PlanNode::LockRows { .. } => return,
             PlanNode::Filter { input, .. }
             | PlanNode::Distinct { input, .. }
@@ -174,8 +175,8 @@ impl Chooser<'_> {
         }
     }
 
-    /// Lets a join whose rows are taken as columns go by columns itself, if it can, with the joins below it and conditions between them.
-    /// `wanted` is what is taken.
+    /// Vectorizes a join below a vectorized step, if possible, with the joins and filters below it.
+    /// `wanted` are the columns that the step reads.
     fn join(&self, node: &mut PlanNode, wanted: &[(ColumnRef, DataType)]) {
         if let PlanNode::Filter { .. } = node {
             return self.filter(node, wanted);
@@ -197,7 +198,7 @@ impl Chooser<'_> {
         by_columns(node, columns);
     }
 
-    /// Lets a condition on the rows of a join go by columns, if the join does.
+    /// Vectorizes a filter on the rows of a join, if the join is vectorized.
     fn filter(&self, node: &mut PlanNode, wanted: &[(ColumnRef, DataType)]) {
         let PlanNode::Filter { condition, .. } = &*node else { return };
         let mut read: Vec<ColumnRef> = wanted.iter().map(|(column, _)| *column).collect();
@@ -213,7 +214,8 @@ impl Chooser<'_> {
         }
     }
 
-    /// The columns that a join reads and delivers; those too, if wished, that the filters of its sides read.
+    /// Returns the columns that a join reads and returns, including, if `with_filters`, those that
+    /// the filters of its sides read.
     fn columns_of_join(
         &self,
         join: &HashJoin,
@@ -230,7 +232,8 @@ impl Chooser<'_> {
         self.typed(read)
     }
 
-    /// The columns of its input that a step reads, and their types; none if the type of one is not known.
+    /// Returns the input columns that a step reads, with their types. Returns `None` if a type is
+    /// unknown.
     fn columns_of(&self, step: &PlanNode) -> Option<Vec<(ColumnRef, DataType)>> {
         let mut read: Vec<ColumnRef> = Vec::new();
         let mut note = |expr: &Expr| expr.each_column(&mut |column| read.push(column));
@@ -271,7 +274,7 @@ impl Chooser<'_> {
     }
 }
 
-/// Makes a step one that goes by columns: these are what it reads of its input.
+/// Makes a step vectorized. `columns` are the input columns that it reads.
 fn by_columns(node: &mut PlanNode, columns: Vec<(ColumnRef, DataType)>) {
     let step = std::mem::replace(node, PlanNode::SingleRow);
     *node = PlanNode::Vectorized(Box::new(Batch { step, columns }));
@@ -282,8 +285,8 @@ fn filter_of(input: &PlanNode) -> Option<&Expr> {
     if let PlanNode::Table(access) = input { access.filter.as_ref() } else { None }
 }
 
-/// The DISTINCT of a query, and all that reads its rows: the steps above it, or the query itself. None below a LIMIT that may end before all rows
-/// have come.
+/// Returns the DISTINCT of a query, and all expressions above that read its rows. Returns `None`
+/// below a LIMIT that may stop before the last row.
 fn distinct_of<'n>(
     node: &'n mut PlanNode,
     outputs: &'n mut [Expr],
@@ -345,13 +348,13 @@ fn collect(node: &PlanNode, slots: &mut Vec<usize>) {
     }
 }
 
-/// Whether a step orders rows of which no more than the first few are kept: row by row that takes next to no memory.
+/// Whether a step is a top-N sort of few rows, which takes little memory in row execution.
 fn keeps_few(step: &PlanNode) -> bool {
     let PlanNode::Sort { most: Some((limit, _)), .. } = step else { return false };
     limit.as_constant().and_then(|limit| limit.as_ref().as_i64()).is_some_and(|limit| limit < 1_000)
 }
 
-/// Rows that a step is expected to deliver, told by its largest scan.
+/// Estimates the rows of a step from its largest scan.
 fn expected(node: &PlanNode) -> f64 {
     let mut most: f64 = 0.0;
     node.each_access(&mut |access| most = most.max(access.rows));

@@ -1,4 +1,5 @@
-//! Constraints: PRIMARY KEY, UNIQUE, CHECK and FOREIGN KEY. Those of a column are those of its table, with that column.
+//! Binds the constraints PRIMARY KEY, UNIQUE, CHECK and FOREIGN KEY. A column's constraint is a
+//! table constraint with that column.
 
 use smol_str::SmolStr;
 use sqlparser::ast::{
@@ -76,7 +77,8 @@ impl Binder<'_> {
         }
     }
 
-    /// Adds a table's constraints to what is known of it. Their columns are behind PRIMARY KEY; that of a column's own constraint, `of_column`, is before.
+    /// Adds a table's constraints to the outline. The column list follows PRIMARY KEY; for a
+    /// column's own constraint (`of_column`) the column comes first.
     pub(super) fn add_constraints(
         &mut self,
         written: &[TableConstraint],

@@ -1,6 +1,7 @@
 //! Definitions: CREATE, ALTER, DROP, TRUNCATE.
 //!
-//! Above: sessions, which hand the changes to the catalog. What a table is made of is in the files below.
+//! Above: sessions, which hand the changes to the catalog. The files below bind the parts of a
+//! table.
 
 mod alter;
 mod constraints;

@@ -1,4 +1,4 @@
-//! CREATE SEQUENCE, ALTER SEQUENCE … RESTART, and what is said of the sequence of an identity column.
+//! CREATE SEQUENCE, ALTER SEQUENCE … RESTART, and the sequence options of an identity column.
 
 use sqlparser::ast::{self, Spanned};
 

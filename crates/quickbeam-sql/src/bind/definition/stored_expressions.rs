@@ -1,7 +1,7 @@
-//! Expressions that are kept: DEFAULT and CHECK.
+//! Stored expressions: DEFAULT and CHECK.
 //!
-//! They are kept as text. They are bound when they are defined, as they stand in the statement, so that mistakes show then and in their place; and their
-//! text is bound then, and again whenever a statement needs it.
+//! They are stored as text. The definition binds the expression in place, so that errors have a
+//! position. The stored text is bound at definition and again by each statement that needs it.
 
 use std::sync::Arc;
 

@@ -81,7 +81,7 @@ impl Binder<'_> {
         Ok(CatalogChange::CreateTable(table, create.if_not_exists))
     }
 
-    /// Refuses words of other dialects that the parser reads over behind a column's type.
+    /// Refuses keywords of other dialects that the parser skips after a column's type.
     fn check_words(&self, create: &ast::CreateTable) -> Result<()> {
         let Some(first) = create.columns.first() else { return Ok(()) };
         let (depth, follows) = (Cell::new(0), Cell::new(true));
@@ -93,7 +93,7 @@ impl Binder<'_> {
             match token {
                 Token::Whitespace(_) => return false,
                 Token::LParen => depth.set(depth.get() + 1),
-                // Behind the table's own nothing is a column any more.
+                // After the closing parenthesis of the table, nothing is a column.
                 Token::RParen if depth.get() == 0 => depth.set(i32::MIN / 2),
                 Token::RParen => depth.set(depth.get() - 1),
                 _ => {}
@@ -236,8 +236,8 @@ fn constraint_of(column: &ast::Ident, option: &ast::ColumnOptionDef) -> Option<T
     })
 }
 
-/// Whether an expression may stand behind DEFAULT without parentheses: it has no operator that could
-/// be the start of the next thing said of the column, as NOT and IN could.
+/// Returns whether an expression may follow DEFAULT without parentheses. Operators such as NOT and
+/// IN could begin the next column clause.
 fn is_restricted(written: &ast::Expr) -> bool {
     use ast::{BinaryOperator, Expr, UnaryOperator};
     match written {

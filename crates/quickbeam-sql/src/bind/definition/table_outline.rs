@@ -1,7 +1,8 @@
-//! What a statement that makes or alters a table can name: its columns and constraints, as they are at that point of the statement; and names of other
-//! objects.
+//! The names that a statement which creates or alters a table can refer to: columns, constraints,
+//! and names of other objects, as of that point of the statement.
 //!
-//! The catalog looks at all of it again when it makes the change. Names are looked up here for the sake of the place that an error has (BIND-2).
+//! The catalog checks all of it again when it makes the change. Names are resolved here so that
+//! errors have a position (BIND-2).
 
 use std::sync::Arc;
 
@@ -119,7 +120,7 @@ pub(super) struct Outline {
     constraints: Vec<(SmolStr, bool)>,
     has_primary_key: bool,
     is_new: bool,
-    /// Whether the statement has done nothing yet by which names of constraints and indexes are made up, or become free.
+    /// Whether the statement has not yet generated or freed a name of a constraint or index.
     pub is_untouched: bool,
 }
 
@@ -197,7 +198,8 @@ impl Binder<'_> {
         Ok(folded)
     }
 
-    /// The name of a new table, view, index or sequence; true: there is one already, and IF NOT EXISTS was said.
+    /// Returns the name of a new table, view, index or sequence, and whether it exists already
+    /// under IF NOT EXISTS.
     pub fn new_relation(&self, name: &ObjectName, if_not_exists: bool) -> Result<(SmolStr, bool)> {
         let look = || {
             let folded = object_name(name)?;

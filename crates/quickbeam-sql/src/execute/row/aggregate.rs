@@ -143,7 +143,7 @@ fn number(sum: Numeric, count: i64, is_sum: bool) -> Result<Value> {
     Ok(Value::Numeric(if is_sum { sum } else { sum.checked_div(Numeric::from(count))? }))
 }
 
-/// Groups rows by their keys and computes aggregates of each group. Without keys there is one group, even of no rows.
+/// Hash aggregation. Without keys there is one group, even for an empty input.
 #[derive(Debug)]
 pub struct RowAggregate {
     pub input: Operator,

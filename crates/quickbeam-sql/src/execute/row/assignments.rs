@@ -18,8 +18,8 @@ pub struct Assignments {
     sums: Option<Vec<Sum>>,
 }
 
-/// An integer column to which the sum or difference of a column of its type and what is given is assigned: what updates mostly
-/// compute, done in the row's bytes.
+/// An assignment `column = column ± given` to an integer column, done in the row's bytes. Most
+/// updates compute this.
 #[derive(Clone, Debug)]
 struct Sum {
     to: NumberCell,
@@ -53,7 +53,7 @@ impl Sum {
 }
 
 impl Assignments {
-    /// Assignments to the columns at these positions of the table, of which the old row stands in the slot.
+    /// Makes the assignments to the columns at these positions. `slot` has the old row.
     pub fn new(list: Vec<(usize, Expr)>, table: &Table, slot: usize) -> Assignments {
         let sum = |(column, value): &(usize, Expr)| Sum::of(*column, value, table, slot);
         let sums = list.iter().map(sum).collect();
@@ -65,8 +65,8 @@ impl Assignments {
         self.list.iter().map(|(column, _)| *column).collect()
     }
 
-    /// Makes `new` the old row with all assignments done, if each counts a number up or down. False if that is not all there is to them, or
-    /// something is wrong: a NULL, a sum out of range, a row of an older form.
+    /// Writes the assigned row to `new` if each assignment adds to or subtracts from an integer
+    /// column. Returns false otherwise, or for a NULL, an overflow or a row of an older format.
     #[inline]
     pub fn count_up(&self, old: &[u8], parameters: &[Value], new: &mut Vec<u8>) -> bool {
         let Some(sums) = &self.sums else { return false };
@@ -80,7 +80,8 @@ impl Assignments {
         })
     }
 
-    /// Makes `new` the row in the slot with the assigned columns changed: where it stands if it can be, otherwise encoded anew.
+    /// Writes the row in the slot with the assigned columns to `new`: copied and patched if
+    /// possible, otherwise encoded from values.
     pub fn new_row(
         &self,
         handle: &TableHandle,

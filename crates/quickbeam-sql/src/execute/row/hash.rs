@@ -5,7 +5,8 @@ use std::sync::OnceLock;
 
 use crate::types::ValueRef;
 
-/// Appends the bytes of a value. Integers of all widths, and decimals however many zeros they end with, are the same if they are equal.
+/// Appends the key bytes of a value. Equal integers of all widths, and equal decimals of all
+/// scales, have the same bytes.
 #[inline]
 pub fn append(value: ValueRef<'_>, out: &mut Vec<u8>) {
     let integer = |number: i64, out: &mut Vec<u8>| {
@@ -63,7 +64,7 @@ pub fn append(value: ValueRef<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// A number that nobody outside can know, so that nobody can make keys that all have the same hash.
+/// Returns a random seed, so that no input can be chosen to collide under the hash.
 pub fn seed() -> u64 {
     static SEED: OnceLock<u64> = OnceLock::new();
     *SEED.get_or_init(|| RandomState::new().hash_one(0x51_7c_c1_b7u64))
@@ -76,8 +77,8 @@ pub fn mix(a: u64, b: u64) -> u64 {
     (product as u64) ^ ((product >> 64) as u64)
 }
 
-/// The hash of some bytes. Two words go into each product, and two products are under way at a time; as one factor of each is mixed
-/// with the seed, nobody can choose words for which it is zero.
+/// Hashes bytes. Each product takes two words, and two products are in flight. One factor of each
+/// is mixed with the seed, so no input can force a zero product.
 #[inline]
 fn hash_of(seed: u64, bytes: &[u8]) -> u64 {
     const ODD: u64 = 0x9e37_79b9_7f4a_7c15;

@@ -1,6 +1,7 @@
-//! Subqueries whose rows are looked at once: the answer for each row around them is then looked up.
+//! Hashed subqueries: the subquery's rows are read once, and each outer row looks up its answer.
 //!
-//! - ANSWERS-1: the answer is what comparing with one row of the subquery after the other would give, NULLs and all.
+//! - ANSWERS-1: the answer is the same as comparing with the subquery's rows one by one, including
+//!   NULLs.
 
 use std::cmp::Ordering;
 
@@ -18,7 +19,7 @@ const KEY_BYTES: usize = 56;
 /// The rows of a subquery, as far as its answers need them.
 #[derive(Debug)]
 pub struct HashedSubquery {
-    /// What a row around the subquery must have in common with one of its rows; these come last of what it delivers.
+    /// The correlation keys of the outer row. The subquery returns its keys as its last columns.
     keys: Vec<Expr>,
     built: bool,
     /// The keys of the rows, each once; those of rows whose value is NULL; keys with values.
@@ -55,12 +56,12 @@ impl HashedSubquery {
         }
     }
 
-    /// The subquery's rows are to be looked at anew.
+    /// Discards the hash, so that the next answer reads the subquery's rows again.
     pub fn rewind(&mut self) {
         self.built = false;
     }
 
-    /// The answer for the rows stood on.
+    /// Returns the answer for the current rows.
     pub fn answer(
         &mut self,
         kind: &SubqueryKind,
@@ -107,7 +108,7 @@ impl HashedSubquery {
         })
     }
 
-    /// Makes the key of the rows stood on; whether the subquery has rows with it.
+    /// Makes the key of the current rows. Returns whether the subquery has rows with it.
     fn find_group(&mut self, context: &Context<'_>) -> Result<bool> {
         self.key.clear();
         let frame = context.frame();
@@ -133,8 +134,8 @@ impl HashedSubquery {
         self.ends = None;
     }
 
-    /// Looks at the subquery's rows. `is_set`: it must be known of each value whether it is there. `with_value`: the first column is
-    /// compared, not only looked for.
+    /// Reads the subquery's rows. `is_set`: each value must be looked up later. `with_value`: the
+    /// first column is compared, not only counted.
     fn build(
         &mut self,
         is_set: bool,
@@ -159,7 +160,7 @@ impl HashedSubquery {
         Ok(())
     }
 
-    /// Takes the row that the subquery stands on.
+    /// Adds the current row of the subquery.
     fn add(
         &mut self,
         is_set: bool,
@@ -222,7 +223,8 @@ impl HashedSubquery {
     }
 }
 
-/// Whether it must be known of each value whether it is there. For all other comparisons the least and the greatest tell.
+/// Whether membership of each value matters. The other comparisons need only the minimum and the
+/// maximum.
 fn is_set(kind: &SubqueryKind) -> bool {
     matches!(
         kind,
@@ -234,8 +236,8 @@ fn is_float(value: ValueRef<'_>) -> bool {
     matches!(value, ValueRef::Real(_) | ValueRef::Double(_))
 }
 
-/// Appends bytes of a value that are the same for all values that equal it, of whatever types: exact numbers by what they are, all
-/// numbers as double precision where they are compared with such.
+/// Appends key bytes that are the same for all equal values of all types. With `doubles`, numbers
+/// are compared in double precision.
 fn append_comparable(value: ValueRef<'_>, doubles: bool, out: &mut Vec<u8>) {
     if doubles && let Some(number) = value.as_f64() {
         return append(ValueRef::Double(number), out);

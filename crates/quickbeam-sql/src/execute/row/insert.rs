@@ -15,7 +15,7 @@ use crate::types::{Value, ValueRef};
 /// Rows of RETURNING.
 pub type Returned = Vec<Vec<Value>>;
 
-/// An INSERT at work.
+/// The operator of INSERT.
 #[derive(Debug)]
 pub struct InsertExec {
     handle: Arc<TableHandle>,
@@ -32,7 +32,7 @@ pub struct InsertExec {
     returning: Option<Returning>,
     /// The new row in DO UPDATE.
     changed: Vec<u8>,
-    /// Rows to be inserted together, one behind the other, and where each ends.
+    /// Encoded rows to be inserted together, concatenated.
     bytes: Vec<u8>,
     ends: Vec<usize>,
 }
@@ -44,7 +44,7 @@ const TOGETHER: usize = 256 << 10;
 #[derive(Debug)]
 struct InsertSource {
     root: Operator,
-    /// A value for each column of the table, over the rows that the query stands on.
+    /// A value for each column of the table, over the current row of the query.
     values: Vec<Expr>,
     /// The slot whose rows are the new rows, byte for byte.
     same: Option<usize>,
@@ -218,7 +218,8 @@ impl InsertExec {
         Ok(count)
     }
 
-    /// Inserts the row in the new row's slot, or does what is to be done if it conflicts; whether a row was inserted or changed.
+    /// Inserts the row in the new row's slot, or runs the ON CONFLICT action. Returns whether a row
+    /// was inserted or changed.
     fn insert(
         &mut self,
         context: &mut Context<'_>,
@@ -239,7 +240,8 @@ impl InsertExec {
         if let Some(target) = &conflict.target
             && *target != columns_of(&self.handle, found.index)
         {
-            // A key that was not meant is in the way. If the one that was meant is so too, that decides.
+            // Another unique key than the conflict target conflicts. If the target conflicts too,
+            // the target decides.
             for index in unique_over(&self.handle, target) {
                 if let Some(found) = statement.conflict_in(&self.handle, index, row)? {
                     return self.update(&found, context, statement, returned);
@@ -310,7 +312,7 @@ pub(super) fn give_back(
     Ok(())
 }
 
-/// CHECK constraints of the row stood on; NULL keeps to them.
+/// Checks the CHECK constraints on the current row. NULL passes.
 pub(super) fn check(
     handle: &TableHandle,
     checks: &[(usize, Expr)],
@@ -354,7 +356,7 @@ fn unique_over(handle: &TableHandle, columns: &[usize]) -> Vec<Option<usize>> {
     keys.filter(|key| columns_of(handle, *key) == columns).collect()
 }
 
-/// Makes a slot stand on an encoded row.
+/// Makes an encoded row the current row of a slot.
 fn stand_on(context: &mut Context<'_>, slot: usize, row: Vec<u8>) -> Result<()> {
     let slot = context.slot(slot)?;
     slot.current = Current::Bytes(0, row.len());
@@ -467,7 +469,7 @@ fn reads(node: &PlanNode, plan: &InsertPlan) -> bool {
     reads
 }
 
-/// The row stood on, to be read column by column.
+/// Returns the current row of a slot, to be read column by column.
 pub(super) fn row_in<'c>(
     handle: &'c TableHandle,
     context: &'c Context<'_>,

@@ -9,7 +9,8 @@ use crate::expression::{ColumnRef, Current, Expr};
 use crate::plan::{self, Join};
 use crate::types::Value;
 
-/// For each outer row the inner rows, found anew: with a lookup by key or index on the inner side that is an index nested-loop join.
+/// Nested loop join: reads the inner rows again for each outer row. With a key or index lookup
+/// inside it is an index nested loop join.
 #[derive(Debug)]
 pub struct NestedLoop {
     pub outer: Operator,
@@ -17,7 +18,7 @@ pub struct NestedLoop {
     inner_slots: Vec<usize>,
     join: Join,
     condition: Option<Expr>,
-    /// An outer row is stood on.
+    /// Whether there is a current outer row.
     standing: bool,
     /// Something fitted it.
     fitted: bool,
@@ -94,7 +95,7 @@ enum Kept {
 #[derive(Debug, Default)]
 struct BufferedRows {
     slots: Vec<usize>,
-    /// Encoded rows of each slot, one behind the other.
+    /// Encoded rows of each slot, concatenated.
     bytes: Vec<Vec<u8>>,
     values: Vec<Vec<Value>>,
     /// For each row as many as there are slots.
@@ -119,7 +120,7 @@ impl BufferedRows {
         self.kept.clear();
     }
 
-    /// Keeps the rows stood on.
+    /// Stores the current rows.
     fn push(&mut self, context: &Context<'_>, input: &Operator) -> Result<()> {
         for (nth, number) in self.slots.iter().enumerate() {
             let Some(slot) = context.slots.get(*number) else { continue };
@@ -156,7 +157,7 @@ impl BufferedRows {
         Ok(())
     }
 
-    /// Makes the slots stand on a kept row.
+    /// Makes a stored row the current row of the slots.
     #[inline]
     fn stand(&self, row: usize, context: &mut Context<'_>) -> Result<()> {
         let width = self.slots.len();
@@ -203,7 +204,7 @@ enum JoinKey {
 }
 
 impl JoinKeys {
-    /// Makes the key of the rows stood on.
+    /// Makes the key of the current rows.
     #[inline]
     fn make(&mut self, keys: &[Expr], context: &Context<'_>) -> Result<JoinKey> {
         if let [Expr::Column(at)] = keys
@@ -271,9 +272,11 @@ pub struct RowHashJoin {
     fitted: bool,
     /// The next inner row that nothing fitted is from here on.
     unfitted: Option<usize>,
-    /// The column that is the first key of the outer rows, if outer rows without a partner need not be found at all.
+    /// The column that is the first key of the outer rows, if the outer scan may skip rows without
+    /// a partner.
     wanted: Option<ColumnRef>,
-    /// In this run all first keys of the inner rows so far are whole numbers, which `numbers` lists.
+    /// Whether all first keys of the inner rows of this run are integers so far; `numbers` lists
+    /// them.
     narrows: bool,
     numbers: Vec<i64>,
 }
@@ -308,8 +311,8 @@ impl RowHashJoin {
         }
     }
 
-    /// See [`Operator::scan_for_keys`]: outer rows of a left join come once more than not, but only those of a full one come
-    /// for their own sake.
+    /// See [`Operator::scan_for_keys`]. A left join returns outer rows without a partner, but a
+    /// scan above it may skip them; a full join may not.
     pub fn outer_scan(&mut self, column: ColumnRef) -> Option<&mut TableScan> {
         if self.full { None } else { self.outer.scan_for_keys(column) }
     }

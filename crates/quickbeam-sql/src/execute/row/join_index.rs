@@ -1,7 +1,8 @@
-//! Rows of a hash join by their keys, for both ways: each key leads to the first row that has it, each row to the next one.
+//! Chained rows of a hash join, for row and vectorized execution. Each key leads to its first row,
+//! each row to the next one of its key.
 //!
-//! Above: the joins, which keep the rows themselves. Below: tables of keys. Rows are numbered in the order in which they were
-//! added, and the rows of one key come in that order.
+//! Above: the joins, which store the rows. Below: key tables. Rows are numbered in insertion order,
+//! and the rows of one key keep that order.
 
 use std::sync::Arc;
 
@@ -102,7 +103,7 @@ fn push_row(next: &mut Vec<u32>) -> u32 {
     next.len() as u32 - 1
 }
 
-/// Puts a row behind the last one of its key.
+/// Appends a row to the chain of its key.
 #[inline]
 fn link(ends: &mut Ends, next: &mut [u32], place: usize, new: bool, row: u32) {
     if new {
@@ -118,7 +119,8 @@ fn link(ends: &mut Ends, next: &mut [u32], place: usize, new: bool, row: u32) {
 /// Bits that a set of keys may have for each key in it.
 const BITS_A_KEY: usize = 256;
 
-/// The least and the greatest of some numbers, and which of those between are among them, if that can be said with few bits.
+/// Returns the minimum and maximum of the numbers, and a bit set of those between them if it is
+/// small.
 pub fn members_of(numbers: &[i64]) -> (i64, i64, Option<Arc<[u64]>>) {
     let (Some(&low), Some(&high)) = (numbers.iter().min(), numbers.iter().max()) else {
         return (1, 0, None);

@@ -40,7 +40,8 @@ impl Lock {
         Ok(false)
     }
 
-    /// Locks the rows stood on, waiting as long as was asked for; false when one is gone, or left out.
+    /// Locks the current rows, waiting as the lock's wait option says. Returns false if a row is
+    /// gone or skipped.
     fn try_lock(&mut self, context: &mut Context<'_>) -> Result<bool> {
         if self.wait == LockWait::Wait {
             return self.lock(context);
@@ -60,7 +61,8 @@ impl Lock {
         }
     }
 
-    /// Locks the rows stood on, and stands on what they are then; false when one is gone.
+    /// Locks the current rows and makes their newest versions current. Returns false if a row is
+    /// gone.
     fn lock(&mut self, context: &mut Context<'_>) -> Result<bool> {
         for (slot, handle) in &self.tables {
             let Some(key) = self.input.row_key(*slot, context) else { continue };

@@ -1,7 +1,7 @@
-//! The memory that a statement may take (DIRECT-3).
+//! The memory budget of a statement (DIRECT-3).
 //!
-//! - BUDGET-1: what an operator keeps is on its account, and is given back when the operator begins anew: a subquery may be asked any number
-//!   of times.
+//! - BUDGET-1: an operator charges what it keeps, and releases the charge when it starts a new run.
+//!   A subquery may run any number of times.
 
 use std::cell::Cell;
 
@@ -17,7 +17,7 @@ pub struct MemoryBudget {
 }
 
 impl MemoryBudget {
-    /// Nothing is kept yet. Executions of one prepared statement have numbers of their own, from one on.
+    /// Makes an empty budget. Executions of one prepared statement are numbered from one.
     pub fn new(execution: u64) -> MemoryBudget {
         MemoryBudget { used: Cell::new(0), execution }
     }
@@ -80,7 +80,8 @@ impl MemoryCharge {
         self.keep(bytes_of(values), context)
     }
 
-    /// Counts the bytes of what grows and shrinks: those that it takes now, as far as it never took so many.
+    /// Charges the high-water mark of a structure that grows and shrinks. `bytes` is its present
+    /// size.
     pub fn keep_most(&mut self, bytes: usize, context: &Context<'_>) -> Result<()> {
         self.keep(bytes.saturating_sub(self.kept), context)
     }

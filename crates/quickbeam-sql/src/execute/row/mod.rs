@@ -1,16 +1,19 @@
-//! The direct way: rows on the engine's trees, on the caller's thread.
+//! Row execution: operators over the engine's trees, on the caller's thread.
 //!
-//! Above: statements. Below: plans, expressions, tables. An [`Operator`] is a [`PlanNode`] with its working memory. It is made
-//! once for a prepared statement and used again for each execution, so that nothing is allocated that was there before.
-//! `next` moves it to its next row, which then stands in the node's slots (PLAN-2).
+//! Above: statements. Below: plans, expressions, tables. An [`Operator`] is a [`PlanNode`] with its
+//! working memory. A prepared statement builds its operators once and reuses them in each
+//! execution, so repeated executions allocate little. `next` moves an operator to its next row,
+//! which becomes the current row of the node's slots (PLAN-2).
 //!
-//! - DIRECT-1: no operator borrows from the transaction or from another operator: rows stand in the [`Context`]'s slots.
-//! - DIRECT-2: after [`Operator::rewind`] an operator begins a new run, with the rows and parameters that then stand outside it.
-//!   Nothing of an earlier run reaches the new one, however that run ended: after its last row, early, or in the middle with an
-//!   error. What a run gathers is local to one call, or the first `next` of a run empties it. A finding of one run, such as "a key
-//!   is no number", does not hold for the next one.
-//! - DIRECT-3: what an operator keeps counts against the statement's memory budget, and every loop looks whether
-//!   the statement was cancelled.
+//! - DIRECT-1: no operator borrows from the transaction or from another operator. Rows are in the
+//!   [`Context`]'s slots.
+//! - DIRECT-2: after [`Operator::rewind`] an operator starts a new run, with the outer rows and
+//!   parameters of that time. Nothing of an earlier run reaches the new one, even if that run ended
+//!   early or with an error. State of a run is local to one call, or the first `next` of a run
+//!   resets it. A finding of one run, such as "a key is not a number", does not hold for the next
+//!   one.
+//! - DIRECT-3: operators charge what they keep to the statement's memory budget, and every loop
+//!   checks for cancellation.
 
 mod aggregate;
 mod assignments;
@@ -70,7 +73,7 @@ pub struct Context<'t> {
     pub catalog: &'t Catalog,
     /// What the transaction sees of the catalog.
     pub snapshot: &'t Arc<CatalogSnapshot>,
-    /// The rows that the statement stands on.
+    /// The row slots of the statement.
     pub slots: Vec<Slot>,
     /// The parameters.
     pub parameters: &'t [Value],
@@ -134,7 +137,7 @@ impl Context<'_> {
         }
     }
 
-    /// Whether a condition holds for the rows stood on.
+    /// Returns whether a condition is true for the current rows.
     #[inline]
     pub fn holds(&self, condition: Option<&Expr>) -> Result<bool> {
         match condition {
@@ -220,7 +223,7 @@ impl Handles<'_> {
     }
 }
 
-/// A step of a plan at work.
+/// An operator: a plan node with its working memory.
 #[derive(Debug)]
 pub enum Operator {
     /// One row without columns; whether it was delivered.
@@ -253,7 +256,7 @@ pub enum Operator {
     Combine(Box<query::Combine>),
     /// Rows kept from others.
     Lock(Box<lock::Lock>),
-    /// A step that goes by columns.
+    /// A vectorized step.
     Batch(Box<BatchProgram>),
     /// Any of them, with a count of the rows delivered.
     Counted(Box<Operator>, u64),
@@ -436,7 +439,7 @@ impl Operator {
         }
     }
 
-    /// Begins anew (DIRECT-2).
+    /// Starts a new run (DIRECT-2).
     pub fn rewind(&mut self) {
         match self {
             Operator::Scan(scan) => scan.rewind(),
@@ -471,8 +474,8 @@ impl Operator {
         }
     }
 
-    /// The scan that finds the rows of a column's slot, if rows that it does not find are missed by nobody but a join above on that column,
-    /// and the column is one of whole numbers.
+    /// Returns the scan of the slot of `column`, if the column is an integer and only the join
+    /// above misses rows that the scan skips.
     pub(super) fn scan_for_keys(&mut self, column: ColumnRef) -> Option<&mut TableScan> {
         match self {
             Operator::Scan(scan) if scan.takes_keys(column) => Some(scan),
@@ -483,7 +486,8 @@ impl Operator {
         }
     }
 
-    /// The key of the row that stands in a slot, if this operator or one below found it; it was planned with keys.
+    /// Returns the key of the current row of a slot, if this operator or one below it found the
+    /// row. The plan must have asked for keys.
     pub fn row_key<'o>(&'o self, slot: usize, context: &'o Context<'_>) -> Option<&'o [u8]> {
         match self {
             Operator::Scan(scan) => scan.row_key(slot, context),

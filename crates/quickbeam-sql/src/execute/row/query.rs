@@ -8,7 +8,7 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::expression::Expr;
 use crate::types::Value;
 
-/// A query at work: its rows, and what is delivered of each.
+/// The operators of a query, and its outputs.
 #[derive(Debug)]
 pub struct QueryProgram {
     /// The rows.
@@ -189,8 +189,8 @@ impl Apply {
     }
 }
 
-/// Compares values as the binder found they can be: of texts the blanks at the end do not count where one is a CHAR, which shows in
-/// both having been made alike before.
+/// Compares values. The binder made both comparable: if one side is a CHAR, trailing blanks are
+/// removed from both.
 fn compare(a: &Value, b: &Value) -> Option<std::cmp::Ordering> {
     a.compare(b)
 }

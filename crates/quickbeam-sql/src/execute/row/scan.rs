@@ -13,13 +13,13 @@ use crate::plan::{AccessPath, KeyRangeExpr, TableAccess};
 use crate::table::{KeyBound, KeyRange, KeySpec, NumberAt, TableHandle};
 use crate::types::{DataType, Value, ValueRef};
 
-/// A scan at work.
+/// The operator of a table scan.
 #[derive(Debug)]
 pub struct TableScan {
     slot: usize,
     handle: Arc<TableHandle>,
     filter: Option<Expr>,
-    /// Conditions of the filter that can be told from a row's bytes.
+    /// Conditions of the filter that can be tested on the encoded row.
     windows: Vec<Narrow>,
     /// The filter is nothing but such conditions, on columns that are never NULL.
     all_windows: bool,
@@ -57,8 +57,8 @@ struct Narrow {
     value: Expr,
 }
 
-/// The conditions of a filter that compare a column of whole numbers with what is known before the scan begins; whether these are
-/// all, and the columns never NULL.
+/// Returns the conditions of a filter that compare an integer column with a value known before the
+/// scan. The flag says whether they are the whole filter, on NOT NULL columns.
 fn narrows(access: &TableAccess) -> (Vec<Narrow>, bool) {
     let mut conjuncts = Vec::new();
     if let Some(filter) = &access.filter {
@@ -255,7 +255,8 @@ impl TableScan {
         Ok(found)
     }
 
-    /// No more rows than that are wanted. True if it will deliver no more, and so needs nobody to count them.
+    /// Sets the row limit. Returns true if the scan itself stops at the limit, so that no Limit
+    /// operator is needed.
     pub fn expect(&mut self, limit: &Expr, offset: Option<&Expr>) -> bool {
         let constant = |bound: &Expr| bound.as_constant().and_then(|value| value.as_ref().as_i64());
         let Some(limit) = constant(limit) else { return false };
@@ -271,7 +272,8 @@ impl TableScan {
         counts
     }
 
-    /// Whether it may leave out rows that are there, for being too many: who reads its leaves would find them.
+    /// Whether the scan may stop early at a limit. Reading its leaves directly would return further
+    /// rows.
     pub fn is_limited(&self) -> bool {
         self.most != usize::MAX
     }
@@ -295,7 +297,8 @@ impl TableScan {
         Ok(())
     }
 
-    /// Whether the rows of a slot are read here one after the other, and a column of them is one of whole numbers.
+    /// Whether the scan reads the rows of the slot one after another, and `column` is an integer
+    /// column.
     pub fn takes_keys(&self, column: ColumnRef) -> bool {
         let is_number = || self.handle.table().number_at(column.column).is_some();
         column.slot == self.slot
@@ -304,7 +307,8 @@ impl TableScan {
             && is_number()
     }
 
-    /// Of the rows found from now until the next [`rewind`](Self::rewind) only those are wanted whose column is one of these numbers.
+    /// Limits the scan to rows whose column is one of these numbers, until the next
+    /// [`rewind`](Self::rewind).
     pub fn push_down_key_filters(
         &mut self,
         column: ColumnRef,
@@ -370,8 +374,8 @@ impl TableScan {
         );
     }
 
-    /// The key of the only row that there can be, where all that is asked of the row is its key: `None` where it is not so, or there is
-    /// none. Instead of [`next`](Self::next), for who reads the row otherwise.
+    /// Returns the key of the only possible row, if the plan asks for nothing but the key. Returns
+    /// `None` otherwise, or if there is no row. Replaces [`next`](Self::next).
     pub fn only_key(&mut self, context: &Context<'_>) -> Result<Option<&[u8]>> {
         let is_lookup = matches!(self.way, ScanMethod::Key(_)) && self.filter.is_none();
         Ok(if is_lookup && self.start(context)? { Some(&self.key) } else { None })
@@ -406,8 +410,8 @@ impl TableScan {
         context.holds(self.filter.as_ref())
     }
 
-    /// Who reads leaves wants nothing of a row but these numbers of it, which are never NULL: where a leaf can be read so, its batch
-    /// has them as columns, and no records.
+    /// Asks for these NOT NULL integer columns only. Where a leaf allows it, its batch has them as
+    /// columns and no records.
     pub fn want_numbers(&mut self, numbers: &[NumberAt]) {
         let form = self.handle.table().form();
         let numbers = numbers.iter().map(|number| IntField { at: number.at, width: number.width });
@@ -424,8 +428,8 @@ impl TableScan {
         self.slot
     }
 
-    /// Puts the next leaf's rows into the slot's batch, for a scan of rows one after the other, the filter not looked at; false
-    /// when there are no more.
+    /// Reads the next leaf's rows into the slot's batch, without applying the filter. Returns false
+    /// at the end.
     pub fn next_leaf(&mut self, context: &mut Context<'_>) -> Result<bool> {
         if self.state == ScanState::Fresh {
             let some = self.start(context)?;
@@ -499,7 +503,7 @@ impl TableScan {
         }
     }
 
-    /// The key of the row stood on.
+    /// Returns the key of the current row.
     pub fn row_key<'o>(&'o self, slot: usize, context: &'o Context<'_>) -> Option<&'o [u8]> {
         if slot != self.slot || !self.keys {
             return None;

@@ -57,7 +57,7 @@ impl Distinct {
         Ok(false)
     }
 
-    /// Makes the key of the row stood on.
+    /// Makes the key of the current row.
     fn make_key(&mut self, context: &Context<'_>) -> Result<()> {
         self.key.clear();
         let row = |slot: usize| context.slots.get(slot).map_or(&[][..], |slot| slot.row());

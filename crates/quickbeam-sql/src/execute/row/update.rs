@@ -1,10 +1,12 @@
 //! UPDATE and DELETE.
 //!
-//! - CHANGE-1: all rows to be changed are found before the first is changed, unless there is at most one, so that no change
-//!   is found again (the Halloween problem).
-//! - CHANGE-2: under read committed a row is locked and looked at once more before it is changed: if another transaction has
-//!   changed it meanwhile, the conditions and the new values are those of the newest row.
-//! - CHANGE-3: what is said of a row is said with the rows of FROM that it was found with, though the statement stands on others by then.
+//! - CHANGE-1: all rows to be changed are found before the first is changed, unless there is at
+//!   most one, so that no change is found again (the Halloween problem).
+//! - CHANGE-2: under read committed, a row is locked and read again before it is changed. If
+//!   another transaction has changed it, the conditions and new values are those of the newest
+//!   version.
+//! - CHANGE-3: RETURNING reads a changed row with the FROM rows that it was found with, although
+//!   other rows are current by then.
 
 use std::sync::Arc;
 
@@ -22,7 +24,7 @@ use crate::plan::{ChangePlan, PlanNode};
 use crate::table::{TableHandle, TableWriter};
 use crate::types::Value;
 
-/// An UPDATE or DELETE at work.
+/// The operator of UPDATE and DELETE.
 #[derive(Debug)]
 pub struct UpdateExec {
     handle: Arc<TableHandle>,
@@ -45,7 +47,7 @@ pub struct UpdateExec {
     found: Found,
 }
 
-/// Rows to be changed: key, old row and new row of each, one behind the other.
+/// Rows to be changed: key, old row and new row of each, concatenated.
 #[derive(Debug, Default)]
 struct Found {
     bytes: Vec<u8>,
@@ -117,7 +119,8 @@ impl UpdateExec {
         self.single.then_some(&self.handle)
     }
 
-    /// Whether it puts one row in place of another and does nothing else: see [`run_plain`](Self::run_plain).
+    /// Whether the statement replaces one row and does nothing else: see
+    /// [`run_plain`](Self::run_plain).
     #[inline]
     pub fn is_plain(&self) -> bool {
         self.is_plain
@@ -128,7 +131,8 @@ impl UpdateExec {
         self.root.counts(counts);
     }
 
-    /// Changes the one row, if there is one; how many. Nothing can be left half done, so there is no statement to take it back.
+    /// Changes the one row, if it exists. Returns the number of changed rows. A single change needs
+    /// no statement rollback.
     pub fn run_plain(&mut self, context: &mut Context<'_>) -> Result<u64> {
         if let Some(count) = self.modify_one(context)? {
             return Ok(count);
@@ -145,7 +149,8 @@ impl UpdateExec {
         Ok(1)
     }
 
-    /// Changes the row of a key that the statement gives, in one visit; `None` where there is more to it.
+    /// Updates the row of a given key in one tree access. Returns `None` if the statement needs
+    /// more than that.
     fn modify_one(&mut self, context: &mut Context<'_>) -> Result<Option<u64>> {
         let Operator::Scan(scan) = &mut self.root else { return Ok(None) };
         let Some(key) = scan.only_key(context)? else { return Ok(None) };
@@ -164,7 +169,7 @@ impl UpdateExec {
         })
     }
 
-    /// Stands on the only row and takes its key; false when there is none.
+    /// Makes the only row current and takes its key. Returns false if there is none.
     #[inline]
     fn find_one(&mut self, context: &mut Context<'_>) -> Result<bool> {
         self.root.rewind();
@@ -201,7 +206,8 @@ impl UpdateExec {
         context.transaction.isolation() == Isolation::ReadCommitted
     }
 
-    /// Locks the row with the key and stands on what it is now; false when it is gone or no longer meant (CHANGE-2).
+    /// Locks the row with the key and makes its newest version current. Returns false if it is gone
+    /// or no longer matches (CHANGE-2).
     fn look_again(&self, context: &mut Context<'_>) -> Result<bool> {
         let mut row = Vec::new();
         if !claim(&self.handle, context.transaction, &self.key, &mut row)? {
@@ -220,7 +226,7 @@ impl UpdateExec {
         context.holds(self.recheck.as_ref())
     }
 
-    /// Changes the row stood on, whose key is known.
+    /// Changes the current row, whose key is known.
     fn change_one(
         &mut self,
         context: &mut Context<'_>,
@@ -254,7 +260,7 @@ impl UpdateExec {
         Ok(true)
     }
 
-    /// Puts the new row in the place of the one stood on.
+    /// Replaces the current row by the new row.
     fn update(
         &mut self,
         context: &mut Context<'_>,
@@ -355,7 +361,7 @@ impl UpdateExec {
         Ok(count)
     }
 
-    /// Stands on what RETURNING delivers of the rows that the row of that number was found with (CHANGE-3).
+    /// Makes the FROM rows of the changed row with that number current, for RETURNING (CHANGE-3).
     fn stand_on_others(
         &self,
         found: &Found,

@@ -23,7 +23,7 @@ enum AggregateStates {
     Each(Vec<AggregateState>, KeyTable),
 }
 
-/// An aggregate at work.
+/// The state of an aggregate.
 #[derive(Debug)]
 struct VectorAggregator {
     aggregate: Aggregate,

@@ -1,9 +1,9 @@
-//! Expressions on columns.
+//! Vectorized expressions.
 //!
-//! - BATCH-1: a formula gives for every row what the expression that it was made of gives for it. What it cannot do so is not made a
-//!   formula; then the statement goes row by row.
-//! - BATCH-2: what may fail is evaluated for no row that the row-by-row way would not evaluate it for: conditions that
-//!   come before it have left the others out, and it is not part of OR or CASE.
+//! - BATCH-1: a vectorized expression gives the same result for each row as the expression that it
+//!   was compiled from. An expression that cannot be compiled leaves its step to row execution.
+//! - BATCH-2: an expression that may fail is evaluated only for rows for which row execution would
+//!   evaluate it. Earlier conditions have removed the others, and it is not part of OR or CASE.
 
 use std::sync::Arc;
 
@@ -143,8 +143,8 @@ impl InputColumns<'_> {
         }
     }
 
-    /// The formula of one of several parts, of which only the first may fail: row by row none is evaluated behind one that is false or
-    /// NULL (BATCH-2).
+    /// Compiles the part number `nth` of several. Only the first may fail: row execution evaluates
+    /// no part after one that is false or NULL (BATCH-2).
     pub fn formula_of_part(&self, nth: usize, expr: &Expr) -> Option<VectorExpr> {
         self.formula(expr).filter(|formula| nth == 0 || !formula.may_fail())
     }
@@ -407,7 +407,7 @@ fn calculate(
     }
 }
 
-/// For each row the result behind the first condition that holds.
+/// Returns for each row the result of the first condition that holds.
 fn choose(parts: &[VectorExpr], columns: &[Vector]) -> Result<VectorValues> {
     let Some((otherwise, branches)) = parts.split_last() else {
         return Err(SqlError::internal("a choice of nothing"));

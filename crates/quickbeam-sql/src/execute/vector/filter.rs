@@ -24,7 +24,8 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// The step at work: `columns` are those that it reads and delivers, `wanted` those that it delivers.
+    /// Makes the filter. `columns` are those that it reads and returns, `wanted` those that it
+    /// returns.
     pub fn new(
         input: &PlanNode,
         condition: &Expr,

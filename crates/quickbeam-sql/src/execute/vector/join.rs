@@ -1,12 +1,14 @@
-//! Hash joins by columns.
+//! Vectorized hash joins.
 //!
-//! Above: steps that take their rows as columns, joins among them. Below: sources of columns, chains of rows by their keys. The inner rows are
-//! collected as columns; the outer ones come batch by batch, and of both sides the rows that fit are gathered.
+//! Above: vectorized steps, joins among them. Below: vector sources, chained rows by key. The inner
+//! rows are collected as columns. The outer rows come batch by batch, and the matches of both sides
+//! are gathered.
 //!
-//! - JOIN-1: joined rows come in the order in which the row-by-row way delivers them: outer rows as they come, for each of them the inner
-//!   rows as they came. So what depends on the order, such as sums of floating point numbers, is the same.
-//! - JOIN-2: of keys and of conditions only the first part may fail: the row-by-row way evaluates no further part where one
-//!   before it is NULL or false.
+//! - JOIN-1: joined rows come in the order of row execution: outer rows in input order, and for
+//!   each its inner rows in input order. Results that depend on the order, such as floating point
+//!   sums, are the same.
+//! - JOIN-2: only the first key and the first condition may fail. Row execution evaluates no
+//!   further part after one that is NULL or false.
 
 use arrow_array::Array;
 
@@ -24,7 +26,7 @@ use crate::expression::{ColumnRef, Expr};
 use crate::plan;
 use crate::types::DataType;
 
-/// A hash join at work.
+/// The operator of a vectorized hash join.
 #[derive(Debug)]
 pub struct VectorJoin {
     outer: JoinInput,
@@ -55,7 +57,7 @@ pub struct VectorJoin {
     delivered: Option<u64>,
 }
 
-/// Whether a join can go by columns: these are what it reads and delivers.
+/// Whether a join can be vectorized. `columns` are those that it reads and returns.
 pub fn can_join(
     join: &plan::HashJoin,
     columns: &[(ColumnRef, DataType)],
@@ -81,7 +83,8 @@ pub fn can_join(
 }
 
 impl VectorJoin {
-    /// The join at work: `columns` are those that it reads and delivers, `wanted` those that it delivers.
+    /// Makes the join. `columns` are those that it reads and returns, `wanted` those that it
+    /// returns.
     pub fn new(
         join: &plan::HashJoin,
         columns: &[(ColumnRef, DataType)],
@@ -140,7 +143,7 @@ impl VectorJoin {
         self.inner.source.counts(counts);
     }
 
-    /// The source of the outer rows, of which those that are not found are missed by nobody but a join above.
+    /// Returns the source of the outer rows, if only a join above misses the rows that it skips.
     pub fn outer_source(&mut self) -> &mut VectorSource {
         &mut self.outer.source
     }
@@ -205,7 +208,8 @@ impl VectorJoin {
         Ok(())
     }
 
-    /// Lets the scan of the outer rows find no others than those that fit, if their keys begin with a column of whole numbers.
+    /// Limits the scan of the outer rows to the keys of the inner rows, if the first key is an
+    /// integer column.
     fn narrow_outer(&mut self, numbers: &[i64], context: &Context<'_>) -> Result<()> {
         let Some(column) = self.wanted else { return Ok(()) };
         let (low, high, members) = members_of(numbers);
@@ -236,7 +240,8 @@ impl VectorJoin {
             if self.is_left {
                 pairs = self.with_unfitted(from, &pairs);
             }
-            // Outer rows that are there no more than once, and no fewer of them than came, are those that came.
+            // Outer rows match at most once here. If there are as many matches as outer rows, every
+            // outer row matched.
             pairs.are_all_outer = !self.chains.is_repeated() && pairs.len() == self.firsts.len();
             if pairs.len() > 0 {
                 if let Some(delivered) = &mut self.delivered {

@@ -1,7 +1,7 @@
-//! Pairs of rows that are joined, and the columns that become of them.
+//! Matched pairs of rows, and the columns gathered from them.
 //!
-//! Above: joins by columns. Below: Arrow's kernels. Of both sides no more rows are gathered at a time than [`Sides::ROOM`] allows, so
-//! that what is made of them stays small however often a row fits.
+//! Above: vectorized joins. Below: Arrow's kernels. At most [`Sides::ROOM`] rows are gathered at a
+//! time, so that a batch stays small even if a row matches often.
 
 use arrow_array::{Array, UInt32Array};
 
@@ -138,7 +138,7 @@ fn take(column: Option<&Vector>, rows: &UInt32Array) -> Result<Vector> {
 }
 
 impl Sides {
-    /// What pairs that are gathered at a time may weigh: a text of an inner row may be needed for each of many outer ones.
+    /// Size limit of a gathered batch. A text of one inner row may be copied for many outer rows.
     pub const ROOM: usize = 1 << 20;
 
     pub fn set_inner(&mut self, columns: Vec<Vector>) {

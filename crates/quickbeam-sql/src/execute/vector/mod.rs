@@ -1,9 +1,10 @@
-//! The batch way: many rows at once, column by column, as Arrow arrays.
+//! Vectorized execution: many rows at once, column by column, as Arrow arrays.
 //!
-//! Above: the operators that go row by row. Below: scans by leaf, Arrow's kernels. A step that takes all its rows before it delivers
-//! the first one (groups, order) takes them as columns, if the planner says so; what it delivers are rows
-//! again. A join right below it, or below such a join, is made by columns too, and hands its rows on as columns;
-//! so is a condition on joined rows. The formulas that stand for expressions are in [`evaluate`], with what holds of them (BATCH-1, BATCH-2).
+//! Above: row operators. Below: leaf scans, Arrow's kernels. A step that reads all its input before
+//! its first row (aggregation, sort) takes columns if the planner chooses so, and returns rows. A
+//! join right below it, or below such a join, is vectorized too and passes columns on. So is a
+//! filter on joined rows. The module [`evaluate`] has the compiled expressions, with BATCH-1 and
+//! BATCH-2.
 
 mod aggregate;
 mod evaluate;
@@ -25,7 +26,7 @@ use evaluate::{InputColumns, VectorExpr};
 pub(super) use numbers::IntTable;
 use source::VectorSource;
 
-/// A step that goes by columns.
+/// A vectorized step.
 #[derive(Debug)]
 pub struct BatchProgram {
     work: VectorWork,
@@ -37,7 +38,7 @@ enum VectorWork {
     Sort(sort::VectorSort),
 }
 
-/// Whether a step can go by columns: these, of its input, are what its expressions read.
+/// Whether a step can be vectorized. `columns` are the input columns that its expressions read.
 pub fn can_batch(
     step: &PlanNode,
     columns: &[(ColumnRef, DataType)],
@@ -102,7 +103,7 @@ fn no_formula() -> SqlError {
 }
 
 impl BatchProgram {
-    /// The step at work; `columns` are those of its input that it reads.
+    /// Makes the operator. `columns` are the input columns that it reads.
     pub fn new(
         step: &PlanNode,
         columns: &[(ColumnRef, DataType)],
@@ -159,7 +160,7 @@ impl BatchProgram {
         }
     }
 
-    /// Begins anew.
+    /// Starts a new run.
     pub fn rewind(&mut self) {
         match &mut self.work {
             VectorWork::Group(group) => group.rewind(),

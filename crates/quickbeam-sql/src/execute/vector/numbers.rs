@@ -82,7 +82,8 @@ impl IntTable {
         if self.slots.is_empty() { None } else { self.probe(number).ok() }
     }
 
-    /// The place of a number among the hashed ones, or else the slot for it. There are slots, and not all are taken.
+    /// Returns the position of a number among the hashed ones, or its free slot. The table is never
+    /// full.
     #[inline]
     fn probe(&self, number: i64) -> Result<u32, usize> {
         let mut at = self.start(number);

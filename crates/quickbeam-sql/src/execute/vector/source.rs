@@ -1,7 +1,7 @@
-//! Rows as columns: leaves of a table decoded column by column, or the rows of any operator one after the other.
+//! Vector sources: leaves of a table decoded column by column, or rows of any operator.
 //!
-//! - SOURCE-1: a call of [`VectorSource::next`] fills columns of its own. An error in the middle of it drops them, so no row of a failed
-//!   execution reaches the next one.
+//! - SOURCE-1: [`VectorSource::next`] fills its own columns in each call. An error drops them, so
+//!   no row of a failed execution reaches the next one.
 
 use super::super::row::{Context, Operator, OperatorBuilder, TableScan};
 use super::evaluate::{InputColumns, VectorExpr, keep};
@@ -55,7 +55,8 @@ pub struct ColumnBatch {
 }
 
 impl ColumnBatch {
-    /// Leaves the rows that fulfil conditions: one after the other, each for the rows that the ones before left (BATCH-2).
+    /// Keeps the rows that satisfy all conditions. Each condition sees only rows that passed the
+    /// earlier ones (BATCH-2).
     pub fn narrow(&mut self, conditions: &[VectorExpr]) -> Result<()> {
         for condition in conditions {
             let truths = condition.truths(&self.vectors, self.rows)?;
@@ -151,8 +152,8 @@ fn leaf_filter(access: &TableAccess, known: &InputColumns<'_>) -> Option<Vec<Vec
 }
 
 impl RowSource {
-    /// Rows of an operator. With a filter the operator is a scan whose leaves are to be decoded, and the filter all of its
-    /// conditions.
+    /// Makes a source over an operator. With a filter, the operator is a scan whose leaves are
+    /// decoded, and the filter is its whole condition.
     fn new(
         operator: Operator,
         columns: &[(ColumnRef, DataType)],
@@ -266,7 +267,7 @@ fn no_scan() -> SqlError {
     SqlError::internal("leaves of what is no table")
 }
 
-/// Decodes the leaf that a scan stands on, column by column.
+/// Decodes the current leaf of a scan, column by column.
 fn decode(
     scan: &TableScan,
     context: &Context<'_>,

@@ -1,7 +1,7 @@
 //! Columns of values in memory, as Arrow arrays.
 //!
-//! There are four kinds of them: whole numbers, days and moments are 64-bit numbers, floating point numbers are doubles, and there are truth
-//! values and texts. What type the numbers stand for is known where they are used.
+//! There are four kinds: 64-bit integers (which also hold dates and timestamps), doubles, booleans
+//! and texts. The user of a column knows its SQL type.
 
 use arrow_array::builder::{BooleanBuilder, Float64Builder, Int64Builder, StringBuilder};
 use arrow_array::{Array, ArrayRef, BooleanArray, Float64Array, Int64Array, StringArray};
@@ -122,7 +122,7 @@ impl Vector {
         Ok(builder.finish())
     }
 
-    /// Columns as one, one behind the other. There is at least one.
+    /// Concatenates columns. There is at least one.
     pub fn joined(parts: &[Vector]) -> Result<Vector> {
         let arrays: Vec<&dyn Array> = parts.iter().map(Vector::array).collect();
         let whole = arrow_select::concat::concat(&arrays).map_err(|error| failed(&error))?;
