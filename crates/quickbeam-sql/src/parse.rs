@@ -25,28 +25,28 @@ pub use positions::{first_from, is_word, last_before};
 pub use sequences::RESTART as RESTART_SEQUENCE;
 pub use text::Text;
 
-/// Steps of recursion that the parser allows, of which a parenthesis with an operator takes two.
+/// Recursion steps that the parser allows. A parenthesis with an operator takes two.
 const STEPS: usize = 200;
 
-/// What the nesting of a statement may cost, in kilobytes of stack: see [`check_nesting`].
+/// Budget for the nesting of a statement, in kilobytes of stack: see [`check_nesting`].
 const NESTING: usize = 1_300;
 
-/// What a level of parentheses, or a CASE, costs.
+/// Cost of a level of parentheses, or of a CASE.
 const OF_PARENTHESES: usize = 12;
 
-/// What a call of a function costs.
+/// Cost of a function call.
 const OF_A_CALL: usize = 26;
 
-/// What a query within a query costs.
+/// Cost of a nested query.
 const OF_A_QUERY: usize = 52;
 
-/// Levels of CASE and parentheses from which on a fault may be that there are too many.
+/// Levels of CASE and parentheses from which a syntax error may really be excessive nesting.
 const CASE_NESTING: usize = 40;
 
 /// Bytes that a statement may have.
 const TEXT_LIMIT: usize = 64 << 20;
 
-/// Bytes from the start of the text to a place in it, which is read through for that: see [`Text`].
+/// Returns the byte offset of a location by reading the text up to it: see [`Text`].
 fn offset_of(text: &str, location: Location) -> usize {
     if location.line == 0 {
         return 0;
@@ -117,7 +117,7 @@ fn parser_for(text: &str) -> Result<Parser<'static>> {
     }
     let tokens = Tokenizer::new(&DIALECT, text).tokenize_with_location().map_err(|error| {
         let position = offset_of(text, error.location);
-        // The tokenizer does not say which escape it could not take.
+        // The tokenizer does not say which escape is invalid.
         let rest = text.get(position..).unwrap_or_default();
         if rest.starts_with("e'") || rest.starts_with("E'") {
             let escape = || SqlError::unsupported("a character as the escapes of its bytes");
@@ -132,8 +132,8 @@ fn parser_for(text: &str) -> Result<Parser<'static>> {
     Ok(Parser::new(&DIALECT).with_recursion_limit(STEPS).with_tokens_with_locations(tokens))
 }
 
-/// Refuses what is nested deeper than the stack of a thread (2 MiB unless a program says otherwise)
-/// has room for. The costs were measured, in the parser, the binder and the planner together.
+/// Refuses nesting that would overflow a thread's stack (2 MiB by default). The costs were measured
+/// in the parser, the binder and the planner together.
 fn check_nesting(text: &str, tokens: &[TokenWithSpan]) -> Result<()> {
     let mut open: Vec<usize> = Vec::new();
     let mut cost = 0;
@@ -295,7 +295,7 @@ pub fn statement(text: &str) -> Result<Option<Statement>> {
     Ok(first)
 }
 
-/// An expression that is kept as text.
+/// Parses a stored expression.
 pub fn expression(text: &str) -> Result<Expr> {
     let mut parser = parser_for(text)?;
     let parsed = parser.parse_expr().map_err(|error| syntax_error(text, error))?;
@@ -305,7 +305,7 @@ pub fn expression(text: &str) -> Result<Expr> {
     Ok(parsed)
 }
 
-/// A query that is kept as text.
+/// Parses a stored query.
 pub fn query(text: &str) -> Result<Box<Query>> {
     match statement(text)? {
         Some(Statement::Query(query)) => Ok(query),
@@ -346,7 +346,7 @@ mod tests {
         ];
         assert_eq!(found, expected);
         assert!(pieces(" ; -- nothing\n").unwrap().is_empty());
-        // A statement ends with a semicolon or with the text, not where another word could begin.
+        // A statement ends with a semicolon or with the text.
         for (text, position) in
             [("SELECT 1 END; DROP TABLE t", 9), ("BEGIN; SELECT 1) ; COMMIT", 15)]
         {

@@ -1,4 +1,4 @@
-//! COPY: what is copied, from or to where, and how it is written.
+//! COPY: source, target and format.
 
 use smol_str::SmolStr;
 use sqlparser::ast::{self, CopyLegacyCsvOption, CopyLegacyOption, CopyOption, CopyTarget};
@@ -9,7 +9,7 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::expression::Expr;
 use crate::types::DataType;
 
-/// Where COPY reads from or writes to.
+/// The file or stream of COPY.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CopyPlace {
     /// STDIN or STDOUT. The owner of the connection decides which stream that is.
@@ -21,7 +21,7 @@ pub enum CopyPlace {
 /// How COPY reads or writes.
 #[derive(Clone, Debug)]
 pub struct CopyForm {
-    /// From or to where.
+    /// The file or stream.
     pub place: CopyPlace,
     /// How records are written.
     pub dialect: Dialect,
@@ -118,7 +118,7 @@ impl Options {
     }
 }
 
-/// From or to where, and how.
+/// Binds the target and format of COPY.
 pub fn copy_form(
     target: &CopyTarget,
     to: bool,

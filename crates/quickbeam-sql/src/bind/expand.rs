@@ -9,7 +9,7 @@ use sqlparser::ast::{self, Ident, Spanned};
 use super::{Binder, Scope, ScopeColumn};
 use crate::error::Result;
 
-/// A `*` or a column's name in a text, and what is written in its place.
+/// A `*` or an unqualified column in a text, and its replacement.
 pub(super) struct Expansion {
     place: Range<usize>,
     text: String,
@@ -47,7 +47,7 @@ impl Binder<'_> {
         }
     }
 
-    /// Notes a `*`; `name` is what stands before it.
+    /// Records the expansion of a `*`. `name` is its qualifier.
     pub(super) fn note_star(
         &mut self,
         star: &ast::WildcardAdditionalOptions,
@@ -71,13 +71,13 @@ impl Binder<'_> {
         self.note(place, columns.join(", "));
     }
 
-    /// Notes the name of a column without its relation.
+    /// Records the expansion of an unqualified column.
     pub(super) fn note_column(&mut self, name: &Ident, column: &ScopeColumn, scope: &Scope) {
         if !self.expands() {
             return;
         }
         let place = self.place_of(name)..self.text.offset_of(name.span.end);
-        // A name that the parser made up has no place.
+        // A name that the parser generated has no position.
         if self.text.as_str().get(place.clone()) == Some(&name.to_string()) {
             let text = written(column, scope);
             self.note(place, text);
@@ -85,7 +85,7 @@ impl Binder<'_> {
     }
 }
 
-/// A column as it is named in that scope: of its relation, if that has a name.
+/// Returns a column as written in that scope, qualified by its relation if that has a name.
 fn written(column: &ScopeColumn, scope: &Scope) -> String {
     let mut here = Some(scope);
     while let Some(scope) = here {

@@ -18,17 +18,17 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{ColumnRef, Comparison, Expr};
 use crate::types::DataType;
 
-/// Said where more is joined in one FROM than `MAX_DEPTH` allows.
+/// Error message for more joins in one FROM than `MAX_DEPTH` allows.
 const TOO_MANY_JOINS: &str = "too many tables are joined in one FROM";
 
 impl Binder<'_> {
-    /// All of FROM; what it names is added to the scope.
+    /// Binds FROM and adds its relations to the scope.
     pub(super) fn from(
         &mut self,
         list: &[TableWithJoins],
         scope: &mut Scope,
     ) -> Result<Option<From>> {
-        // Joins are nested in each other: everything that walks them goes as deep.
+        // Joins nest to the left, so every walk over them recurses as deep.
         self.deeper(list.len().saturating_sub(1), TOO_MANY_JOINS, |binder| {
             binder.products(list, scope)
         })
@@ -92,7 +92,8 @@ impl Binder<'_> {
         Ok(left)
     }
 
-    /// What a join's rows fulfil; and the names of USING that stand for neither side's column.
+    /// Binds the condition of a join. Returns also the USING columns of a full join, whose names
+    /// mean neither side's column.
     fn constraint(
         &mut self,
         constraint: &JoinConstraint,
@@ -136,7 +137,7 @@ impl Binder<'_> {
                 pairs.push((name, left, right));
                 continue;
             }
-            // The name stands for the side whose rows are all there.
+            // The name means the side that always has a row.
             let (first, second) = if flipped { (right.at, left.at) } else { (left.at, right.at) };
             inside.merged.push((name, first, second));
             inside.star.retain(|at| *at != first && *at != second);
@@ -146,7 +147,7 @@ impl Binder<'_> {
         Ok((on, pairs))
     }
 
-    /// A condition, taken apart at AND.
+    /// Binds a condition and splits it at AND.
     pub(super) fn conjuncts(&mut self, condition: &Ast, scope: &Scope) -> Result<Vec<Expr>> {
         let mut conjuncts = Vec::new();
         self.condition(condition, scope)?.into_conjuncts(&mut conjuncts);

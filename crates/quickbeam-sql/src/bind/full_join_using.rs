@@ -18,7 +18,7 @@ use crate::types::DataType;
 pub(super) type Pair = (SmolStr, ScopeColumn, ScopeColumn);
 
 impl Binder<'_> {
-    /// The full join as a query in FROM. The scope is what is inside the join.
+    /// Makes a full join a query in FROM. `inside` is the scope of the join.
     pub(super) fn full_using(
         &mut self,
         join: From,

@@ -1,4 +1,4 @@
-//! Queries with groups: what is selected reads the group instead of the row.
+//! Grouped queries: outputs read the group instead of the row.
 
 use std::sync::Arc;
 
@@ -10,18 +10,18 @@ use crate::expression::{ColumnRef, Expr, Slots};
 
 /// Turns expressions over rows into expressions over groups.
 pub(super) struct Regroup<'k> {
-    /// Where a group stands.
+    /// The slot of the group.
     pub slot: usize,
-    /// What rows of a group have in common.
+    /// GROUP BY.
     pub keys: &'k [Expr],
     /// The slots of FROM.
     pub own: Slots,
-    /// Columns as they were named, and where.
+    /// Columns named outside of aggregates, with their positions.
     pub named: &'k [(ColumnRef, u32)],
 }
 
 impl Regroup<'_> {
-    /// Applies it to an expression that stands from there on in the text.
+    /// Rewrites an expression. `from` is its position in the text.
     pub fn apply(&self, expr: &mut Expr, from: u32, binder: &Binder<'_>) -> Result<()> {
         if let Some(key) = self.keys.iter().position(|key| key == expr) {
             *expr = Expr::column(self.slot, key);
@@ -46,8 +46,8 @@ impl Regroup<'_> {
         result
     }
 
-    /// Divides subqueries of what is computed of groups: those that a key or an aggregate reads are
-    /// asked for rows, and the others for groups.
+    /// Divides subqueries of outputs, HAVING and ORDER BY. Those that a key or an aggregate reads
+    /// run for each row, the others for each group.
     pub fn divide(
         &self,
         subqueries: Vec<Subquery>,
@@ -75,7 +75,7 @@ impl Regroup<'_> {
         Ok([of_rows, of_groups])
     }
 
-    /// Applies it to what a subquery reads of the rows around it.
+    /// Rewrites the outer references of a subquery.
     fn subquery(&self, subquery: &mut Subquery, binder: &Binder<'_>) -> Result<()> {
         if !self.concerns(&subquery.reads) {
             return Ok(());
@@ -119,7 +119,7 @@ impl Regroup<'_> {
 
     /// Applies it to an expression of a query within.
     fn within(&self, expr: &mut Expr, binder: &Binder<'_>) -> Result<()> {
-        // A key that reads no row is the same value wherever it stands: it may be a LIMIT here.
+        // A key without columns is the same value everywhere; it may be a LIMIT here.
         let is_key = |key: &Expr| key == expr && key.slots().meets(&self.own);
         if let Some(key) = self.keys.iter().position(is_key) {
             *expr = Expr::column(self.slot, key);
@@ -142,8 +142,8 @@ impl Regroup<'_> {
         }
     }
 
-    /// The error about a column that is no key, in the expression that begins at `from`, or in a
-    /// subquery.
+    /// Returns the error for a column that is not a key, in the expression that begins at `from`,
+    /// or in a subquery.
     #[cold]
     fn ungrouped(&self, column: ColumnRef, from: Option<u32>, binder: &Binder<'_>) -> SqlError {
         let start = from.unwrap_or(0);

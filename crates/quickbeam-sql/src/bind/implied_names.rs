@@ -1,4 +1,4 @@
-//! Names of outputs that were given none.
+//! Implied names of outputs.
 
 use smol_str::SmolStr;
 use sqlparser::ast::{Expr as Ast, SelectItem, SetExpr, TrimWhereField};
@@ -11,7 +11,8 @@ pub fn implied_name(expr: &Ast) -> SmolStr {
     name_in(expr).map_or_else(|| "?column?".into(), |(name, _)| name)
 }
 
-/// A name, and whether it is good enough to stand before the name of a type.
+/// Returns the implied name of an expression, and whether it takes precedence over the name of a
+/// type.
 fn name_in(expr: &Ast) -> Option<(SmolStr, bool)> {
     let good = |name: &str| Some((SmolStr::new(name), true));
     match expr {

@@ -70,7 +70,7 @@ impl Binder<'_> {
         Ok(Insert { table, new_slot, old_slot, source, conflict, returning })
     }
 
-    /// Positions of the columns that values are given for.
+    /// Returns the positions of the target columns.
     pub(super) fn targets(&self, table: &Table, columns: &[ast::ObjectName]) -> Result<Vec<usize>> {
         if columns.is_empty() {
             return Ok((0..table.columns.len()).collect());
@@ -90,7 +90,7 @@ impl Binder<'_> {
         Ok(targets)
     }
 
-    /// What a column gets when no value is given for it.
+    /// Returns the value of a column without a given value.
     pub(super) fn default_of(&mut self, table: &Table, column: usize) -> Result<Expr> {
         let text = std::mem::take(&mut self.text);
         let bound = column_default(self.names, table, column);
@@ -148,7 +148,7 @@ impl Binder<'_> {
             let to = &table.columns[*target];
             check_identity(to)?;
             let mut data_type = (unknown.get(number) != Some(&true)).then_some(column.data_type);
-            // A parameter that has no type yet takes the column's.
+            // An untyped parameter takes the column's type.
             if let (None, Body::Select(select)) = (data_type, &query.body)
                 && let Some(Expr::Parameter(parameter)) = select.outputs.get(number)
                 && let Some(known) = self.parameters.get_mut(*parameter)
@@ -162,7 +162,8 @@ impl Binder<'_> {
         Ok(InsertSource::Query { query: Arc::new(query), slot, values })
     }
 
-    /// As many values as targets; fewer are allowed where the targets are not named.
+    /// Checks that there are as many values as targets. Fewer are allowed if the targets are not
+    /// named.
     fn check_count(
         &self,
         given: usize,
@@ -270,7 +271,7 @@ impl Binder<'_> {
     }
 }
 
-/// A column whose values are always generated takes no other ones.
+/// Refuses a value for a column GENERATED ALWAYS.
 fn check_identity(column: &Column) -> Result<()> {
     if column.identity.is_some_and(|identity| identity.always) {
         let message = format!("cannot insert a non-DEFAULT value into column \"{}\"", column.name);
@@ -298,7 +299,7 @@ pub(super) fn relation_of(table: &Table, slot: usize, name: SmolStr) -> ScopeRel
     relation_with(name, slot, columns)
 }
 
-/// What has such columns, under a name.
+/// Makes a relation with these columns and this name.
 pub(super) fn relation_with(
     name: SmolStr,
     slot: usize,

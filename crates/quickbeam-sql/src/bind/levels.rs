@@ -1,4 +1,5 @@
-//! Levels: the queries around the place that is bound, and which of them a column belongs to.
+//! Query levels: the nested queries around the present position, and the level that a column
+//! belongs to.
 
 use super::{Binder, Level, Source, Subquery};
 use crate::error::{Result, SqlError, SqlState};
@@ -35,14 +36,14 @@ impl Binder<'_> {
 
     /// The level whose FROM or groups a slot belongs to.
     pub(super) fn level_of(&self, slot: usize) -> usize {
-        // The group slot of a level may have been made while a level within it was bound.
+        // The group slot of a level may have been added while an inner level was bound.
         let of_group = self.levels.iter().position(|level| level.group_slot == Some(slot));
         let of_from = || self.levels.iter().rposition(|level| level.first_slot <= slot);
         of_group.or_else(of_from).unwrap_or(self.levels.len().saturating_sub(1))
     }
 
-    /// The level that an aggregate belongs to: the innermost one whose columns its argument and its
-    /// FILTER read, or the innermost of all if they read none.
+    /// Returns the level of an aggregate: the innermost one whose columns its argument and FILTER
+    /// read, or the current one if they read none.
     pub(super) fn level_of_aggregate(
         &self,
         argument: Option<&Expr>,
@@ -63,8 +64,8 @@ impl Binder<'_> {
         levels.max().unwrap_or(self.levels.len().saturating_sub(1))
     }
 
-    /// Moves the subqueries that the innermost level has from `start` on to another level, whose
-    /// rows they are asked for.
+    /// Moves the subqueries of the current level from `start` on to another level, whose rows they
+    /// read.
     pub(super) fn move_subqueries(&mut self, start: usize, level: usize) {
         let innermost = self.levels.len().saturating_sub(1);
         if level == innermost {
@@ -78,7 +79,7 @@ impl Binder<'_> {
     }
 }
 
-/// An error about where aggregates are not allowed.
+/// Returns an error about a misplaced aggregate.
 #[cold]
 pub(super) fn grouping_error(message: &str, position: u32) -> SqlError {
     SqlError::new(SqlState::GroupingError, message).at(position as usize)

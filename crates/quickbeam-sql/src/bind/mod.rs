@@ -55,7 +55,7 @@ use crate::expression::{ColumnRef, Expr};
 use crate::parse::Text;
 use crate::types::DataType;
 
-/// Where the binder finds what names mean.
+/// Name resolution for the binder.
 pub trait Names {
     /// The table, view, sequence or index of that name.
     fn relation(&self, name: &str) -> Result<Option<Relation>>;
@@ -72,14 +72,14 @@ pub struct Typed {
     pub expr: Expr,
     /// Its type.
     pub data_type: Option<DataType>,
-    /// Where it stands.
+    /// Its position in the text.
     pub position: u32,
 }
 
-/// What is found out while a query is bound that is not known before.
+/// State of one query level, collected while the query is bound.
 #[derive(Default)]
 struct Level {
-    /// The first slot that was made at this level.
+    /// The first slot of this level.
     first_slot: usize,
     /// The group's slot, once an aggregate was seen or GROUP BY.
     group_slot: Option<usize>,
@@ -89,7 +89,7 @@ struct Level {
     allows_aggregates: bool,
     /// Inside the argument of an aggregate.
     in_aggregate: bool,
-    /// Columns named where aggregates are allowed, outside of them, and where.
+    /// Columns named outside of aggregates where aggregates are allowed, with their positions.
     named: Vec<(ColumnRef, u32)>,
 }
 
@@ -111,7 +111,7 @@ pub struct Binder<'a> {
     /// Whether untyped parameters in the select list of the next query wait for the type that the
     /// context needs.
     defers: bool,
-    /// What names in the text stand for, if that is noted.
+    /// Expansions of names in the text, if they are recorded.
     expansions: Option<Vec<Expansion>>,
 }
 
@@ -125,7 +125,7 @@ const VIEW_DEPTH: usize = 20;
 /// each level.
 const VIEW_SLOTS: usize = 2_000;
 
-/// A name as it is looked up: in small letters, unless it is quoted.
+/// Returns a name as it is looked up: in lower case, unless it is quoted.
 pub fn fold(ident: &Ident) -> SmolStr {
     match ident.quote_style {
         Some(_) => SmolStr::new(&ident.value),
@@ -212,7 +212,7 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// The types of all parameters; what nothing was said about is text.
+    /// Returns the types of all parameters. An untyped parameter is a text.
     pub fn parameter_types(&self) -> Vec<DataType> {
         self.parameters.iter().map(|known| known.unwrap_or(DataType::Text)).collect()
     }

@@ -9,7 +9,7 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::expression::Expr;
 
 impl Binder<'_> {
-    /// What rows of a group have in common; none without GROUP BY.
+    /// Binds the keys of GROUP BY. Returns `None` without GROUP BY.
     pub(super) fn group_keys(
         &mut self,
         select: &ast::Select,
@@ -29,7 +29,7 @@ impl Binder<'_> {
         for item in list {
             let position = self.position(item) as usize;
             let named = self.output_named(item, selected, scope)?;
-            // What is selected, word for word: a subquery in it is the same one then.
+            // A key written like an output is that output, so that both share a subquery.
             let written = || written_at(item, &select.projection);
             let key = match named.or_else(written) {
                 Some(output) => selected[output].value.expr.clone(),
@@ -165,7 +165,7 @@ impl Binder<'_> {
     }
 }
 
-/// The output that is written as the key is, if outputs and what is written are one to one.
+/// Returns the output that is written like the key, if the select list has no `*`.
 fn written_at(key: &Ast, projection: &[ast::SelectItem]) -> Option<usize> {
     use ast::SelectItem as Item;
     let mut found = None;

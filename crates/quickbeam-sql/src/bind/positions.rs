@@ -12,17 +12,17 @@ use crate::parse::{first_from, is_word, last_before};
 use crate::types::DataType;
 
 impl Binder<'_> {
-    /// Where a part of the tree stands in the text.
+    /// Returns the position of a part of the tree.
     pub(super) fn position(&self, part: &impl Spanned) -> u32 {
         self.text.position_of(part.span())
     }
 
-    /// Where a token stands in the text.
+    /// Returns the position of a token.
     pub(super) fn span_start(&self, span: Span) -> u32 {
         self.text.position_of(span)
     }
 
-    /// Where a name stands in the text.
+    /// Returns the position of a name.
     pub(super) fn place_of(&self, name: &Ident) -> usize {
         self.text.offset_of(name.span.start)
     }
@@ -61,7 +61,7 @@ impl Binder<'_> {
         SqlError::new(SqlState::SyntaxError, message).at(position)
     }
 
-    /// Where the words PRIMARY KEY stand.
+    /// Returns the position of the words PRIMARY KEY.
     pub(super) fn place_of_key(&self, columns: &[IndexColumn], of_column: bool) -> usize {
         let span = columns.first().map_or_else(Span::empty, Spanned::span);
         let is_key = |token: &Token| is_word(token, "PRIMARY");

@@ -16,7 +16,7 @@ impl Binder<'_> {
         self.query(query, None)
     }
 
-    /// A query; `outer` is what the query around it can name.
+    /// Binds a query. `outer` is the scope of the enclosing query.
     pub(super) fn query(&mut self, query: &ast::Query, outer: Option<Arc<Scope>>) -> Result<Query> {
         let has_limit = matches!(
             &query.limit_clause,
@@ -140,8 +140,8 @@ impl Binder<'_> {
         Ok(bound)
     }
 
-    /// The number that LIMIT or OFFSET of a query says. It may read rows around the query, which
-    /// `around` names, but none of the query itself.
+    /// Binds the row count of LIMIT or OFFSET. It may read outer rows, which `around` names, but no
+    /// columns of the query itself.
     fn count_of_rows(&mut self, ast: &Ast, query: &Query, around: &Scope) -> Result<Typed> {
         if let (Ast::Identifier(name), Body::Select(select)) = (ast, &query.body)
             && self.has_column(select.from.as_ref(), &fold(name))

@@ -1,4 +1,4 @@
-//! Names: which columns can be meant, and by what.
+//! Scopes: visible names and the columns that they mean.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub struct ScopeColumn {
     pub at: ColumnRef,
 }
 
-/// What stands in FROM under one name.
+/// An item of FROM with its name.
 #[derive(Clone, Debug)]
 pub struct ScopeRelation {
     /// The alias, or the table's name.
@@ -31,9 +31,9 @@ pub struct ScopeRelation {
 /// All that can be named at a place.
 #[derive(Clone, Debug, Default)]
 pub struct Scope {
-    /// What stands in FROM, in order.
+    /// The items of FROM, in order.
     pub relations: Vec<ScopeRelation>,
-    /// Columns joined by USING: their name stands for the first of both.
+    /// Columns merged by USING: the name means the first of both.
     pub merged: Vec<(SmolStr, ColumnRef, ColumnRef)>,
     /// The columns that `*` expands to. A column merged by USING appears once, before the others of
     /// its join.
@@ -43,14 +43,14 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// That stands in FROM, without joins.
+    /// Makes a scope of these relations, without joins.
     pub fn of(relations: Vec<ScopeRelation>) -> Scope {
         let columns = relations.iter().flat_map(|relation| &relation.columns);
         let star = columns.map(|column| column.at).collect();
         Scope { relations, star, ..Scope::default() }
     }
 
-    /// The names of this scope, before those around it.
+    /// Searches this scope only.
     fn matches<'s>(
         &'s self,
         relation: Option<&str>,
@@ -107,7 +107,7 @@ impl Scope {
         }
     }
 
-    /// What stands in FROM under that name.
+    /// Returns the relation of that name in FROM.
     pub fn relation(&self, name: &str) -> Option<&ScopeRelation> {
         self.relations.iter().find(|relation| relation.name == name)
     }
@@ -123,7 +123,7 @@ impl Scope {
         Ok(())
     }
 
-    /// The columns that `*` stands for.
+    /// Returns the columns that `*` expands to.
     pub fn all_columns(&self) -> Vec<&ScopeColumn> {
         let columns = || self.relations.iter().flat_map(|relation| &relation.columns);
         self.star.iter().filter_map(|at| columns().find(|column| column.at == *at)).collect()

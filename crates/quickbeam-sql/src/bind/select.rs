@@ -15,7 +15,7 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::expression::Expr;
 use crate::types::DataType;
 
-/// What is selected, before groups are taken into account.
+/// An output of the select list, before grouping.
 pub(super) struct Selected {
     pub name: SmolStr,
     pub value: Typed,
@@ -122,7 +122,7 @@ impl Binder<'_> {
         })
     }
 
-    /// What is selected, with `*` written out.
+    /// Binds the select list and expands `*`.
     fn projection(
         &mut self,
         items: &[SelectItem],
@@ -138,7 +138,7 @@ impl Binder<'_> {
                 }
                 SelectItem::ExprWithAlias { expr, alias } => {
                     if alias.quote_style == Some('\'') {
-                        // The parser leaves out where it stands.
+                        // The parser does not give the position of the alias.
                         let behind = self.text.offset_of(expr.span().end);
                         let quote =
                             self.text.as_str().get(behind..).and_then(|rest| rest.find('\''));
@@ -215,7 +215,7 @@ impl Binder<'_> {
         })
     }
 
-    /// Which rows FOR UPDATE is about, and what becomes of those that others keep.
+    /// Binds FOR UPDATE: the locked tables, and the wait option.
     fn row_lock(
         &self,
         lock: &ast::LockClause,
@@ -281,7 +281,7 @@ fn has_more(options: &ast::WildcardAdditionalOptions) -> bool {
     *options != ast::WildcardAdditionalOptions { wildcard_token, ..Default::default() }
 }
 
-/// What the parser takes of other dialects would be without effect.
+/// Refuses clauses of other dialects that would have no effect.
 fn check_form(select: &ast::Select) -> Result<()> {
     if select.into.is_some() {
         return Err(SqlError::unsupported("SELECT … INTO inside of a statement"));

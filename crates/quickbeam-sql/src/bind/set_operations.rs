@@ -10,7 +10,7 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::expression::Expr;
 use crate::types::{DataType, Value};
 
-/// A set operation as it is written.
+/// A set operation of the syntax tree.
 struct Written<'q> {
     kind: CombineKind,
     all: bool,
@@ -37,7 +37,7 @@ impl Written<'_> {
     }
 }
 
-/// The sides of a set operation: UNIONs of one kind in a row are one, however many they are.
+/// Returns the sides of a set operation. A chain of equal UNIONs is one operation with many sides.
 fn sides_of<'q>(whole: &Written<'q>) -> Result<Vec<&'q SetExpr>> {
     let (mut sides, mut left) = (vec![whole.right], whole.left);
     if whole.kind == CombineKind::Union {
@@ -109,7 +109,7 @@ impl Binder<'_> {
         Ok((bound?, std::mem::take(&mut self.unknown)))
     }
 
-    /// One side more: its types and those before it become one.
+    /// Unifies the column types of one more side with those so far.
     fn meet(
         &self,
         common: &mut Common,

@@ -13,18 +13,18 @@ use crate::types::DataType;
 pub struct SlotShape {
     /// Its name, for EXPLAIN.
     pub name: SmolStr,
-    /// What its rows come from.
+    /// The origin of its rows.
     pub source: Source,
 }
 
-/// What the rows of a slot come from.
+/// The origin of a slot's rows.
 #[derive(Clone, Debug)]
 pub enum Source {
     /// A table's stored rows.
     Table(Arc<Table>),
     /// A query in FROM: the columns of its answer.
     Query(Arc<[OutputColumn]>),
-    /// An operator computes them: a group, a sorted row, the answer of a subquery.
+    /// An operator computes them: a group, a sorted row, a subquery's answer.
     Computed,
 }
 
@@ -35,7 +35,7 @@ pub struct Query {
     pub body: Body,
     /// Names and types of the columns of its answer.
     pub columns: Vec<OutputColumn>,
-    /// ORDER BY, in terms of what the body reads.
+    /// ORDER BY, over the slots of the body.
     pub order: Vec<OrderKey>,
     /// LIMIT.
     pub limit: Option<Expr>,
@@ -68,7 +68,7 @@ pub enum Body {
 pub struct Values {
     /// Rows of expressions.
     pub rows: Vec<Vec<Expr>>,
-    /// Where a row of the answer stands.
+    /// The slot of a result row.
     pub slot: usize,
 }
 
@@ -81,11 +81,11 @@ pub struct Combine {
     pub all: bool,
     /// Its sides: of a UNION any number, else two.
     pub sides: Vec<Query>,
-    /// Where a row of the answer stands.
+    /// The slot of a result row.
     pub slot: usize,
 }
 
-/// Which set operation.
+/// The kind of a set operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CombineKind {
     /// Rows of both.
@@ -99,15 +99,15 @@ pub enum CombineKind {
 /// SELECT.
 #[derive(Clone, Debug)]
 pub struct Select {
-    /// FROM; none: one row without columns.
+    /// FROM; `None`: one row without columns.
     pub from: Option<From>,
-    /// WHERE, taken apart at AND.
+    /// WHERE, split at AND.
     pub filter: Vec<Expr>,
-    /// Subqueries of WHERE and of what is computed from FROM, innermost first.
+    /// Subqueries of WHERE, outputs and aggregates, innermost first.
     pub subqueries: Vec<Subquery>,
     /// GROUP BY and aggregates.
     pub group: Option<Group>,
-    /// What is selected.
+    /// The select list.
     pub outputs: Vec<Expr>,
     /// DISTINCT.
     pub distinct: bool,
@@ -115,23 +115,23 @@ pub struct Select {
     pub for_update: Option<RowLock>,
 }
 
-/// A subquery in an expression: its answer stands in a slot.
+/// A subquery in an expression. Expressions read its answer in a slot.
 #[derive(Clone, Debug)]
 pub struct Subquery {
-    /// Where its answer stands: one column.
+    /// The slot of its answer, which has one column.
     pub slot: usize,
     /// The query.
     pub query: Arc<Query>,
-    /// What its answer is.
+    /// The kind of its answer.
     pub kind: SubqueryKind,
     /// The rows around it that it reads, the compared value included.
     pub reads: Slots,
 }
 
-/// What a subquery's answer is.
+/// The kind of a subquery's answer.
 #[derive(Clone, Debug)]
 pub enum SubqueryKind {
-    /// Its only row's only column; NULL if there is none.
+    /// The only column of its only row; NULL if it has no row.
     Scalar,
     /// Whether there is a row.
     Exists,
@@ -153,10 +153,10 @@ pub struct Derived {
     pub reads: Slots,
 }
 
-/// What stands in FROM.
+/// An item of FROM.
 #[derive(Clone, Debug)]
 pub enum From {
-    /// The table whose rows stand in the slot.
+    /// A table, by its slot.
     Table(usize),
     /// A query.
     Query(Derived),
@@ -168,7 +168,7 @@ pub enum From {
         left: Box<From>,
         /// The right side.
         right: Box<From>,
-        /// ON, taken apart at AND.
+        /// ON, split at AND.
         on: Vec<Expr>,
     },
 }
@@ -176,9 +176,9 @@ pub enum From {
 /// Kinds of joins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JoinKind {
-    /// Rows that fit each other.
+    /// Matching rows.
     Inner,
-    /// And the left rows that nothing fits.
+    /// Matching rows, and left rows without a match.
     Left,
     /// And the unfit ones of both sides.
     Full,
@@ -197,13 +197,13 @@ impl From {
 /// GROUP BY and aggregates.
 #[derive(Clone, Debug)]
 pub struct Group {
-    /// Where a group stands: the keys' values, then the aggregates'.
+    /// The slot of a group: the keys' values, followed by the aggregates'.
     pub slot: usize,
-    /// What rows of one group have in common.
+    /// GROUP BY.
     pub keys: Vec<Expr>,
-    /// What is computed of each group.
+    /// The aggregates.
     pub aggregates: Vec<Aggregate>,
-    /// HAVING, taken apart at AND.
+    /// HAVING, split at AND.
     pub having: Vec<Expr>,
     /// Subqueries that only the outputs or HAVING read. They run for each group, also for the one
     /// group of an empty input.
@@ -215,17 +215,17 @@ pub struct Group {
 pub struct Aggregate {
     /// Which.
     pub kind: AggregateKind,
-    /// Of what; none: of rows.
+    /// The argument; `None`: counts rows.
     pub argument: Option<Expr>,
     /// Of values that differ.
     pub distinct: bool,
-    /// FILTER: of rows that fulfil this.
+    /// FILTER: only rows for which this is true.
     pub filter: Option<Expr>,
     /// The type of its value.
     pub data_type: DataType,
 }
 
-/// Which aggregate.
+/// The kind of an aggregate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AggregateKind {
     /// COUNT
@@ -247,7 +247,7 @@ pub enum AggregateKind {
 /// A key of ORDER BY.
 #[derive(Clone, Debug)]
 pub struct OrderKey {
-    /// What to order by.
+    /// The sort expression.
     pub expr: Expr,
     /// The number of the output that it is, if it is one.
     pub output: Option<usize>,
@@ -262,9 +262,9 @@ pub struct OrderKey {
 pub struct Insert {
     /// Into what.
     pub table: Arc<Table>,
-    /// Where the row to be inserted stands (`excluded`).
+    /// The slot of the row to be inserted (`excluded`).
     pub new_slot: usize,
-    /// Where the row in the way stands.
+    /// The slot of the conflicting row.
     pub old_slot: usize,
     /// Rows.
     pub source: InsertSource,
@@ -277,13 +277,13 @@ pub struct Insert {
 /// FOR UPDATE.
 #[derive(Clone, Debug)]
 pub struct RowLock {
-    /// Where the rows of the table stand that alone is locked; none: all are.
+    /// The slot of the only locked table; `None`: all are locked.
     pub of: Option<usize>,
-    /// What becomes of rows that others keep.
+    /// The wait option.
     pub wait: LockWait,
 }
 
-/// What becomes of rows that another transaction keeps.
+/// The wait option for rows that another transaction has locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockWait {
     /// They are waited for, up to the lock timeout.
@@ -303,7 +303,7 @@ pub enum InsertSource {
     Query {
         /// The query.
         query: Arc<Query>,
-        /// Where its rows stand.
+        /// The slot of its rows.
         slot: usize,
         /// A value for each column.
         values: Vec<Expr>,
@@ -313,9 +313,9 @@ pub enum InsertSource {
 /// ON CONFLICT.
 #[derive(Clone, Debug)]
 pub struct OnConflict {
-    /// The columns whose uniqueness is meant; none: any.
+    /// The columns of the conflict target; `None`: any unique key.
     pub target: Option<Vec<usize>>,
-    /// DO UPDATE SET: column and value; none: DO NOTHING.
+    /// DO UPDATE SET: column and value; `None`: DO NOTHING.
     pub assignments: Option<Vec<(usize, Expr)>>,
     /// Its WHERE.
     pub filter: Option<Expr>,
@@ -335,15 +335,15 @@ pub struct Returning {
 pub struct Change {
     /// Of what.
     pub table: Arc<Table>,
-    /// Where a row of it stands.
+    /// The slot of its rows.
     pub slot: usize,
-    /// The table and what stands in FROM or USING.
+    /// The table and the items of FROM or USING.
     pub from: From,
-    /// WHERE, taken apart at AND.
+    /// WHERE, split at AND.
     pub filter: Vec<Expr>,
     /// Subqueries of it and of the values.
     pub subqueries: Vec<Subquery>,
-    /// SET: column and value; none: DELETE.
+    /// SET: column and value; `None`: DELETE.
     pub assignments: Option<Vec<(usize, Expr)>>,
     /// RETURNING: of the new row in an update, of the old one in a delete.
     pub returning: Option<Returning>,

@@ -34,7 +34,7 @@ pub enum PartMut<'q> {
 }
 
 impl QueryPart<'_> {
-    /// Notes the slots outside the part that it reads.
+    /// Adds the slots outside the part that it reads.
     pub fn note_slots(self, read: &mut Slots) {
         match self {
             QueryPart::Expr(expr) => read.extend(&expr.slots()),
@@ -142,7 +142,7 @@ impl Query {
         read
     }
 
-    /// The slots that the query fills itself, besides those of its subqueries' answers.
+    /// Returns the slots that the query fills itself, without those of its subqueries' answers.
     fn own_slots(&self) -> Slots {
         match &self.body {
             Body::Values(values) => Slots::one(values.slot),
@@ -157,7 +157,7 @@ impl Query {
 }
 
 impl From {
-    /// A query in FROM, whose rows stand in the slot.
+    /// Makes an item of FROM from a query. `slot` is the slot of its rows.
     pub fn query(slot: usize, query: Arc<Query>) -> From {
         let reads = query.reads();
         From::Query(Derived { slot, query, reads })

@@ -1,4 +1,4 @@
-//! Options of EXPLAIN, as the parser takes them.
+//! Options of EXPLAIN, in the parser's form.
 
 use sqlparser::ast::{
     AnalyzeFormat, AnalyzeFormatKind, DescribeAlias, Expr, Ident, Statement, UtilityOption,

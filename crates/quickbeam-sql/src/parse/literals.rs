@@ -52,7 +52,7 @@ fn fault(message: String, at: usize) -> SqlError {
 
 const JUNK: &str = "trailing junk after numeric literal";
 
-/// The tokens of a text, with literals as PostgreSQL has them.
+/// Returns the tokens of a text, with literals as in PostgreSQL.
 pub fn adapted(text: &str, tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>> {
     let mut cursor = Cursor::new(text);
     let mut out: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
@@ -125,7 +125,7 @@ fn adapt(token: &mut TokenWithSpan, cursor: &mut Cursor<'_>) -> Result<()> {
             let error = SqlError::new(SqlState::UndefinedFunction, "operator does not exist: ==");
             return Err(error.at(cursor.move_to(start)));
         }
-        // `0x1f`, which is bytes to the tokenizer; `X'1f'` is a string of bits.
+        // `0x1f` is bytes to the tokenizer; `X'1f'` is a bit string.
         Token::HexStringLiteral(_) if cursor.from(start).starts_with('0') => {
             return Err(fault(JUNK.into(), cursor.at));
         }

@@ -12,13 +12,13 @@ fn tokens(text: &str) -> impl DoubleEndedIterator<Item = TokenWithSpan> {
     tokens.unwrap_or_default().into_iter()
 }
 
-/// Where the first such token stands, in bytes, from a place on.
+/// Returns the byte position of the first matching token from a location on.
 pub fn first_from(text: &str, from: Location, is_such: impl Fn(&Token) -> bool) -> Option<usize> {
     let mut found = tokens(text).filter(|token| token.span.start >= from);
     found.find(|token| is_such(&token.token)).map(|token| offset_of(text, token.span.start))
 }
 
-/// Where the last such token stands, in bytes, before a place.
+/// Returns the byte position of the last matching token before a location.
 pub fn last_before(
     text: &str,
     before: Location,

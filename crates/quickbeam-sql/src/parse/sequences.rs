@@ -8,7 +8,7 @@ use std::ops::Range;
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Word};
 
-/// The procedure that begins a sequence again: its name, and the first value if one is given.
+/// The procedure that restarts a sequence: its name, and the first value if given.
 pub const RESTART: &str = "restart_sequence";
 
 /// The tokens of a text, with the options of sequences in the parser's order.

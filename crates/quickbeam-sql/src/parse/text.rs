@@ -23,9 +23,9 @@ pub struct Text<'a> {
 }
 
 struct LineIndex {
-    /// How many characters there are before each line, and before the end.
+    /// Number of characters before each line, and before the end.
     lines: Vec<usize>,
-    /// The byte at which each `STRIDE`th character begins; none if every character is one byte.
+    /// The byte of every `STRIDE`th character; empty if every character is one byte.
     marks: Vec<usize>,
 }
 
@@ -84,7 +84,7 @@ impl<'a> Text<'a> {
         self.index.get_or_init(|| LineIndex::of(self.text)).offset_of(self.text, location)
     }
 
-    /// Where a part of the statement begins.
+    /// Returns the position of the start of a span.
     pub fn position_of(&self, span: Span) -> u32 {
         u32::try_from(self.offset_of(span.start)).unwrap_or(0)
     }

@@ -1,4 +1,4 @@
-//! Access paths: which key or index finds the rows of one table.
+//! Access paths: the choice of key or index for the rows of one table.
 
 use std::sync::Arc;
 
@@ -11,14 +11,14 @@ use crate::types::DataType;
 
 /// Costs, in rows read one after the other: a row by its key.
 const LOOKUP_COST: f64 = 6.0;
-/// A row found through an index: its entry, and a lookup somewhere.
+/// Cost of a row found through an index: its entry, and a lookup in the table.
 const FETCH_COST: f64 = 9.0;
 /// What a hash index saves of a lookup.
 const HASH_LOOKUP_COST: f64 = 1.0;
 
-/// Rows that a table is taken to have at least, so that a plan is not outgrown by fewer.
+/// Minimum row estimate, so that plans for small tables do not go stale quickly.
 pub const MIN_TABLE_ROWS: f64 = 1_000.0;
-/// A table of fewer is not looked at for what part of it a range is: it is only beginning to grow.
+/// Below this row count, range selectivity is not sampled from the tree.
 const MIN_ROWS_FOR_ESTIMATE: f64 = 500.0;
 
 /// Selectivity of a comparison without statistics.
@@ -110,7 +110,7 @@ impl KeyRangeExpr {
         !self.equal.is_empty() || self.lower.is_some() || self.upper.is_some()
     }
 
-    /// The part of the rows that its bounds leave, when nothing is known about them.
+    /// Returns the default selectivity of the bounds.
     fn part_of_bounds(&self) -> f64 {
         match (&self.lower, &self.upper) {
             (Some(_), Some(_)) => DEFAULT_RANGE_SELECTIVITY,
@@ -146,7 +146,7 @@ fn key_of(table: &Table, index: Option<usize>) -> Option<(usize, Method, bool)> 
     }
 }
 
-/// The part of the rows that fulfils a condition.
+/// Returns the default selectivity of a condition.
 pub(super) fn selectivity(conjunct: &Expr) -> f64 {
     match conjunct {
         Expr::Compare(Comparison::Equal, _) => DEFAULT_EQ_SELECTIVITY,
@@ -159,7 +159,7 @@ pub(super) fn selectivity(conjunct: &Expr) -> f64 {
     }
 }
 
-/// A path with what it costs and delivers.
+/// A path with its cost and its properties.
 struct Candidate {
     path: AccessPath,
     cost: f64,
@@ -168,23 +168,23 @@ struct Candidate {
     /// equality are left out.
     order: Vec<(usize, bool, bool)>,
     ordered: bool,
-    /// Conditions that hold for every row found so.
+    /// Conditions that the path implies.
     used: Vec<usize>,
-    /// Values that rows are looked up by, one after the other.
+    /// Values for repeated lookups.
     members: Option<InListKeys>,
 }
 
-/// What to choose a path by.
+/// The inputs of the choice of a path.
 pub(super) struct PathRequest<'w> {
     /// Slots that are bound when the table is read: outer rows.
     pub bound: &'w Slots,
-    /// The order wanted, if an order by itself would help.
+    /// The requested order, if that order helps by itself.
     pub order: &'w [OrderKey],
-    /// Only the first few rows are wanted.
+    /// Whether only the first few rows are needed.
     pub few: bool,
     /// Whether a column and a value are of types whose keys are comparable.
     pub alike: &'w dyn Fn(&Expr, &Expr) -> bool,
-    /// Where values of a list stand, one at a time, if rows are looked up by them.
+    /// Returns the slot of the current value of an IN list, if rows are looked up by its values.
     pub values: &'w dyn Fn() -> usize,
 }
 
@@ -415,7 +415,7 @@ pub(super) fn choose(
     statistics: &dyn Statistics,
     wish: &PathRequest<'_>,
 ) -> (TableAccess, Option<InListKeys>, f64, bool) {
-    // A plan is kept while tables grow: what is empty now is not planned for as empty.
+    // A plan stays in use while tables grow, so an empty table is not planned as empty.
     let told = statistics.rows(table);
     let rows = told.max(MIN_TABLE_ROWS);
     let part_of = |index: Option<usize>, range: &KeyRangeExpr| {
@@ -425,7 +425,7 @@ pub(super) fn choose(
         let (columns, method, unique) = key_of(table, index)?;
         match range.equal.len() == columns {
             true if unique => return Some(1.0 / rows),
-            // By hash nothing is found but whole keys.
+            // A hash index finds whole keys only.
             false if method == Method::Hash => return None,
             _ => {}
         }
@@ -441,7 +441,7 @@ pub(super) fn choose(
         let mut cost = candidate.cost;
         if !wish.order.is_empty() {
             match order {
-                // A sort reads everything before it delivers the first row.
+                // A sort reads everything before its first row.
                 None => cost += candidate.rows * (1.0 + candidate.rows.max(2.0).log2() * 0.3),
                 Some(_) if wish.few => {
                     cost = cost.min(LOOKUP_COST + 20.0 * cost / candidate.rows.max(20.0))

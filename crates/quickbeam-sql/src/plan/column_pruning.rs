@@ -1,4 +1,4 @@
-//! What a plan reads: which columns of which rows, and whether it does nothing but read.
+//! What a plan reads: columns of rows, and whether it only reads.
 
 use std::sync::Arc;
 
@@ -132,7 +132,7 @@ impl PlanNode {
         }
     }
 
-    /// The table whose rows stand in a slot, if it is one.
+    /// Returns the table of a slot, if it has one.
     pub fn table_in(&self, slot: usize) -> Option<&Arc<Table>> {
         let mut found = None;
         self.each_access(&mut |access| {
@@ -204,7 +204,7 @@ fn each_scan(node: &mut PlanNode, visit: &mut dyn FnMut(&mut TableAccess)) {
     }
 }
 
-/// Finds out of which tables only a part at the start of each row is read, and notes it.
+/// Finds the tables of which only a prefix of each row is read, and sets their prefix.
 pub fn prune_prefixes(plan: &mut Plan) {
     let mut read: Vec<ColumnRef> = Vec::new();
     let mut note = |expr: &Expr| expr.each_column(&mut |column| read.push(column));

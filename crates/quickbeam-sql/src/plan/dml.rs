@@ -46,7 +46,7 @@ pub fn plan_insert(
         InsertSource::Rows(rows) => (rows, None),
         InsertSource::Query { query, slot, values } => {
             let plan = planner.query(&query, &Slots::default())?;
-            // What the query delivers is read where it stands, unless it is worth computing once.
+            // The query's outputs are read where the query computes them.
             (Vec::new(), Some((plan, slot, values)))
         }
     };

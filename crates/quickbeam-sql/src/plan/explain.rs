@@ -56,7 +56,7 @@ impl Writer<'_> {
         self.node(&query.root, depth);
     }
 
-    /// What EXPLAIN ANALYZE adds to a step's line.
+    /// Returns what EXPLAIN ANALYZE adds to a node's line.
     fn counted(&mut self) -> String {
         let number = self.next;
         self.next += 1;

@@ -6,12 +6,12 @@ use crate::catalog::Table;
 use crate::expression::{Comparison, Expr};
 use crate::types::Value;
 
-/// What a column may be, and where one value of it stands at a time.
+/// The values that a column may have, and the slot of the current one.
 #[derive(Clone, Debug)]
 pub(super) struct InListKeys {
-    /// Where a value stands.
+    /// The slot of the current value.
     pub slot: usize,
-    /// The values; not all of them need differ.
+    /// The values, possibly with duplicates.
     pub values: Vec<Expr>,
 }
 

@@ -1,4 +1,4 @@
-//! FROM: in which order tables are joined, and how.
+//! Join order and join methods of FROM.
 
 use super::access_path::{PathRequest, choose, selectivity};
 use super::in_list::node_of;
@@ -68,7 +68,7 @@ fn flatten<'f>(from: &'f From, items: &mut Vec<JoinItem<'f>>, conjuncts: &mut Ve
     }
 }
 
-/// What follows from equal columns: a condition on one of them with a constant holds for the other.
+/// Infers conditions from equal columns: a comparison of one with a constant holds for the other.
 fn infer_equalities(conjuncts: &mut Vec<Expr>) {
     let mut equal = Vec::new();
     for conjunct in conjuncts.iter() {
@@ -118,14 +118,14 @@ fn is_given(expr: &Expr) -> bool {
     matches!(expr, Expr::Constant(_) | Expr::Parameter(_))
 }
 
-/// Takes out the conditions that read no other rows than these.
+/// Removes the conditions that read only these slots.
 fn take(conjuncts: &mut Vec<Expr>, known: &Slots) -> Vec<Expr> {
     let (taken, left) = conjuncts.drain(..).partition(|conjunct| conjunct.slots().is_within(known));
     *conjuncts = left;
     taken
 }
 
-/// Those conditions that read no other rows than these.
+/// Returns the conditions that read only these slots.
 fn within(conjuncts: &[Expr], known: &Slots) -> Vec<Expr> {
     conjuncts.iter().filter(|conjunct| conjunct.slots().is_within(known)).cloned().collect()
 }
@@ -157,7 +157,8 @@ pub(super) fn key_pair(
 }
 
 impl Planner<'_> {
-    /// The rows of FROM that fulfil the conditions. `outside` are slots bound around the query.
+    /// Plans the rows of FROM that satisfy the conditions. `outside` are slots bound by outer
+    /// queries.
     pub(super) fn joins(
         &self,
         from: &From,
@@ -171,9 +172,9 @@ impl Planner<'_> {
         infer_equalities(&mut conjuncts);
         let is_one = items.len() == 1;
         let order = if is_one { order } else { &[] };
-        // Conditions on nothing but constants and outer rows are for whichever comes first.
+        // Conditions on constants and outer rows go to the first item.
         let around = if is_one { Vec::new() } else { take(&mut conjuncts, outside) };
-        // Each is planned once: it may have joins and queries in it, and these others.
+        // Each item is planned once, since it may contain joins and queries.
         let mut items: Vec<(JoinItem<'_>, JoinSide)> = items
             .into_iter()
             .map(|item| {
@@ -205,7 +206,7 @@ impl Planner<'_> {
                 let relevant = within(&conjuncts, &(&item.set() | &known));
                 let connects = relevant.iter().any(|c| c.slots().meets(&there));
                 let candidate = self.join(&joined, item, alone, relevant, outside)?;
-                // A product of all with all comes last.
+                // A cross product comes last.
                 let weight = |cost: f64| if connects { cost } else { cost * 1e6 };
                 if best.as_ref().is_none_or(|(_, known)| weight(candidate.cost) < known.cost) {
                     let cost = weight(candidate.cost);
@@ -217,7 +218,7 @@ impl Planner<'_> {
             joined = next;
             take(&mut conjuncts, &(&joined.set() | outside));
         }
-        // What none of them took.
+        // Conditions that no item took.
         if let Some(rest) = Expr::all(conjuncts) {
             joined.node = PlanNode::Filter { input: Box::new(joined.node), condition: rest };
         }
@@ -357,9 +358,9 @@ impl Planner<'_> {
             true => outer.rows * inner.rows,
             false => outer.rows.max(inner.rows) * 0.5_f64.powi(keys.len() as i32 - 1),
         };
-        // What is joined does not depend on how.
+        // The row estimate does not depend on the join method.
         let rows = found.map_or(rows, |found| found.min(rows));
-        // What is kept in memory is the smaller side.
+        // The smaller side is stored in memory.
         let (probe, build, flipped) =
             if inner.rows > outer.rows { (inner, outer, true) } else { (outer, inner, false) };
         let cost = outer.cost + inner.cost + hash_cost(outer, inner);

@@ -38,9 +38,9 @@ pub use explain::explain;
 pub use select::plan_query;
 pub use vectorize::{ExecutionMode, choose_execution_mode};
 
-/// What the planner knows about how much there is.
+/// The planner's statistics.
 pub trait Statistics {
-    /// About how many rows the table has.
+    /// Estimates the rows of a table.
     fn rows(&self, table: &Table) -> f64;
 
     /// Estimates the fraction of rows in that range of the primary key, or of the index with that
@@ -52,7 +52,7 @@ pub trait Statistics {
     fn part_of_each(&self, table: &Table, index: Option<usize>, columns: usize) -> Option<f64>;
 }
 
-/// How the rows of a table are found.
+/// The access path of a table.
 #[derive(Clone, Debug)]
 pub enum AccessPath {
     /// All of them.
@@ -65,29 +65,29 @@ pub enum AccessPath {
     Index(usize, KeyRangeExpr),
 }
 
-/// A range of a key: its first columns equal these, the next lies between those.
+/// A range of a key: equal values of its first columns, and bounds of the next one.
 #[derive(Clone, Debug, Default)]
 pub struct KeyRangeExpr {
     /// Values of the first columns.
     pub equal: Vec<Expr>,
     /// Lower bound of the next column, and whether it belongs to the range.
     pub lower: Option<(Expr, bool)>,
-    /// Upper bound, likewise.
+    /// Upper bound of the next column, and whether it belongs to the range.
     pub upper: Option<(Expr, bool)>,
 }
 
 /// Access to a table.
 #[derive(Clone, Debug)]
 pub struct TableAccess {
-    /// Where its rows stand.
+    /// The slot of its rows.
     pub slot: usize,
     /// The table.
     pub table: Arc<Table>,
-    /// How rows are found.
+    /// The access path.
     pub path: AccessPath,
     /// Greatest first.
     pub backward: bool,
-    /// What a row must fulfil.
+    /// The condition on each row.
     pub filter: Option<Expr>,
     /// The rows' keys are needed: they will be changed.
     pub keys: bool,
@@ -100,9 +100,9 @@ pub struct TableAccess {
 /// Kinds of joins, from the outer side's view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Join {
-    /// Rows that fit.
+    /// Matching rows.
     Inner,
-    /// And outer rows that nothing fits.
+    /// Matching rows, and outer rows without a match.
     Left,
 }
 
@@ -115,14 +115,14 @@ pub enum PlanNode {
     Table(TableAccess),
     /// Rows of expressions.
     Values {
-        /// Where they stand.
+        /// Their slot.
         slot: usize,
         /// The rows.
         rows: Vec<Vec<Expr>>,
         /// Of one column: each value once, in order, and no NULL.
         once: bool,
     },
-    /// Rows that fulfil a condition.
+    /// Rows for which a condition is true.
     Filter {
         /// The rows.
         input: Box<PlanNode>,
@@ -139,10 +139,10 @@ pub enum PlanNode {
         inner_slots: Vec<usize>,
         /// Which kind.
         join: Join,
-        /// What a pair must fulfil.
+        /// The condition on each pair.
         condition: Option<Expr>,
     },
-    /// Outer rows with the inner rows of equal keys, all of which are kept in memory.
+    /// Joins rows of equal keys. One side is stored in memory.
     HashJoin(Box<HashJoin>),
     /// For each row the answer of a subquery.
     Subquery {
@@ -150,11 +150,11 @@ pub enum PlanNode {
         input: Box<PlanNode>,
         /// The subquery.
         query: Box<QueryPlan>,
-        /// Where the answer stands.
+        /// The slot of the answer.
         slot: usize,
-        /// What the answer is.
+        /// The kind of the answer.
         kind: SubqueryKind,
-        /// The answer is the same for all rows.
+        /// Whether the answer is the same for all rows.
         once: bool,
         /// If set, the subquery's rows are read once and hashed. The expressions are the outer
         /// keys, which the subquery's last outputs must equal.
@@ -164,14 +164,14 @@ pub enum PlanNode {
     Group {
         /// The rows.
         input: Box<PlanNode>,
-        /// Where a group stands.
+        /// The slot of a group.
         slot: usize,
-        /// What rows of one group have in common.
+        /// The group keys.
         keys: Vec<Expr>,
-        /// What is computed of each.
+        /// The aggregates.
         aggregates: Vec<Aggregate>,
     },
-    /// Rows of which no other before had the same values.
+    /// Distinct rows.
     Distinct {
         /// The rows.
         input: Box<PlanNode>,
@@ -182,11 +182,11 @@ pub enum PlanNode {
     Sort {
         /// The rows.
         input: Box<PlanNode>,
-        /// Where the values stand.
+        /// The slot of the sorted rows.
         slot: usize,
         /// The values.
         outputs: Vec<Expr>,
-        /// What to order by, over the input's rows.
+        /// The sort keys, over the input's rows.
         keys: Vec<SortKey>,
         /// No more rows than that are needed: LIMIT and OFFSET.
         most: Option<(Expr, Option<Expr>)>,
@@ -197,14 +197,14 @@ pub enum PlanNode {
         input: Box<PlanNode>,
         /// How many.
         limit: Option<Expr>,
-        /// How many are left out before.
+        /// The number of rows skipped first.
         offset: Option<Expr>,
     },
     /// The rows of a query in FROM.
     SubqueryScan {
         /// The query.
         query: Box<QueryPlan>,
-        /// Where its rows stand.
+        /// The slot of its rows.
         slot: usize,
     },
     /// A set operation.
@@ -215,28 +215,28 @@ pub enum PlanNode {
         all: bool,
         /// The sides: of a UNION any number, else two.
         sides: Vec<QueryPlan>,
-        /// Where rows stand.
+        /// The slot of the rows.
         slot: usize,
     },
     /// A vectorized step.
     Vectorized(Box<Batch>),
-    /// Rows are kept from others until the transaction ends.
+    /// Locks rows until the transaction ends.
     LockRows {
         /// The rows.
         input: Box<PlanNode>,
-        /// The tables, and where their rows stand.
+        /// The tables, and the slots of their rows.
         tables: Vec<(usize, Arc<Table>)>,
         /// All conditions, to be checked once more when a row turns out to have changed.
         recheck: Option<Expr>,
-        /// What becomes of rows that others keep.
+        /// The wait option.
         wait: LockWait,
     },
 }
 
-/// A step that takes its rows as columns.
+/// A vectorized step.
 #[derive(Clone, Debug)]
 pub struct Batch {
-    /// The step: groups, or order; below these a hash join, or a filter of its rows.
+    /// The step: an aggregation or a sort; below these a hash join, or a filter of its rows.
     pub step: PlanNode,
     /// The input columns that the step reads, and their types. For a join or a filter, also those
     /// that it returns.
@@ -260,16 +260,16 @@ pub struct HashJoin {
     pub inner_keys: Vec<Expr>,
     /// Which kind.
     pub join: Join,
-    /// Inner rows that nothing fits come too.
+    /// Whether inner rows without a match are returned.
     pub full: bool,
-    /// What a pair must fulfil beside.
+    /// The further condition on each pair.
     pub condition: Option<Expr>,
 }
 
 /// A key of a sort.
 #[derive(Clone, Debug)]
 pub struct SortKey {
-    /// What to order by.
+    /// The sort expression.
     pub expr: Expr,
     /// Greatest first.
     pub descending: bool,
@@ -282,7 +282,7 @@ pub struct SortKey {
 pub struct QueryPlan {
     /// The rows.
     pub root: PlanNode,
-    /// What is delivered of each.
+    /// The outputs.
     pub outputs: Vec<Expr>,
     /// Names and types.
     pub columns: Vec<OutputColumn>,
@@ -299,11 +299,11 @@ pub struct Plan {
     pub slots: Vec<SlotShape>,
     /// The types of the parameters.
     pub parameters: Vec<DataType>,
-    /// Which way it goes, and why.
+    /// The execution mode and its reason, for EXPLAIN.
     pub way: String,
 }
 
-/// What a statement does.
+/// The action of a statement.
 #[derive(Clone, Debug)]
 pub enum Action {
     /// Answers a query.
@@ -319,13 +319,13 @@ pub enum Action {
 pub struct InsertPlan {
     /// Into what.
     pub table: Arc<Table>,
-    /// Where the new row stands.
+    /// The slot of the new row.
     pub new_slot: usize,
-    /// Where the row in the way stands.
+    /// The slot of the conflicting row.
     pub old_slot: usize,
     /// Rows, each a value for each column.
     pub rows: Vec<Vec<Expr>>,
-    /// Instead of rows: a query, where its rows stand, and a value for each column.
+    /// Instead of rows: a query, the slot of its rows, and a value for each column.
     pub query: Option<(QueryPlan, usize, Vec<Expr>)>,
     /// CHECKs over the new row: their numbers and conditions.
     pub checks: Vec<(usize, Expr)>,
@@ -340,17 +340,17 @@ pub struct InsertPlan {
 pub struct ChangePlan {
     /// Of what.
     pub table: Arc<Table>,
-    /// Where a row of it stands.
+    /// The slot of its rows.
     pub slot: usize,
     /// The rows to be changed.
     pub root: PlanNode,
     /// All conditions, to be checked once more when a row turns out to have changed.
     pub recheck: Option<Expr>,
-    /// SET; none: DELETE.
+    /// SET; `None`: DELETE.
     pub assignments: Option<Vec<(usize, Expr)>>,
     /// CHECKs over the new row: their numbers and conditions.
     pub checks: Vec<(usize, Expr)>,
-    /// At most one row is found: nothing of what is changed can be found again.
+    /// Whether at most one row is found, so that no change can be found again.
     pub single: bool,
     /// RETURNING.
     pub returning: Option<Returning>,

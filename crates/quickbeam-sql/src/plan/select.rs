@@ -19,20 +19,21 @@ const MOST_SUBQUERIES: usize = 250;
 
 /// Plans one statement.
 pub(super) struct Planner<'p> {
-    /// The slots that the binder made.
+    /// The binder's slots.
     pub slots: &'p [SlotShape],
     pub statistics: &'p dyn Statistics,
     /// The types of the parameters.
     parameters: &'p [DataType],
     /// The number of slots that the planner added after the binder's.
     more: Cell<usize>,
-    /// Those among them where a value stands at a time that rows of a slot are looked up by.
+    /// For a slot looked up by an IN list, the added slot of the current value.
     members: RefCell<Vec<(usize, usize)>>,
-    /// Subqueries in expressions above what is planned now.
+    /// The number of subqueries around the present step.
     above: Cell<usize>,
 }
 
-/// The plan of a query, and the slots of the statement with those that the plan adds.
+/// Plans a query. Returns the plan, and the slots of the statement with those that the planner
+/// added.
 pub fn plan_query(
     mut query: Query,
     slots: &[SlotShape],
@@ -75,7 +76,7 @@ impl<'p> Planner<'p> {
         slot
     }
 
-    /// Where values stand that rows of a slot are looked up by.
+    /// Returns the slot of the current IN-list value for lookups in slot `of`.
     pub fn slot_of_members(&self, of: usize) -> usize {
         let known = self.members.borrow().iter().find(|(slot, _)| *slot == of).map(|known| known.1);
         known.unwrap_or_else(|| {
@@ -220,7 +221,7 @@ impl<'p> Planner<'p> {
         }
         let outputs = select.outputs.clone();
         if select.distinct {
-            // The row stays where it is: what is delivered of it is read there.
+            // The row stays in its slots, and the outputs read it there.
             node = PlanNode::Distinct { input: Box::new(node), outputs: outputs.clone() };
         }
         Ok(self.finish(node, outputs, query, rows, ordered))
@@ -275,7 +276,8 @@ impl<'p> Planner<'p> {
         Ok(Some(self.finish(node, select.outputs.clone(), query, 1.0, false)))
     }
 
-    /// FROM, WHERE and the subqueries: rows expected, and whether they come in the order.
+    /// Plans FROM, WHERE and the subqueries. Returns the node, the estimated rows, and whether they
+    /// have the requested order.
     pub fn rows_of(
         &self,
         from: Option<&From>,
@@ -372,7 +374,7 @@ impl<'p> Planner<'p> {
             .iter()
             .filter(|key| !key.expr.is_constant())
             .map(|key| SortKey {
-                // An output may stand elsewhere by now.
+                // The output may have moved to another slot.
                 expr: key
                     .output
                     .and_then(|output| outputs.get(output))
@@ -459,7 +461,7 @@ fn columns_of(slot: usize, width: usize) -> Vec<Expr> {
     (0..width).map(|column| Expr::column(slot, column)).collect()
 }
 
-/// Rows in these slots are to come with their keys.
+/// Asks for the keys of the rows in these slots.
 pub(super) fn push_down_key_filters(node: &mut PlanNode, slots: &[usize]) {
     match node {
         PlanNode::Table(access) => access.keys |= slots.contains(&access.slot),

@@ -64,7 +64,7 @@ impl Planner<'_> {
         let reads_table = subquery.query.reads().contains(*slot);
         let is_char =
             matches!(table.columns.get(column).map(|c| c.data_type), Some(DataType::Char(_)));
-        // The first rows of an order may be found before all that the subquery delivers is known.
+        // With an order, the first rows may be found before the subquery has returned its last.
         let first_only = query.limit.is_some() && !query.order.is_empty();
         let is_flat = self.is_flat(&subquery.query);
         // The distinct values are kept for the whole statement, so the plan is not used for each

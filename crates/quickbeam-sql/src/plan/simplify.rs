@@ -1,7 +1,7 @@
-//! What a query does not need, before it is planned: expressions that a constant decides,
-//! subqueries and columns that nothing reads, rows that no condition lets through.
+//! Simplification before planning: constant conditions, unread subqueries and columns, and filters
+//! that are never true.
 //!
-//! As in PostgreSQL, what is left out here is not evaluated, so it does not fail.
+//! As in PostgreSQL, an expression that is left out is not evaluated, so it does not fail.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::types::{DataType, Value};
 
 type ColumnSet = HashSet<ColumnRef>;
 
-/// Simplifies a query and those in it.
+/// Simplifies a query and its nested queries.
 pub(super) fn simplify_query(query: &mut Query) {
     query.each_part_mut(&mut |part| {
         if let PartMut::Expr(expr) = part {
@@ -87,7 +87,7 @@ fn simplify_subquery(subquery: &mut Subquery) {
     subquery.find_reads();
 }
 
-/// Simplifies a query in FROM, of which only those columns are read.
+/// Simplifies a query in FROM, of which only the columns in `read` are read.
 fn simplify_derived(derived: &mut Derived, read: &ColumnSet) {
     let slot = derived.slot;
     let query = Arc::make_mut(&mut derived.query);
@@ -105,7 +105,7 @@ fn simplify_derived(derived: &mut Derived, read: &ColumnSet) {
     derived.reads = derived.query.reads();
 }
 
-/// Simplifies conditions that must all hold. What never holds stands alone.
+/// Simplifies a list of conjuncts. A conjunct that is always false replaces the list.
 fn simplify_conditions(conditions: &mut Vec<Expr>) {
     let mut parts = Vec::with_capacity(conditions.len());
     for mut condition in conditions.drain(..) {
@@ -177,7 +177,7 @@ fn simplify_group(group: &mut Group, outputs: &[Expr], order: &[Expr]) {
     let (slot, keys) = (group.slot, group.keys.len());
     for (number, aggregate) in group.aggregates.iter_mut().enumerate() {
         if !columns.contains(&ColumnRef { slot, column: keys + number }) {
-            // It keeps its place, and cannot fail.
+            // It keeps its column, and cannot fail.
             *aggregate = Aggregate {
                 kind: AggregateKind::Count,
                 argument: None,
@@ -194,7 +194,7 @@ fn parts_of(aggregate: &Aggregate) -> impl Iterator<Item = &Expr> {
     aggregate.argument.iter().chain(&aggregate.filter)
 }
 
-/// Keeps the subqueries whose answers are read, by what is noted or by one of the others.
+/// Keeps the subqueries whose answers are read, by `read` or by one another.
 fn keep_read(subqueries: &mut Vec<Subquery>, read: &mut Slots) {
     for number in (0..subqueries.len()).rev() {
         match subqueries.get(number) {

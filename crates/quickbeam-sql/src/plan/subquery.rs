@@ -1,4 +1,4 @@
-//! Subqueries in expressions: asked for each row around them, or looked at once and asked by hash.
+//! Subqueries in expressions: evaluated for each outer row, or hashed once.
 
 use super::QueryPlan;
 use super::join::{HASH_BUILD_COST, HASH_PROBE_COST, key_pair};
@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::expression::{Comparison, Expr, Slots};
 use crate::types::{DataType, Value};
 
-/// More rows than these are not kept where each row around can look up what it asks for.
+/// Row limit of a hashed subquery, unless evaluation for each outer row costs far more.
 const MOST_KEPT: f64 = 200_000.0;
 
 impl Planner<'_> {

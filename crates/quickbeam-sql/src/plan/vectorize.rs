@@ -5,10 +5,10 @@ use crate::bind::{SlotShape, Source};
 use crate::expression::{ColumnRef, Expr};
 use crate::types::DataType;
 
-/// What a session wants of the planner.
+/// The execution mode that a session requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ExecutionMode {
-    /// What is expected to be faster.
+    /// The mode that is estimated to be faster.
     #[default]
     Auto,
     /// Row by row.
@@ -64,12 +64,12 @@ struct Chooser<'c> {
     parameters: &'c [DataType],
     way: ExecutionMode,
     can_batch: CanVectorize<'c>,
-    /// Rows expected to be taken by columns.
+    /// Estimated rows of the vectorized steps.
     by_columns: f64,
-    /// The most rows that a step which could have gone by columns is expected to take.
+    /// The largest row estimate of a step that could be vectorized.
     most: f64,
     possible: bool,
-    /// Such a step keeps no more rows than LIMIT asks for.
+    /// Whether such a step is a top-N sort.
     first_only: bool,
     /// Slots that came in addition.
     made: usize,
@@ -251,14 +251,14 @@ impl Chooser<'_> {
         };
         filter_of(input).into_iter().for_each(&mut note);
         let produced = produced(input);
-        // What else is read stands in an outer query's rows: no formula reads those.
+        // Other columns belong to outer rows, which no vectorized expression reads.
         if read.iter().any(|column| !produced.contains(&column.slot)) {
             return None;
         }
         self.typed(read)
     }
 
-    /// Columns, each once, with their types; none if the type of one is not known.
+    /// Returns the distinct columns with their types, or `None` if a type is unknown.
     fn typed(&self, mut columns: Vec<ColumnRef>) -> Option<Vec<(ColumnRef, DataType)>> {
         columns.sort_unstable();
         columns.dedup();
@@ -280,7 +280,7 @@ fn by_columns(node: &mut PlanNode, columns: Vec<(ColumnRef, DataType)>) {
     *node = PlanNode::Vectorized(Box::new(Batch { step, columns }));
 }
 
-/// What the rows of a step must fulfil that are decoded from leaves.
+/// Returns the filter of rows that are decoded from leaves.
 fn filter_of(input: &PlanNode) -> Option<&Expr> {
     if let PlanNode::Table(access) = input { access.filter.as_ref() } else { None }
 }
@@ -311,7 +311,7 @@ fn distinct_of<'n>(
     }
 }
 
-/// The slots in which a step and those below it put rows.
+/// Returns the slots that a step and the steps below it fill.
 fn produced(node: &PlanNode) -> Vec<usize> {
     let mut slots = Vec::new();
     collect(node, &mut slots);

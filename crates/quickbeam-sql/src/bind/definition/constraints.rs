@@ -12,7 +12,7 @@ use super::table_outline::Outline;
 use crate::catalog::{ForeignKeyAction, Method, NewCheck, NewForeignKey, NewKey};
 use crate::error::{Result, SqlError};
 
-/// The way that an index is looked into.
+/// Returns the access method of an index.
 pub(super) fn method_of(index_type: Option<&IndexType>) -> Result<Method> {
     match index_type {
         None | Some(IndexType::BTree) => Ok(Method::Range),
@@ -42,7 +42,7 @@ fn action_of(action: Option<&ReferentialAction>) -> ForeignKeyAction {
     }
 }
 
-/// Constraints are kept to when a statement ends at the latest, and by every row.
+/// Refuses deferred constraints. Every row satisfies its constraints at the end of the statement.
 fn check_time(characteristics: Option<&ast::ConstraintCharacteristics>) -> Result<()> {
     let Some(characteristics) = characteristics else { return Ok(()) };
     let is_deferred = characteristics.initially == Some(DeferrableInitial::Deferred);
@@ -65,7 +65,7 @@ pub(super) struct Constraints {
 }
 
 impl Binder<'_> {
-    /// The column of an index, which is no expression.
+    /// Returns the column of an index. Expressions are refused.
     pub(super) fn index_column<'c>(&self, column: &'c IndexColumn) -> Result<&'c Ident> {
         let IndexColumn { column: item, operator_class } = column;
         let refuse =
@@ -165,7 +165,7 @@ impl Binder<'_> {
     ) -> Result<NewForeignKey> {
         let is_simple = match key.match_kind {
             None | Some(ConstraintReferenceMatchKind::Simple) => true,
-            // With one column it is the same.
+            // MATCH FULL and MATCH SIMPLE are the same for one column.
             Some(ConstraintReferenceMatchKind::Full) => key.columns.len() == 1,
             Some(ConstraintReferenceMatchKind::Partial) => false,
         };

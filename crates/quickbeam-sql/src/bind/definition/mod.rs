@@ -41,7 +41,7 @@ pub enum CatalogChange {
     CreateView(SmolStr, Vec<SmolStr>, Arc<str>, bool),
     /// CREATE SEQUENCE; true: IF NOT EXISTS.
     CreateSequence(SmolStr, SequenceOptions, bool),
-    /// ALTER SEQUENCE … RESTART; none: with its first value.
+    /// ALTER SEQUENCE … RESTART; `None` restarts at the sequence's start value.
     RestartSequence(SmolStr, Option<i64>),
     /// DROP of tables, views, indexes or sequences: IF EXISTS, CASCADE.
     Drop(ObjectKind, Vec<SmolStr>, bool, bool),
@@ -51,7 +51,7 @@ pub enum CatalogChange {
     Alter(SmolStr, Vec<TableChange>, bool),
 }
 
-/// What can be dropped.
+/// The kinds of objects that can be dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ObjectKind {
     /// A table.
@@ -67,7 +67,7 @@ pub enum ObjectKind {
 /// One change of ALTER TABLE.
 #[derive(Clone, Debug)]
 pub enum TableChange {
-    /// ADD COLUMN with the value of rows that are there; true: IF NOT EXISTS.
+    /// ADD COLUMN with the value for existing rows; true: IF NOT EXISTS.
     AddColumn(NewColumn, Value, bool),
     /// DROP COLUMN: IF EXISTS, CASCADE.
     DropColumn(SmolStr, bool, bool),
@@ -94,7 +94,7 @@ pub enum TableChange {
 impl Binder<'_> {
     /// CREATE INDEX.
     pub fn create_index(&mut self, create: &ast::CreateIndex) -> Result<CatalogChange> {
-        // What the parser takes beside these would be without effect.
+        // Other options that the parser accepts would have no effect.
         let plain = ast::CreateIndex {
             name: create.name.clone(),
             table_name: create.table_name.clone(),

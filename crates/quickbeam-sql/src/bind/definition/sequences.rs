@@ -9,7 +9,7 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::types::DataType;
 
 impl Binder<'_> {
-    /// A number of a sequence, which may have a sign.
+    /// Reads an option of a sequence that is a signed number.
     fn number_of(&self, written: &ast::Expr) -> Result<i64> {
         let text = written.to_string().replace(' ', "");
         text.parse().map_err(|_| {
@@ -19,7 +19,7 @@ impl Binder<'_> {
         })
     }
 
-    /// What is said of a sequence.
+    /// Binds the options of a sequence.
     pub(super) fn sequence_options(
         &self,
         list: &[ast::SequenceOptions],
@@ -42,7 +42,7 @@ impl Binder<'_> {
                         return Err(SqlError::new(SqlState::InvalidParameterValue, message));
                     }
                 }
-                // The parser's flag says NO CYCLE.
+                // The parser's flag means NO CYCLE.
                 Said::Cycle(no) => options.cycle = !no,
             }
         }
@@ -77,7 +77,7 @@ impl Binder<'_> {
         Ok(CatalogChange::CreateSequence(folded, options, if_not_exists))
     }
 
-    /// CALL of the procedure that stands for ALTER SEQUENCE … RESTART.
+    /// Binds the procedure call that replaces ALTER SEQUENCE … RESTART.
     pub fn call_procedure(&mut self, call: &ast::Function) -> Result<CatalogChange> {
         let refuse = || SqlError::unsupported("this form of CALL or of ALTER SEQUENCE");
         let ast::FunctionArguments::List(list) = &call.args else { return Err(refuse()) };

@@ -15,7 +15,7 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::expression::Expr;
 use crate::types::DataType;
 
-/// A column's DEFAULT, or what counts it up.
+/// Returns a column's DEFAULT, or the `nextval` of its sequence.
 pub fn column_default(names: &dyn Names, table: &Table, column: usize) -> Result<Option<Expr>> {
     let Some(column) = table.columns.get(column) else { return Ok(None) };
     if let Some(identity) = column.identity {
@@ -62,7 +62,7 @@ fn check_in(mut binder: Binder<'_>, parsed: &ast::Expr, scope: &Scope) -> Result
     Ok(value)
 }
 
-/// A column that a DEFAULT names is refused whether it is there or not.
+/// Returns the error for a DEFAULT that names a column, existing or not.
 #[cold]
 fn of_columns(error: SqlError) -> SqlError {
     if error.state() != SqlState::UndefinedColumn {
@@ -76,7 +76,7 @@ fn of_columns(error: SqlError) -> SqlError {
 }
 
 impl Binder<'_> {
-    /// What is kept reads no other rows, and is not asked with parameters.
+    /// Checks that a stored expression has no subqueries, parameters or aggregates.
     fn stands_alone(&self, parsed: &ast::Expr, level: &Level, what: &str) -> Result<()> {
         let error = if !level.subqueries.is_empty() {
             SqlError::unsupported(format!("a subquery in a {what}"))
@@ -89,7 +89,7 @@ impl Binder<'_> {
         Err(error.at(self.position(parsed) as usize))
     }
 
-    /// A DEFAULT of this statement: its text, and what it means.
+    /// Binds a DEFAULT of this statement. Returns its text and its expression.
     pub(super) fn new_default(
         &self,
         written: &ast::Expr,

@@ -29,7 +29,7 @@ pub fn table_for(name: SmolStr, columns: &[OutputColumn], if_not_exists: bool) -
     CatalogChange::CreateTable(table, if_not_exists)
 }
 
-/// Refuses what the parser takes of other dialects, or of PostgreSQL, and nothing here would do.
+/// Refuses clauses that the parser accepts and that would have no effect here.
 pub fn check_create_table(create: &ast::CreateTable) -> Result<()> {
     if create.partition_by.is_some() || create.partition_of.is_some() {
         return Err(SqlError::unsupported("a table in partitions"));
@@ -50,7 +50,7 @@ pub fn check_create_table(create: &ast::CreateTable) -> Result<()> {
 /// A column as it was written.
 pub(super) struct Defined {
     pub column: NewColumn,
-    /// What its DEFAULT means.
+    /// The bound DEFAULT.
     pub default: Option<Expr>,
     /// Its own constraints.
     pub constraints: Vec<TableConstraint>,
@@ -98,7 +98,7 @@ impl Binder<'_> {
                 Token::RParen => depth.set(depth.get() - 1),
                 _ => {}
             }
-            // A column, or a constraint, may have such a name.
+            // A column or a constraint may have such a name.
             follows.set(*token != Token::Comma && !is_word(token, "CONSTRAINT"));
             is_such
         };
@@ -111,7 +111,7 @@ impl Binder<'_> {
         }
     }
 
-    /// A new column, which is added to what is known of its table.
+    /// Binds a new column and adds it to the outline.
     pub(super) fn new_column(
         &mut self,
         column: &ast::ColumnDef,
@@ -165,7 +165,7 @@ impl Binder<'_> {
         Err(SqlError::new(SqlState::SyntaxError, message).at(place))
     }
 
-    /// What is said of a column that is no constraint with a name.
+    /// Binds a column option, except named constraints.
     fn column_option(&mut self, option: &ColumnOption, defined: &mut Defined) -> Result<()> {
         let new = &mut defined.column;
         let twice = |what: &str, name: &str| {

@@ -20,7 +20,7 @@ use crate::catalog::{Relation, Table, check_name};
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::DataType;
 
-/// Words that PostgreSQL takes for no names, unless they are quoted.
+/// PostgreSQL's reserved words, which are names only in quotes.
 const RESERVED: &[&str] = &[
     "all",
     "analyse",
@@ -116,7 +116,7 @@ fn check_word(name: &Ident) -> Result<()> {
 pub(super) struct Outline {
     pub name: SmolStr,
     pub columns: Vec<(SmolStr, DataType)>,
-    /// Names of constraints, and whether they are those of indexes, too.
+    /// Names of constraints, and whether an index has the same name.
     constraints: Vec<(SmolStr, bool)>,
     has_primary_key: bool,
     is_new: bool,
@@ -132,7 +132,7 @@ impl Outline {
         Outline { name, columns, constraints, has_primary_key, is_new, is_untouched }
     }
 
-    /// A table that is there.
+    /// Makes the outline of an existing table.
     pub fn of(table: &Table) -> Outline {
         let columns = table.columns.iter().map(|column| (column.name.clone(), column.data_type));
         let keys = table.primary_key.iter().map(|key| (key.name.clone(), true));
@@ -153,7 +153,7 @@ impl Outline {
         self.columns.iter().position(|(known, _)| known == name)
     }
 
-    /// What an expression over a row can name.
+    /// Returns the scope of an expression over one row.
     pub fn scope(&self) -> Scope {
         let columns = self.columns.iter().cloned();
         Scope::of(vec![relation_with(self.name.clone(), 0, columns)])
@@ -208,7 +208,7 @@ impl Binder<'_> {
             last.map_or(Ok(()), check_word)?;
             let is_there = match self.names.relation(&folded)? {
                 None => false,
-                // SQL makes no databases: one that is there is not what was to be made.
+                // SQL does not create databases, so IF NOT EXISTS does not accept one.
                 Some(Relation::Table(table)) if table.is_database() => {
                     return Err(relation_exists(&folded));
                 }
@@ -264,7 +264,7 @@ impl Binder<'_> {
         Ok(columns)
     }
 
-    /// The name that a new constraint is given. That of a key is also the name of an index.
+    /// Returns the name of a new constraint. A key's name is also the name of its index.
     pub(super) fn take_constraint(
         &self,
         outline: &mut Outline,
@@ -297,7 +297,8 @@ impl Binder<'_> {
         Ok(table)
     }
 
-    /// The name of something of that kind, which has to be there unless IF EXISTS is said.
+    /// Returns the name of an existing object of that kind, or `None` if it does not exist under IF
+    /// EXISTS.
     pub(super) fn known_object(
         &self,
         kind: ObjectKind,

@@ -7,15 +7,15 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Current, Expr};
 use crate::types::{DataType, Numeric, Value, ValueRef};
 
-/// What is known of a group so far, for one aggregate.
+/// The state of an aggregate for one group.
 #[derive(Clone, Debug)]
 pub enum AggregateState {
     Count(i64),
-    /// Sum of integers, and how many.
+    /// Sum of integers, and their count.
     Integers(i128, i64),
     Numerics(Numeric, i64),
     Doubles(f64, i64),
-    /// Sum of REALs, which has their precision at every step.
+    /// Sum of REALs, rounded to REAL at every step.
     Reals(f32, i64),
     Extreme(Value),
     Truth(Option<bool>),

@@ -10,11 +10,11 @@ use crate::expression::{Arithmetic, Datum, Expr, NumberKind};
 use crate::table::{NumberCell, TableHandle};
 use crate::types::{DataType, Value, ValueRef};
 
-/// Columns and what is assigned to them.
+/// Columns and their new values.
 #[derive(Clone, Debug)]
 pub struct Assignments {
     list: Vec<(usize, Expr)>,
-    /// All of them, if they are as simple as that.
+    /// The assignments, if all are of the form [`Sum`].
     sums: Option<Vec<Sum>>,
 }
 

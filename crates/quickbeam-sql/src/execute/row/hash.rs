@@ -1,4 +1,4 @@
-//! Values as bytes that are the same exactly if the values are, and tables of such bytes.
+//! Values as key bytes, which are equal exactly if the values are, and hash tables of such keys.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::OnceLock;
@@ -115,7 +115,7 @@ struct HashEntry {
     end: usize,
 }
 
-/// Keys, numbered in the order in which they came.
+/// A hash table of keys, numbered in insertion order.
 #[derive(Debug)]
 pub struct KeyTable {
     heads: Vec<u32>,
@@ -138,7 +138,7 @@ impl KeyTable {
         self.bytes.clear();
     }
 
-    /// The number of a key, if it is there.
+    /// Returns the number of a key.
     #[inline]
     pub fn find(&self, key: &[u8]) -> Option<usize> {
         if self.heads.is_empty() {
@@ -159,7 +159,7 @@ impl KeyTable {
         None
     }
 
-    /// The number of a key, which is added if it is not there; true: it was added.
+    /// Returns the number of a key, which is inserted if it is new; true: it was new.
     #[inline]
     pub fn insert(&mut self, key: &[u8]) -> (usize, bool) {
         if self.entries.len() >= self.heads.len() {

@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::expression::{Comparison, Expr};
 use crate::types::{Value, ValueRef};
 
-/// Bytes that a key takes besides its own.
+/// Memory of a key besides its own bytes.
 const KEY_BYTES: usize = 56;
 
 /// The rows of a subquery, as far as its answers need them.
@@ -22,17 +22,17 @@ pub struct HashedSubquery {
     /// The correlation keys of the outer row. The subquery returns its keys as its last columns.
     keys: Vec<Expr>,
     built: bool,
-    /// The keys of the rows, each once; those of rows whose value is NULL; keys with values.
+    /// The distinct keys of the rows; those of rows whose value is NULL; keys with values.
     groups: KeyTable,
     nulls: KeyTable,
     members: KeyTable,
     any_null: bool,
     any_exact: bool,
-    /// One of the values: what does not compare with it compares with none.
+    /// One of the values. A value that does not compare with it compares with none.
     sample: Option<Value>,
     /// Values are compared as double precision.
     doubles: bool,
-    /// The least and the greatest value, where there is no need to know the others.
+    /// The minimum and maximum, if the other values do not matter.
     ends: Option<[Value; 2]>,
     key: Vec<u8>,
     account: MemoryCharge,
@@ -151,7 +151,7 @@ impl HashedSubquery {
                 context.check_cancelled()?;
                 self.add(is_set, with_value, &query.outputs, context)?;
             }
-            // Exact numbers that came before the first other one were kept as such.
+            // Exact numbers before the first inexact one were stored as exact.
             if self.doubles == doubles || !self.any_exact {
                 break;
             }

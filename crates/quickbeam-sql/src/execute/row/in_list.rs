@@ -1,4 +1,4 @@
-//! Values of a list, each once: what rows are looked up by.
+//! The distinct values of an IN list, for lookups.
 
 use super::Context;
 use crate::error::Result;

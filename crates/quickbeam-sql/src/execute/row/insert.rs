@@ -27,7 +27,7 @@ pub struct InsertExec {
     source: Option<Box<InsertSource>>,
     checks: Vec<(usize, Expr)>,
     conflict: Option<OnConflict>,
-    /// What its DO UPDATE sets.
+    /// The assignments of DO UPDATE.
     assignments: Option<Assignments>,
     returning: Option<Returning>,
     /// The new row in DO UPDATE.
@@ -50,7 +50,7 @@ struct InsertSource {
     same: Option<usize>,
     /// The new rows are columns of other rows.
     splice: Option<Splice>,
-    /// The query reads what is inserted: its rows are found before the first is inserted.
+    /// Whether the query reads the target table. Then it runs to its end before the first insert.
     reads_target: bool,
 }
 
@@ -88,14 +88,14 @@ impl InsertExec {
         (self.source.is_none() && self.rows.len() == 1).then_some(&self.handle)
     }
 
-    /// The rows that the query delivered, for EXPLAIN ANALYZE.
+    /// Collects the row counts of the query, for EXPLAIN ANALYZE.
     pub fn counts(&self, counts: &mut Vec<u64>) {
         if let Some(source) = &self.source {
             source.root.counts(counts);
         }
     }
 
-    /// Inserts all rows; how many.
+    /// Inserts all rows. Returns their number.
     pub fn run(
         &mut self,
         context: &mut Context<'_>,
@@ -247,7 +247,7 @@ impl InsertExec {
                     return self.update(&found, context, statement, returned);
                 }
             }
-            // Insert again, for the error that says which.
+            // Inserting again returns the error that names the key.
             statement.insert(&self.handle, row)?;
             self.give_back(context, returned)?;
             return Ok(true);
@@ -255,7 +255,7 @@ impl InsertExec {
         self.update(&found, context, statement, returned)
     }
 
-    /// DO UPDATE; nothing if that is not asked for.
+    /// Runs DO UPDATE, or nothing for DO NOTHING.
     fn update(
         &mut self,
         found: &table::KeyConflict,
@@ -270,7 +270,7 @@ impl InsertExec {
         slot.current = Current::Bytes(0, old.len());
         slot.bytes = old;
         if !there {
-            // Who was in the way is gone, but this transaction may not see that yet.
+            // The conflicting row is gone, but this transaction's snapshot may not show that.
             let message = "a conflicting row was removed by another transaction; begin again";
             return Err(SqlError::new(SqlState::SerializationFailure, message));
         }
@@ -348,7 +348,7 @@ fn columns_of(handle: &TableHandle, index: Option<usize>) -> Vec<usize> {
     columns
 }
 
-/// The unique indexes over these columns; none stands for the primary key.
+/// Returns the unique indexes over these columns. `None` in the list is the primary key.
 fn unique_over(handle: &TableHandle, columns: &[usize]) -> Vec<Option<usize>> {
     let table = handle.table();
     let indexes = table.indexes.iter().enumerate().filter(|(_, index)| index.unique);
@@ -373,7 +373,7 @@ fn append(
 ) -> Result<()> {
     let frame = context.frame();
     let (start, mut all_stand) = (out.len(), true);
-    // Of values that stand somewhere already no list is needed.
+    // Values that are in a slot already need no list.
     handle.table().encode_row(out, |position| {
         match values.get(position).and_then(|value| value.borrow(&frame)) {
             Some(Ok(value)) => value,
@@ -405,7 +405,7 @@ impl InsertSource {
         builder: &OperatorBuilder<'_>,
     ) -> Result<InsertSource> {
         let mut values = values.to_vec();
-        // What the query delivers is read where the query found it.
+        // The values read the query's outputs where the query computes them.
         values.iter_mut().for_each(|value| replace(value, slot, &query.outputs));
         let same = match values.first().and_then(Expr::as_column) {
             Some(first) if first.column == 0 => Some(first.slot),
@@ -461,7 +461,7 @@ fn replace(expr: &mut Expr, slot: usize, outputs: &[Expr]) {
 
 /// Whether the query may come to see what is inserted.
 fn reads(node: &PlanNode, plan: &InsertPlan) -> bool {
-    // Cascades do not insert; a trigger-like effect on other tables there is none.
+    // Cascades do not insert into other tables.
     let mut reads = false;
     node.each_access(&mut |access| {
         reads |= access.table.id == plan.table.id && access.table.name == plan.table.name;

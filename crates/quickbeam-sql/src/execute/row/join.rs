@@ -75,7 +75,7 @@ impl NestedLoop {
     }
 }
 
-/// No row fits: every column of these is NULL.
+/// Sets the slots to NULL rows, for an outer row without a match.
 fn set_nothing(context: &mut Context<'_>, slots: &[usize]) -> Result<()> {
     for &slot in slots {
         context.slot(slot)?.current = Current::Nothing;
@@ -83,7 +83,7 @@ fn set_nothing(context: &mut Context<'_>, slots: &[usize]) -> Result<()> {
     Ok(())
 }
 
-/// Where a kept row of one slot is.
+/// The bytes of one slot's part of a stored row.
 #[derive(Clone, Copy, Debug)]
 enum Kept {
     Nothing,
@@ -91,16 +91,16 @@ enum Kept {
     Values(usize),
 }
 
-/// Rows of several slots, kept in memory.
+/// Rows of several slots, stored in memory.
 #[derive(Debug, Default)]
 struct BufferedRows {
     slots: Vec<usize>,
     /// Encoded rows of each slot, concatenated.
     bytes: Vec<Vec<u8>>,
     values: Vec<Vec<Value>>,
-    /// For each row as many as there are slots.
+    /// For each row one entry per slot.
     kept: Vec<Kept>,
-    /// Keys of rows that will be changed, if they were asked for.
+    /// Keys of the rows that will be changed, if the plan needs them.
     keys: Vec<Vec<(usize, usize)>>,
     account: MemoryCharge,
 }
@@ -149,7 +149,7 @@ impl BufferedRows {
         Ok(())
     }
 
-    /// All rows are there: their bytes move into the slots.
+    /// Moves the bytes of the stored rows into the slots, after the last row.
     fn settle(&mut self, context: &mut Context<'_>) -> Result<()> {
         for (nth, number) in self.slots.iter().enumerate() {
             std::mem::swap(&mut context.slot(*number)?.bytes, &mut self.bytes[nth]);
@@ -187,7 +187,7 @@ impl BufferedRows {
     }
 }
 
-/// Keys of the inner rows, and the rows that have them.
+/// Keys of the inner rows, and the rows of each key.
 #[derive(Debug, Default)]
 struct JoinKeys {
     chains: JoinIndex,
@@ -196,10 +196,10 @@ struct JoinKeys {
 
 /// The key of a row.
 enum JoinKey {
-    /// A part of it is NULL, which equals nothing.
+    /// A part of it is NULL, which matches nothing.
     Null,
     Number(i64),
-    /// It stands in [`JoinKeys::bytes`].
+    /// The key is in [`JoinKeys::bytes`].
     Bytes,
 }
 
@@ -249,7 +249,7 @@ impl JoinKeys {
     }
 }
 
-/// Keeps the inner rows by their keys, then looks for each outer row which of them fit.
+/// Hash join: stores the inner rows by key, then looks up the matches of each outer row.
 #[derive(Debug)]
 pub struct RowHashJoin {
     outer: Operator,
@@ -317,7 +317,7 @@ impl RowHashJoin {
         if self.full { None } else { self.outer.scan_for_keys(column) }
     }
 
-    /// Lets the scan of the outer rows find no others than those that fit.
+    /// Limits the scan of the outer rows to the keys of the inner rows.
     fn narrow_outer(&mut self, context: &Context<'_>) -> Result<()> {
         let Some(column) = self.wanted.filter(|_| self.narrows) else { return Ok(()) };
         let (low, high, members) = members_of(&self.numbers);
@@ -329,7 +329,7 @@ impl RowHashJoin {
         Ok(())
     }
 
-    /// Notes the first part of an inner row's key, to narrow the scan of the outer rows.
+    /// Records the first part of an inner row's key, to limit the scan of the outer rows.
     fn note_number(&mut self, key: &JoinKey, context: &Context<'_>) -> Result<()> {
         let number = match (key, self.inner_keys.first()) {
             (JoinKey::Number(number), _) => Some(*number),
@@ -338,7 +338,7 @@ impl RowHashJoin {
         };
         match number {
             Some(number) => self.numbers.push(number),
-            // A window of numbers cannot hold such a key.
+            // A range of integers cannot hold such a key.
             None => self.narrows = false,
         }
         Ok(())

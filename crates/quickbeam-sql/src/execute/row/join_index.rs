@@ -12,16 +12,16 @@ use super::hash::KeyTable;
 /// No row.
 pub const NONE: u32 = u32::MAX;
 
-/// Bytes that a row takes here, about, besides its key.
+/// Approximate memory of a row here, besides its key.
 pub const ROW_BYTES: usize = 48;
 
 /// The first and the last row of each key.
 type Ends = Vec<(u32, u32)>;
 
-/// Keys, and the rows that have them.
+/// Keys, and the rows of each key.
 #[derive(Debug, Default)]
 pub struct JoinIndex {
-    /// Keys that are one whole number, however wide.
+    /// Keys that are one integer, of any width.
     numbers: IntTable,
     number_ends: Ends,
     /// All others.
@@ -43,7 +43,7 @@ impl JoinIndex {
         self.repeated = false;
     }
 
-    /// How many rows there are.
+    /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         self.next.len()
     }
@@ -83,14 +83,15 @@ impl JoinIndex {
         ends.map_or(NONE, |(first, _)| *first)
     }
 
-    /// The first row whose key is those bytes.
+    /// Returns the first row of a key.
     #[inline]
     pub fn first_of_bytes(&self, key: &[u8]) -> u32 {
         let ends = self.table.find(key).and_then(|place| self.table_ends.get(place));
         ends.map_or(NONE, |(first, _)| *first)
     }
 
-    /// What follows a row of the same key: a row, or `NONE`. Nothing if there is no such row.
+    /// Returns the row that follows a row of the same key, or `NONE`. Returns `None` if there is no
+    /// such row.
     #[inline]
     pub fn next(&self, row: u32) -> Option<u32> {
         self.next.get(row as usize).copied()

@@ -73,7 +73,7 @@ impl Lock {
                 return Ok(false);
             }
             let place = context.slot(*slot)?;
-            // A slot of many rows keeps them; of one row, or of a batch, the bytes are free.
+            // A slot of many rows stores them; for one row, or a batch, the bytes are free.
             let many = matches!(place.current, Current::Bytes(start, end) if (start, end) != (0, place.bytes.len()));
             if !many {
                 place.bytes.clear();
@@ -86,7 +86,7 @@ impl Lock {
     }
 }
 
-/// Locks a row; its newest bytes replace what is in `row`. False when it is gone.
+/// Locks a row and reads its newest version into `row`. Returns false if the row is gone.
 pub fn claim(
     handle: &TableHandle,
     transaction: &Transaction,

@@ -9,7 +9,7 @@ use super::Context;
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::Value;
 
-/// What a statement keeps, in one of its executions.
+/// The memory charged by one execution of a statement.
 #[derive(Clone, Debug)]
 pub struct MemoryBudget {
     used: Cell<usize>,
@@ -24,7 +24,7 @@ impl MemoryBudget {
 }
 
 impl Context<'_> {
-    /// Counts bytes that are kept until the statement ends.
+    /// Charges bytes until the statement ends.
     #[inline]
     pub fn keep(&self, bytes: usize) -> Result<()> {
         let used = self.budget.used.get().saturating_add(bytes);
@@ -51,7 +51,7 @@ fn bytes_of(values: &[Value]) -> usize {
     values.iter().map(Value::memory).sum()
 }
 
-/// What an operator keeps.
+/// The memory charged by one operator.
 #[derive(Debug, Default)]
 pub struct MemoryCharge {
     execution: u64,
@@ -59,7 +59,7 @@ pub struct MemoryCharge {
 }
 
 impl MemoryCharge {
-    /// Nothing is kept any more.
+    /// Releases the charge.
     pub fn clear(&mut self, context: &Context<'_>) {
         let MemoryBudget { used, execution } = &context.budget;
         if self.execution == *execution {
@@ -68,7 +68,7 @@ impl MemoryCharge {
         *self = MemoryCharge { execution: *execution, kept: 0 };
     }
 
-    /// Counts bytes that are kept.
+    /// Charges bytes.
     #[inline]
     pub fn keep(&mut self, bytes: usize, context: &Context<'_>) -> Result<()> {
         self.kept += bytes;

@@ -56,7 +56,7 @@ pub use scan::constant_range;
 pub(super) use sort::wanted_of;
 pub use update::UpdateExec;
 
-/// What bounds a statement.
+/// Limits of a statement.
 #[derive(Debug)]
 pub struct Limits {
     /// Set by another thread: the statement ends with an error.
@@ -65,13 +65,13 @@ pub struct Limits {
     pub memory: usize,
 }
 
-/// What a statement runs in.
+/// The context of an execution.
 pub struct Context<'t> {
     /// The transaction.
     pub transaction: &'t Transaction,
-    /// Where sequences and row ids come from.
+    /// The source of sequences and row ids.
     pub catalog: &'t Catalog,
-    /// What the transaction sees of the catalog.
+    /// The transaction's snapshot of the catalog.
     pub snapshot: &'t Arc<CatalogSnapshot>,
     /// The row slots of the statement.
     pub slots: Vec<Slot>,
@@ -79,11 +79,11 @@ pub struct Context<'t> {
     pub parameters: &'t [Value],
     /// The transaction's time.
     pub clock: &'t Clock,
-    /// What sequences gave the session.
+    /// Sequence values that the session has seen.
     pub given: &'t Given,
-    /// What bounds the statement.
+    /// The limits of the statement.
     pub limits: &'t Limits,
-    /// What it keeps.
+    /// The memory charged so far.
     pub budget: MemoryBudget,
 }
 
@@ -126,7 +126,7 @@ impl Context<'_> {
 }
 
 impl Context<'_> {
-    /// What expressions read.
+    /// Returns the frame that expressions read.
     #[inline]
     pub fn frame(&self) -> Frame<'_> {
         Frame {
@@ -177,7 +177,7 @@ impl Context<'_> {
     }
 }
 
-/// An integer of LIMIT or OFFSET; none: no bound.
+/// Evaluates LIMIT or OFFSET. Returns `None` if it is absent or NULL.
 fn bound_of(
     context: &Context<'_>,
     expr: Option<&Expr>,
@@ -202,13 +202,13 @@ fn bound_of(
     }
 }
 
-/// Where operators get what is needed to read a table.
+/// Gives operators the handles of tables.
 pub struct Handles<'h> {
     /// The transaction.
     pub transaction: &'h Transaction,
     /// The catalog.
     pub catalog: &'h Catalog,
-    /// What the transaction sees of it.
+    /// The transaction's snapshot of the catalog.
     pub snapshot: &'h CatalogSnapshot,
 }
 
@@ -226,15 +226,15 @@ impl Handles<'_> {
 /// An operator: a plan node with its working memory.
 #[derive(Debug)]
 pub enum Operator {
-    /// One row without columns; whether it was delivered.
+    /// One row without columns; true: it was returned.
     One(bool),
     /// Rows of a table.
     Scan(Box<scan::TableScan>),
-    /// Rows of expressions: where they stand, the rows, how many were delivered.
+    /// Rows of expressions: the slot, the rows, and the number returned so far.
     Values(usize, Vec<Vec<Expr>>, usize),
     /// Values, each once.
     InListScan(Box<in_list::InListScan>),
-    /// Rows that fulfil a condition.
+    /// Rows for which a condition is true.
     Filter(Box<Operator>, Expr),
     /// For each outer row the inner rows.
     NestedLoop(Box<join::NestedLoop>),
@@ -254,11 +254,11 @@ pub enum Operator {
     Derived(Box<QueryProgram>, usize),
     /// A set operation.
     Combine(Box<query::Combine>),
-    /// Rows kept from others.
+    /// Locked rows.
     Lock(Box<lock::Lock>),
     /// A vectorized step.
     Batch(Box<BatchProgram>),
-    /// Any of them, with a count of the rows delivered.
+    /// Any operator, with a count of the rows returned.
     Counted(Box<Operator>, u64),
 }
 
@@ -398,7 +398,7 @@ impl<'b> OperatorBuilder<'b> {
 }
 
 impl Operator {
-    /// Goes to the next row; false when there is none.
+    /// Moves to the next row. Returns false at the end.
     pub fn next(&mut self, context: &mut Context<'_>) -> Result<bool> {
         match self {
             Operator::Scan(scan) => scan.next(context),
@@ -503,7 +503,7 @@ impl Operator {
         }
     }
 
-    /// Rows delivered, in the order in which EXPLAIN writes the steps.
+    /// Collects the row counts, in the order in which EXPLAIN writes the nodes.
     pub fn counts(&self, counts: &mut Vec<u64>) {
         match self {
             Operator::Counted(operator, count) => {

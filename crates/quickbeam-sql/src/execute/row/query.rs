@@ -1,4 +1,4 @@
-//! Queries within statements: what they deliver, LIMIT, subqueries, set operations.
+//! Queries within statements: outputs, LIMIT, subqueries, set operations.
 
 use super::hash::{KeyTable, append};
 use super::hashed_subquery::HashedSubquery;
@@ -13,12 +13,12 @@ use crate::types::Value;
 pub struct QueryProgram {
     /// The rows.
     pub root: Operator,
-    /// What is delivered.
+    /// The outputs.
     pub outputs: Vec<Expr>,
 }
 
 impl QueryProgram {
-    /// Goes to the next row and puts what is delivered into a slot.
+    /// Moves to the next row and puts the outputs into a slot.
     pub fn next_into(&mut self, context: &mut Context<'_>, slot: usize) -> Result<bool> {
         if !self.root.next(context)? {
             return Ok(false);
@@ -93,7 +93,7 @@ pub struct Apply {
     once: bool,
     /// The answer holds for all rows.
     answered: bool,
-    /// The subquery's rows, if they are looked at once.
+    /// The hashed rows of the subquery, if the plan chose so.
     answers: Option<HashedSubquery>,
 }
 
@@ -205,7 +205,7 @@ pub struct Combine {
     /// The side read now.
     side: usize,
     seen: KeyTable,
-    /// How often each row of the second side is there.
+    /// How often each row of the second side occurs.
     counts: Vec<u64>,
     key: Vec<u8>,
     account: MemoryCharge,
@@ -276,7 +276,7 @@ impl Combine {
         while self.next_of(0, context)? {
             self.make_key(context);
             match self.seen.find(&self.key).and_then(|number| self.counts.get_mut(number)) {
-                // With ALL each row of the second side stands against one of the first.
+                // With ALL, each row of the second side cancels one of the first.
                 Some(count) if self.all && *count > 0 => {
                     *count -= 1;
                     if wants {

@@ -1,4 +1,4 @@
-//! Rows of one table: by key, by a range of the key, through an index, or all of them.
+//! Table scans: by key, by a range of the key, through an index, or of the whole table.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -21,13 +21,13 @@ pub struct TableScan {
     filter: Option<Expr>,
     /// Conditions of the filter that can be tested on the encoded row.
     windows: Vec<Narrow>,
-    /// The filter is nothing but such conditions, on columns that are never NULL.
+    /// Whether the filter has only such conditions, on NOT NULL columns.
     all_windows: bool,
-    /// Rows inside all windows fulfil the filter.
+    /// Whether rows inside all ranges satisfy the filter.
     told: bool,
-    /// The form of rows and what else a number of theirs is: a key that rows of another table have.
+    /// The row format tag, and the ranges of integer columns that a join above asks for.
     keys_wanted: Vec<(u16, IntRange)>,
-    /// The form of rows and numbers of theirs, if no more of a row is wanted.
+    /// The row format tag and integer fields, if nothing else of a row is read.
     numbers: Option<(u16, Vec<IntField>)>,
     way: ScanMethod,
     scan: Scan,
@@ -36,13 +36,13 @@ pub struct TableScan {
     next: usize,
     /// Index entries.
     entries: ScanBatch,
-    /// The key of the row looked up last.
+    /// The key of the last lookup.
     key: Vec<u8>,
     entry: Vec<u8>,
     range: KeyRange,
     keys: bool,
     is_database: bool,
-    /// Rows that it delivers at most, and how many of these are left.
+    /// The row limit, and the rows left.
     most: usize,
     left: usize,
 }
@@ -87,7 +87,8 @@ fn narrows(access: &TableAccess) -> (Vec<Narrow>, bool) {
 }
 
 impl Narrow {
-    /// What the number may be; none: nothing can be said.
+    /// Returns the range of the integer that the condition allows, or `None` if it does not limit
+    /// it.
     fn window(&self, value: ValueRef<'_>) -> Option<IntRange> {
         let number = match value {
             ValueRef::Date(days) => i64::from(days),
@@ -163,7 +164,7 @@ fn fit(value: ValueRef<'_>, data_type: DataType) -> Fit<'_> {
     }
 }
 
-/// A bound on a column, as the key takes it.
+/// A bound on a column, in the column's type.
 enum ColumnBound {
     Open,
     Bound(Value, bool),
@@ -278,7 +279,7 @@ impl TableScan {
         self.most != usize::MAX
     }
 
-    /// Lets the scan leave out what the filter would.
+    /// Gives the scan the ranges, so that it skips rows that the filter would reject.
     fn narrow(&mut self, context: &Context<'_>) -> Result<()> {
         let frame = context.frame();
         let mut windows = Vec::with_capacity(self.windows.len());
@@ -321,7 +322,7 @@ impl TableScan {
         }
     }
 
-    /// Finds out what is to be read; false when it is nothing.
+    /// Finds the range to read. Returns false if it is empty.
     fn start(&mut self, context: &Context<'_>) -> Result<bool> {
         if let ScanMethod::Rows(_) = self.way {
             self.narrow(context)?;
@@ -399,7 +400,8 @@ impl TableScan {
         self.fetch(context)
     }
 
-    /// The row with the key in `self.key`, if it fulfils the filter.
+    /// Reads the row with the key in `self.key`. Returns false if it is missing or fails the
+    /// filter.
     fn fetch(&self, context: &mut Context<'_>) -> Result<bool> {
         let transaction = context.transaction;
         let slot = context.slot(self.slot)?;
@@ -423,7 +425,7 @@ impl TableScan {
         self.handle.table()
     }
 
-    /// Where its rows stand.
+    /// Returns the slot of its rows.
     pub fn slot(&self) -> usize {
         self.slot
     }
@@ -546,7 +548,8 @@ fn encode_point(
     Ok(true)
 }
 
-/// The range of keys that constants make; none if something else makes it, or it is empty.
+/// Returns the key range of constant bounds. Returns `None` if a bound is not constant, or the
+/// range is empty.
 pub fn constant_range(spec: &KeySpec, range: &KeyRangeExpr) -> Option<KeyRange> {
     let bounds = range.lower.iter().chain(&range.upper).map(|(value, _)| value);
     if !range.equal.iter().chain(bounds).all(|value| value.as_constant().is_some()) {
@@ -567,7 +570,7 @@ fn side_of(
     Ok(match fit(value.evaluate(frame)?.as_ref(), data_type) {
         Fit::Value(value) => ColumnBound::Bound(value.to_value(), *inclusive),
         Fit::Null => ColumnBound::Empty,
-        // Beyond what the column can hold: everything is on one side of it.
+        // Outside the column's type, all values are on one side of the bound.
         Fit::Below if is_lower => ColumnBound::Open,
         Fit::Above if !is_lower => ColumnBound::Open,
         Fit::Below | Fit::Above => ColumnBound::Empty,

@@ -10,12 +10,12 @@ use crate::plan::{PlanNode, SortKey};
 use crate::table::{Origin, Splice};
 use crate::types::{Value, ValueRef};
 
-/// Rows of which no other before had the same values.
+/// Hash-based DISTINCT.
 #[derive(Debug)]
 pub struct Distinct {
     pub input: Operator,
     outputs: Vec<Expr>,
-    /// The values as they stand in rows.
+    /// Copies the outputs as encoded in rows.
     splice: Option<Splice>,
     table: KeyTable,
     key: Vec<u8>,
@@ -81,7 +81,7 @@ impl Distinct {
     }
 }
 
-/// A row with what it is ordered by.
+/// A row with its sort keys.
 #[derive(Debug)]
 struct Sorted {
     keys: Vec<Value>,
@@ -129,7 +129,7 @@ fn compare(keys: &[SortKey], a: &Sorted, b: &Sorted) -> Ordering {
         .unwrap_or(Ordering::Equal)
 }
 
-/// How many rows are needed, if not all of them: LIMIT and OFFSET.
+/// Returns the number of rows needed by LIMIT and OFFSET, or the maximum without LIMIT.
 pub fn wanted_of(context: &Context<'_>, most: Option<&(Expr, Option<Expr>)>) -> Result<usize> {
     let Some((limit, offset)) = most else { return Ok(usize::MAX) };
     let limit = bound_of(context, Some(limit), SqlState::InvalidRowCountInLimit, "LIMIT")?;

@@ -40,7 +40,7 @@ pub struct UpdateExec {
     /// Only the table itself is read.
     alone: bool,
     returning: Option<Returning>,
-    /// Columns of other rows that RETURNING delivers.
+    /// Columns of other rows that RETURNING reads.
     others: Vec<ColumnRef>,
     key: Vec<u8>,
     new: Vec<u8>,
@@ -53,7 +53,7 @@ struct Found {
     bytes: Vec<u8>,
     ends: Vec<[usize; 3]>,
     keys: KeyTable,
-    /// Of each row the columns of other rows that RETURNING delivers.
+    /// For each row, the columns of other rows that RETURNING reads.
     others: Vec<Value>,
 }
 
@@ -71,7 +71,7 @@ fn is_alone(root: &PlanNode) -> bool {
     }
 }
 
-/// The columns of other rows than the changed one that RETURNING delivers.
+/// Returns the columns of rows other than the changed one that RETURNING reads.
 fn others_of(returning: Option<&Returning>, own: usize) -> Vec<ColumnRef> {
     let mut others = Vec::new();
     for output in returning.iter().flat_map(|returning| &returning.outputs) {
@@ -126,7 +126,7 @@ impl UpdateExec {
         self.is_plain
     }
 
-    /// The rows that were found, for EXPLAIN ANALYZE.
+    /// Collects the row counts of the search, for EXPLAIN ANALYZE.
     pub fn counts(&self, counts: &mut Vec<u64>) {
         self.root.counts(counts);
     }
@@ -181,7 +181,7 @@ impl UpdateExec {
         Ok(true)
     }
 
-    /// Changes all rows; how many.
+    /// Changes all rows. Returns their number.
     pub fn run(
         &mut self,
         context: &mut Context<'_>,
@@ -271,7 +271,7 @@ impl UpdateExec {
             let old = row_in(&self.handle, context, self.slot)?.bytes();
             return statement.update(&self.handle, &self.key, old, &self.new, &self.changed);
         }
-        // CHECK and RETURNING are about the new row, so that is what stands in the slot.
+        // CHECK and RETURNING read the new row, so it becomes the current row of the slot.
         let slot = context.slot(self.slot)?;
         let old = slot.row().to_vec();
         let (bytes, current) = (std::mem::take(&mut slot.bytes), slot.current);
@@ -296,7 +296,7 @@ impl UpdateExec {
         others.clear();
         while self.root.next(context)? {
             let key = self.root.row_key(self.slot, context).unwrap_or_default();
-            // A row that several rows of FROM fit is changed once.
+            // A row that matches several rows of FROM is changed once.
             if !self.alone && !keys.insert(key).1 {
                 continue;
             }

@@ -11,15 +11,15 @@ use crate::bind::{Aggregate, AggregateKind};
 use crate::error::{Result, SqlError};
 use crate::types::{DataType, Value, ValueRef};
 
-/// What is known of the groups so far, for one aggregate.
+/// The states of one aggregate for all groups.
 #[derive(Debug)]
 enum AggregateStates {
     Counts(Vec<i64>),
-    /// Sums of whole numbers, and how many.
+    /// Sums of integers, and their counts.
     Sums(Vec<i128>, Vec<i64>),
     /// The least or greatest numbers, and whether there was one.
     Extremes(Vec<i64>, Vec<bool>),
-    /// Anything, value by value; those seen, of aggregates with DISTINCT.
+    /// Any aggregate, value by value, with the distinct values seen.
     Each(Vec<AggregateState>, KeyTable),
 }
 

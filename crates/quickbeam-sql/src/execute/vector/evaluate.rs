@@ -34,7 +34,7 @@ pub struct VectorExpr {
 #[derive(Debug)]
 enum Step {
     Column(usize),
-    /// The same for all rows: evaluated when a run begins.
+    /// The same value for all rows, evaluated when a run starts.
     Given(Expr, Option<Scalar<arrow_array::ArrayRef>>),
     Compare(Comparison, Box<[VectorExpr; 2]>),
     Arithmetic(Arithmetic, NumberKind, Box<[VectorExpr; 2]>, TextPosition),
@@ -46,13 +46,13 @@ enum Step {
     Like(Box<VectorExpr>, Arc<Pattern>, bool),
     /// A text without the blanks at its end.
     Trimmed(Box<VectorExpr>),
-    /// Another width of whole numbers, or length of texts, which holds at least as much.
+    /// A wider integer type, or a longer text type.
     Widened(Box<VectorExpr>),
-    /// Conditions with their results, one after the other, and last the result when none holds.
+    /// Conditions with their results in turn, and the ELSE result last.
     Case(Vec<VectorExpr>),
 }
 
-/// The columns that there are, and the slots whose rows they are columns of.
+/// The available columns, and the slots of their rows.
 pub struct InputColumns<'k> {
     pub columns: &'k [(ColumnRef, DataType)],
     pub slots: crate::expression::Slots,
@@ -60,7 +60,7 @@ pub struct InputColumns<'k> {
 }
 
 impl InputColumns<'_> {
-    /// The formula of an expression; none if it has none (BATCH-1).
+    /// Compiles an expression. Returns `None` if it cannot be vectorized (BATCH-1).
     pub fn formula(&self, expr: &Expr) -> Option<VectorExpr> {
         if expr.is_volatile() {
             return None;
@@ -149,7 +149,7 @@ impl InputColumns<'_> {
         self.formula(expr).filter(|formula| nth == 0 || !formula.may_fail())
     }
 
-    /// CASE, of which no part may fail: all are evaluated for each row (BATCH-2).
+    /// Compiles CASE, none of whose parts may fail: all are evaluated for each row (BATCH-2).
     fn case(&self, branches: &[(Expr, Expr)], otherwise: &Expr) -> Option<VectorExpr> {
         let results = || branches.iter().map(|(_, result)| result).chain([otherwise]);
         let is_null = |expr: &Expr| expr.as_constant().is_some_and(Value::is_null);
@@ -177,7 +177,7 @@ impl InputColumns<'_> {
         Some(Box::new([self.formula(&pair[0])?, self.formula(&pair[1])?]))
     }
 
-    /// Parts of which not all may be evaluated for each row: they must not fail (BATCH-2).
+    /// Compiles parts that may not fail, because each is evaluated for all rows (BATCH-2).
     fn safe_list(&self, list: &[Expr]) -> Option<Vec<VectorExpr>> {
         let formulas: Vec<VectorExpr> =
             list.iter().map(|part| self.formula(part)).collect::<Option<_>>()?;
@@ -228,7 +228,7 @@ impl VectorExpr {
         }
     }
 
-    /// Evaluates what is the same for all rows.
+    /// Evaluates the parts that are the same for all rows.
     pub fn begin(&mut self, context: &Context<'_>) -> Result<()> {
         let data_type = self.data_type;
         if let Step::Given(expr, given) = &mut self.step {
@@ -416,7 +416,7 @@ fn choose(parts: &[VectorExpr], columns: &[Vector]) -> Result<VectorValues> {
     for branch in branches.as_chunks::<2>().0.iter().rev() {
         let [condition, result] = branch;
         let truths = condition.condition(columns)?;
-        // What is not known does not hold.
+        // NULL counts as false.
         let holds = match truths.null_count() {
             0 => truths,
             _ => prep_null_mask_filter(&truths),
@@ -427,7 +427,7 @@ fn choose(parts: &[VectorExpr], columns: &[Vector]) -> Result<VectorValues> {
     Ok(chosen)
 }
 
-/// The rows of columns for which a condition holds.
+/// Returns the rows of columns for which a condition is true.
 pub fn keep(columns: &[Vector], truths: &BooleanArray) -> Result<(Vec<Vector>, usize)> {
     let kept: Result<Vec<Vector>> = columns.iter().map(|column| column.filtered(truths)).collect();
     Ok((kept?, truths.true_count()))

@@ -1,6 +1,6 @@
-//! Conditions on joined rows by columns: what WHERE asks of rows that an outer join made.
+//! Vectorized filters on joined rows: WHERE above outer joins.
 //!
-//! Above: steps that take their rows as columns. Below: the source of the rows.
+//! Above: vectorized steps. Below: the vector source.
 
 use super::super::row::{Context, OperatorBuilder};
 use super::evaluate::VectorExpr;
@@ -11,15 +11,15 @@ use crate::expression::{ColumnRef, Expr};
 use crate::plan::PlanNode;
 use crate::types::DataType;
 
-/// The rows of a source that fulfil conditions.
+/// The rows of a source that satisfy conditions.
 #[derive(Debug)]
 pub struct Filter {
     pub source: VectorSource,
     conditions: Vec<VectorExpr>,
-    /// Which of the columns read are delivered.
+    /// The columns read that are returned.
     outputs: Vec<usize>,
     begun: bool,
-    /// Rows delivered, if they are counted.
+    /// Rows returned, if they are counted.
     delivered: Option<u64>,
 }
 
@@ -53,13 +53,13 @@ impl Filter {
         self.begun = false;
     }
 
-    /// Rows delivered here and below, for EXPLAIN ANALYZE.
+    /// Collects the row counts here and below, for EXPLAIN ANALYZE.
     pub fn counts(&self, counts: &mut Vec<u64>) {
         counts.extend(self.delivered);
         self.source.counts(counts);
     }
 
-    /// The next rows; none when there are no more.
+    /// Returns the next rows, or `None` at the end.
     pub fn next(&mut self, context: &mut Context<'_>) -> Result<Option<ColumnBatch>> {
         if !self.begun {
             self.begun = true;

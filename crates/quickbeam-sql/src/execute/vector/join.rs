@@ -31,19 +31,19 @@ use crate::types::DataType;
 pub struct VectorJoin {
     outer: JoinInput,
     inner: JoinInput,
-    /// Outer rows that nothing fits come too.
+    /// Whether outer rows without a match are returned.
     is_left: bool,
     condition: Vec<VectorExpr>,
-    /// Where the columns stand that the condition reads.
+    /// The columns that the condition reads.
     condition_columns: Vec<JoinedColumn>,
-    /// Where the columns stand that are delivered.
+    /// The columns that are returned.
     outputs: Vec<JoinedColumn>,
-    /// The columns of the inner rows that are kept, and their kinds.
+    /// The stored columns of the inner rows, and their kinds.
     kept: Vec<(usize, VectorType)>,
     chains: JoinIndex,
     account: MemoryCharge,
     sides: Sides,
-    /// For each outer row of the batch the first inner row that fits.
+    /// For each outer row of the batch its first matching inner row.
     firsts: Vec<u32>,
     /// The outer row whose turn it is, and the inner row to be tried next, if some were tried.
     row: usize,
@@ -53,7 +53,7 @@ pub struct VectorJoin {
     built: bool,
     /// See [`narrow_outer`](Self::narrow_outer).
     wanted: Option<ColumnRef>,
-    /// Rows delivered, if they are counted.
+    /// Rows returned, if they are counted.
     delivered: Option<u64>,
 }
 
@@ -74,7 +74,7 @@ pub fn can_join(
     let is_of_sides = |(at, _): &(ColumnRef, DataType)| {
         join.outer_slots.contains(&at.slot) || join.inner_slots.contains(&at.slot)
     };
-    // Without keys all rows fit all; and what nothing fitted is found by looking at the rows.
+    // Without keys all rows match. A full join searches the rows for those without a match.
     !join.full
         && !join.outer_keys.is_empty()
         && are_alike
@@ -136,7 +136,7 @@ impl VectorJoin {
         self.built = false;
     }
 
-    /// Rows delivered here and below, for EXPLAIN ANALYZE.
+    /// Collects the row counts here and below, for EXPLAIN ANALYZE.
     pub fn counts(&self, counts: &mut Vec<u64>) {
         counts.extend(self.delivered);
         self.outer.source.counts(counts);
@@ -221,7 +221,7 @@ impl VectorJoin {
         Ok(())
     }
 
-    /// The next joined rows; none when there are no more.
+    /// Returns the next joined rows, or `None` at the end.
     pub fn next(&mut self, context: &mut Context<'_>) -> Result<Option<ColumnBatch>> {
         if !self.built {
             self.build(context)?;
@@ -252,7 +252,7 @@ impl VectorJoin {
         }
     }
 
-    /// Takes outer rows, and finds the first inner row for each of them.
+    /// Takes a batch of outer rows and looks up the first inner row of each.
     fn look_up(&mut self, columns: ColumnBatch) -> Result<()> {
         let keys = self.outer.keys_of(&columns)?;
         (self.row, self.candidate, self.fitted) = (0, None, false);
@@ -305,7 +305,7 @@ impl VectorJoin {
         pairs
     }
 
-    /// The pairs that fulfil the condition.
+    /// Returns the pairs that satisfy the condition.
     fn fitting(&self, pairs: &JoinMatches) -> Result<JoinMatches> {
         let mut columns = self.sides.gather(pairs, &self.condition_columns)?;
         // One column more: the numbers of the pairs.
@@ -317,7 +317,7 @@ impl VectorJoin {
         }
     }
 
-    /// The pairs, and those outer rows from one on that nothing fits, each in its place.
+    /// Returns the pairs, with the outer rows from `from` on without a match inserted in order.
     fn with_unfitted(&mut self, from: usize, pairs: &JoinMatches) -> JoinMatches {
         let mut all = JoinMatches::default();
         let mut pairs = pairs.iter().peekable();

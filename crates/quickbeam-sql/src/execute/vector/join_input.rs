@@ -15,10 +15,10 @@ use crate::expression::{ColumnRef, Expr};
 use crate::plan::PlanNode;
 use crate::types::DataType;
 
-/// Columns of keys, and what they stand for.
+/// Key columns, with their SQL types.
 pub type KeyColumns = Vec<(Vector, DataType)>;
 
-/// One side: its rows, and what they are joined by.
+/// One side of a join: its rows and its keys.
 #[derive(Debug)]
 pub struct JoinInput {
     pub source: VectorSource,
@@ -57,7 +57,7 @@ pub fn make_key(keys: &KeyColumns, row: usize, out: &mut Vec<u8>) -> bool {
     })
 }
 
-/// The rows whose keys have no NULL in them; none: all of them.
+/// Returns the rows without NULL keys; `None` means all rows.
 pub fn rows_with_keys(keys: &KeyColumns) -> Result<Option<BooleanArray>> {
     let mut all: Option<BooleanArray> = None;
     for (vector, _) in keys.iter().filter(|(vector, _)| vector.array().null_count() > 0) {

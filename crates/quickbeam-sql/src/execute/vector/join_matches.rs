@@ -19,7 +19,7 @@ use crate::types::DataType;
 pub struct JoinMatches {
     outer: Vec<u32>,
     inner: Vec<u32>,
-    /// The outer rows are all there are, each of them once, in order.
+    /// Whether the pairs have every outer row exactly once, in order.
     pub are_all_outer: bool,
 }
 
@@ -38,7 +38,7 @@ impl JoinMatches {
         self.outer.iter().copied().zip(self.inner.iter().copied())
     }
 
-    /// Those with these numbers.
+    /// Keeps the pairs with these numbers.
     pub fn only(&self, numbers: &[i64]) -> JoinMatches {
         let of = |rows: &[u32]| -> Vec<u32> {
             numbers.iter().filter_map(|number| rows.get(*number as usize).copied()).collect()
@@ -46,7 +46,7 @@ impl JoinMatches {
         JoinMatches { outer: of(&self.outer), inner: of(&self.inner), are_all_outer: false }
     }
 
-    /// The inner rows' numbers, NULL for none.
+    /// Returns the numbers of the inner rows, NULL for none.
     fn inner_rows(&self) -> UInt32Array {
         if self.inner.contains(&NONE) {
             let row = |row: &u32| (*row != NONE).then_some(*row);
@@ -56,20 +56,20 @@ impl JoinMatches {
     }
 }
 
-/// Where a column of joined rows stands.
+/// The place of a joined column.
 #[derive(Clone, Copy, Debug)]
 pub enum JoinedColumn {
     Outer(usize),
     Inner(usize),
 }
 
-/// Where the columns stand that a join reads and delivers.
+/// The places of the columns that a join reads and returns.
 #[derive(Debug)]
 pub struct Places {
     /// The columns of each side's rows.
     pub outer: Vec<(ColumnRef, DataType)>,
     pub inner: Vec<(ColumnRef, DataType)>,
-    /// The columns of the inner rows that are kept, by their numbers, and their kinds.
+    /// The stored columns of the inner rows, by number, and their kinds.
     pub kept: Vec<(usize, VectorType)>,
 }
 
@@ -81,7 +81,7 @@ impl Places {
         Places { outer: of(&join.outer_slots), inner: of(&join.inner_slots), kept: Vec::new() }
     }
 
-    /// The places of columns. Those of inner rows are kept from now on.
+    /// Returns the places of columns. Inner columns are stored from now on.
     pub fn of(&mut self, columns: &[(ColumnRef, DataType)]) -> Result<Vec<JoinedColumn>> {
         columns.iter().map(|column| self.place(column)).collect()
     }
@@ -109,12 +109,12 @@ fn no_column() -> SqlError {
 pub struct Sides {
     outer: ColumnBatch,
     inner: Vec<Vector>,
-    /// Bytes of each row's texts; empty if there are none.
+    /// The text bytes of each row; empty if there are no texts.
     outer_weights: Vec<usize>,
     inner_weights: Vec<usize>,
 }
 
-/// What a pair counts without its texts.
+/// The size of a pair without its texts.
 const PAIR: usize = 128;
 
 /// Bytes of texts in each row; empty if no column is one of texts.
@@ -156,7 +156,7 @@ impl Sides {
         self.outer_weights.is_empty() && self.inner_weights.is_empty()
     }
 
-    /// What a pair counts of the room that there is.
+    /// Returns the size of a pair.
     #[inline]
     pub fn weight(&self, outer: usize, inner: u32) -> usize {
         let of = |weights: &[usize], row: usize| weights.get(row).copied().unwrap_or(0);

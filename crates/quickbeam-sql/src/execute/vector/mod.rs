@@ -74,7 +74,7 @@ fn known_columns<'k>(
     columns: &'k [(ColumnRef, DataType)],
     parameters: &'k [DataType],
 ) -> InputColumns<'k> {
-    // Slots that nothing is read of by columns are rows of an outer query, which no formula reads.
+    // A slot without columns here has outer rows, which no vectorized expression reads.
     let slots = columns.iter().map(|(at, _)| at.slot).collect();
     InputColumns { columns, slots, parameters }
 }
@@ -96,7 +96,7 @@ fn can_check(condition: Option<&Expr>, known: &InputColumns<'_>) -> bool {
     formulas.all(|formula| formula.is_some())
 }
 
-/// What [`can_batch`] has made sure of is not so.
+/// Reports a step that [`can_batch`] should have refused.
 #[cold]
 fn no_formula() -> SqlError {
     SqlError::internal("an expression without a formula")
@@ -152,7 +152,7 @@ impl BatchProgram {
         Ok(BatchProgram { work })
     }
 
-    /// Goes to the next row that the step delivers.
+    /// Moves to the next row of the step.
     pub fn next(&mut self, context: &mut Context<'_>) -> Result<bool> {
         match &mut self.work {
             VectorWork::Group(group) => group.next(context),
@@ -168,7 +168,7 @@ impl BatchProgram {
         }
     }
 
-    /// Rows that the steps below delivered, for EXPLAIN ANALYZE.
+    /// Collects the row counts of the steps below, for EXPLAIN ANALYZE.
     pub fn counts(&self, counts: &mut Vec<u64>) {
         match &self.work {
             VectorWork::Group(group) => group.source.counts(counts),

@@ -1,16 +1,16 @@
-//! A table of whole numbers, numbered in the order in which they came.
+//! A hash table of integers, numbered in insertion order.
 
 use super::super::row::{mix, seed};
 
 /// Numbers from zero up to this one have their places in an array.
 const SMALL: usize = 1024;
 
-/// Numbers, and NULL, each with its place among those that came.
+/// Integers, and NULL, each with its insertion number.
 #[derive(Debug)]
 pub struct IntTable {
     /// Places counted from one; zero: nothing is here.
     slots: Vec<u32>,
-    /// The places of the least numbers from zero on, likewise.
+    /// The numbers of the integers from zero on, in an array.
     small: Vec<u32>,
     keys: Vec<i64>,
     null: Option<u32>,
@@ -43,7 +43,7 @@ impl IntTable {
             Some(place) => (place, false),
             None => {
                 let place = self.keys.len() as u32;
-                // A place of its own, which no search comes to.
+                // An entry for NULL, which no probe reaches.
                 self.keys.push(0);
                 self.null = Some(place);
                 (place, true)
@@ -73,7 +73,7 @@ impl IntTable {
         self.place_hashed(number)
     }
 
-    /// The place of a number, if it is there.
+    /// Returns the number of an integer.
     #[inline]
     pub fn find(&self, number: i64) -> Option<u32> {
         if let Some(place) = usize::try_from(number).ok().and_then(|at| self.small.get(at)) {

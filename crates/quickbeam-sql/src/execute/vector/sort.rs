@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::expression::Expr;
 use crate::types::ValueRef;
 
-/// A key: its values, and in which order.
+/// A sort key: its values and direction.
 #[derive(Debug)]
 pub struct VectorSortKey {
     pub formula: VectorExpr,
@@ -21,7 +21,7 @@ pub struct VectorSortKey {
     pub nulls_first: bool,
 }
 
-/// Rows of values in order. Rows with equal keys stay in the order in which they came.
+/// A stable vectorized sort.
 #[derive(Debug)]
 pub struct VectorSort {
     pub source: VectorSource,
@@ -29,7 +29,7 @@ pub struct VectorSort {
     outputs: Vec<VectorExpr>,
     keys: Vec<VectorSortKey>,
     most: Option<(Expr, Option<Expr>)>,
-    /// Outputs, then keys; for each of them what came.
+    /// Outputs, followed by keys, as batches.
     kept: Vec<Vec<Vector>>,
     account: MemoryCharge,
     rows: usize,
@@ -82,7 +82,7 @@ impl VectorSort {
         for formula in self.outputs.iter_mut().chain(keys) {
             formula.begin(context)?;
         }
-        // More than are wanted, so that the superfluous ones are not dropped after every batch.
+        // A margin above the limit, so that rows are not dropped after every batch.
         let most = wanted.saturating_mul(2).saturating_add(16_384);
         let mut bytes = 0;
         while let Some(columns) = self.source.next(context)? {

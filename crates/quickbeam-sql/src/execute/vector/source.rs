@@ -18,13 +18,13 @@ use crate::types::{DataType, ValueRef};
 /// Rows decoded together, about.
 const ROWS: usize = 4096;
 
-/// Where rows come from of which some columns are wanted.
+/// A source of columns.
 #[derive(Debug)]
 pub enum VectorSource {
     RowSource(Box<RowSource>),
     /// Rows joined by columns.
     VectorJoin(Box<VectorJoin>),
-    /// Those that fulfil a condition.
+    /// Rows that satisfy a condition.
     Filter(Box<Filter>),
 }
 
@@ -33,7 +33,7 @@ pub enum VectorSource {
 pub struct RowSource {
     operator: Operator,
     columns: Vec<Wanted>,
-    /// Conditions, if the rows come leaf by leaf; otherwise the operator has seen to them.
+    /// Conditions, if the rows come leaf by leaf. Otherwise the operator applies them.
     filter: Vec<VectorExpr>,
     by_leaf: bool,
     begun: bool,
@@ -43,7 +43,7 @@ pub struct RowSource {
 struct Wanted {
     at: ColumnRef,
     kind: VectorType,
-    /// Where in a row it stands, if it is a number and never NULL.
+    /// Its place in a row, if it is a NOT NULL integer.
     number: Option<NumberAt>,
 }
 
@@ -72,7 +72,7 @@ impl ColumnBatch {
 }
 
 impl VectorSource {
-    /// The rows of a step, with these columns of them.
+    /// Makes the source of a step with these columns.
     pub fn of(
         input: &PlanNode,
         columns: &[(ColumnRef, DataType)],
@@ -113,7 +113,7 @@ impl VectorSource {
         }
     }
 
-    /// The next rows; none when there are no more.
+    /// Returns the next rows, or `None` at the end.
     pub fn next(&mut self, context: &mut Context<'_>) -> Result<Option<ColumnBatch>> {
         match self {
             VectorSource::RowSource(rows) => rows.next(context),
@@ -122,7 +122,7 @@ impl VectorSource {
         }
     }
 
-    /// Rows delivered here and below, for EXPLAIN ANALYZE.
+    /// Collects the row counts here and below, for EXPLAIN ANALYZE.
     pub fn counts(&self, counts: &mut Vec<u64>) {
         match self {
             VectorSource::RowSource(rows) => rows.operator.counts(counts),

@@ -20,7 +20,7 @@ pub enum Vector {
     Texts(StringArray),
 }
 
-/// Which kind of column.
+/// The kind of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VectorType {
     Numbers,
@@ -29,7 +29,7 @@ pub enum VectorType {
     Texts,
 }
 
-/// The kind of column that holds values of a type; none: such values stay in rows.
+/// Returns the kind of column for a type, or `None` if its values stay in rows.
 pub fn kind_of(data_type: DataType) -> Option<VectorType> {
     Some(match data_type {
         DataType::SmallInt
@@ -46,7 +46,7 @@ pub fn kind_of(data_type: DataType) -> Option<VectorType> {
     })
 }
 
-/// A number as a value of the type that it stands for.
+/// Returns an integer as a value of its SQL type.
 pub fn number_value(number: i64, data_type: DataType) -> ValueRef<'static> {
     match data_type {
         DataType::SmallInt => ValueRef::SmallInt(number as i16),
@@ -129,13 +129,13 @@ impl Vector {
         Vector::of(&*whole)
     }
 
-    /// The rows for which a condition holds.
+    /// Returns the rows for which a condition is true.
     pub fn filtered(&self, truths: &BooleanArray) -> Result<Vector> {
         let array = arrow_select::filter::filter(self.array(), truths);
         Vector::of(&*array.map_err(|error| failed(&error))?)
     }
 
-    /// Bytes that it takes.
+    /// Returns its memory in bytes.
     pub fn bytes(&self) -> usize {
         self.array().get_buffer_memory_size()
     }
@@ -195,7 +195,7 @@ impl ColumnBuilder {
         Ok(())
     }
 
-    /// What was added; afterwards it is empty.
+    /// Returns the column and leaves the builder empty.
     pub fn finish(&mut self) -> Vector {
         match self {
             ColumnBuilder::Numbers(builder) => Vector::Numbers(builder.finish()),
