@@ -55,6 +55,14 @@ sql_states! {
     InvalidRowCountInLimit = "2201W",
     /// A negative OFFSET.
     InvalidRowCountInOffset = "2201X",
+    /// A NULL where a value is required.
+    NullValueNotAllowed = "22004",
+    /// The offset of a window frame is negative.
+    InvalidPrecedingOrFollowingSize = "22013",
+    /// The argument of `ntile` is not positive.
+    InvalidArgumentForNtile = "22014",
+    /// The argument of `nth_value` is not positive.
+    InvalidArgumentForNthValue = "22016",
     /// A function's argument has no meaning.
     InvalidParameterValue = "22023",
     /// A negative length of a part of a text.
@@ -123,6 +131,8 @@ sql_states! {
     AmbiguousFunction = "42725",
     /// A column that is neither grouped nor aggregated, or an aggregate where none may be.
     GroupingError = "42803",
+    /// A misplaced window function, or an invalid window definition.
+    WindowingError = "42P20",
     /// A value of the wrong type.
     DatatypeMismatch = "42804",
     /// An object of the wrong kind: a view where a table is needed.

@@ -9,6 +9,7 @@ mod literals;
 mod positions;
 mod sequences;
 mod text;
+mod windows;
 
 use std::ops::Range;
 use std::str::Chars;
@@ -24,6 +25,7 @@ use crate::error::{Result, SqlError, SqlState};
 pub use positions::{first_from, is_word, last_before};
 pub use sequences::RESTART as RESTART_SEQUENCE;
 pub use text::Text;
+pub use windows::{CURRENT_ROW, EXCLUSION, UNBOUNDED, restore_exclusions};
 
 /// Recursion steps that the parser allows. A parenthesis with an operator takes two.
 const STEPS: usize = 200;
@@ -128,7 +130,7 @@ fn parser_for(text: &str) -> Result<Parser<'static>> {
     })?;
     check_nesting(text, &tokens)?;
     check_chains(text, &tokens)?;
-    let tokens = sequences::adapted(literals::adapted(text, tokens)?);
+    let tokens = windows::adapted(sequences::adapted(literals::adapted(text, tokens)?));
     Ok(Parser::new(&DIALECT).with_recursion_limit(STEPS).with_tokens_with_locations(tokens))
 }
 

@@ -82,7 +82,7 @@ const SOURCES: [(&str, bool); 24] = [
 ];
 
 /// What is made of the rows of a source.
-const USES: [&str; 9] = [
+const USES: [&str; 11] = [
     "{q}",
     "SELECT sum(x), count(*), count(c), min(k), max(c) FROM ({q}) s",
     "SELECT g, count(*), sum(x), count(DISTINCT k) FROM ({q}) s GROUP BY g",
@@ -92,6 +92,8 @@ const USES: [&str; 9] = [
     "SELECT s.k, w.k, s.x FROM ({q}) s JOIN u w ON w.b = s.g WHERE w.k > 4",
     "SELECT w.k, w.c FROM u w WHERE EXISTS (SELECT 1 FROM ({q}) s WHERE s.g = w.b AND s.x < 1000)",
     "SELECT k, g FROM ({q}) s INTERSECT ALL SELECT u.k, u.b FROM u",
+    "SELECT g, k, x, sum(x) OVER (PARTITION BY g ORDER BY k, x ROWS 2 PRECEDING), count(*) OVER () FROM ({q}) s ORDER BY g, k, x",
+    "SELECT k, x, rank() OVER (ORDER BY x), lag(x) OVER (ORDER BY x, k) FROM ({q}) s ORDER BY x, k LIMIT 9",
 ];
 
 /// Queries that are plans of their own: steps by columns below others, and those that no source above has.
@@ -276,7 +278,7 @@ fn steps(connection: &mut Connection, text: &str) -> BTreeSet<String> {
 }
 
 /// Every step of a plan that there is. A new one has to be among the plans of this test.
-const STEPS: [&str; 42] = [
+const STEPS: [&str; 43] = [
     "Aggregate",
     "Aggregate (vectorized)",
     "Delete from t",
@@ -319,6 +321,7 @@ const STEPS: [&str; 42] = [
     "Union all",
     "Update t",
     "Values",
+    "WindowAgg",
 ];
 
 #[test]

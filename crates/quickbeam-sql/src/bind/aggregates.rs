@@ -113,7 +113,7 @@ impl Binder<'_> {
         Ok(Expr::Column(column.at))
     }
 
-    fn aggregate_argument(
+    pub(super) fn aggregate_argument(
         &mut self,
         kind: AggregateKind,
         distinct: bool,
@@ -166,7 +166,10 @@ impl Binder<'_> {
             (AggregateKind::Minimum | AggregateKind::Maximum, given)
                 if given != DataType::Boolean =>
             {
-                given
+                match given {
+                    DataType::Numeric(_) => DataType::Numeric(None),
+                    other => other,
+                }
             }
             (AggregateKind::All | AggregateKind::Any, DataType::Boolean) => DataType::Boolean,
             (kind, given) => {

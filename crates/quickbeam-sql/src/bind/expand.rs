@@ -8,6 +8,7 @@ use sqlparser::ast::{self, Ident, Spanned};
 
 use super::{Binder, Scope, ScopeColumn};
 use crate::error::Result;
+use crate::parse::restore_exclusions;
 
 /// A `*` or an unqualified column in a text, and its replacement.
 pub(super) struct Expansion {
@@ -30,6 +31,7 @@ impl Binder<'_> {
         for expansion in expansions.iter().rev() {
             text.replace_range(expansion.place.clone(), &expansion.text);
         }
+        restore_exclusions(&mut text);
         Ok(text)
     }
 

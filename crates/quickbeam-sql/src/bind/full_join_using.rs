@@ -74,6 +74,7 @@ fn of(join: From, outputs: Vec<Expr>, columns: &[OutputColumn]) -> Query {
         filter: Vec::new(),
         subqueries: Vec::new(),
         group: None,
+        windows: None,
         outputs,
         distinct: false,
         for_update: None,

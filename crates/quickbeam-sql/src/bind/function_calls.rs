@@ -120,9 +120,6 @@ impl Binder<'_> {
         let position = self.position(call);
         let name = object_name(&call.name).map_err(|error| error.at(position as usize))?;
         let refuse = |what: &str| Err(SqlError::unsupported(what).at(position as usize));
-        if call.over.is_some() {
-            return refuse("a window function");
-        }
         let has_more = call.uses_odbc_syntax || call.parameters != FunctionArguments::None;
         if has_more || !call.within_group.is_empty() || call.null_treatment.is_some() {
             return refuse("this form of a function call");
@@ -137,6 +134,13 @@ impl Binder<'_> {
                 (&list.args[..], list.duplicate_treatment == Some(DuplicateTreatment::Distinct))
             }
         };
+        if let Some(over) = &call.over {
+            let filter = call.filter.as_deref();
+            return self.window_call(&name, list, distinct, filter, over, position, scope);
+        }
+        if let Some(error) = self.missing_over(&name, position) {
+            return Err(error);
+        }
         if let Some(kind) = aggregate_of(&name) {
             return self.aggregate(kind, list, distinct, call.filter.as_deref(), position, scope);
         }

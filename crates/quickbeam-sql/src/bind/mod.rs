@@ -32,6 +32,7 @@ mod tree;
 mod types;
 mod update;
 mod walk;
+mod windows;
 
 use std::sync::Arc;
 
@@ -89,6 +90,14 @@ struct Level {
     allows_aggregates: bool,
     /// Inside the argument of an aggregate.
     in_aggregate: bool,
+    /// Window functions are allowed here.
+    allows_windows: bool,
+    /// Inside a call of a window function, or its window.
+    in_window: bool,
+    /// The windows of the WINDOW clause, by name.
+    named_windows: Vec<(SmolStr, sqlparser::ast::WindowSpec)>,
+    /// The window functions so far.
+    windows: Option<Windows>,
     /// Columns named outside of aggregates where aggregates are allowed, with their positions.
     named: Vec<(ColumnRef, u32)>,
 }

@@ -39,10 +39,17 @@ impl Binder<'_> {
                 }
             };
             let groups = self.levels.last().and_then(|level| level.group_slot);
-            let mut aggregate = false;
+            let windows = self.levels.last().and_then(|level| level.windows.as_ref());
+            let windows = windows.map(|windows| windows.slot);
+            let (mut aggregate, mut window) = (false, false);
             key.each_column(&mut |column| {
                 aggregate |= Some(column.slot) == groups && column.column >= AGGREGATES;
+                window |= Some(column.slot) == windows;
             });
+            if window {
+                let message = "window functions are not allowed in GROUP BY";
+                return Err(SqlError::new(SqlState::WindowingError, message).at(position));
+            }
             if aggregate {
                 let message = "aggregate functions are not allowed in GROUP BY";
                 return Err(SqlError::new(SqlState::GroupingError, message).at(position));

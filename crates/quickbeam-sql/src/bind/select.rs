@@ -9,7 +9,7 @@ use super::grouped_expressions::Regroup;
 use super::implied_names::implied_name;
 use super::{
     Binder, Body, Derived, From, Group, JoinKind, LockWait, OrderKey, OutputColumn, Query, RowLock,
-    Scope, ScopeColumn, Select, Typed, fold, object_name,
+    Scope, ScopeColumn, Select, Typed, Window, fold, object_name,
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::Expr;
@@ -31,6 +31,12 @@ impl Binder<'_> {
         }
     }
 
+    fn allow_windows(&mut self, allowed: bool) {
+        if let Some(level) = self.levels.last_mut() {
+            level.allows_windows = allowed;
+        }
+    }
+
     pub(super) fn select(
         &mut self,
         select: &ast::Select,
@@ -48,16 +54,21 @@ impl Binder<'_> {
                 None => Vec::new(),
             };
             let of_rows = binder.levels.last().map_or(0, |level| level.subqueries.len());
+            binder.name_windows(&select.named_window)?;
             binder.allow_aggregates(true);
+            binder.allow_windows(true);
             let selected = binder.projection(&select.projection, &scope, defers)?;
             binder.allow_aggregates(false);
+            binder.allow_windows(false);
             let keys = binder.group_keys(select, &selected, &scope)?;
             binder.allow_aggregates(true);
             let having = match &select.having {
                 Some(condition) => binder.conjuncts(condition, &scope)?,
                 None => Vec::new(),
             };
+            binder.allow_windows(true);
             let order = binder.order(order_items, &selected, Some(&scope))?;
+            binder.check_named_windows(&scope)?;
             let lock = lock.map(|lock| binder.row_lock(lock, from.as_ref(), &scope)).transpose()?;
             if keys.is_some() || select.having.is_some() {
                 binder.group_slot();
@@ -78,6 +89,7 @@ impl Binder<'_> {
             .unzip();
         let mut outputs = outputs;
         let mut subqueries = level.subqueries;
+        let mut windows = level.windows;
         let group = match level.group_slot {
             None => None,
             Some(slot) => {
@@ -89,6 +101,10 @@ impl Binder<'_> {
                 let of_order = order.iter_mut().map(|key| &mut key.expr).zip(order_places.clone());
                 for (expr, from) in of_outputs.chain(of_having).chain(of_order) {
                     regroup.apply(expr, from, self)?;
+                }
+                let of_windows = windows.iter_mut().flat_map(|windows| &mut windows.windows);
+                for expr in of_windows.flat_map(Window::exprs_mut) {
+                    regroup.apply(expr, 0, self)?;
                 }
                 let aggregates = level.aggregates;
                 let later = subqueries.split_off(of_rows.min(subqueries.len()));
@@ -108,10 +124,18 @@ impl Binder<'_> {
             let position = order_places.get(unlisted).map_or(0, |position| *position as usize);
             return Err(SqlError::new(SqlState::InvalidColumnReference, message).at(position));
         }
-        if for_update.is_some() && (group.is_some() || distinct) {
-            return Err(SqlError::unsupported("FOR UPDATE with DISTINCT, GROUP BY or aggregates"));
+        if for_update.is_some() && (group.is_some() || distinct || windows.is_some()) {
+            let what = "FOR UPDATE with DISTINCT, GROUP BY, aggregates or window functions";
+            return Err(SqlError::unsupported(what));
         }
-        let select = Select { from, filter, subqueries, group, outputs, distinct, for_update };
+        if let Some(windows) = &windows {
+            let of_groups = group.iter().flat_map(|group| &group.subqueries);
+            if subqueries.iter().chain(of_groups).any(|one| one.reads.contains(windows.slot)) {
+                return Err(SqlError::unsupported("a subquery over a window function"));
+            }
+        }
+        let select =
+            Select { from, filter, subqueries, group, windows, outputs, distinct, for_update };
         self.unknown = unknown;
         Ok(Query {
             body: Body::Select(Box::new(select)),
@@ -293,7 +317,6 @@ fn check_form(select: &ast::Select) -> Result<()> {
         && select.cluster_by.is_empty()
         && select.distribute_by.is_empty()
         && select.sort_by.is_empty()
-        && select.named_window.is_empty()
         && select.qualify.is_none()
         && select.exclude.is_none()
         && select.select_modifiers.is_none()

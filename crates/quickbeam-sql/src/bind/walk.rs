@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::{Body, Derived, From, Query, Subquery, SubqueryKind};
+use super::{Body, Derived, From, Query, Subquery, SubqueryKind, Window};
 use crate::expression::{Expr, Slots};
 
 /// A part of a query, one step below it.
@@ -68,6 +68,8 @@ impl Query {
                     of_groups.for_each(|expr| visit(QueryPart::Expr(expr)));
                     subqueries.extend(&group.subqueries);
                 }
+                let windows = select.windows.iter().flat_map(|windows| &windows.windows);
+                windows.flat_map(Window::exprs).for_each(|expr| visit(QueryPart::Expr(expr)));
                 for subquery in subqueries {
                     if let Some(value) = subquery.kind.value() {
                         visit(QueryPart::Expr(value));
@@ -106,6 +108,9 @@ impl Query {
                     of_groups.for_each(|expr| visit(PartMut::Expr(expr)));
                     subqueries.extend(&mut group.subqueries);
                 }
+                let windows = select.windows.iter_mut().flat_map(|windows| &mut windows.windows);
+                let of_windows = windows.flat_map(Window::exprs_mut);
+                of_windows.for_each(|expr| visit(PartMut::Expr(expr)));
                 for subquery in subqueries {
                     if let Some(value) = subquery.kind.value_mut() {
                         visit(PartMut::Expr(value));
@@ -150,6 +155,7 @@ impl Query {
             Body::Select(select) => {
                 let mut own = select.from.as_ref().map(From::slots).unwrap_or_default();
                 select.group.iter().for_each(|group| own.insert(group.slot));
+                select.windows.iter().for_each(|windows| own.insert(windows.slot));
                 own
             }
         }

@@ -4,7 +4,7 @@ mod row;
 mod vector;
 
 pub use row::{
-    Context, Handles, InsertExec, Limits, MemoryBudget, OperatorBuilder, QueryProgram, Returned,
-    UpdateExec, constant_range,
+    Context, InsertExec, MemoryBudget, OperatorBuilder, QueryProgram, Returned, StatementLimits,
+    TableHandles, UpdateExec, constant_range,
 };
 pub use vector::can_batch;

@@ -54,6 +54,13 @@ fn each_expression(node: &PlanNode, visit: &mut dyn FnMut(&Expr)) {
             }
             each_expression(input, visit);
         }
+        PlanNode::WindowAgg(window) => {
+            let keys = window.order.iter().map(|key| &key.expr);
+            let functions = window.functions.iter().flat_map(|function| function.exprs());
+            let own = window.columns.iter().chain(&window.partition).chain(keys);
+            own.chain(functions).for_each(&mut *visit);
+            each_expression(&window.input, visit);
+        }
         PlanNode::Limit { input, limit, offset } => {
             limit.iter().chain(offset).for_each(&mut *visit);
             each_expression(input, visit);
@@ -124,6 +131,7 @@ impl PlanNode {
                 join.outer.each_access(visit);
                 join.inner.each_access(visit);
             }
+            PlanNode::WindowAgg(window) => window.input.each_access(visit),
             PlanNode::Vectorized(batch) => batch.step.each_access(visit),
             PlanNode::SubqueryScan { query, .. } => query.root.each_access(visit),
             PlanNode::SetOperation { sides, .. } => {
@@ -157,6 +165,7 @@ fn locks(node: &PlanNode) -> bool {
         PlanNode::Subquery { input, query, .. } => locks(input) || locks(&query.root),
         PlanNode::NestedLoop { outer, inner, .. } => locks(outer) || locks(inner),
         PlanNode::HashJoin(join) => locks(&join.outer) || locks(&join.inner),
+        PlanNode::WindowAgg(window) => locks(&window.input),
         PlanNode::Vectorized(batch) => locks(&batch.step),
         PlanNode::SubqueryScan { query, .. } => locks(&query.root),
         PlanNode::SetOperation { sides, .. } => sides.iter().any(|side| locks(&side.root)),
@@ -196,6 +205,7 @@ fn each_scan(node: &mut PlanNode, visit: &mut dyn FnMut(&mut TableAccess)) {
             each_scan(&mut join.outer, visit);
             each_scan(&mut join.inner, visit);
         }
+        PlanNode::WindowAgg(window) => each_scan(&mut window.input, visit),
         PlanNode::Vectorized(batch) => each_scan(&mut batch.step, visit),
         PlanNode::SubqueryScan { query, .. } => each_scan(&mut query.root, visit),
         PlanNode::SetOperation { sides, .. } => {

@@ -29,7 +29,7 @@ pub fn explain(plan: &Plan, counts: Option<&Counts>) -> Vec<String> {
             writer.node(&change.root, 1);
         }
     }
-    writer.line(0, format!("Execution: {}", plan.way));
+    writer.line(0, format!("Execution: {}", plan.mode_reason));
     writer.lines
 }
 
@@ -171,6 +171,10 @@ impl Writer<'_> {
                     .collect();
                 self.detail(depth, format!("Sort Key: {}", keys.join(", ")));
                 self.node(input, depth + 1);
+            }
+            PlanNode::WindowAgg(window) => {
+                self.line(depth, format!("WindowAgg{counted}"));
+                self.node(&window.input, depth + 1);
             }
             PlanNode::Limit { input, .. } => {
                 self.line(depth, format!("Limit{counted}"));

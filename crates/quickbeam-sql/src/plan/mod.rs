@@ -21,11 +21,13 @@ mod semi_join;
 mod simplify;
 mod subquery;
 mod vectorize;
+mod windows;
 
 use std::sync::Arc;
 
 use crate::bind::{
     Aggregate, CombineKind, LockWait, OnConflict, OutputColumn, Returning, SlotShape, SubqueryKind,
+    WindowFunction,
 };
 use crate::catalog::Table;
 use crate::expression::{ColumnRef, Expr};
@@ -191,6 +193,8 @@ pub enum PlanNode {
         /// No more rows than that are needed: LIMIT and OFFSET.
         most: Option<(Expr, Option<Expr>)>,
     },
+    /// Window functions over the rows, which come sorted by partition and order.
+    WindowAgg(Box<WindowAgg>),
     /// Part of the rows.
     Limit {
         /// The rows.
@@ -241,6 +245,23 @@ pub struct Batch {
     /// The input columns that the step reads, and their types. For a join or a filter, also those
     /// that it returns.
     pub columns: Vec<(ColumnRef, DataType)>,
+}
+
+/// Window functions over sorted rows.
+#[derive(Clone, Debug)]
+pub struct WindowAgg {
+    /// The rows.
+    pub input: PlanNode,
+    /// The slot of the result: the columns, followed by the functions' values.
+    pub slot: usize,
+    /// The columns of the input that are passed on.
+    pub columns: Vec<Expr>,
+    /// PARTITION BY.
+    pub partition: Vec<Expr>,
+    /// ORDER BY.
+    pub order: Vec<SortKey>,
+    /// The functions.
+    pub functions: Vec<WindowFunction>,
 }
 
 /// A hash join.
@@ -300,7 +321,7 @@ pub struct Plan {
     /// The types of the parameters.
     pub parameters: Vec<DataType>,
     /// The execution mode and its reason, for EXPLAIN.
-    pub way: String,
+    pub mode_reason: String,
 }
 
 /// The action of a statement.

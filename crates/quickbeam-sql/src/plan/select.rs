@@ -139,7 +139,7 @@ impl<'p> Planner<'p> {
                 let count = rows.len() as f64;
                 let node = PlanNode::Values { slot, rows, once: false };
                 let outputs = columns_of(slot, query.columns.len());
-                Ok(self.finish(node, outputs, query, count, false))
+                Ok(self.finish(node, outputs, (query, &query.order), count, false))
             }
             Body::Combine(combine) => {
                 let sides = combine.sides.iter().map(|side| self.query(side, outside));
@@ -152,7 +152,7 @@ impl<'p> Planner<'p> {
                     sides,
                     slot: combine.slot,
                 };
-                Ok(self.finish(node, outputs, query, rows, false))
+                Ok(self.finish(node, outputs, (query, &query.order), rows, false))
             }
         }
     }
@@ -164,7 +164,7 @@ impl<'p> Planner<'p> {
         outside: &Slots,
         few: bool,
     ) -> Result<QueryPlan> {
-        let plain = select.group.is_none() && !select.distinct;
+        let plain = select.group.is_none() && !select.distinct && select.windows.is_none();
         let order = if plain { &query.order[..] } else { &[] };
         if let Some(plan) = self.min_max_from_index(select, query, outside)? {
             return Ok(plan);
@@ -219,12 +219,15 @@ impl<'p> Planner<'p> {
             }
             ordered = false;
         }
+        if let Some(windows) = &select.windows {
+            return Ok(self.windowed(node, select, windows, query, rows));
+        }
         let outputs = select.outputs.clone();
         if select.distinct {
             // The row stays in its slots, and the outputs read it there.
             node = PlanNode::Distinct { input: Box::new(node), outputs: outputs.clone() };
         }
-        Ok(self.finish(node, outputs, query, rows, ordered))
+        Ok(self.finish(node, outputs, (query, &query.order), rows, ordered))
     }
 
     /// The least or greatest value of a column is the first entry of an index.
@@ -250,6 +253,7 @@ impl<'p> Planner<'p> {
         let of_slot = at.slot == *slot && matches!(self.slots[*slot].source, Source::Table(_));
         if !group.keys.is_empty()
             || !of_slot
+            || select.windows.is_some()
             || !select.subqueries.is_empty()
             || !group.subqueries.is_empty()
         {
@@ -273,7 +277,7 @@ impl<'p> Planner<'p> {
         if let Some(condition) = Expr::all(group.having.clone()) {
             node = PlanNode::Filter { input: Box::new(node), condition };
         }
-        Ok(Some(self.finish(node, select.outputs.clone(), query, 1.0, false)))
+        Ok(Some(self.finish(node, select.outputs.clone(), (query, &query.order), 1.0, false)))
     }
 
     /// Plans FROM, WHERE and the subqueries. Returns the node, the estimated rows, and whether they
@@ -361,16 +365,15 @@ impl<'p> Planner<'p> {
     }
 
     /// ORDER BY, OFFSET and LIMIT on top.
-    fn finish(
+    pub(super) fn finish(
         &self,
         mut node: PlanNode,
         mut outputs: Vec<Expr>,
-        query: &Query,
+        (query, order): (&Query, &[OrderKey]),
         mut rows: f64,
         ordered: bool,
     ) -> QueryPlan {
-        let keys: Vec<SortKey> = query
-            .order
+        let keys: Vec<SortKey> = order
             .iter()
             .filter(|key| !key.expr.is_constant())
             .map(|key| SortKey {

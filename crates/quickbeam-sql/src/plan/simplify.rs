@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::bind::{
     Aggregate, AggregateKind, Body, Change, Derived, From, Group, Insert, InsertSource, PartMut,
-    Query, Returning, Select, Subquery,
+    Query, Returning, Select, Subquery, Window,
 };
 use crate::expression::{ColumnRef, Expr, Slots};
 use crate::types::{DataType, Value};
@@ -129,7 +129,9 @@ fn simplify_select(select: &mut Select, order: &[Expr]) {
         simplify_from(from);
     }
     if let Some(group) = &mut select.group {
-        simplify_group(group, &select.outputs, order);
+        let windows = select.windows.iter().flat_map(|windows| &windows.windows);
+        let above: Vec<Expr> = windows.flat_map(Window::exprs).chain(order).cloned().collect();
+        simplify_group(group, &select.outputs, &above);
         if group.keys.is_empty() && group.aggregates.is_empty() {
             // There is exactly one group, even for an empty input.
             select.from = None;
@@ -149,6 +151,8 @@ fn simplify_select(select: &mut Select, order: &[Expr]) {
         own.extend(group.aggregates.iter().flat_map(parts_of));
         group.subqueries.iter().for_each(|subquery| read.extend(&subquery.reads));
     }
+    let windows = select.windows.iter().flat_map(|windows| &windows.windows);
+    own.extend(windows.flat_map(Window::exprs));
     own.into_iter().for_each(|expr| read.extend(&expr.slots()));
     keep_read(&mut select.subqueries, &mut read);
 }

@@ -62,6 +62,9 @@ impl Planner<'_> {
         if !all || query.offset.is_some() || select.group.is_some() || select.for_update.is_some() {
             return None;
         }
+        if select.windows.is_some() {
+            return None;
+        }
         let inner = select.from.as_ref()?.slots();
         let bound = outside | around;
         if inner.meets(&bound) {

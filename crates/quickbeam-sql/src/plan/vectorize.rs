@@ -25,11 +25,11 @@ const VECTOR_THRESHOLD: f64 = 500.0;
 pub type CanVectorize<'c> = &'c dyn Fn(&PlanNode, &[(ColumnRef, DataType)], &[DataType]) -> bool;
 
 /// Vectorizes the steps that gain from it.
-pub fn choose_execution_mode(plan: &mut Plan, way: ExecutionMode, can_batch: CanVectorize<'_>) {
+pub fn choose_execution_mode(plan: &mut Plan, mode: ExecutionMode, can_batch: CanVectorize<'_>) {
     let mut chooser = Chooser {
         slots: &plan.slots,
         parameters: &plan.parameters,
-        way,
+        mode,
         can_batch,
         by_columns: 0.0,
         most: 0.0,
@@ -50,7 +50,7 @@ pub fn choose_execution_mode(plan: &mut Plan, way: ExecutionMode, can_batch: Can
     let Chooser { by_columns, most, possible, first_only, made, .. } = chooser;
     let computed = || SlotShape { name: "computed".into(), source: Source::Computed };
     plan.slots.extend(std::iter::repeat_with(computed).take(made));
-    plan.way = match way {
+    plan.mode_reason = match mode {
         _ if by_columns > 0.0 => format!("vectorized, about {by_columns:.0} rows"),
         ExecutionMode::Row if possible => "row, set by execution_mode".to_owned(),
         _ if first_only => "row, a top-N sort keeps few rows".to_owned(),
@@ -62,7 +62,7 @@ pub fn choose_execution_mode(plan: &mut Plan, way: ExecutionMode, can_batch: Can
 struct Chooser<'c> {
     slots: &'c [SlotShape],
     parameters: &'c [DataType],
-    way: ExecutionMode,
+    mode: ExecutionMode,
     can_batch: CanVectorize<'c>,
     /// Estimated rows of the vectorized steps.
     by_columns: f64,
@@ -103,7 +103,7 @@ impl Chooser<'_> {
         }
         // Hashing values of several columns is as fast row by row.
         let is_number = matches!(&outputs[..], [Expr::Column(at)] if self.type_of(*at).is_some_and(DataType::is_integer));
-        if self.way != ExecutionMode::Vectorized && !is_number {
+        if self.mode != ExecutionMode::Vectorized && !is_number {
             return;
         }
         self.possible = true;
@@ -117,7 +117,7 @@ impl Chooser<'_> {
 
     /// Whether a step over `rows` rows should be vectorized.
     fn is_wanted(&self, rows: f64) -> bool {
-        match self.way {
+        match self.mode {
             ExecutionMode::Auto => rows >= VECTOR_THRESHOLD,
             ExecutionMode::Row => false,
             ExecutionMode::Vectorized => true,
@@ -139,6 +139,7 @@ impl Chooser<'_> {
             | PlanNode::Limit { input, .. }
             | PlanNode::Group { input, .. }
             | PlanNode::Sort { input, .. } => self.node(input),
+            PlanNode::WindowAgg(window) => self.node(&mut window.input),
             PlanNode::Subquery { input, query, .. } => {
                 self.node(input);
                 self.query(query);
@@ -166,12 +167,12 @@ impl Chooser<'_> {
         self.most = self.most.max(rows);
         let keeps_few = keeps_few(node);
         self.first_only |= keeps_few;
-        if self.is_wanted(rows) && (self.way == ExecutionMode::Vectorized || !keeps_few) {
+        if self.is_wanted(rows) && (self.mode == ExecutionMode::Vectorized || !keeps_few) {
             self.by_columns += rows.max(1.0);
             if let PlanNode::Group { input, .. } | PlanNode::Sort { input, .. } = node {
                 self.join(input, &columns);
             }
-            by_columns(node, columns);
+            vectorize(node, columns);
         }
     }
 
@@ -195,7 +196,7 @@ impl Chooser<'_> {
             self.join(&mut join.outer, &of(&join.outer_slots));
             self.join(&mut join.inner, &of(&join.inner_slots));
         }
-        by_columns(node, columns);
+        vectorize(node, columns);
     }
 
     /// Vectorizes a filter on the rows of a join, if the join is vectorized.
@@ -210,7 +211,7 @@ impl Chooser<'_> {
         let PlanNode::Filter { input, .. } = &mut *node else { return };
         self.join(input, &columns);
         if let PlanNode::Vectorized(_) = **input {
-            by_columns(node, columns);
+            vectorize(node, columns);
         }
     }
 
@@ -275,7 +276,7 @@ impl Chooser<'_> {
 }
 
 /// Makes a step vectorized. `columns` are the input columns that it reads.
-fn by_columns(node: &mut PlanNode, columns: Vec<(ColumnRef, DataType)>) {
+fn vectorize(node: &mut PlanNode, columns: Vec<(ColumnRef, DataType)>) {
     let step = std::mem::replace(node, PlanNode::SingleRow);
     *node = PlanNode::Vectorized(Box::new(Batch { step, columns }));
 }
@@ -344,6 +345,7 @@ fn collect(node: &PlanNode, slots: &mut Vec<usize>) {
             collect(&join.outer, slots);
             collect(&join.inner, slots);
         }
+        PlanNode::WindowAgg(window) => slots.push(window.slot),
         PlanNode::Vectorized(batch) => collect(&batch.step, slots),
     }
 }

@@ -15,7 +15,7 @@ use super::statement::Statement;
 use super::transaction::Open;
 use crate::catalog::CatalogSnapshot;
 use crate::error::{Result, SqlError};
-use crate::execute::Limits;
+use crate::execute::StatementLimits;
 use crate::expression::{Clock, Given};
 use crate::plan::ExecutionMode;
 use crate::types::Value;
@@ -49,7 +49,7 @@ pub(super) struct Session {
     pub database: Database,
     pub open: Option<Open>,
     pub settings: Settings,
-    pub limits: Limits,
+    pub limits: StatementLimits,
     pub clock: Clock,
     pub given: Given,
     pub copy_access: Mutex<Option<Box<dyn CopyAccess>>>,
@@ -57,7 +57,8 @@ pub(super) struct Session {
 
 impl Connection {
     pub(super) fn new(database: Database) -> Connection {
-        let limits = Limits { cancelled: Arc::new(AtomicBool::new(false)), memory: MEMORY };
+        let limits =
+            StatementLimits { cancelled: Arc::new(AtomicBool::new(false)), memory: MEMORY };
         let (settings, clock) = (Settings::default(), Clock::default());
         let copy_access = Mutex::new(None);
         let session = Session {

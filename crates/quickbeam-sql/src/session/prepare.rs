@@ -16,7 +16,7 @@ use crate::bind::{
 };
 use crate::catalog::{CatalogSnapshot, ObjectId, Relation};
 use crate::error::{Result, SqlError, SqlState};
-use crate::execute::{Handles, InsertExec, OperatorBuilder, QueryProgram, UpdateExec};
+use crate::execute::{InsertExec, OperatorBuilder, QueryProgram, TableHandles, UpdateExec};
 use crate::expression::Slot;
 use crate::plan::{self, Action, ExecutionMode, Plan};
 use crate::types::{DAY, DataType, Value, checked_text, is_date, is_timestamp};
@@ -96,8 +96,8 @@ impl Names for CompileContext<'_> {
 }
 
 impl CompileContext<'_> {
-    pub fn handles(&self) -> Handles<'_> {
-        Handles {
+    pub fn handles(&self) -> TableHandles<'_> {
+        TableHandles {
             transaction: self.transaction,
             catalog: &self.database.catalog,
             snapshot: self.snapshot,
@@ -239,8 +239,8 @@ impl CompileContext<'_> {
             }
             _ => return Ok(None),
         };
-        let (parameters, way) = (binder.parameter_types(), String::new());
-        let mut plan = Plan { action, slots, parameters, way };
+        let (parameters, mode_reason) = (binder.parameter_types(), String::new());
+        let mut plan = Plan { action, slots, parameters, mode_reason };
         plan::prune_prefixes(&mut plan);
         plan::choose_execution_mode(&mut plan, self.way, &crate::execute::can_batch);
         Ok(Some(plan))

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::prepare::CompileContext;
 use crate::catalog::Table;
-use crate::execute::{Handles, constant_range};
+use crate::execute::{TableHandles, constant_range};
 use crate::plan::{Action, KeyRangeExpr, MIN_TABLE_ROWS, Statistics};
 
 /// With so many times the rows, or fewer, a plan is made anew.
@@ -39,7 +39,7 @@ impl Statistics for CompileContext<'_> {
     }
 }
 
-fn estimated_rows(handles: &Handles<'_>, table: &Table) -> Option<f64> {
+fn estimated_rows(handles: &TableHandles<'_>, table: &Table) -> Option<f64> {
     handles.of(table).ok()?.estimated_rows(handles.transaction).ok()
 }
 

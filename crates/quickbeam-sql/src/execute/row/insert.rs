@@ -119,14 +119,14 @@ impl InsertExec {
         row.clear();
         if let Some(constant) = &self.constant {
             row.extend_from_slice(constant);
-            return stand_on(context, self.new_slot, row);
+            return set_current_row(context, self.new_slot, row);
         }
         let values = self.rows.get(number).map_or(&[][..], |values| values);
         append(&self.handle, values, context, &mut row)?;
         if self.rows.len() == 1 && values.iter().all(|value| value.as_constant().is_some()) {
             self.constant = Some(row.clone());
         }
-        stand_on(context, self.new_slot, row)
+        set_current_row(context, self.new_slot, row)
     }
 
     fn insert_all(
@@ -203,7 +203,7 @@ impl InsertExec {
             let mut row = std::mem::take(&mut context.slot(self.new_slot)?.bytes);
             row.clear();
             source.encode(&self.handle, context, &mut row)?;
-            stand_on(context, self.new_slot, row)?;
+            set_current_row(context, self.new_slot, row)?;
             count += u64::from(self.insert(context, statement, returned)?);
         }
         let mut start = 0;
@@ -211,7 +211,7 @@ impl InsertExec {
             let mut row = std::mem::take(&mut context.slot(self.new_slot)?.bytes);
             row.clear();
             row.extend_from_slice(bytes.get(start..end).unwrap_or_default());
-            stand_on(context, self.new_slot, row)?;
+            set_current_row(context, self.new_slot, row)?;
             start = end;
             count += u64::from(self.insert(context, statement, returned)?);
         }
@@ -357,7 +357,7 @@ fn unique_over(handle: &TableHandle, columns: &[usize]) -> Vec<Option<usize>> {
 }
 
 /// Makes an encoded row the current row of a slot.
-fn stand_on(context: &mut Context<'_>, slot: usize, row: Vec<u8>) -> Result<()> {
+fn set_current_row(context: &mut Context<'_>, slot: usize, row: Vec<u8>) -> Result<()> {
     let slot = context.slot(slot)?;
     slot.current = Current::Bytes(0, row.len());
     slot.bytes = row;

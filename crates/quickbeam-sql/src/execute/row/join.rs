@@ -19,7 +19,7 @@ pub struct NestedLoop {
     join: Join,
     condition: Option<Expr>,
     /// Whether there is a current outer row.
-    standing: bool,
+    has_outer: bool,
     /// Something fitted it.
     fitted: bool,
 }
@@ -32,18 +32,18 @@ impl NestedLoop {
         join: Join,
         condition: Option<Expr>,
     ) -> NestedLoop {
-        NestedLoop { outer, inner, inner_slots, join, condition, standing: false, fitted: false }
+        NestedLoop { outer, inner, inner_slots, join, condition, has_outer: false, fitted: false }
     }
 
     pub fn next(&mut self, context: &mut Context<'_>) -> Result<bool> {
         loop {
-            if !self.standing {
+            if !self.has_outer {
                 if !self.outer.next(context)? {
                     return Ok(false);
                 }
                 context.check_cancelled()?;
                 self.inner.rewind();
-                self.standing = true;
+                self.has_outer = true;
                 self.fitted = false;
             }
             while self.inner.next(context)? {
@@ -52,7 +52,7 @@ impl NestedLoop {
                     return Ok(true);
                 }
             }
-            self.standing = false;
+            self.has_outer = false;
             if self.join == Join::Left && !self.fitted {
                 set_nothing(context, &self.inner_slots)?;
                 return Ok(true);
@@ -62,7 +62,7 @@ impl NestedLoop {
 
     pub fn rewind(&mut self) {
         self.outer.rewind();
-        self.standing = false;
+        self.has_outer = false;
     }
 
     pub fn row_key<'o>(&'o self, slot: usize, context: &'o Context<'_>) -> Option<&'o [u8]> {
@@ -268,7 +268,7 @@ pub struct RowHashJoin {
     /// The inner row to be tried next.
     candidate: u32,
     current: usize,
-    standing: bool,
+    has_outer: bool,
     fitted: bool,
     /// The next inner row that nothing fitted is from here on.
     unfitted: Option<usize>,
@@ -305,7 +305,7 @@ impl RowHashJoin {
             built: false,
             candidate: NONE,
             current: 0,
-            standing: false,
+            has_outer: false,
             fitted: false,
             unfitted: None,
         }
@@ -317,7 +317,7 @@ impl RowHashJoin {
         if self.full { None } else { self.outer.scan_for_keys(column) }
     }
 
-    /// Limits the scan of the outer rows to the keys of the inner rows.
+    /// StatementLimits the scan of the outer rows to the keys of the inner rows.
     fn narrow_outer(&mut self, context: &Context<'_>) -> Result<()> {
         let Some(column) = self.wanted.filter(|_| self.narrows) else { return Ok(()) };
         let (low, high, members) = members_of(&self.numbers);
@@ -383,14 +383,14 @@ impl RowHashJoin {
             return self.next_unfitted(from, context);
         }
         loop {
-            if !self.standing {
+            if !self.has_outer {
                 if !self.outer.next(context)? {
                     if self.full {
                         return self.next_unfitted(0, context);
                     }
                     return Ok(false);
                 }
-                self.standing = true;
+                self.has_outer = true;
                 self.fitted = false;
                 let key = self.keys.make(&self.outer_keys, context)?;
                 self.candidate = self.keys.first(&key);
@@ -408,7 +408,7 @@ impl RowHashJoin {
                     return Ok(true);
                 }
             }
-            self.standing = false;
+            self.has_outer = false;
             if self.join == Join::Left && !self.fitted {
                 set_nothing(context, &self.inner_slots)?;
                 return Ok(true);
@@ -432,7 +432,7 @@ impl RowHashJoin {
         self.outer.rewind();
         self.inner.rewind();
         self.built = false;
-        self.standing = false;
+        self.has_outer = false;
         self.unfitted = None;
     }
 

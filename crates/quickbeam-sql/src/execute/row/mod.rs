@@ -29,6 +29,8 @@ mod query;
 mod scan;
 mod sort;
 mod update;
+mod window;
+mod window_frame;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -56,9 +58,9 @@ pub use scan::constant_range;
 pub(super) use sort::wanted_of;
 pub use update::UpdateExec;
 
-/// Limits of a statement.
+/// StatementLimits of a statement.
 #[derive(Debug)]
-pub struct Limits {
+pub struct StatementLimits {
     /// Set by another thread: the statement ends with an error.
     pub cancelled: Arc<AtomicBool>,
     /// Bytes that a statement may keep.
@@ -82,7 +84,7 @@ pub struct Context<'t> {
     /// Sequence values that the session has seen.
     pub given: &'t Given,
     /// The limits of the statement.
-    pub limits: &'t Limits,
+    pub limits: &'t StatementLimits,
     /// The memory charged so far.
     pub budget: MemoryBudget,
 }
@@ -203,7 +205,7 @@ fn bound_of(
 }
 
 /// Gives operators the handles of tables.
-pub struct Handles<'h> {
+pub struct TableHandles<'h> {
     /// The transaction.
     pub transaction: &'h Transaction,
     /// The catalog.
@@ -212,7 +214,7 @@ pub struct Handles<'h> {
     pub snapshot: &'h CatalogSnapshot,
 }
 
-impl Handles<'_> {
+impl TableHandles<'_> {
     /// A table's handle.
     pub fn of(&self, table: &Table) -> Result<Arc<TableHandle>> {
         if !table.is_database() {
@@ -248,6 +250,8 @@ pub enum Operator {
     Distinct(Box<sort::Distinct>),
     /// Rows in order.
     Sort(Box<sort::RowSort>),
+    /// Window functions.
+    WindowAgg(Box<window::RowWindowAgg>),
     /// Part of the rows.
     Limit(Box<query::Limit>),
     /// Rows of a query in FROM.
@@ -264,14 +268,14 @@ pub enum Operator {
 
 /// Makes operators of nodes.
 pub struct OperatorBuilder<'b> {
-    handles: &'b Handles<'b>,
+    handles: &'b TableHandles<'b>,
     counted: bool,
     parameters: &'b [DataType],
 }
 
 impl<'b> OperatorBuilder<'b> {
     /// Makes operators; `counted`: with counts for EXPLAIN ANALYZE.
-    pub fn new(handles: &'b Handles<'b>, counted: bool) -> OperatorBuilder<'b> {
+    pub fn new(handles: &'b TableHandles<'b>, counted: bool) -> OperatorBuilder<'b> {
         OperatorBuilder { handles, counted, parameters: &[] }
     }
 
@@ -353,6 +357,10 @@ impl<'b> OperatorBuilder<'b> {
                     most.clone(),
                 )))
             }
+            PlanNode::WindowAgg(node) => {
+                let input = self.operator(&node.input)?;
+                Operator::WindowAgg(Box::new(window::RowWindowAgg::new(input, node)))
+            }
             PlanNode::Limit { input, limit, offset } => {
                 let mut input = self.operator(input)?;
                 if let (Operator::Scan(scan), Some(limit)) = (&mut input, limit)
@@ -426,6 +434,7 @@ impl Operator {
             Operator::Group(group) => group.next(context),
             Operator::Distinct(distinct) => distinct.next(context),
             Operator::Sort(sort) => sort.next(context),
+            Operator::WindowAgg(window) => window.next(context),
             Operator::Limit(limit) => limit.next(context),
             Operator::Derived(query, slot) => query.next_into(context, *slot),
             Operator::Combine(combine) => combine.next(context),
@@ -453,6 +462,7 @@ impl Operator {
             Operator::Group(group) => group.rewind(),
             Operator::Distinct(distinct) => distinct.rewind(),
             Operator::Sort(sort) => sort.rewind(),
+            Operator::WindowAgg(window) => window.rewind(),
             Operator::Limit(limit) => limit.rewind(),
             Operator::Derived(query, _) => query.root.rewind(),
             Operator::Combine(combine) => combine.rewind(),
@@ -521,6 +531,7 @@ impl Operator {
             Operator::Group(group) => group.input.counts(counts),
             Operator::Distinct(distinct) => distinct.input.counts(counts),
             Operator::Sort(sort) => sort.input.counts(counts),
+            Operator::WindowAgg(window) => window.input.counts(counts),
             Operator::Limit(limit) => limit.input.counts(counts),
             Operator::Derived(query, _) => query.root.counts(counts),
             Operator::Combine(combine) => combine.counts(counts),

@@ -29,7 +29,7 @@ pub struct TableScan {
     keys_wanted: Vec<(u16, IntRange)>,
     /// The row format tag and integer fields, if nothing else of a row is read.
     numbers: Option<(u16, Vec<IntField>)>,
-    way: ScanMethod,
+    method: ScanMethod,
     scan: Scan,
     state: ScanState,
     /// The next record of the batch.
@@ -173,7 +173,7 @@ enum ColumnBound {
 
 impl TableScan {
     pub fn new(access: &TableAccess, handle: Arc<TableHandle>) -> TableScan {
-        let way = match &access.path {
+        let method = match &access.path {
             AccessPath::All => ScanMethod::Rows(None),
             AccessPath::Key(values) => ScanMethod::Key(values.clone()),
             AccessPath::KeyRange(range) => ScanMethod::Rows(Some(range.clone())),
@@ -192,7 +192,7 @@ impl TableScan {
         if access.backward {
             scan = scan.backward();
         }
-        let entries = matches!(way, ScanMethod::Entries(..));
+        let entries = matches!(method, ScanMethod::Entries(..));
         if !access.keys && !is_database && !entries {
             scan = scan.without_keys();
         }
@@ -209,7 +209,7 @@ impl TableScan {
             told: false,
             keys_wanted: Vec::new(),
             numbers: None,
-            way,
+            method,
             scan,
             state: ScanState::Fresh,
             next: 0,
@@ -236,7 +236,7 @@ impl TableScan {
             if !self.start(context)? {
                 self.state = ScanState::Done;
             }
-            if let ScanMethod::Key(_) | ScanMethod::Entry(..) = self.way {
+            if let ScanMethod::Key(_) | ScanMethod::Entry(..) = self.method {
                 let found = self.state == ScanState::Running && self.look_up(context)?;
                 self.state = ScanState::Done;
                 return Ok(found);
@@ -245,7 +245,7 @@ impl TableScan {
         if self.state == ScanState::Done {
             return Ok(false);
         }
-        let found = match self.way {
+        let found = match self.method {
             ScanMethod::Rows(_) => self.next_row(context)?,
             _ => self.next_entry(context)?,
         };
@@ -303,12 +303,12 @@ impl TableScan {
     pub fn takes_keys(&self, column: ColumnRef) -> bool {
         let is_number = || self.handle.table().number_at(column.column).is_some();
         column.slot == self.slot
-            && matches!(self.way, ScanMethod::Rows(_))
+            && matches!(self.method, ScanMethod::Rows(_))
             && !self.is_limited()
             && is_number()
     }
 
-    /// Limits the scan to rows whose column is one of these numbers, until the next
+    /// StatementLimits the scan to rows whose column is one of these numbers, until the next
     /// [`rewind`](Self::rewind).
     pub fn push_down_key_filters(
         &mut self,
@@ -324,10 +324,10 @@ impl TableScan {
 
     /// Finds the range to read. Returns false if it is empty.
     fn start(&mut self, context: &Context<'_>) -> Result<bool> {
-        if let ScanMethod::Rows(_) = self.way {
+        if let ScanMethod::Rows(_) = self.method {
             self.narrow(context)?;
         }
-        match &self.way {
+        match &self.method {
             ScanMethod::Key(values) => {
                 self.key.clear();
                 encode_point(self.handle.key(), values, context, &mut self.key)
@@ -378,13 +378,13 @@ impl TableScan {
     /// Returns the key of the only possible row, if the plan asks for nothing but the key. Returns
     /// `None` otherwise, or if there is no row. Replaces [`next`](Self::next).
     pub fn only_key(&mut self, context: &Context<'_>) -> Result<Option<&[u8]>> {
-        let is_lookup = matches!(self.way, ScanMethod::Key(_)) && self.filter.is_none();
+        let is_lookup = matches!(self.method, ScanMethod::Key(_)) && self.filter.is_none();
         Ok(if is_lookup && self.start(context)? { Some(&self.key) } else { None })
     }
 
     /// The one row with the key.
     fn look_up(&mut self, context: &mut Context<'_>) -> Result<bool> {
-        if let ScanMethod::Entry(number, _) = self.way {
+        if let ScanMethod::Entry(number, _) = self.method {
             let index = index_of(&self.handle, number)?;
             let mut value = std::mem::take(&mut self.key);
             let found = index.entries.get_into(context.transaction, &self.entry, &mut value)?;
@@ -483,7 +483,7 @@ impl TableScan {
     }
 
     fn next_entry(&mut self, context: &mut Context<'_>) -> Result<bool> {
-        let ScanMethod::Entries(number, _) = self.way else { return Ok(false) };
+        let ScanMethod::Entries(number, _) = self.method else { return Ok(false) };
         let transaction = context.transaction;
         loop {
             let index = index_of(&self.handle, number)?;
@@ -510,7 +510,7 @@ impl TableScan {
         if slot != self.slot || !self.keys {
             return None;
         }
-        match self.way {
+        match self.method {
             ScanMethod::Rows(_) => {
                 let slot = context.slots.get(slot)?;
                 Some(slot.batch.key(self.next.checked_sub(1)?))

@@ -109,7 +109,7 @@ pub struct RowSort {
 }
 
 /// The order of one key.
-fn order_of(key: &SortKey, a: &Value, b: &Value) -> Ordering {
+pub(super) fn order_of(key: &SortKey, a: &Value, b: &Value) -> Ordering {
     match (a.is_null(), b.is_null()) {
         (true, true) => Ordering::Equal,
         (true, false) if key.nulls_first => Ordering::Less,

@@ -338,7 +338,7 @@ impl UpdateExec {
             slot.bytes.extend_from_slice(part(key_end, old_end));
             slot.current = Current::Bytes(0, slot.bytes.len());
             start = new_end;
-            self.stand_on_others(found, number, context)?;
+            self.set_other_rows(found, number, context)?;
             context.check_cancelled()?;
             if Self::is_read_committed(context) {
                 if self.alone {
@@ -362,7 +362,7 @@ impl UpdateExec {
     }
 
     /// Makes the FROM rows of the changed row with that number current, for RETURNING (CHANGE-3).
-    fn stand_on_others(
+    fn set_other_rows(
         &self,
         found: &Found,
         number: usize,

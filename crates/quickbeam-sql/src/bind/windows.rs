@@ -1,0 +1,532 @@
+//! Window functions: calls, windows and frames.
+
+use smol_str::SmolStr;
+use sqlparser::ast::{
+    self, BinaryOperator, Expr as Ast, FunctionArg, FunctionArgExpr, Ident, NamedWindowDefinition,
+    NamedWindowExpr, WindowFrameUnits, WindowSpec, WindowType,
+};
+
+use super::aggregates::aggregate_of;
+use super::levels::grouping_error;
+use super::{
+    Aggregate, Binder, FrameBound, FrameExclusion, FrameUnits, OrderKey, Scope, Source, Typed,
+    Window, WindowCall, WindowFrame, WindowFunction, WindowKind, Windows, fold,
+};
+use crate::error::{Result, SqlError, SqlState};
+use crate::expression::Expr;
+use crate::parse::{CURRENT_ROW, EXCLUSION, UNBOUNDED};
+use crate::types::DataType;
+
+/// A bound of a frame before its offset has a type.
+enum Bound<'q> {
+    UnboundedPreceding,
+    Preceding(&'q Ast),
+    CurrentRow,
+    Following(&'q Ast),
+    UnboundedFollowing,
+}
+
+impl Bound<'_> {
+    fn rank(&self) -> u8 {
+        match self {
+            Bound::UnboundedPreceding => 0,
+            Bound::Preceding(_) => 1,
+            Bound::CurrentRow => 2,
+            Bound::Following(_) => 3,
+            Bound::UnboundedFollowing => 4,
+        }
+    }
+}
+
+/// Returns the window function of that name that is not an aggregate.
+fn kind_of(name: &str) -> Option<WindowKind> {
+    Some(match name {
+        "row_number" => WindowKind::RowNumber,
+        "rank" => WindowKind::Rank,
+        "dense_rank" => WindowKind::DenseRank,
+        "percent_rank" => WindowKind::PercentRank,
+        "cume_dist" => WindowKind::CumeDist,
+        "ntile" => WindowKind::Ntile,
+        "lag" => WindowKind::Lag,
+        "lead" => WindowKind::Lead,
+        "first_value" => WindowKind::FirstValue,
+        "last_value" => WindowKind::LastValue,
+        "nth_value" => WindowKind::NthValue,
+        _ => return None,
+    })
+}
+
+#[cold]
+fn windowing_error(message: impl Into<String>, position: u32) -> SqlError {
+    SqlError::new(SqlState::WindowingError, message.into()).at(position as usize)
+}
+
+fn is_marker(expr: &Ast, marker: &str) -> bool {
+    matches!(expr, Ast::Identifier(name) if name.quote_style.is_some() && name.value == marker)
+}
+
+/// Splits the exclusion off a bound's offset: see `parse/windows.rs`.
+fn exclusion_of(offset: &Ast) -> (&Ast, FrameExclusion) {
+    if let Ast::BinaryOp { left, op: BinaryOperator::Or, right } = offset
+        && let Ast::Identifier(name) = &**right
+        && let Some(exclusion) = name.value.strip_prefix(EXCLUSION)
+    {
+        let exclusion = match exclusion {
+            "CURRENT ROW" => FrameExclusion::CurrentRow,
+            "GROUP" => FrameExclusion::Group,
+            "TIES" => FrameExclusion::Ties,
+            _ => FrameExclusion::NoOthers,
+        };
+        return (left, exclusion);
+    }
+    (offset, FrameExclusion::NoOthers)
+}
+
+fn bound_of(bound: &ast::WindowFrameBound) -> (Bound<'_>, FrameExclusion) {
+    let (offset, is_before) = match bound {
+        ast::WindowFrameBound::CurrentRow => {
+            return (Bound::CurrentRow, FrameExclusion::NoOthers);
+        }
+        ast::WindowFrameBound::Preceding(offset) => (offset.as_deref(), true),
+        ast::WindowFrameBound::Following(offset) => (offset.as_deref(), false),
+    };
+    let (offset, exclusion) = match offset.map(exclusion_of) {
+        Some((offset, exclusion)) => (Some(offset), exclusion),
+        None => (None, FrameExclusion::NoOthers),
+    };
+    let bound = match offset.filter(|offset| !is_marker(offset, UNBOUNDED)) {
+        Some(offset) if is_marker(offset, CURRENT_ROW) => Bound::CurrentRow,
+        Some(offset) if is_before => Bound::Preceding(offset),
+        Some(offset) => Bound::Following(offset),
+        None if is_before => Bound::UnboundedPreceding,
+        None => Bound::UnboundedFollowing,
+    };
+    (bound, exclusion)
+}
+
+impl Binder<'_> {
+    /// Returns the error for a call of a window function without OVER.
+    pub(super) fn missing_over(&self, name: &str, position: u32) -> Option<SqlError> {
+        kind_of(name)?;
+        let message = format!("window function {name} requires an OVER clause");
+        Some(SqlError::new(SqlState::WrongObjectType, message).at(position as usize))
+    }
+
+    /// Records the WINDOW clause of the current level.
+    pub(super) fn name_windows(&mut self, list: &[NamedWindowDefinition]) -> Result<()> {
+        for NamedWindowDefinition(name, definition) in list {
+            let position = self.place_of(name) as u32;
+            let folded = fold(name);
+            let spec = match definition {
+                NamedWindowExpr::NamedWindow(other) => WindowSpec {
+                    window_name: Some(other.clone()),
+                    partition_by: Vec::new(),
+                    order_by: Vec::new(),
+                    window_frame: None,
+                },
+                NamedWindowExpr::WindowSpec(spec) => spec.clone(),
+            };
+            let known = self.levels.last().map_or(&[][..], |level| &level.named_windows);
+            if known.iter().any(|(known, _)| *known == folded) {
+                let message = format!("window \"{folded}\" is already defined");
+                return Err(windowing_error(message, position));
+            }
+            let spec = self.with_base(&spec)?;
+            if let Some(level) = self.levels.last_mut() {
+                level.named_windows.push((folded, spec));
+            }
+        }
+        Ok(())
+    }
+
+    /// Binds each named window, so that errors in unused windows are found too.
+    pub(super) fn check_named_windows(&mut self, scope: &Scope) -> Result<()> {
+        let named = self.levels.last().map_or_else(Vec::new, |level| level.named_windows.clone());
+        for (_, spec) in named {
+            let before = self.levels.last().map_or(0, |level| level.subqueries.len());
+            self.window(&spec, scope)?;
+            if let Some(level) = self.levels.last_mut() {
+                level.subqueries.truncate(before);
+            }
+        }
+        Ok(())
+    }
+
+    fn named_window(&self, name: &Ident) -> Result<WindowSpec> {
+        let folded = fold(name);
+        let known = self.levels.last().map_or(&[][..], |level| &level.named_windows);
+        let found = known.iter().find(|(known, _)| *known == folded);
+        found.map(|(_, spec)| spec.clone()).ok_or_else(|| {
+            let message = format!("window \"{folded}\" does not exist");
+            SqlError::new(SqlState::UndefinedObject, message).at(self.place_of(name))
+        })
+    }
+
+    /// Returns a window definition with the clauses of the window that it is based on.
+    fn with_base(&self, spec: &WindowSpec) -> Result<WindowSpec> {
+        let Some(name) = &spec.window_name else { return Ok(spec.clone()) };
+        let base = self.named_window(name)?;
+        let (folded, position): (SmolStr, _) = (fold(name), self.place_of(name) as u32);
+        let refuse = |what: &str| Err(windowing_error(what.replace('?', &folded), position));
+        if !spec.partition_by.is_empty() {
+            return refuse("cannot override PARTITION BY clause of window \"?\"");
+        }
+        if !spec.order_by.is_empty() && !base.order_by.is_empty() {
+            return refuse("cannot override ORDER BY clause of window \"?\"");
+        }
+        if base.window_frame.is_some() {
+            return refuse("cannot copy window \"?\" because it has a frame clause");
+        }
+        Ok(WindowSpec {
+            window_name: None,
+            partition_by: base.partition_by,
+            order_by: if spec.order_by.is_empty() { base.order_by } else { spec.order_by.clone() },
+            window_frame: spec.window_frame.clone(),
+        })
+    }
+
+    /// Binds a call with OVER.
+    #[allow(clippy::too_many_arguments)]
+    pub(super) fn window_call(
+        &mut self,
+        name: &str,
+        list: &[FunctionArg],
+        distinct: bool,
+        filter: Option<&Ast>,
+        over: &WindowType,
+        position: u32,
+        scope: &Scope,
+    ) -> Result<Typed> {
+        match self.levels.last() {
+            Some(level) if level.in_aggregate => {
+                let message = "aggregate function calls cannot contain window function calls";
+                return Err(grouping_error(message, position));
+            }
+            Some(level) if level.in_window => {
+                return Err(windowing_error("window function calls cannot be nested", position));
+            }
+            Some(level) if level.allows_windows => {}
+            _ => return Err(windowing_error("window functions are not allowed here", position)),
+        }
+        let refuse = |what: &str| Err(SqlError::unsupported(what).at(position as usize));
+        let (kind, aggregate) = (kind_of(name), aggregate_of(name));
+        if kind.is_none() && aggregate.is_none() {
+            let message = format!(
+                "OVER specified, but {name} is not a window function nor an aggregate function"
+            );
+            return Err(SqlError::new(SqlState::WrongObjectType, message).at(position as usize));
+        }
+        if distinct {
+            return refuse("DISTINCT for window functions");
+        }
+        if kind.is_some() && filter.is_some() {
+            return refuse("FILTER for non-aggregate window functions");
+        }
+        let spec = match over {
+            WindowType::NamedWindow(name) => self.named_window(name)?,
+            WindowType::WindowSpec(spec) => self.with_base(spec)?,
+        };
+        self.set_in_window(true);
+        let bound = self.window_parts(name, list, filter, &spec, position, scope);
+        self.set_in_window(false);
+        let (window, function, data_type) = bound?;
+        let column = self.add_window_function(window, function);
+        Ok(Typed::new(column, data_type, position))
+    }
+
+    fn set_in_window(&mut self, is: bool) {
+        if let Some(level) = self.levels.last_mut() {
+            level.in_window = is;
+        }
+    }
+
+    /// Binds the function, its arguments and its window.
+    fn window_parts(
+        &mut self,
+        name: &str,
+        list: &[FunctionArg],
+        filter: Option<&Ast>,
+        spec: &WindowSpec,
+        position: u32,
+        scope: &Scope,
+    ) -> Result<(Window, WindowFunction, DataType)> {
+        let (call, data_type) = match (kind_of(name), aggregate_of(name)) {
+            (Some(kind), _) => self.position_call(kind, name, list, position, scope)?,
+            (None, Some(kind)) => {
+                let (argument, data_type) =
+                    self.aggregate_argument(kind, false, list, position, scope)?;
+                let filter = filter.map(|filter| self.condition(filter, scope)).transpose()?;
+                let aggregate = Aggregate { kind, argument, distinct: false, filter, data_type };
+                (WindowCall::Aggregate(aggregate), data_type)
+            }
+            (None, None) => return Err(SqlError::internal("a window call of no function")),
+        };
+        let (window, frame) = self.window(spec, scope)?;
+        Ok((window, WindowFunction { call, frame }, data_type))
+    }
+
+    /// Binds the arguments of a window function that is not an aggregate.
+    fn position_call(
+        &mut self,
+        kind: WindowKind,
+        name: &str,
+        list: &[FunctionArg],
+        position: u32,
+        scope: &Scope,
+    ) -> Result<(WindowCall, DataType)> {
+        let mut arguments = Vec::with_capacity(list.len());
+        for argument in list {
+            let FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) = argument else {
+                return Err(SqlError::unsupported("this form of an argument").at(position as usize));
+            };
+            arguments.push(self.expression(expr, scope)?);
+        }
+        let counts = match kind {
+            WindowKind::Ntile | WindowKind::FirstValue | WindowKind::LastValue => 1..=1,
+            WindowKind::NthValue => 2..=2,
+            WindowKind::Lag | WindowKind::Lead => 1..=3,
+            _ => 0..=0,
+        };
+        // The position of the argument that is an integer, if the function has one.
+        let integer = match kind {
+            WindowKind::Ntile => Some(0),
+            WindowKind::Lag | WindowKind::Lead | WindowKind::NthValue => Some(1),
+            _ => None,
+        };
+        let types: Vec<String> = arguments
+            .iter()
+            .map(|one| {
+                one.data_type.map_or_else(|| "unknown".to_owned(), |known| known.to_string())
+            })
+            .collect();
+        let missing = || {
+            let message = format!("function {name}({}) does not exist", types.join(", "));
+            SqlError::new(SqlState::UndefinedFunction, message).at(position as usize)
+        };
+        let number = integer.and_then(|at| (at < arguments.len()).then(|| arguments.remove(at)));
+        if !counts.contains(&(arguments.len() + usize::from(number.is_some()))) {
+            return Err(missing());
+        }
+        let is_small = |one: &Typed| {
+            one.data_type.is_none_or(|known| known.is_integer() && known != DataType::BigInt)
+        };
+        if !number.as_ref().is_none_or(is_small) {
+            return Err(missing());
+        }
+        let (mut exprs, data_type) = match kind {
+            WindowKind::Ntile => (Vec::new(), DataType::Integer),
+            WindowKind::PercentRank | WindowKind::CumeDist => (Vec::new(), DataType::Double),
+            WindowKind::RowNumber | WindowKind::Rank | WindowKind::DenseRank => {
+                (Vec::new(), DataType::BigInt)
+            }
+            _ => {
+                let known = arguments.iter().filter_map(|one| one.data_type);
+                let known: Vec<DataType> = known.collect();
+                let fits = known.windows(2).all(|pair| match pair {
+                    [a, b] => super::types::common(*a, *b).is_some(),
+                    _ => true,
+                });
+                if !fits {
+                    return Err(missing());
+                }
+                let (exprs, data_type) = self.unify(arguments, name)?;
+                (exprs, data_type.unconstrained())
+            }
+        };
+        if let (Some(at), Some(number)) = (integer, number) {
+            let number = self.coerce(number, DataType::Integer)?;
+            exprs.insert(at.min(exprs.len()), number);
+        }
+        Ok((WindowCall::Position(kind, exprs), data_type))
+    }
+
+    /// Binds a window definition.
+    fn window(&mut self, spec: &WindowSpec, scope: &Scope) -> Result<(Window, WindowFrame)> {
+        let mut partition = Vec::with_capacity(spec.partition_by.len());
+        for key in &spec.partition_by {
+            let value = self.expression(key, scope)?;
+            partition.push(self.settle(value)?.expr);
+        }
+        let (order, types) = self.window_order(&spec.order_by, scope)?;
+        let frame = self.frame(spec, &types, scope)?;
+        Ok((Window { partition, order, functions: Vec::new() }, frame))
+    }
+
+    /// Binds ORDER BY of a window. A name or number here never means an output.
+    fn window_order(
+        &mut self,
+        items: &[ast::OrderByExpr],
+        scope: &Scope,
+    ) -> Result<(Vec<OrderKey>, Vec<Option<DataType>>)> {
+        let (mut keys, mut types) = (Vec::with_capacity(items.len()), Vec::new());
+        for item in items {
+            let descending = match &item.options.sort {
+                None | Some(ast::OrderBySort::Asc) => false,
+                Some(ast::OrderBySort::Desc) => true,
+                Some(_) => return Err(SqlError::unsupported("ORDER BY USING")),
+            };
+            let value = self.expression(&item.expr, scope)?;
+            let value = self.settle(value)?;
+            let nulls_first = item.options.nulls_first.unwrap_or(descending);
+            types.push(value.data_type);
+            keys.push(OrderKey { expr: value.expr, output: None, descending, nulls_first });
+        }
+        Ok((keys, types))
+    }
+
+    /// Binds the frame of a window whose sort keys have these types.
+    fn frame(
+        &mut self,
+        spec: &WindowSpec,
+        types: &[Option<DataType>],
+        scope: &Scope,
+    ) -> Result<WindowFrame> {
+        let Some(written) = &spec.window_frame else {
+            return Ok(WindowFrame {
+                units: FrameUnits::Range,
+                start: FrameBound::Unbounded,
+                end: FrameBound::CurrentRow,
+                exclusion: FrameExclusion::NoOthers,
+            });
+        };
+        let (start, of_start) = bound_of(&written.start_bound);
+        let (end, exclusion) = match &written.end_bound {
+            Some(bound) => bound_of(bound),
+            None => (Bound::CurrentRow, of_start),
+        };
+        self.check_bounds(&start, &end)?;
+        let units = match written.units {
+            WindowFrameUnits::Rows => FrameUnits::Rows,
+            WindowFrameUnits::Range => FrameUnits::Range,
+            WindowFrameUnits::Groups => FrameUnits::Groups,
+        };
+        if units == FrameUnits::Groups && types.is_empty() {
+            return Err(windowing_error("GROUPS mode requires an ORDER BY clause", 0));
+        }
+        let mut offset = |bound: Bound<'_>| -> Result<FrameBound> {
+            Ok(match bound {
+                Bound::UnboundedPreceding | Bound::UnboundedFollowing => FrameBound::Unbounded,
+                Bound::CurrentRow => FrameBound::CurrentRow,
+                Bound::Preceding(offset) => {
+                    FrameBound::Preceding(self.offset(offset, units, types, scope)?)
+                }
+                Bound::Following(offset) => {
+                    FrameBound::Following(self.offset(offset, units, types, scope)?)
+                }
+            })
+        };
+        Ok(WindowFrame { units, start: offset(start)?, end: offset(end)?, exclusion })
+    }
+
+    fn check_bounds(&self, start: &Bound<'_>, end: &Bound<'_>) -> Result<()> {
+        let message = match (start, end) {
+            (Bound::UnboundedFollowing, _) => "frame start cannot be UNBOUNDED FOLLOWING",
+            (_, Bound::UnboundedPreceding) => "frame end cannot be UNBOUNDED PRECEDING",
+            (Bound::CurrentRow, Bound::Preceding(_)) => {
+                "frame starting from current row cannot have preceding rows"
+            }
+            (Bound::Following(_), Bound::CurrentRow) => {
+                "frame starting from following row cannot end with current row"
+            }
+            (start, end) if start.rank() > end.rank() => {
+                "frame starting from following row cannot have preceding rows"
+            }
+            _ => return Ok(()),
+        };
+        let position = match (start, end) {
+            (Bound::Preceding(offset) | Bound::Following(offset), _)
+            | (_, Bound::Preceding(offset) | Bound::Following(offset)) => self.position(*offset),
+            _ => 0,
+        };
+        Err(windowing_error(message, position))
+    }
+
+    /// Binds the offset of a frame's bound. It reads no columns of the query.
+    fn offset(
+        &mut self,
+        offset: &Ast,
+        units: FrameUnits,
+        types: &[Option<DataType>],
+        scope: &Scope,
+    ) -> Result<Expr> {
+        let position = self.position(offset);
+        // The parser reads a quoted offset as an interval.
+        let offset = match offset {
+            Ast::Interval(interval) if interval.leading_field.is_none() => &interval.value,
+            other => other,
+        };
+        let value = self.expression(offset, scope)?;
+        let own = self.levels.last().map_or(0, |level| level.first_slot);
+        if value.expr.slots().iter().any(|slot| slot >= own) {
+            let name = format!("{units:?}").to_uppercase();
+            let message = format!("argument of {name} must not contain variables");
+            let error = SqlError::new(SqlState::InvalidColumnReference, message);
+            return Err(error.at(position as usize));
+        }
+        if units != FrameUnits::Range {
+            let given = value.data_type;
+            if given.is_some_and(|given| !given.is_numeric()) {
+                let name = format!("{units:?}").to_uppercase();
+                let given = given.map_or_else(String::new, |given| given.to_string());
+                let message = format!("argument of {name} must be type bigint, not type {given}");
+                let error = SqlError::new(SqlState::DatatypeMismatch, message);
+                return Err(error.at(position as usize));
+            }
+            return self.coerce(value, DataType::BigInt);
+        }
+        let [key] = types else {
+            let message =
+                "RANGE with offset PRECEDING/FOLLOWING requires exactly one ORDER BY column";
+            return Err(windowing_error(message, position));
+        };
+        let key = key.unwrap_or(DataType::Text);
+        let given = value.data_type;
+        let target = match (key, given) {
+            (key, Some(given)) if key.is_integer() && given.is_integer() => given,
+            (key, None) if key.is_integer() => key,
+            (DataType::Numeric(_), Some(given)) if given.is_integer() => DataType::Numeric(None),
+            (DataType::Numeric(_), None | Some(DataType::Numeric(_))) => DataType::Numeric(None),
+            (DataType::Real | DataType::Double, given)
+                if given.is_none_or(|given| given.is_numeric()) =>
+            {
+                DataType::Double
+            }
+            _ => {
+                let of = given.map_or_else(|| "unknown".to_owned(), |given| given.to_string());
+                let what = match key.is_numeric() {
+                    true => format!("column type {key} and offset type {of}"),
+                    false => format!("column type {key}"),
+                };
+                let what = format!("RANGE with offset PRECEDING/FOLLOWING for {what}");
+                return Err(SqlError::unsupported(what).at(position as usize));
+            }
+        };
+        self.coerce(value, target)
+    }
+
+    /// Adds a function to its window at the current level. Returns the column of its value.
+    fn add_window_function(&mut self, window: Window, function: WindowFunction) -> Expr {
+        let known = self.levels.last().and_then(|level| level.windows.as_ref());
+        let slot = match known {
+            Some(windows) => windows.slot,
+            None => self.add_slot("window".into(), Source::Computed),
+        };
+        let Some(level) = self.levels.last_mut() else { return Expr::column(slot, 0) };
+        let windows = level.windows.get_or_insert_with(|| Windows { slot, windows: Vec::new() });
+        let count: usize = windows.windows.iter().map(|window| window.functions.len()).sum();
+        let same =
+            |known: &Window| known.partition == window.partition && known.order == window.order;
+        let at = windows.windows.iter().position(same).unwrap_or_else(|| {
+            windows.windows.push(window.clone());
+            windows.windows.len() - 1
+        });
+        let functions = &mut windows.windows[at].functions;
+        let is_volatile = function.exprs().any(Expr::is_volatile);
+        let known = functions.iter().find(|(_, known)| *known == function && !is_volatile);
+        let column = known.map(|(column, _)| *column).unwrap_or_else(|| {
+            functions.push((count, function));
+            count
+        });
+        Expr::column(slot, column)
+    }
+}
