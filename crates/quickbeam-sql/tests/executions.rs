@@ -82,7 +82,7 @@ const SOURCES: [(&str, bool); 24] = [
 ];
 
 /// What is made of the rows of a source.
-const USES: [&str; 11] = [
+const USES: [&str; 14] = [
     "{q}",
     "SELECT sum(x), count(*), count(c), min(k), max(c) FROM ({q}) s",
     "SELECT g, count(*), sum(x), count(DISTINCT k) FROM ({q}) s GROUP BY g",
@@ -94,10 +94,13 @@ const USES: [&str; 11] = [
     "SELECT k, g FROM ({q}) s INTERSECT ALL SELECT u.k, u.b FROM u",
     "SELECT g, k, x, sum(x) OVER (PARTITION BY g ORDER BY k, x ROWS 2 PRECEDING), count(*) OVER () FROM ({q}) s ORDER BY g, k, x",
     "SELECT k, x, rank() OVER (ORDER BY x), lag(x) OVER (ORDER BY x, k) FROM ({q}) s ORDER BY x, k LIMIT 9",
+    "SELECT g, c, count(*), sum(x), grouping(g, c) FROM ({q}) s GROUP BY CUBE (g, c)",
+    "SELECT DISTINCT ON (g) g, k, x FROM ({q}) s ORDER BY g, k DESC, x",
+    "SELECT k, x FROM ({q}) s ORDER BY x FETCH FIRST 3 ROWS WITH TIES",
 ];
 
 /// Queries that are plans of their own: steps by columns below others, and those that no source above has.
-const QUERIES: [&str; 10] = [
+const QUERIES: [&str; 12] = [
     "SELECT 7 AS k, 1000 / (63 - $1::int) AS x",
     "SELECT q.g, count(*), sum(q.x), max(u.c) FROM (SELECT t.b AS g, {x} AS x FROM t LIMIT 5000) q JOIN u ON q.g = u.b GROUP BY q.g",
     "SELECT u.b, count(q.x), sum(q.x) FROM u LEFT JOIN (SELECT t.b AS g, {x} AS x FROM t LIMIT 5000) q ON q.g = u.b WHERE q.x > 3 OR q.x IS NULL GROUP BY u.b",
@@ -108,6 +111,8 @@ const QUERIES: [&str; 10] = [
     "SELECT t.a, u.k FROM t LEFT JOIN u ON u.k < t.b AND {x} < u.k WHERE t.a < 70",
     "SELECT t.b, sum(t.a - $1::int) FROM t WHERE t.a + $1::int < 99 GROUP BY t.b",
     "SELECT t.a FROM t WHERE t.a IN (3, $1::int, 50, 50, NULL) AND {x} < 5000",
+    "SELECT t.a FROM t WHERE (t.b, t.a) = (SELECT min(u.b), {x} FROM u WHERE u.k < t.b)",
+    "SELECT t.a FROM t WHERE (t.b, t.a) IN (SELECT u.b, u.k FROM u WHERE u.k <> {x})",
 ];
 
 /// Statements that change or lock rows: they return what they changed, and are rolled back.
@@ -270,7 +275,7 @@ fn steps(connection: &mut Connection, text: &str) -> BTreeSet<String> {
         let is_said = |end: &str| if step.contains(end) { end.to_owned() } else { String::new() };
         let (columns, once) = (
             is_said(" (vectorized)"),
-            is_said(" (ANY)") + &is_said(" (ALL)") + &is_said(" (EXISTS)"),
+            is_said(" (ANY)") + &is_said(" (ALL)") + &is_said(" (EXISTS)") + &is_said(" (row)"),
         );
         is_step.then(|| format!("{}{columns}{once}", name.replace(" (vectorized)", "")))
     };
@@ -278,7 +283,7 @@ fn steps(connection: &mut Connection, text: &str) -> BTreeSet<String> {
 }
 
 /// Every step of a plan that there is. A new one has to be among the plans of this test.
-const STEPS: [&str; 43] = [
+const STEPS: [&str; 44] = [
     "Aggregate",
     "Aggregate (vectorized)",
     "Delete from t",
@@ -316,6 +321,7 @@ const STEPS: [&str; 43] = [
     "Subquery (ALL)",
     "Subquery (ANY)",
     "Subquery (EXISTS)",
+    "Subquery (row)",
     "Subquery Scan",
     "Union",
     "Union all",

@@ -37,6 +37,9 @@ impl Binder<'_> {
     }
 
     fn step(&mut self, ast: &Ast, scope: &Scope) -> Result<Typed> {
+        if let Some(bound) = self.row_operation(ast, scope) {
+            return bound;
+        }
         match ast {
             Ast::Value(value) => self.literal(&value.value, self.position(value)),
             Ast::Identifier(_) | Ast::CompoundIdentifier(_) => self.column(ast, scope),

@@ -77,6 +77,7 @@ fn of(join: From, outputs: Vec<Expr>, columns: &[OutputColumn]) -> Query {
         windows: None,
         outputs,
         distinct: false,
+        distinct_on: Vec::new(),
         for_update: None,
     };
     Query {
@@ -85,5 +86,6 @@ fn of(join: From, outputs: Vec<Expr>, columns: &[OutputColumn]) -> Query {
         order: Vec::new(),
         limit: None,
         offset: None,
+        with_ties: false,
     }
 }

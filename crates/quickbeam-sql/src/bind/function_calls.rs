@@ -141,6 +141,9 @@ impl Binder<'_> {
         if let Some(error) = self.missing_over(&name, position) {
             return Err(error);
         }
+        if name == "grouping" {
+            return self.grouping(list, position, scope);
+        }
         if let Some(kind) = aggregate_of(&name) {
             return self.aggregate(kind, list, distinct, call.filter.as_deref(), position, scope);
         }

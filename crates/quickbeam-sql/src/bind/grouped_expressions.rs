@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::aggregates::AGGREGATES;
+use super::grouping_sets::GROUPINGS;
 use super::levels::grouping_error;
 use super::{Aggregate, Binder, PartMut, Query, Source, Subquery};
 use crate::error::{Result, SqlError};
@@ -14,6 +15,12 @@ pub(super) struct Regroup<'k> {
     pub slot: usize,
     /// GROUP BY.
     pub keys: &'k [Expr],
+    /// GROUPING SETS.
+    pub sets: &'k [Vec<usize>],
+    /// The number of aggregates.
+    pub aggregates: usize,
+    /// The arguments of the calls of GROUPING, with their positions.
+    pub groupings: &'k [(Vec<Expr>, u32)],
     /// The slots of FROM.
     pub own: Slots,
     /// Columns named outside of aggregates, with their positions.
@@ -28,6 +35,10 @@ impl Regroup<'_> {
             return Ok(());
         }
         if let Expr::Column(column) = expr {
+            if column.slot == self.slot && column.column >= GROUPINGS {
+                *expr = self.grouping(column.column - GROUPINGS)?;
+                return Ok(());
+            }
             if column.slot == self.slot && column.column >= AGGREGATES {
                 column.column = column.column - AGGREGATES + self.keys.len();
                 return Ok(());

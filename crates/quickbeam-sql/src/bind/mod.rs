@@ -16,6 +16,7 @@ mod from_clause;
 mod full_join_using;
 mod function_calls;
 mod grouped_expressions;
+mod grouping_sets;
 mod implied_names;
 mod insert;
 mod levels;
@@ -24,6 +25,7 @@ mod operators;
 mod order_and_group_keys;
 mod positions;
 mod query;
+mod row_values;
 mod scope;
 mod select;
 mod set_operations;
@@ -90,6 +92,8 @@ struct Level {
     allows_aggregates: bool,
     /// Inside the argument of an aggregate.
     in_aggregate: bool,
+    /// The arguments of the calls of GROUPING, with their positions.
+    groupings: Vec<(Vec<Expr>, u32)>,
     /// Window functions are allowed here.
     allows_windows: bool,
     /// Inside a call of a window function, or its window.

@@ -1,6 +1,6 @@
 //! Keys of GROUP BY and ORDER BY.
 
-use sqlparser::ast::{self, Expr as Ast, GroupByExpr};
+use sqlparser::ast::{self, Expr as Ast};
 
 use super::aggregates::AGGREGATES;
 use super::select::Selected;
@@ -9,54 +9,77 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::expression::Expr;
 
 impl Binder<'_> {
-    /// Binds the keys of GROUP BY. Returns `None` without GROUP BY.
-    pub(super) fn group_keys(
+    /// Binds one key of GROUP BY.
+    pub(super) fn group_key(
         &mut self,
+        item: &Ast,
         select: &ast::Select,
         selected: &[Selected],
         scope: &Scope,
-    ) -> Result<Option<Vec<Expr>>> {
-        let GroupByExpr::Expressions(list, modifiers) = &select.group_by else {
-            return Err(SqlError::unsupported("GROUP BY ALL"));
+    ) -> Result<Expr> {
+        let position = self.position(item) as usize;
+        let named = self.output_named(item, selected, scope)?;
+        // A key written like an output is that output, so that both share a subquery.
+        let written = || written_at(item, &select.projection);
+        let key = match named.or_else(written) {
+            Some(output) => selected[output].value.expr.clone(),
+            None => {
+                let value = self.expression(item, scope)?;
+                self.settle(value)?.expr
+            }
         };
-        if !modifiers.is_empty() {
-            return Err(SqlError::unsupported("this form of GROUP BY"));
+        let groups = self.levels.last().and_then(|level| level.group_slot);
+        let windows = self.levels.last().and_then(|level| level.windows.as_ref());
+        let windows = windows.map(|windows| windows.slot);
+        let (mut aggregate, mut window) = (false, false);
+        key.each_column(&mut |column| {
+            aggregate |= Some(column.slot) == groups && column.column >= AGGREGATES;
+            window |= Some(column.slot) == windows;
+        });
+        if window {
+            let message = "window functions are not allowed in GROUP BY";
+            return Err(SqlError::new(SqlState::WindowingError, message).at(position));
         }
-        if list.is_empty() {
-            return Ok(None);
+        if aggregate {
+            let message = "aggregate functions are not allowed in GROUP BY";
+            return Err(SqlError::new(SqlState::GroupingError, message).at(position));
         }
-        let mut keys: Vec<Expr> = Vec::new();
-        for item in list {
-            let position = self.position(item) as usize;
-            let named = self.output_named(item, selected, scope)?;
-            // A key written like an output is that output, so that both share a subquery.
-            let written = || written_at(item, &select.projection);
-            let key = match named.or_else(written) {
-                Some(output) => selected[output].value.expr.clone(),
-                None => {
-                    let value = self.expression(item, scope)?;
-                    self.settle(value)?.expr
-                }
-            };
-            let groups = self.levels.last().and_then(|level| level.group_slot);
-            let windows = self.levels.last().and_then(|level| level.windows.as_ref());
-            let windows = windows.map(|windows| windows.slot);
-            let (mut aggregate, mut window) = (false, false);
-            key.each_column(&mut |column| {
-                aggregate |= Some(column.slot) == groups && column.column >= AGGREGATES;
-                window |= Some(column.slot) == windows;
-            });
-            if window {
-                let message = "window functions are not allowed in GROUP BY";
-                return Err(SqlError::new(SqlState::WindowingError, message).at(position));
+        Ok(key)
+    }
+
+    /// Binds DISTINCT ON. Its expressions must be those that ORDER BY begins with, in any order.
+    pub(super) fn distinct_on(
+        &mut self,
+        list: &[Ast],
+        order: &[OrderKey],
+        selected: &[Selected],
+        scope: &Scope,
+    ) -> Result<Vec<Expr>> {
+        let items: Vec<ast::OrderByExpr> = list
+            .iter()
+            .map(|expr| ast::OrderByExpr {
+                expr: expr.clone(),
+                options: ast::OrderByOptions::default(),
+                with_fill: None,
+            })
+            .collect();
+        let keys = self.order(&items, selected, Some(scope))?;
+        let keys: Vec<Expr> = keys.into_iter().map(|key| key.expr).collect();
+        let mut open: Vec<&Expr> = keys.iter().collect();
+        for key in order {
+            if open.is_empty() {
+                break;
             }
-            if aggregate {
-                let message = "aggregate functions are not allowed in GROUP BY";
-                return Err(SqlError::new(SqlState::GroupingError, message).at(position));
+            if !keys.contains(&key.expr) {
+                let message =
+                    "SELECT DISTINCT ON expressions must match initial ORDER BY expressions";
+                let position = list.first().map_or(0, |first| self.position(first));
+                let error = SqlError::new(SqlState::InvalidColumnReference, message);
+                return Err(error.at(position as usize));
             }
-            keys.push(key);
+            open.retain(|expr| **expr != key.expr);
         }
-        Ok(Some(keys))
+        Ok(keys)
     }
 
     /// Returns the output that a key of ORDER BY or GROUP BY names, by position, or by a name that

@@ -121,10 +121,17 @@ impl Binder<'_> {
             Some(_) => return Err(SqlError::unsupported("LIMIT BY")),
         };
         let limit = match (&query.fetch, limit) {
-            (Some(fetch), _) if fetch.percent || fetch.with_ties => {
-                return Err(SqlError::unsupported("FETCH with PERCENT or TIES"));
+            (Some(fetch), _) if fetch.percent => {
+                return Err(SqlError::unsupported("FETCH with PERCENT"));
             }
-            (Some(fetch), _) => fetch.quantity.as_ref(),
+            (Some(fetch), _) if fetch.with_ties && order.is_empty() => {
+                let message = "WITH TIES cannot be specified without ORDER BY clause";
+                return Err(SqlError::new(SqlState::SyntaxError, message));
+            }
+            (Some(fetch), _) => {
+                bound.with_ties = fetch.with_ties;
+                fetch.quantity.as_ref()
+            }
             (None, limit) => limit,
         };
         if let Some(limit) = limit {
@@ -204,6 +211,6 @@ impl Binder<'_> {
         let slot = self.add_slot("values".into(), Source::Computed);
         let order = self.order_of_outputs(order, &outputs, slot)?;
         let body = Body::Values(Values { rows: table, slot });
-        Ok(Query { body, columns: outputs, order, limit: None, offset: None })
+        Ok(Query { body, columns: outputs, order, limit: None, offset: None, with_ties: false })
     }
 }

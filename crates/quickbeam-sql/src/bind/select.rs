@@ -6,6 +6,7 @@ use smol_str::SmolStr;
 use sqlparser::ast::{self, Distinct, SelectItem, SelectItemQualifiedWildcardKind, Spanned};
 
 use super::grouped_expressions::Regroup;
+use super::grouping_sets::GroupKeys;
 use super::implied_names::implied_name;
 use super::{
     Binder, Body, Derived, From, Group, JoinKind, LockWait, OrderKey, OutputColumn, Query, RowLock,
@@ -68,14 +69,21 @@ impl Binder<'_> {
             };
             binder.allow_windows(true);
             let order = binder.order(order_items, &selected, Some(&scope))?;
+            let distinct_on = match &select.distinct {
+                Some(Distinct::On(list)) => binder.distinct_on(list, &order, &selected, &scope)?,
+                _ => Vec::new(),
+            };
             binder.check_named_windows(&scope)?;
             let lock = lock.map(|lock| binder.row_lock(lock, from.as_ref(), &scope)).transpose()?;
             if keys.is_some() || select.having.is_some() {
                 binder.group_slot();
             }
-            Ok((from, filter, selected, keys.unwrap_or_default(), having, order, of_rows, lock))
+            let GroupKeys { keys, sets } = keys.unwrap_or_default();
+            let parts = (from, filter, selected, having, order, of_rows, lock);
+            Ok((parts, keys, sets, distinct_on))
         })?;
-        let (from, filter, selected, keys, mut having, mut order, of_rows, for_update) = parts;
+        let (parts, mut keys, sets, mut distinct_on) = parts;
+        let (from, filter, selected, mut having, mut order, of_rows, for_update) = parts;
         let unknown = selected.iter().map(|one| one.is_unknown).collect();
         let places: Vec<u32> = selected.iter().map(|one| one.value.position).collect();
         let order_places = order_items.iter().map(|item| self.position(&item.expr));
@@ -94,7 +102,18 @@ impl Binder<'_> {
             None => None,
             Some(slot) => {
                 let own = from.as_ref().map(From::slots).unwrap_or_default();
-                let regroup = Regroup { slot, keys: &keys, own, named: &level.named };
+                if sets.is_empty() {
+                    self.add_dependent_keys(&mut keys, &level.named);
+                }
+                let regroup = Regroup {
+                    slot,
+                    keys: &keys,
+                    sets: &sets,
+                    aggregates: level.aggregates.len(),
+                    groupings: &level.groupings,
+                    own,
+                    named: &level.named,
+                };
                 let having_from = select.having.as_ref().map_or(0, |having| self.position(having));
                 let of_outputs = outputs.iter_mut().zip(places);
                 let of_having = having.iter_mut().map(|expr| (expr, having_from));
@@ -103,20 +122,19 @@ impl Binder<'_> {
                     regroup.apply(expr, from, self)?;
                 }
                 let of_windows = windows.iter_mut().flat_map(|windows| &mut windows.windows);
-                for expr in of_windows.flat_map(Window::exprs_mut) {
+                for expr in of_windows.flat_map(Window::exprs_mut).chain(&mut distinct_on) {
                     regroup.apply(expr, 0, self)?;
                 }
                 let aggregates = level.aggregates;
                 let later = subqueries.split_off(of_rows.min(subqueries.len()));
                 let [of_keys, of_groups] = regroup.divide(later, &aggregates, self)?;
                 subqueries.extend(of_keys);
-                Some(Group { slot, keys, aggregates, having, subqueries: of_groups })
+                Some(Group { slot, keys, sets, aggregates, having, subqueries: of_groups })
             }
         };
         let distinct = match &select.distinct {
-            None | Some(Distinct::All) => false,
+            None | Some(Distinct::All | Distinct::On(_)) => false,
             Some(Distinct::Distinct) => true,
-            Some(Distinct::On(_)) => return Err(SqlError::unsupported("DISTINCT ON")),
         };
         let unlisted = |key: &OrderKey| key.output.is_none() && !key.expr.is_constant();
         if let Some(unlisted) = order.iter().position(unlisted).filter(|_| distinct) {
@@ -124,7 +142,9 @@ impl Binder<'_> {
             let position = order_places.get(unlisted).map_or(0, |position| *position as usize);
             return Err(SqlError::new(SqlState::InvalidColumnReference, message).at(position));
         }
-        if for_update.is_some() && (group.is_some() || distinct || windows.is_some()) {
+        if for_update.is_some()
+            && (group.is_some() || select.distinct.is_some() || windows.is_some())
+        {
             let what = "FOR UPDATE with DISTINCT, GROUP BY, aggregates or window functions";
             return Err(SqlError::unsupported(what));
         }
@@ -134,8 +154,17 @@ impl Binder<'_> {
                 return Err(SqlError::unsupported("a subquery over a window function"));
             }
         }
-        let select =
-            Select { from, filter, subqueries, group, windows, outputs, distinct, for_update };
+        let select = Select {
+            from,
+            filter,
+            subqueries,
+            group,
+            windows,
+            outputs,
+            distinct,
+            distinct_on,
+            for_update,
+        };
         self.unknown = unknown;
         Ok(Query {
             body: Body::Select(Box::new(select)),
@@ -143,6 +172,7 @@ impl Binder<'_> {
             order,
             limit: None,
             offset: None,
+            with_ties: false,
         })
     }
 

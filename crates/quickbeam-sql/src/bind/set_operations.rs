@@ -94,6 +94,7 @@ impl Binder<'_> {
             order,
             limit: None,
             offset: None,
+            with_ties: false,
         })
     }
 

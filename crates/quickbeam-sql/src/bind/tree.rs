@@ -41,6 +41,8 @@ pub struct Query {
     pub limit: Option<Expr>,
     /// OFFSET.
     pub offset: Option<Expr>,
+    /// WITH TIES: rows that order like the last one of LIMIT come too.
+    pub with_ties: bool,
 }
 
 /// A column of an answer.
@@ -113,6 +115,8 @@ pub struct Select {
     pub outputs: Vec<Expr>,
     /// DISTINCT.
     pub distinct: bool,
+    /// DISTINCT ON: only the first row with the same values of these.
+    pub distinct_on: Vec<Expr>,
     /// FOR UPDATE.
     pub for_update: Option<RowLock>,
 }
@@ -135,6 +139,8 @@ pub struct Subquery {
 pub enum SubqueryKind {
     /// The only column of its only row; NULL if it has no row.
     Scalar,
+    /// Its only row, as a row; NULLs if it has no row.
+    Row,
     /// Whether there is a row.
     Exists,
     /// Whether the comparison with the value holds for any row, as in ANY. The comparison has the
@@ -203,6 +209,9 @@ pub struct Group {
     pub slot: usize,
     /// GROUP BY.
     pub keys: Vec<Expr>,
+    /// GROUPING SETS: the numbers of the keys of each. A further column of the group, after the
+    /// aggregates, has the number of the set. Empty for one set with all keys.
+    pub sets: Vec<Vec<usize>>,
     /// The aggregates.
     pub aggregates: Vec<Aggregate>,
     /// HAVING, split at AND.

@@ -110,6 +110,12 @@ impl Binder<'_> {
     ) -> Result<Vec<(usize, Expr)>> {
         let mut assignments: Vec<(usize, Expr)> = Vec::with_capacity(list.len());
         for assignment in list {
+            if let (AssignmentTarget::Tuple(names), ast::Expr::Subquery(query)) =
+                (&assignment.target, &assignment.value)
+            {
+                self.row_assignment(table, names, query, &mut assignments, scope)?;
+                continue;
+            }
             let pairs: Vec<(&ast::ObjectName, &ast::Expr)> =
                 match (&assignment.target, &assignment.value) {
                     (AssignmentTarget::ColumnName(name), value) => vec![(name, value)],
@@ -121,29 +127,67 @@ impl Binder<'_> {
                     _ => return Err(SqlError::unsupported("this form of SET")),
                 };
             for (name, value) in pairs {
-                let position = self.position(name) as usize;
-                let folded = object_name(name)?;
-                let target = table
-                    .column(&folded)
-                    .ok_or_else(|| no_column(&table.name, &folded).at(position))?;
+                let target = self.target(table, name, &assignments)?;
                 let column = &table.columns[target];
-                if assignments.iter().any(|(known, _)| *known == target) {
-                    let message = format!("multiple assignments to same column \"{folded}\"");
-                    return Err(SqlError::new(SqlState::SyntaxError, message).at(position));
-                }
                 if is_default(value) {
                     let default = self.default_of(table, target)?;
                     assignments.push((target, default));
                     continue;
                 }
-                if column.identity.is_some_and(|identity| identity.always) {
-                    let message = format!("column \"{folded}\" can only be updated to DEFAULT");
-                    return Err(SqlError::new(SqlState::GeneratedAlways, message).at(position));
-                }
+                self.check_generated(table, target, name)?;
                 let bound: Typed = self.expression(value, scope)?;
                 assignments.push((target, self.assign(bound, column.data_type, &column.name)?));
             }
         }
         Ok(assignments)
+    }
+
+    /// Returns the position of a column to be set, which must not be set already.
+    fn target(
+        &self,
+        table: &Table,
+        name: &ast::ObjectName,
+        assignments: &[(usize, Expr)],
+    ) -> Result<usize> {
+        let position = self.position(name) as usize;
+        let folded = object_name(name)?;
+        let target =
+            table.column(&folded).ok_or_else(|| no_column(&table.name, &folded).at(position))?;
+        if assignments.iter().any(|(known, _)| *known == target) {
+            let message = format!("multiple assignments to same column \"{folded}\"");
+            return Err(SqlError::new(SqlState::SyntaxError, message).at(position));
+        }
+        Ok(target)
+    }
+
+    /// Refuses a value for a column GENERATED ALWAYS.
+    fn check_generated(&self, table: &Table, target: usize, name: &ast::ObjectName) -> Result<()> {
+        let column = &table.columns[target];
+        if column.identity.is_some_and(|identity| identity.always) {
+            let message = format!("column \"{}\" can only be updated to DEFAULT", column.name);
+            let error = SqlError::new(SqlState::GeneratedAlways, message);
+            return Err(error.at(self.position(name) as usize));
+        }
+        Ok(())
+    }
+
+    /// Binds SET `(columns) = (SELECT …)`.
+    fn row_assignment(
+        &mut self,
+        table: &Table,
+        names: &[ast::ObjectName],
+        query: &ast::Query,
+        assignments: &mut Vec<(usize, Expr)>,
+        scope: &Scope,
+    ) -> Result<()> {
+        let position = names.first().map_or(0, |name| self.position(name));
+        let values = self.row_subquery(query, names.len(), position, scope)?;
+        for (name, value) in names.iter().zip(values) {
+            let target = self.target(table, name, assignments)?;
+            self.check_generated(table, target, name)?;
+            let column = &table.columns[target];
+            assignments.push((target, self.assign(value, column.data_type, &column.name)?));
+        }
+        Ok(())
     }
 }

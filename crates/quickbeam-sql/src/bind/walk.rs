@@ -60,7 +60,8 @@ impl Query {
                     from.each_part(visit);
                 }
                 let mut subqueries: Vec<&Subquery> = select.subqueries.iter().collect();
-                select.filter.iter().chain(&select.outputs).for_each(|e| visit(QueryPart::Expr(e)));
+                let of_rows = select.filter.iter().chain(&select.outputs);
+                of_rows.chain(&select.distinct_on).for_each(|expr| visit(QueryPart::Expr(expr)));
                 if let Some(group) = &select.group {
                     let of_aggregates =
                         group.aggregates.iter().flat_map(|a| a.argument.iter().chain(&a.filter));
@@ -97,6 +98,7 @@ impl Query {
                 }
                 let mut subqueries: Vec<&mut Subquery> = select.subqueries.iter_mut().collect();
                 let of_rows = select.filter.iter_mut().chain(&mut select.outputs);
+                let of_rows = of_rows.chain(&mut select.distinct_on);
                 of_rows.for_each(|expr| visit(PartMut::Expr(expr)));
                 if let Some(group) = &mut select.group {
                     let of_aggregates = group
@@ -218,7 +220,7 @@ impl SubqueryKind {
     pub fn value(&self) -> Option<&Expr> {
         match self {
             SubqueryKind::Any(value, _) | SubqueryKind::All(value, _) => Some(value),
-            SubqueryKind::Scalar | SubqueryKind::Exists => None,
+            SubqueryKind::Scalar | SubqueryKind::Row | SubqueryKind::Exists => None,
         }
     }
 
@@ -226,7 +228,7 @@ impl SubqueryKind {
     pub fn value_mut(&mut self) -> Option<&mut Expr> {
         match self {
             SubqueryKind::Any(value, _) | SubqueryKind::All(value, _) => Some(value),
-            SubqueryKind::Scalar | SubqueryKind::Exists => None,
+            SubqueryKind::Scalar | SubqueryKind::Row | SubqueryKind::Exists => None,
         }
     }
 }

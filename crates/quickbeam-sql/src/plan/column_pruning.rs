@@ -61,8 +61,8 @@ fn each_expression(node: &PlanNode, visit: &mut dyn FnMut(&Expr)) {
             own.chain(functions).for_each(&mut *visit);
             each_expression(&window.input, visit);
         }
-        PlanNode::Limit { input, limit, offset } => {
-            limit.iter().chain(offset).for_each(&mut *visit);
+        PlanNode::Limit { input, limit, offset, ties } => {
+            limit.iter().chain(offset).chain(ties).for_each(&mut *visit);
             each_expression(input, visit);
         }
         PlanNode::Vectorized(batch) => each_expression(&batch.step, visit),

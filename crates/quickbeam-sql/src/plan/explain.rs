@@ -118,6 +118,7 @@ impl Writer<'_> {
             PlanNode::Subquery { input, query, kind, once, hash, .. } => {
                 let kind = match kind {
                     SubqueryKind::Scalar => "scalar",
+                    SubqueryKind::Row => "row",
                     SubqueryKind::Exists => "EXISTS",
                     SubqueryKind::Any(..) => "ANY",
                     SubqueryKind::All(..) => "ALL",
@@ -138,10 +139,19 @@ impl Writer<'_> {
                 self.node(input, depth + 1);
                 self.query(query, depth + 1);
             }
-            PlanNode::Group { input, keys, aggregates, .. } => {
-                let name = if keys.is_empty() { "Aggregate" } else { "Hash Aggregate" };
+            PlanNode::Group { input, keys, sets, aggregates, .. } => {
+                let name =
+                    if keys.is_empty() && sets.is_empty() { "Aggregate" } else { "Hash Aggregate" };
                 self.line(depth, format!("{name}{counted}"));
-                if !keys.is_empty() {
+                if !sets.is_empty() {
+                    let set = |set: &Vec<usize>| {
+                        let keys = set.iter().filter_map(|key| keys.get(*key));
+                        let keys: Vec<String> = keys.map(|key| self.text(key)).collect();
+                        format!("({})", keys.join(", "))
+                    };
+                    let sets: Vec<String> = sets.iter().map(set).collect();
+                    self.detail(depth, format!("Grouping Sets: {}", sets.join(", ")));
+                } else if !keys.is_empty() {
                     let keys: Vec<String> = keys.iter().map(|key| self.text(key)).collect();
                     self.detail(depth, format!("Group Key: {}", keys.join(", ")));
                 }

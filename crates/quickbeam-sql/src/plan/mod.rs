@@ -170,6 +170,8 @@ pub enum PlanNode {
         slot: usize,
         /// The group keys.
         keys: Vec<Expr>,
+        /// GROUPING SETS: the numbers of the keys of each; empty for one set with all keys.
+        sets: Vec<Vec<usize>>,
         /// The aggregates.
         aggregates: Vec<Aggregate>,
     },
@@ -203,6 +205,8 @@ pub enum PlanNode {
         limit: Option<Expr>,
         /// The number of rows skipped first.
         offset: Option<Expr>,
+        /// WITH TIES: the sort keys. Rows with the keys of the last row come too.
+        ties: Vec<Expr>,
     },
     /// The rows of a query in FROM.
     SubqueryScan {

@@ -139,7 +139,7 @@ impl<'p> Planner<'p> {
                 let count = rows.len() as f64;
                 let node = PlanNode::Values { slot, rows, once: false };
                 let outputs = columns_of(slot, query.columns.len());
-                Ok(self.finish(node, outputs, (query, &query.order), count, false))
+                Ok(self.finish(node, outputs, Tail::of(query, false), count))
             }
             Body::Combine(combine) => {
                 let sides = combine.sides.iter().map(|side| self.query(side, outside));
@@ -152,7 +152,7 @@ impl<'p> Planner<'p> {
                     sides,
                     slot: combine.slot,
                 };
-                Ok(self.finish(node, outputs, (query, &query.order), rows, false))
+                Ok(self.finish(node, outputs, Tail::of(query, false), rows))
             }
         }
     }
@@ -185,12 +185,13 @@ impl<'p> Planner<'p> {
         }
         if let Some(group) = &select.group {
             let (slot, keys) = (group.slot, group.keys.clone());
-            let keys_are_none = keys.is_empty();
+            let keys_are_none = keys.is_empty() && group.sets.is_empty();
             rows = if keys_are_none { 1.0 } else { (rows / 10.0).max(1.0) };
             node = PlanNode::Group {
                 input: Box::new(node),
                 slot,
                 keys,
+                sets: group.sets.clone(),
                 aggregates: group.aggregates.clone(),
             };
             let answers: Slots = group.subqueries.iter().map(|subquery| subquery.slot).collect();
@@ -227,7 +228,7 @@ impl<'p> Planner<'p> {
             // The row stays in its slots, and the outputs read it there.
             node = PlanNode::Distinct { input: Box::new(node), outputs: outputs.clone() };
         }
-        Ok(self.finish(node, outputs, (query, &query.order), rows, ordered))
+        Ok(self.finish(node, outputs, Tail::of(query, ordered), rows))
     }
 
     /// The least or greatest value of a column is the first entry of an index.
@@ -252,6 +253,7 @@ impl<'p> Planner<'p> {
         };
         let of_slot = at.slot == *slot && matches!(self.slots[*slot].source, Source::Table(_));
         if !group.keys.is_empty()
+            || !group.sets.is_empty()
             || !of_slot
             || select.windows.is_some()
             || !select.subqueries.is_empty()
@@ -266,18 +268,23 @@ impl<'p> Planner<'p> {
             return Ok(None);
         }
         let one = Expr::Constant(Value::BigInt(1));
-        let first =
-            PlanNode::Limit { input: Box::new(joined.node), limit: Some(one), offset: None };
+        let first = PlanNode::Limit {
+            input: Box::new(joined.node),
+            limit: Some(one),
+            offset: None,
+            ties: Vec::new(),
+        };
         let mut node = PlanNode::Group {
             input: Box::new(first),
             slot: group.slot,
             keys: Vec::new(),
+            sets: Vec::new(),
             aggregates: group.aggregates.clone(),
         };
         if let Some(condition) = Expr::all(group.having.clone()) {
             node = PlanNode::Filter { input: Box::new(node), condition };
         }
-        Ok(Some(self.finish(node, select.outputs.clone(), (query, &query.order), 1.0, false)))
+        Ok(Some(self.finish(node, select.outputs.clone(), Tail::of(query, false), 1.0)))
     }
 
     /// Plans FROM, WHERE and the subqueries. Returns the node, the estimated rows, and whether they
@@ -364,15 +371,15 @@ impl<'p> Planner<'p> {
         PlanNode::LockRows { input: Box::new(node), tables, recheck, wait: lock.wait }
     }
 
-    /// ORDER BY, OFFSET and LIMIT on top.
+    /// Plans ORDER BY, DISTINCT ON, OFFSET and LIMIT.
     pub(super) fn finish(
         &self,
         mut node: PlanNode,
         mut outputs: Vec<Expr>,
-        (query, order): (&Query, &[OrderKey]),
+        tail: Tail<'_>,
         mut rows: f64,
-        ordered: bool,
     ) -> QueryPlan {
+        let Tail { query, order, distinct_on, ordered } = tail;
         let keys: Vec<SortKey> = order
             .iter()
             .filter(|key| !key.expr.is_constant())
@@ -387,21 +394,54 @@ impl<'p> Planner<'p> {
                 nulls_first: key.nulls_first,
             })
             .collect();
+        let width = outputs.len();
+        let mut hidden = distinct_on.to_vec();
+        if query.with_ties {
+            hidden.extend(keys.iter().map(|key| key.expr.clone()));
+        }
         if !keys.is_empty() && !ordered {
             let slot = self.new_slot();
-            let most = query.limit.clone().map(|limit| (limit, query.offset.clone()));
+            let limit = query.limit.clone().filter(|_| hidden.is_empty());
+            let most = limit.map(|limit| (limit, query.offset.clone()));
+            outputs.append(&mut hidden);
             let (sorted, above) = around_sort(outputs, &keys, slot);
             node = PlanNode::Sort { input: Box::new(node), slot, outputs: sorted, keys, most };
             outputs = above;
+            hidden = outputs.split_off(width);
+        }
+        let ties = hidden.split_off(distinct_on.len());
+        if !hidden.is_empty() {
+            node = PlanNode::Distinct { input: Box::new(node), outputs: hidden };
         }
         if query.limit.is_some() || query.offset.is_some() {
             if let Some(Expr::Constant(Value::BigInt(limit))) = &query.limit {
                 rows = rows.min(*limit as f64);
             }
             let (limit, offset) = (query.limit.clone(), query.offset.clone());
-            node = PlanNode::Limit { input: Box::new(node), limit, offset };
+            node = PlanNode::Limit { input: Box::new(node), limit, offset, ties };
         }
         QueryPlan { root: node, outputs, columns: query.columns.clone(), rows }
+    }
+}
+
+/// What comes after the rows of a query.
+pub(super) struct Tail<'q> {
+    pub query: &'q Query,
+    /// ORDER BY, over the slots of the rows.
+    pub order: &'q [OrderKey],
+    /// DISTINCT ON, likewise.
+    pub distinct_on: &'q [Expr],
+    /// Whether the rows have the order already.
+    pub ordered: bool,
+}
+
+impl<'q> Tail<'q> {
+    fn of(query: &'q Query, ordered: bool) -> Tail<'q> {
+        let distinct_on = match &query.body {
+            Body::Select(select) => &select.distinct_on[..],
+            Body::Values(_) | Body::Combine(_) => &[],
+        };
+        Tail { query, order: &query.order, distinct_on, ordered }
     }
 }
 

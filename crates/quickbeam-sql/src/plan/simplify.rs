@@ -130,7 +130,12 @@ fn simplify_select(select: &mut Select, order: &[Expr]) {
     }
     if let Some(group) = &mut select.group {
         let windows = select.windows.iter().flat_map(|windows| &windows.windows);
-        let above: Vec<Expr> = windows.flat_map(Window::exprs).chain(order).cloned().collect();
+        let above: Vec<Expr> = windows
+            .flat_map(Window::exprs)
+            .chain(order)
+            .chain(&select.distinct_on)
+            .cloned()
+            .collect();
         simplify_group(group, &select.outputs, &above);
         if group.keys.is_empty() && group.aggregates.is_empty() {
             // There is exactly one group, even for an empty input.
@@ -146,6 +151,7 @@ fn simplify_select(select: &mut Select, order: &[Expr]) {
         from.each_part(&mut |part| part.note_slots(&mut read));
     }
     let mut own = select.filter.iter().chain(&select.outputs).chain(order).collect::<Vec<_>>();
+    own.extend(&select.distinct_on);
     if let Some(group) = &select.group {
         own.extend(group.keys.iter().chain(&group.having));
         own.extend(group.aggregates.iter().flat_map(parts_of));

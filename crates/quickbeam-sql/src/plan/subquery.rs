@@ -62,7 +62,7 @@ impl Planner<'_> {
         if !all || query.offset.is_some() || select.group.is_some() || select.for_update.is_some() {
             return None;
         }
-        if select.windows.is_some() {
+        if select.windows.is_some() || !select.distinct_on.is_empty() || query.with_ties {
             return None;
         }
         let inner = select.from.as_ref()?.slots();
@@ -98,6 +98,7 @@ impl Planner<'_> {
             order: Vec::new(),
             limit: None,
             offset: None,
+            with_ties: false,
         };
         let mut volatile = keys.iter().any(Expr::is_volatile);
         alone.each_expression(&mut |expr| volatile |= expr.is_volatile());

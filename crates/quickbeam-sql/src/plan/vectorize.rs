@@ -96,7 +96,8 @@ impl Chooser<'_> {
         let columns: Option<Vec<Expr>> = above.iter().map(|expr| column_of(expr)).collect();
         let Some(columns) = columns else { return };
         let (keys, aggregates) = (outputs.clone(), Vec::new());
-        let group = PlanNode::Group { input: input.clone(), slot, keys, aggregates };
+        let sets = Vec::new();
+        let group = PlanNode::Group { input: input.clone(), slot, keys, sets, aggregates };
         let read = self.columns_of(&group);
         if !read.is_some_and(|read| (self.can_batch)(&group, &read, self.parameters)) {
             return;
@@ -239,6 +240,7 @@ impl Chooser<'_> {
         let mut read: Vec<ColumnRef> = Vec::new();
         let mut note = |expr: &Expr| expr.each_column(&mut |column| read.push(column));
         let input = match step {
+            PlanNode::Group { sets, .. } if !sets.is_empty() => return None,
             PlanNode::Group { input, keys, aggregates, .. } => {
                 let parts = aggregates.iter().flat_map(|a| a.argument.iter().chain(&a.filter));
                 keys.iter().chain(parts).for_each(&mut note);

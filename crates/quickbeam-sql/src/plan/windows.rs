@@ -3,7 +3,7 @@
 //! A sort keeps the columns that anything above reads, and so does a `WindowAgg`, which appends the
 //! values of its functions. Expressions above read the copies.
 
-use super::select::Planner;
+use super::select::{Planner, Tail};
 use super::{PlanNode, QueryPlan, SortKey, WindowAgg};
 use crate::bind::{From, Group, OrderKey, Query, Select, Window, WindowFunction, Windows};
 use crate::expression::{ColumnRef, Expr, Slots};
@@ -96,6 +96,7 @@ impl Planner<'_> {
     ) -> QueryPlan {
         let mut above: Vec<Expr> = select.outputs.clone();
         above.extend(query.order.iter().map(|key| key.expr.clone()));
+        above.extend_from_slice(&select.distinct_on);
         let mut read: Vec<ColumnRef> = Vec::new();
         above.iter().for_each(|expr| expr.each_column(&mut |column| read.push(column)));
         let mut stages = stages_of(windows, &read);
@@ -126,7 +127,10 @@ impl Planner<'_> {
         }
         let mut order = query.order.clone();
         order.iter_mut().for_each(|key| columns.relocate(&mut key.expr));
-        self.finish(node, outputs, (query, &order), rows, ordered)
+        let distinct_on = select.distinct_on.iter().map(|expr| columns.relocated(expr));
+        let distinct_on: Vec<Expr> = distinct_on.collect();
+        let tail = Tail { query, order: &order, distinct_on: &distinct_on, ordered };
+        self.finish(node, outputs, tail, rows)
     }
 
     fn sorted(&self, node: PlanNode, columns: &mut Columns, order: &[SortKey]) -> PlanNode {

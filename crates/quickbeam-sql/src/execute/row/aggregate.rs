@@ -149,10 +149,12 @@ pub struct RowAggregate {
     pub input: Operator,
     slot: usize,
     keys: Vec<Expr>,
+    /// GROUPING SETS: the numbers of the keys of each; empty for one set with all keys.
+    sets: Vec<Vec<usize>>,
     aggregates: Vec<Aggregate>,
     table: KeyTable,
     key: Vec<u8>,
-    /// For each group its keys' values.
+    /// For each group its keys' values, and with GROUPING SETS the number of its set.
     values: Vec<Value>,
     /// For each group its aggregates.
     states: Vec<AggregateState>,
@@ -169,12 +171,14 @@ impl RowAggregate {
         input: Operator,
         slot: usize,
         keys: Vec<Expr>,
+        sets: Vec<Vec<usize>>,
         aggregates: Vec<Aggregate>,
     ) -> RowAggregate {
         RowAggregate {
             input,
             slot,
             keys,
+            sets,
             aggregates,
             table: KeyTable::default(),
             key: Vec::new(),
@@ -221,7 +225,38 @@ impl RowAggregate {
         Ok(group)
     }
 
-    fn run(&mut self, context: &mut Context<'_>) -> Result<()> {
+    /// Returns the group of the current row in a grouping set.
+    fn group_in_set(&mut self, set: usize, context: &Context<'_>) -> Result<usize> {
+        let frame = context.frame();
+        let RowAggregate { keys, sets, key: bytes, .. } = self;
+        let members = sets.get(set).map_or(&[][..], |set| &set[..]);
+        bytes.clear();
+        bytes.extend_from_slice(&(set as u32).to_le_bytes());
+        for number in members {
+            if let Some(key) = keys.get(*number) {
+                append(key.evaluate(&frame)?.as_ref(), bytes);
+            }
+        }
+        let (group, new) = self.table.insert(&self.key);
+        if new {
+            let bytes = self.key.len() + self.aggregates.len() * 64 + 48;
+            self.account.keep(bytes, context)?;
+            for (number, key) in self.keys.iter().enumerate() {
+                let is_member = self.sets.get(set).is_some_and(|set| set.contains(&number));
+                let value = match is_member {
+                    true => key.evaluate(&frame)?.into_value(),
+                    false => Value::Null,
+                };
+                self.account.keep(value.memory(), context)?;
+                self.values.push(value);
+            }
+            self.values.push(Value::Integer(set as i32));
+            self.add_group();
+        }
+        Ok(group)
+    }
+
+    fn start(&mut self, context: &Context<'_>) -> Result<()> {
         self.done = true;
         self.next = 0;
         self.groups = 0;
@@ -230,41 +265,64 @@ impl RowAggregate {
         self.seen.clear();
         self.values.clear();
         self.states.clear();
-        if self.keys.is_empty() {
+        if self.keys.is_empty() && self.sets.is_empty() {
             self.add_group();
         }
-        while self.input.next(context)? {
-            let group = self.group_of(context)?;
-            let frame = context.frame();
-            let first = group * self.aggregates.len();
-            for (nth, aggregate) in self.aggregates.iter().enumerate() {
-                if let Some(filter) = &aggregate.filter
-                    && !filter.is_true(&frame)?
-                {
-                    continue;
-                }
-                let Some(state) = self.states.get_mut(first + nth) else { continue };
-                let Some(argument) = &aggregate.argument else {
-                    state.add(aggregate.kind, ValueRef::Null)?;
-                    continue;
-                };
-                let value = argument.evaluate(&frame)?;
-                let value = value.as_ref();
-                if value.is_null() {
-                    continue;
-                }
-                if aggregate.distinct {
-                    self.key.clear();
-                    self.key.extend_from_slice(&(nth as u32).to_le_bytes());
-                    self.key.extend_from_slice(&(group as u64).to_le_bytes());
-                    append(value, &mut self.key);
-                    if !self.seen.insert(&self.key).1 {
-                        continue;
-                    }
-                    self.account.keep(self.key.len() + 48, context)?;
-                }
-                state.add(aggregate.kind, value)?;
+        // A set without keys has a group even for an empty input.
+        for set in 0..self.sets.len() {
+            if self.sets.get(set).is_some_and(Vec::is_empty) {
+                self.group_in_set(set, context)?;
             }
+        }
+        Ok(())
+    }
+
+    fn run(&mut self, context: &mut Context<'_>) -> Result<()> {
+        self.start(context)?;
+        while self.input.next(context)? {
+            if self.sets.is_empty() {
+                let group = self.group_of(context)?;
+                self.accumulate(group, context)?;
+            }
+            for set in 0..self.sets.len() {
+                let group = self.group_in_set(set, context)?;
+                self.accumulate(group, context)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the current row to a group.
+    fn accumulate(&mut self, group: usize, context: &Context<'_>) -> Result<()> {
+        let frame = context.frame();
+        let first = group * self.aggregates.len();
+        for (nth, aggregate) in self.aggregates.iter().enumerate() {
+            if let Some(filter) = &aggregate.filter
+                && !filter.is_true(&frame)?
+            {
+                continue;
+            }
+            let Some(state) = self.states.get_mut(first + nth) else { continue };
+            let Some(argument) = &aggregate.argument else {
+                state.add(aggregate.kind, ValueRef::Null)?;
+                continue;
+            };
+            let value = argument.evaluate(&frame)?;
+            let value = value.as_ref();
+            if value.is_null() {
+                continue;
+            }
+            if aggregate.distinct {
+                self.key.clear();
+                self.key.extend_from_slice(&(nth as u32).to_le_bytes());
+                self.key.extend_from_slice(&(group as u64).to_le_bytes());
+                append(value, &mut self.key);
+                if !self.seen.insert(&self.key).1 {
+                    continue;
+                }
+                self.account.keep(self.key.len() + 48, context)?;
+            }
+            state.add(aggregate.kind, value)?;
         }
         Ok(())
     }
@@ -279,15 +337,18 @@ impl RowAggregate {
         let group = self.next;
         self.next += 1;
         let (width, count) = (self.keys.len(), self.aggregates.len());
-        let keys = self.values.iter().skip(group * width).take(width);
+        let stored = width + usize::from(!self.sets.is_empty());
+        let keys = self.values.iter().skip(group * stored).take(stored);
         let states = self.states.iter().skip(group * count).take(count);
         let slot = context.slot(self.slot)?;
         slot.current = Current::Values;
         slot.values.clear();
         slot.values.extend(keys.cloned());
+        let set = if stored > width { slot.values.pop() } else { None };
         for (state, aggregate) in states.zip(&self.aggregates) {
             slot.values.push(state.finish(aggregate)?);
         }
+        slot.values.extend(set);
         Ok(true)
     }
 }

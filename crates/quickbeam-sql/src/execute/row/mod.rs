@@ -333,13 +333,14 @@ impl<'b> OperatorBuilder<'b> {
                     hash.clone(),
                 )))
             }
-            PlanNode::Group { input, slot, keys, aggregates } => {
+            PlanNode::Group { input, slot, keys, sets, aggregates } => {
                 let aggregates: Vec<Aggregate> = aggregates.clone();
                 let input = self.operator(input)?;
                 Operator::Group(Box::new(aggregate::RowAggregate::new(
                     input,
                     *slot,
                     keys.clone(),
+                    sets.clone(),
                     aggregates,
                 )))
             }
@@ -361,14 +362,15 @@ impl<'b> OperatorBuilder<'b> {
                 let input = self.operator(&node.input)?;
                 Operator::WindowAgg(Box::new(window::RowWindowAgg::new(input, node)))
             }
-            PlanNode::Limit { input, limit, offset } => {
+            PlanNode::Limit { input, limit, offset, ties } => {
                 let mut input = self.operator(input)?;
                 if let (Operator::Scan(scan), Some(limit)) = (&mut input, limit)
                     && scan.expect(limit, offset.as_ref())
                 {
                     return Ok(input);
                 }
-                Operator::Limit(Box::new(query::Limit::new(input, limit.clone(), offset.clone())))
+                let (limit, offset) = (limit.clone(), offset.clone());
+                Operator::Limit(Box::new(query::Limit::new(input, limit, offset, ties.clone())))
             }
             PlanNode::SubqueryScan { query, slot } => {
                 Operator::Derived(Box::new(self.query(query)?), *slot)

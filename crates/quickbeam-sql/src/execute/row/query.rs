@@ -41,13 +41,22 @@ pub struct Limit {
     pub input: Operator,
     limit: Option<Expr>,
     offset: Option<Expr>,
+    /// WITH TIES: the sort keys.
+    ties: Vec<Expr>,
+    /// The sort keys of the last row of the limit.
+    last: Vec<Value>,
     left: Option<u64>,
     fresh: bool,
 }
 
 impl Limit {
-    pub fn new(input: Operator, limit: Option<Expr>, offset: Option<Expr>) -> Limit {
-        Limit { input, limit, offset, left: None, fresh: true }
+    pub fn new(
+        input: Operator,
+        limit: Option<Expr>,
+        offset: Option<Expr>,
+        ties: Vec<Expr>,
+    ) -> Limit {
+        Limit { input, limit, offset, ties, last: Vec::new(), left: None, fresh: true }
     }
 
     pub fn rewind(&mut self) {
@@ -55,31 +64,52 @@ impl Limit {
         self.fresh = true;
     }
 
-    pub fn next(&mut self, context: &mut Context<'_>) -> Result<bool> {
-        if std::mem::take(&mut self.fresh) {
-            self.left =
-                bound_of(context, self.limit.as_ref(), SqlState::InvalidRowCountInLimit, "LIMIT")?;
-            let offset = bound_of(
-                context,
-                self.offset.as_ref(),
-                SqlState::InvalidRowCountInOffset,
-                "OFFSET",
-            )?;
-            if self.left != Some(0) {
-                for _ in 0..offset.unwrap_or(0) {
-                    if !self.input.next(context)? {
-                        self.left = Some(0);
-                        break;
-                    }
+    fn start(&mut self, context: &mut Context<'_>) -> Result<()> {
+        self.last.clear();
+        self.left =
+            bound_of(context, self.limit.as_ref(), SqlState::InvalidRowCountInLimit, "LIMIT")?;
+        let offset = self.offset.as_ref();
+        let offset = bound_of(context, offset, SqlState::InvalidRowCountInOffset, "OFFSET")?;
+        if self.left != Some(0) {
+            for _ in 0..offset.unwrap_or(0) {
+                if !self.input.next(context)? {
+                    self.left = Some(0);
+                    break;
                 }
             }
         }
+        Ok(())
+    }
+
+    pub fn next(&mut self, context: &mut Context<'_>) -> Result<bool> {
+        if std::mem::take(&mut self.fresh) {
+            self.start(context)?;
+        }
         match &mut self.left {
-            Some(0) => return Ok(false),
+            Some(0) if self.last.is_empty() => return Ok(false),
+            Some(0) => return self.next_tie(context),
             Some(left) => *left -= 1,
             None => {}
         }
-        self.input.next(context)
+        if !self.input.next(context)? {
+            return Ok(false);
+        }
+        if self.left == Some(0) && !self.ties.is_empty() {
+            self.last = self.ties.iter().map(|key| context.value(key)).collect::<Result<_>>()?;
+        }
+        Ok(true)
+    }
+
+    /// Moves to the next row if it has the sort keys of the last row of the limit.
+    fn next_tie(&mut self, context: &mut Context<'_>) -> Result<bool> {
+        let mut is_tie = self.input.next(context)?;
+        for (key, last) in self.ties.iter().zip(&self.last) {
+            is_tie = is_tie && context.value(key)?.as_ref().order(last.as_ref()).is_eq();
+        }
+        if !is_tie {
+            self.last.clear();
+        }
+        Ok(is_tie)
     }
 }
 
@@ -107,7 +137,8 @@ impl Apply {
         hash: Option<Vec<Expr>>,
     ) -> Apply {
         // The value compared differs from row to row.
-        let once = once && matches!(kind, SubqueryKind::Scalar | SubqueryKind::Exists);
+        let once =
+            once && matches!(kind, SubqueryKind::Scalar | SubqueryKind::Row | SubqueryKind::Exists);
         Apply {
             input,
             query,
@@ -138,11 +169,30 @@ impl Apply {
         }
         if !(self.once && self.answered) {
             context.check_cancelled()?;
-            let answer = self.answer(context)?;
-            context.put_values(self.slot, std::iter::once(answer));
+            if let SubqueryKind::Row = self.kind {
+                self.answer_row(context)?;
+            } else {
+                let answer = self.answer(context)?;
+                context.put_values(self.slot, std::iter::once(answer));
+            }
             self.answered = true;
         }
         Ok(true)
+    }
+
+    /// Puts the only row of the subquery into the slot, or NULLs.
+    fn answer_row(&mut self, context: &mut Context<'_>) -> Result<()> {
+        self.query.root.rewind();
+        if !self.query.next_into(context, self.slot)? {
+            context.put_values(self.slot, self.query.outputs.iter().map(|_| Value::Null));
+            return Ok(());
+        }
+        let values = std::mem::take(&mut context.slot(self.slot)?.values);
+        if self.query.root.next(context)? {
+            return Err(several_rows());
+        }
+        context.put_values(self.slot, values.into_iter());
+        Ok(())
     }
 
     fn answer(&mut self, context: &mut Context<'_>) -> Result<Value> {
@@ -162,11 +212,11 @@ impl Apply {
         };
         match &self.kind {
             SubqueryKind::Exists => Ok(Value::Boolean(next(context)?.is_some())),
+            SubqueryKind::Row => Err(SqlError::internal("a row as one value")),
             SubqueryKind::Scalar => {
                 let Some(value) = next(context)? else { return Ok(Value::Null) };
                 if next(context)?.is_some() {
-                    let message = "more than one row returned by a subquery used as an expression";
-                    return Err(SqlError::new(SqlState::CardinalityViolation, message));
+                    return Err(several_rows());
                 }
                 Ok(value)
             }
@@ -187,6 +237,12 @@ impl Apply {
             }
         }
     }
+}
+
+#[cold]
+fn several_rows() -> SqlError {
+    let message = "more than one row returned by a subquery used as an expression";
+    SqlError::new(SqlState::CardinalityViolation, message)
 }
 
 /// Compares values. The binder made both comparable: if one side is a CHAR, trailing blanks are

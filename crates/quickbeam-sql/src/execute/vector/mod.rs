@@ -114,7 +114,7 @@ impl BatchProgram {
         let optional = |expr: &Option<Expr>| expr.as_ref().map(formula).transpose();
         let source = |input: &PlanNode| VectorSource::of(input, columns, builder);
         let work = match step {
-            PlanNode::Group { input, slot, keys, aggregates } => {
+            PlanNode::Group { input, slot, keys, aggregates, .. } => {
                 let keys: Result<Vec<VectorExpr>> = keys.iter().map(formula).collect();
                 let mut parts = Vec::with_capacity(aggregates.len());
                 for aggregate in aggregates {
