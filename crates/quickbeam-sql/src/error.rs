@@ -131,6 +131,8 @@ sql_states! {
     AmbiguousFunction = "42725",
     /// A column that is neither grouped nor aggregated, or an aggregate where none may be.
     GroupingError = "42803",
+    /// A recursive query that refers to itself where it must not.
+    InvalidRecursion = "42P19",
     /// A misplaced window function, or an invalid window definition.
     WindowingError = "42P20",
     /// A value of the wrong type.

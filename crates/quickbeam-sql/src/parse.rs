@@ -8,6 +8,7 @@ mod explain;
 mod literals;
 mod positions;
 mod sequences;
+mod table_commands;
 mod text;
 mod windows;
 
@@ -22,7 +23,7 @@ use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 
 use crate::error::{Result, SqlError, SqlState};
 
-pub use positions::{first_from, is_word, last_before};
+pub use positions::{count_table_names, first_from, is_word, last_before};
 pub use sequences::RESTART as RESTART_SEQUENCE;
 pub use text::Text;
 pub use windows::{CURRENT_ROW, EXCLUSION, UNBOUNDED, restore_exclusions};
@@ -130,7 +131,8 @@ fn parser_for(text: &str) -> Result<Parser<'static>> {
     })?;
     check_nesting(text, &tokens)?;
     check_chains(text, &tokens)?;
-    let tokens = windows::adapted(sequences::adapted(literals::adapted(text, tokens)?));
+    let tokens = sequences::adapted(literals::adapted(text, tokens)?);
+    let tokens = table_commands::adapted(windows::adapted(tokens));
     Ok(Parser::new(&DIALECT).with_recursion_limit(STEPS).with_tokens_with_locations(tokens))
 }
 

@@ -165,6 +165,15 @@ fn query() -> BoxedStrategy<(String, bool)> {
     ]);
     prop_oneof![
         4 => equal_join(),
+        2 => window().prop_map(|text| (text, false)),
+        1 => (number(), 2i32..6, condition(false))
+            .prop_map(|(n, step, c)| (format!("WITH RECURSIVE r(n) AS (SELECT {n} UNION ALL SELECT n + {step} FROM r WHERE n < 9), q AS (SELECT t.k, t.a FROM t WHERE {c}) SELECT r.n, q.k, p.a FROM r JOIN q ON q.k <= r.n LEFT JOIN q p ON p.a = r.n"), false)),
+        1 => (prop::sample::select(vec!["t.a", "t.b", "t.k"]), condition(false))
+            .prop_map(|(from, c)| (format!("WITH RECURSIVE r(n) AS (SELECT {from} FROM t WHERE {c} UNION SELECT w.a FROM u w JOIN r ON w.b = r.n) SELECT n FROM r"), false)),
+        1 => (prop::sample::select(vec!["<", "<=", ">", ">=", "=", "<>"]), number(), number(), condition(false))
+            .prop_map(|(op, a, b, c)| (format!("SELECT t.k FROM t WHERE (t.a, t.k) {op} ({a}, {b}) AND {c}"), false)),
+        1 => (any::<bool>(), condition(false))
+            .prop_map(|(not, c)| (format!("SELECT t.k FROM t WHERE (t.a, t.b) {}IN (SELECT w.a, w.b FROM u w) AND {c}", if not { "NOT " } else { "" }), false)),
         1 => (condition(false), limit.clone(), direction.clone())
             .prop_map(|(c, limit, d)| (format!("SELECT t.k, t.a, t.s FROM t WHERE {c} ORDER BY t.a {d}, t.k{limit}"), true)),
         1 => (condition(false), direction.clone(), limit.clone())
@@ -206,6 +215,48 @@ fn query() -> BoxedStrategy<(String, bool)> {
             .prop_map(|(e, d, limit)| (format!("SELECT t.k, (SELECT max(w.b) FROM u w WHERE w.a = t.a) FROM t ORDER BY {e} + 0 {d}, t.k{limit}"), true)),
     ]
     .boxed()
+}
+
+/// A query with window functions, of which every row has one answer.
+fn window() -> BoxedStrategy<String> {
+    let function = prop::sample::select(vec![
+        "sum(t.a)",
+        "count(*)",
+        "count(t.b)",
+        "min(t.b)",
+        "max(t.s)",
+        "first_value(t.a)",
+        "last_value(t.k)",
+        "nth_value(t.a, 2)",
+        "count(*) FILTER (WHERE t.a > 2)",
+    ]);
+    let bounds = prop::sample::select(vec![
+        "UNBOUNDED PRECEDING AND CURRENT ROW",
+        "UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING",
+        "2 PRECEDING AND 1 FOLLOWING",
+        "1 FOLLOWING AND 3 FOLLOWING",
+        "3 PRECEDING AND 1 PRECEDING",
+        "CURRENT ROW AND UNBOUNDED FOLLOWING",
+    ]);
+    let exclude =
+        prop::sample::select(vec!["", " EXCLUDE CURRENT ROW", " EXCLUDE GROUP", " EXCLUDE TIES"]);
+    let units = prop::sample::select(vec!["ROWS", "RANGE", "GROUPS"]);
+    let partition = prop::sample::select(vec!["", "PARTITION BY t.b ", "PARTITION BY t.s, t.b "]);
+    let nulls = prop::sample::select(vec![
+        "ASC NULLS FIRST",
+        "ASC NULLS LAST",
+        "DESC NULLS FIRST",
+        "DESC NULLS LAST",
+    ]);
+    (function, partition, nulls, units, bounds, exclude, condition(false))
+        .prop_map(|(function, partition, nulls, units, bounds, exclude, c)| {
+            // Rows with equal keys have one order only where the key is unique.
+            let order = if units == "RANGE" { format!("t.k {nulls}") } else { format!("t.a {nulls}, t.k") };
+            format!(
+                "SELECT t.k, {function} OVER ({partition}ORDER BY {order} {units} BETWEEN {bounds}{exclude}), rank() OVER w, dense_rank() OVER w, lag(t.a) OVER (PARTITION BY t.b ORDER BY t.k ROWS 1 PRECEDING), lead(t.b, 2, -1) OVER (PARTITION BY t.a ORDER BY t.k), row_number() OVER (ORDER BY t.k), ntile(3) OVER (ORDER BY t.k DESC), sum(t.k) OVER (PARTITION BY t.a) FROM t WHERE {c} WINDOW w AS ({partition}ORDER BY t.k % 3)"
+            )
+        })
+        .boxed()
 }
 
 /// A query in FROM, of the name x with a column v, that reads a row of t around the subquery it stands in.

@@ -100,7 +100,7 @@ const USES: [&str; 14] = [
 ];
 
 /// Queries that are plans of their own: steps by columns below others, and those that no source above has.
-const QUERIES: [&str; 12] = [
+const QUERIES: [&str; 17] = [
     "SELECT 7 AS k, 1000 / (63 - $1::int) AS x",
     "SELECT q.g, count(*), sum(q.x), max(u.c) FROM (SELECT t.b AS g, {x} AS x FROM t LIMIT 5000) q JOIN u ON q.g = u.b GROUP BY q.g",
     "SELECT u.b, count(q.x), sum(q.x) FROM u LEFT JOIN (SELECT t.b AS g, {x} AS x FROM t LIMIT 5000) q ON q.g = u.b WHERE q.x > 3 OR q.x IS NULL GROUP BY u.b",
@@ -112,6 +112,11 @@ const QUERIES: [&str; 12] = [
     "SELECT t.b, sum(t.a - $1::int) FROM t WHERE t.a + $1::int < 99 GROUP BY t.b",
     "SELECT t.a FROM t WHERE t.a IN (3, $1::int, 50, 50, NULL) AND {x} < 5000",
     "SELECT t.a FROM t WHERE (t.b, t.a) = (SELECT min(u.b), {x} FROM u WHERE u.k < t.b)",
+    "WITH RECURSIVE r(n, x) AS (SELECT 1, 5 UNION ALL SELECT r.n + 1, {x} FROM r JOIN t ON t.a = r.n + 1) SELECT a.n, b.x FROM r a JOIN r b ON a.n = b.n + 1 WHERE a.n > 9",
+    "WITH RECURSIVE r(n) AS (SELECT t.b FROM t WHERE {x} > -5000 UNION SELECT (r.n * 3) % 7 FROM r) SELECT n FROM r",
+    "WITH q AS MATERIALIZED (SELECT t.a, {x} AS x FROM t) SELECT q.x, (SELECT count(*) FROM q w WHERE w.x < q.x) FROM q WHERE q.a < 30",
+    "SELECT t.a, q.n FROM t, LATERAL (SELECT count(*) AS n FROM u WHERE u.k < {x}) q",
+    "SELECT t.a, n, i FROM t, generate_series(t.b, 3 + {x} / 500) WITH ORDINALITY g(n, i)",
     "SELECT t.a FROM t WHERE (t.b, t.a) IN (SELECT u.b, u.k FROM u WHERE u.k <> {x})",
 ];
 
@@ -283,13 +288,15 @@ fn steps(connection: &mut Connection, text: &str) -> BTreeSet<String> {
 }
 
 /// Every step of a plan that there is. A new one has to be among the plans of this test.
-const STEPS: [&str; 44] = [
+const STEPS: [&str; 49] = [
     "Aggregate",
     "Aggregate (vectorized)",
+    "CTE Scan",
     "Delete from t",
     "Hash Distinct",
     "Except",
     "Filter",
+    "Function Scan",
     "Filter (vectorized)",
     "Hash Aggregate",
     "Hash Aggregate (vectorized)",
@@ -308,6 +315,8 @@ const STEPS: [&str; 44] = [
     "Nested Loop Left Join",
     "Primary Key Lookup",
     "Primary Key Scan",
+    "Recursive Union",
+    "Recursive Union all",
     "Result",
     "Seq Scan",
     "Sort",
@@ -328,6 +337,7 @@ const STEPS: [&str; 44] = [
     "Update t",
     "Values",
     "WindowAgg",
+    "With",
 ];
 
 #[test]

@@ -9,13 +9,13 @@ use sqlparser::ast::{
 
 use super::full_join_using::Pair;
 use super::{
-    Binder, From, JoinKind, Query, Scope, ScopeColumn, ScopeRelation, Source, Typed, VIEW_DEPTH,
-    VIEW_SLOTS, fold, object_name,
+    Binder, From, JoinKind, Query, QueryPart, Scope, ScopeColumn, ScopeRelation, Source, Typed,
+    VIEW_DEPTH, VIEW_SLOTS, fold, object_name,
 };
 use crate::catalog::errors::no_relation;
 use crate::catalog::{Relation, Table, View};
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::{ColumnRef, Comparison, Expr};
+use crate::expression::{ColumnRef, Comparison, Expr, Slots};
 use crate::types::DataType;
 
 /// Error message for more joins in one FROM than `MAX_DEPTH` allows.
@@ -59,6 +59,9 @@ impl Binder<'_> {
     fn joins(&mut self, item: &TableWithJoins, scope: &mut Scope) -> Result<From> {
         // Conditions of a join see the relations of the join only.
         let mut inside = Scope { outer: scope.outer.clone(), ..Scope::default() };
+        if has_lateral(item) && !scope.relations.is_empty() {
+            inside.before = Some(Arc::new(scope.clone()));
+        }
         let mut left = self.factor(&item.relation, &mut inside)?;
         for join in &item.joins {
             if join.global {
@@ -76,6 +79,12 @@ impl Binder<'_> {
             };
             let (on, pairs) =
                 self.constraint(constraint, kind, flipped, first_right, &mut inside)?;
+            let must_not_read = flipped || kind == JoinKind::Full;
+            if must_not_read && reads_of(&right).meets(&left.slots()) {
+                let message = "invalid reference to FROM-clause entry: the combining JOIN type must be INNER or LEFT for a LATERAL reference";
+                let position = self.position(&join.relation) as usize;
+                return Err(SqlError::new(SqlState::InvalidColumnReference, message).at(position));
+            }
             let (a, b) = if flipped { (right, left) } else { (left, right) };
             left = From::Join { kind, left: Box::new(a), right: Box::new(b), on };
             if !pairs.is_empty() {
@@ -164,11 +173,7 @@ impl Binder<'_> {
             TableFactor::Derived { lateral, subquery, alias, .. } => {
                 // A LATERAL subquery sees the items to its left. Any other subquery sees only the
                 // enclosing query.
-                let outer =
-                    if *lateral { Some(Arc::new(scope.clone())) } else { scope.outer.clone() };
-                if *lateral {
-                    return Err(SqlError::unsupported("LATERAL"));
-                }
+                let outer = if *lateral { lateral_scope(scope) } else { scope.outer.clone() };
                 // A view may be older than this rule.
                 if alias.is_none() && self.view_depth == 0 {
                     let message = "syntax error: a query in FROM must have an alias";
@@ -177,6 +182,13 @@ impl Binder<'_> {
                 }
                 let query = self.nested(|binder| binder.query(subquery, outer))?;
                 self.derived(Arc::new(query), alias.as_ref(), None, scope)
+            }
+            TableFactor::Table { name, alias, args: Some(args), with_ordinality, .. } => {
+                let args = &args.args;
+                self.table_function(name, args, *with_ordinality, alias.as_ref(), scope)
+            }
+            TableFactor::Function { name, args, with_ordinality, alias, .. } => {
+                self.table_function(name, args, *with_ordinality, alias.as_ref(), scope)
             }
             TableFactor::NestedJoin { table_with_joins, alias: None } => {
                 self.nested(|binder| binder.joined(table_with_joins, scope))
@@ -190,6 +202,7 @@ impl Binder<'_> {
         let (is_plain, alias) = match factor {
             TableFactor::Table {
                 alias,
+                args,
                 with_hints,
                 version,
                 with_ordinality,
@@ -201,7 +214,7 @@ impl Binder<'_> {
             } => {
                 let is_plain = with_hints.is_empty()
                     && version.is_none()
-                    && !with_ordinality
+                    && (!with_ordinality || args.is_some())
                     && partitions.is_empty()
                     && json_path.is_none()
                     && sample.is_none()
@@ -229,10 +242,10 @@ impl Binder<'_> {
     ) -> Result<From> {
         let position = self.position(name) as usize;
         let folded = object_name(name).map_err(|error| error.at(position))?;
-        let common =
-            self.ctes.iter().rev().find(|(known, _)| *known == folded && name.0.len() == 1);
-        if let Some((name, query)) = common.cloned() {
-            return self.derived(query, alias, Some(name), scope);
+        if name.0.len() == 1
+            && let Some(query) = self.common_table(&folded, position)?
+        {
+            return self.derived(query, alias, Some(folded), scope);
         }
         match self.names.relation(&folded)? {
             Some(Relation::Table(table)) => {
@@ -267,7 +280,7 @@ impl Binder<'_> {
         Ok(slot)
     }
 
-    fn derived(
+    pub(super) fn derived(
         &mut self,
         query: Arc<Query>,
         alias: Option<&TableAlias>,
@@ -307,6 +320,35 @@ impl Binder<'_> {
         }
         Ok(query)
     }
+}
+
+/// Returns the scope of a LATERAL item: the items to its left, before those around the query.
+pub(super) fn lateral_scope(scope: &Scope) -> Option<Arc<Scope>> {
+    let outer = scope.before.clone().or_else(|| scope.outer.clone());
+    Some(Arc::new(Scope { outer, before: None, ..scope.clone() }))
+}
+
+/// Whether an item of FROM has a part that may read the items to its left.
+fn has_lateral(item: &TableWithJoins) -> bool {
+    let is_lateral = |factor: &TableFactor| match factor {
+        TableFactor::Derived { lateral, .. } => *lateral,
+        TableFactor::Table { args, .. } => args.is_some(),
+        TableFactor::Function { .. } => true,
+        TableFactor::NestedJoin { table_with_joins, .. } => has_lateral(table_with_joins),
+        _ => false,
+    };
+    is_lateral(&item.relation) || item.joins.iter().any(|join| is_lateral(&join.relation))
+}
+
+/// Returns the slots outside an item of FROM that the queries in it read.
+fn reads_of(from: &From) -> Slots {
+    let mut read = Slots::default();
+    from.each_part(&mut |part| {
+        if let QueryPart::Derived(derived) = part {
+            read.extend(&derived.reads);
+        }
+    });
+    read
 }
 
 fn named_columns(

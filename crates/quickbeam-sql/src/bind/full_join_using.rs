@@ -81,6 +81,7 @@ fn of(join: From, outputs: Vec<Expr>, columns: &[OutputColumn]) -> Query {
         for_update: None,
     };
     Query {
+        with: Vec::new(),
         body: Body::Select(Box::new(select)),
         columns: columns.to_vec(),
         order: Vec::new(),

@@ -8,6 +8,7 @@
 //!   chain of AND or OR counts once.
 
 mod aggregates;
+mod common_tables;
 mod copy;
 mod definition;
 mod expand;
@@ -30,6 +31,7 @@ mod scope;
 mod select;
 mod set_operations;
 mod subqueries;
+mod table_functions;
 mod tree;
 mod types;
 mod update;
@@ -50,6 +52,7 @@ pub use tree::*;
 pub use types::data_type;
 pub use walk::{PartMut, QueryPart};
 
+use self::common_tables::CteSource;
 use self::expand::Expansion;
 use crate::catalog::errors::{is_not, no_relation};
 use crate::catalog::{ObjectId, Relation};
@@ -117,7 +120,7 @@ pub struct Binder<'a> {
     levels: Vec<Level>,
     depth: usize,
     view_depth: usize,
-    ctes: Vec<(SmolStr, Arc<Query>)>,
+    ctes: Vec<(SmolStr, CteSource)>,
     /// For each column of the query bound last: whether it is NULL or a quoted literal, so that it
     /// takes the type that the context needs.
     unknown: Vec<bool>,

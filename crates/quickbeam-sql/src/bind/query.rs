@@ -34,37 +34,19 @@ impl Binder<'_> {
         }
         let known = self.ctes.len();
         let defers = std::mem::take(&mut self.defers);
-        if let Some(with) = &query.with {
-            if with.recursive {
-                return Err(SqlError::unsupported("WITH RECURSIVE"));
-            }
-            for common in &with.cte_tables {
-                let name = fold(&common.alias.name);
-                if self.ctes.iter().skip(known).any(|(other, _)| *other == name) {
-                    let message = format!("WITH query name \"{name}\" specified more than once");
-                    let position = self.place_of(&common.alias.name);
-                    return Err(SqlError::new(SqlState::DuplicateAlias, message).at(position));
-                }
-                let mut bound = self.nested(|binder| binder.query(&common.query, outer.clone()))?;
-                let (given, present) = (common.alias.columns.len(), bound.columns.len());
-                if given > present {
-                    let message = format!(
-                        "WITH query \"{name}\" has {present} columns available but {given} columns specified"
-                    );
-                    let position = self.place_of(&common.alias.name);
-                    let state = SqlState::InvalidColumnReference;
-                    return Err(SqlError::new(state, message).at(position));
-                }
-                for (column, name) in bound.columns.iter_mut().zip(&common.alias.columns) {
-                    column.name = fold(&name.name);
-                }
-                self.ctes.push((name, Arc::new(bound)));
-            }
-        }
+        let with = match &query.with {
+            Some(with) => self.common_tables(with, outer.clone())?,
+            None => Vec::new(),
+        };
         self.defers = defers;
         let bound = self.query_body(query, outer);
         self.ctes.truncate(known);
-        bound
+        let mut bound = bound?;
+        if !with.is_empty() {
+            let inner = std::mem::replace(&mut bound.with, with);
+            bound.with.extend(inner);
+        }
+        Ok(bound)
     }
 
     pub(super) fn query_body(
@@ -211,6 +193,14 @@ impl Binder<'_> {
         let slot = self.add_slot("values".into(), Source::Computed);
         let order = self.order_of_outputs(order, &outputs, slot)?;
         let body = Body::Values(Values { rows: table, slot });
-        Ok(Query { body, columns: outputs, order, limit: None, offset: None, with_ties: false })
+        Ok(Query {
+            with: Vec::new(),
+            body,
+            columns: outputs,
+            order,
+            limit: None,
+            offset: None,
+            with_ties: false,
+        })
     }
 }

@@ -241,6 +241,7 @@ impl Binder<'_> {
             for_update: None,
         };
         let compared = Query {
+            with: Vec::new(),
             body: Body::Select(Box::new(select)),
             columns: vec![OutputColumn { name: "equal".into(), data_type: DataType::Boolean }],
             order: Vec::new(),

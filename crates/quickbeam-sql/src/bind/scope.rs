@@ -38,6 +38,8 @@ pub struct Scope {
     /// The columns that `*` expands to. A column merged by USING appears once, before the others of
     /// its join.
     pub star: Vec<ColumnRef>,
+    /// The items of FROM before the join that is bound now, which LATERAL items of it read too.
+    pub before: Option<Arc<Scope>>,
     /// The query around a subquery.
     pub outer: Option<Arc<Scope>>,
 }

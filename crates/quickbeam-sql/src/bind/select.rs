@@ -167,6 +167,7 @@ impl Binder<'_> {
         };
         self.unknown = unknown;
         Ok(Query {
+            with: Vec::new(),
             body: Body::Select(Box::new(select)),
             columns,
             order,

@@ -89,6 +89,7 @@ impl Binder<'_> {
         let order = self.order_of_outputs(order, &columns, slot)?;
         let combine = Combine { kind: written.kind, all: written.all, sides, slot };
         Ok(Query {
+            with: Vec::new(),
             body: Body::Combine(Box::new(combine)),
             columns,
             order,
@@ -108,6 +109,20 @@ impl Binder<'_> {
         });
         self.defers = false;
         Ok((bound?, std::mem::take(&mut self.unknown)))
+    }
+
+    /// Binds a term of a recursive query.
+    pub(super) fn term(&mut self, side: &SetExpr, outer: Option<Arc<Scope>>) -> Result<Query> {
+        self.unknown.clear();
+        match side {
+            SetExpr::Query(query) => self.query(query, outer),
+            side => self.query_body(&bare(side.clone()), outer),
+        }
+    }
+
+    /// Makes the recursive term return the types of the non-recursive one.
+    pub(super) fn convert_term(&mut self, query: &mut Query, columns: &[OutputColumn]) {
+        convert(query, columns, &mut self.parameters);
     }
 
     /// Unifies the column types of one more side with those so far.

@@ -31,6 +31,8 @@ pub enum Source {
 /// A query.
 #[derive(Clone, Debug)]
 pub struct Query {
+    /// Common table expressions that are computed once and stored, in order.
+    pub with: Vec<CommonTable>,
     /// The body.
     pub body: Body,
     /// Names and types of the columns of its answer.
@@ -43,6 +45,15 @@ pub struct Query {
     pub offset: Option<Expr>,
     /// WITH TIES: rows that order like the last one of LIMIT come too.
     pub with_ties: bool,
+}
+
+/// A common table expression that is computed once, before the query that it belongs to.
+#[derive(Clone, Debug)]
+pub struct CommonTable {
+    /// The slot that stores its rows, one after another.
+    pub slot: usize,
+    /// Its query.
+    pub query: Query,
 }
 
 /// A column of an answer.
@@ -63,6 +74,59 @@ pub enum Body {
     Values(Values),
     /// UNION, INTERSECT, EXCEPT; ORDER BY reads the slot.
     Combine(Box<Combine>),
+    /// A recursive query.
+    Recursive(Box<Recursive>),
+    /// Stored rows: a common table expression, or the working table of a recursive query.
+    Stored(Stored),
+    /// A function that returns rows.
+    Function(TableFunction),
+}
+
+/// A recursive query: the rows of `base`, then those of `step` over the rows found last, until
+/// there are none.
+#[derive(Clone, Debug)]
+pub struct Recursive {
+    /// The non-recursive term.
+    pub base: Query,
+    /// The recursive term, which reads the working table.
+    pub step: Query,
+    /// UNION ALL; otherwise each row is returned once.
+    pub all: bool,
+    /// The slot that stores the working table.
+    pub working: usize,
+    /// The slot of a result row.
+    pub slot: usize,
+}
+
+/// A scan of stored rows.
+#[derive(Clone, Debug)]
+pub struct Stored {
+    /// The slot that stores the rows.
+    pub from: usize,
+    /// The number of columns of a row.
+    pub width: usize,
+    /// The slot of a result row.
+    pub slot: usize,
+}
+
+/// A call of a function that returns rows.
+#[derive(Clone, Debug)]
+pub struct TableFunction {
+    /// The function.
+    pub kind: TableFunctionKind,
+    /// Its arguments.
+    pub arguments: Vec<Expr>,
+    /// WITH ORDINALITY: a last column with the number of the row.
+    pub ordinality: bool,
+    /// The slot of a result row.
+    pub slot: usize,
+}
+
+/// A function that returns rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TableFunctionKind {
+    /// `generate_series(start, stop [, step])` of this type.
+    GenerateSeries(DataType),
 }
 
 /// VALUES.
@@ -476,6 +540,42 @@ pub struct Change {
 }
 
 impl Query {
+    /// Makes the query a SELECT from itself, whose outputs can be changed.
+    fn wrap(&mut self) {
+        let slot = match &self.body {
+            Body::Recursive(recursive) => recursive.slot,
+            Body::Stored(stored) => stored.slot,
+            Body::Function(function) => function.slot,
+            Body::Values(values) => values.slot,
+            Body::Combine(combine) => combine.slot,
+            Body::Select(_) => return,
+        };
+        let columns = self.columns.clone();
+        let outputs = (0..columns.len()).map(|column| Expr::column(slot, column)).collect();
+        let placeholder = Body::Values(Values { rows: Vec::new(), slot });
+        let body = std::mem::replace(&mut self.body, placeholder);
+        let inner = Query {
+            with: std::mem::take(&mut self.with),
+            body,
+            columns,
+            order: Vec::new(),
+            limit: None,
+            offset: None,
+            with_ties: false,
+        };
+        self.body = Body::Select(Box::new(Select {
+            from: Some(From::query(slot, Arc::new(inner))),
+            filter: Vec::new(),
+            subqueries: Vec::new(),
+            group: None,
+            windows: None,
+            outputs,
+            distinct: false,
+            distinct_on: Vec::new(),
+            for_update: None,
+        }));
+    }
+
     /// Calls `convert` with each output, where it is computed, its present type and its new type
     /// from `types`.
     pub fn convert_outputs(
@@ -493,6 +593,10 @@ impl Query {
             Body::Values(values) => values.rows.iter_mut().for_each(|row| each(row)),
             Body::Combine(combine) => {
                 combine.sides.iter_mut().for_each(|side| side.convert_outputs(types, convert));
+            }
+            Body::Recursive(_) | Body::Stored(_) | Body::Function(_) => {
+                self.wrap();
+                return self.convert_outputs(types, convert);
             }
         }
         self.columns.iter_mut().zip(types).for_each(|(column, to)| column.data_type = *to);

@@ -17,8 +17,10 @@ pub enum QueryPart<'q> {
     Subquery(&'q Subquery),
     /// A query in FROM.
     Derived(&'q Derived),
-    /// A side of a set operation.
+    /// A side of a set operation, a term of a recursive query, or a common table expression.
     Side(&'q Query),
+    /// A slot with stored rows that is scanned.
+    Stored(usize),
 }
 
 /// A part of a query, to be changed.
@@ -41,6 +43,7 @@ impl QueryPart<'_> {
             QueryPart::Subquery(subquery) => read.extend(&subquery.reads),
             QueryPart::Derived(derived) => read.extend(&derived.reads),
             QueryPart::Side(side) => read.extend(&side.reads()),
+            QueryPart::Stored(slot) => read.insert(slot),
         }
     }
 }
@@ -48,7 +51,16 @@ impl QueryPart<'_> {
 impl Query {
     /// Calls `visit` with each part one step below the query.
     pub fn each_part<'q>(&'q self, visit: &mut dyn FnMut(QueryPart<'q>)) {
+        self.with.iter().for_each(|common| visit(QueryPart::Side(&common.query)));
         match &self.body {
+            Body::Recursive(recursive) => {
+                visit(QueryPart::Side(&recursive.base));
+                visit(QueryPart::Side(&recursive.step));
+            }
+            Body::Stored(stored) => visit(QueryPart::Stored(stored.from)),
+            Body::Function(function) => {
+                function.arguments.iter().for_each(|value| visit(QueryPart::Expr(value)));
+            }
             Body::Values(values) => {
                 values.rows.iter().flatten().for_each(|value| visit(QueryPart::Expr(value)));
             }
@@ -85,7 +97,16 @@ impl Query {
 
     /// [`each_part`](Self::each_part), to change the parts.
     pub fn each_part_mut(&mut self, visit: &mut dyn FnMut(PartMut<'_>)) {
+        self.with.iter_mut().for_each(|common| visit(PartMut::Side(&mut common.query)));
         match &mut self.body {
+            Body::Recursive(recursive) => {
+                visit(PartMut::Side(&mut recursive.base));
+                visit(PartMut::Side(&mut recursive.step));
+            }
+            Body::Stored(_) => {}
+            Body::Function(function) => {
+                function.arguments.iter_mut().for_each(|value| visit(PartMut::Expr(value)));
+            }
             Body::Values(values) => {
                 values.rows.iter_mut().flatten().for_each(|value| visit(PartMut::Expr(value)));
             }
@@ -133,6 +154,7 @@ impl Query {
             QueryPart::Subquery(subquery) => subquery.query.each_expression(visit),
             QueryPart::Derived(derived) => derived.query.each_expression(visit),
             QueryPart::Side(side) => side.each_expression(visit),
+            QueryPart::Stored(_) => {}
         });
     }
 
@@ -151,7 +173,18 @@ impl Query {
 
     /// Returns the slots that the query fills itself, without those of its subqueries' answers.
     fn own_slots(&self) -> Slots {
+        let mut own = self.body_slots();
+        self.with.iter().for_each(|common| own.insert(common.slot));
+        own
+    }
+
+    fn body_slots(&self) -> Slots {
         match &self.body {
+            Body::Recursive(recursive) => {
+                &Slots::one(recursive.slot) | &Slots::one(recursive.working)
+            }
+            Body::Stored(stored) => Slots::one(stored.slot),
+            Body::Function(function) => Slots::one(function.slot),
             Body::Values(values) => Slots::one(values.slot),
             Body::Combine(combine) => Slots::one(combine.slot),
             Body::Select(select) => {

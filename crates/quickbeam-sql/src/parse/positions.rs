@@ -28,6 +28,28 @@ pub fn last_before(
     found.find(|token| is_such(&token.token)).map(|token| offset_of(text, token.span.start))
 }
 
+/// Counts the names in a text that may be references to a table: those that a comma, FROM, JOIN or
+/// a similar word precedes, and no point follows.
+pub fn count_table_names(text: &str, name: &str) -> usize {
+    let tokens = tokens(text).map(|token| token.token);
+    let tokens: Vec<Token> =
+        tokens.filter(|token| !matches!(token, Token::Whitespace(_))).collect();
+    let starts = ["FROM", "JOIN", "TABLE", "USING", "ONLY"];
+    let is_reference = |before: &Token, token: &Token, after: Option<&Token>| {
+        let Token::Word(word) = token else { return false };
+        let is_name = match word.quote_style {
+            Some(_) => word.value == name,
+            None => word.value.to_lowercase() == name,
+        };
+        let may_follow = matches!(before, Token::Comma | Token::LParen)
+            || starts.iter().any(|start| is_word(before, start));
+        is_name && may_follow && !matches!(after, Some(Token::Period))
+    };
+    (1..tokens.len())
+        .filter(|at| is_reference(&tokens[at - 1], &tokens[*at], tokens.get(at + 1)))
+        .count()
+}
+
 /// Whether a token is that word, and not a name in quotes.
 pub fn is_word(token: &Token, wanted: &str) -> bool {
     matches!(token, Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(wanted))

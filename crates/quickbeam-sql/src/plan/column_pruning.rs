@@ -10,7 +10,16 @@ use crate::expression::{ColumnRef, Expr};
 /// Calls `visit` with every expression of a plan's step and of those below it.
 fn each_expression(node: &PlanNode, visit: &mut dyn FnMut(&Expr)) {
     match node {
-        PlanNode::SingleRow => {}
+        PlanNode::SingleRow | PlanNode::StoredScan(_) => {}
+        PlanNode::FunctionScan(function) => function.arguments.iter().for_each(visit),
+        PlanNode::With { tables, input } => {
+            tables.iter().for_each(|(_, query)| each_of_query(query, visit));
+            each_expression(input, visit);
+        }
+        PlanNode::RecursiveUnion(union) => {
+            each_of_query(&union.base, visit);
+            each_of_query(&union.step, visit);
+        }
         PlanNode::Table(access) => each_of_access(access, visit),
         PlanNode::Values { rows, .. } => rows.iter().flatten().for_each(visit),
         PlanNode::Filter { input, condition } => {
@@ -111,7 +120,18 @@ impl PlanNode {
     /// Calls `visit` with each access to a table.
     pub fn each_access<'n>(&'n self, visit: &mut dyn FnMut(&'n TableAccess)) {
         match self {
-            PlanNode::SingleRow | PlanNode::Values { .. } => {}
+            PlanNode::SingleRow
+            | PlanNode::Values { .. }
+            | PlanNode::StoredScan(_)
+            | PlanNode::FunctionScan(_) => {}
+            PlanNode::With { tables, input } => {
+                tables.iter().for_each(|(_, query)| query.root.each_access(visit));
+                input.each_access(visit);
+            }
+            PlanNode::RecursiveUnion(union) => {
+                union.base.root.each_access(visit);
+                union.step.root.each_access(visit);
+            }
             PlanNode::Table(access) => visit(access),
             PlanNode::Filter { input, .. }
             | PlanNode::Group { input, .. }
@@ -156,7 +176,15 @@ impl PlanNode {
 fn locks(node: &PlanNode) -> bool {
     match node {
         PlanNode::LockRows { .. } => true,
-        PlanNode::SingleRow | PlanNode::Table(_) | PlanNode::Values { .. } => false,
+        PlanNode::SingleRow
+        | PlanNode::Table(_)
+        | PlanNode::Values { .. }
+        | PlanNode::StoredScan(_)
+        | PlanNode::FunctionScan(_) => false,
+        PlanNode::With { tables, input } => {
+            locks(input) || tables.iter().any(|(_, query)| locks(&query.root))
+        }
+        PlanNode::RecursiveUnion(union) => locks(&union.base.root) || locks(&union.step.root),
         PlanNode::Filter { input, .. }
         | PlanNode::Group { input, .. }
         | PlanNode::Distinct { input, .. }
@@ -184,7 +212,18 @@ impl Plan {
 
 fn each_scan(node: &mut PlanNode, visit: &mut dyn FnMut(&mut TableAccess)) {
     match node {
-        PlanNode::SingleRow | PlanNode::Values { .. } => {}
+        PlanNode::SingleRow
+        | PlanNode::Values { .. }
+        | PlanNode::StoredScan(_)
+        | PlanNode::FunctionScan(_) => {}
+        PlanNode::With { tables, input } => {
+            tables.iter_mut().for_each(|(_, query)| each_scan(&mut query.root, visit));
+            each_scan(input, visit);
+        }
+        PlanNode::RecursiveUnion(union) => {
+            each_scan(&mut union.base.root, visit);
+            each_scan(&mut union.step.root, visit);
+        }
         PlanNode::Table(access) => visit(access),
         // A locked row is read again as a whole.
         PlanNode::LockRows { .. } => {}

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::{AccessPath, Action, Join, KeyRangeExpr, Plan, PlanNode, QueryPlan, TableAccess};
-use crate::bind::{AggregateKind, SlotShape, Source, SubqueryKind};
+use crate::bind::{AggregateKind, SlotShape, Source, SubqueryKind, TableFunctionKind};
 use crate::expression::{Expr, Truth};
 use crate::types::Value;
 
@@ -199,6 +199,31 @@ impl Writer<'_> {
                 let all = if *all { " all" } else { "" };
                 self.line(depth, format!("{kind:?}{all}{counted}"));
                 sides.iter().for_each(|side| self.query(side, depth + 1));
+            }
+            PlanNode::With { tables, input } => {
+                self.line(depth, format!("With{counted}"));
+                for (slot, query) in tables {
+                    let name = self.slots.get(*slot).map_or("", |shape| &shape.name).to_owned();
+                    self.detail(depth, format!("CTE {name}"));
+                    self.query(query, depth + 1);
+                }
+                self.node(input, depth + 1);
+            }
+            PlanNode::RecursiveUnion(union) => {
+                let all = if union.all { " all" } else { "" };
+                self.line(depth, format!("Recursive Union{all}{counted}"));
+                self.query(&union.base, depth + 1);
+                self.query(&union.step, depth + 1);
+            }
+            PlanNode::StoredScan(stored) => {
+                let name = self.slots.get(stored.from).map_or("", |shape| &shape.name);
+                self.line(depth, format!("CTE Scan on {name}{counted}"));
+            }
+            PlanNode::FunctionScan(function) => {
+                let name = match function.kind {
+                    TableFunctionKind::GenerateSeries(_) => "generate_series",
+                };
+                self.line(depth, format!("Function Scan on {name}{counted}"));
             }
             PlanNode::Vectorized(_) => {}
             PlanNode::LockRows { input, .. } => {

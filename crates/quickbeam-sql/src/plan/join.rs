@@ -4,7 +4,7 @@ use super::access_path::{PathRequest, choose, selectivity};
 use super::in_list::node_of;
 use super::select::Planner;
 use super::{AccessPath, HashJoin, Join, PlanNode};
-use crate::bind::{Derived, From, JoinKind, OrderKey, Source};
+use crate::bind::{Derived, From, JoinKind, OrderKey, QueryPart, Source};
 use crate::error::{Result, SqlError};
 use crate::expression::{Comparison, Expr, Slots};
 
@@ -52,6 +52,25 @@ impl JoinItem<'_> {
             JoinItem::Table(slot) | JoinItem::Query(Derived { slot, .. }) => Slots::one(*slot),
             JoinItem::Outer(from) => from.slots(),
         }
+    }
+}
+
+impl JoinItem<'_> {
+    /// Returns the slots of other items that a LATERAL item reads.
+    fn dependencies(&self, all: &Slots) -> Slots {
+        let mut read = Slots::default();
+        let mut note = |derived: &Derived| read.extend(&derived.reads);
+        match self {
+            JoinItem::Table(_) => return read,
+            JoinItem::Query(derived) => note(derived),
+            JoinItem::Outer(from) => from.each_part(&mut |part| {
+                if let QueryPart::Derived(derived) = part {
+                    note(derived);
+                }
+            }),
+        }
+        read.remove(&self.set());
+        read.iter().filter(|slot| all.contains(*slot)).collect()
     }
 }
 
@@ -156,6 +175,25 @@ pub(super) fn key_pair(
     }
 }
 
+/// Joins a LATERAL item, whose rows are read again for each outer row.
+fn lateral_join(outer: &JoinSide, inner: &JoinSide, own: &Slots, conjuncts: Vec<Expr>) -> JoinSide {
+    let both = outer.set();
+    let between = conjuncts.into_iter();
+    let between = between.filter(|c| c.slots().meets(&both) && c.slots().meets(own)).collect();
+    let mut slots = outer.slots.clone();
+    slots.extend(&inner.slots);
+    let rows = (outer.rows * inner.rows).max(1.0);
+    let cost = outer.cost + outer.rows.max(1.0) * inner.cost;
+    let node = PlanNode::NestedLoop {
+        outer: Box::new(outer.node.clone()),
+        inner: Box::new(inner.node.clone()),
+        inner_slots: inner.slots.clone(),
+        join: Join::Inner,
+        condition: Expr::all(between),
+    };
+    JoinSide { node, slots, rows, cost, ordered: false }
+}
+
 impl Planner<'_> {
     /// Plans the rows of FROM that satisfy the conditions. `outside` are slots bound by outer
     /// queries.
@@ -175,16 +213,24 @@ impl Planner<'_> {
         // Conditions on constants and outer rows go to the first item.
         let around = if is_one { Vec::new() } else { take(&mut conjuncts, outside) };
         // Each item is planned once, since it may contain joins and queries.
-        let mut items: Vec<(JoinItem<'_>, JoinSide)> = items
+        let all = from.slots();
+        let mut items: Vec<(JoinItem<'_>, JoinSide, Slots)> = items
             .into_iter()
             .map(|item| {
+                let needs = item.dependencies(&all);
                 let own = within(&conjuncts, &(&item.set() | outside));
-                let alone = self.item(&item, own, outside, order, few)?;
-                Ok((item, alone))
+                let alone = match needs.is_empty() {
+                    true => self.item(&item, own, outside, order, few)?,
+                    false => self.item(&item, own, &(outside | &needs), order, few)?,
+                };
+                Ok((item, alone, needs))
             })
             .collect::<Result<_>>()?;
         let mut first: Option<(usize, &JoinSide)> = None;
-        for (number, (_, alone)) in items.iter().enumerate() {
+        for (number, (_, alone, needs)) in items.iter().enumerate() {
+            if !needs.is_empty() {
+                continue;
+            }
             let is_less = |best: &JoinSide| (alone.rows, alone.cost) < (best.rows, best.cost);
             if first.is_none_or(|(_, best)| is_less(best)) {
                 first = Some((number, alone));
@@ -193,7 +239,7 @@ impl Planner<'_> {
         let Some((number, _)) = first else {
             return Err(SqlError::internal("a FROM without anything in it"));
         };
-        let (_, mut joined) = items.remove(number);
+        let (_, mut joined, _) = items.remove(number);
         if let Some(condition) = Expr::all(around) {
             joined.node = PlanNode::Filter { input: Box::new(joined.node), condition };
         }
@@ -202,10 +248,16 @@ impl Planner<'_> {
             let mut best: Option<(usize, JoinSide)> = None;
             let there = joined.set();
             let known = &there | outside;
-            for (number, (item, alone)) in items.iter().enumerate() {
+            for (number, (item, alone, needs)) in items.iter().enumerate() {
+                if !needs.is_within(&there) {
+                    continue;
+                }
                 let relevant = within(&conjuncts, &(&item.set() | &known));
                 let connects = relevant.iter().any(|c| c.slots().meets(&there));
-                let candidate = self.join(&joined, item, alone, relevant, outside)?;
+                let candidate = match needs.is_empty() {
+                    true => self.join(&joined, item, alone, relevant, outside)?,
+                    false => lateral_join(&joined, alone, &item.set(), relevant),
+                };
                 // A cross product comes last.
                 let weight = |cost: f64| if connects { cost } else { cost * 1e6 };
                 if best.as_ref().is_none_or(|(_, known)| weight(candidate.cost) < known.cost) {
@@ -407,10 +459,26 @@ impl Planner<'_> {
                 None => rest.push(conjunct.clone()),
             }
         }
-        let inner = self.joins(right, inner_only.clone(), outside, &[], false)?;
+        let mut needs = Slots::default();
+        right.each_part(&mut |part| {
+            if let QueryPart::Derived(derived) = part {
+                needs.extend(&derived.reads);
+            }
+        });
+        let is_lateral = needs.meets(&left_slots);
+        let inner = match is_lateral {
+            true => self.joins(right, inner_only.clone(), &(outside | &left_slots), &[], false)?,
+            false => self.joins(right, inner_only.clone(), outside, &[], false)?,
+        };
+        if is_lateral {
+            rest.extend(
+                keys.drain(..).map(|(a, b)| Expr::Compare(Comparison::Equal, Box::new([a, b]))),
+            );
+        }
         let mut slots = outer.slots.clone();
         slots.extend(&inner.slots);
-        let is_looped = keys.is_empty() && !is_kept(&inner.node) && *kind == JoinKind::Left;
+        let is_looped =
+            is_lateral || keys.is_empty() && !is_kept(&inner.node) && *kind == JoinKind::Left;
         let mut rows = match keys.is_empty() {
             true => (outer.rows * inner.rows).max(outer.rows).max(inner.rows),
             false => outer.rows.max(inner.rows),

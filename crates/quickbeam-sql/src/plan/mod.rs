@@ -26,8 +26,8 @@ mod windows;
 use std::sync::Arc;
 
 use crate::bind::{
-    Aggregate, CombineKind, LockWait, OnConflict, OutputColumn, Returning, SlotShape, SubqueryKind,
-    WindowFunction,
+    Aggregate, CombineKind, LockWait, OnConflict, OutputColumn, Returning, SlotShape, Stored,
+    SubqueryKind, TableFunction, WindowFunction,
 };
 use crate::catalog::Table;
 use crate::expression::{ColumnRef, Expr};
@@ -226,6 +226,19 @@ pub enum PlanNode {
         /// The slot of the rows.
         slot: usize,
     },
+    /// Computes common table expressions before the rows.
+    With {
+        /// The slots that store them, and their queries.
+        tables: Vec<(usize, QueryPlan)>,
+        /// The rows.
+        input: Box<PlanNode>,
+    },
+    /// A recursive query.
+    RecursiveUnion(Box<RecursiveUnion>),
+    /// Stored rows.
+    StoredScan(Stored),
+    /// A function that returns rows.
+    FunctionScan(TableFunction),
     /// A vectorized step.
     Vectorized(Box<Batch>),
     /// Locks rows until the transaction ends.
@@ -249,6 +262,21 @@ pub struct Batch {
     /// The input columns that the step reads, and their types. For a join or a filter, also those
     /// that it returns.
     pub columns: Vec<(ColumnRef, DataType)>,
+}
+
+/// A recursive query: see [`Recursive`](crate::bind::Recursive).
+#[derive(Clone, Debug)]
+pub struct RecursiveUnion {
+    /// The non-recursive term.
+    pub base: QueryPlan,
+    /// The recursive term.
+    pub step: QueryPlan,
+    /// UNION ALL.
+    pub all: bool,
+    /// The slot that stores the working table.
+    pub working: usize,
+    /// The slot of the rows.
+    pub slot: usize,
 }
 
 /// Window functions over sorted rows.

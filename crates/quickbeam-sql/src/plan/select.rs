@@ -4,10 +4,10 @@ use std::cell::{Cell, RefCell};
 
 use super::semi_join::types_alike;
 use super::simplify::simplify_query;
-use super::{Join, PlanNode, QueryPlan, SortKey, Statistics};
+use super::{Join, PlanNode, QueryPlan, RecursiveUnion, SortKey, Statistics};
 use crate::bind::{
-    Aggregate, AggregateKind, Body, From, JoinKind, OrderKey, Query, QueryPart, RowLock, Select,
-    SlotShape, Source, Subquery,
+    Aggregate, AggregateKind, Body, CommonTable, From, JoinKind, OrderKey, Query, QueryPart,
+    RowLock, Select, SlotShape, Source, Subquery,
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Expr, NumberKind, Slots};
@@ -16,6 +16,9 @@ use crate::types::{DataType, Value};
 /// Limit of subqueries in expressions, nested or side by side, including those around FROM. Every
 /// walk over a plan recurses this deep.
 const MOST_SUBQUERIES: usize = 250;
+
+/// Estimated rows of a function, and of stored rows of unknown number.
+const MANY_ROWS: f64 = 1_000.0;
 
 /// Plans one statement.
 pub(super) struct Planner<'p> {
@@ -30,6 +33,8 @@ pub(super) struct Planner<'p> {
     members: RefCell<Vec<(usize, usize)>>,
     /// The number of subqueries around the present step.
     above: Cell<usize>,
+    /// The estimated rows of the slots that store rows.
+    stored: RefCell<Vec<(usize, f64)>>,
 }
 
 /// Plans a query. Returns the plan, and the slots of the statement with those that the planner
@@ -53,7 +58,8 @@ impl<'p> Planner<'p> {
         statistics: &'p dyn Statistics,
     ) -> Planner<'p> {
         let (more, above) = (Cell::new(0), Cell::new(0));
-        Planner { slots, statistics, parameters, more, members: RefCell::default(), above }
+        let (members, stored) = (RefCell::default(), RefCell::default());
+        Planner { slots, statistics, parameters, more, members, above, stored }
     }
 
     /// Plans a step with `subqueries` more subqueries above it.
@@ -128,6 +134,31 @@ impl<'p> Planner<'p> {
 
     /// The plan of a query; `outside` are the slots bound around it.
     pub fn query(&self, query: &Query, outside: &Slots) -> Result<QueryPlan> {
+        if query.with.is_empty() {
+            return self.query_alone(query, outside);
+        }
+        let tables = self.stored_tables(&query.with, outside)?;
+        let mut plan = self.query_alone(query, outside)?;
+        plan.root = PlanNode::With { tables, input: Box::new(plan.root) };
+        Ok(plan)
+    }
+
+    /// Plans common table expressions, and notes the rows that they are expected to have.
+    pub(super) fn stored_tables(
+        &self,
+        with: &[CommonTable],
+        outside: &Slots,
+    ) -> Result<Vec<(usize, QueryPlan)>> {
+        let mut tables = Vec::with_capacity(with.len());
+        for common in with {
+            let plan = self.query(&common.query, outside)?;
+            self.stored.borrow_mut().push((common.slot, plan.rows));
+            tables.push((common.slot, plan));
+        }
+        Ok(tables)
+    }
+
+    fn query_alone(&self, query: &Query, outside: &Slots) -> Result<QueryPlan> {
         let few = query.limit.is_some();
         match &query.body {
             Body::Select(select) => {
@@ -140,6 +171,31 @@ impl<'p> Planner<'p> {
                 let node = PlanNode::Values { slot, rows, once: false };
                 let outputs = columns_of(slot, query.columns.len());
                 Ok(self.finish(node, outputs, Tail::of(query, false), count))
+            }
+            Body::Recursive(recursive) => {
+                let base = self.query(&recursive.base, outside)?;
+                self.stored.borrow_mut().push((recursive.working, base.rows));
+                let step = self.query(&recursive.step, outside)?;
+                let (working, slot, all) = (recursive.working, recursive.slot, recursive.all);
+                // Ten rounds, as PostgreSQL expects.
+                let rows = base.rows + step.rows * 10.0;
+                let outputs = columns_of(slot, query.columns.len());
+                let union = RecursiveUnion { base, step, all, working, slot };
+                let node = PlanNode::RecursiveUnion(Box::new(union));
+                Ok(self.finish(node, outputs, Tail::of(query, false), rows))
+            }
+            Body::Stored(stored) => {
+                let known = self.stored.borrow();
+                let known = known.iter().rev().find(|(slot, _)| *slot == stored.from);
+                let rows = known.map_or(MANY_ROWS, |known| known.1);
+                let outputs = columns_of(stored.slot, query.columns.len());
+                let node = PlanNode::StoredScan(stored.clone());
+                Ok(self.finish(node, outputs, Tail::of(query, false), rows))
+            }
+            Body::Function(function) => {
+                let outputs = columns_of(function.slot, query.columns.len());
+                let node = PlanNode::FunctionScan(function.clone());
+                Ok(self.finish(node, outputs, Tail::of(query, false), MANY_ROWS))
             }
             Body::Combine(combine) => {
                 let sides = combine.sides.iter().map(|side| self.query(side, outside));
@@ -439,7 +495,7 @@ impl<'q> Tail<'q> {
     fn of(query: &'q Query, ordered: bool) -> Tail<'q> {
         let distinct_on = match &query.body {
             Body::Select(select) => &select.distinct_on[..],
-            Body::Values(_) | Body::Combine(_) => &[],
+            _ => &[],
         };
         Tail { query, order: &query.order, distinct_on, ordered }
     }

@@ -30,7 +30,8 @@ impl Planner<'_> {
     /// time.
     fn is_flat(&self, query: &Query) -> bool {
         match &query.body {
-            Body::Values(_) => true,
+            Body::Values(_) | Body::Stored(_) | Body::Function(_) => query.with.is_empty(),
+            Body::Recursive(_) => false,
             Body::Combine(combine) => combine.sides.iter().all(|side| self.is_flat(side)),
             Body::Select(select) => {
                 select.subqueries.is_empty()

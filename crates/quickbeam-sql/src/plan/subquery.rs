@@ -48,6 +48,9 @@ impl Planner<'_> {
     ) -> Option<(Query, Vec<Expr>)> {
         let query = &*subquery.query;
         let Body::Select(select) = &query.body else { return None };
+        if !query.with.is_empty() {
+            return None;
+        }
         let first = match &subquery.kind {
             SubqueryKind::Exists => None,
             SubqueryKind::Any(_, Comparison::Equal)
@@ -93,6 +96,7 @@ impl Planner<'_> {
         // Neither duplicates nor the order of its rows matter.
         select.distinct = false;
         let alone = Query {
+            with: Vec::new(),
             body: Body::Select(select),
             columns,
             order: Vec::new(),

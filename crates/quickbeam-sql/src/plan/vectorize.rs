@@ -130,8 +130,18 @@ impl Chooser<'_> {
             PlanNode::SingleRow
             | PlanNode::Table(_)
             | PlanNode::Values { .. }
+            | PlanNode::StoredScan(_)
+            | PlanNode::FunctionScan(_)
             | PlanNode::Vectorized(_) => {
                 return;
+            }
+            PlanNode::With { tables, input } => {
+                tables.iter_mut().for_each(|(_, query)| self.query(query));
+                self.node(input);
+            }
+            PlanNode::RecursiveUnion(union) => {
+                self.query(&mut union.base);
+                self.query(&mut union.step);
             }
             // A locked row must be the current row of its slot.
             PlanNode::LockRows { .. } => return,
@@ -348,6 +358,10 @@ fn collect(node: &PlanNode, slots: &mut Vec<usize>) {
             collect(&join.inner, slots);
         }
         PlanNode::WindowAgg(window) => slots.push(window.slot),
+        PlanNode::With { input, .. } => collect(input, slots),
+        PlanNode::RecursiveUnion(union) => slots.push(union.slot),
+        PlanNode::StoredScan(stored) => slots.push(stored.slot),
+        PlanNode::FunctionScan(function) => slots.push(function.slot),
         PlanNode::Vectorized(batch) => collect(&batch.step, slots),
     }
 }

@@ -28,6 +28,8 @@ mod memory;
 mod query;
 mod scan;
 mod sort;
+mod stored;
+mod table_function;
 mod update;
 mod window;
 mod window_frame;
@@ -260,6 +262,14 @@ pub enum Operator {
     Combine(Box<query::Combine>),
     /// Locked rows.
     Lock(Box<lock::Lock>),
+    /// Common table expressions, and rows that read them.
+    With(Box<stored::With>),
+    /// A recursive query.
+    RecursiveUnion(Box<stored::RecursiveUnionExec>),
+    /// Stored rows.
+    StoredScan(stored::StoredScan),
+    /// A function that returns rows.
+    FunctionScan(Box<table_function::FunctionScan>),
     /// A vectorized step.
     Batch(Box<BatchProgram>),
     /// Any operator, with a count of the rows returned.
@@ -379,6 +389,21 @@ impl<'b> OperatorBuilder<'b> {
                 let sides = sides.iter().map(|side| self.query(side)).collect::<Result<_>>()?;
                 Operator::Combine(Box::new(query::Combine::new(*kind, *all, sides, *slot)))
             }
+            PlanNode::With { tables, input } => {
+                let tables = tables.iter().map(|(slot, query)| Ok((*slot, self.query(query)?)));
+                let tables = tables.collect::<Result<Vec<_>>>()?;
+                Operator::With(Box::new(stored::With::new(tables, self.operator(input)?)))
+            }
+            PlanNode::RecursiveUnion(union) => {
+                let (base, step) = (self.query(&union.base)?, self.query(&union.step)?);
+                let union = stored::RecursiveUnionExec::new(base, step, union);
+                Operator::RecursiveUnion(Box::new(union))
+            }
+            PlanNode::StoredScan(stored) => Operator::StoredScan(stored::StoredScan::new(stored)),
+            PlanNode::FunctionScan(function) => {
+                let scan = table_function::FunctionScan::new(function);
+                Operator::FunctionScan(Box::new(scan))
+            }
             PlanNode::Vectorized(batch) => {
                 let program = BatchProgram::new(&batch.step, &batch.columns, self)?;
                 Operator::Batch(Box::new(program))
@@ -441,6 +466,10 @@ impl Operator {
             Operator::Derived(query, slot) => query.next_into(context, *slot),
             Operator::Combine(combine) => combine.next(context),
             Operator::Lock(lock) => lock.next(context),
+            Operator::With(with) => with.next(context),
+            Operator::RecursiveUnion(union) => union.next(context),
+            Operator::StoredScan(scan) => scan.next(context),
+            Operator::FunctionScan(scan) => scan.next(context),
             Operator::Batch(batch) => batch.next(context),
             Operator::Counted(operator, count) => {
                 let more = operator.next(context)?;
@@ -469,6 +498,10 @@ impl Operator {
             Operator::Derived(query, _) => query.root.rewind(),
             Operator::Combine(combine) => combine.rewind(),
             Operator::Lock(lock) => lock.input.rewind(),
+            Operator::With(with) => with.rewind(),
+            Operator::RecursiveUnion(union) => union.rewind(),
+            Operator::StoredScan(scan) => scan.rewind(),
+            Operator::FunctionScan(scan) => scan.rewind(),
             Operator::Batch(batch) => batch.rewind(),
             Operator::Counted(operator, _) => operator.rewind(),
         }
@@ -525,7 +558,11 @@ impl Operator {
             Operator::One(_)
             | Operator::Scan(_)
             | Operator::Values(..)
-            | Operator::InListScan(_) => {}
+            | Operator::InListScan(_)
+            | Operator::StoredScan(_)
+            | Operator::FunctionScan(_) => {}
+            Operator::With(with) => with.counts(counts),
+            Operator::RecursiveUnion(union) => union.counts(counts),
             Operator::Filter(input, _) => input.counts(counts),
             Operator::NestedLoop(join) => join.counts(counts),
             Operator::HashJoin(join) => join.counts(counts),
