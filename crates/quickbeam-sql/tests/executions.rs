@@ -121,7 +121,7 @@ const QUERIES: [&str; 17] = [
 ];
 
 /// Statements that change or lock rows: they return what they changed, and are rolled back.
-const CHANGES: [&str; 7] = [
+const CHANGES: [&str; 9] = [
     "SELECT t.a, u.k, {x} FROM t JOIN u ON t.b = u.b ORDER BY 1, 2 FOR UPDATE",
     "UPDATE t SET d = {x}, c = c || 'z' WHERE b > 1 RETURNING a, d, c",
     "UPDATE t SET d = u.k + {x} FROM u WHERE u.b = t.b RETURNING t.a, d, u.k",
@@ -129,6 +129,8 @@ const CHANGES: [&str; 7] = [
     "INSERT INTO w SELECT t.a, t.b, t.c, {x} FROM t RETURNING a, d",
     "INSERT INTO w SELECT t.b, t.a, t.c, {x} FROM t WHERE true ON CONFLICT (a) DO UPDATE SET d = w.d + excluded.d RETURNING a, d",
     "INSERT INTO t SELECT t.a + 5000, t.b, t.c, {x} FROM t RETURNING a, d",
+    "WITH q AS (SELECT t.a, {x} AS x FROM t) UPDATE t SET d = q.x FROM q WHERE q.a = t.a AND EXISTS (SELECT 1 FROM q w WHERE w.a > t.a) RETURNING t.a, d",
+    "INSERT INTO w VALUES (1, (SELECT count(*) FROM t WHERE {x} > 0), 'c', 4), (2, 3, (SELECT max(c) FROM u), $1::int) RETURNING a, b, c",
 ];
 
 fn database() -> Database {

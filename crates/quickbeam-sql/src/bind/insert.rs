@@ -5,9 +5,10 @@ use std::sync::Arc;
 use smol_str::SmolStr;
 use sqlparser::ast::{self, ConflictTarget, OnConflictAction, OnInsert, SetExpr, TableObject};
 
+use super::query::rows_with_subqueries;
 use super::{
     Binder, Body, Insert, InsertSource, OnConflict, OutputColumn, Query, Scope, ScopeColumn,
-    ScopeRelation, Source, Typed, column_default, fold, object_name,
+    ScopeRelation, Source, Subquery, Typed, column_default, fold, object_name,
 };
 use crate::catalog::errors::{named_twice, no_column};
 use crate::catalog::{Column, Table};
@@ -120,6 +121,7 @@ impl Binder<'_> {
         if let (SetExpr::Values(values), true) = (&*query.body, simple) {
             check_values(values)?;
             let mut rows = Vec::with_capacity(values.rows.len());
+            let mut asked = Vec::new();
             let width = values.rows.first().map_or(0, |row| row.content.len());
             for row in &values.rows {
                 let place = |number: usize| {
@@ -131,9 +133,15 @@ impl Binder<'_> {
                     return Err(SqlError::new(SqlState::SyntaxError, message).at(place(0)));
                 }
                 self.check_count(width, targets, names, place)?;
-                rows.push(self.insert_row(table, targets, &defaults, &row.content)?);
+                let (row, level) = self
+                    .level(|binder| binder.insert_row(table, targets, &defaults, &row.content))?;
+                rows.push(row);
+                asked.push(level.subqueries);
             }
-            return Ok(InsertSource::Rows(rows));
+            if asked.iter().all(Vec::is_empty) {
+                return Ok(InsertSource::Rows(rows));
+            }
+            return Ok(self.insert_computed(table, rows, asked));
         }
         self.unknown.clear();
         let body = &query.body;
@@ -160,6 +168,33 @@ impl Binder<'_> {
             values[*target] = self.assign(typed, to.data_type, &to.name)?;
         }
         Ok(InsertSource::Query { query: Arc::new(query), slot, values })
+    }
+
+    /// Makes rows whose values ask subqueries the rows of a query.
+    fn insert_computed(
+        &mut self,
+        table: &Table,
+        rows: Vec<Vec<Expr>>,
+        asked: Vec<Vec<Subquery>>,
+    ) -> InsertSource {
+        let columns = table
+            .columns
+            .iter()
+            .map(|column| OutputColumn { name: column.name.clone(), data_type: column.data_type });
+        let columns: Vec<OutputColumn> = columns.collect();
+        let result = self.add_slot("values".into(), Source::Computed);
+        let query = Query {
+            with: Vec::new(),
+            body: rows_with_subqueries(rows, asked, &columns, result),
+            columns,
+            order: Vec::new(),
+            limit: None,
+            offset: None,
+            with_ties: false,
+        };
+        let slot = self.add_slot("source".into(), Source::Computed);
+        let values = (0..table.columns.len()).map(|column| Expr::column(slot, column)).collect();
+        InsertSource::Query { query: Arc::new(query), slot, values }
     }
 
     /// Checks that there are as many values as targets. Fewer are allowed if the targets are not

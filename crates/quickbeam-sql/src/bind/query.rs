@@ -5,7 +5,10 @@ use std::sync::Arc;
 use smol_str::SmolStr;
 use sqlparser::ast::{self, Expr as Ast, LimitClause, LockType, OrderByKind, SetExpr};
 
-use super::{Binder, Body, From, OutputColumn, Query, Scope, Source, Typed, Values, fold};
+use super::{
+    Binder, Body, Combine, CombineKind, From, OutputColumn, Query, Scope, Select, Source, Subquery,
+    Typed, Values, fold,
+};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::Expr;
 use crate::types::{DataType, Value};
@@ -160,23 +163,21 @@ impl Binder<'_> {
     ) -> Result<Query> {
         let scope = Scope { outer, ..Scope::default() };
         let width = rows.first().map_or(0, |row| row.content.len());
-        let (columns, level) = self.level(|binder| {
-            let mut columns: Vec<Vec<Typed>> = (0..width).map(|_| Vec::new()).collect();
-            for row in rows {
-                if row.content.len() != width {
-                    let message = "VALUES lists must all be the same length";
-                    let position = row.content.first().map_or(0, |value| binder.position(value));
-                    let error = SqlError::new(SqlState::SyntaxError, message);
-                    return Err(error.at(position as usize));
-                }
-                for (column, value) in columns.iter_mut().zip(&row.content) {
-                    column.push(binder.expression(value, &scope)?);
-                }
+        let mut columns: Vec<Vec<Typed>> = (0..width).map(|_| Vec::new()).collect();
+        let mut asked: Vec<Vec<Subquery>> = Vec::new();
+        for row in rows {
+            if row.content.len() != width {
+                let message = "VALUES lists must all be the same length";
+                let position = row.content.first().map_or(0, |value| self.position(value));
+                let error = SqlError::new(SqlState::SyntaxError, message);
+                return Err(error.at(position as usize));
             }
-            Ok(columns)
-        })?;
-        if !level.subqueries.is_empty() {
-            return Err(SqlError::unsupported("a subquery in VALUES"));
+            let (values, level) = self.level(|binder| {
+                let values = row.content.iter().map(|value| binder.expression(value, &scope));
+                values.collect::<Result<Vec<Typed>>>()
+            })?;
+            columns.iter_mut().zip(values).for_each(|(column, value)| column.push(value));
+            asked.push(level.subqueries);
         }
         let mut table: Vec<Vec<Expr>> = rows.iter().map(|_| Vec::with_capacity(width)).collect();
         let mut outputs = Vec::with_capacity(width);
@@ -192,7 +193,10 @@ impl Binder<'_> {
         }
         let slot = self.add_slot("values".into(), Source::Computed);
         let order = self.order_of_outputs(order, &outputs, slot)?;
-        let body = Body::Values(Values { rows: table, slot });
+        let body = match asked.iter().all(Vec::is_empty) {
+            true => Body::Values(Values { rows: table, slot }),
+            false => rows_with_subqueries(table, asked, &outputs, slot),
+        };
         Ok(Query {
             with: Vec::new(),
             body,
@@ -203,4 +207,34 @@ impl Binder<'_> {
             with_ties: false,
         })
     }
+}
+
+/// Makes rows whose values ask subqueries: a UNION ALL of SELECTs without FROM.
+pub(super) fn rows_with_subqueries(
+    rows: Vec<Vec<Expr>>,
+    asked: Vec<Vec<Subquery>>,
+    columns: &[OutputColumn],
+    slot: usize,
+) -> Body {
+    let side = |(outputs, subqueries): (Vec<Expr>, Vec<Subquery>)| Query {
+        with: Vec::new(),
+        body: Body::Select(Box::new(Select {
+            from: None,
+            filter: Vec::new(),
+            subqueries,
+            group: None,
+            windows: None,
+            outputs,
+            distinct: false,
+            distinct_on: Vec::new(),
+            for_update: None,
+        })),
+        columns: columns.to_vec(),
+        order: Vec::new(),
+        limit: None,
+        offset: None,
+        with_ties: false,
+    };
+    let sides = rows.into_iter().zip(asked).map(side).collect();
+    Body::Combine(Box::new(Combine { kind: CombineKind::Union, all: true, sides, slot }))
 }

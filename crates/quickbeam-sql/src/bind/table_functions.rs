@@ -77,6 +77,12 @@ impl Binder<'_> {
             let message = format!("function {name}({}) does not exist", types.join(", "));
             SqlError::new(SqlState::UndefinedFunction, message).at(position as usize)
         };
+        let is_series = name == "generate_series" && (2..=3).contains(&arguments.len());
+        if is_series && known.is_empty() {
+            let message = "function generate_series is not unique for arguments without types";
+            let error = SqlError::new(SqlState::AmbiguousFunction, message);
+            return Err(error.at(position as usize));
+        }
         let common = known.iter().copied().map(Some);
         let common = common.reduce(|a, b| types::common_number(a?, b?)).flatten();
         let data_type = match common.map(DataType::unconstrained) {
@@ -84,7 +90,7 @@ impl Binder<'_> {
             Some(known @ (DataType::BigInt | DataType::Numeric(_))) => known,
             _ => return Err(missing()),
         };
-        if name != "generate_series" || !(2..=3).contains(&arguments.len()) {
+        if !is_series {
             return Err(missing());
         }
         let mut exprs = Vec::with_capacity(arguments.len());

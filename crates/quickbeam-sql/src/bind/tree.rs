@@ -523,6 +523,8 @@ pub struct Returning {
 /// UPDATE or DELETE.
 #[derive(Clone, Debug)]
 pub struct Change {
+    /// Common table expressions that are computed once and stored, in order.
+    pub with: Vec<CommonTable>,
     /// Of what.
     pub table: Arc<Table>,
     /// The slot of its rows.

@@ -54,6 +54,24 @@ impl Binder<'_> {
         self.change(table, others, delete.selection.as_ref(), None, delete.returning.as_deref())
     }
 
+    /// UPDATE or DELETE, after WITH. Returns `None` for any other query.
+    pub fn change_with(&mut self, query: &ast::Query) -> Result<Option<Change>> {
+        let known = self.ctes.len();
+        let tables = match (&*query.body, &query.with) {
+            (ast::SetExpr::Update(_) | ast::SetExpr::Delete(_), Some(with)) => {
+                self.common_tables(with, None)?
+            }
+            _ => return Ok(None),
+        };
+        let change = match &*query.body {
+            ast::SetExpr::Update(ast::Statement::Update(update)) => self.update(update),
+            ast::SetExpr::Delete(ast::Statement::Delete(delete)) => self.delete(delete),
+            other => Err(SqlError::unsupported(format!("{other} after WITH"))),
+        };
+        self.ctes.truncate(known);
+        Ok(Some(Change { with: tables, ..change? }))
+    }
+
     fn change(
         &mut self,
         target: &TableWithJoins,
@@ -91,6 +109,7 @@ impl Binder<'_> {
         let (slot, from, filter, assignments, scope) = parts;
         let returning = returning.map(|items| self.returning(items, &scope)).transpose()?;
         Ok(Change {
+            with: Vec::new(),
             table,
             slot,
             from,

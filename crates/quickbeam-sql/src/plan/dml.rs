@@ -2,7 +2,7 @@
 
 use super::select::{Planner, is_single, push_down_key_filters};
 use super::simplify::{simplify_change, simplify_insert};
-use super::{ChangePlan, InsertPlan, Statistics};
+use super::{ChangePlan, InsertPlan, PlanNode, Statistics};
 use crate::bind::{Change, Insert, InsertSource, Names, SlotShape, check_of};
 use crate::catalog::Table;
 use crate::error::Result;
@@ -73,6 +73,7 @@ pub fn plan_change(
 ) -> Result<(ChangePlan, Vec<SlotShape>)> {
     simplify_change(&mut change);
     let planner = Planner::new(slots, parameters, statistics);
+    let tables = planner.stored_tables(&change.with, &Slots::default())?;
     let (mut root, ..) = planner.rows_of(
         Some(&change.from),
         &change.filter,
@@ -82,7 +83,10 @@ pub fn plan_change(
         false,
     )?;
     push_down_key_filters(&mut root, &[change.slot]);
-    let single = is_single(&root);
+    let single = is_single(&root) && tables.is_empty();
+    if !tables.is_empty() {
+        root = PlanNode::With { tables, input: Box::new(root) };
+    }
     let checks = match &change.assignments {
         None => Vec::new(),
         Some(assignments) => {

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use crate::bind::{
     Aggregate, AggregateKind, Body, Change, Derived, From, Group, Insert, InsertSource, PartMut,
-    Query, Returning, Select, Subquery, Window,
+    Query, Returning, Select, Subquery, SubqueryKind, Window,
 };
-use crate::expression::{ColumnRef, Expr, Slots};
+use crate::expression::{ColumnRef, Comparison, Expr, Slots};
 use crate::types::{DataType, Value};
 
 type ColumnSet = HashSet<ColumnRef>;
@@ -56,6 +56,7 @@ pub(super) fn simplify_insert(insert: &mut Insert) {
 
 /// Simplifies an UPDATE or DELETE.
 pub(super) fn simplify_change(change: &mut Change) {
+    change.with.iter_mut().for_each(|common| simplify_query(&mut common.query));
     simplify_conditions(&mut change.filter);
     let assignments = change.assignments.iter_mut().flatten();
     assignments.for_each(|(_, value)| value.simplify());
@@ -110,6 +111,7 @@ fn simplify_conditions(conditions: &mut Vec<Expr>) {
     let mut parts = Vec::with_capacity(conditions.len());
     for mut condition in conditions.drain(..) {
         condition.simplify_condition();
+        factor_out(&mut condition);
         condition.into_conjuncts(&mut parts);
     }
     parts.retain(|part| part.as_constant() != Some(&Value::Boolean(true)));
@@ -117,6 +119,38 @@ fn simplify_conditions(conditions: &mut Vec<Expr>) {
         Some(never) => vec![parts.swap_remove(never)],
         None => parts,
     };
+}
+
+/// Takes the conditions that all branches of an OR have in common out of it, so that they can be
+/// join keys and bounds: `(a AND b) OR (a AND c)` becomes `a AND (b OR c)`.
+fn factor_out(condition: &mut Expr) {
+    let list = match condition {
+        Expr::And(list) => return list.iter_mut().for_each(factor_out),
+        Expr::Or(list) => list,
+        _ => return,
+    };
+    let conjuncts = |branch: &Expr| -> Vec<Expr> {
+        let mut parts = Vec::new();
+        branch.clone().into_conjuncts(&mut parts);
+        parts
+    };
+    let mut branches: Vec<Vec<Expr>> = list.iter().map(conjuncts).collect();
+    let Some((first, others)) = branches.split_first() else { return };
+    let is_common =
+        |part: &&Expr| !part.is_volatile() && others.iter().all(|branch| branch.contains(part));
+    let mut common: Vec<Expr> = first.iter().filter(is_common).cloned().collect();
+    common.dedup();
+    if common.is_empty() {
+        return;
+    }
+    let left = branches.iter_mut().map(|branch| {
+        branch.retain(|part| !common.contains(part));
+        Expr::all(std::mem::take(branch))
+    });
+    // A branch with nothing else is true where the common conditions are.
+    let left: Option<Vec<Expr>> = left.collect();
+    common.extend(left.map(Expr::Or));
+    *condition = Expr::And(common);
 }
 
 fn is_false(expr: &Expr) -> bool {
@@ -161,6 +195,47 @@ fn simplify_select(select: &mut Select, order: &[Expr]) {
     own.extend(windows.flat_map(Window::exprs));
     own.into_iter().for_each(|expr| read.extend(&expr.slots()));
     keep_read(&mut select.subqueries, &mut read);
+    exists_for_rows(select, order);
+}
+
+/// Turns `TRUE = ANY (SELECT condition …)`, which a row IN a subquery is, into EXISTS with the
+/// condition in WHERE, if the answer is a conjunct of WHERE and nothing else reads it. EXISTS can
+/// be hashed by the condition's equalities.
+fn exists_for_rows(select: &mut Select, order: &[Expr]) {
+    let Select { filter, outputs, subqueries, group, windows, distinct_on, .. } = select;
+    for number in 0..subqueries.len() {
+        let Some(subquery) = subqueries.get(number) else { continue };
+        let SubqueryKind::Any(Expr::Constant(Value::Boolean(true)), Comparison::Equal) =
+            &subquery.kind
+        else {
+            continue;
+        };
+        let answer = Expr::column(subquery.slot, 0);
+        let own = Slots::one(subquery.slot);
+        let reads = |expr: &Expr| expr.slots().meets(&own);
+        let others = filter.iter().filter(|part| **part != answer);
+        let others = others.chain(&*outputs).chain(order).chain(&*distinct_on);
+        let is_read = others.into_iter().any(reads)
+            || group.is_some()
+            || windows.is_some()
+            || subqueries.iter().any(|other| other.reads.contains(subquery.slot));
+        if is_read || !filter.contains(&answer) {
+            continue;
+        }
+        let Some(subquery) = subqueries.get_mut(number) else { continue };
+        let query = Arc::make_mut(&mut subquery.query);
+        if let Body::Select(inner) = &mut query.body
+            && inner.group.is_none()
+            && inner.windows.is_none()
+            && query.limit.is_none()
+            && query.offset.is_none()
+            && let [condition] = &inner.outputs[..]
+        {
+            condition.clone().into_conjuncts(&mut inner.filter);
+            subquery.kind = SubqueryKind::Exists;
+            subquery.find_reads();
+        }
+    }
 }
 
 fn simplify_from(from: &mut From) {

@@ -212,7 +212,17 @@ impl CompileContext<'_> {
             return self.plan(&insert, text);
         }
         let mut binder = Binder::new(self, text);
+        let changed = match parsed {
+            Ast::Query(query) => binder.change_with(query)?,
+            _ => None,
+        };
         let (action, slots) = match parsed {
+            _ if changed.is_some() => {
+                let Some(bound) = changed else { return Ok(None) };
+                let (plan, slots) =
+                    plan::plan_change(bound, &binder.slots, &binder.parameter_types(), self, self)?;
+                (Action::Change(plan), slots)
+            }
             Ast::Query(query) if into_target(query)?.is_none() => {
                 let bound = binder.query_statement(query)?;
                 let (plan, slots) =

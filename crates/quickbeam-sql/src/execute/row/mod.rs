@@ -543,6 +543,7 @@ impl Operator {
             Operator::HashJoin(join) => join.row_key(slot, context),
             Operator::Apply(apply) => apply.input.row_key(slot, context),
             Operator::Limit(limit) => limit.input.row_key(slot, context),
+            Operator::With(with) => with.input.row_key(slot, context),
             Operator::Lock(lock) => lock.input.row_key(slot, context),
             _ => None,
         }

@@ -16,7 +16,7 @@ use crate::types::Value;
 #[derive(Debug)]
 pub struct With {
     tables: Vec<(usize, QueryProgram)>,
-    input: Operator,
+    pub input: Operator,
     account: MemoryCharge,
     fresh: bool,
 }
