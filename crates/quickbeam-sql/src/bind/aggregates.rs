@@ -1,4 +1,4 @@
-//! Aggregates: which there are, for which arguments.
+//! Aggregate calls: resolves names and argument types.
 
 use sqlparser::ast::{Expr as Ast, FunctionArg, FunctionArgExpr, ObjectName};
 
@@ -11,10 +11,10 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::expression::Expr;
 use crate::types::{DataType, Value};
 
-/// Columns of a group from here on are aggregates that have no place yet.
+/// Group columns from this number on are aggregates without an assigned position.
 pub(super) const AGGREGATES: usize = 1 << 20;
 
-/// The aggregate of that name.
+/// Returns the aggregate of that name.
 pub(super) fn aggregate_of(name: &str) -> Option<AggregateKind> {
     Some(match name {
         "count" => AggregateKind::Count,
@@ -30,7 +30,7 @@ pub(super) fn aggregate_of(name: &str) -> Option<AggregateKind> {
 
 const NOT_ALLOWED: &str = "aggregate functions are not allowed here";
 
-/// Whether an aggregate of the level stands in the argument or the FILTER of another one.
+/// Returns whether the argument or the FILTER of an aggregate contains an aggregate of the level.
 fn has_aggregate(level: &Level, argument: &Option<Expr>, filter: &Option<Expr>) -> bool {
     let mut found = false;
     for expr in argument.iter().chain(filter) {
@@ -42,8 +42,8 @@ fn has_aggregate(level: &Level, argument: &Option<Expr>, filter: &Option<Expr>) 
 }
 
 impl Binder<'_> {
-    /// A call of an aggregate. It belongs to the innermost query whose columns it reads, which may
-    /// be one around the query that it stands in.
+    /// Binds an aggregate call. It belongs to the innermost query whose columns it reads, which may
+    /// enclose the query that contains it.
     pub(super) fn aggregate(
         &mut self,
         kind: AggregateKind,
@@ -77,7 +77,7 @@ impl Binder<'_> {
             _ => return Err(grouping_error(NOT_ALLOWED, position)),
         }
         self.move_subqueries(subqueries, number);
-        // Of no more than one value of a kind the least is the least of all.
+        // DISTINCT does not change an extreme.
         let distinct = distinct && !matches!(kind, AggregateKind::Minimum | AggregateKind::Maximum);
         let aggregate = Aggregate { kind, argument, distinct, filter, data_type };
         let slot = self.group_slot_of(number);
@@ -92,7 +92,7 @@ impl Binder<'_> {
         Ok(Typed::new(Expr::column(slot, AGGREGATES + number), data_type, position))
     }
 
-    /// What is NULL where a join found no row of that table, and only there: a column that is never NULL otherwise.
+    /// Returns a NOT NULL column of the table: it is NULL exactly where a join found no row.
     fn whole_row(&self, name: &ObjectName, scope: &Scope) -> Result<Expr> {
         let position = self.position(name) as usize;
         let folded = object_name(name).map_err(|error| error.at(position))?;

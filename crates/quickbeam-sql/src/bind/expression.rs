@@ -1,4 +1,4 @@
-//! Expressions: names, literals, parameters, casts.
+//! Expressions: names, predicates, casts, CASE.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ impl Typed {
 impl Binder<'_> {
     /// Binds an expression.
     pub(super) fn expression(&mut self, ast: &Ast, scope: &Scope) -> Result<Typed> {
-        // Parentheses are no step of their own.
+        // Parentheses do not count as nesting.
         let mut ast = ast;
         while let Ast::Nested(inner) = ast {
             ast = inner;
@@ -114,7 +114,8 @@ impl Binder<'_> {
         }
     }
 
-    /// A cast. A literal in quotes is read as one of the type at once, whether or not it will be evaluated.
+    /// Binds a cast. A quoted literal is read at once as the target type, even if it is never
+    /// evaluated.
     fn cast_or_read(&mut self, value: Typed, target: DataType) -> Result<Typed> {
         if value.data_type.is_none() && matches!(value.expr, Expr::Constant(_)) {
             let position = value.position;
@@ -123,7 +124,7 @@ impl Binder<'_> {
         self.cast(value, target)
     }
 
-    /// A time or moment with as many digits behind the second as its type was written with.
+    /// Rounds a time or timestamp to the fractional digits of its type name.
     fn rounded(&self, value: Typed, written: &ast::DataType) -> Typed {
         let Some(digits) = types::digits_of_second(written) else { return value };
         let digits = Expr::Constant(Value::Integer(digits));
@@ -163,7 +164,7 @@ impl Binder<'_> {
         Ok(Typed::new(Expr::Column(column.at), column.data_type, position))
     }
 
-    /// AND and OR: a chain of them is one node, bound in a loop.
+    /// Binds AND and OR: a chain of one operator is one node, bound in a loop.
     fn connective(
         &mut self,
         left: &Ast,
@@ -194,7 +195,7 @@ impl Binder<'_> {
         Ok(Typed::condition(whole, position))
     }
 
-    /// An expression that is true, false or NULL.
+    /// Binds a condition.
     pub(super) fn condition(&mut self, ast: &Ast, scope: &Scope) -> Result<Expr> {
         let bound = self.expression(ast, scope)?;
         let (data_type, position) = (bound.data_type, bound.position as usize);
@@ -304,7 +305,7 @@ impl Binder<'_> {
         for member in list {
             members.push(self.expression(member, scope)?);
         }
-        // The type that all of them meet in.
+        // The common type of the list.
         let mut common = value.data_type;
         for member in &members {
             common = match (common, member.data_type) {
@@ -316,10 +317,10 @@ impl Binder<'_> {
                 (known, None) | (None, known) => known,
             };
         }
-        // A literal or parameter of no type yet becomes what the list is of.
+        // An untyped literal or parameter takes the list's type.
         let value = match (value.data_type, common) {
             (None, Some(common)) => {
-                // Of what is compared with a CHAR the blanks at its end do not count, but all the rest does.
+                // Trailing blanks are not significant in comparison with a CHAR.
                 let (common, expr) = match common {
                     DataType::Char(_) => {
                         let text = DataType::Varchar(None);
@@ -357,8 +358,9 @@ impl Binder<'_> {
         Ok(Typed::condition(expr, position))
     }
 
-    /// Of several members of a list that name no column, and the value, one type is made; a single one is compared as it is. Exact numbers compare
-    /// alike in every type of them: it is floating point that makes a difference.
+    /// Casts several members that read no column, and the value, to one floating-point type. Exact
+    /// numbers compare equally in every exact type, so only floating point changes a result. A
+    /// single such member is compared as it is.
     fn meet_in_floating_point(&mut self, value: &Typed, members: &mut [Typed]) -> Result<()> {
         let is_alone = |member: &Typed| member.expr.slots().is_empty();
         if members.iter().filter(|member| is_alone(member)).count() < 2 {
@@ -422,7 +424,7 @@ impl Binder<'_> {
         Ok(Typed::condition(expr, position))
     }
 
-    /// An operand that must be text; a CHAR keeps its blanks.
+    /// Binds an operand that must be text; a CHAR keeps its trailing blanks.
     fn text_operand(&mut self, ast: &Ast, scope: &Scope) -> Result<Typed> {
         let bound = self.expression(ast, scope)?;
         let position = bound.position;

@@ -1,4 +1,4 @@
-//! Functions and aggregates: which there are, for which arguments.
+//! Function calls: resolves names and argument types.
 
 use smol_str::SmolStr;
 use sqlparser::ast::{
@@ -14,22 +14,22 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Expr, Function, TextPosition};
 use crate::types::{DataType, Value};
 
-/// The one user that there is: who has the directory has everything in it.
+/// The name of the only user: a process that opens the directory has all rights.
 const USER: &str = "quickbeam";
 
-/// How a function takes its arguments.
+/// The argument types of a function.
 enum Signature {
-    /// Numbers; the result is of the first one's type. The second, if there is one, is an integer.
+    /// A number, which is also the result's type; an optional second argument is an integer.
     SameNumber,
-    /// A number as decimal or double precision; the second, if there is one, is an integer.
+    /// NUMERIC or DOUBLE PRECISION; an optional second argument is an integer.
     Fraction,
     /// Double precision.
     Double,
-    /// These types and this result.
+    /// Fixed argument types, the number of required ones, and the result type.
     Fixed(&'static [DataType], usize, DataType),
-    /// Values of one type, which is the result's.
+    /// Values of one common type, which is also the result's.
     Common,
-    /// Values of any types, as text.
+    /// Values of any types, converted to text.
     Texts,
 }
 
@@ -73,14 +73,14 @@ fn signature(name: &str) -> Option<(Function, Signature)> {
     })
 }
 
-/// The parts of a name as it is written in a text: in small letters, unless they are quoted.
+/// Splits a qualified name in a text; unquoted parts fold to lower case.
 fn parts_of(name: &str) -> Option<Vec<String>> {
     let mut parts = Vec::new();
     let mut rest = name.trim();
     loop {
         let (part, behind) = match rest.strip_prefix('"') {
             Some(quoted) => {
-                // Two quotes within quotes are one.
+                // A doubled quote within quotes is one quote.
                 let mut part = String::new();
                 let mut left = quoted;
                 loop {
@@ -109,13 +109,13 @@ fn parts_of(name: &str) -> Option<Vec<String>> {
     }
 }
 
-/// Whether BYTEA may stand for TEXT in that function.
+/// Returns whether the function accepts BYTEA in place of TEXT.
 fn takes_bytes(name: &str) -> bool {
     matches!(name, "length" | "octet_length" | "position" | "substring" | "substr")
 }
 
 impl Binder<'_> {
-    /// A call of a function or an aggregate.
+    /// Binds a call of a function or an aggregate.
     pub(super) fn call(&mut self, call: &ast::Function, scope: &Scope) -> Result<Typed> {
         let position = self.position(call);
         let name = object_name(&call.name).map_err(|error| error.at(position as usize))?;
@@ -163,7 +163,7 @@ impl Binder<'_> {
         self.function(&name, arguments, position)
     }
 
-    /// A function by name, of arguments that are bound.
+    /// Binds a function by name with bound arguments.
     pub(super) fn function(
         &mut self,
         name: &str,
@@ -269,7 +269,7 @@ impl Binder<'_> {
                 self.unify(arguments, name)?
             }
             Signature::Texts => {
-                // A CHAR keeps its blanks here.
+                // `concat` keeps the trailing blanks of a CHAR.
                 let exprs = arguments.into_iter().map(|argument| match argument.data_type {
                     Some(DataType::Char(_) | DataType::Boolean) => Ok(argument.expr),
                     _ => self.as_text(argument),
@@ -282,7 +282,7 @@ impl Binder<'_> {
         Ok(self.folded(Typed::new(call, result, position)))
     }
 
-    /// When the transaction began, as one of the types that times have, with so many digits behind the second.
+    /// Binds `current_timestamp` and related functions, with an optional precision of the second.
     fn moment(&mut self, name: &str, digits: Option<Typed>, position: u32) -> Result<Typed> {
         let place = TextPosition(position);
         let data_type = match name {
@@ -304,7 +304,7 @@ impl Binder<'_> {
         Ok(Typed::new(expr, data_type, position))
     }
 
-    /// `currval` and `setval`.
+    /// Binds `currval` and `setval`.
     fn known_sequence(
         &mut self,
         function: &str,
@@ -338,7 +338,8 @@ impl Binder<'_> {
         Ok(Typed::new(Expr::NextValue(number, DataType::BigInt), DataType::BigInt, position))
     }
 
-    /// `nextval` and `pg_get_serial_sequence`, whose arguments are names in literals; none: another function, or other arguments.
+    /// Binds `nextval` and `pg_get_serial_sequence`, whose arguments are names in literals. Returns
+    /// `None` for any other function or arguments.
     fn of_sequence_named(
         &self,
         function: &str,
@@ -358,7 +359,7 @@ impl Binder<'_> {
         }
     }
 
-    /// `pg_get_serial_sequence`: the name of an identity column's sequence, in quotes; NULL of any other column.
+    /// Binds `pg_get_serial_sequence`: the quoted name of an identity column's sequence, or NULL.
     fn serial_sequence(&self, table: &str, column: &str, position: u32) -> Result<Typed> {
         let Some(Relation::Table(known)) = self.relation_in(table)? else {
             return Err(no_relation(table).at(position as usize));
@@ -373,7 +374,7 @@ impl Binder<'_> {
         Ok(Typed::new(Expr::Constant(value), DataType::Text, position))
     }
 
-    /// The relation whose name a text is, written as in a statement.
+    /// Looks up the relation named by a text.
     fn relation_in(&self, name: &str) -> Result<Option<Relation>> {
         let parts = parts_of(name);
         let folded = match parts.as_deref() {
@@ -384,7 +385,7 @@ impl Binder<'_> {
         Ok(folded.map(|name| self.names.relation(name)).transpose()?.flatten())
     }
 
-    /// The number of the sequence whose name a text is, written as in a statement.
+    /// Looks up the number of the sequence named by a text.
     fn sequence(&self, name: &str, position: u32) -> Result<u32> {
         match self.relation_in(name)? {
             Some(Relation::Sequence(sequence)) => Ok(sequence.id.0),
@@ -398,7 +399,7 @@ impl Binder<'_> {
         pairs.map(|(argument, &data_type)| self.coerce(argument, data_type)).collect()
     }
 
-    /// Syntax that is a function by another name.
+    /// Binds special syntax that is equivalent to a function call.
     pub(super) fn named_syntax(&mut self, ast: &Ast, scope: &Scope) -> Result<Typed> {
         let position = self.position(ast);
         let (name, parts): (&str, Vec<&Ast>) = match ast {

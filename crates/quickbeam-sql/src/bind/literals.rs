@@ -7,7 +7,7 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::expression::Expr;
 use crate::types::{self as values, DataType, Numeric, Value};
 
-/// A literal in quotes as PostgreSQL's `E'…'` writes it is unescaped by the parser.
+/// Returns the text of a quoted literal. The parser has already unescaped `E'…'`.
 pub(super) fn quoted(literal: &Literal) -> Option<&str> {
     match literal {
         Literal::SingleQuotedString(text)
@@ -19,8 +19,9 @@ pub(super) fn quoted(literal: &Literal) -> Option<&str> {
     }
 }
 
-/// A number: an integer if it is one, NUMERIC if that holds it at least as well as DOUBLE PRECISION does, and DOUBLE PRECISION if 38 digits
-/// are too few for its size. So what becomes of it later, a cast to floating point for example, begins from no less than its own text.
+/// Reads a number: an integer if it is one, NUMERIC if that holds it at least as precisely as
+/// DOUBLE PRECISION, otherwise DOUBLE PRECISION. A later cast thus starts from no less than the
+/// written digits.
 fn number(digits: &str) -> Result<(Value, DataType)> {
     if let Ok(value) = digits.parse::<i32>() {
         return Ok((Value::Integer(value), DataType::Integer));
@@ -38,7 +39,7 @@ fn number(digits: &str) -> Result<(Value, DataType)> {
 }
 
 impl Binder<'_> {
-    /// A literal, or a parameter.
+    /// Binds a literal or a parameter.
     pub(super) fn literal(&mut self, literal: &Literal, position: u32) -> Result<Typed> {
         let known = |value, data_type| Ok(Typed::new(Expr::Constant(value), data_type, position));
         if let Some(text) = quoted(literal) {

@@ -1,4 +1,4 @@
-//! Operators: which there are for which types, and the casts that make operands fit.
+//! Operators: resolves them by operand types and inserts casts.
 
 use sqlparser::ast::BinaryOperator;
 
@@ -7,7 +7,7 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Arithmetic, Comparison, Expr, Frame, Function, NumberKind, TextPosition};
 use crate::types::{DataType, Value};
 
-/// The comparison that an operator is.
+/// Returns the comparison of an operator.
 pub(super) fn comparison(op: &BinaryOperator) -> Option<Comparison> {
     Some(match op {
         BinaryOperator::Eq => Comparison::Equal,
@@ -35,7 +35,7 @@ fn name_of(data_type: Option<DataType>) -> String {
     data_type.map_or_else(|| "unknown".to_owned(), |known| known.to_string())
 }
 
-/// The operator of that name is there for several types, and nothing says which is meant.
+/// Reports an operator that exists for several types of its untyped operands.
 #[cold]
 pub(super) fn many_operators(operands: &str, position: u32) -> SqlError {
     let message = format!("operator is not unique: {operands}");
@@ -51,7 +51,7 @@ fn no_operator(types: [Option<DataType>; 2], operator: &str, position: u32) -> S
     SqlError::new(SqlState::UndefinedFunction, message).at(position as usize)
 }
 
-/// The blanks at the end of a CHAR go when it becomes something else.
+/// Removes the trailing blanks of a CHAR that becomes another type.
 pub(super) fn trimmed(expr: Expr, from: Option<DataType>, to: DataType) -> Expr {
     match from {
         Some(DataType::Char(_)) if !matches!(to, DataType::Char(_)) => {
@@ -62,7 +62,7 @@ pub(super) fn trimmed(expr: Expr, from: Option<DataType>, to: DataType) -> Expr 
 }
 
 impl Binder<'_> {
-    /// An operator with two operands.
+    /// Binds a binary operator.
     pub(super) fn binary(
         &mut self,
         left: Typed,
@@ -83,7 +83,8 @@ impl Binder<'_> {
         Err(SqlError::unsupported(message).at(position as usize))
     }
 
-    /// `||`: bytes with bytes, or a text with anything. What has no type yet is what the other side needs.
+    /// Binds `||`: BYTEA with BYTEA, or a text with any type. An untyped operand takes the type
+    /// that the other side requires.
     fn concatenate(&mut self, left: Typed, right: Typed, position: u32) -> Result<Typed> {
         let types = [left.data_type, right.data_type];
         let bytes = Some(DataType::Bytea);
@@ -101,7 +102,7 @@ impl Binder<'_> {
         Ok(self.folded(Typed::new(call, result, position)))
     }
 
-    /// A value as text, whatever it is.
+    /// Converts a value of any type to text.
     pub(super) fn as_text(&mut self, value: Typed) -> Result<Expr> {
         match value.data_type {
             Some(DataType::Char(_)) => Ok(Expr::Trimmed(Box::new(value.expr))),
@@ -113,7 +114,7 @@ impl Binder<'_> {
         }
     }
 
-    /// A comparison.
+    /// Binds a comparison.
     pub(super) fn compare(
         &mut self,
         comparison: Comparison,
@@ -126,7 +127,7 @@ impl Binder<'_> {
         Ok(self.folded(Typed::condition(compare, position)))
     }
 
-    /// Two values made such that they compare.
+    /// Casts two values to comparable types.
     pub(super) fn comparable(
         &mut self,
         left: Typed,
@@ -136,14 +137,14 @@ impl Binder<'_> {
     ) -> Result<[Expr; 2]> {
         let (a, b) = match (left.data_type, right.data_type) {
             (None, None) => (DataType::Text, DataType::Text),
-            // What is compared with a column of limited length has not that length.
+            // A comparison with a column does not apply the column's length limit.
             (Some(known), None) | (None, Some(known)) => {
                 (known.unconstrained(), known.unconstrained())
             }
             (Some(a), Some(b)) => (a, b),
         };
         let blanks = |a: DataType| matches!(a, DataType::Char(_));
-        // Of VARCHAR neither, but those of TEXT do.
+        // Trailing blanks are not significant beside VARCHAR, but they are beside TEXT.
         let of_blanks = [left.data_type, right.data_type]
             .iter()
             .all(|side| !matches!(side, Some(DataType::Text)));
@@ -152,7 +153,7 @@ impl Binder<'_> {
             if !(a.is_text() && b.is_text()) {
                 return Err(unlike());
             }
-            // Blanks at the end of a CHAR do not count. Those of a literal compared with one do not either.
+            // Trailing blanks of a CHAR, and of a literal compared with one, are not significant.
             let mut side = |side: Typed| -> Result<Expr> {
                 let trimmed = of_blanks || side.data_type.is_some_and(blanks);
                 let expr = self.coerce(side, DataType::Text)?;
@@ -181,7 +182,7 @@ impl Binder<'_> {
         }
     }
 
-    /// `+ - * / %`
+    /// Binds `+ - * / %`.
     pub(super) fn calculate(
         &mut self,
         operator: Arithmetic,
@@ -224,13 +225,13 @@ impl Binder<'_> {
             (Some(DataType::Date), None) | (None, Some(DataType::Date)) => return ambiguous(),
             (None, None) => match [&left.expr, &right.expr] {
                 [Expr::Constant(_), Expr::Constant(_)] => return ambiguous(),
-                // A parameter is an integer here.
+                // An untyped parameter is an integer here.
                 _ => Some(NumberKind::Integer),
             },
             (Some(known), None) | (None, Some(known)) => NumberKind::of(known),
             (Some(a), Some(b)) => types::common_number(a, b).and_then(NumberKind::of),
         };
-        // Floating point has no remainder.
+        // Floating point has no remainder operator.
         let kind = kind.filter(|kind| {
             operator != Arithmetic::Remainder
                 || !matches!(kind, NumberKind::Real | NumberKind::Double)
@@ -249,7 +250,7 @@ impl Binder<'_> {
         Ok(self.folded(Typed::new(expr, result, position)))
     }
 
-    /// The value as one of that type, if its own type is not known; otherwise as it is.
+    /// Casts a value of unknown type; leaves any other value unchanged.
     fn coerce_unknown(&mut self, value: Typed, data_type: DataType) -> Result<Expr> {
         match value.data_type {
             None => self.coerce(value, data_type),
@@ -257,7 +258,7 @@ impl Binder<'_> {
         }
     }
 
-    /// The value as one of that type.
+    /// Casts the value to that type.
     pub(super) fn coerce(&mut self, value: Typed, data_type: DataType) -> Result<Expr> {
         let position = TextPosition(value.position);
         match (value.data_type, value.expr) {
@@ -294,7 +295,7 @@ impl Binder<'_> {
         }
     }
 
-    /// The value with a type: text, if nothing says otherwise.
+    /// Gives the value a type: text unless it has one.
     pub(super) fn settle(&mut self, value: Typed) -> Result<Typed> {
         match value.data_type {
             Some(_) => Ok(value),
@@ -305,7 +306,7 @@ impl Binder<'_> {
         }
     }
 
-    /// The values as ones of one type, that they meet in.
+    /// Casts the values to their common type.
     pub(super) fn unify(&mut self, list: Vec<Typed>, what: &str) -> Result<(Vec<Expr>, DataType)> {
         let mut common: Option<DataType> = None;
         for value in &list {
@@ -327,7 +328,7 @@ impl Binder<'_> {
         Ok((exprs?, common))
     }
 
-    /// CAST.
+    /// Binds an explicit cast.
     pub(super) fn cast(&mut self, value: Typed, data_type: DataType) -> Result<Typed> {
         let position = value.position;
         if let Some(from) = value.data_type
@@ -348,7 +349,7 @@ impl Binder<'_> {
         Ok(self.folded(Typed::new(expr, data_type, position)))
     }
 
-    /// The value as it is stored in a column of that type.
+    /// Casts the value for assignment to a column of that type.
     pub(super) fn assign(
         &mut self,
         value: Typed,
@@ -372,7 +373,7 @@ impl Binder<'_> {
         let exact = from == Some(data_type);
         let expr = match (value.data_type, &value.expr) {
             (None, Expr::Parameter(_)) => self.coerce(value, data_type)?,
-            // A literal is taken as text and made fit, with the errors of assignment.
+            // A literal is converted with the errors of assignment.
             _ => trimmed(value.expr, value.data_type, data_type),
         };
         if exact
@@ -391,7 +392,7 @@ impl Binder<'_> {
         Ok(self.folded(typed).expr)
     }
 
-    /// The value instead of what computes it, if that can be known now. What fails now might never be evaluated: it is left for then.
+    /// Folds an expression of constants. One that fails is kept, because it may never be evaluated.
     pub(super) fn folded(&self, typed: Typed) -> Typed {
         let mut constants = true;
         typed.expr.each_child(&mut |child| constants &= matches!(child, Expr::Constant(_)));

@@ -1,4 +1,4 @@
-//! Types as they are written, and as operators see them.
+//! Type names of the statement text, and the common type of several values.
 
 use sqlparser::ast::{CharacterLength, DataType as Written, ExactNumberInfo, TimezoneInfo};
 
@@ -39,7 +39,7 @@ fn precision(info: ExactNumberInfo) -> Result<Option<(u8, u8)>> {
     }
 }
 
-/// The type that is written so.
+/// Resolves a type name.
 pub fn data_type(written: &Written) -> Result<DataType> {
     if let Written::SmallInt(Some(_))
     | Written::Int2(Some(_))
@@ -103,7 +103,7 @@ pub fn data_type(written: &Written) -> Result<DataType> {
     })
 }
 
-/// How many digits behind the second a type of times keeps, if it is written so and fewer than all are.
+/// Returns the fractional digits of a time type, if it keeps fewer than all.
 pub fn digits_of_second(written: &Written) -> Option<i32> {
     match written {
         Written::Time(Some(digits), _) | Written::Timestamp(Some(digits), _) if *digits < 6 => {
@@ -113,7 +113,7 @@ pub fn digits_of_second(written: &Written) -> Option<i32> {
     }
 }
 
-/// Whether the type is written as one that makes its column count by itself.
+/// Returns whether the type name is one of the serial types.
 pub fn is_serial(written: &Written) -> bool {
     let name = match written {
         Written::Custom(name, _) => name.to_string().to_lowercase(),
@@ -122,7 +122,7 @@ pub fn is_serial(written: &Written) -> bool {
     matches!(&name[..], "serial" | "bigserial" | "smallserial" | "serial4" | "serial8" | "serial2")
 }
 
-/// The type in which two numbers are calculated with.
+/// Returns the type in which an operator computes with two numbers.
 pub fn common_number(left: DataType, right: DataType) -> Option<DataType> {
     let (left_kind, right_kind) = (NumberKind::of(left)?, NumberKind::of(right)?);
     let rank = |kind| match kind {
@@ -134,14 +134,14 @@ pub fn common_number(left: DataType, right: DataType) -> Option<DataType> {
         _ => 5,
     };
     let higher = if rank(left_kind) >= rank(right_kind) { left_kind } else { right_kind };
-    // A real and any other number are calculated with in double precision.
+    // REAL and any other numeric type compute in double precision.
     if higher == NumberKind::Real && left_kind != right_kind {
         return Some(DataType::Double);
     }
     Some(higher.data_type())
 }
 
-/// The type of a value that is one of several: of CASE, COALESCE, VALUES, set operations.
+/// Returns the common type of CASE, COALESCE, VALUES and set operations.
 pub fn common(left: DataType, right: DataType) -> Option<DataType> {
     if left == right {
         return Some(left);
@@ -169,8 +169,8 @@ pub fn common(left: DataType, right: DataType) -> Option<DataType> {
     }
 }
 
-/// The type in which a value of a known type meets a literal in quotes, that has none and keeps all that it says: no length cuts it
-/// off, no blanks fill it up.
+/// Returns the common type with an untyped literal, which keeps its whole text: no length limit, no
+/// padding.
 pub fn beside_literal(known: DataType) -> DataType {
     match known {
         DataType::Char(_) => DataType::Text,
@@ -178,12 +178,12 @@ pub fn beside_literal(known: DataType) -> DataType {
     }
 }
 
-/// Whether a value of that type becomes one of the other by itself when it is assigned to a column.
+/// Returns whether an assignment casts a value of that type to the other.
 pub fn is_assignable(from: DataType, to: DataType) -> bool {
     cast_context(from, to).is_some_and(|context| context <= CastContext::Assignment)
 }
 
-/// Whether a value of that type can be cast to the other.
+/// Returns whether an explicit cast exists.
 pub fn is_castable(from: DataType, to: DataType) -> bool {
     cast_context(from, to).is_some()
 }

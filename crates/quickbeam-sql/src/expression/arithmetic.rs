@@ -1,10 +1,10 @@
-//! Arithmetic: overflow and division by zero are errors, decimals are exact.
+//! Arithmetic operators. Overflow and division by zero are errors; decimals are exact.
 
 use super::dates;
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::{DataType, ValueRef};
 
-/// An operator of numbers.
+/// An arithmetic operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arithmetic {
     /// `+`
@@ -20,7 +20,7 @@ pub enum Arithmetic {
 }
 
 impl Arithmetic {
-    /// As it is written.
+    /// Returns the operator's symbol.
     pub fn symbol(self) -> &'static str {
         match self {
             Arithmetic::Add => "+",
@@ -32,7 +32,7 @@ impl Arithmetic {
     }
 }
 
-/// The type in which numbers are calculated with.
+/// The operand types of an arithmetic operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NumberKind {
     /// SMALLINT.
@@ -47,16 +47,16 @@ pub enum NumberKind {
     Real,
     /// DOUBLE PRECISION.
     Double,
-    /// A day and a number of days.
+    /// DATE and an integer.
     Days,
-    /// Two days.
+    /// DATE and DATE.
     DaysBetween,
-    /// A day and a time of day.
+    /// DATE and TIME.
     DayTime,
 }
 
 impl NumberKind {
-    /// The kind of a type of numbers.
+    /// Returns the kind of a numeric type.
     pub fn of(data_type: DataType) -> Option<NumberKind> {
         Some(match data_type {
             DataType::SmallInt => NumberKind::Small,
@@ -69,7 +69,7 @@ impl NumberKind {
         })
     }
 
-    /// The type of the result.
+    /// Returns the type of the result.
     pub fn data_type(self) -> DataType {
         match self {
             NumberKind::Small => DataType::SmallInt,
@@ -99,7 +99,7 @@ pub(super) fn mismatch() -> SqlError {
     SqlError::internal("an operand has another type than its operator expects")
 }
 
-/// The result of an operator; NULL when an operand is.
+/// Applies an operator; the result is NULL if an operand is NULL.
 #[inline]
 pub fn calculate(
     operator: Arithmetic,
@@ -162,7 +162,7 @@ fn integers(operator: Arithmetic, kind: NumberKind, a: i64, b: i64) -> Result<i6
         Arithmetic::Divide if b == 0 => return Err(division_by_zero()),
         Arithmetic::Divide => a.checked_div(b),
         Arithmetic::Remainder if b == 0 => return Err(division_by_zero()),
-        // What is left over from dividing the least number by -1 is 0, although the quotient does not fit.
+        // The remainder of the least number by -1 is 0, although the quotient overflows.
         Arithmetic::Remainder => Some(a.checked_rem(b).unwrap_or(0)),
     };
     result.ok_or_else(|| out_of_range(kind))
@@ -179,7 +179,7 @@ fn floats(operator: Arithmetic, kind: NumberKind, a: f64, b: f64) -> Result<Valu
         Arithmetic::Remainder => a % b,
     };
     let finite_before = a.is_finite() && b.is_finite();
-    // A product or quotient of what is not zero is not zero, however small.
+    // A product or quotient of nonzero operands that becomes zero has underflowed.
     let is_small = match operator {
         Arithmetic::Multiply => a != 0.0 && b != 0.0,
         Arithmetic::Divide => a != 0.0 && !b.is_infinite(),
@@ -200,7 +200,7 @@ fn floats(operator: Arithmetic, kind: NumberKind, a: f64, b: f64) -> Result<Valu
     Ok(ValueRef::Double(result))
 }
 
-/// The number with the other sign.
+/// Negates a number.
 #[inline]
 pub fn negate(value: ValueRef<'_>) -> Result<ValueRef<'static>> {
     Ok(match value {

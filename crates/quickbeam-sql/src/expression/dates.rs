@@ -1,4 +1,5 @@
-//! Days, times and moments: what is calculated with them. Infinity stays what it is; what is no date is an error, never stored.
+//! Arithmetic with dates, times and timestamps. Infinity stays infinite; a result outside the
+//! type's range is an error.
 
 use super::arithmetic::{Arithmetic, mismatch};
 use crate::error::{Result, SqlError, SqlState};
@@ -6,7 +7,7 @@ use crate::types::{
     DATE_INFINITY, DAY, SECOND, TIMESTAMP_INFINITY, Value, ValueRef, is_date, is_timestamp,
 };
 
-/// 2000-01-01 in microseconds from 1970-01-01: PostgreSQL counts, and rounds, from there.
+/// 2000-01-01 in microseconds since 1970-01-01: PostgreSQL counts, and rounds, from there.
 const MILLENNIUM: i64 = 10_957 * DAY;
 
 #[cold]
@@ -14,7 +15,7 @@ fn out_of_range(what: &str) -> SqlError {
     SqlError::new(SqlState::DatetimeFieldOverflow, format!("{what} out of range"))
 }
 
-/// A day and a number of days.
+/// Adds a number of days to a date, or subtracts it.
 pub fn add_days(
     operator: Arithmetic,
     left: ValueRef<'_>,
@@ -32,7 +33,7 @@ pub fn add_days(
     Ok(ValueRef::Date(moved.ok_or_else(|| out_of_range("date"))?))
 }
 
-/// Days from one day to another.
+/// Returns the number of days between two dates.
 pub fn days_between(left: ValueRef<'_>, right: ValueRef<'_>) -> Result<ValueRef<'static>> {
     let (ValueRef::Date(a), ValueRef::Date(b)) = (left, right) else { return Err(mismatch()) };
     if [a, b].iter().any(|day| matches!(*day, DATE_INFINITY | i32::MIN)) {
@@ -42,7 +43,7 @@ pub fn days_between(left: ValueRef<'_>, right: ValueRef<'_>) -> Result<ValueRef<
     Ok(ValueRef::Integer(a.checked_sub(b).ok_or_else(|| out_of_range("date"))?))
 }
 
-/// A day and a time of day.
+/// Adds a time of day to a date, or subtracts it.
 pub fn add_time(
     operator: Arithmetic,
     left: ValueRef<'_>,
@@ -66,7 +67,7 @@ pub fn add_time(
     Ok(ValueRef::Timestamp(moment))
 }
 
-/// A time or moment with so many digits behind the second.
+/// Rounds a time or timestamp to `digits` fractional digits of the second.
 pub fn round_second(value: ValueRef<'_>, digits: i64) -> Result<Value> {
     let kept = u32::try_from(digits).map_or(0, |digits| digits.min(6));
     let unit = SECOND / 10_i64.pow(kept);

@@ -7,12 +7,13 @@ use super::{Expr, Frame, Truth, functions};
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::{self, DataType, Value, ValueRef};
 
-/// The value of an expression: borrowed from a row, a parameter or a constant where it can be (EXPR-3).
+/// The value of an expression, borrowed from a row, a parameter or a constant where possible
+/// (EXPR-3).
 #[derive(Clone, Debug)]
 pub enum Datum<'a> {
     /// Borrowed.
     Ref(ValueRef<'a>),
-    /// Made by the evaluation.
+    /// Computed by the evaluation.
     Own(Value),
 }
 
@@ -20,7 +21,7 @@ impl<'a> Datum<'a> {
     /// NULL.
     pub const NULL: Datum<'static> = Datum::Ref(ValueRef::Null);
 
-    /// The value.
+    /// Returns the value, borrowed.
     #[inline]
     pub fn as_ref(&self) -> ValueRef<'_> {
         match self {
@@ -29,7 +30,7 @@ impl<'a> Datum<'a> {
         }
     }
 
-    /// The value, owned.
+    /// Returns the value, owned.
     #[inline]
     pub fn into_value(self) -> Value {
         match self {
@@ -38,7 +39,7 @@ impl<'a> Datum<'a> {
         }
     }
 
-    /// Whether it is NULL.
+    /// Returns whether the value is NULL.
     pub fn is_null(&self) -> bool {
         self.as_ref().is_null()
     }
@@ -60,7 +61,7 @@ fn no_row() -> SqlError {
 }
 
 impl Expr {
-    /// The value of the expression.
+    /// Evaluates the expression.
     #[inline]
     pub fn evaluate<'a>(&'a self, frame: &Frame<'a>) -> Result<Datum<'a>> {
         match self.borrow(frame) {
@@ -69,7 +70,8 @@ impl Expr {
         }
     }
 
-    /// The value of an expression that is no more than a column, or is [given](Self::given).
+    /// Returns the value of a column, constant or parameter; `None` for an expression that is
+    /// computed. See [`given`](Self::given).
     #[inline(always)]
     pub fn borrow<'a>(&'a self, frame: &Frame<'a>) -> Option<Result<ValueRef<'a>>> {
         match self {
@@ -81,13 +83,13 @@ impl Expr {
         }
     }
 
-    /// The value of any other expression.
+    /// Evaluates an expression that is not borrowed.
     fn compute<'a>(&'a self, frame: &Frame<'a>) -> Result<Datum<'a>> {
         Ok(match self {
             Expr::Constant(_) | Expr::Column(_) => {
                 return self.borrow(frame).unwrap_or(Ok(ValueRef::Null)).map(Datum::Ref);
             }
-            // Those that there are, are borrowed.
+            // A parameter with a value was borrowed.
             Expr::Parameter(number) => return Err(no_parameter(*number)),
             Expr::Arithmetic(operator, kind, pair, position) => {
                 let [left, right] = &**pair;
@@ -172,7 +174,7 @@ impl Expr {
         })
     }
 
-    /// The truth value of a condition: none is NULL (EXPR-2).
+    /// Evaluates a condition; `None` is NULL (EXPR-2).
     pub fn truth<'a>(&'a self, frame: &Frame<'a>) -> Result<Option<bool>> {
         Ok(match self {
             Expr::Compare(comparison, pair) => {
@@ -258,10 +260,11 @@ impl Expr {
         })
     }
 
-    /// Whether the condition is true, not false or NULL.
+    /// Returns whether the condition is true, neither false nor NULL.
     #[inline]
     pub fn is_true<'a>(&'a self, frame: &Frame<'a>) -> Result<bool> {
-        // What filters are mostly made of, without the detour over a tree of results.
+        // A column compared with an integer is the most frequent filter: this path allocates no
+        // datums.
         if let Expr::Compare(comparison, pair) = self
             && let [Expr::Column(at), Expr::Constant(Value::Integer(right))] = &**pair
             && let Some(slot) = frame.slots.get(at.slot)
@@ -290,7 +293,7 @@ fn in_list<'a>(inner: &'a Expr, list: &'a [Expr], frame: &Frame<'a>) -> Result<O
     Ok(result)
 }
 
-/// The order of two values, none if either is NULL.
+/// Compares two values; returns `None` if either is NULL.
 #[inline]
 pub(super) fn compare(left: ValueRef<'_>, right: ValueRef<'_>) -> Result<Option<Ordering>> {
     match left.compare(right) {
@@ -304,7 +307,7 @@ fn cannot_compare(left: ValueRef<'_>, right: ValueRef<'_>) -> SqlError {
     SqlError::internal(format!("{:?} is compared with {:?}", left.data_type(), right.data_type()))
 }
 
-/// The value as one of that type: by an explicit cast, or as it would be assigned to a column.
+/// Casts the value to that type, explicitly or for assignment to a column.
 pub fn cast(value: Datum<'_>, data_type: DataType, explicit: bool) -> Result<Datum<'_>> {
     let fits = match (value.as_ref(), data_type) {
         (ValueRef::Null, _) => true,
@@ -329,7 +332,7 @@ pub fn cast(value: Datum<'_>, data_type: DataType, explicit: bool) -> Result<Dat
     {
         return Ok(Datum::Ref(ValueRef::BigInt(number)));
     }
-    // The binder took the blanks of a CHAR away where they do not count.
+    // The binder removed the trailing blanks of a CHAR where they are not significant.
     let cast = if explicit {
         types::cast(value.as_ref(), data_type)
     } else {

@@ -1,4 +1,4 @@
-//! What an expression is evaluated on: the rows that a statement stands on, and its parameters.
+//! The evaluation context of an expression: the current rows of a statement, and its parameters.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -12,42 +12,42 @@ use crate::error::Result;
 use crate::table::StoredRow;
 use crate::types::{Value, ValueRef};
 
-/// Which row a slot stands on.
+/// The current row of a slot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Current {
-    /// None: every column is NULL, as beside an outer join.
+    /// No row: every column is NULL, as on the missing side of an outer join.
     #[default]
     Nothing,
-    /// That record of the batch.
+    /// A record of the scan batch.
     Record(usize),
-    /// Those bytes.
+    /// A byte range of the encoded rows.
     Bytes(usize, usize),
-    /// The values.
+    /// The computed values.
     Values,
 }
 
-/// A place for one row at a time: encoded as it is stored, or as values that were computed.
+/// A row slot: holds one current row, encoded as stored or as computed values.
 #[derive(Debug, Default)]
 pub struct Slot {
-    /// The table that encoded rows are of.
+    /// The table of encoded rows.
     pub table: Option<Arc<Table>>,
-    /// Rows as a scan delivered them.
+    /// Rows of a scan.
     pub batch: ScanBatch,
     /// Encoded rows in memory.
     pub bytes: Vec<u8>,
     /// A computed row.
     pub values: Vec<Value>,
-    /// Which of them counts now.
+    /// The current row.
     pub current: Current,
 }
 
 impl Slot {
-    /// A place for rows of that table, or for computed rows.
+    /// Returns a slot for rows of that table, or for computed rows.
     pub fn new(table: Option<Arc<Table>>) -> Slot {
         Slot { table, ..Slot::default() }
     }
 
-    /// The encoded row stood on; empty when there is none.
+    /// Returns the encoded current row; empty if there is none.
     #[inline]
     pub fn row(&self) -> &[u8] {
         match self.current {
@@ -57,13 +57,14 @@ impl Slot {
         }
     }
 
-    /// The number in a column of integers of the row stood on, if it can be told at a glance.
+    /// Returns the integer in a column of the current row, if the row's layout allows a direct
+    /// load.
     #[inline]
     pub fn number(&self, column: usize) -> Option<i64> {
         self.table.as_ref()?.number_in(self.row(), column)
     }
 
-    /// A column of the row stood on.
+    /// Returns a column of the current row.
     #[inline]
     pub fn column(&self, column: usize) -> Result<ValueRef<'_>> {
         let row = match self.current {
@@ -81,12 +82,12 @@ impl Slot {
     }
 }
 
-/// The time of a transaction: it is asked for once, when somebody wants to know it.
+/// The start time of a transaction, read from the clock on first use.
 #[derive(Clone, Debug, Default)]
 pub struct Clock(Cell<Option<i64>>);
 
 impl Clock {
-    /// Another transaction begins.
+    /// Forgets the time when another transaction begins.
     #[inline]
     pub fn reset(&self) {
         self.0.set(None);
@@ -99,13 +100,13 @@ impl Clock {
     }
 }
 
-/// Microseconds since 1970 UTC.
+/// Returns the current time in microseconds since 1970 UTC.
 fn now() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.ok().and_then(|since| i64::try_from(since.as_micros()).ok()).unwrap_or(0)
 }
 
-/// The values that sequences gave a session.
+/// The sequence values that a session has taken.
 #[derive(Debug, Default)]
 pub struct Given {
     values: RefCell<HashMap<u32, i64>>,
@@ -113,51 +114,51 @@ pub struct Given {
 }
 
 impl Given {
-    /// The sequence gave that value.
+    /// Records a value that the session took from the sequence.
     pub fn note(&self, sequence: u32, value: i64) {
         self.values.borrow_mut().insert(sequence, value);
         self.newest.set(Some(sequence));
     }
 
-    /// What the sequence gave last; without a number, what any of them did.
+    /// Returns the last value taken from the sequence, or from any sequence without a number.
     pub fn value(&self, sequence: Option<u32>) -> Option<i64> {
         let sequence = sequence.or(self.newest.get())?;
         self.values.borrow().get(&sequence).copied()
     }
 }
 
-/// Where the values of sequences come from.
+/// The source of sequence values.
 pub trait Sequences {
-    /// The next value of the sequence with that number.
+    /// Takes the next value of the sequence with that number.
     fn next_value(&self, sequence: u32) -> Result<i64>;
 
-    /// The value that it gave the session last; without a number, the one that the session got last.
+    /// Returns the session's last value of the sequence, or of any sequence without a number.
     fn current_value(&self, sequence: Option<u32>) -> Result<i64>;
 
-    /// Its value becomes that one; false: it is the one given out next.
+    /// Sets the sequence's value. If `is_called` is false, the next call returns `value` itself.
     fn set_value(&self, sequence: u32, value: i64, is_called: bool) -> Result<()>;
 }
 
-/// Everything that an expression may read.
+/// The inputs of an evaluation.
 #[derive(Clone, Copy)]
 pub struct Frame<'a> {
-    /// The rows.
+    /// The row slots.
     pub slots: &'a [Slot],
-    /// The parameters' values.
+    /// The parameter values.
     pub parameters: &'a [Value],
-    /// The transaction's time, where there is a transaction.
+    /// The transaction's start time, if there is a transaction.
     pub clock: Option<&'a Clock>,
-    /// Sequences, where they may be counted on.
+    /// The sequences, where an expression may take values.
     pub sequences: Option<&'a dyn Sequences>,
 }
 
 impl<'a> Frame<'a> {
-    /// A frame without rows.
+    /// Returns a frame without rows.
     pub fn of_parameters(parameters: &'a [Value]) -> Frame<'a> {
         Frame { slots: &[], parameters, clock: None, sequences: None }
     }
 
-    /// Now, as the transaction sees it: microseconds since 1970 UTC.
+    /// Returns the transaction's start time in microseconds since 1970 UTC.
     pub fn now(&self) -> i64 {
         self.clock.map_or_else(now, Clock::now)
     }

@@ -1,4 +1,4 @@
-//! Functions of single values.
+//! Scalar functions.
 
 use super::evaluate::{Datum, compare};
 use super::texts::{of_bytes, of_text};
@@ -9,79 +9,79 @@ use crate::types::{DataType, Numeric, Value, ValueRef};
 /// A function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Function {
-    /// The number without its sign.
+    /// `abs`
     Abs,
-    /// The smallest integer not less.
+    /// `ceil`
     Ceil,
-    /// The largest integer not greater.
+    /// `floor`
     Floor,
-    /// Rounded, to so many digits.
+    /// `round`
     Round,
-    /// Cut off, behind so many digits.
+    /// `trunc`
     Trunc,
-    /// -1, 0 or 1.
+    /// `sign`
     Sign,
-    /// The square root.
+    /// `sqrt`
     Sqrt,
-    /// A power.
+    /// `power`
     Power,
-    /// A number from 0 to 1, another one each time.
+    /// `random`
     Random,
-    /// Characters of a text.
+    /// `length`, in characters
     Length,
-    /// Bytes of a text or of bytes.
+    /// `octet_length`
     OctetLength,
-    /// In small letters.
+    /// `lower`
     Lower,
-    /// In capital letters.
+    /// `upper`
     Upper,
-    /// Part of a text: from a character on, so many.
+    /// `substring`
     Substring,
-    /// Where a text stands in another one, from 1; 0: nowhere.
+    /// `position`, from 1; 0 if absent
     Position,
-    /// Texts with characters removed: from both ends, from the start, from the end.
+    /// `btrim`
     Trim,
-    /// From the start.
+    /// `ltrim`
     TrimStart,
-    /// From the end.
+    /// `rtrim`
     TrimEnd,
-    /// With each occurrence of a text replaced.
+    /// `replace`
     Replace,
-    /// The first characters.
+    /// `left`
     Left,
-    /// The last characters.
+    /// `right`
     Right,
-    /// So many times.
+    /// `repeat`
     Repeat,
-    /// From the end to the start.
+    /// `reverse`
     Reverse,
-    /// Texts one after the other; NULL if one is.
+    /// `||`
     Concat,
-    /// Texts one after the other; NULLs are left out.
+    /// `concat`, which skips NULLs
     ConcatAll,
-    /// The first that is not NULL.
+    /// `coalesce`
     Coalesce,
-    /// NULL if both are equal, else the first.
+    /// `nullif`
     NullIf,
-    /// The greatest that is not NULL.
+    /// `greatest`
     Greatest,
-    /// The least that is not NULL.
+    /// `least`
     Least,
-    /// A time or moment with so many digits behind the second.
+    /// Rounding to a number of fractional digits of the second
     RoundSecond,
-    /// The time at which the transaction began.
+    /// `now`
     Now,
-    /// The day on which the transaction began, in UTC.
+    /// `current_date`, in UTC
     CurrentDate,
 }
 
 impl Function {
-    /// Whether it gives another value each time.
+    /// Returns whether each call may return another value.
     pub fn is_volatile(self) -> bool {
         self == Function::Random
     }
 
-    /// Whether it is NULL as soon as an argument is.
+    /// Returns whether the result is NULL if an argument is.
     pub fn is_strict(self) -> bool {
         !matches!(
             self,
@@ -93,7 +93,7 @@ impl Function {
         )
     }
 
-    /// Whether it depends on the transaction.
+    /// Returns whether the result depends on the transaction.
     pub fn is_of_session(self) -> bool {
         matches!(self, Function::Now | Function::CurrentDate)
     }
@@ -108,7 +108,7 @@ pub(super) fn out_of_range(what: &str) -> SqlError {
     SqlError::new(SqlState::NumericValueOutOfRange, format!("{what} out of range"))
 }
 
-/// The value of a function of those arguments.
+/// Evaluates a function call.
 pub fn call<'a>(function: Function, arguments: &'a [Expr], frame: &Frame<'a>) -> Result<Datum<'a>> {
     match function {
         Function::Coalesce => {
@@ -176,12 +176,12 @@ fn extreme<'a>(function: Function, arguments: &'a [Expr], frame: &Frame<'a>) -> 
     Ok(best)
 }
 
-/// The text of a value, as concatenation shows it.
+/// Appends a value as `concat` writes it.
 fn append(text: &mut String, value: ValueRef<'_>) -> Result<()> {
     match value {
         ValueRef::Null => {}
         ValueRef::Text(part) => text.push_str(part),
-        // Not the whole word, which only a cast says.
+        // Only a cast writes the whole word.
         ValueRef::Boolean(is) => text.push(if is { 't' } else { 'f' }),
         other => match super::evaluate::cast(Datum::Ref(other), DataType::Text, true)?.as_ref() {
             ValueRef::Text(part) => text.push_str(part),

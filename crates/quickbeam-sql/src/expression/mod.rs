@@ -1,12 +1,15 @@
-//! Expressions: a tree whose names, types and casts are resolved, evaluated straight from encoded rows.
+//! Expressions: a tree with resolved names, types and casts, evaluated directly on encoded rows.
 //!
-//! Above: the binder makes expressions, the planner takes them apart, the operators evaluate them. Below: types, rows.
+//! The binder builds expressions, the planner splits them, the operators evaluate them. This module
+//! uses types and rows.
 //!
-//! - EXPR-1: the operands of every node have the types that the node expects; the binder put casts where they
-//!   were needed. An operand of another type is an internal error, never a wrong answer.
-//! - EXPR-2: truth has three values: NULL is neither true nor false, and every operator says what it makes of it.
-//! - EXPR-3: evaluation changes nothing and allocates nothing for values of fixed length and for texts read from rows.
-//! - EXPR-4: depth is limited when an expression is bound ([`MAX_DEPTH`]), so evaluation may recurse.
+//! - EXPR-1: the operands of every node have the types that the node expects, because the binder
+//!   inserted the casts. An operand of another type is an internal error, never a wrong answer.
+//! - EXPR-2: conditions have three truth values. NULL is neither true nor false, and every operator
+//!   defines its result for NULL.
+//! - EXPR-3: evaluation has no side effects and does not allocate for values of fixed length or for
+//!   texts read from rows.
+//! - EXPR-4: the binder limits the depth of expressions ([`MAX_DEPTH`]), so evaluation may recurse.
 
 mod arithmetic;
 mod dates;
@@ -29,11 +32,11 @@ pub use slots::Slots;
 
 use crate::types::{DataType, Value};
 
-/// Nesting that the binder allows.
+/// Maximum nesting depth, which the binder enforces.
 pub const MAX_DEPTH: usize = 120;
 
-/// A place in the statement's text, in bytes from its start. Two expressions are the same wherever they stand, so all
-/// places are equal.
+/// A byte offset in the statement's text. Equal expressions may stand at different offsets, so all
+/// offsets compare equal.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TextPosition(pub u32);
 
@@ -43,7 +46,7 @@ impl PartialEq for TextPosition {
     }
 }
 
-/// How two values are compared.
+/// A comparison operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comparison {
     /// `=`
@@ -61,7 +64,7 @@ pub enum Comparison {
 }
 
 impl Comparison {
-    /// Whether values in that order satisfy the comparison.
+    /// Returns whether values in that order satisfy the comparison.
     #[inline]
     pub fn holds(self, order: std::cmp::Ordering) -> bool {
         match self {
@@ -74,7 +77,7 @@ impl Comparison {
         }
     }
 
-    /// The comparison with its sides changed over.
+    /// Returns the comparison with its operands swapped.
     pub fn flipped(self) -> Comparison {
         match self {
             Comparison::Less => Comparison::Greater,
@@ -85,7 +88,7 @@ impl Comparison {
         }
     }
 
-    /// As it is written.
+    /// Returns the operator's symbol.
     pub fn symbol(self) -> &'static str {
         match self {
             Comparison::Equal => "=",
@@ -98,7 +101,7 @@ impl Comparison {
     }
 }
 
-/// What `IS TRUE` and its kin ask for.
+/// The truth value that `IS TRUE`, `IS FALSE` and `IS UNKNOWN` test for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Truth {
     /// `IS TRUE`
@@ -109,65 +112,66 @@ pub enum Truth {
     Unknown,
 }
 
-/// A column of a row that a statement stands on.
+/// A column of a current row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ColumnRef {
-    /// Number of the row among those of the statement.
+    /// The number of the row slot.
     pub slot: usize,
-    /// Number of the column in it.
+    /// The number of the column in the slot.
     pub column: usize,
 }
 
 /// An expression.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expr {
-    /// A value that is known.
+    /// A constant.
     Constant(Value),
     /// A parameter, counted from 0.
     Parameter(usize),
-    /// A column.
+    /// Returns a column reference.
     Column(ColumnRef),
-    /// A value of another type; the place in the text for errors.
+    /// A cast, with its position for errors.
     Cast(Box<Expr>, DataType, TextPosition),
-    /// A value cut or filled to the length of the type, as assignment to a column asks.
+    /// An assignment cast, which applies the length of a column's type.
     Assign(Box<Expr>, DataType, TextPosition),
-    /// A text without the blanks at its end: what counts of a CHAR.
+    /// A CHAR without its trailing blanks, which are not significant.
     Trimmed(Box<Expr>),
-    /// Comparison of two values whose types compare.
+    /// A comparison of two values of comparable types.
     Compare(Comparison, Box<[Expr; 2]>),
-    /// `IS [NOT] DISTINCT FROM`; true in the second place: NOT.
+    /// `IS [NOT] DISTINCT FROM`; true: negated.
     Distinct(Box<[Expr; 2]>, bool),
-    /// All of them.
+    /// A conjunction.
     And(Vec<Expr>),
-    /// Any of them.
+    /// A disjunction.
     Or(Vec<Expr>),
-    /// The other truth value.
+    /// A negation.
     Not(Box<Expr>),
-    /// `IS [NOT] NULL`; true: NOT.
+    /// `IS [NOT] NULL`; true: negated.
     IsNull(Box<Expr>, bool),
-    /// `IS [NOT] TRUE` and so on; true: NOT.
+    /// `IS [NOT] TRUE`, `FALSE` and `UNKNOWN`; true: negated.
     IsTruth(Box<Expr>, Truth, bool),
-    /// `+ - * / %` of numbers of one kind; the place in the text for errors.
+    /// `+ - * / %` of operands of one kind, with its position for errors.
     Arithmetic(Arithmetic, NumberKind, Box<[Expr; 2]>, TextPosition),
     /// `-x`
     Negate(Box<Expr>, TextPosition),
-    /// A value among others; true: NOT IN.
+    /// `[NOT] IN` with a list; true: negated.
     InList(Box<Expr>, Vec<Expr>, bool),
-    /// A value among constants, none of them NULL, in ascending order; true: NOT IN.
+    /// `[NOT] IN` with constants, sorted in ascending order and not NULL; true: negated.
     InSet(Box<Expr>, Arc<Vec<Value>>, bool),
-    /// `[NOT] LIKE` with a pattern that is known; true: NOT.
+    /// `[NOT] LIKE` with a constant pattern; true: negated.
     Like(Box<Expr>, Arc<Pattern>, bool),
-    /// `[NOT] LIKE` with a pattern of each row, the escape character and whether case counts; true at the end: NOT.
+    /// `[NOT] LIKE` with a pattern computed for each row, its escape character, whether case is
+    /// ignored, and whether it is negated.
     LikeAny(Box<[Expr; 2]>, Option<char>, bool, bool),
-    /// Conditions with their results, and the result when none holds.
+    /// The branches of a CASE, and its ELSE.
     Case(Vec<(Expr, Expr)>, Box<Expr>),
-    /// The next value of a sequence, by its number.
+    /// `nextval` of a sequence, by its number.
     NextValue(u32, DataType),
-    /// The value that the sequence with that number gave this session last; without a number, that any sequence gave it.
+    /// `currval` of a sequence, by its number; without a number: `lastval`.
     CurrentValue(Option<u32>),
-    /// A sequence's value is set: to what, and whether that value was given out.
+    /// `setval` of a sequence: the value, and whether it is already taken.
     SetValue(u32, Box<[Expr; 2]>),
-    /// A function of its arguments; the place in the text for errors.
+    /// A function call, with its position for errors.
     Call(Function, Vec<Expr>, TextPosition),
 }
 
@@ -177,8 +181,8 @@ impl Expr {
         Expr::Column(ColumnRef { slot, column })
     }
 
-    /// The value of a constant or a parameter, which is given before any row is looked at, also where it is assigned to a column that takes
-    /// it as it is.
+    /// Returns the value of a constant or parameter, which is known before any row is read. An
+    /// assignment cast that leaves the value unchanged is looked through.
     #[inline]
     pub fn given<'v>(&'v self, parameters: &'v [Value]) -> Option<&'v Value> {
         match self {
@@ -191,7 +195,7 @@ impl Expr {
         }
     }
 
-    /// The constant, if it is one.
+    /// Returns the value of a constant.
     pub fn as_constant(&self) -> Option<&Value> {
         match self {
             Expr::Constant(value) => Some(value),
@@ -199,7 +203,7 @@ impl Expr {
         }
     }
 
-    /// The column, if it is one.
+    /// Returns the column of a column reference.
     pub fn as_column(&self) -> Option<ColumnRef> {
         match self {
             Expr::Column(column) => Some(*column),
@@ -207,7 +211,7 @@ impl Expr {
         }
     }
 
-    /// Whether values of that sequence are taken or looked at.
+    /// Returns whether the expression reads or advances that sequence.
     pub fn takes_from(&self, sequence: u32) -> bool {
         let own = match self {
             Expr::NextValue(number, _) | Expr::SetValue(number, ..) => *number == sequence,
@@ -219,7 +223,7 @@ impl Expr {
         own || below
     }
 
-    /// Calls `visit` with each part one step below.
+    /// Calls `visit` with each direct child.
     pub fn each_child<'e>(&'e self, visit: &mut dyn FnMut(&'e Expr)) {
         match self {
             Expr::Constant(_)
@@ -258,7 +262,7 @@ impl Expr {
         }
     }
 
-    /// As [`each_child`](Self::each_child), to change them.
+    /// Calls `visit` with each direct child, mutably.
     pub fn each_child_mut(&mut self, visit: &mut dyn FnMut(&mut Expr)) {
         match self {
             Expr::Constant(_)
@@ -305,14 +309,14 @@ impl Expr {
         self.each_child(&mut |child| child.each_column(visit));
     }
 
-    /// The slots whose rows the expression reads.
+    /// Returns the slots that the expression reads.
     pub fn slots(&self) -> Slots {
         let mut slots = Slots::default();
         self.each_column(&mut |column| slots.insert(column.slot));
         slots
     }
 
-    /// Whether the same arguments may give another value within a statement.
+    /// Returns whether the same arguments may give another value within a statement.
     pub fn is_volatile(&self) -> bool {
         let mut volatile = match self {
             Expr::Call(function, ..) => function.is_volatile(),
@@ -324,14 +328,14 @@ impl Expr {
         volatile
     }
 
-    /// Whether it counts a sequence up, or sets it.
+    /// Returns whether the expression advances or sets a sequence.
     pub fn counts_up(&self) -> bool {
         let mut counts = matches!(self, Expr::NextValue(..) | Expr::SetValue(..));
         self.each_child(&mut |child| counts |= child.counts_up());
         counts
     }
 
-    /// Whether it is the same whatever the rows and parameters are.
+    /// Returns whether the value depends on neither rows, parameters nor session.
     pub fn is_constant(&self) -> bool {
         let mut constant = match self {
             Expr::Parameter(_)
@@ -346,7 +350,7 @@ impl Expr {
         constant
     }
 
-    /// Takes an AND apart.
+    /// Splits a conjunction into its conjuncts.
     pub fn into_conjuncts(self, out: &mut Vec<Expr>) {
         match self {
             Expr::And(list) => list.into_iter().for_each(|part| part.into_conjuncts(out)),
@@ -354,7 +358,7 @@ impl Expr {
         }
     }
 
-    /// All of them as one expression; none when there are none.
+    /// Joins conjuncts into one expression; `None` if there are none.
     pub fn all(mut conjuncts: Vec<Expr>) -> Option<Expr> {
         match conjuncts.len() {
             0 | 1 => conjuncts.pop(),

@@ -1,20 +1,20 @@
-//! LIKE: patterns with `%` and `_`.
+//! LIKE patterns with `%` and `_`.
 
 use crate::error::{Result, SqlError, SqlState};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum PatternPart {
-    /// These characters.
+    /// Literal characters.
     Text(String),
-    /// One character.
+    /// `_`: one character.
     One,
-    /// Any characters.
+    /// `%`: any characters.
     Any,
-    /// The escape, with nothing behind it.
+    /// An escape character at the end of the pattern.
     Unfinished,
 }
 
-/// A pattern, taken apart.
+/// A parsed pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
     parts: Vec<PatternPart>,
@@ -22,7 +22,7 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// Takes a pattern apart; `escape` makes the character after it stand for itself.
+    /// Parses a pattern; `escape` makes the following character literal.
     pub fn new(pattern: &str, escape: Option<char>, insensitive: bool) -> Pattern {
         let mut parts: Vec<PatternPart> = Vec::new();
         let mut text = String::new();
@@ -63,7 +63,7 @@ impl Pattern {
         Pattern { parts, insensitive }
     }
 
-    /// What every text that matches begins with.
+    /// Returns the literal prefix of every matching text.
     pub fn prefix(&self) -> &str {
         match self.parts.first() {
             Some(PatternPart::Text(text)) if !self.insensitive => text,
@@ -71,17 +71,18 @@ impl Pattern {
         }
     }
 
-    /// Whether it ends with the escape: it is an error for texts that get so far.
+    /// Returns whether the pattern ends with the escape character. That is an error only for texts
+    /// that match up to there.
     pub fn is_unfinished(&self) -> bool {
         self.parts.last() == Some(&PatternPart::Unfinished)
     }
 
-    /// Whether the text as a whole is like the pattern, if that is finished.
+    /// Returns whether the whole text matches; false for a text that reaches an unfinished escape.
     pub fn matches(&self, text: &str) -> bool {
         self.result(text) == Some(true)
     }
 
-    /// Whether the text as a whole is like the pattern.
+    /// Returns whether the whole text matches.
     pub fn try_matches(&self, text: &str) -> Result<bool> {
         self.result(text).ok_or_else(|| {
             let message = "LIKE pattern must not end with escape character";
@@ -93,8 +94,9 @@ impl Pattern {
         if self.insensitive { self.run(&text.to_lowercase()) } else { self.run(text) }
     }
 
-    /// Goes forward through text and pattern. When it fails it goes back to the last `%`, which then covers one character more:
-    /// an earlier `%` need never be tried again. None: the text got to the end of a pattern that is not finished.
+    /// Matches text and pattern from the left. A mismatch returns to the last `%`, which then takes
+    /// one more character; an earlier `%` need not be retried. Returns `None` if the text reaches
+    /// an unfinished escape.
     fn run(&self, text: &str) -> Option<bool> {
         let (mut rest, mut part) = (text, 0);
         let mut retry: Option<(&str, usize)> = None;

@@ -1,7 +1,7 @@
-//! Simpler expressions of the same value: what a constant decides is decided before any row is read.
+//! Constant folding: evaluates before any row is read all that constants determine.
 //!
-//! The rules are those of PostgreSQL's planner, because they show: what is folded away is not
-//! evaluated, so it does not fail and takes no value of a sequence.
+//! The rules are those of PostgreSQL's planner, because they are observable: a folded expression is
+//! not evaluated, so it raises no error and advances no sequence.
 
 use super::{Expr, Frame, Function};
 use crate::types::Value;
@@ -16,7 +16,7 @@ fn truth(value: bool) -> Expr {
     Expr::Constant(Value::Boolean(value))
 }
 
-/// The truth value of a constant; none if it is no constant.
+/// Returns the truth value of a constant, or `None` if the expression is not a constant.
 fn known(expr: &Expr) -> Option<Option<bool>> {
     match expr {
         Expr::Constant(Value::Boolean(value)) => Some(Some(*value)),
@@ -26,7 +26,7 @@ fn known(expr: &Expr) -> Option<Option<bool>> {
 }
 
 impl Expr {
-    /// Simplifies an expression whose value is wanted.
+    /// Simplifies an expression whose value is needed.
     pub fn simplify(&mut self) {
         self.each_child_mut(&mut Expr::simplify);
         let simpler = match &mut *self {
@@ -57,7 +57,7 @@ impl Expr {
         }
     }
 
-    /// Simplifies a condition of which only counts whether it is true: NULL is as false.
+    /// Simplifies a condition for which NULL is equivalent to false.
     pub fn simplify_condition(&mut self) {
         self.simplify();
         self.qualify();
@@ -91,7 +91,7 @@ impl Expr {
         }
     }
 
-    /// NULL, if an operand is that whose operator is NULL then, whatever the others are.
+    /// Returns NULL if a strict operator has a NULL operand.
     fn of_null(&self) -> Option<Expr> {
         let null = match self {
             Expr::Cast(a, ..)
@@ -100,7 +100,7 @@ impl Expr {
             | Expr::Negate(a, _)
             | Expr::InSet(a, ..)
             | Expr::Like(a, ..) => is_null(a),
-            // A list of one member is a comparison to PostgreSQL.
+            // PostgreSQL treats a list of one member as a comparison.
             Expr::InList(a, list, _) => is_null(a) || matches!(&list[..], [one] if is_null(one)),
             Expr::Compare(_, pair) | Expr::Arithmetic(_, _, pair, _) | Expr::LikeAny(pair, ..) => {
                 pair.iter().any(is_null)
@@ -111,7 +111,8 @@ impl Expr {
         null.then_some(NULL)
     }
 
-    /// The value, if it can be computed now. What fails may never be evaluated: it fails then.
+    /// Returns the value of a constant expression. One that fails is kept, because it may never be
+    /// evaluated.
     fn of_constants(&self) -> Option<Expr> {
         if matches!(self, Expr::Constant(_)) {
             return None;
@@ -130,7 +131,7 @@ fn taken(expr: &mut Expr) -> Expr {
     std::mem::replace(expr, NULL)
 }
 
-/// A simpler AND or OR. `decisive`: the truth value that one part decides the whole with.
+/// Simplifies an AND or OR. `decisive` is the truth value that determines the result by itself.
 fn connected(list: &mut Vec<Expr>, decisive: bool) -> Option<Expr> {
     if list.iter().any(|part| known(part) == Some(Some(decisive))) {
         return Some(truth(decisive));
@@ -145,7 +146,7 @@ fn connected(list: &mut Vec<Expr>, decisive: bool) -> Option<Expr> {
     }
 }
 
-/// Takes out the branches of a CASE that are never reached.
+/// Removes the branches of a CASE that are never reached.
 fn reach(branches: &mut Vec<(Expr, Expr)>, otherwise: &mut Expr) {
     branches.retain(|(condition, _)| !matches!(known(condition), Some(Some(false) | None)));
     let always = branches.iter().position(|(condition, _)| known(condition) == Some(Some(true)));
@@ -166,7 +167,7 @@ mod tests {
         Expr::Constant(Value::Integer(value))
     }
 
-    /// `1 / column`: fails where the column is 0.
+    /// `1 / column`, which fails where the column is 0.
     fn risky() -> Expr {
         let pair = Box::new([number(1), Expr::column(0, 0)]);
         Expr::Arithmetic(Arithmetic::Divide, NumberKind::Integer, pair, TextPosition(0))

@@ -1,27 +1,27 @@
-//! Sets of slots: which rows something reads, or has.
+//! Sets of row slots.
 
 use std::ops::BitOr;
 
 /// Bits of a word.
 const WORD: usize = u64::BITS as usize;
 
-/// A set of slots. Those of usual statements fit in its first word and cost no memory.
+/// A set of slots. Slots below 64 need no allocation.
 #[derive(Clone, Debug, Default)]
 pub struct Slots {
     first: u64,
-    /// Words for the slots from 64 on, as many as were needed.
+    /// Words for the slots from 64 on.
     rest: Vec<u64>,
 }
 
 impl Slots {
-    /// The set of one slot.
+    /// Returns a set of one slot.
     pub fn one(slot: usize) -> Slots {
         let mut slots = Slots::default();
         slots.insert(slot);
         slots
     }
 
-    /// Adds one.
+    /// Adds a slot.
     pub fn insert(&mut self, slot: usize) {
         let bit = 1 << (slot % WORD);
         match (slot / WORD).checked_sub(1) {
@@ -46,13 +46,13 @@ impl Slots {
         self.rest.iter_mut().zip(&other.rest).for_each(|(word, more)| *word |= more);
     }
 
-    /// Takes out all of another set.
+    /// Removes all slots of another set.
     pub fn remove(&mut self, other: &Slots) {
         self.first &= !other.first;
         self.rest.iter_mut().zip(&other.rest).for_each(|(word, less)| *word &= !less);
     }
 
-    /// Whether this one is in it.
+    /// Returns whether the set contains the slot.
     pub fn contains(&self, slot: usize) -> bool {
         let word = match (slot / WORD).checked_sub(1) {
             None => self.first,
@@ -61,7 +61,7 @@ impl Slots {
         word & (1 << (slot % WORD)) != 0
     }
 
-    /// The slots in it, in ascending order.
+    /// Returns the slots in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
         let words = std::iter::once(&self.first).chain(&self.rest).enumerate();
         words.flat_map(|(number, word)| {
@@ -69,17 +69,17 @@ impl Slots {
         })
     }
 
-    /// Whether there is none in it.
+    /// Returns whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.first == 0 && self.rest.iter().all(|word| *word == 0)
     }
 
-    /// Whether there is a slot in both.
+    /// Returns whether the sets have a slot in common.
     pub fn meets(&self, other: &Slots) -> bool {
         self.first & other.first != 0 || self.rest.iter().zip(&other.rest).any(|(a, b)| a & b != 0)
     }
 
-    /// Whether all its slots are in the other.
+    /// Returns whether all slots are in the other set.
     pub fn is_within(&self, other: &Slots) -> bool {
         let others = other.rest.iter().copied().chain(std::iter::repeat(0));
         self.first & !other.first == 0 && self.rest.iter().zip(others).all(|(a, b)| a & !b == 0)

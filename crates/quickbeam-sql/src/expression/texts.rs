@@ -1,13 +1,13 @@
-//! Functions of texts and of bytes.
+//! Functions of texts and of BYTEA values.
 
 use super::functions::{Function, mismatch, out_of_range};
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::{Value, ValueRef};
 
-/// Text that a function makes may have at most so many bytes.
+/// Maximum bytes of a text that a function returns.
 const TEXT_LIMIT: usize = 256 << 20;
 
-/// A function of a text and up to two more values.
+/// Evaluates a function of a text and up to two more values.
 pub fn of_text(function: Function, text: &str, others: [ValueRef<'_>; 2]) -> Result<Value> {
     let [second, third] = others;
     let as_text = |value: ValueRef<'_>| match value {
@@ -78,13 +78,14 @@ fn check_size(bytes: usize) -> Result<()> {
     Ok(())
 }
 
-/// Characters from `start` on (from 1; places before the text count), at most `count`.
+/// Returns at most `count` characters from position `start`, counted from 1. Positions before the
+/// text count.
 fn substring(text: &str, start: i64, count: Option<i64>) -> Result<Value> {
     let (skipped, taken) = part(start, count)?;
     Ok(Value::text(text.chars().skip(skipped).take(taken).collect::<String>()))
 }
 
-/// How many are left out before the part that begins at `start`, counted from 1, and how many it has at most.
+/// Returns how many characters precede the part that begins at `start`, and its maximum length.
 fn part(start: i64, count: Option<i64>) -> Result<(usize, usize)> {
     let end = match count {
         None => i64::MAX,
@@ -99,7 +100,7 @@ fn part(start: i64, count: Option<i64>) -> Result<(usize, usize)> {
     Ok((usize::try_from(first - 1).unwrap_or(usize::MAX), taken))
 }
 
-/// A function of bytes and up to two more values.
+/// Evaluates a function of a BYTEA value and up to two more values.
 pub fn of_bytes(function: Function, bytes: &[u8], others: [ValueRef<'_>; 2]) -> Result<Value> {
     let [second, third] = others;
     Ok(match (function, second) {

@@ -1,7 +1,8 @@
 //! Casts from one type to another.
 //!
-//! Which casts there are, and whether they happen by themselves, is PostgreSQL's table of casts ([`cast_context`]); what they do with what
-//! does not fit is here too: numbers are rounded or refused, texts are refused or, if the cast was asked for, cut off.
+//! [`cast_context`] is PostgreSQL's table of casts: which casts exist and whether they are
+//! implicit. The conversions are here too. Numbers that do not fit are rounded or refused. An
+//! explicit cast truncates a text that is too long; an assignment refuses it.
 
 use std::cmp::Ordering;
 
@@ -12,19 +13,21 @@ use super::text::{checked_text, format_value, parse_value};
 use super::{DataType, Numeric, Value, ValueRef};
 use crate::error::{Result, SqlError, SqlState};
 
-/// When a cast happens by itself, weakest first.
+/// The weakest context in which a cast applies without being written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CastContext {
     /// Anywhere in an expression.
     Implicit,
-    /// When a value is stored into a column.
+    /// When a value is assigned to a column.
     Assignment,
-    /// Only where it is asked for.
+    /// Only where the statement writes the cast.
     Explicit,
 }
 
-/// When values of type `from` become values of type `to`; none when there is no such cast. A literal in quotes is no value of
-/// TEXT: it is read as whatever type is wanted, with [`parse_value`] and then a cast from that type to itself.
+/// Returns the context of the cast from `from` to `to`, or `None` if there is no such cast.
+///
+/// A quoted literal is not a TEXT value. [`parse_value`] reads it as the wanted type, and a cast
+/// from that type to itself applies the length.
 #[must_use]
 pub fn cast_context(from: DataType, to: DataType) -> Option<CastContext> {
     use CastContext::{Assignment, Explicit, Implicit};
@@ -73,18 +76,18 @@ fn no_cast(value: ValueRef<'_>, to: DataType) -> SqlError {
     SqlError::new(SqlState::CannotCoerce, format!("cannot cast type {from} to {to}"))
 }
 
-/// The value as one of type `to`, on request: a text that is too long is cut off.
+/// Casts the value to type `to` explicitly; a text that is too long is truncated.
 pub fn cast(value: ValueRef<'_>, to: DataType) -> Result<Value> {
     convert(value.to_value(), value.data_type().unwrap_or(to), to, true)
 }
 
-/// The value as one to be stored in a column of type `to`: a text that is too long is an error.
+/// Casts the value for assignment to a column of type `to`; a text that is too long is an error.
 pub fn assign(value: ValueRef<'_>, to: DataType) -> Result<Value> {
     convert(value.to_value(), value.data_type().unwrap_or(to), to, false)
 }
 
-/// The value as one of type `to`. `from` is its type as far as CHAR is concerned; `explicit`: the cast was asked for, so that a text may be
-/// cut off.
+/// Converts the value to type `to`. `from` is its declared type, which only matters for CHAR. An
+/// `explicit` cast truncates a text that is too long.
 pub fn convert(value: Value, from: DataType, to: DataType, explicit: bool) -> Result<Value> {
     Ok(match (&value, to) {
         (Value::Null, _)
@@ -112,7 +115,7 @@ pub fn convert(value: Value, from: DataType, to: DataType, explicit: bool) -> Re
         }
         (value, to) if to.is_text() => {
             let text = match value {
-                // A cast says the whole word.
+                // A cast writes the whole word, unlike output.
                 Value::Boolean(v) => SmolStr::new_static(if *v { "true" } else { "false" }),
                 value => {
                     let mut text = String::new();
@@ -129,7 +132,7 @@ pub fn convert(value: Value, from: DataType, to: DataType, explicit: bool) -> Re
 
 fn text_to_text(value: Value, from: DataType, to: DataType, explicit: bool) -> Result<Value> {
     let Value::Text(text) = &value else { return Ok(value) };
-    // The blanks at the end of a CHAR do not count, and go when it becomes something else.
+    // Trailing blanks of a CHAR are not significant: a cast to another type removes them.
     let trimmed = match (from, to) {
         (DataType::Char(_), DataType::Char(_)) | (DataType::Text | DataType::Varchar(_), _) => text,
         (DataType::Char(_), _) => text.trim_end_matches(' '),
@@ -139,7 +142,7 @@ fn text_to_text(value: Value, from: DataType, to: DataType, explicit: bool) -> R
         DataType::Char(length) | DataType::Varchar(Some(length)) => length as usize,
         _ => usize::MAX,
     };
-    // Most texts are shorter in bytes already.
+    // Most texts are within the limit in bytes already.
     let end = if trimmed.len() <= limit { None } else { trimmed.char_indices().nth(limit) };
     let fitted = match end {
         None => trimmed,
@@ -167,10 +170,10 @@ fn text_to_text(value: Value, from: DataType, to: DataType, explicit: bool) -> R
     if fitted.len() == text.len() { Ok(value) } else { Ok(Value::text(fitted)) }
 }
 
-/// The nearest integer, halves to the even one, if it is in range.
+/// Returns the nearest integer, ties to even, or an error if it is out of range.
 fn integer_of(value: f64, to: DataType) -> Result<i64> {
     let rounded = value.round_ties_even();
-    // 2^63 is the first that does not fit; NaN is in no range.
+    // 2^63 is the first value out of range; NaN is in no range.
     let limit = 9_223_372_036_854_775_808.0;
     if (-limit..limit).contains(&rounded) { Ok(rounded as i64) } else { Err(out_of_range(to)) }
 }
@@ -182,7 +185,7 @@ fn number(value: ValueRef<'_>, to: DataType) -> Result<Value> {
             if to == DataType::Double {
                 return Ok(Value::Double(wide));
             }
-            // An exact number is rounded once, not to a double first.
+            // An exact number is rounded once, not through a double.
             let narrow = match value {
                 ValueRef::Numeric(exact) => exact.to_f32(),
                 ValueRef::BigInt(exact) => exact as f32,
@@ -271,7 +274,8 @@ fn other(value: ValueRef<'_>, to: DataType) -> Result<Value> {
     })
 }
 
-/// Compares as values of that type: for CHAR the blanks at the end do not count. None when either is NULL.
+/// Compares as values of that type: trailing blanks of a CHAR are not significant. Returns `None`
+/// if either is NULL.
 #[must_use]
 pub fn compare_as(data_type: DataType, a: ValueRef<'_>, b: ValueRef<'_>) -> Option<Ordering> {
     match (data_type, a, b) {

@@ -1,7 +1,7 @@
-//! Days, times of day and moments as text, in ISO style. The calendar is the Gregorian one, for all time.
+//! Dates, times of day and timestamps: calendar arithmetic and their ISO text forms.
 //!
-//! Below everything else that knows dates: conversions between a count of days and a date, after Howard Hinnant's
-//! "chrono-compatible low-level date algorithms".
+//! The calendar is the proleptic Gregorian one. Conversions between a day number and a date follow
+//! Howard Hinnant's "chrono-compatible low-level date algorithms".
 
 use std::fmt::Write;
 
@@ -11,30 +11,30 @@ use crate::error::{Result, SqlError, SqlState};
 pub const SECOND: i64 = 1_000_000;
 /// Microseconds in a day.
 pub const DAY: i64 = 86_400 * SECOND;
-/// The day after all others.
+/// The DATE `infinity`, after all other dates.
 pub const DATE_INFINITY: i32 = i32::MAX;
-/// The moment after all others.
+/// The TIMESTAMP `infinity`, after all other timestamps.
 pub const TIMESTAMP_INFINITY: i64 = i64::MAX;
 
-/// First and last year of dates, and the last one of timestamps; the year before 1 is 0.
+/// First and last year of a DATE, and last year of a TIMESTAMP. Year 0 is 1 BC.
 const FIRST_YEAR: i64 = -4712;
 const LAST_YEAR: i64 = 5_874_897;
 const LAST_TIMESTAMP_YEAR: i64 = 294_246;
 
-/// Whether a number of days from 1970-01-01 is a DATE.
+/// Returns whether a number of days since 1970-01-01 is in the range of DATE.
 #[must_use]
 pub fn is_date(days: i64) -> bool {
     (days_of(FIRST_YEAR, 1, 1)..=days_of(LAST_YEAR, 12, 31)).contains(&days)
 }
 
-/// Whether microseconds from 1970-01-01 are a TIMESTAMP.
+/// Returns whether microseconds since 1970-01-01 are in the range of TIMESTAMP.
 #[must_use]
 pub fn is_timestamp(moment: i64) -> bool {
     let day = moment.div_euclid(DAY);
     (days_of(FIRST_YEAR, 1, 1)..=days_of(LAST_TIMESTAMP_YEAR, 12, 31)).contains(&day)
 }
 
-/// The number of days from 1970-01-01 to a date.
+/// Returns the number of days from 1970-01-01 to a date.
 #[must_use]
 pub fn days_of(year: i64, month: u32, day: u32) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
@@ -45,7 +45,7 @@ pub fn days_of(year: i64, month: u32, day: u32) -> i64 {
     era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
 }
 
-/// Year, month and day of a number of days from 1970-01-01.
+/// Returns the year, month and day of a number of days since 1970-01-01.
 #[must_use]
 pub fn date_of(days: i64) -> (i64, u32, u32) {
     let days = days + 719_468;
@@ -69,7 +69,7 @@ fn days_in_month(year: i64, month: u32) -> u32 {
     }
 }
 
-/// What a text may be wrong with.
+/// The kinds of errors in a date or time text.
 enum Fault {
     Syntax,
     Range,
@@ -95,7 +95,7 @@ fn explain<T>(parsed: Parsed<T>, kind: &str, text: &str) -> Result<T> {
     })
 }
 
-/// A text being read from its start.
+/// A cursor over a date or time text.
 struct DateTimeReader<'a> {
     rest: &'a str,
 }
@@ -129,7 +129,7 @@ impl<'a> DateTimeReader<'a> {
         found
     }
 
-    /// Digits, how many, and the number they spell.
+    /// Reads digits; returns their count and the number they form.
     fn number(&mut self) -> Parsed<(usize, i64)> {
         let length = self.rest.bytes().take_while(u8::is_ascii_digit).count();
         let (digits, after) = self.rest.split_at(length);
@@ -158,7 +158,7 @@ impl<'a> DateTimeReader<'a> {
         Ok((first, small(month)?, small(day)?))
     }
 
-    /// Hours, minutes, seconds and parts of a second, in microseconds.
+    /// Reads hours, minutes, seconds and a fraction; returns microseconds since midnight.
     fn time(&mut self) -> Parsed<i64> {
         let (length, mut hours) = self.number()?;
         let minutes;
@@ -194,7 +194,7 @@ impl<'a> DateTimeReader<'a> {
             }
             hours = hours % 12 + if afternoon { 12 } else { 0 };
         }
-        // A second 60 counts as the first one of the next minute.
+        // Second 60 is the first second of the next minute.
         let total = ((hours * 60 + minutes) * 60 + seconds) * SECOND + micros;
         if hours > 24 || minutes > 59 || seconds > 60 || total > DAY {
             return Err(Fault::Range);
@@ -202,7 +202,7 @@ impl<'a> DateTimeReader<'a> {
         Ok(total)
     }
 
-    /// Digits behind a point as microseconds, rounded.
+    /// Reads the digits of a fraction of a second as microseconds, rounded.
     fn fraction(&mut self) -> Parsed<i64> {
         let length = self.rest.bytes().take_while(u8::is_ascii_digit).count();
         let (digits, after) = self.rest.split_at(length);
@@ -215,7 +215,7 @@ impl<'a> DateTimeReader<'a> {
         Ok(micros + i64::from(digits.as_bytes().get(6).is_some_and(|digit| *digit >= b'5')))
     }
 
-    /// A time zone: seconds east of Greenwich; none if none is named.
+    /// Reads a time zone; returns seconds east of Greenwich, or `None` if the text has none.
     fn zone(&mut self) -> Parsed<Option<i64>> {
         self.skip_blanks();
         if self.accept_word("z") || self.accept_word("utc") || self.accept_word("gmt") {
@@ -242,7 +242,7 @@ impl<'a> DateTimeReader<'a> {
         Ok(Some(if west { -east } else { east }))
     }
 
-    /// `BC`, and that nothing comes after it.
+    /// Reads an optional era and requires the end of the text. Returns true for `BC`.
     fn end(&mut self) -> Parsed<bool> {
         self.skip_blanks();
         let before_christ = self.accept_word("bc");
@@ -276,7 +276,7 @@ fn special(text: &str) -> Option<i64> {
     }
 }
 
-/// Reads a DATE: days since 1970-01-01.
+/// Reads a DATE; returns days since 1970-01-01.
 pub fn parse_date(text: &str) -> Result<i32> {
     match special(text) {
         Some(TIMESTAMP_INFINITY) => return Ok(DATE_INFINITY),
@@ -287,7 +287,7 @@ pub fn parse_date(text: &str) -> Result<i32> {
     let parse = || {
         let mut reader = DateTimeReader::new(text);
         let date = reader.date()?;
-        // A time of day is read and left out.
+        // A time of day is checked and discarded.
         if reader.accept('T') || reader.rest.starts_with(' ') {
             reader.skip_blanks();
             if reader.rest.starts_with(|c: char| c.is_ascii_digit()) {
@@ -301,7 +301,7 @@ pub fn parse_date(text: &str) -> Result<i32> {
     explain(parse(), "date", text)
 }
 
-/// Reads a TIME: microseconds since midnight.
+/// Reads a TIME; returns microseconds since midnight.
 pub fn parse_time(text: &str) -> Result<i64> {
     let parse = || {
         let mut reader = DateTimeReader::new(text);
@@ -329,7 +329,7 @@ fn parse_moment(text: &str) -> Parsed<(i64, Option<i64>)> {
     if is_timestamp(moment) { Ok((moment, zone)) } else { Err(Fault::Range) }
 }
 
-/// Reads a TIMESTAMP: microseconds since 1970-01-01. A time zone is read and left out.
+/// Reads a TIMESTAMP; returns microseconds since 1970-01-01. A time zone is checked and discarded.
 pub fn parse_timestamp(text: &str) -> Result<i64> {
     if let Some(moment) = special(text) {
         return Ok(moment);
@@ -337,8 +337,8 @@ pub fn parse_timestamp(text: &str) -> Result<i64> {
     explain(parse_moment(text).map(|(moment, _)| moment), "timestamp", text)
 }
 
-/// Reads a TIMESTAMP WITH TIME ZONE: microseconds since 1970-01-01 UTC. Without a time zone it is of the one that is `east`
-/// seconds from Greenwich.
+/// Reads a TIMESTAMP WITH TIME ZONE; returns microseconds since 1970-01-01 UTC. A text without a
+/// time zone is in the zone `east` seconds east of Greenwich.
 pub fn parse_timestamptz(text: &str, east: i64) -> Result<i64> {
     if let Some(moment) = special(text) {
         return Ok(moment);
@@ -404,7 +404,7 @@ pub fn format_timestamp(out: &mut String, moment: i64) {
     format_moment(out, moment, "");
 }
 
-/// Appends a TIMESTAMP WITH TIME ZONE as text, as it is shown `east` seconds from Greenwich.
+/// Appends a TIMESTAMP WITH TIME ZONE as text, shown in the zone `east` seconds east of Greenwich.
 pub fn format_timestamptz(out: &mut String, moment: i64, east: i64) {
     let shown = match moment {
         TIMESTAMP_INFINITY | i64::MIN => moment,

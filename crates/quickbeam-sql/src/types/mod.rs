@@ -1,7 +1,8 @@
 //! Data types and values.
 //!
-//! Above: catalog, storage and everything that evaluates. Below: errors. A [`Value`] owns what it holds, a [`ValueRef`]
-//! borrows it, from a row's bytes for example; all comparisons are defined on [`ValueRef`].
+//! The catalog, storage and evaluation use this module; it uses errors only. A [`Value`] owns its
+//! content, a [`ValueRef`] borrows it, for example from a row's bytes. All comparisons are defined
+//! on [`ValueRef`].
 
 mod cast;
 mod datetime;
@@ -27,59 +28,60 @@ pub use value::{Value, ValueRef};
 pub enum DataType {
     /// True or false.
     Boolean,
-    /// Two bytes, signed.
+    /// Two-byte signed integer.
     SmallInt,
-    /// Four bytes, signed.
+    /// Four-byte signed integer.
     Integer,
-    /// Eight bytes, signed.
+    /// Eight-byte signed integer.
     BigInt,
     /// Single precision floating point.
     Real,
     /// Double precision floating point.
     Double,
-    /// Exact decimal; `None`: as many digits before and behind the point as a value has.
+    /// Exact decimal with precision and scale; `None`: unconstrained.
     Numeric(Option<(u8, u8)>),
     /// Text of any length.
     Text,
-    /// Text of at most so many characters; `None`: any length.
+    /// Text of at most this many characters; `None`: any length.
     Varchar(Option<u32>),
-    /// Text of exactly so many characters, filled up with blanks, which do not count in comparisons.
+    /// Text of exactly this many characters, padded with blanks that are not significant.
     Char(u32),
     /// Bytes of any length.
     Bytea,
-    /// A day.
+    /// A calendar date.
     Date,
-    /// A time of day, in microseconds.
+    /// A time of day with microseconds.
     Time,
-    /// Day and time of day, of no time zone.
+    /// Date and time of day without a time zone.
     Timestamp,
-    /// A moment; shown in the session's time zone.
+    /// A point in time, shown in the session's time zone.
     TimestampTz,
     /// A universally unique identifier.
     Uuid,
 }
 
 impl DataType {
-    /// Whether it is one of the three integer types.
+    /// Returns whether this is one of the three integer types.
     #[must_use]
     pub fn is_integer(self) -> bool {
         matches!(self, DataType::SmallInt | DataType::Integer | DataType::BigInt)
     }
 
-    /// Whether it is a number.
+    /// Returns whether this is a numeric type.
     #[must_use]
     pub fn is_numeric(self) -> bool {
         self.is_integer()
             || matches!(self, DataType::Real | DataType::Double | DataType::Numeric(_))
     }
 
-    /// Whether it is TEXT, VARCHAR or CHAR.
+    /// Returns whether this is TEXT, VARCHAR or CHAR.
     #[must_use]
     pub fn is_text(self) -> bool {
         matches!(self, DataType::Text | DataType::Varchar(_) | DataType::Char(_))
     }
 
-    /// Bytes that a value takes in a row when all take the same; `None` for TEXT, VARCHAR, CHAR, BYTEA.
+    /// Returns the bytes of a value in a row, or `None` if the length varies (TEXT, VARCHAR, CHAR,
+    /// BYTEA).
     #[must_use]
     pub fn fixed_width(self) -> Option<usize> {
         Some(match self {
@@ -99,7 +101,7 @@ impl DataType {
         })
     }
 
-    /// The type without length, precision and scale.
+    /// Returns the type without length, precision and scale.
     #[must_use]
     pub fn unconstrained(self) -> DataType {
         match self {
@@ -109,7 +111,7 @@ impl DataType {
         }
     }
 
-    /// Whether values of both are stored and compared in the same way.
+    /// Returns whether values of both types are stored and compared in the same way.
     #[must_use]
     pub fn is_same_kind(self, other: DataType) -> bool {
         let plain = |data_type: DataType| match data_type {

@@ -1,11 +1,11 @@
 //! NUMERIC: exact decimal numbers of up to 38 digits.
 //!
-//! A number is an integer of 128 bits and a scale: how many of its decimal digits stand behind the point. What does not
-//! fit 38 digits is an error, after as many digits behind the point were given up as the operation allows (products
-//! and quotients only). `docs/adr/0003-numeric.md` says why it is not a number of any length.
+//! A number is a 128-bit integer and a scale, the count of digits after the decimal point. A result
+//! with more than 38 digits is an error. Products and quotients first give up digits after the
+//! point. `docs/adr/0003-numeric.md` explains the limit.
 //!
-//! - NUM-1: the absolute value of the integer is below 10^38, the scale is at most 38.
-//! - NUM-2: numbers that differ only in their scale are equal, hash alike and encode alike.
+//! - NUM-1: the absolute value of the integer is below 10^38, and the scale is at most 38.
+//! - NUM-2: numbers that differ only in scale are equal, have equal hashes and equal key encodings.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -15,7 +15,7 @@ use ethnum::I256;
 
 use crate::error::{Result, SqlError, SqlState};
 
-/// Most digits that a number has.
+/// Maximum number of digits.
 pub const MAX_PRECISION: u8 = 38;
 
 const POWERS: [i128; 39] = {
@@ -28,10 +28,10 @@ const POWERS: [i128; 39] = {
     powers
 };
 
-/// Fewest digits of a quotient that count.
+/// Minimum significant digits of a quotient.
 const QUOTIENT_DIGITS: i32 = 16;
 
-/// An exact decimal number. Two halves instead of an `i128` keep it aligned to eight bytes.
+/// An exact decimal number. Two halves instead of an `i128` keep the alignment at eight bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Numeric {
     high: i64,
@@ -49,7 +49,7 @@ fn power(exponent: u8) -> i128 {
     POWERS.get(usize::from(exponent)).copied().unwrap_or(i128::MAX)
 }
 
-/// The quotient by 10^`digits`, rounded half away from zero.
+/// Divides by 10^`digits` and rounds half away from zero.
 fn divide_by_power(value: I256, digits: u32) -> I256 {
     if digits > 76 {
         return I256::ZERO;
@@ -67,7 +67,7 @@ impl Numeric {
         Numeric { high: (mantissa >> 64) as i64, low: mantissa as u64, scale }
     }
 
-    /// The number `mantissa` / 10^`scale`; an error when it has more than 38 digits.
+    /// Returns `mantissa` / 10^`scale`, or an error if it has more than 38 digits.
     pub fn new(mantissa: i128, scale: u8) -> Result<Numeric> {
         if scale > MAX_PRECISION || mantissa.unsigned_abs() >= power(MAX_PRECISION) as u128 {
             return Err(overflow());
@@ -75,31 +75,32 @@ impl Numeric {
         Ok(Numeric::raw(mantissa, scale))
     }
 
-    /// The integer that the digits spell.
+    /// Returns the number without its decimal point, as an integer.
     #[must_use]
     pub fn mantissa(self) -> i128 {
         (i128::from(self.high) << 64) | i128::from(self.low)
     }
 
-    /// Digits behind the point.
+    /// Returns the number of digits after the decimal point.
     #[must_use]
     pub fn scale(self) -> u8 {
         self.scale
     }
 
-    /// Whether it is zero.
+    /// Returns whether the number is zero.
     #[must_use]
     pub fn is_zero(self) -> bool {
         self.high == 0 && self.low == 0
     }
 
-    /// -1, 0 or 1.
+    /// Returns the sign: -1, 0 or 1.
     #[must_use]
     pub fn signum(self) -> i32 {
         self.mantissa().signum() as i32
     }
 
-    /// From what does not fit 38 digits, with digits behind the point given up as far as there are any.
+    /// Rounds a wide value to 38 digits by giving up digits after the point. Returns an error if
+    /// the integer part alone is too long.
     fn from_wide(mut mantissa: I256, mut scale: u32) -> Result<Numeric> {
         let limit = I256::new(power(MAX_PRECISION));
         let mut drop = scale.saturating_sub(u32::from(MAX_PRECISION));
@@ -122,24 +123,25 @@ impl Numeric {
         (widen(self), widen(other), scale)
     }
 
-    /// The sum; its scale is the larger of the two.
+    /// Returns the sum; its scale is the larger of the two.
     pub fn checked_add(self, other: Numeric) -> Result<Numeric> {
         let (a, b, scale) = self.aligned(other);
         Numeric::from_wide(a + b, u32::from(scale))
     }
 
-    /// The difference; its scale is the larger of the two.
+    /// Returns the difference; its scale is the larger of the two.
     pub fn checked_sub(self, other: Numeric) -> Result<Numeric> {
         self.checked_add(other.negate())
     }
 
-    /// The product; its scale is the sum of the two.
+    /// Returns the product; its scale is the sum of the two.
     pub fn checked_mul(self, other: Numeric) -> Result<Numeric> {
         let product = I256::new(self.mantissa()) * I256::new(other.mantissa());
         Numeric::from_wide(product, u32::from(self.scale) + u32::from(other.scale))
     }
 
-    /// The quotient, with at least 16 digits that count, as PostgreSQL chooses its scale.
+    /// Returns the quotient with at least 16 significant digits. Its scale is the one PostgreSQL
+    /// selects.
     pub fn checked_div(self, other: Numeric) -> Result<Numeric> {
         if other.is_zero() {
             return Err(SqlError::new(SqlState::DivisionByZero, "division by zero"));
@@ -155,7 +157,7 @@ impl Numeric {
             .max(i32::from(self.scale))
             .max(i32::from(other.scale))
             .max(0);
-        // One digit more than the quotient can have is kept free.
+        // Keeps one digit more than the quotient can have.
         let digits = self.exponent() - other.exponent() + 1;
         let scale = wanted.min(i32::from(MAX_PRECISION) - digits.max(0)).clamp(0, 38);
         let shift = scale + i32::from(other.scale) - i32::from(self.scale);
@@ -175,7 +177,7 @@ impl Numeric {
         Numeric::from_wide(rounded, scale as u32)
     }
 
-    /// The rest of the division whose quotient is cut at the point; it has the sign of `self`.
+    /// Returns the remainder of truncated division; it has the sign of `self`.
     pub fn checked_rem(self, other: Numeric) -> Result<Numeric> {
         if other.is_zero() {
             return Err(SqlError::new(SqlState::DivisionByZero, "division by zero"));
@@ -184,19 +186,20 @@ impl Numeric {
         Numeric::from_wide(a % b, u32::from(scale))
     }
 
-    /// The number with the other sign.
+    /// Returns the negated number.
     #[must_use]
     pub fn negate(self) -> Numeric {
         Numeric::raw(-self.mantissa(), self.scale)
     }
 
-    /// The number without its sign.
+    /// Returns the absolute value.
     #[must_use]
     pub fn absolute(self) -> Numeric {
         Numeric::raw(self.mantissa().abs(), self.scale)
     }
 
-    /// Rounded, half away from zero, or padded to that many digits behind the point; fewer than none rounds before it.
+    /// Rounds half away from zero, or pads, to `scale` digits after the point. A negative scale
+    /// rounds before the point.
     pub fn round(self, scale: i32) -> Result<Numeric> {
         if scale > i32::from(MAX_PRECISION) {
             return Err(overflow());
@@ -220,7 +223,8 @@ impl Numeric {
         Numeric::from_wide(wide.ok_or_else(overflow)?, 0)
     }
 
-    /// Cut off behind that many digits after the point; before it, with zeros instead, if there are fewer than none.
+    /// Truncates to `scale` digits after the point. A negative scale zeroes digits before the
+    /// point.
     #[must_use]
     pub fn truncate(self, scale: i32) -> Numeric {
         if scale >= i32::from(self.scale) {
@@ -231,24 +235,24 @@ impl Numeric {
         let kept = self.mantissa() / power(dropped);
         match u8::try_from(scale) {
             Ok(scale) => Numeric::raw(kept, scale),
-            // No more digits than there were.
+            // The result has no more digits than the number had.
             Err(_) => Numeric::raw(kept * power(dropped - self.scale), 0),
         }
     }
 
-    /// The largest integer that is not greater.
+    /// Returns the largest integer that is not greater.
     pub fn floor(self) -> Result<Numeric> {
         let unit = power(self.scale);
         Numeric::new(self.mantissa().div_euclid(unit), 0)
     }
 
-    /// The smallest integer that is not less.
+    /// Returns the smallest integer that is not less.
     pub fn ceil(self) -> Result<Numeric> {
         self.negate().floor().map(Numeric::negate)
     }
 
-    /// As NUMERIC(`precision`, `scale`) stores it: rounded to the scale; an error when more digits stand before the point
-    /// than the precision leaves.
+    /// Rounds to the scale of NUMERIC(`precision`, `scale`). Returns an error if the integer part
+    /// has more digits than the precision leaves.
     pub fn fit(self, precision: u8, scale: u8) -> Result<Numeric> {
         let fitted = self.round(i32::from(scale)).ok();
         fitted.filter(|n| n.mantissa().abs() < power(precision)).ok_or_else(|| {
@@ -261,16 +265,16 @@ impl Numeric {
         })
     }
 
-    /// The nearest integer, half away from zero; none when it does not fit.
+    /// Returns the nearest integer, half away from zero, or `None` if it is out of range.
     #[must_use]
     pub fn to_i64(self) -> Option<i64> {
         self.round(0).ok().and_then(|n| i64::try_from(n.mantissa()).ok())
     }
 
-    /// The nearest double precision number.
+    /// Returns the nearest double-precision number.
     #[must_use]
     pub fn to_f64(self) -> f64 {
-        // Through text: the only way that rounds once. Numbers of up to 15 digits need no such care.
+        // Conversion through text rounds once. Numbers of up to 15 digits are exact without it.
         let mantissa = self.mantissa();
         if mantissa.abs() < (1 << 53) && self.scale <= 22 {
             return mantissa as f64 / power(self.scale) as f64;
@@ -278,13 +282,13 @@ impl Numeric {
         format!("{mantissa}e-{}", self.scale).parse().unwrap_or(f64::NAN)
     }
 
-    /// The nearest number of single precision.
+    /// Returns the nearest single-precision number.
     #[must_use]
     pub fn to_f32(self) -> f32 {
         format!("{}e-{}", self.mantissa(), self.scale).parse().unwrap_or(f32::NAN)
     }
 
-    /// The decimal number that a double precision number is written as with 15 digits, as PostgreSQL converts it.
+    /// Converts the 15-digit decimal form of a double-precision number, as PostgreSQL does.
     pub fn from_f64(value: f64) -> Result<Numeric> {
         Numeric::from_digits(value, 14)
     }
@@ -304,7 +308,7 @@ impl Numeric {
         if stripped.scale == 0 { Ok(number.truncate(0)) } else { Ok(stripped) }
     }
 
-    /// Without zeros at the end of what is behind the point.
+    /// Returns the number without trailing zeros after the point.
     #[must_use]
     pub fn stripped(self) -> Numeric {
         let (mut mantissa, mut scale) = (self.mantissa(), self.scale);
@@ -315,7 +319,8 @@ impl Numeric {
         Numeric::raw(mantissa, scale)
     }
 
-    /// Reads digits with a point and an exponent, no blanks around; none when it is no number or has too many digits.
+    /// Reads digits with an optional point and exponent, without blanks. Returns `None` if the text
+    /// is not a number or has too many digits.
     #[must_use]
     pub fn parse(text: &str) -> Option<Numeric> {
         let (negative, digits) = match text.as_bytes() {
@@ -340,7 +345,7 @@ impl Numeric {
                         mantissa = mantissa * 10 + i128::from(byte - b'0');
                         behind += i64::from(point);
                     } else if point {
-                        // More digits than fit: rounded at the first of them.
+                        // Digits beyond the limit are rounded at the first one.
                         dropped.get_or_insert(byte >= b'5');
                     } else {
                         return None;
@@ -355,7 +360,7 @@ impl Numeric {
         if dropped == Some(true) {
             mantissa += 1;
             if mantissa == power(MAX_PRECISION) {
-                // 9.99… became 10.0…: one digit too many.
+                // 9.99… became 10.0…, which has one digit too many.
                 mantissa /= 10;
                 behind -= 1;
             }
@@ -365,7 +370,7 @@ impl Numeric {
         Numeric::scaled(signed, scale)
     }
 
-    /// `mantissa` / 10^`scale`, whatever the scale.
+    /// Returns `mantissa` / 10^`scale` for any scale.
     fn scaled(mantissa: i128, scale: i64) -> Option<Numeric> {
         if mantissa == 0 {
             return Some(Numeric::raw(0, scale.clamp(0, 38) as u8));
@@ -379,13 +384,14 @@ impl Numeric {
         Numeric::new(kept.as_i128(), scale.min(38) as u8).ok()
     }
 
-    /// The power of ten of the first digit; of zero: 0.
+    /// Returns the power of ten of the first digit; 0 for zero.
     fn exponent(self) -> i32 {
         let magnitude = self.mantissa().unsigned_abs();
         magnitude.checked_ilog10().map_or(0, |log| log as i32 - i32::from(self.scale))
     }
 
-    /// Which group of four digits is the first, counted from the point, and what it holds.
+    /// Returns the position of the first group of four digits, counted from the point, and its
+    /// value.
     fn leading_group(self) -> (i32, i128) {
         let weight = self.exponent().div_euclid(4);
         let shift = weight * 4 + i32::from(self.scale);
@@ -398,7 +404,8 @@ impl Numeric {
         (weight, first)
     }
 
-    /// Sign, power of ten of the first digit, and the digits without zeros at the end: what keys are made of.
+    /// Returns the sign, the power of ten of the first digit, and the digits without trailing
+    /// zeros, for key encoding.
     pub(crate) fn digits(self) -> (i32, i32, u128) {
         let exponent = self.exponent();
         let mut magnitude = self.mantissa().unsigned_abs();

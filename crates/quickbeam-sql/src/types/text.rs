@@ -1,4 +1,4 @@
-//! Values as text and back, as PostgreSQL writes and reads them.
+//! Text input and output of values, in PostgreSQL's forms.
 
 use std::fmt::Write;
 
@@ -27,7 +27,7 @@ fn out_of_range(data_type: DataType, text: &str) -> SqlError {
     )
 }
 
-/// Reads a value of that type; its length, precision and scale are not looked at (a cast does that).
+/// Reads a value of that type. Length, precision and scale are applied by a later cast.
 pub fn parse_value(text: &str, data_type: DataType) -> Result<Value> {
     let integer = || parse_integer(text, data_type);
     let narrow = || out_of_range(data_type, text);
@@ -53,7 +53,7 @@ pub fn parse_value(text: &str, data_type: DataType) -> Result<Value> {
     })
 }
 
-/// A text that can be stored: the character of the number zero cannot.
+/// Returns the text, or an error if it contains the character U+0000, which cannot be stored.
 pub fn checked_text(text: &str) -> Result<&str> {
     if text.as_bytes().contains(&0) {
         return Err(SqlError::new(
@@ -85,7 +85,7 @@ fn parse_integer(text: &str, data_type: DataType) -> Result<i128> {
     trimmed.parse().map_err(|_| out_of_range(data_type, text))
 }
 
-/// Whether a text is what Rust reads as a number that is not finite, though PostgreSQL does not write it so.
+/// Returns whether a text has digits, and so is not a word that Rust reads as infinity or NaN.
 fn spells_number(text: &str) -> bool {
     text.bytes().any(|byte| byte.is_ascii_digit())
 }
@@ -127,7 +127,7 @@ fn parse_numeric(text: &str) -> Result<Numeric> {
     if ["nan", "inf", "infinity"].iter().any(|name| word.eq_ignore_ascii_case(name)) {
         return Err(SqlError::unsupported(format_args!("the numeric value {trimmed}")));
     }
-    // A number in form, but of too many digits.
+    // The text is a number with too many digits.
     let is_number = trimmed.parse::<f64>().is_ok() && spells_number(trimmed);
     Err(if is_number {
         out_of_range(DataType::Numeric(None), text)
@@ -203,7 +203,8 @@ fn parse_uuid(text: &str) -> Option<[u8; 16]> {
     (count == 32).then_some(uuid)
 }
 
-/// Appends a floating point number: the shortest text that reads back as it, with an exponent from `behind` digits before the point on.
+/// Appends a floating-point number in the shortest form that reads back equal. `behind` digits
+/// before the point or more select the exponent form.
 fn format_float(out: &mut String, digits: &str, is_nan: bool, infinite: Option<bool>, behind: i32) {
     if is_nan {
         return out.push_str("NaN");
@@ -211,7 +212,7 @@ fn format_float(out: &mut String, digits: &str, is_nan: bool, infinite: Option<b
     if let Some(negative) = infinite {
         return out.push_str(if negative { "-Infinity" } else { "Infinity" });
     }
-    // `digits` is like -1.2345e-6.
+    // `digits` has the form -1.2345e-6.
     let (mantissa, exponent) = digits.split_once('e').unwrap_or((digits, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
     let (sign, mantissa) = mantissa.strip_prefix('-').map_or(("", mantissa), |rest| ("-", rest));
@@ -237,7 +238,8 @@ fn format_float(out: &mut String, digits: &str, is_nan: bool, infinite: Option<b
     }
 }
 
-/// Appends a value as text; nothing for NULL. Moments are shown `east` seconds from Greenwich.
+/// Appends a value as text; nothing for NULL. Timestamps with time zone are shown in the zone
+/// `east` seconds east of Greenwich.
 pub fn format_value(out: &mut String, value: ValueRef<'_>, east: i64) {
     // Writing to a String does not fail.
     let _ = match value {
@@ -286,7 +288,7 @@ pub fn format_value(out: &mut String, value: ValueRef<'_>, east: i64) {
 }
 
 impl std::fmt::Display for ValueRef<'_> {
-    /// As text, moments as in Greenwich; NULL as `NULL`.
+    /// Writes the value as text, timestamps with time zone in UTC, and NULL as `NULL`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if self.is_null() {
             return f.write_str("NULL");

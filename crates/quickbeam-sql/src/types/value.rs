@@ -1,9 +1,11 @@
 //! Values: owned ([`Value`], 32 bytes) and borrowed ([`ValueRef`]).
 //!
-//! - VALUE-1: two notions of equality. SQL's, where NULL is equal to nothing, is [`ValueRef::compare`]. That of keys, groups
-//!   and sorting is `Eq`, `Ord` and `Hash`: NULL equals NULL and comes last, NaN equals NaN and is the greatest number,
-//!   -0 equals 0, and decimals that differ only in scale are equal.
-//! - VALUE-2: the integer types compare with each other, and so do all numbers; other types only with themselves.
+//! - VALUE-1: there are two equalities. SQL's, where NULL equals nothing, is [`ValueRef::compare`].
+//!   Keys, groups and sorting use `Eq`, `Ord` and `Hash`: NULL equals NULL and sorts last, NaN
+//!   equals NaN and is the greatest number, -0 equals 0, and decimals that differ only in scale are
+//!   equal.
+//! - VALUE-2: all numeric types compare with each other; every other type compares only with
+//!   itself.
 
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
@@ -13,8 +15,8 @@ use smol_str::SmolStr;
 
 use super::{DataType, Numeric};
 
-/// A SQL value. Texts of up to 23 bytes and everything of fixed length are inline; cloning never
-/// copies a long text.
+/// A SQL value. Texts of up to 23 bytes and values of fixed length are inline; cloning never copies
+/// a long text.
 ///
 /// ```
 /// use quickbeam_sql::Value;
@@ -58,7 +60,7 @@ pub enum Value {
     Uuid([u8; 16]),
 }
 
-/// As [`Value`], with texts and bytes borrowed.
+/// A borrowed [`Value`].
 #[derive(Clone, Copy, Debug, Default)]
 pub enum ValueRef<'a> {
     /// No value.
@@ -95,7 +97,7 @@ pub enum ValueRef<'a> {
 }
 
 impl Value {
-    /// Bytes of memory that it takes, with what it points to.
+    /// Returns the bytes of memory that the value occupies, including its heap content.
     pub fn memory(&self) -> usize {
         let beside = match self {
             Value::Text(text) if text.is_heap_allocated() => text.len() + 16,
@@ -105,12 +107,12 @@ impl Value {
         size_of::<Value>() + beside
     }
 
-    /// A text value.
+    /// Returns a text value.
     pub fn text(text: impl AsRef<str>) -> Value {
         Value::Text(SmolStr::new(text))
     }
 
-    /// A bytes value.
+    /// Returns a BYTEA value.
     pub fn bytea(bytes: impl AsRef<[u8]>) -> Value {
         Value::Bytea(bytes.as_ref().into())
     }
@@ -121,7 +123,7 @@ impl Value {
         matches!(self, Value::Null)
     }
 
-    /// The same value, borrowed.
+    /// Returns the value, borrowed.
     #[inline]
     #[must_use]
     pub fn as_ref(&self) -> ValueRef<'_> {
@@ -144,13 +146,14 @@ impl Value {
         }
     }
 
-    /// The type, without length or precision; none for NULL.
+    /// Returns the type without length or precision; `None` for NULL.
     #[must_use]
     pub fn data_type(&self) -> Option<DataType> {
         self.as_ref().data_type()
     }
 
-    /// Whether it is NULL, or, to be seen at a glance, what a column of that type holds: assigning it to one leaves it as it is.
+    /// Returns whether a column of that type stores this value unchanged, as far as a cheap test
+    /// shows. NULL qualifies for every type.
     #[inline]
     #[must_use]
     pub fn is_of(&self, data_type: DataType) -> bool {
@@ -162,13 +165,13 @@ impl Value {
             (Value::Text(text), DataType::Char(length)) => {
                 text.len() == length as usize && text.is_ascii()
             }
-            // There are no more characters than bytes.
+            // A text has at most as many characters as bytes.
             (Value::Text(text), DataType::Varchar(Some(length))) => text.len() <= length as usize,
             _ => self.data_type() == Some(data_type),
         }
     }
 
-    /// SQL's comparison: none when either is NULL.
+    /// Compares in SQL's sense; returns `None` if either value is NULL.
     #[must_use]
     pub fn compare(&self, other: &Value) -> Option<Ordering> {
         self.as_ref().compare(other.as_ref())
@@ -227,7 +230,7 @@ impl<'a> ValueRef<'a> {
         })
     }
 
-    /// The value of an integer of any width.
+    /// Returns the value of an integer of any width.
     #[inline]
     #[must_use]
     pub fn as_i64(self) -> Option<i64> {
@@ -239,7 +242,7 @@ impl<'a> ValueRef<'a> {
         }
     }
 
-    /// The value of a number as double precision.
+    /// Returns a numeric value in double precision.
     #[must_use]
     pub fn as_f64(self) -> Option<f64> {
         match self {
@@ -250,7 +253,7 @@ impl<'a> ValueRef<'a> {
         }
     }
 
-    /// The value of an exact number.
+    /// Returns the value of an exact numeric type.
     #[must_use]
     pub fn as_numeric(self) -> Option<Numeric> {
         match self {
@@ -259,7 +262,8 @@ impl<'a> ValueRef<'a> {
         }
     }
 
-    /// SQL's comparison: none when either is NULL, or when values of these types do not compare (VALUE-2).
+    /// Compares in SQL's sense. Returns `None` if either value is NULL or if their types do not
+    /// compare (VALUE-2).
     #[inline]
     #[must_use]
     pub fn compare(self, other: ValueRef<'_>) -> Option<Ordering> {
@@ -281,7 +285,8 @@ impl<'a> ValueRef<'a> {
         })
     }
 
-    /// The order of sorting and of keys: NULL last, and between values of types that do not compare, by type (VALUE-1).
+    /// Returns the order of sorting and of keys: NULL last, and values of incomparable types by
+    /// type (VALUE-1).
     #[must_use]
     pub fn order(self, other: ValueRef<'_>) -> Ordering {
         match (self.is_null(), other.is_null()) {
@@ -317,7 +322,7 @@ fn compare_floats(a: f64, b: f64) -> Ordering {
     a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
 }
 
-/// Numbers of different types: exact ones exactly, others as double precision.
+/// Compares numbers of different types: exact ones exactly, others in double precision.
 fn compare_numbers(a: ValueRef<'_>, b: ValueRef<'_>) -> Option<Ordering> {
     if let (Some(a), Some(b)) = (a.as_i64(), b.as_i64()) {
         return Some(a.cmp(&b));
@@ -354,7 +359,8 @@ impl Hash for ValueRef<'_> {
         match *self {
             ValueRef::Null => {}
             ValueRef::Boolean(v) => v.hash(state),
-            // Numbers that are equal hash alike whatever their types: as double precision, which loses nothing that matters.
+            // Equal numbers of different types have equal hashes: they are hashed in double
+            // precision.
             ValueRef::SmallInt(_)
             | ValueRef::Integer(_)
             | ValueRef::BigInt(_)
