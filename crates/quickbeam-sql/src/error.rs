@@ -51,6 +51,8 @@ sql_states! {
     InvalidArgumentForLogarithm = "2201E",
     /// A power that is not defined.
     InvalidArgumentForPower = "2201F",
+    /// Bounds or a count that `width_bucket` cannot use.
+    InvalidArgumentForWidthBucket = "2201G",
     /// A negative LIMIT.
     InvalidRowCountInLimit = "2201W",
     /// A negative OFFSET.
@@ -67,10 +69,18 @@ sql_states! {
     InvalidParameterValue = "22023",
     /// A negative length of a part of a text.
     SubstringError = "22011",
+    /// A NULL argument where a function needs a value.
+    NullValueNotAllowed = "22004",
+    /// An index outside a value.
+    ArraySubscriptError = "2202E",
     /// Bytes that are not UTF-8, or a zero character in a text.
     CharacterNotInRepertoire = "22021",
+    /// An escape character that a pattern may not have there.
+    InvalidUseOfEscapeCharacter = "2200C",
     /// An ESCAPE that is no single character, or escapes nothing.
     InvalidEscapeSequence = "22025",
+    /// A regular expression with invalid syntax.
+    InvalidRegularExpression = "2201B",
     /// A sequence has given out all its values.
     SequenceGeneratorLimitExceeded = "2200H",
     /// A text that does not spell a value of the type wanted.

@@ -48,6 +48,18 @@ impl Binder<'_> {
             }
             Ast::BinaryOp { left, op, right } => {
                 let position = self.position(&**left);
+                let negated = match op {
+                    BinaryOperator::PGLikeMatch | BinaryOperator::PGILikeMatch => Some(false),
+                    BinaryOperator::PGNotLikeMatch | BinaryOperator::PGNotILikeMatch => Some(true),
+                    _ => None,
+                };
+                if let Some(negated) = negated {
+                    let ignores_case = matches!(
+                        op,
+                        BinaryOperator::PGILikeMatch | BinaryOperator::PGNotILikeMatch
+                    );
+                    return self.like(left, right, None, negated, ignores_case, scope);
+                }
                 if comparison(op).is_some()
                     && matches!(&**left, Ast::BinaryOp { op, .. } if comparison(op).is_some())
                 {
@@ -77,6 +89,9 @@ impl Binder<'_> {
             }
             Ast::ILike { negated, expr, pattern, escape_char, any: false } => {
                 self.like(expr, pattern, escape_char.as_deref(), *negated, true, scope)
+            }
+            Ast::SimilarTo { negated, expr, pattern, escape_char } => {
+                self.similar(expr, pattern, escape_char.as_deref(), *negated, scope)
             }
             Ast::Cast {
                 expr,
@@ -129,7 +144,7 @@ impl Binder<'_> {
         let Some(digits) = types::digits_of_second(written) else { return value };
         let digits = Expr::Constant(Value::Integer(digits));
         let place = TextPosition(value.position);
-        let expr = Expr::Call(Function::RoundSecond, vec![value.expr, digits], place);
+        let expr = Expr::Call(Function::ROUND_SECOND, vec![value.expr, digits], place);
         self.folded(Typed { expr, ..value })
     }
 
@@ -215,6 +230,15 @@ impl Binder<'_> {
             let condition = self.condition(inner, scope)?;
             return Ok(Typed::condition(Expr::Not(Box::new(condition)), position));
         }
+        // Unary minus binds tighter than `^`; the parser has read it the other way round.
+        if let (UnaryOperator::Minus, Ast::BinaryOp { left, op: BinaryOperator::PGExp, right }) =
+            (op, inner)
+        {
+            let position = self.position(&**left);
+            let base = self.nested(|binder| binder.unary(op, left, scope))?;
+            let exponent = self.expression(right, scope)?;
+            return self.binary(base, &BinaryOperator::PGExp, exponent, position);
+        }
         // The least number of a type has no positive counterpart to negate.
         if let (UnaryOperator::Minus, Ast::Value(value)) = (op, inner)
             && let Literal::Number(digits, _) = &value.value
@@ -224,6 +248,9 @@ impl Binder<'_> {
         }
         let bound = self.expression(inner, scope)?;
         let position = bound.position;
+        if !matches!(op, UnaryOperator::Plus | UnaryOperator::Minus) {
+            return self.operator(&op.to_string(), vec![bound], position);
+        }
         let bound = match bound.data_type {
             None if matches!(bound.expr, Expr::Constant(_)) => {
                 return Err(many_operators(&format!("{op} unknown"), position));
@@ -422,6 +449,27 @@ impl Binder<'_> {
             None => Expr::LikeAny(Box::new([text.expr, pattern]), escape, insensitive, negated),
         };
         Ok(Typed::condition(expr, position))
+    }
+
+    /// Binds SIMILAR TO; the escape character is a backslash unless ESCAPE names another.
+    fn similar(
+        &mut self,
+        value: &Ast,
+        pattern: &Ast,
+        escape: Option<&Ast>,
+        negated: bool,
+        scope: &Scope,
+    ) -> Result<Typed> {
+        let value = self.expression(value, scope)?;
+        let position = value.position;
+        let pattern = self.expression(pattern, scope)?;
+        let escape = match escape {
+            Some(escape) => self.expression(escape, scope)?,
+            None => Typed::new(Expr::Constant(Value::text("\\")), DataType::Text, position),
+        };
+        let is = self.operator("similar to", vec![value, pattern, escape], position)?;
+        let expr = if negated { Expr::Not(Box::new(is.expr)) } else { is.expr };
+        Ok(self.folded(Typed::condition(expr, position)))
     }
 
     /// Binds an operand that must be text; a CHAR keeps its trailing blanks.

@@ -33,7 +33,7 @@ impl Binder<'_> {
         for (name, left, right) in &pairs {
             let sides = [left, right].map(|c| Typed::new(Expr::Column(c.at), c.data_type, 0));
             let (sides, data_type) = self.unify(sides.into(), "JOIN/USING")?;
-            deliver(Expr::Call(Function::Coalesce, sides, TextPosition(0)), name, data_type);
+            deliver(Expr::Call(Function::COALESCE, sides, TextPosition(0)), name, data_type);
         }
         for column in scope.relations.iter().flat_map(|relation| &relation.columns) {
             deliver(Expr::Column(column.at), &column.name, column.data_type);

@@ -17,62 +17,6 @@ use crate::types::{DataType, Value};
 /// The name of the only user: a process that opens the directory has all rights.
 const USER: &str = "quickbeam";
 
-/// The argument types of a function.
-enum Signature {
-    /// A number, which is also the result's type; an optional second argument is an integer.
-    SameNumber,
-    /// NUMERIC or DOUBLE PRECISION; an optional second argument is an integer.
-    Fraction,
-    /// Double precision.
-    Double,
-    /// Fixed argument types, the number of required ones, and the result type.
-    Fixed(&'static [DataType], usize, DataType),
-    /// Values of one common type, which is also the result's.
-    Common,
-    /// Values of any types, converted to text.
-    Texts,
-}
-
-fn signature(name: &str) -> Option<(Function, Signature)> {
-    use DataType::{Date, Double, Integer, Text, TimestampTz};
-    use Signature::Fixed;
-    Some(match name {
-        "abs" => (Function::Abs, Signature::SameNumber),
-        "ceil" | "ceiling" => (Function::Ceil, Signature::Fraction),
-        "floor" => (Function::Floor, Signature::Fraction),
-        "round" => (Function::Round, Signature::Fraction),
-        "trunc" => (Function::Trunc, Signature::Fraction),
-        "sign" => (Function::Sign, Signature::Fraction),
-        "sqrt" => (Function::Sqrt, Signature::Double),
-        "power" | "pow" => (Function::Power, Signature::Double),
-        "random" => (Function::Random, Fixed(&[], 0, Double)),
-        "length" | "char_length" | "character_length" => {
-            (Function::Length, Fixed(&[Text], 1, Integer))
-        }
-        "octet_length" => (Function::OctetLength, Fixed(&[Text], 1, Integer)),
-        "lower" => (Function::Lower, Fixed(&[Text], 1, Text)),
-        "upper" => (Function::Upper, Fixed(&[Text], 1, Text)),
-        "substr" | "substring" => (Function::Substring, Fixed(&[Text, Integer, Integer], 2, Text)),
-        "strpos" | "position" => (Function::Position, Fixed(&[Text, Text], 2, Integer)),
-        "btrim" | "trim" => (Function::Trim, Fixed(&[Text, Text], 1, Text)),
-        "ltrim" => (Function::TrimStart, Fixed(&[Text, Text], 1, Text)),
-        "rtrim" => (Function::TrimEnd, Fixed(&[Text, Text], 1, Text)),
-        "replace" => (Function::Replace, Fixed(&[Text, Text, Text], 3, Text)),
-        "left" => (Function::Left, Fixed(&[Text, Integer], 2, Text)),
-        "right" => (Function::Right, Fixed(&[Text, Integer], 2, Text)),
-        "repeat" => (Function::Repeat, Fixed(&[Text, Integer], 2, Text)),
-        "reverse" => (Function::Reverse, Fixed(&[Text], 1, Text)),
-        "concat" => (Function::ConcatAll, Signature::Texts),
-        "coalesce" => (Function::Coalesce, Signature::Common),
-        "nullif" => (Function::NullIf, Signature::Common),
-        "greatest" => (Function::Greatest, Signature::Common),
-        "least" => (Function::Least, Signature::Common),
-        "now" | "transaction_timestamp" => (Function::Now, Fixed(&[], 0, TimestampTz)),
-        "current_date" => (Function::CurrentDate, Fixed(&[], 0, Date)),
-        _ => return None,
-    })
-}
-
 /// Splits a qualified name in a text; unquoted parts fold to lower case.
 fn parts_of(name: &str) -> Option<Vec<String>> {
     let mut parts = Vec::new();
@@ -109,9 +53,9 @@ fn parts_of(name: &str) -> Option<Vec<String>> {
     }
 }
 
-/// Returns whether the function accepts BYTEA in place of TEXT.
-fn takes_bytes(name: &str) -> bool {
-    matches!(name, "length" | "octet_length" | "position" | "substring" | "substr")
+/// A call without arguments whose value depends on the transaction.
+fn session_value(function: Function, data_type: DataType, position: u32) -> Typed {
+    Typed::new(Expr::Call(function, Vec::new(), TextPosition(position)), data_type, position)
 }
 
 impl Binder<'_> {
@@ -197,88 +141,24 @@ impl Binder<'_> {
             }
             _ => {}
         }
-        let types: Vec<String> = arguments
-            .iter()
-            .map(|a| a.data_type.map_or_else(|| "unknown".to_owned(), |known| known.to_string()))
-            .collect();
-        let missing = || {
-            let message = format!("function {name}({}) does not exist", types.join(", "));
-            SqlError::new(SqlState::UndefinedFunction, message).at(position as usize)
+        let special = match name {
+            "coalesce" => Function::COALESCE,
+            "nullif" if arguments.len() == 2 => Function::NULL_IF,
+            "greatest" => Function::GREATEST,
+            "least" => Function::LEAST,
+            "now" | "transaction_timestamp" if arguments.is_empty() => {
+                return Ok(session_value(Function::NOW, DataType::TimestampTz, position));
+            }
+            "current_date" if arguments.is_empty() => {
+                return Ok(session_value(Function::CURRENT_DATE, DataType::Date, position));
+            }
+            _ => return self.builtin(name, arguments, position),
         };
-        let (function, signature) = signature(name).ok_or_else(missing)?;
-        let count = arguments.len();
-        let numbers =
-            |list: &[Typed]| list.iter().all(|a| a.data_type.is_none_or(DataType::is_numeric));
-        let (exprs, result) = match signature {
-            Signature::Fixed(types, least, result) => {
-                if count < least || count > types.len() {
-                    return Err(missing());
-                }
-                let bytes = arguments.iter().any(|a| a.data_type == Some(DataType::Bytea))
-                    && takes_bytes(name);
-                let as_bytes = |wanted| match wanted {
-                    DataType::Text if bytes => DataType::Bytea,
-                    other => other,
-                };
-                let mut exprs = Vec::with_capacity(count);
-                for (argument, wanted) in arguments.into_iter().zip(types) {
-                    let wanted = as_bytes(*wanted);
-                    let fits = argument.data_type.is_none_or(|given| match wanted {
-                        DataType::Text => given.is_text(),
-                        DataType::Bytea => given == DataType::Bytea,
-                        _ => given.is_integer(),
-                    });
-                    if !fits {
-                        return Err(missing());
-                    }
-                    exprs.push(match argument.data_type {
-                        Some(DataType::Char(_)) if function == Function::OctetLength => {
-                            argument.expr
-                        }
-                        _ => self.coerce(argument, wanted)?,
-                    });
-                }
-                (exprs, as_bytes(result))
-            }
-            Signature::SameNumber if count == 1 && numbers(&arguments) => {
-                let data_type = arguments[0].data_type.unwrap_or(DataType::Double).unconstrained();
-                let exprs = self.coerce_all(arguments, &[data_type])?;
-                (exprs, data_type)
-            }
-            Signature::Fraction if (1..=2).contains(&count) && numbers(&arguments) => {
-                let exact =
-                    matches!(arguments[0].data_type, Some(DataType::Numeric(_))) || count == 2;
-                let data_type = if exact { DataType::Numeric(None) } else { DataType::Double };
-                let floating =
-                    matches!(arguments[0].data_type, Some(DataType::Real | DataType::Double));
-                let of_digits = matches!(function, Function::Round | Function::Trunc);
-                if count == 2 && (floating || !of_digits) {
-                    return Err(missing());
-                }
-                let exprs = self.coerce_all(arguments, &[data_type, DataType::Integer])?;
-                (exprs, data_type)
-            }
-            Signature::Double
-                if numbers(&arguments)
-                    && count == if function == Function::Power { 2 } else { 1 } =>
-            {
-                let exprs = self.coerce_all(arguments, &[DataType::Double, DataType::Double])?;
-                (exprs, DataType::Double)
-            }
-            Signature::Common if count > 0 && (function != Function::NullIf || count == 2) => {
-                self.unify(arguments, name)?
-            }
-            Signature::Texts => {
-                // `concat` keeps the trailing blanks of a CHAR.
-                let exprs = arguments.into_iter().map(|argument| match argument.data_type {
-                    Some(DataType::Char(_) | DataType::Boolean) => Ok(argument.expr),
-                    _ => self.as_text(argument),
-                });
-                (exprs.collect::<Result<Vec<Expr>>>()?, DataType::Text)
-            }
-            _ => return Err(missing()),
-        };
-        let call = Expr::Call(function, exprs, TextPosition(position));
+        if arguments.is_empty() {
+            return self.builtin(name, arguments, position);
+        }
+        let (exprs, result) = self.unify(arguments, name)?;
+        let call = Expr::Call(special, exprs, TextPosition(position));
         Ok(self.folded(Typed::new(call, result, position)))
     }
 
@@ -290,7 +170,7 @@ impl Binder<'_> {
             "current_time" | "localtime" => DataType::Time,
             _ => DataType::TimestampTz,
         };
-        let mut expr = Expr::Call(Function::Now, Vec::new(), place);
+        let mut expr = Expr::Call(Function::NOW, Vec::new(), place);
         if data_type != DataType::TimestampTz {
             expr = Expr::Cast(Box::new(expr), data_type, place);
         }
@@ -299,7 +179,7 @@ impl Binder<'_> {
                 let message = format!("the precision of {name} is no number");
                 return Err(SqlError::new(SqlState::SyntaxError, message).at(position as usize));
             };
-            expr = Expr::Call(Function::RoundSecond, vec![expr, digits.expr], place);
+            expr = Expr::Call(Function::ROUND_SECOND, vec![expr, digits.expr], place);
         }
         Ok(Typed::new(expr, data_type, position))
     }
@@ -394,11 +274,6 @@ impl Binder<'_> {
         }
     }
 
-    fn coerce_all(&mut self, arguments: Vec<Typed>, types: &[DataType]) -> Result<Vec<Expr>> {
-        let pairs = arguments.into_iter().zip(types);
-        pairs.map(|(argument, &data_type)| self.coerce(argument, data_type)).collect()
-    }
-
     /// Binds special syntax that is equivalent to a function call.
     pub(super) fn named_syntax(&mut self, ast: &Ast, scope: &Scope) -> Result<Typed> {
         let position = self.position(ast);
@@ -418,7 +293,12 @@ impl Binder<'_> {
                 ("substring", parts)
             }
             Ast::Position { expr, r#in } => ("position", vec![r#in, expr]),
-            Ast::Trim { expr, trim_where, trim_what, trim_characters: None } => {
+            Ast::Overlay { expr, overlay_what, overlay_from, overlay_for } => {
+                let mut parts = vec![&**expr, overlay_what, overlay_from];
+                parts.extend(overlay_for.as_deref());
+                ("overlay", parts)
+            }
+            Ast::Trim { expr, trim_where, trim_what, trim_characters } => {
                 let name = match trim_where {
                     Some(TrimWhereField::Leading) => "ltrim",
                     Some(TrimWhereField::Trailing) => "rtrim",
@@ -426,6 +306,7 @@ impl Binder<'_> {
                 };
                 let mut parts = vec![&**expr];
                 parts.extend(trim_what.as_deref());
+                parts.extend(trim_characters.iter().flatten());
                 (name, parts)
             }
             Ast::Ceil {

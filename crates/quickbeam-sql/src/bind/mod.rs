@@ -24,6 +24,7 @@ mod levels;
 mod literals;
 mod operators;
 mod order_and_group_keys;
+mod overloads;
 mod positions;
 mod query;
 mod row_values;

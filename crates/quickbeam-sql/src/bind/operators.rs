@@ -4,7 +4,7 @@ use sqlparser::ast::BinaryOperator;
 
 use super::{Binder, Typed, types};
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::{Arithmetic, Comparison, Expr, Frame, Function, NumberKind, TextPosition};
+use crate::expression::{Arithmetic, Comparison, Expr, Frame, NumberKind, TextPosition, overloads};
 use crate::types::{DataType, Value};
 
 /// Returns the comparison of an operator.
@@ -79,27 +79,30 @@ impl Binder<'_> {
         if *op == BinaryOperator::StringConcat {
             return self.concatenate(left, right, position);
         }
-        let message = format!("the operator {op}");
-        Err(SqlError::unsupported(message).at(position as usize))
+        let symbol = op.to_string();
+        if overloads(&symbol).is_empty() {
+            return Err(SqlError::unsupported(format!("the operator {op}")).at(position as usize));
+        }
+        self.operator(&symbol, vec![left, right], position)
     }
 
     /// Binds `||`: BYTEA with BYTEA, or a text with any type. An untyped operand takes the type
     /// that the other side requires.
     fn concatenate(&mut self, left: Typed, right: Typed, position: u32) -> Result<Typed> {
         let types = [left.data_type, right.data_type];
-        let bytes = Some(DataType::Bytea);
-        let (sides, result) = if matches!(types, [a, b] if (a == bytes || b == bytes)
-            && a.or(bytes) == bytes && b.or(bytes) == bytes)
-        {
-            let result = DataType::Bytea;
-            ([self.coerce(left, result)?, self.coerce(right, result)?], result)
-        } else if types.iter().any(|side| side.is_none_or(DataType::is_text)) {
-            ([self.as_text(left)?, self.as_text(right)?], DataType::Text)
-        } else {
-            return Err(no_operator(types, "||", position));
-        };
-        let call = Expr::Call(Function::Concat, sides.into(), TextPosition(position));
-        Ok(self.folded(Typed::new(call, result, position)))
+        let is_bytes = |side: &Option<DataType>| *side == Some(DataType::Bytea);
+        if types.iter().any(is_bytes) && types.iter().all(|side| side.is_none() || is_bytes(side)) {
+            return self.operator("||", vec![left, right], position);
+        }
+        if types.iter().any(|side| side.is_none_or(DataType::is_text)) {
+            let mut side = |side: Typed| -> Result<Typed> {
+                let position = side.position;
+                Ok(Typed::new(self.as_text(side)?, DataType::Text, position))
+            };
+            let sides = vec![side(left)?, side(right)?];
+            return self.operator("||", sides, position);
+        }
+        Err(no_operator(types, "||", position))
     }
 
     /// Converts a value of any type to text.

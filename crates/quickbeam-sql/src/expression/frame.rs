@@ -82,21 +82,57 @@ impl Slot {
     }
 }
 
-/// The start time of a transaction, read from the clock on first use.
+/// What a session's functions read besides rows: the start time of the transaction, taken from the
+/// clock on first use, and the state of `random`.
 #[derive(Clone, Debug, Default)]
-pub struct Clock(Cell<Option<i64>>);
+pub struct Clock {
+    time: Cell<Option<i64>>,
+    random: Cell<Option<Generator>>,
+}
 
 impl Clock {
     /// Forgets the time when another transaction begins.
     #[inline]
     pub fn reset(&self) {
-        self.0.set(None);
+        self.time.set(None);
     }
 
     fn now(&self) -> i64 {
-        let time = self.0.get().unwrap_or_else(now);
-        self.0.set(Some(time));
+        let time = self.time.get().unwrap_or_else(now);
+        self.time.set(Some(time));
         time
+    }
+}
+
+/// The generator of `random`: xoroshiro128**, with the seeds that PostgreSQL derives.
+#[derive(Clone, Copy, Debug)]
+struct Generator(u64, u64);
+
+impl Generator {
+    /// Returns the generator with a seed, which splitmix64 expands.
+    fn new(seed: u64) -> Generator {
+        let mut state = seed;
+        let mut next = || {
+            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            mixed ^ (mixed >> 31)
+        };
+        Generator(next(), next())
+    }
+
+    /// Returns a generator with an unpredictable seed.
+    fn unpredictable() -> Generator {
+        use std::hash::{BuildHasher, RandomState};
+        Generator::new(RandomState::new().hash_one(0))
+    }
+
+    fn next(&mut self) -> u64 {
+        let (first, mixed) = (self.0, self.0 ^ self.1);
+        let value = first.wrapping_mul(5).rotate_left(7).wrapping_mul(9);
+        self.0 = first.rotate_left(24) ^ mixed ^ (mixed << 16);
+        self.1 = mixed.rotate_left(37);
+        value
     }
 }
 
@@ -161,5 +197,24 @@ impl<'a> Frame<'a> {
     /// Returns the transaction's start time in microseconds since 1970 UTC.
     pub fn now(&self) -> i64 {
         self.clock.map_or_else(now, Clock::now)
+    }
+
+    /// Returns the next number of `random`, from 0 up to, and without, 1.
+    pub fn random(&self) -> f64 {
+        let known = self.clock.and_then(|clock| clock.random.get());
+        let mut generator = known.unwrap_or_else(Generator::unpredictable);
+        let bits = generator.next();
+        if let Some(clock) = self.clock {
+            clock.random.set(Some(generator));
+        }
+        (bits >> 12) as f64 / (1_u64 << 52) as f64
+    }
+
+    /// Sets the seed of `random`, a number from -1 to 1.
+    pub fn set_random_seed(&self, seed: f64) {
+        let scaled = ((1_u64 << 52) - 1) as f64 * seed;
+        if let Some(clock) = self.clock {
+            clock.random.set(Some(Generator::new(scaled as i64 as u64)));
+        }
     }
 }

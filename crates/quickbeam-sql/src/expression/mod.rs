@@ -12,6 +12,7 @@
 //! - EXPR-4: the binder limits the depth of expressions ([`MAX_DEPTH`]), so evaluation may recurse.
 
 mod arithmetic;
+mod builtin;
 mod dates;
 mod evaluate;
 mod frame;
@@ -19,11 +20,11 @@ mod functions;
 mod pattern;
 mod simplify;
 mod slots;
-mod texts;
 
 use std::sync::Arc;
 
 pub use arithmetic::{Arithmetic, NumberKind};
+pub use builtin::{Builtin, overloads};
 pub use evaluate::{Datum, cast};
 pub use frame::{Clock, Current, Frame, Given, Sequences, Slot};
 pub use functions::Function;

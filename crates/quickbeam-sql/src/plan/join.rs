@@ -212,20 +212,20 @@ impl Planner<'_> {
         let order = if is_one { order } else { &[] };
         // Conditions on constants and outer rows go to the first item.
         let around = if is_one { Vec::new() } else { take(&mut conjuncts, outside) };
-        // Each item is planned once, since it may contain joins and queries.
+        // Plans each join input once. It may contain joins and queries that recurse into this
+        // function, so a loop keeps the adapters of an iterator off the stack.
         let all = from.slots();
-        let mut items: Vec<(JoinItem<'_>, JoinSide, Slots)> = items
-            .into_iter()
-            .map(|item| {
-                let needs = item.dependencies(&all);
-                let own = within(&conjuncts, &(&item.set() | outside));
-                let alone = match needs.is_empty() {
-                    true => self.item(&item, own, outside, order, few)?,
-                    false => self.item(&item, own, &(outside | &needs), order, few)?,
-                };
-                Ok((item, alone, needs))
-            })
-            .collect::<Result<_>>()?;
+        let inputs = std::mem::take(&mut items);
+        let mut items: Vec<(JoinItem<'_>, JoinSide, Slots)> = Vec::with_capacity(inputs.len());
+        for item in inputs {
+            let needs = item.dependencies(&all);
+            let own = within(&conjuncts, &(&item.set() | outside));
+            let alone = match needs.is_empty() {
+                true => self.item(&item, own, outside, order, few)?,
+                false => self.item(&item, own, &(outside | &needs), order, few)?,
+            };
+            items.push((item, alone, needs));
+        }
         let mut first: Option<(usize, &JoinSide)> = None;
         for (number, (_, alone, needs)) in items.iter().enumerate() {
             if !needs.is_empty() {

@@ -7,6 +7,7 @@
 mod cast;
 mod datetime;
 mod numeric;
+mod numeric_math;
 mod text;
 mod value;
 

@@ -40,7 +40,7 @@ pub struct Numeric {
 }
 
 #[cold]
-fn overflow() -> SqlError {
+pub(super) fn overflow() -> SqlError {
     SqlError::new(SqlState::NumericValueOutOfRange, "value overflows numeric format")
         .with_detail("A number has at most 38 digits.")
 }
@@ -385,14 +385,14 @@ impl Numeric {
     }
 
     /// Returns the power of ten of the first digit; 0 for zero.
-    fn exponent(self) -> i32 {
+    pub(super) fn exponent(self) -> i32 {
         let magnitude = self.mantissa().unsigned_abs();
         magnitude.checked_ilog10().map_or(0, |log| log as i32 - i32::from(self.scale))
     }
 
     /// Returns the position of the first group of four digits, counted from the point, and its
     /// value.
-    fn leading_group(self) -> (i32, i128) {
+    pub(super) fn leading_group(self) -> (i32, i128) {
         let weight = self.exponent().div_euclid(4);
         let shift = weight * 4 + i32::from(self.scale);
         let magnitude = self.mantissa().abs();

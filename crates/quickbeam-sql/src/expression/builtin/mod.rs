@@ -1,0 +1,215 @@
+//! The catalog of scalar functions and operators: one entry for each overload.
+//!
+//! The binder selects an overload with PostgreSQL's rules and casts the arguments to exactly the
+//! types of the entry, so an implementation receives values of those types. An operator is an entry
+//! under its symbol, for example `&` or `|/`.
+
+mod bits;
+mod bytes;
+mod double;
+mod encoding;
+mod format;
+mod integer;
+mod numeric;
+mod regular;
+mod regular_syntax;
+mod text;
+mod trigonometry;
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use super::Frame;
+use super::functions::Special;
+use crate::error::{Result, SqlError, SqlState};
+use crate::types::{DataType, Numeric, Value, ValueRef};
+
+/// The implementation of a function of values.
+pub type OfValues = fn(&[ValueRef<'_>]) -> Result<Value>;
+
+/// The implementation of a function that also reads the session.
+pub type OfSession = fn(&Frame<'_>, &[ValueRef<'_>]) -> Result<Value>;
+
+/// How a function is evaluated.
+#[derive(Clone, Copy)]
+pub enum Implementation {
+    /// The result is NULL if an argument is; the function is not called then.
+    Strict(OfValues),
+    /// The function receives NULL arguments.
+    NullTolerant(OfValues),
+    /// Strict; the result depends on the transaction, but not on the row.
+    Stable(OfSession),
+    /// Strict; each call may return another value.
+    Volatile(OfSession),
+    /// A form with an evaluation of its own.
+    Special(Special),
+}
+
+/// One overload of a function or operator.
+pub struct Builtin {
+    /// The function's name, or the operator's symbol.
+    pub name: &'static str,
+    /// The types of the arguments.
+    pub arguments: &'static [DataType],
+    /// Whether one or more arguments of any type follow.
+    pub is_variadic: bool,
+    /// The type of the result.
+    pub result: DataType,
+    /// How it is evaluated.
+    pub implementation: Implementation,
+}
+
+impl PartialEq for Builtin {
+    fn eq(&self, other: &Builtin) -> bool {
+        std::ptr::eq(self, other)
+    }
+}
+
+impl Eq for Builtin {}
+
+impl std::fmt::Debug for Builtin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+impl Builtin {
+    const fn new(
+        name: &'static str,
+        arguments: &'static [DataType],
+        result: DataType,
+        implementation: Implementation,
+    ) -> Builtin {
+        Builtin { name, arguments, is_variadic: false, result, implementation }
+    }
+
+    /// Declares a special form, which the binder handles by name.
+    pub(super) const fn special(name: &'static str, special: Special) -> Builtin {
+        Builtin::new(name, &[], DataType::Text, Implementation::Special(special))
+    }
+
+    /// Returns whether the function accepts `count` arguments.
+    pub fn takes(&self, count: usize) -> bool {
+        let declared = self.arguments.len();
+        if self.is_variadic { count > declared } else { count == declared }
+    }
+}
+
+/// Declares a strict function.
+const fn strict(
+    name: &'static str,
+    arguments: &'static [DataType],
+    result: DataType,
+    run: OfValues,
+) -> Builtin {
+    Builtin::new(name, arguments, result, Implementation::Strict(run))
+}
+
+/// Declares a function that receives NULL arguments, with more arguments of any type.
+const fn variadic(name: &'static str, arguments: &'static [DataType], run: OfValues) -> Builtin {
+    let implementation = Implementation::NullTolerant(run);
+    Builtin { is_variadic: true, ..Builtin::new(name, arguments, DataType::Text, implementation) }
+}
+
+/// Declares a function whose calls may return different values.
+const fn volatile(
+    name: &'static str,
+    arguments: &'static [DataType],
+    result: DataType,
+    run: OfSession,
+) -> Builtin {
+    Builtin::new(name, arguments, result, Implementation::Volatile(run))
+}
+
+const NUMERIC: DataType = DataType::Numeric(None);
+
+/// All tables, each in the module that implements its functions.
+static TABLES: &[&[Builtin]] = &[
+    bits::TABLE,
+    bytes::TABLE,
+    double::TABLE,
+    encoding::TABLE,
+    format::TABLE,
+    integer::TABLE,
+    numeric::TABLE,
+    regular::TABLE,
+    text::TABLE,
+    trigonometry::TABLE,
+];
+
+/// Returns the overloads of a function or operator; empty if there is none of that name.
+pub fn overloads(name: &str) -> &'static [&'static Builtin] {
+    static INDEX: LazyLock<HashMap<&'static str, Vec<&'static Builtin>>> = LazyLock::new(|| {
+        let mut index: HashMap<&'static str, Vec<&'static Builtin>> = HashMap::new();
+        for builtin in TABLES.iter().copied().flatten() {
+            index.entry(builtin.name).or_default().push(builtin);
+        }
+        index
+    });
+    INDEX.get(name).map_or(&[], |found| &found[..])
+}
+
+#[cold]
+fn mismatch() -> SqlError {
+    SqlError::internal("an argument has another type than its function expects")
+}
+
+#[cold]
+fn out_of_range(what: &str) -> SqlError {
+    SqlError::new(SqlState::NumericValueOutOfRange, format!("{what} out of range"))
+}
+
+#[cold]
+fn invalid(message: impl Into<String>) -> SqlError {
+    SqlError::new(SqlState::InvalidParameterValue, message.into())
+}
+
+fn integer(arguments: &[ValueRef<'_>], at: usize) -> Result<i64> {
+    arguments.get(at).and_then(|value| value.as_i64()).ok_or_else(mismatch)
+}
+
+fn double(arguments: &[ValueRef<'_>], at: usize) -> Result<f64> {
+    match arguments.get(at) {
+        Some(ValueRef::Double(value)) => Ok(*value),
+        _ => Err(mismatch()),
+    }
+}
+
+fn numeric(arguments: &[ValueRef<'_>], at: usize) -> Result<Numeric> {
+    arguments.get(at).and_then(|value| value.as_numeric()).ok_or_else(mismatch)
+}
+
+fn text<'v>(arguments: &[ValueRef<'v>], at: usize) -> Result<&'v str> {
+    match arguments.get(at) {
+        Some(ValueRef::Text(value)) => Ok(value),
+        _ => Err(mismatch()),
+    }
+}
+
+fn bytes<'v>(arguments: &[ValueRef<'v>], at: usize) -> Result<&'v [u8]> {
+    match arguments.get(at) {
+        Some(ValueRef::Bytea(value)) => Ok(value),
+        _ => Err(mismatch()),
+    }
+}
+
+/// Maximum bytes of a text or BYTEA value that a function returns.
+const SIZE_LIMIT: usize = 256 << 20;
+
+fn check_size(bytes: usize) -> Result<()> {
+    if bytes > SIZE_LIMIT {
+        let message = format!("a text of {bytes} bytes is longer than the limit of {SIZE_LIMIT}");
+        return Err(SqlError::new(SqlState::ProgramLimitExceeded, message));
+    }
+    Ok(())
+}
+
+fn count(number: usize) -> Result<Value> {
+    i32::try_from(number).map(Value::Integer).map_err(|_| out_of_range("integer"))
+}
+
+/// Appends a value as `concat` and `format` write it: nothing for NULL, one letter for BOOLEAN.
+fn append(out: &mut String, value: ValueRef<'_>) -> Result<()> {
+    crate::types::format_value(out, value, 0);
+    check_size(out.len())
+}
