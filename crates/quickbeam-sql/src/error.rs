@@ -69,8 +69,6 @@ sql_states! {
     InvalidParameterValue = "22023",
     /// A negative length of a part of a text.
     SubstringError = "22011",
-    /// A NULL argument where a function needs a value.
-    NullValueNotAllowed = "22004",
     /// An index outside a value.
     ArraySubscriptError = "2202E",
     /// Bytes that are not UTF-8, or a zero character in a text.

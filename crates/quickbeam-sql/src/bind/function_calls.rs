@@ -3,11 +3,11 @@
 use smol_str::SmolStr;
 use sqlparser::ast::{
     self, CeilFloorKind, DuplicateTreatment, Expr as Ast, FunctionArg, FunctionArgExpr,
-    FunctionArguments, TrimWhereField,
+    FunctionArgumentClause, FunctionArguments, TrimWhereField,
 };
 
-use super::aggregates::aggregate_of;
-use super::{Binder, Scope, Typed, object_name};
+use super::aggregates::AggregateCall;
+use super::{AggregateKind, Binder, Scope, Typed, object_name};
 use crate::catalog::Relation;
 use crate::catalog::errors::{is_not, no_relation};
 use crate::error::{Result, SqlError, SqlState};
@@ -65,20 +65,26 @@ impl Binder<'_> {
         let name = object_name(&call.name).map_err(|error| error.at(position as usize))?;
         let refuse = |what: &str| Err(SqlError::unsupported(what).at(position as usize));
         let has_more = call.uses_odbc_syntax || call.parameters != FunctionArguments::None;
-        if has_more || !call.within_group.is_empty() || call.null_treatment.is_some() {
+        if has_more || call.null_treatment.is_some() {
             return refuse("this form of a function call");
         }
-        let (list, distinct) = match &call.args {
-            FunctionArguments::None => (&[][..], false),
+        let (list, distinct, order) = match &call.args {
+            FunctionArguments::None => (&[][..], false, &[][..]),
             FunctionArguments::Subquery(_) => return refuse("a subquery as argument"),
             FunctionArguments::List(list) => {
-                if !list.clauses.is_empty() {
-                    return refuse("this form of a function call");
-                }
-                (&list.args[..], list.duplicate_treatment == Some(DuplicateTreatment::Distinct))
+                let order = match &list.clauses[..] {
+                    [] => &[][..],
+                    [FunctionArgumentClause::OrderBy(order)] => &order[..],
+                    _ => return refuse("this form of a function call"),
+                };
+                let distinct = list.duplicate_treatment == Some(DuplicateTreatment::Distinct);
+                (&list.args[..], distinct, order)
             }
         };
         if let Some(over) = &call.over {
+            if !order.is_empty() || !call.within_group.is_empty() {
+                return refuse("ORDER BY in the arguments of a window function");
+            }
             let filter = call.filter.as_deref();
             return self.window_call(&name, list, distinct, filter, over, position, scope);
         }
@@ -88,12 +94,24 @@ impl Binder<'_> {
         if name == "grouping" {
             return self.grouping(list, position, scope);
         }
-        if let Some(kind) = aggregate_of(&name) {
-            return self.aggregate(kind, list, distinct, call.filter.as_deref(), position, scope);
+        let wrong_kind = |message: String| {
+            Err(SqlError::new(SqlState::WrongObjectType, message).at(position as usize))
+        };
+        let within = &call.within_group[..];
+        if let Some(kind) = AggregateKind::named(&name) {
+            if kind.is_ordered_set() == within.is_empty() {
+                let how = if within.is_empty() { "without" } else { "with" };
+                let message = format!("function {name} {how} WITHIN GROUP does not exist");
+                let error = SqlError::new(SqlState::UndefinedFunction, message);
+                return Err(error.at(position as usize));
+            }
+            let order = if within.is_empty() { order } else { within };
+            let filter = call.filter.as_deref();
+            let call = AggregateCall { kind, arguments: list, distinct, order, filter, position };
+            return self.aggregate(&call, scope);
         }
-        if distinct || call.filter.is_some() {
-            let message = format!("{name} is not an aggregate function");
-            return Err(SqlError::new(SqlState::WrongObjectType, message).at(position as usize));
+        if distinct || call.filter.is_some() || !order.is_empty() || !within.is_empty() {
+            return wrong_kind(format!("{name} is not an aggregate function"));
         }
         let mut arguments = Vec::with_capacity(list.len());
         for argument in list {

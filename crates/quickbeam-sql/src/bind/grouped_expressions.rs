@@ -65,7 +65,7 @@ impl Regroup<'_> {
         aggregates: &[Aggregate],
         binder: &Binder<'_>,
     ) -> Result<[Vec<Subquery>; 2]> {
-        let of_aggregates = aggregates.iter().flat_map(|a| a.argument.iter().chain(&a.filter));
+        let of_aggregates = aggregates.iter().flat_map(Aggregate::expressions);
         let mut read = Slots::default();
         self.keys.iter().chain(of_aggregates).for_each(|expr| read.extend(&expr.slots()));
         let (mut of_rows, mut of_groups) = (Vec::new(), Vec::new());

@@ -1,9 +1,9 @@
 //! Query levels: the nested queries around the present position, and the level that a column
 //! belongs to.
 
-use super::{Binder, Level, Source, Subquery};
+use super::{Aggregate, Binder, Level, Source, Subquery};
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::{Expr, Slots};
+use crate::expression::Slots;
 
 impl Binder<'_> {
     /// Runs `work` at a new level: a query with aggregates and subqueries of its own.
@@ -42,15 +42,11 @@ impl Binder<'_> {
         of_group.or_else(of_from).unwrap_or(self.levels.len().saturating_sub(1))
     }
 
-    /// Returns the level of an aggregate: the innermost one whose columns its argument and FILTER
-    /// read, or the current one if they read none.
-    pub(super) fn level_of_aggregate(
-        &self,
-        argument: Option<&Expr>,
-        filter: Option<&Expr>,
-    ) -> usize {
+    /// Returns the level that an aggregate belongs to: the innermost one whose columns its
+    /// arguments and its FILTER read, or the innermost of all if they read none.
+    pub(super) fn level_of_aggregate(&self, aggregate: &Aggregate) -> usize {
         let mut read = Slots::default();
-        argument.into_iter().chain(filter).for_each(|expr| read.extend(&expr.slots()));
+        aggregate.expressions().for_each(|expr| read.extend(&expr.slots()));
         let innermost = self.levels.last();
         let answers = innermost.map_or(&[][..], |level| &level.subqueries);
         // An answer belongs to the levels of the rows that its subquery reads.

@@ -292,12 +292,47 @@ pub struct Aggregate {
     pub kind: AggregateKind,
     /// The argument; `None`: counts rows.
     pub argument: Option<Expr>,
+    /// A second argument: the delimiter of a concatenation, the independent variable of a
+    /// regression, the fraction of a percentile.
+    pub second: Option<Expr>,
+    /// ORDER BY within the call, or WITHIN GROUP.
+    pub order: Vec<AggregateOrder>,
     /// Of values that differ.
     pub distinct: bool,
     /// FILTER: only rows for which this is true.
     pub filter: Option<Expr>,
     /// The type of its value.
     pub data_type: DataType,
+}
+
+/// A key of ORDER BY within an aggregate.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AggregateOrder {
+    /// The key.
+    pub expr: Expr,
+    /// Whether the greatest comes first.
+    pub descending: bool,
+    /// Whether NULLs come first.
+    pub nulls_first: bool,
+}
+
+impl Aggregate {
+    /// Returns the expressions that the aggregate reads.
+    pub fn expressions(&self) -> impl Iterator<Item = &Expr> {
+        let keys = self.order.iter().map(|key| &key.expr);
+        self.argument.iter().chain(&self.second).chain(keys).chain(&self.filter)
+    }
+
+    /// Returns the expressions that the aggregate reads, mutably.
+    pub fn expressions_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
+        let keys = self.order.iter_mut().map(|key| &mut key.expr);
+        self.argument.iter_mut().chain(&mut self.second).chain(keys).chain(&mut self.filter)
+    }
+
+    /// Returns whether the aggregate reads more than one value of a row besides its FILTER.
+    pub fn has_more_arguments(&self) -> bool {
+        self.second.is_some() || !self.order.is_empty()
+    }
 }
 
 /// The kind of an aggregate.
@@ -317,6 +352,131 @@ pub enum AggregateKind {
     All,
     /// BOOL_OR
     Any,
+    /// STRING_AGG
+    Concatenation,
+    /// BIT_AND
+    BitAnd,
+    /// BIT_OR
+    BitOr,
+    /// BIT_XOR
+    BitXor,
+    /// VAR_SAMP, VARIANCE
+    SampleVariance,
+    /// VAR_POP
+    PopulationVariance,
+    /// STDDEV_SAMP, STDDEV
+    SampleDeviation,
+    /// STDDEV_POP
+    PopulationDeviation,
+    /// CORR
+    Correlation,
+    /// COVAR_SAMP
+    SampleCovariance,
+    /// COVAR_POP
+    PopulationCovariance,
+    /// REGR_AVGX
+    RegressionAverageX,
+    /// REGR_AVGY
+    RegressionAverageY,
+    /// REGR_COUNT
+    RegressionCount,
+    /// REGR_INTERCEPT
+    RegressionIntercept,
+    /// REGR_R2
+    RegressionR2,
+    /// REGR_SLOPE
+    RegressionSlope,
+    /// REGR_SXX
+    RegressionSxx,
+    /// REGR_SXY
+    RegressionSxy,
+    /// REGR_SYY
+    RegressionSyy,
+    /// PERCENTILE_CONT
+    ContinuousPercentile,
+    /// PERCENTILE_DISC
+    DiscretePercentile,
+    /// MODE
+    Mode,
+}
+
+/// The names of aggregates. EXPLAIN shows the first name of a kind.
+const AGGREGATE_NAMES: &[(&str, AggregateKind)] = &[
+    ("count", AggregateKind::Count),
+    ("sum", AggregateKind::Sum),
+    ("avg", AggregateKind::Average),
+    ("min", AggregateKind::Minimum),
+    ("max", AggregateKind::Maximum),
+    ("bool_and", AggregateKind::All),
+    ("every", AggregateKind::All),
+    ("bool_or", AggregateKind::Any),
+    ("string_agg", AggregateKind::Concatenation),
+    ("bit_and", AggregateKind::BitAnd),
+    ("bit_or", AggregateKind::BitOr),
+    ("bit_xor", AggregateKind::BitXor),
+    ("var_samp", AggregateKind::SampleVariance),
+    ("variance", AggregateKind::SampleVariance),
+    ("var_pop", AggregateKind::PopulationVariance),
+    ("stddev_samp", AggregateKind::SampleDeviation),
+    ("stddev", AggregateKind::SampleDeviation),
+    ("stddev_pop", AggregateKind::PopulationDeviation),
+    ("corr", AggregateKind::Correlation),
+    ("covar_samp", AggregateKind::SampleCovariance),
+    ("covar_pop", AggregateKind::PopulationCovariance),
+    ("regr_avgx", AggregateKind::RegressionAverageX),
+    ("regr_avgy", AggregateKind::RegressionAverageY),
+    ("regr_count", AggregateKind::RegressionCount),
+    ("regr_intercept", AggregateKind::RegressionIntercept),
+    ("regr_r2", AggregateKind::RegressionR2),
+    ("regr_slope", AggregateKind::RegressionSlope),
+    ("regr_sxx", AggregateKind::RegressionSxx),
+    ("regr_sxy", AggregateKind::RegressionSxy),
+    ("regr_syy", AggregateKind::RegressionSyy),
+    ("percentile_cont", AggregateKind::ContinuousPercentile),
+    ("percentile_disc", AggregateKind::DiscretePercentile),
+    ("mode", AggregateKind::Mode),
+];
+
+impl AggregateKind {
+    /// Returns the aggregate of that name.
+    pub fn named(name: &str) -> Option<AggregateKind> {
+        AGGREGATE_NAMES.iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind)
+    }
+
+    /// Returns the name of the aggregate.
+    pub fn name(self) -> &'static str {
+        let known = AGGREGATE_NAMES.iter().find(|(_, kind)| *kind == self);
+        known.map_or("aggregate", |(name, _)| name)
+    }
+
+    /// Returns whether the aggregate takes two variables.
+    pub fn is_regression(self) -> bool {
+        matches!(
+            self,
+            AggregateKind::Correlation
+                | AggregateKind::SampleCovariance
+                | AggregateKind::PopulationCovariance
+                | AggregateKind::RegressionAverageX
+                | AggregateKind::RegressionAverageY
+                | AggregateKind::RegressionCount
+                | AggregateKind::RegressionIntercept
+                | AggregateKind::RegressionR2
+                | AggregateKind::RegressionSlope
+                | AggregateKind::RegressionSxx
+                | AggregateKind::RegressionSxy
+                | AggregateKind::RegressionSyy
+        )
+    }
+
+    /// Returns whether the aggregate is written with WITHIN GROUP.
+    pub fn is_ordered_set(self) -> bool {
+        matches!(
+            self,
+            AggregateKind::ContinuousPercentile
+                | AggregateKind::DiscretePercentile
+                | AggregateKind::Mode
+        )
+    }
 }
 
 /// The window functions of a SELECT.

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::{Body, Derived, From, Query, Subquery, SubqueryKind, Window};
+use super::{Aggregate, Body, Derived, From, Query, Subquery, SubqueryKind, Window};
 use crate::expression::{Expr, Slots};
 
 /// A part of a query, one step below it.
@@ -75,8 +75,7 @@ impl Query {
                 let of_rows = select.filter.iter().chain(&select.outputs);
                 of_rows.chain(&select.distinct_on).for_each(|expr| visit(QueryPart::Expr(expr)));
                 if let Some(group) = &select.group {
-                    let of_aggregates =
-                        group.aggregates.iter().flat_map(|a| a.argument.iter().chain(&a.filter));
+                    let of_aggregates = group.aggregates.iter().flat_map(Aggregate::expressions);
                     let of_groups = group.keys.iter().chain(of_aggregates).chain(&group.having);
                     of_groups.for_each(|expr| visit(QueryPart::Expr(expr)));
                     subqueries.extend(&group.subqueries);
@@ -122,10 +121,8 @@ impl Query {
                 let of_rows = of_rows.chain(&mut select.distinct_on);
                 of_rows.for_each(|expr| visit(PartMut::Expr(expr)));
                 if let Some(group) = &mut select.group {
-                    let of_aggregates = group
-                        .aggregates
-                        .iter_mut()
-                        .flat_map(|a| a.argument.iter_mut().chain(&mut a.filter));
+                    let of_aggregates =
+                        group.aggregates.iter_mut().flat_map(Aggregate::expressions_mut);
                     let of_groups =
                         group.keys.iter_mut().chain(of_aggregates).chain(&mut group.having);
                     of_groups.for_each(|expr| visit(PartMut::Expr(expr)));

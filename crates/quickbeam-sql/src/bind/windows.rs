@@ -6,10 +6,10 @@ use sqlparser::ast::{
     NamedWindowExpr, WindowFrameUnits, WindowSpec, WindowType,
 };
 
-use super::aggregates::aggregate_of;
+use super::aggregates::AggregateCall;
 use super::levels::grouping_error;
 use super::{
-    Aggregate, Binder, FrameBound, FrameExclusion, FrameUnits, OrderKey, Scope, Source, Typed,
+    AggregateKind, Binder, FrameBound, FrameExclusion, FrameUnits, OrderKey, Scope, Source, Typed,
     Window, WindowCall, WindowFrame, WindowFunction, WindowKind, Windows, fold,
 };
 use crate::error::{Result, SqlError, SqlState};
@@ -209,7 +209,7 @@ impl Binder<'_> {
             _ => return Err(windowing_error("window functions are not allowed here", position)),
         }
         let refuse = |what: &str| Err(SqlError::unsupported(what).at(position as usize));
-        let (kind, aggregate) = (kind_of(name), aggregate_of(name));
+        let (kind, aggregate) = (kind_of(name), AggregateKind::named(name));
         if kind.is_none() && aggregate.is_none() {
             let message = format!(
                 "OVER specified, but {name} is not a window function nor an aggregate function"
@@ -250,13 +250,17 @@ impl Binder<'_> {
         position: u32,
         scope: &Scope,
     ) -> Result<(Window, WindowFunction, DataType)> {
-        let (call, data_type) = match (kind_of(name), aggregate_of(name)) {
+        let (call, data_type) = match (kind_of(name), AggregateKind::named(name)) {
             (Some(kind), _) => self.position_call(kind, name, list, position, scope)?,
             (None, Some(kind)) => {
-                let (argument, data_type) =
-                    self.aggregate_argument(kind, false, list, position, scope)?;
-                let filter = filter.map(|filter| self.condition(filter, scope)).transpose()?;
-                let aggregate = Aggregate { kind, argument, distinct: false, filter, data_type };
+                if kind.is_ordered_set() {
+                    let error = SqlError::unsupported("OVER for an ordered-set aggregate");
+                    return Err(error.at(position as usize));
+                }
+                let (distinct, order) = (false, &[][..]);
+                let call = AggregateCall { kind, arguments: list, distinct, order, filter, position };
+                let aggregate = self.aggregate_parts(&call, scope)?;
+                let data_type = aggregate.data_type;
                 (WindowCall::Aggregate(aggregate), data_type)
             }
             (None, None) => return Err(SqlError::internal("a window call of no function")),

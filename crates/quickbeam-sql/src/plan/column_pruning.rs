@@ -46,7 +46,7 @@ fn each_expression(node: &PlanNode, visit: &mut dyn FnMut(&Expr)) {
             each_of_query(query, visit);
         }
         PlanNode::Group { input, keys, aggregates, .. } => {
-            let parts = aggregates.iter().flat_map(|a| a.argument.iter().chain(&a.filter));
+            let parts = aggregates.iter().flat_map(|a| a.expressions());
             keys.iter().chain(parts).for_each(&mut *visit);
             each_expression(input, visit);
         }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::{AccessPath, Action, Join, KeyRangeExpr, Plan, PlanNode, QueryPlan, TableAccess};
-use crate::bind::{AggregateKind, SlotShape, Source, SubqueryKind, TableFunctionKind};
+use crate::bind::{SlotShape, Source, SubqueryKind, TableFunctionKind};
 use crate::expression::{Expr, Truth};
 use crate::types::Value;
 
@@ -156,7 +156,7 @@ impl Writer<'_> {
                     self.detail(depth, format!("Group Key: {}", keys.join(", ")));
                 }
                 let names: Vec<String> =
-                    aggregates.iter().map(|a| name_of(a.kind).to_owned()).collect();
+                    aggregates.iter().map(|a| a.kind.name().to_owned()).collect();
                 if !names.is_empty() {
                     self.detail(depth, format!("Aggregates: {}", names.join(", ")));
                 }
@@ -386,17 +386,5 @@ impl Writer<'_> {
                 text
             }
         }
-    }
-}
-
-fn name_of(kind: AggregateKind) -> &'static str {
-    match kind {
-        AggregateKind::Count => "count",
-        AggregateKind::Sum => "sum",
-        AggregateKind::Average => "avg",
-        AggregateKind::Minimum => "min",
-        AggregateKind::Maximum => "max",
-        AggregateKind::All => "bool_and",
-        AggregateKind::Any => "bool_or",
     }
 }

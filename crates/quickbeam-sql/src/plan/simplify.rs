@@ -266,6 +266,8 @@ fn simplify_group(group: &mut Group, outputs: &[Expr], order: &[Expr]) {
             *aggregate = Aggregate {
                 kind: AggregateKind::Count,
                 argument: None,
+                second: None,
+                order: Vec::new(),
                 distinct: false,
                 filter: None,
                 data_type: DataType::BigInt,
@@ -276,7 +278,7 @@ fn simplify_group(group: &mut Group, outputs: &[Expr], order: &[Expr]) {
 }
 
 fn parts_of(aggregate: &Aggregate) -> impl Iterator<Item = &Expr> {
-    aggregate.argument.iter().chain(&aggregate.filter)
+    aggregate.expressions()
 }
 
 /// Keeps the subqueries whose answers are read, by `read` or by one another.

@@ -252,7 +252,7 @@ impl Chooser<'_> {
         let input = match step {
             PlanNode::Group { sets, .. } if !sets.is_empty() => return None,
             PlanNode::Group { input, keys, aggregates, .. } => {
-                let parts = aggregates.iter().flat_map(|a| a.argument.iter().chain(&a.filter));
+                let parts = aggregates.iter().flat_map(|a| a.expressions());
                 keys.iter().chain(parts).for_each(&mut note);
                 input
             }

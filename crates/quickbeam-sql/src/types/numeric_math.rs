@@ -69,6 +69,11 @@ impl Numeric {
         let group = if self.is_zero() { 0 } else { weight };
         let half = (group + 1) * 4 / 2 - 1;
         let scale = limited((SIGNIFICANT - half).max(self.scale().into()), self.exponent() / 2 + 1);
+        self.square_root_with(scale)
+    }
+
+    /// Returns the square root with `scale` digits after the point.
+    pub fn square_root_with(self, scale: i32) -> Result<Numeric> {
         let shift = 2 * scale - i32::from(self.scale());
         let number = I256::new(self.mantissa());
         let wide = if shift >= 0 {

@@ -1,10 +1,12 @@
 //! Groups and aggregates.
 
 use super::hash::{KeyTable, append};
+use super::ordered_aggregate::CollectedRows;
+use super::statistical_aggregate::{Moments, Regression};
 use super::{Context, MemoryCharge, Operator};
 use crate::bind::{Aggregate, AggregateKind};
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::{Current, Expr};
+use crate::expression::{Current, Datum, Expr};
 use crate::types::{DataType, Numeric, Value, ValueRef};
 
 /// The state of an aggregate for one group.
@@ -19,11 +21,26 @@ pub enum AggregateState {
     Reals(f32, i64),
     Extreme(Value),
     Truth(Option<bool>),
+    Bits(Option<i64>),
+    /// Concatenated texts or bytes.
+    Joined(Option<Vec<u8>>),
+    Moments(Box<Moments>),
+    Regression(Box<Regression>),
+    /// The rows of an aggregate with ORDER BY or WITHIN GROUP.
+    Collected(Box<CollectedRows>),
 }
 
 impl AggregateState {
-    /// Of no rows.
+    /// Returns the state of an aggregate of no rows.
     pub fn new(aggregate: &Aggregate) -> AggregateState {
+        if !aggregate.order.is_empty() {
+            return AggregateState::Collected(Box::default());
+        }
+        AggregateState::unordered(aggregate)
+    }
+
+    /// Returns the state for rows that arrive in the order of the aggregate.
+    pub(super) fn unordered(aggregate: &Aggregate) -> AggregateState {
         match (aggregate.kind, aggregate.data_type) {
             (AggregateKind::Count, _) => AggregateState::Count(0),
             (AggregateKind::Sum, DataType::Real) => AggregateState::Reals(0.0, 0),
@@ -35,6 +52,19 @@ impl AggregateState {
                 AggregateState::Extreme(Value::Null)
             }
             (AggregateKind::All | AggregateKind::Any, _) => AggregateState::Truth(None),
+            (AggregateKind::BitAnd | AggregateKind::BitOr | AggregateKind::BitXor, _) => {
+                AggregateState::Bits(None)
+            }
+            (AggregateKind::Concatenation, _) => AggregateState::Joined(None),
+            (
+                AggregateKind::SampleVariance
+                | AggregateKind::PopulationVariance
+                | AggregateKind::SampleDeviation
+                | AggregateKind::PopulationDeviation,
+                data_type,
+            ) => AggregateState::Moments(Box::new(Moments::new(data_type))),
+            (kind, _) if kind.is_regression() => AggregateState::Regression(Box::default()),
+            _ => AggregateState::Collected(Box::default()),
         }
     }
 
@@ -102,11 +132,54 @@ impl AggregateState {
                     _ => before.unwrap_or(false) || value,
                 });
             }
+            AggregateState::Bits(bits) => {
+                let Some(value) = value.as_i64() else { return Err(not_a_number()) };
+                *bits = Some(match (kind, *bits) {
+                    (_, None) => value,
+                    (AggregateKind::BitAnd, Some(bits)) => bits & value,
+                    (AggregateKind::BitOr, Some(bits)) => bits | value,
+                    (_, Some(bits)) => bits ^ value,
+                });
+            }
+            AggregateState::Moments(moments) => return moments.add(value),
+            AggregateState::Joined(_)
+            | AggregateState::Regression(_)
+            | AggregateState::Collected(_) => return Err(not_a_number()),
         }
         Ok(())
     }
 
-    /// The aggregate's value.
+    /// Adds a value and the second argument.
+    pub fn add_pair(
+        &mut self,
+        kind: AggregateKind,
+        value: ValueRef<'_>,
+        second: ValueRef<'_>,
+    ) -> Result<()> {
+        let part = |value: ValueRef<'_>| match value {
+            ValueRef::Text(text) => text.as_bytes().to_vec(),
+            ValueRef::Bytea(bytes) => bytes.to_vec(),
+            _ => Vec::new(),
+        };
+        match self {
+            AggregateState::Joined(Some(joined)) => {
+                joined.extend(part(second));
+                joined.extend(part(value));
+                Ok(())
+            }
+            AggregateState::Joined(joined) => {
+                *joined = Some(part(value));
+                Ok(())
+            }
+            AggregateState::Regression(regression) => match second {
+                ValueRef::Null => Ok(()),
+                second => regression.add(value, second),
+            },
+            state => state.add(kind, value),
+        }
+    }
+
+    /// Computes the aggregate's value.
     pub fn finish(&self, aggregate: &Aggregate) -> Result<Value> {
         let is_sum = aggregate.kind == AggregateKind::Sum;
         Ok(match self {
@@ -130,8 +203,26 @@ impl AggregateState {
             }
             AggregateState::Extreme(value) => value.clone(),
             AggregateState::Truth(truth) => truth.map_or(Value::Null, Value::Boolean),
+            AggregateState::Bits(None) | AggregateState::Joined(None) => Value::Null,
+            AggregateState::Bits(Some(bits)) => match aggregate.data_type {
+                DataType::SmallInt => Value::SmallInt(*bits as i16),
+                DataType::Integer => Value::Integer(*bits as i32),
+                _ => Value::BigInt(*bits),
+            },
+            AggregateState::Joined(Some(joined)) => match aggregate.data_type {
+                DataType::Bytea => Value::bytea(joined),
+                _ => Value::text(String::from_utf8_lossy(joined)),
+            },
+            AggregateState::Moments(moments) => moments.finish(aggregate.kind)?,
+            AggregateState::Regression(regression) => regression.finish(aggregate.kind),
+            AggregateState::Collected(rows) => rows.finish(aggregate)?,
         })
     }
+}
+
+#[cold]
+fn not_a_number() -> SqlError {
+    SqlError::internal("an aggregate of a value of another type")
 }
 
 #[cold]
@@ -322,7 +413,25 @@ impl RowAggregate {
                 }
                 self.account.keep(self.key.len() + 48, context)?;
             }
-            state.add(aggregate.kind, value)?;
+            if !aggregate.has_more_arguments() {
+                state.add(aggregate.kind, value)?;
+                continue;
+            }
+            let second = match &aggregate.second {
+                Some(second) => second.evaluate(&frame)?,
+                None => Datum::NULL,
+            };
+            if let AggregateState::Collected(rows) = state {
+                let keys = aggregate.order.iter().map(|key| key.expr.evaluate(&frame));
+                let keys = keys.map(|key| key.map(Datum::into_value)).collect::<Result<_>>()?;
+                let bytes = rows.add(keys, value.to_value(), second.into_value());
+                self.account.keep(bytes, context)?;
+                continue;
+            }
+            if let (AggregateState::Joined(_), ValueRef::Text(text)) = (&*state, value) {
+                self.account.keep(text.len(), context)?;
+            }
+            state.add_pair(aggregate.kind, value, second.as_ref())?;
         }
         Ok(())
     }

@@ -49,8 +49,8 @@ pub struct RowWindowAgg {
 /// Returns the number of arguments of a function that are buffered with each row.
 fn width(function: &WindowFunction) -> usize {
     match &function.call {
-        // The argument, and whether the filter holds.
-        WindowCall::Aggregate(_) => 2,
+        // The argument, whether the filter holds, and the second argument if there is one.
+        WindowCall::Aggregate(aggregate) => 2 + usize::from(aggregate.second.is_some()),
         WindowCall::Position(_, arguments) => arguments.len(),
     }
 }
@@ -118,7 +118,7 @@ impl RowWindowAgg {
         for function in &self.functions {
             match &function.call {
                 WindowCall::Position(_, arguments) => all(arguments, &mut row.arguments)?,
-                WindowCall::Aggregate(Aggregate { argument, filter, .. }) => {
+                WindowCall::Aggregate(Aggregate { argument, second, filter, .. }) => {
                     let counts = match filter {
                         Some(filter) => filter.is_true(&frame)?,
                         None => true,
@@ -128,6 +128,12 @@ impl RowWindowAgg {
                         None => Value::Null,
                     });
                     row.arguments.push(Value::Boolean(counts));
+                    if let Some(second) = second {
+                        row.arguments.push(match counts {
+                            true => second.evaluate(&frame)?.into_value(),
+                            false => Value::Null,
+                        });
+                    }
                 }
             }
         }
@@ -323,7 +329,10 @@ impl Computation<'_> {
         let (value, counts) = (self.argument(row, 0), self.argument(row, 1));
         let is_counted = matches!(counts, ValueRef::Boolean(true));
         if is_counted && (aggregate.argument.is_none() || !value.is_null()) {
-            state.add(aggregate.kind, value)?;
+            match aggregate.second {
+                Some(_) => state.add_pair(aggregate.kind, value, self.argument(row, 2))?,
+                None => state.add(aggregate.kind, value)?,
+            }
         }
         Ok(())
     }

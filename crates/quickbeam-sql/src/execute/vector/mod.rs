@@ -18,6 +18,7 @@ mod source;
 mod vector;
 
 use super::row::{Context, OperatorBuilder};
+use crate::bind::Aggregate;
 use crate::error::{Result, SqlError};
 use crate::expression::{ColumnRef, Expr};
 use crate::plan::PlanNode;
@@ -52,8 +53,9 @@ pub fn can_batch(
     columns.iter().all(|(_, data_type)| vector::kind_of(*data_type).is_some())
         && match step {
             PlanNode::Group { keys, aggregates, .. } => {
-                let parts = aggregates.iter().flat_map(|a| a.argument.iter().chain(&a.filter));
-                all_have(&mut keys.iter().chain(parts))
+                let parts = aggregates.iter().flat_map(Aggregate::expressions);
+                let has_one = |aggregate: &Aggregate| !aggregate.has_more_arguments();
+                aggregates.iter().all(has_one) && all_have(&mut keys.iter().chain(parts))
             }
             PlanNode::Sort { outputs, keys, .. } => {
                 let is_exact = |expr: &Expr| {
