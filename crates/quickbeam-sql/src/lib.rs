@@ -57,7 +57,7 @@ pub use parse::pieces as split_statements;
 pub use session::{
     Cancel, ColumnValue, Connection, CopyAccess, Database, Row, Rows, Statement, Verified,
 };
-pub use types::{DataType, Numeric, Value, ValueRef};
+pub use types::{DataType, Interval, Numeric, Value, ValueRef};
 
 /// The examples of the README, compiled and run as documentation tests.
 #[cfg(doctest)]

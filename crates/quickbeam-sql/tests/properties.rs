@@ -13,9 +13,9 @@ use proptest::prelude::*;
 use quickbeam_sql::catalog::{Added, NewTable, Table};
 use quickbeam_sql::table::{KeyBound, KeyPart, KeyRange, KeySpec, StoredRow, prefix_end};
 use quickbeam_sql::types::{compare_as, convert, format_value, parse_value};
-use quickbeam_sql::{DataType, Numeric, Value, ValueRef};
+use quickbeam_sql::{DataType, Interval, Numeric, Value, ValueRef};
 
-const TYPES: [DataType; 16] = [
+const TYPES: [DataType; 17] = [
     DataType::Boolean,
     DataType::SmallInt,
     DataType::Integer,
@@ -32,6 +32,7 @@ const TYPES: [DataType; 16] = [
     DataType::Timestamp,
     DataType::TimestampTz,
     DataType::Uuid,
+    DataType::Interval,
 ];
 
 fn numeric() -> impl Strategy<Value = Numeric> {
@@ -77,6 +78,18 @@ fn value(data_type: DataType) -> BoxedStrategy<Value> {
         DataType::Timestamp => moments.prop_map(Value::Timestamp).boxed(),
         DataType::TimestampTz => moments.prop_map(Value::TimestampTz).boxed(),
         DataType::Uuid => any::<[u8; 16]>().prop_map(Value::Uuid).boxed(),
+        DataType::Interval => {
+            let small = (-3..3_i32, -70..70_i32, -4..4_i64);
+            let small = small
+                .prop_map(|(months, days, quarters)| (months, days, quarters * 21_600_000_000));
+            prop_oneof![small, any::<(i32, i32, i64)>()]
+                .prop_map(|(months, days, micros)| {
+                    // The least number of microseconds has no text.
+                    let micros = micros.max(-i64::MAX);
+                    Value::Interval(Interval { months, days, micros })
+                })
+                .boxed()
+        }
     }
 }
 

@@ -48,6 +48,9 @@ impl Binder<'_> {
             }
             Ast::BinaryOp { left, op, right } => {
                 let position = self.position(&**left);
+                if *op == BinaryOperator::Overlaps {
+                    return self.overlaps(left, right, position, scope);
+                }
                 let negated = match op {
                     BinaryOperator::PGLikeMatch | BinaryOperator::PGILikeMatch => Some(false),
                     BinaryOperator::PGNotLikeMatch | BinaryOperator::PGNotILikeMatch => Some(true),
@@ -110,6 +113,7 @@ impl Binder<'_> {
                 let bound = self.cast_or_read(inner, target)?;
                 Ok(self.rounded(bound, &typed.data_type))
             }
+            Ast::Interval(interval) => self.interval(interval, scope),
             Ast::Case { operand, conditions, else_result, .. } => {
                 self.case(operand.as_deref(), conditions, else_result.as_deref(), scope)
             }
@@ -262,6 +266,9 @@ impl Binder<'_> {
             Some(_) => bound,
         };
         match (op, bound.data_type) {
+            (UnaryOperator::Minus, Some(DataType::Interval)) => {
+                self.operator("-", vec![bound], position)
+            }
             (UnaryOperator::Plus, Some(data_type)) if data_type.is_numeric() => Ok(bound),
             (UnaryOperator::Minus, Some(data_type)) if data_type.is_numeric() => {
                 let expr = Expr::Negate(Box::new(bound.expr), TextPosition(position));

@@ -310,6 +310,17 @@ impl Binder<'_> {
                 parts.extend(bound.map(|part| &**part));
                 ("substring", parts)
             }
+            Ast::Extract { field, expr, .. } => {
+                let name = field.to_string().to_lowercase();
+                let name = name.trim_matches(['\'', '"']);
+                let field = Expr::Constant(Value::text(name));
+                let field = Typed::new(field, DataType::Text, position);
+                let value = self.expression(expr, scope)?;
+                return self.function("extract", vec![field, value], position);
+            }
+            Ast::AtTimeZone { timestamp, time_zone } => {
+                ("timezone", vec![&**time_zone, &**timestamp])
+            }
             Ast::Position { expr, r#in } => ("position", vec![r#in, expr]),
             Ast::Overlay { expr, overlay_what, overlay_from, overlay_for } => {
                 let mut parts = vec![&**expr, overlay_what, overlay_from];

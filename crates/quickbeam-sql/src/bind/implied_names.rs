@@ -76,5 +76,6 @@ fn of_type(data_type: DataType) -> &'static str {
         DataType::Timestamp => "timestamp",
         DataType::TimestampTz => "timestamptz",
         DataType::Uuid => "uuid",
+        DataType::Interval => "interval",
     }
 }

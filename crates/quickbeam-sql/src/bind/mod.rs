@@ -20,6 +20,7 @@ mod grouped_expressions;
 mod grouping_sets;
 mod implied_names;
 mod insert;
+mod intervals;
 mod levels;
 mod literals;
 mod operators;

@@ -198,6 +198,15 @@ impl Binder<'_> {
             let symbol = operator.symbol();
             Err(many_operators(&format!("{} {symbol} {}", name_of(a), name_of(b)), position))
         };
+        let is_span = |side: Option<DataType>| side == Some(DataType::Interval);
+        let is_moment = |side: Option<DataType>| {
+            matches!(side, Some(DataType::Time | DataType::Timestamp | DataType::TimestampTz))
+        };
+        let is_date_and_time =
+            [a, b].contains(&Some(DataType::Date)) && [a, b].contains(&Some(DataType::Time));
+        if is_span(a) || is_span(b) || !is_date_and_time && (is_moment(a) || is_moment(b)) {
+            return self.operator(operator.symbol(), vec![left, right], position);
+        }
         let additive = matches!(operator, Arithmetic::Add | Arithmetic::Subtract);
         let kind = match (a, b) {
             (Some(DataType::Date), Some(DataType::Date)) if operator == Arithmetic::Subtract => {

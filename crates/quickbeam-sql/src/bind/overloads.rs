@@ -17,6 +17,7 @@ enum Category {
     Number,
     Text,
     DateTime,
+    Span,
     Other,
 }
 
@@ -28,6 +29,7 @@ fn category(data_type: DataType) -> Category {
         DataType::Date | DataType::Time | DataType::Timestamp | DataType::TimestampTz => {
             Category::DateTime
         }
+        DataType::Interval => Category::Span,
         _ => Category::Other,
     }
 }
@@ -36,7 +38,11 @@ fn category(data_type: DataType) -> Category {
 fn is_preferred(data_type: DataType) -> bool {
     matches!(
         data_type,
-        DataType::Boolean | DataType::Double | DataType::Text | DataType::TimestampTz
+        DataType::Boolean
+            | DataType::Double
+            | DataType::Text
+            | DataType::TimestampTz
+            | DataType::Interval
     )
 }
 

@@ -86,6 +86,7 @@ pub fn data_type(written: &Written) -> Result<DataType> {
             DataType::TimestampTz
         }
         Written::Uuid => DataType::Uuid,
+        Written::Interval { fields: None, precision: None | Some(6) } => DataType::Interval,
         Written::Custom(name, arguments) if arguments.is_empty() => {
             let name = name.to_string().to_lowercase();
             return match &name[..] {

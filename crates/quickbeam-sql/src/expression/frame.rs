@@ -199,6 +199,11 @@ impl<'a> Frame<'a> {
         self.clock.map_or_else(now, Clock::now)
     }
 
+    /// Returns the current time in microseconds since 1970 UTC, which advances within a transaction.
+    pub fn clock_time(&self) -> i64 {
+        now()
+    }
+
     /// Returns the next number of `random`, from 0 up to, and without, 1.
     pub fn random(&self) -> f64 {
         let known = self.clock.and_then(|clock| clock.random.get());

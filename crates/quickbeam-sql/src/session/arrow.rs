@@ -13,16 +13,21 @@
 //! | TIME | Time64 in microseconds |
 //! | TIMESTAMP, with time zone | Timestamp in microseconds, with the zone UTC |
 //! | UUID | FixedSizeBinary(16) |
+//! | INTERVAL | Interval of months, days and nanoseconds |
 
 use std::sync::Arc;
 
 use arrow_array::builder::{
     ArrayBuilder, BinaryBuilder, BooleanBuilder, Date32Builder, Decimal128Builder,
     FixedSizeBinaryBuilder, Float32Builder, Float64Builder, Int16Builder, Int32Builder,
-    Int64Builder, StringBuilder, Time64MicrosecondBuilder, TimestampMicrosecondBuilder,
+    Int64Builder, IntervalMonthDayNanoBuilder, StringBuilder, Time64MicrosecondBuilder,
+    TimestampMicrosecondBuilder,
 };
+use arrow_array::types::IntervalMonthDayNano;
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
-use arrow_schema::{ArrowError, DataType as ArrowType, Field, Schema, SchemaRef, TimeUnit};
+use arrow_schema::{
+    ArrowError, DataType as ArrowType, Field, IntervalUnit, Schema, SchemaRef, TimeUnit,
+};
 
 use super::connection::Connection;
 use super::rows::Rows;
@@ -53,6 +58,7 @@ fn arrow_type(data_type: DataType) -> ArrowType {
         DataType::Timestamp => ArrowType::Timestamp(TimeUnit::Microsecond, None),
         DataType::TimestampTz => ArrowType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
         DataType::Uuid => ArrowType::FixedSizeBinary(16),
+        DataType::Interval => ArrowType::Interval(IntervalUnit::MonthDayNano),
     }
 }
 
@@ -71,6 +77,7 @@ enum ArrowBuilder {
     Time(Time64MicrosecondBuilder),
     Timestamp(TimestampMicrosecondBuilder),
     Uuid(FixedSizeBinaryBuilder),
+    Interval(IntervalMonthDayNanoBuilder),
 }
 
 #[cold]
@@ -113,6 +120,7 @@ impl ArrowBuilder {
                 TimestampMicrosecondBuilder::new().with_data_type(arrow_type(data_type)),
             ),
             DataType::Uuid => ArrowBuilder::Uuid(FixedSizeBinaryBuilder::new(16)),
+            DataType::Interval => ArrowBuilder::Interval(IntervalMonthDayNanoBuilder::new()),
         })
     }
 
@@ -131,6 +139,7 @@ impl ArrowBuilder {
             ArrowBuilder::Time(builder) => builder.append_null(),
             ArrowBuilder::Timestamp(builder) => builder.append_null(),
             ArrowBuilder::Uuid(builder) => builder.append_null(),
+            ArrowBuilder::Interval(builder) => builder.append_null(),
         }
     }
 
@@ -167,6 +176,11 @@ impl ArrowBuilder {
             (ArrowBuilder::Uuid(builder), ValueRef::Uuid(bytes)) => {
                 builder.append_value(bytes).map_err(|error| failed(&error))?;
             }
+            (ArrowBuilder::Interval(builder), ValueRef::Interval(interval)) => {
+                let nanos = interval.micros.checked_mul(1000).ok_or_else(|| misfit(value))?;
+                let parts = IntervalMonthDayNano::new(interval.months, interval.days, nanos);
+                builder.append_value(parts);
+            }
             (_, value) => return Err(misfit(value)),
         }
         Ok(())
@@ -183,6 +197,7 @@ impl ArrowBuilder {
             ArrowBuilder::Decimal(builder, _) => builder,
             ArrowBuilder::Text(builder) => builder,
             ArrowBuilder::Bytea(builder) => builder,
+            ArrowBuilder::Interval(builder) => builder,
             ArrowBuilder::Date(builder) => builder,
             ArrowBuilder::Time(builder) => builder,
             ArrowBuilder::Timestamp(builder) => builder,

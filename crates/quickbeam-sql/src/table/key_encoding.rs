@@ -11,6 +11,7 @@
 //! | NUMERIC | sign; power of ten; digits in pairs, each plus one; a zero. Negative numbers turned over |
 //! | TEXT, BYTEA | the bytes, 0 as 0 255; then 0 0. Of CHAR without the blanks at the end |
 //! | UUID | its bytes |
+//! | INTERVAL | its length in microseconds, 16 bytes big-endian, the sign bit turned over |
 //!
 //! A descending column is turned over as a whole, but for the byte that says NULL. Before the columns of a hash index that is not unique stands
 //! how many bytes they have, u16 big-endian: they are a group of the engine's ([`AccessMethod::HashPrefix`]).
@@ -23,7 +24,7 @@ use quickbeam::AccessMethod;
 
 use crate::catalog::{Index, Table};
 use crate::error::{Result, SqlError, SqlState};
-use crate::types::{DataType, Numeric, Value, ValueRef};
+use crate::types::{DataType, Interval, Numeric, Value, ValueRef};
 
 const NULL_FIRST: u8 = 0;
 const PRESENT: u8 = 1;
@@ -281,6 +282,10 @@ impl KeyPart {
             ValueRef::Bytea(v) if self.raw => out.extend_from_slice(v),
             ValueRef::Bytea(v) => encode_bytes(out, v),
             ValueRef::Uuid(v) => out.extend_from_slice(&v),
+            // Equal intervals have equal lengths; a key does not keep months and days apart.
+            ValueRef::Interval(v) => {
+                out.extend_from_slice(&(v.length() ^ i128::MIN).to_be_bytes());
+            }
             ValueRef::Null => {
                 return Err(SqlError::internal("a NULL in a key that has none"));
             }
@@ -330,6 +335,10 @@ impl KeyPart {
                 Value::text(text)
             }
             DataType::Bytea => Value::bytea(source.content()?),
+            DataType::Interval => {
+                let length = i128::from_be_bytes(source.take()?) ^ i128::MIN;
+                Value::Interval(Interval::of_length(length))
+            }
             DataType::Uuid => Value::Uuid(source.take()?),
         })
     }

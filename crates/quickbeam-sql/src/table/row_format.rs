@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use crate::catalog::{Column, Table};
 use crate::error::{Result, SqlError};
-use crate::types::{DataType, Numeric, Value, ValueRef};
+use crate::types::{DataType, Interval, Numeric, Value, ValueRef};
 
 /// Bytes of the layout's number.
 pub(super) const HEADER: usize = 2;
@@ -38,6 +38,7 @@ pub(super) enum ColumnEncoding {
     Timestamp,
     TimestampTz,
     Uuid,
+    Interval,
     Text,
     Bytea,
 }
@@ -59,6 +60,7 @@ impl ColumnEncoding {
             DataType::Timestamp => ColumnEncoding::Timestamp,
             DataType::TimestampTz => ColumnEncoding::TimestampTz,
             DataType::Uuid => ColumnEncoding::Uuid,
+            DataType::Interval => ColumnEncoding::Interval,
         }
     }
 }
@@ -222,6 +224,11 @@ impl<'a> StoredRow<'a> {
                 ValueRef::TimestampTz(i64::from_le_bytes(load(bytes, at)?))
             }
             ColumnEncoding::Uuid => ValueRef::Uuid(load(bytes, at)?),
+            ColumnEncoding::Interval => ValueRef::Interval(Interval {
+                months: i32::from_le_bytes(load(bytes, at)?),
+                days: i32::from_le_bytes(load(bytes, at + 4)?),
+                micros: i64::from_le_bytes(load(bytes, at + 8)?),
+            }),
             ColumnEncoding::Numeric => {
                 let mantissa = i128::from_le_bytes(load(bytes, at)?);
                 let [scale] = load(bytes, at + 16)?;
@@ -303,6 +310,13 @@ fn store(row: &mut [u8], place: &ColumnLayout, value: ValueRef<'_>) -> bool {
         (ColumnEncoding::Real, ValueRef::Real(v)) => put(&v.to_le_bytes()),
         (ColumnEncoding::Double, ValueRef::Double(v)) => put(&v.to_le_bytes()),
         (ColumnEncoding::Uuid, ValueRef::Uuid(v)) => put(&v),
+        (ColumnEncoding::Interval, ValueRef::Interval(v)) => {
+            let mut bytes = [0; 16];
+            bytes[..4].copy_from_slice(&v.months.to_le_bytes());
+            bytes[4..8].copy_from_slice(&v.days.to_le_bytes());
+            bytes[8..].copy_from_slice(&v.micros.to_le_bytes());
+            put(&bytes);
+        }
         (ColumnEncoding::Numeric, ValueRef::Numeric(v)) => {
             let mut bytes = [0; 17];
             bytes[..16].copy_from_slice(&v.mantissa().to_le_bytes());

@@ -10,7 +10,7 @@ use smol_str::{SmolStr, SmolStrBuilder};
 
 use super::datetime::{DATE_INFINITY, DAY, TIMESTAMP_INFINITY, is_timestamp};
 use super::text::{checked_text, format_value, parse_value};
-use super::{DataType, Numeric, Value, ValueRef};
+use super::{DataType, Interval, Numeric, Value, ValueRef};
 use crate::error::{Result, SqlError, SqlState};
 
 /// The weakest context in which a cast applies without being written.
@@ -59,6 +59,8 @@ pub fn cast_context(from: DataType, to: DataType) -> Option<CastContext> {
         (T::Timestamp | T::TimestampTz, T::Date | T::Time) | (T::TimestampTz, T::Timestamp) => {
             Assignment
         }
+        (T::Time, T::Interval) => Implicit,
+        (T::Interval, T::Time) => Assignment,
         (T::Bytea, T::Uuid) | (T::Uuid, T::Bytea) => Explicit,
         (T::SmallInt | T::Integer | T::BigInt, T::Bytea) => Explicit,
         _ => return None,
@@ -103,7 +105,8 @@ pub fn convert(value: Value, from: DataType, to: DataType, explicit: bool) -> Re
         | (Value::Time(_), DataType::Time)
         | (Value::Timestamp(_), DataType::Timestamp)
         | (Value::TimestampTz(_), DataType::TimestampTz)
-        | (Value::Uuid(_), DataType::Uuid) => value,
+        | (Value::Uuid(_), DataType::Uuid)
+        | (Value::Interval(_), DataType::Interval) => value,
         (Value::Numeric(number), DataType::Numeric(Some((precision, scale)))) => {
             Value::Numeric(number.fit(precision, scale)?)
         }
@@ -259,6 +262,10 @@ fn other(value: ValueRef<'_>, to: DataType) -> Result<Value> {
                 Value::Null
             }
         }
+        (ValueRef::Time(micros), DataType::Interval) => {
+            Value::Interval(Interval { micros, ..Interval::default() })
+        }
+        (ValueRef::Interval(v), DataType::Time) => Value::Time(v.micros.rem_euclid(DAY)),
         (ValueRef::Uuid(v), DataType::Bytea) => Value::bytea(v),
         (ValueRef::Bytea(v), DataType::Uuid) => match v.try_into() {
             Ok(bytes) => Value::Uuid(bytes),

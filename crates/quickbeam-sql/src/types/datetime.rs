@@ -60,7 +60,9 @@ pub fn date_of(days: i64) -> (i64, u32, u32) {
     (year_of_era + era * 400 + i64::from(month <= 2), month, day)
 }
 
-fn days_in_month(year: i64, month: u32) -> u32 {
+/// Returns the number of days of a month.
+#[must_use]
+pub fn days_in_month(year: i64, month: u32) -> u32 {
     match month {
         4 | 6 | 9 | 11 => 30,
         2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,

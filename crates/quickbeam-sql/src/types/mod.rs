@@ -6,6 +6,7 @@
 
 mod cast;
 mod datetime;
+mod interval;
 mod numeric;
 mod numeric_math;
 mod text;
@@ -17,8 +18,11 @@ use serde::{Deserialize, Serialize};
 
 pub use cast::{CastContext, assign, cast, cast_context, compare_as, convert};
 pub use datetime::{
-    DATE_INFINITY, DAY, SECOND, TIMESTAMP_INFINITY, date_of, days_of, is_date, is_timestamp,
-    parse_timestamptz,
+    DATE_INFINITY, DAY, SECOND, TIMESTAMP_INFINITY, date_of, days_in_month, days_of, is_date,
+    is_timestamp, parse_timestamptz,
+};
+pub use interval::{
+    HOUR, Interval, IntervalUnit, MINUTE, format_interval, interval_out_of_range, parse_interval,
 };
 pub use numeric::{MAX_PRECISION, Numeric};
 pub use text::{checked_text, format_value, parse_value};
@@ -59,6 +63,8 @@ pub enum DataType {
     TimestampTz,
     /// A universally unique identifier.
     Uuid,
+    /// A span of months, days and microseconds.
+    Interval,
 }
 
 impl DataType {
@@ -94,7 +100,7 @@ impl DataType {
             | DataType::Time
             | DataType::Timestamp
             | DataType::TimestampTz => 8,
-            DataType::Uuid => 16,
+            DataType::Uuid | DataType::Interval => 16,
             DataType::Numeric(_) => 17,
             DataType::Text | DataType::Varchar(_) | DataType::Char(_) | DataType::Bytea => {
                 return None;
@@ -147,6 +153,7 @@ impl fmt::Display for DataType {
             DataType::Timestamp => f.write_str("timestamp without time zone"),
             DataType::TimestampTz => f.write_str("timestamp with time zone"),
             DataType::Uuid => f.write_str("uuid"),
+            DataType::Interval => f.write_str("interval"),
         }
     }
 }

@@ -6,7 +6,9 @@ use super::datetime::{
     format_date, format_time, format_timestamp, format_timestamptz, parse_date, parse_time,
     parse_timestamp, parse_timestamptz,
 };
-use super::{DataType, Numeric, Value, ValueRef};
+use super::{
+    DataType, IntervalUnit, Numeric, SECOND, Value, ValueRef, format_interval, parse_interval,
+};
 use crate::error::{Result, SqlError, SqlState};
 
 #[cold]
@@ -49,6 +51,7 @@ pub fn parse_value(text: &str, data_type: DataType) -> Result<Value> {
         DataType::Time => Value::Time(parse_time(text)?),
         DataType::Timestamp => Value::Timestamp(parse_timestamp(text)?),
         DataType::TimestampTz => Value::TimestampTz(parse_timestamptz(text, 0)?),
+        DataType::Interval => Value::Interval(parse_interval(text, IntervalUnit::Micros(SECOND))?),
         DataType::Uuid => Value::Uuid(parse_uuid(text).ok_or_else(|| invalid(data_type, text))?),
     })
 }
@@ -278,6 +281,10 @@ pub fn format_value(out: &mut String, value: ValueRef<'_>, east: i64) {
         }
         ValueRef::TimestampTz(v) => {
             format_timestamptz(out, v, east);
+            Ok(())
+        }
+        ValueRef::Interval(v) => {
+            format_interval(out, v);
             Ok(())
         }
         ValueRef::Uuid(v) => v.iter().enumerate().try_for_each(|(index, byte)| {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use smol_str::SmolStr;
 
-use super::{DataType, Numeric};
+use super::{DataType, Interval, Numeric};
 
 /// A SQL value. Texts of up to 23 bytes and values of fixed length are inline; cloning never copies
 /// a long text.
@@ -58,6 +58,8 @@ pub enum Value {
     TimestampTz(i64),
     /// UUID.
     Uuid([u8; 16]),
+    /// INTERVAL.
+    Interval(Interval),
 }
 
 /// A borrowed [`Value`].
@@ -94,6 +96,8 @@ pub enum ValueRef<'a> {
     TimestampTz(i64),
     /// UUID.
     Uuid([u8; 16]),
+    /// INTERVAL.
+    Interval(Interval),
 }
 
 impl Value {
@@ -143,6 +147,7 @@ impl Value {
             Value::Timestamp(v) => ValueRef::Timestamp(*v),
             Value::TimestampTz(v) => ValueRef::TimestampTz(*v),
             Value::Uuid(v) => ValueRef::Uuid(*v),
+            Value::Interval(v) => ValueRef::Interval(*v),
         }
     }
 
@@ -205,6 +210,7 @@ impl<'a> ValueRef<'a> {
             ValueRef::Timestamp(v) => Value::Timestamp(v),
             ValueRef::TimestampTz(v) => Value::TimestampTz(v),
             ValueRef::Uuid(v) => Value::Uuid(v),
+            ValueRef::Interval(v) => Value::Interval(v),
         }
     }
 
@@ -227,6 +233,7 @@ impl<'a> ValueRef<'a> {
             ValueRef::Timestamp(_) => DataType::Timestamp,
             ValueRef::TimestampTz(_) => DataType::TimestampTz,
             ValueRef::Uuid(_) => DataType::Uuid,
+            ValueRef::Interval(_) => DataType::Interval,
         })
     }
 
@@ -279,6 +286,7 @@ impl<'a> ValueRef<'a> {
             | (V::Timestamp(a), V::Timestamp(b))
             | (V::TimestampTz(a), V::TimestampTz(b)) => a.cmp(&b),
             (V::Uuid(a), V::Uuid(b)) => a.cmp(&b),
+            (V::Interval(a), V::Interval(b)) => a.cmp(&b),
             (V::Real(a), V::Real(b)) => compare_floats(a.into(), b.into()),
             (V::Double(a), V::Double(b)) => compare_floats(a, b),
             (a, b) => return compare_numbers(a, b),
@@ -299,7 +307,7 @@ impl<'a> ValueRef<'a> {
 
     fn rank(self) -> u8 {
         match self {
-            ValueRef::Null => 9,
+            ValueRef::Null => 10,
             ValueRef::Boolean(_) => 0,
             ValueRef::SmallInt(_)
             | ValueRef::Integer(_)
@@ -314,6 +322,7 @@ impl<'a> ValueRef<'a> {
             ValueRef::Timestamp(_) => 6,
             ValueRef::TimestampTz(_) => 7,
             ValueRef::Uuid(_) => 8,
+            ValueRef::Interval(_) => 9,
         }
     }
 }
@@ -376,6 +385,7 @@ impl Hash for ValueRef<'_> {
             ValueRef::Date(v) => v.hash(state),
             ValueRef::Time(v) | ValueRef::Timestamp(v) | ValueRef::TimestampTz(v) => v.hash(state),
             ValueRef::Uuid(v) => v.hash(state),
+            ValueRef::Interval(v) => v.hash(state),
         }
     }
 }

@@ -57,6 +57,10 @@ pub fn append(value: ValueRef<'_>, out: &mut Vec<u8>) {
             out.push(8);
             out.extend_from_slice(&v.to_le_bytes());
         }
+        ValueRef::Interval(v) => {
+            out.push(10);
+            out.extend_from_slice(&v.length().to_le_bytes());
+        }
         ValueRef::Uuid(v) => {
             out.push(9);
             out.extend_from_slice(&v);

@@ -8,8 +8,10 @@ mod bits;
 mod bytes;
 mod double;
 mod encoding;
+mod fields;
 mod format;
 mod integer;
+mod interval_ops;
 mod numeric;
 mod regular;
 mod regular_syntax;
@@ -129,8 +131,10 @@ static TABLES: &[&[Builtin]] = &[
     bytes::TABLE,
     double::TABLE,
     encoding::TABLE,
+    fields::TABLE,
     format::TABLE,
     integer::TABLE,
+    interval_ops::TABLE,
     numeric::TABLE,
     regular::TABLE,
     text::TABLE,
