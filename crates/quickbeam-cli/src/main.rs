@@ -16,6 +16,8 @@ mod place;
 mod recover;
 mod report;
 #[cfg(feature = "sql")]
+mod serve;
+#[cfg(feature = "sql")]
 mod sql;
 mod stat;
 #[cfg(feature = "sql")]
@@ -65,6 +67,9 @@ enum Command {
     /// Execute SQL statements from a terminal, from files or from a pipe
     #[cfg(feature = "sql")]
     Sql(sql::Arguments),
+    /// Serve SQL to PostgreSQL clients, on loopback addresses and UNIX sockets
+    #[cfg(feature = "sql")]
+    Serve(serve::Arguments),
     /// Run the benchmarks on Quickbeam and on other engines
     Bench(quickbeam_bench::BenchArguments),
 }
@@ -109,6 +114,8 @@ fn run(command: Command) -> anyhow::Result<Outcome> {
         Command::Load(arguments) => load::run(&arguments),
         #[cfg(feature = "sql")]
         Command::Sql(arguments) => sql::run(&arguments),
+        #[cfg(feature = "sql")]
+        Command::Serve(arguments) => serve::run(&arguments),
         Command::Bench(arguments) => quickbeam_bench::run(arguments).map(|()| Outcome::Done),
     }
 }

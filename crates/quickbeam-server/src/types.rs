@@ -2,7 +2,7 @@
 
 use bytes::{BufMut, BytesMut};
 use quickbeam_sql::types::{format_value, parse_value};
-use quickbeam_sql::{DataType, Value, ValueRef};
+use quickbeam_sql::{DataType, Interval, Value, ValueRef};
 
 use crate::failure::Failure;
 
@@ -42,6 +42,7 @@ pub fn wire_type(data_type: DataType) -> WireType {
         DataType::Time => (1083, 8, -1),
         DataType::Timestamp => (1114, 8, -1),
         DataType::TimestampTz => (1184, 8, -1),
+        DataType::Interval => (1186, 16, -1),
         DataType::Numeric(None) => (1700, -1, -1),
         DataType::Numeric(Some((precision, scale))) => {
             (1700, -1, (i32::from(precision) << 16 | i32::from(scale)) + 4)
@@ -98,6 +99,11 @@ fn put_binary(out: &mut BytesMut, value: ValueRef<'_>) {
             i64::MAX | i64::MIN => out.put_i64(moment),
             _ => out.put_i64(moment.saturating_sub(EPOCH_MICROSECONDS)),
         },
+        ValueRef::Interval(interval) => {
+            out.put_i64(interval.micros);
+            out.put_i32(interval.days);
+            out.put_i32(interval.months);
+        }
         ValueRef::Uuid(bytes) => out.put_slice(&bytes),
         ValueRef::Numeric(_) => {
             let mut text = String::new();
@@ -194,6 +200,15 @@ fn binary_parameter(bytes: &[u8], data_type: DataType) -> Result<Value, Failure>
         DataType::Time => Value::Time(i64::from_be_bytes(fixed(bytes, data_type)?)),
         DataType::Timestamp => Value::Timestamp(moment()?),
         DataType::TimestampTz => Value::TimestampTz(moment()?),
+        DataType::Interval => {
+            let [a, b, c, d, e, f, g, h, days @ .., m0, m1, m2, m3] =
+                fixed::<16>(bytes, data_type)?;
+            Value::Interval(Interval {
+                micros: i64::from_be_bytes([a, b, c, d, e, f, g, h]),
+                days: i32::from_be_bytes(days),
+                months: i32::from_be_bytes([m0, m1, m2, m3]),
+            })
+        }
         DataType::Uuid => Value::Uuid(fixed(bytes, data_type)?),
         DataType::Numeric(_) => parse_value(&numeric_text(bytes).ok_or_else(invalid)?, data_type)?,
     })

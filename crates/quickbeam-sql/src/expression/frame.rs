@@ -199,9 +199,11 @@ impl<'a> Frame<'a> {
         self.clock.map_or_else(now, Clock::now)
     }
 
-    /// Returns the current time in microseconds since 1970 UTC, which advances within a transaction.
+    /// Returns the current time in microseconds since 1970 UTC. It advances within a transaction,
+    /// and is never before the transaction's start time.
     pub fn clock_time(&self) -> i64 {
-        now()
+        let start = self.now();
+        now().max(start)
     }
 
     /// Returns the next number of `random`, from 0 up to, and without, 1.

@@ -12,9 +12,11 @@ mod fields;
 mod format;
 mod integer;
 mod interval_ops;
+mod number_templates;
 mod numeric;
 mod regular;
 mod regular_syntax;
+mod templates;
 mod text;
 mod trigonometry;
 
@@ -135,8 +137,10 @@ static TABLES: &[&[Builtin]] = &[
     format::TABLE,
     integer::TABLE,
     interval_ops::TABLE,
+    number_templates::TABLE,
     numeric::TABLE,
     regular::TABLE,
+    templates::TABLE,
     text::TABLE,
     trigonometry::TABLE,
 ];
