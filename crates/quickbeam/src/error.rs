@@ -1,7 +1,8 @@
-//! What can go wrong, told apart by what the caller can do about it.
+//! Errors, one variant for each reaction of the caller.
 //!
-//! Above: every public function. Retry: [`Error::is_retryable`]. Free space: [`Error::DiskFull`]. Reopen or restore:
-//! [`Error::Corruption`], [`Error::Failed`], [`Error::Io`]. Everything else is a mistake in the call, and changed nothing.
+//! Above: every public function. Retry the transaction: [`Error::is_retryable`]. Free space:
+//! [`Error::DiskFull`]. Reopen or restore: [`Error::Corruption`], [`Error::Failed`], [`Error::Io`].
+//! The other variants report a mistake in the call, which changed nothing.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,12 +21,12 @@ pub enum Error {
         "write conflict: the record was changed by a transaction that committed after this one began; abort and retry"
     )]
     WriteConflict,
-    /// Waiting would never end: this transaction was chosen to give way.
+    /// Transactions wait for each other in a cycle, and this one is the victim.
     #[error(
         "deadlock: transactions wait for each other and this one was chosen to give way; abort and retry"
     )]
     Deadlock,
-    /// Another transaction kept a record for longer than the lock timeout.
+    /// Another transaction held a record for longer than the lock timeout.
     #[error(
         "lock timeout: a record stayed locked by another transaction for {waited_ms} ms; abort and retry"
     )]
@@ -33,17 +34,19 @@ pub enum Error {
         /// How long this transaction waited, in milliseconds.
         waited_ms: u64,
     },
-    /// The flag that the transaction was given was raised while it waited for another one.
+    /// The flag of [`Transaction::interrupt_on`](crate::Transaction::interrupt_on) was set while
+    /// the transaction waited for another one.
     #[error(
         "interrupted while waiting for another transaction; go on or abort, as whoever raised the flag wants"
     )]
     Interrupted,
-    /// Committing would not be serializable: something read was changed by a transaction that committed since.
+    /// The commit would not be serializable: a transaction that committed after this one's snapshot
+    /// changed a record that this one read.
     #[error(
         "serialization failure: what this transaction read was changed by one that committed since; abort and retry"
     )]
     SerializationFailure,
-    /// Stored bytes are not what was written.
+    /// Stored bytes differ from the bytes written.
     #[error(
         "corruption in {file} at {place}: {detail}; restore from a backup, or salvage what is readable"
     )]
@@ -55,7 +58,8 @@ pub enum Error {
         /// What was expected and what was found.
         detail: String,
     },
-    /// No room on the device. The operation changed nothing; the environment goes on once there is room.
+    /// The device is full. The operation changed nothing; the environment stays usable once there
+    /// is space.
     #[error(
         "no space left while {action}; free space and try again (nothing acknowledged is lost)"
     )]
@@ -71,7 +75,7 @@ pub enum Error {
         /// What the operating system said.
         source: io::Error,
     },
-    /// A flush failed earlier: writes are refused until the environment is opened again.
+    /// An earlier write or flush failed: the environment refuses writes until it is reopened.
     #[error(
         "the environment stopped accepting writes after a failure ({reason}); close it and open it again to recover"
     )]
@@ -79,30 +83,30 @@ pub enum Error {
         /// The first failure.
         reason: String,
     },
-    /// The directory is in use.
+    /// Another process or handle has the directory open.
     #[error("environment {path} is open in another process or handle; close it there first")]
     Locked {
         /// The environment's directory.
         path: PathBuf,
     },
-    /// The directory holds no environment.
+    /// The directory has no environment.
     #[error("{path} is not a Quickbeam environment ({detail})")]
     NotAnEnvironment {
         /// The directory.
         path: PathBuf,
-        /// What is missing or strange.
+        /// Which file is missing or has the wrong content.
         detail: String,
     },
-    /// Written by a version of the format that this release does not read.
+    /// The file has a format version that this release does not read.
     #[error(
         "{path} has file format version {found}, this release reads version {supported}; open it with a release that reads {found}, dump it there and load it here"
     )]
     FormatVersion {
         /// The file.
         path: PathBuf,
-        /// The version found.
+        /// The file's format version.
         found: u32,
-        /// The version of this release.
+        /// The newest version that this release reads.
         supported: u32,
     },
     /// A key is longer than the page size allows.
@@ -135,19 +139,19 @@ pub enum Error {
         /// The name.
         name: String,
     },
-    /// A change in a transaction that was begun to read.
+    /// The call writes in a read-only transaction.
     #[error("the transaction is read-only; begin one that is not")]
     ReadOnly,
-    /// A change of an environment or data store that was opened to be read only.
+    /// The call writes to an environment or data store that is open for reading only.
     #[error("the directory is open for reading only; open it for writing to change it")]
     ReadOnlyEnvironment,
     /// A limit of the engine was reached.
     #[error("limit reached: {what}")]
     Limit {
-        /// Which, and how to raise it.
+        /// Which limit, and how to raise it.
         what: String,
     },
-    /// A record's key or value is no encoding of the type it was read as.
+    /// A record's key or value is not a valid encoding of the type that the caller reads.
     #[error("a record holds no {what}; read it with the types that it was written with")]
     Decode {
         /// The type.
@@ -162,7 +166,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns whether the same transaction, begun again, may succeed.
+    /// Returns whether the transaction may succeed if it is retried.
     ///
     /// ```
     /// # let environment = quickbeam::Environment::memory(Default::default())?;
@@ -189,7 +193,7 @@ impl Error {
         )
     }
 
-    /// An operating system error with what was being done; a full disk gets its own kind.
+    /// Converts an operating system error. A full device becomes [`Error::DiskFull`].
     pub(crate) fn io(action: impl Into<String>, source: io::Error) -> Error {
         match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
@@ -202,7 +206,7 @@ impl Error {
         }
     }
 
-    /// An operating system error on a named file.
+    /// Converts an operating system error for the file at `path`.
     pub(crate) fn on_file(action: &str, path: &Path, source: io::Error) -> Error {
         Error::io(format!("{action} {}", path.display()), source)
     }
@@ -211,7 +215,7 @@ impl Error {
         Error::Misuse { what: what.into() }
     }
 
-    /// Corruption of a page.
+    /// Returns a [`Error::Corruption`] for a page of the data file.
     pub(crate) fn page(page: u64, detail: impl Into<String>) -> Error {
         Error::Corruption {
             file: crate::blocks::DATA_FILE.into(),

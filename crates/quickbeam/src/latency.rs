@@ -1,4 +1,4 @@
-//! How long things took: counts by power of two, cheap enough to be always on.
+//! Histograms of durations, with power-of-two buckets; cheap enough to be always on.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -7,25 +7,25 @@ use serde::Serialize;
 
 const BUCKETS: usize = 40;
 
-/// Counts of durations: bucket `i` has those below 2^i nanoseconds and not in a lower bucket.
+/// A histogram: bucket `i` counts durations below 2^i nanoseconds that no lower bucket counts.
 pub struct Latencies {
     buckets: [AtomicU64; BUCKETS],
     longest: AtomicU64,
 }
 
-/// How long things took. Each figure but the longest is an upper bound, less than twice the real one.
+/// Percentiles of durations. Each is an upper bound, less than twice the exact value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct LatencySummary {
-    /// How many were measured.
+    /// Number of durations.
     pub count: u64,
-    /// Half of them took no longer.
+    /// Median.
     pub p50: Duration,
-    /// Ninety-nine of a hundred took no longer.
+    /// 99th percentile.
     pub p99: Duration,
-    /// Nine hundred and ninety-nine of a thousand took no longer.
+    /// 99.9th percentile.
     pub p999: Duration,
-    /// The longest.
+    /// Longest duration, exact.
     pub longest: Duration,
 }
 
@@ -36,7 +36,7 @@ impl Default for Latencies {
 }
 
 impl Latencies {
-    /// Counts one.
+    /// Adds a duration.
     pub fn add(&self, took: Duration) {
         let nanoseconds = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         let bucket = (64 - nanoseconds.leading_zeros()) as usize;
@@ -44,7 +44,7 @@ impl Latencies {
         self.longest.fetch_max(nanoseconds, Ordering::Relaxed);
     }
 
-    /// The counts, summed up.
+    /// Returns the percentiles of all durations added so far.
     pub fn summary(&self) -> LatencySummary {
         let counts: Vec<u64> = self.buckets.iter().map(|b| b.load(Ordering::Relaxed)).collect();
         let count: u64 = counts.iter().sum();

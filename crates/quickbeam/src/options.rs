@@ -17,13 +17,15 @@ use crate::error::{Error, Result};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Durability {
-    /// Log written and flushed to the device, together with other commits then waiting. Survives power loss.
+    /// Commit writes and flushes the log, in one group with other waiting commits. Survives power
+    /// loss.
     Sync,
-    /// Log written to the operating system. Survives a crash of the process.
+    /// Commit writes the log to the operating system. Survives a crash of the process.
     WriteNoSync,
-    /// Log left in the log buffer; written in the background. A crash may lose the last moments.
+    /// Commit leaves the log in the log buffer; a background thread writes it. A crash may lose the
+    /// newest commits.
     NoSync,
-    /// No log. A crash goes back to the last checkpoint, whole.
+    /// There is no log. After a crash the state is that of the last checkpoint.
     InMemory,
 }
 
@@ -54,24 +56,26 @@ impl FromStr for Durability {
     }
 }
 
-/// How the records of a database are found.
+/// How a database finds its records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum AccessMethod {
-    /// A B+tree: records in the order of their keys, cursors from any key on.
+    /// A B+tree: records in key order, with cursors and ranges from any key.
     #[default]
     BTree,
-    /// By the hash value of the whole key, faster than the B+tree for single records. A cursor goes through all records,
-    /// in no order that means anything; there are no ranges.
+    /// A hash of the whole key, faster than the B+tree for single records. A cursor visits all
+    /// records in an arbitrary order; there are no ranges.
     Hash,
-    /// By the hash value of the first part of the key, which is a *group* for all keys that begin with it: the length of that part in two bytes,
-    /// the highest first, then the part itself; what else the key has follows. The records of a group lie next to each other,
-    /// in the order of what follows, and [`Scan::restart_group`](crate::Scan::restart_group) reads them. Otherwise as `Hash`. In a key that
-    /// is shorter than its first bytes say, all of it is the group.
+    /// A hash of the key's bucket prefix, which identifies a *group* of records. A key is the
+    /// prefix's length in two bytes (big-endian), the prefix, and the rest of the key.
+    ///
+    /// The records of a group are adjacent, ordered by the rest of the key;
+    /// [`Scan::restart_group`](crate::Scan::restart_group) reads them. If a key is shorter than its
+    /// length bytes say, the whole key is the prefix. Otherwise as `Hash`.
     HashPrefix,
 }
 
 impl AccessMethod {
-    /// Whether records lie in the order of their keys.
+    /// Returns whether records are in key order.
     #[must_use]
     #[inline]
     pub fn is_ordered(self) -> bool {
@@ -89,14 +93,14 @@ impl fmt::Display for AccessMethod {
     }
 }
 
-/// What a transaction may see of others.
+/// Which changes of other transactions a transaction reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Isolation {
-    /// As if transactions ran one after the other, in commit order.
+    /// Transactions behave as if they ran one at a time, in commit order.
     Serializable,
-    /// One snapshot from begin to end; two transactions may each miss the other's write (write skew).
+    /// All calls read one snapshot. Two transactions may each miss the other's write (write skew).
     Snapshot,
-    /// Each call sees what was committed when it was made.
+    /// Each call reads a snapshot of its own, taken when the call starts.
     ReadCommitted,
 }
 
@@ -120,29 +124,31 @@ pub enum Isolation {
 pub struct Options {
     /// Memory for pages, in bytes. Default 64 MiB.
     pub cache_size: usize,
-    /// Bytes in a page: a power of two from 4,096 to 65,536; counts when the environment is created. Default 8,192.
+    /// Bytes in a page: a power of two from 4,096 to 65,536. Used only when the environment is
+    /// created. Default 8,192.
     pub page_size: usize,
-    /// Bytes of log that may wait in memory. Default 8 MiB.
+    /// Size of the log buffer in bytes. Default 8 MiB.
     pub log_buffer: usize,
-    /// Bytes in a log segment file; counts when the environment is created. Default 16 MiB.
+    /// Bytes in a log segment file. Used only when the environment is created. Default 16 MiB.
     pub log_segment_size: u64,
-    /// Durability of transactions that name none. Default `Sync`.
+    /// Durability of transactions that do not set their own. Default `Sync`.
     pub durability: Durability,
-    /// Isolation of transactions that name none. Default `Serializable`.
+    /// Isolation of transactions that do not set their own. Default `Serializable`.
     pub isolation: Isolation,
     /// How long a transaction waits for a record that another one changed. Default 10 s.
     pub lock_timeout: Duration,
-    /// How long [`Environment::transact`](crate::Environment::transact) begins again after conflicts. Default 30 s.
+    /// How long [`Environment::transact`](crate::Environment::transact) retries after conflicts.
+    /// Default 30 s.
     pub retry_timeout: Duration,
-    /// Log bytes after which a checkpoint starts. Default 256 MiB.
+    /// Log bytes since the last checkpoint that start a checkpoint. Default 256 MiB.
     pub checkpoint_bytes: u64,
-    /// Time after which a checkpoint starts when anything changed. Default 60 s.
+    /// Time after which a checkpoint starts if anything changed. Default 60 s.
     pub checkpoint_interval: Duration,
-    /// Longest recovery wanted: checkpoints start early enough to keep to it. Default none.
+    /// Longest recovery time wanted: checkpoints start early enough to meet it. Default none.
     pub recovery_target: Option<Duration>,
-    /// How long a `NoSync` commit may stay in the log buffer. Default 100 ms.
+    /// Longest time that a `NoSync` commit stays in the log buffer. Default 100 ms.
     pub log_write_interval: Duration,
-    /// Create the environment when the directory holds none. Default true.
+    /// Creates the environment if the directory has none. Default true.
     pub create: bool,
 }
 
@@ -166,16 +172,16 @@ impl Default for Options {
     }
 }
 
-/// Fewest pages a cache may hold: a split of the deepest tree keeps this many at once, with room to spare.
+/// Minimum number of pages in a cache. A split of the deepest tree latches fewer pages at once.
 pub(crate) const SMALLEST_CACHE_PAGES: usize = 64;
 
-/// Whether a log segment can be that long.
+/// Returns whether `bytes` is a valid size of a log segment.
 pub(crate) fn is_log_segment_size(bytes: u64) -> bool {
     bytes.is_multiple_of(4096) && (256 << 10..=1 << 30).contains(&bytes)
 }
 
 impl Options {
-    /// Refuses what the engine could not work with.
+    /// Returns an error if a setting is out of its range.
     pub(crate) fn check(&self) -> Result<()> {
         if !self.page_size.is_power_of_two() || !(4096..=65536).contains(&self.page_size) {
             return Err(Error::misuse(format!(
@@ -201,7 +207,7 @@ impl Options {
     }
 }
 
-/// Settings of one transaction. `None` means the setting of the environment.
+/// Settings of one transaction. `None` uses the environment's setting.
 ///
 /// ```
 /// # let environment = quickbeam::Environment::memory(Default::default())?;
@@ -217,12 +223,12 @@ impl Options {
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct TransactionOptions {
-    /// What the transaction may see of others.
+    /// Isolation of the transaction.
     pub isolation: Option<Isolation>,
-    /// What its commit waits for.
+    /// What the commit waits for.
     pub durability: Option<Durability>,
-    /// How long it waits for a record that another transaction changed.
+    /// How long the transaction waits for a record that another one changed.
     pub lock_timeout: Option<Duration>,
-    /// Reads one snapshot; never waits, never aborts, may not write.
+    /// The transaction reads one snapshot, never waits or fails with a conflict, and cannot write.
     pub read_only: bool,
 }

@@ -1,7 +1,7 @@
-//! The threads that look after an environment: log, checkpoints, room in the cache.
+//! The background threads of an environment: log, checkpoints, eviction.
 //!
-//! Each holds only a weak reference between its rounds' work and ends when the environment closes. What a round
-//! cannot do because the device is full it tries again in the next one.
+//! Each runs until the environment closes. If the device is full, a thread retries its work in the
+//! next round.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,13 +12,13 @@ use crate::error::{Error, Result};
 use crate::failpoints::{Canary, planted};
 use crate::vfs::{Event, Task};
 
-/// How often the checkpoint thread looks whether one is due.
+/// How often the checkpoint thread checks whether a checkpoint is due.
 const CHECKPOINT_POLL: Duration = Duration::from_millis(50);
 
-/// How often freed work is looked for when nobody commits.
+/// How often the eviction thread looks for deferred work if there are no commits.
 const HOUSEKEEPING_POLL: Duration = Duration::from_millis(100);
 
-/// Log bytes that recovery applies in a second: a careful guess for pacing checkpoints by a recovery target.
+/// Log bytes that recovery is assumed to apply in a second; a low estimate, for recovery targets.
 pub const RECOVERY_BYTES_PER_SECOND: u64 = 40 << 20;
 
 /// Starts the threads that the environment needs.
@@ -46,7 +46,7 @@ impl Engine {
         self.stop.load(Ordering::SeqCst)
     }
 
-    /// Runs `round` whenever `event` comes or `pause` has passed, until the environment closes.
+    /// Runs `round` after each `event` and each `pause`, until the environment closes.
     fn rounds(&self, event: &dyn Event, pause: Duration, mut round: impl FnMut() -> Result<()>) {
         loop {
             let seen = event.generation();
@@ -64,7 +64,7 @@ impl Engine {
         }
     }
 
-    /// Log bytes after which a checkpoint starts.
+    /// Returns the log bytes since the last checkpoint that start a checkpoint.
     pub fn checkpoint_bytes(&self) -> u64 {
         let by_target = self.options.recovery_target.map_or(u64::MAX, |target| {
             (target.as_secs_f64() * RECOVERY_BYTES_PER_SECOND as f64) as u64
@@ -73,7 +73,7 @@ impl Engine {
     }
 }
 
-/// Keeps some frames free, and does deferred work when nobody commits.
+/// Keeps some frames free, and runs deferred work if there are no commits.
 fn make_room(inner: &Engine) {
     inner.rounds(&*inner.pool.frames_wanted, HOUSEKEEPING_POLL, || {
         inner.note_time();
@@ -91,7 +91,7 @@ fn write_log(inner: &Engine) {
         if log.check().is_err() {
             return Ok(());
         }
-        // A device without room for the next segment keeps nothing from being written to this one.
+        // The current segment can be written even if there is no space for the next one.
         let prepared = log.prepare_next();
         if !planted(Canary::BackgroundIdle) {
             let end = log.lock().end;
@@ -101,7 +101,7 @@ fn write_log(inner: &Engine) {
     });
 }
 
-/// Makes checkpoints by log bytes and by time.
+/// Writes checkpoints by log bytes and by time.
 fn make_checkpoints(inner: &Engine) {
     let mut last = inner.vfs.now();
     inner.rounds(&*inner.checkpoint_wanted, CHECKPOINT_POLL, || {

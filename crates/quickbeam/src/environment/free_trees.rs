@@ -1,12 +1,14 @@
-//! Reclaiming: removing dead records and freeing overflow chains and dropped trees, once no snapshot needs them.
+//! Deferred work: purges tombstones and frees overflow chains and dropped trees that no snapshot
+//! needs.
 //!
-//! Above: commits, the background thread and checkpoints, which call [`Engine::run_deferred`]. Below: the registry, which
-//! says what may go, the trees and the pool.
+//! Above: commits, the background thread and checkpoints, which call [`Engine::run_deferred`].
+//! Below: the transaction table, which decides what may be freed, the trees and the pool.
 //!
-//! - RECLAIM-1: a page to be freed is, in every checkpoint, either reached from a tree or named as part of a dead chain.
-//!   The pass that unlinks it or frees a part of its chain also tells the registry.
-//! - RECLAIM-2: one pass frees one page of a tree, or up to [`CHAIN_SLICE`] pages of a chain, and reads nothing from the
-//!   device: changes by others wait no longer than that.
+//! - RECLAIM-1: every checkpoint reaches a page to be freed from a tree, or lists it in a dead
+//!   chain. The pass that unlinks the page, or frees a part of its chain, also updates the
+//!   transaction table.
+//! - RECLAIM-2: one pass frees one page of a tree, or up to [`CHAIN_SLICE`] pages of a chain, and
+//!   reads nothing from the device. A checkpoint waits no longer than that.
 
 use super::Engine;
 use crate::access::overflow::{chain_slice, free_pages};
@@ -18,11 +20,11 @@ use crate::page::PageId;
 use crate::sync::shard;
 use crate::transaction::purge_leaf;
 
-/// Pages of a chain that are freed in one pass.
+/// Pages of a chain that one pass frees.
 const CHAIN_SLICE: usize = 64;
 
 impl Engine {
-    /// Does up to `limit` pieces of work. Only a caller that asks for all of it frees whole trees.
+    /// Runs up to `limit` deferred tasks. Trees are freed only if `limit` is `usize::MAX`.
     pub fn run_deferred(&self, limit: usize) -> Result<()> {
         if limit == usize::MAX {
             self.registry.advance_fully();
@@ -30,7 +32,8 @@ impl Engine {
         if self.registry.ready_count() == 0 {
             return Ok(());
         }
-        // The transaction's own lane, if there was one, went back with its snapshot.
+        // A committed transaction's lane may be in use again: it was released with the snapshot
+        // slot.
         let lane = SHARED_LANE + shard::thread_shard();
         for _ in 0..limit.min(1 << 40) {
             let Some(work) = self.registry.take_ready(limit == usize::MAX) else { break };
@@ -39,7 +42,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Does one piece of work. On an error what is left of it waits for the next try.
+    /// Runs one task. On an error, queues the rest of the task again.
     fn do_or_put_back(&self, lane: usize, mut work: DeferredTask) -> Result<()> {
         let done = self.do_work(lane, &mut work);
         if done.is_err() {
@@ -48,7 +51,7 @@ impl Engine {
         done
     }
 
-    /// Does one piece of work. On an error `work` is what is left of it.
+    /// Runs one task. On an error, `work` is the rest of the task.
     fn do_work(&self, lane: usize, work: &mut DeferredTask) -> Result<()> {
         match work {
             DeferredTask::Purge { tree, key } => {
@@ -63,9 +66,9 @@ impl Engine {
         }
     }
 
-    /// Frees a chain that the registry counts as being freed. A slice of its pages goes in one pass, and the registry
-    /// names the rest before that pass ends, so that a checkpoint finds each page either freed or named. The pages
-    /// are looked up before the pass: loading them may take long.
+    /// Frees a chain that the transaction table lists as being freed. Each pass frees a slice of
+    /// the pages and lists the rest, so that a checkpoint finds each page either freed or listed
+    /// (RECLAIM-1). Pages are loaded before the pass, because that may take long.
     fn free_chain(&self, lane: usize, first: &mut PageId) -> Result<()> {
         while *first != 0 {
             if planted(Canary::ChainLeaked) {
@@ -96,7 +99,7 @@ impl Engine {
                     }
                 })?;
                 let free = |chain| self.do_or_put_back(lane, DeferredTask::FreeChain(chain));
-                // Each chain is freed or put back, whatever becomes of the others.
+                // Free or queue each chain, even if another one fails.
                 let freed: Vec<Result<()>> = chains.into_iter().map(free).collect();
                 freed.into_iter().collect::<Result<()>>()?;
             }

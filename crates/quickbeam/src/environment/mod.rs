@@ -1,9 +1,10 @@
-//! Environments: a directory (or memory) with databases, a log and the threads that look after them.
+//! Environments: a directory (or memory) with databases, a log and background threads.
 //!
-//! Above: the user. Below: everything else; this is where the parts are put together.
+//! Above: the user. Below: every other module; the environment assembles them.
 //!
 //! - ENV-1: one open environment per directory, guarded by the lock file.
-//! - ENV-2: the environment closes when its last handle and its last transaction are gone; closing makes a checkpoint.
+//! - ENV-2: the environment closes when its last handle and its last transaction are dropped;
+//!   closing writes a checkpoint.
 
 mod background;
 mod free_trees;
@@ -42,13 +43,13 @@ pub use statistics::{Statistics, pool_statistics, sample_trees};
 pub use verify::VerifyReport;
 pub(crate) use verify::verify_pages;
 
-/// IntField of the tree that holds the names of the others.
+/// Number of the catalog's tree, which maps names to trees.
 pub const CATALOG_TREE: u32 = 1;
 
-/// Threads that begin transactions without meeting at a count of references.
+/// Number of reference counters over which threads spread the transactions that they begin.
 const HOLDS: usize = 64;
 
-/// Counts of transactions; commits are counted where [`Snapshots`](crate::mvcc::Snapshots) are.
+/// Counters of transactions. [`Snapshots`](crate::mvcc::Snapshots) counts the commits.
 #[derive(Default)]
 pub struct TransactionCounters {
     pub aborts: AtomicU64,
@@ -56,7 +57,7 @@ pub struct TransactionCounters {
     pub commit_wait: Latencies,
 }
 
-/// An environment's parts.
+/// The components of an open environment.
 pub struct Engine {
     /// Differs between any two open environments of a process.
     pub id: u64,
@@ -66,55 +67,56 @@ pub struct Engine {
     pub registry: Arc<TransactionTable>,
     pub pool: Pool,
     pub log: Option<Log>,
-    /// The commit's critical section where there is no log.
+    /// Serializes commits if there is no log.
     pub commit_lock: Mutex<()>,
     pub checkpointer: Checkpointer,
     pub catalog: Tree,
-    /// Nothing is written to the directory, and changes are refused.
+    /// The environment is open for reading only: it refuses changes and writes no files.
     pub is_read_only: bool,
     /// Timestamp of the newest commit that changed the catalog.
     pub catalog_version: AtomicU64,
     pub counters: TransactionCounters,
     incarnation: u32,
-    /// In the order of their numbers, so that what is written about them is the same in every run.
+    /// Sorted by number, so that checkpoints list them in the same order in every simulation run.
     trees: RwLock<BTreeMap<u32, Tree>>,
-    /// Trees being freed: nothing is purged in them any more. Held for reading while something is purged.
+    /// Trees that are being freed; a purge skips them, and holds the lock for reading.
     freeing_trees: RwLock<HashSet<u32>>,
     next_tree: AtomicU32,
-    /// Of the hash trees that have been opened.
+    /// Directories of the hash trees opened so far.
     directories: Mutex<BTreeMap<u32, Arc<BucketDirectory>>>,
-    /// Milliseconds of the world's clock, as of the last look of the thread that makes room.
+    /// Time of the VFS in milliseconds, as of the last round of the eviction thread.
     recent_ms: AtomicU64,
     failure: Mutex<Option<String>>,
     failed: AtomicBool,
     closed: AtomicBool,
-    /// Held by whoever closes the environment until it is closed, or turns out to stay open.
+    /// Held by the thread that closes the environment, until closing succeeds or fails.
     ending: Mutex<()>,
     stop: AtomicBool,
     /// Wakes the checkpoint thread.
     checkpoint_wanted: Arc<dyn Event>,
-    /// Holds the directory's lock until the environment is closed.
+    /// The lock file, which keeps the directory locked until the environment is closed.
     lock: Mutex<Option<Arc<dyn File>>>,
 }
 
-/// What handles and transactions share; closes the environment when the last of them goes.
+/// Shared by handles and transactions; closes the environment when the last of them is dropped.
 pub struct EngineLifetime {
     inner: Arc<Engine>,
     tasks: Mutex<Vec<Box<dyn Task>>>,
 }
 
-/// By which a transaction keeps the environment open. There are several, so that threads count their references to it on
-/// cache lines of their own.
+/// A transaction's reference to the environment, which keeps it open. There are several, so that
+/// each thread counts its references on another cache line.
 pub struct EngineRef {
     pub inner: Arc<Engine>,
-    /// Closes the environment when the last hold goes (ENV-2).
+    /// Closes the environment when the last reference is dropped (ENV-2).
     shared: Arc<EngineLifetime>,
 }
 
-/// A hold on a cache line that it shares with its count of references only.
+/// An [`EngineRef`] alone on a cache line with its reference count.
 pub type ShardedEngineRef = Arc<CachePadded<EngineRef>>;
 
-/// A Transactional Data Store: named databases with ACID transactions. Cloning gives another handle to the same.
+/// A Transactional Data Store: named databases with ACID transactions. A clone is another handle to
+/// the same environment.
 ///
 /// ```
 /// # fn main() -> quickbeam::Result<()> {
@@ -162,7 +164,8 @@ impl Environment {
         Environment::open_in(Arc::new(MemoryVfs::new()), None, options)
     }
 
-    /// Opens an environment whose files, clock and threads are those of `vfs`; `None` for one without a directory.
+    /// Opens an environment whose files, clock and threads are those of `vfs`. Without a `path` it
+    /// has no directory.
     pub fn open_in(
         vfs: Arc<dyn Vfs>,
         path: Option<&Path>,
@@ -171,15 +174,17 @@ impl Environment {
         Environment::open_for(Access::Write, vfs, path, options)
     }
 
-    /// Opens the environment in a directory that nobody has open for writing, to read it: from media that cannot be written,
-    /// without leave to write, or on a full device. Nothing in the directory is written, made or removed. If it was not
-    /// closed it is recovered in memory, with up to [`Options::cache_size`] bytes for the pages that changes; what needs
-    /// more is [`Error::Limit`]. Changes are refused with [`Error::ReadOnlyEnvironment`].
+    /// Opens the environment in a directory for reading only. Works on read-only media, without
+    /// write permission and on a full device; fails if the directory is open for writing.
+    ///
+    /// Writes, creates and removes no files. An environment that was not closed is recovered in
+    /// memory; fails with [`Error::Limit`] if the changed pages exceed [`Options::cache_size`]
+    /// bytes. Changes fail with [`Error::ReadOnlyEnvironment`].
     pub fn open_read_only(path: impl AsRef<Path>, options: Options) -> Result<Environment> {
         Environment::open_read_only_in(Arc::new(OsVfs::new()), path.as_ref(), options)
     }
 
-    /// As [`open_read_only`](Self::open_read_only), where files, clock and threads are those of `vfs`.
+    /// As [`open_read_only`](Self::open_read_only), with the files, clock and threads of `vfs`.
     pub fn open_read_only_in(
         vfs: Arc<dyn Vfs>,
         path: &Path,
@@ -220,13 +225,13 @@ impl Environment {
         self.begin_with(TransactionOptions::default())
     }
 
-    /// Whether it was opened to be read only.
+    /// Returns whether the environment is open for reading only.
     #[must_use]
     pub fn is_read_only(&self) -> bool {
         self.inner().is_read_only
     }
 
-    /// The durability of transactions that ask for none.
+    /// Returns the durability of transactions that do not set their own.
     #[must_use]
     pub fn durability(&self) -> Durability {
         self.inner().options.durability
@@ -395,11 +400,13 @@ impl Environment {
         if inner.is_read_only {
             return Err(Error::ReadOnlyEnvironment);
         }
-        // What no snapshot needs any more is freed first, so that the checkpoint keeps no pages for it.
+        // Run deferred work first, so that the checkpoint does not keep pages that no snapshot
+        // needs.
         inner.registry.look_after();
         inner.run_deferred(usize::MAX)?;
         inner.checkpoint(false, false)?;
-        // Blocks that only the checkpoint before used are free now: what lies at the file's end can go.
+        // Blocks that only the previous checkpoint used are free now; truncate those at the file's
+        // end.
         inner.pool.shrink_file()
     }
 
@@ -452,11 +459,11 @@ impl Environment {
 }
 
 impl EngineLifetime {
-    /// Ends the background threads and makes the last checkpoint, once. With `may_go_on` a full device leaves the
-    /// environment open.
+    /// Stops the background threads and writes the last checkpoint, once. With `may_go_on` the
+    /// environment stays open if the device is full.
     fn end(&self, may_go_on: bool) -> Result<()> {
         let inner = &self.inner;
-        // Whoever begins a transaction or closes meanwhile waits for the outcome.
+        // A thread that begins a transaction or closes at the same time waits for the outcome.
         let _ending = inner.ending.lock();
         if inner.closed.load(Ordering::SeqCst) {
             return inner.check_failed();
@@ -477,7 +484,7 @@ impl EngineLifetime {
             }
             inner.fail(error);
         }
-        // The directory is free now, whoever still has a handle.
+        // Unlock the directory, even if other handles exist.
         drop(inner.lock.lock().take());
         ended
     }
@@ -495,10 +502,10 @@ impl EngineLifetime {
         if planted(Canary::CloseSilent) && inner.check_failed().is_err() {
             return Ok(());
         }
-        // A failure in the background has no other call to report it.
+        // Report a failure of a background thread: no other call does.
         inner.check_failed()?;
         if inner.path.is_none() {
-            // In memory there is nothing to keep.
+            // An environment in memory writes no checkpoint.
             return Ok(());
         }
         inner.registry.look_after();
@@ -506,8 +513,8 @@ impl EngineLifetime {
         inner.checkpoint(true, false)
     }
 
-    /// Starts the background threads again after a closing that found the device full. False if that cannot be: a root
-    /// with the clean mark is durable, and the next opening would not read the log.
+    /// Restarts the background threads after closing failed on a full device. Returns false if the
+    /// meta page marked clean is durable already: the next opening would not read the log.
     fn go_on(&self) -> bool {
         let inner = &self.inner;
         if inner.checkpointer.is_clean() {
@@ -517,7 +524,7 @@ impl EngineLifetime {
         match background::start(inner) {
             Ok(tasks) => *self.tasks.lock() = tasks,
             Err(_) => {
-                // Those that did start end by themselves.
+                // The threads that did start stop by themselves.
                 inner.stop.store(true, Ordering::SeqCst);
                 inner.wake_all();
                 return false;
@@ -543,14 +550,14 @@ impl Drop for EngineLifetime {
 }
 
 impl Engine {
-    /// An error once the environment is closed.
+    /// Returns an error if the environment is closed.
     pub fn check_open(&self) -> Result<()> {
         if self.closed.load(Ordering::SeqCst) { self.check_closed() } else { Ok(()) }
     }
 
     #[cold]
     fn check_closed(&self) -> Result<()> {
-        // A closing that cannot complete leaves the environment open: its outcome counts.
+        // Wait for a running close: it leaves the environment open if it fails.
         drop(self.ending.lock());
         if !self.closed.load(Ordering::SeqCst) {
             return Ok(());
@@ -559,7 +566,7 @@ impl Engine {
         Err(Error::misuse("the environment is closed; open it again"))
     }
 
-    /// An error once writes must not be accepted any more.
+    /// Returns an error if the environment has failed and must refuse writes.
     #[inline]
     pub fn check_failed(&self) -> Result<()> {
         if let Some(log) = &self.log {
@@ -572,29 +579,29 @@ impl Engine {
         Ok(())
     }
 
-    /// Refuses writes from now on.
+    /// Makes the environment refuse writes; keeps the first reason.
     pub fn fail(&self, reason: &Error) {
         self.failure.lock().get_or_insert_with(|| reason.to_string());
         self.failed.store(true, Ordering::Release);
     }
 
-    /// The tree with that number.
+    /// Returns the tree with number `id`, or `None` if it was freed.
     pub fn tree(&self, id: u32) -> Option<Tree> {
         self.trees.read().get(&id).copied()
     }
 
-    /// The time, within a tenth of a second: good enough for the age of a transaction, and much cheaper to ask.
+    /// Returns the time to within 100 ms, without a call of the clock. Used for transaction ages.
     #[inline]
     pub fn recent_time(&self) -> Duration {
         Duration::from_millis(self.recent_ms.load(Ordering::Relaxed))
     }
 
-    /// Looks at the clock for [`recent_time`](Self::recent_time).
+    /// Updates [`recent_time`](Self::recent_time) from the clock.
     fn note_time(&self) {
         self.recent_ms.store(self.vfs.now().as_millis() as u64, Ordering::Relaxed);
     }
 
-    /// A new tree that no name leads to yet.
+    /// Creates a tree that no name refers to yet.
     pub fn make_tree(&self, lane: usize, method: AccessMethod) -> Result<Tree> {
         let id = self.next_tree.fetch_add(1, Ordering::Relaxed);
         let pass = self.pool.enter(lane);
@@ -603,7 +610,7 @@ impl Engine {
         Ok(tree)
     }
 
-    /// The directory of a hash tree, which all its handles share; none for another.
+    /// Returns the directory of a hash tree, which all its handles share, or `None` for a B+tree.
     pub fn directory(&self, tree: Tree) -> Option<Arc<BucketDirectory>> {
         if tree.method.is_ordered() {
             return None;
@@ -612,26 +619,26 @@ impl Engine {
         Some(directories.entry(tree.id).or_insert_with(|| Arc::new(BucketDirectory::new())).clone())
     }
 
-    /// Frees a tree that no name leads to.
+    /// Queues a tree that no name refers to for freeing.
     pub fn forget_tree(&self, tree: Tree) {
         self.registry.put_back(DeferredTask::FreeTree(tree.id));
     }
 
-    /// The catalog's version, if a snapshot includes it. What is known of names at a version holds for every
-    /// transaction of that version.
+    /// Returns the catalog's version if the snapshot includes it. Names resolved at one version are
+    /// valid for every transaction of that version.
     #[inline]
     pub fn catalog_version_for(&self, snapshot: Timestamp) -> Option<u64> {
         let version = self.catalog_version.load(Ordering::SeqCst);
         (version <= snapshot).then_some(version)
     }
 
-    /// Makes a checkpoint now.
+    /// Writes a checkpoint now. With `clean` the next opening does not read the log.
     pub fn checkpoint(&self, clean: bool, busy: bool) -> Result<()> {
         let fix = || {
             let buffer = self.log.as_ref().map(Log::lock);
             let alone = self.log.is_none().then(|| self.commit_lock.lock());
             let flip = self.registry.active();
-            // Without a log the position stays: one that is opened later goes on behind the old one's records.
+            // Without a log the position stays: a log opened later continues after the old records.
             let last = self.checkpointer.counters.log_position.load(Ordering::Relaxed);
             let log_position = buffer.as_ref().map_or(last, |buffer| buffer.end);
             let pieces = flip.values().map(|(writer, _)| writer.first_piece()).min();

@@ -25,29 +25,29 @@ pub const LOCK_FILE: &str = "lock.quickbeam";
 /// Name of the folder of log segments.
 pub const LOG_DIRECTORY: &str = "log";
 
-/// A data file, opened: its pool and where its last checkpoint left it.
+/// An open data file: its pool and its last checkpoint.
 pub struct Opened {
     pub pool: Pool,
     pub identity: Identity,
     pub root: Root,
-    /// There may have been a newer root, written by the next incarnation.
+    /// A newer root, written by the next incarnation, may have been lost.
     pub is_doubtful: bool,
     pub directory: PageMap,
     pub lock: Option<Arc<dyn File>>,
-    /// It was made just now.
+    /// The file was created by this opening.
     pub created: bool,
 }
 
-/// What a directory is opened for.
+/// How a directory is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// To change it: one opener at a time.
+    /// For reading and writing: one opener at a time.
     Write,
-    /// To read it: nothing in it is written, made or removed. What recovery changes stays in memory.
+    /// For reading only: writes, creates and removes no files. Recovery changes pages in memory.
     Read,
 }
 
-/// Opens the data file in `path`, or makes it. Checks everything that could be wrong with the place first.
+/// Opens the data file in `path`, or creates it. Checks options and directory first.
 pub fn open_data_file(
     vfs: &Arc<dyn Vfs>,
     path: Option<&Path>,
@@ -66,7 +66,7 @@ pub fn open_data_file(
         Some(path) => take_lock(&**vfs, path, access)?,
         None => None,
     };
-    // Another opener may have made it, and gone, before the lock was taken.
+    // Check again: another opener may have created and closed it before the lock was taken.
     let exists = vfs.exists(&data_path);
     let on = |error| Error::on_file("opening", &data_path, error);
     let file: Arc<dyn File> = match access {
@@ -80,7 +80,7 @@ pub fn open_data_file(
     let found = MetaPages.read(&*file, &data_path)?;
     let is_doubtful = found.is_doubtful;
     if found.is_other_damaged && !found.root.segment_exists {
-        // With a log, it tells what a newer root led to.
+        // A log would show what the newer root had; without one the loss is undetectable.
         return Err(Error::Corruption {
             file: data_path.display().to_string(),
             place: "root slots".into(),
@@ -102,7 +102,7 @@ pub fn open_data_file(
         )));
     }
     if let Some(path) = path.filter(|_| exists && access == Access::Write) {
-        // Likewise the names: whoever made them may have ended before they were durable.
+        // The process that created the files may have crashed before their names were durable.
         vfs.sync_directory(path)
             .map_err(|error| Error::on_file("flushing the folder", path, error))?;
         let confirmed = MetaPages.confirm(&*file, &identity, &root);
@@ -130,7 +130,8 @@ pub fn open_data_file(
     Ok(Opened { pool, identity, root, is_doubtful, directory: loaded, lock, created })
 }
 
-/// Refuses a directory whose blocks lie where the file cannot ever have been: they are kept account of.
+/// Returns an error if the page map names a block past any possible end of the file. The allocator
+/// would need memory for every block up to it.
 fn check_blocks(pool: &Pool, loaded: &PageMap) -> Result<()> {
     let limit = pool.block_limit();
     for location in loaded.chunks.iter().chain(&loaded.pages).chain(&loaded.mapping) {
@@ -168,7 +169,7 @@ fn check_place(vfs: &dyn Vfs, path: Option<&Path>, create: bool) -> Result<()> {
     } else {
         vfs.create_directory(path).map_err(|error| Error::on_file("creating", path, error))?;
     }
-    // Also for a folder that is there: who made it may have ended before its name was durable.
+    // Sync the parent of an existing directory too: its name may not be durable yet.
     match path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         Some(parent) => vfs
             .sync_directory(parent)
@@ -177,7 +178,7 @@ fn check_place(vfs: &dyn Vfs, path: Option<&Path>, create: bool) -> Result<()> {
     }
 }
 
-/// Takes the lock of a directory. There may be none for a reader: then no writer has been here, or it is a copy.
+/// Locks the directory. A reader needs no lock file: a copy of an environment may lack one.
 fn take_lock(vfs: &dyn Vfs, path: &Path, access: Access) -> Result<Option<Arc<dyn File>>> {
     let lock_path = path.join(LOCK_FILE);
     let on = |error| Error::on_file("opening the lock file", &lock_path, error);
@@ -197,7 +198,7 @@ fn take_lock(vfs: &dyn Vfs, path: &Path, access: Access) -> Result<Option<Arc<dy
     if is_free { Ok(Some(lock)) } else { Err(Error::Locked { path: path.into() }) }
 }
 
-/// Makes a data file with an empty checkpoint, under another name until it is whole.
+/// Creates a data file with an empty checkpoint, and renames it when it is complete.
 fn create_data_file(
     vfs: &dyn Vfs,
     directory: &Path,
@@ -208,11 +209,11 @@ fn create_data_file(
     let new = directory.join("data.new");
     let on = |error| Error::on_file("creating", &path, error);
     if vfs.exists(&new) {
-        // Of an earlier attempt: what a failed flush left of it is unknown.
+        // Left by an earlier attempt; its content is unknown after a failed flush.
         vfs.remove(&new).map_err(on)?;
     }
     let file = vfs.open(&new, OpenMode::Create).map_err(on)?;
-    // With room on the device, so that no root is ever refused for want of it.
+    // Allocate space for the meta pages, so that writing one never finds the device full.
     file.allocate(crate::blocks::RESERVED_BYTES).map_err(on)?;
     let identity = Identity {
         environment: vfs.random(),
@@ -260,7 +261,7 @@ pub fn open(
         end = end.max(replayed.end);
         registry.newest_commit.fetch_max(replayed.timestamp, Ordering::SeqCst);
     }
-    // A root that was lost may have been of the next incarnation already: its records must not go on with this one's.
+    // A lost root may have had the next incarnation; its log records must not continue this log.
     incarnation += 1 + u32::from(is_doubtful);
     recovery::free_nameless(&pool, &mut trees)?;
     let log = match path.filter(|_| options.durability != Durability::InMemory) {
@@ -299,7 +300,7 @@ pub fn open(
         vfs,
     };
     if path.is_some() || created {
-        // The new incarnation becomes durable before its first log record; what was replayed need not be again.
+        // Makes the new incarnation durable before its first log record, and saves another replay.
         inner.log_free_checkpoint(end)?;
         inner.pool.set_reserve_aside()?;
     }
@@ -307,7 +308,7 @@ pub fn open(
 }
 
 impl Engine {
-    /// The checkpoint that ends opening: its log position is where the log goes on, or would.
+    /// Writes the checkpoint that ends opening. Its log position is the end of the log.
     fn log_free_checkpoint(&self, end: u64) -> Result<()> {
         let fix = || FlipState {
             timestamp: self.registry.newest_commit.load(Ordering::SeqCst),
@@ -352,7 +353,8 @@ mod tests {
     use crate::environment::Environment;
     use crate::vfs::MemoryVfs;
 
-    /// A root slot with a right checksum over a wrong size: no segment of that size is made, in memory or on disk.
+    /// A meta page with a valid checksum and a wrong segment size: opening allocates no segment of
+    /// that size, in memory or on disk.
     #[test]
     fn segments_of_another_size_than_those_there_are_refused() {
         for clean in [false, true] {

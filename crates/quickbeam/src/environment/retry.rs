@@ -1,7 +1,8 @@
-//! Running a closure in a transaction that begins again after a conflict.
+//! Runs a closure in a transaction and retries it after a conflict.
 //!
-//! Above: the user. Below: [`Environment::begin`]. Retries are bounded by time ([`Options::retry_timeout`]). Between them the
-//! thread waits for a random time that grows, so that many threads with the same records do not meet each time.
+//! Above: the user. Below: [`Environment::begin`]. [`Options::retry_timeout`] bounds the retries.
+//! Between retries the thread waits for a random, growing time, so that threads that change the
+//! same records do not conflict again at once.
 //!
 //! [`Options::retry_timeout`]: crate::Options::retry_timeout
 
@@ -11,16 +12,18 @@ use super::Environment;
 use crate::error::{Error, Result};
 use crate::transaction::Transaction;
 
-/// Retries before the first one that waits: most conflicts are over by then.
+/// Retries without a pause: most conflicts are over by then.
 const QUICK_RETRIES: u32 = 3;
-/// The longest wait before the first retry that waits; it doubles with each later one.
+/// Longest pause before the first retry that pauses; it doubles with each later one.
 const FIRST_PAUSE: Duration = Duration::from_micros(50);
-/// The longest wait before any retry.
+/// Longest pause before any retry.
 const LONGEST_PAUSE: Duration = Duration::from_millis(5);
 
 impl Environment {
-    /// Runs `work` in a transaction and commits it. Begins again when `work`, or the commit, fails with an error that
-    /// [is retryable](Error::is_retryable), until [`Options::retry_timeout`](crate::Options::retry_timeout) has passed.
+    /// Runs `work` in a transaction and commits it. If `work` or the commit fails with a
+    /// [retryable](Error::is_retryable) error, retries both in a new transaction until
+    /// [`Options::retry_timeout`](crate::Options::retry_timeout) has passed.
+    ///
     /// `work` may run more than once: it should have no effects outside the transaction.
     ///
     /// ```
@@ -40,9 +43,9 @@ impl Environment {
         self.retry(work, |_, error| error.is_retryable())
     }
 
-    /// Like [`transact`](Self::transact), for a closure with an error type of its own. Begins again when a call of the
-    /// transaction failed with a retryable [`Error`], whatever the closure made of it. Every other error of the closure rolls the
-    /// transaction back and is returned.
+    /// Like [`transact`](Self::transact), for a closure with its own error type. Retries if a call
+    /// in the transaction failed with a retryable [`Error`], even if the closure returned another
+    /// error. Any other error of the closure rolls the transaction back and is returned.
     ///
     /// ```
     /// use quickbeam::{Environment, Error, Options};
@@ -81,7 +84,7 @@ impl Environment {
         self.retry(work, |transaction, _| transaction.has_met_conflict())
     }
 
-    /// Runs `work` in transactions until one commits, or fails and `is_conflict` denies that another may succeed.
+    /// Runs `work` until a commit succeeds, time runs out or `is_conflict` returns false.
     fn retry<T, E: From<Error>>(
         &self,
         mut work: impl FnMut(&Transaction) -> std::result::Result<T, E>,
@@ -119,7 +122,7 @@ impl Environment {
         }
     }
 
-    /// Waits before a retry.
+    /// Pauses before a retry.
     fn pause(&self, retry: u32) {
         let vfs = &self.inner().vfs;
         let Some(doublings) = retry.checked_sub(QUICK_RETRIES) else { return vfs.yield_now() };

@@ -1,4 +1,4 @@
-//! Numbers about an environment or a data store.
+//! Statistics of an environment or a data store.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -11,27 +11,27 @@ use crate::access::btree::{LeafSample, Tree};
 use crate::buffer::Pool;
 use crate::latency::LatencySummary;
 
-/// What the engine can say of itself. Counts are since opening.
+/// Statistics of an environment or a data store. Counters start at zero when it is opened.
 #[derive(Clone, Debug, Default, Serialize)]
 #[non_exhaustive]
 pub struct Statistics {
     /// Bytes in a page.
     pub page_size: usize,
-    /// Bytes of cache as configured.
+    /// Configured size of the cache in bytes.
     pub cache_size: usize,
     /// Bytes of cache that hold pages.
     pub cache_used: usize,
-    /// Page look-ups on the way from a root that found the page in memory.
+    /// Page accesses of tree descents that found the page in memory.
     pub cache_hits: u64,
-    /// Page look-ups that had to read it.
+    /// Page accesses that read the page from the data file.
     pub cache_misses: u64,
-    /// Pages put out of memory.
+    /// Pages evicted.
     pub evictions: u64,
-    /// Page images written.
+    /// Page images written to the data file.
     pub page_writes: u64,
     /// Length of the data file in bytes.
     pub data_file_bytes: u64,
-    /// Bytes of its blocks in use, those of the last checkpoint included.
+    /// Bytes of the data file's used blocks, including those of the last checkpoint.
     pub data_used_bytes: u64,
     /// Bytes of log segment files.
     pub log_file_bytes: u64,
@@ -41,51 +41,51 @@ pub struct Statistics {
     pub log_writes: u64,
     /// Flushes of the log.
     pub log_flushes: u64,
-    /// Bytes in an average log write.
+    /// Average bytes of a log write.
     pub average_log_write: f64,
-    /// How long writing and flushing the log took.
+    /// Durations of log writes with their flushes.
     pub log_flush: LatencySummary,
-    /// How long `Sync` and `WriteNoSync` commits waited for the log, where they had to.
+    /// Durations that `Sync` and `WriteNoSync` commits waited for the log, if they waited.
     pub commit_wait: LatencySummary,
     /// Levels of the deepest tree.
     pub tree_depth: usize,
-    /// Share of the room in leaves that records take, from a sample, 0 to 1.
+    /// Share of leaf space that records use, from 0 to 1, estimated from a sample.
     pub leaf_fill: f64,
-    /// Commits that an average flush served.
+    /// Average commits of a log flush.
     pub commits_per_flush: f64,
     /// Transactions committed.
     pub commits: u64,
-    /// Transactions aborted that had changed something.
+    /// Transactions aborted after they had changed something.
     pub aborts: u64,
     /// Transactions open now.
     pub open_transactions: usize,
     /// Age of the oldest open transaction.
     pub oldest_transaction: Option<Duration>,
-    /// How many commits the oldest snapshot lags behind the newest.
+    /// Commits since the oldest snapshot in use.
     pub oldest_snapshot_lag: u64,
-    /// Writer ids whose undo is kept for running transactions and old snapshots.
+    /// Transaction records kept for running transactions and old snapshots.
     pub writers_held: usize,
-    /// Bytes of memory that their undo takes, as allocated, with what is kept to find it.
+    /// Memory allocated for their undo entries and the index of those, in bytes.
     pub undo_bytes: usize,
-    /// Pieces of purging and freeing that wait to be done.
+    /// Deferred tasks that wait to run.
     pub deferred_work: usize,
     /// Checkpoints completed.
     pub checkpoints: u64,
-    /// A checkpoint is running.
+    /// Whether a checkpoint is running.
     pub checkpoint_running: bool,
-    /// Pages that the running, or last, checkpoint has to write.
+    /// Pages of the running checkpoint, or of the last one if none runs.
     pub checkpoint_pages: u64,
-    /// Of those, the ones it has seen to.
+    /// Pages of that checkpoint already processed.
     pub checkpoint_pages_done: u64,
-    /// How long the last checkpoint took.
+    /// Duration of the last checkpoint.
     pub last_checkpoint: Duration,
-    /// Log bytes since the last checkpoint: what recovery would read.
+    /// Log bytes since the last checkpoint, which recovery would read.
     pub log_tail_bytes: u64,
-    /// How long recovery would take, by a careful guess.
+    /// Estimated duration of recovery, at a low assumed speed.
     pub recovery_estimate: Duration,
 }
 
-/// The part that environments and data stores have in common.
+/// Returns the statistics that environments and data stores share.
 pub fn pool_statistics(pool: &Pool, cache_size: usize) -> Statistics {
     let counters = &pool.counters;
     let accesses: u64 = counters.accesses.iter().map(|lane| lane.load(Ordering::Relaxed)).sum();
@@ -104,14 +104,14 @@ pub fn pool_statistics(pool: &Pool, cache_size: usize) -> Statistics {
     }
 }
 
-/// Leaves looked at for an estimate of their fill, besides one for each tree.
+/// Leaves sampled for the fill estimate, in addition to one for each tree.
 const SAMPLED_LEAVES: usize = 64;
 
-/// Trees looked at for that estimate; of more, as many that are spread evenly.
+/// Trees sampled for the fill estimate, evenly spread if there are more.
 const SAMPLED_TREES: usize = 1024;
 
-/// Depth and fill of the trees. A tree counts in the fill by its leaves, and the more of its leaves are looked at the more it has.
-/// A page that cannot be read is left out: this is an estimate, `verify` is the check.
+/// Estimates depth and fill of the trees from sampled leaves. A tree's weight, and its number of
+/// sampled leaves, are proportional to its leaves. Skips unreadable pages; `verify` reports them.
 pub fn sample_trees(pool: &Pool, trees: &[Tree], numbers: &mut Statistics) {
     let every = trees.len().div_ceil(SAMPLED_TREES).max(1);
     let sampled: Vec<(&Tree, LeafSample)> = trees

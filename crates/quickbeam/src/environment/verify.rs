@@ -1,4 +1,4 @@
-//! Looking at everything that is stored.
+//! Verification of everything that is stored.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering;
@@ -14,11 +14,11 @@ use crate::checkpoint::Locations;
 use crate::error::Result;
 use crate::page::Scratch;
 
-/// What [`Environment::verify`](crate::Environment::verify) looked at, and what it found wrong.
+/// The result of [`Environment::verify`](crate::Environment::verify): counts and complaints.
 #[derive(Clone, Debug, Default, Serialize)]
 #[non_exhaustive]
 pub struct VerifyReport {
-    /// Databases, the catalog not counted.
+    /// Databases, without the catalog.
     pub databases: usize,
     /// Records in them.
     pub records: u64,
@@ -26,21 +26,22 @@ pub struct VerifyReport {
     pub pages: u64,
     /// Levels of the deepest tree.
     pub depth: usize,
-    /// Share of the leaves' room that records take, from 0 to 1.
+    /// Share of leaf space that records use, from 0 to 1.
     pub leaf_fill: f64,
-    /// Page images of the last checkpoint that were read back.
+    /// Page images of the last checkpoint that verification read.
     pub images: u64,
-    /// Log records behind that checkpoint that were read back.
+    /// Log records after that checkpoint that verification read.
     pub log_records: u64,
-    /// What is wrong. Empty when all is well.
+    /// Faults found; empty if there are none.
     pub complaints: Vec<String>,
 }
 
-/// How often blocks are counted before a difference is a complaint.
+/// How often blocks are counted before a difference becomes a complaint.
 const ACCOUNTING_ATTEMPTS: usize = 100;
 
-/// Walks all trees, accounts for every page, and reads every image of the last checkpoint back. `freeing` are trees
-/// that are being freed, `dead` chains that wait to be freed. Nothing may change meanwhile.
+/// Walks all trees, accounts for every page, and reads every image of the last checkpoint.
+/// `freeing` lists trees that are being freed, `dead` chains that wait to be freed. The caller
+/// excludes changes.
 pub fn verify_pages(
     pool: &Pool,
     locations: &Locations<'_>,
@@ -100,8 +101,8 @@ pub fn verify_pages(
     report
 }
 
-/// Looks for blocks that are in use though neither a checkpoint nor a page put out of memory needs them. Pages may be
-/// put out meanwhile: a difference that goes away was none.
+/// Finds used blocks that neither a checkpoint nor an evicted page needs. Counts several times,
+/// because pages may be evicted during a count.
 fn account_for_blocks(pool: &Pool, checkpoint: &HashSet<u64>, report: &mut VerifyReport) {
     let mut lost = 0;
     for _ in 0..ACCOUNTING_ATTEMPTS {
@@ -138,9 +139,9 @@ impl Engine {
     pub fn verify(&self) -> Result<VerifyReport> {
         self.check_open()?;
         self.run_deferred(usize::MAX)?;
-        // The checkpointer's lock first: it is also the right to close the gate.
+        // Take the checkpointer's lock first; its owner may close the gate.
         let report = self.checkpointer.inspect(|locations| {
-            // Before the gate closes: who holds this lock may be waiting there.
+            // Before the gate closes: the holder of this lock may wait at the gate.
             let freeing = self.freeing_trees.read().clone();
             let mut report = self.pool.close_for(|| {
                 let mut dead = self.registry.dead_chains(true);
