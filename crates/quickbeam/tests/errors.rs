@@ -322,6 +322,7 @@ fn an_error_in_transact_aborts_and_only_retryable_ones_try_again() {
     let keys: Vec<_> = contents(&environment).unwrap()["data"].keys().cloned().collect();
     assert_eq!(keys, [b"other"]);
     assert_eq!(environment.statistics().open_transactions, 0);
+    assert_eq!(environment.statistics().retries, 3);
 }
 
 /// An application's error that hides what the engine said.

@@ -189,6 +189,7 @@ fn opposite_orders_end_in_a_deadlock_at_once() {
         // The lock timeout is a minute: whoever got another error than these would have taken that long.
         let (victim, winner) = if one.is_err() { (one, other) } else { (other, one) };
         assert!(matches!(victim, Err(Error::Deadlock)), "{isolation:?}: {victim:?}");
+        assert_eq!(environment.statistics().deadlocks, 1);
         // The winner waited for one that aborted: nothing it wrote was changed.
         winner.unwrap();
     }
@@ -208,6 +209,7 @@ fn the_lock_timeout_is_honoured_and_the_transaction_goes_on() {
             other => panic!("{other:?}"),
         }
         assert!(started.elapsed() >= timeout);
+        assert_eq!(environment.statistics().lock_timeouts, 1);
         database.put(&waiting, b"free", b"2").unwrap();
         waiting.commit().unwrap();
         holder.commit().unwrap();
@@ -269,6 +271,43 @@ fn read_only_transactions_never_fail_and_see_whole_commits() {
         scope.spawn(|| read(seed + 3));
     });
     common::assert_sound(&environment);
+}
+
+#[test]
+fn statistics_count_each_kind_of_conflict() {
+    let (environment, database) = memory_environment();
+    let counted = || {
+        let numbers = environment.statistics();
+        (numbers.write_conflicts, numbers.serialization_failures, numbers.retries)
+    };
+    put(&environment, &database, b"read", b"0");
+    assert_eq!(counted(), (0, 0, 0));
+    let late = begin(&environment, Isolation::Serializable);
+    assert!(database.exists(&late, b"read").unwrap());
+    put(&environment, &database, b"read", b"1");
+    // Two calls fail, and so does the commit of the write that succeeds.
+    assert!(matches!(database.put(&late, b"read", b"2"), Err(Error::WriteConflict)));
+    assert!(matches!(database.delete(&late, b"read"), Err(Error::WriteConflict)));
+    database.put(&late, b"other", b"2").unwrap();
+    assert!(matches!(late.commit(), Err(Error::SerializationFailure)));
+    assert_eq!(counted(), (2, 1, 0));
+    let mut runs = 0;
+    environment
+        .transact(|transaction| {
+            runs += 1;
+            database.get(transaction, b"read")?;
+            if runs < 4 {
+                put(&environment, &database, b"read", &[runs]);
+            }
+            database.put(transaction, b"read", b"own")
+        })
+        .unwrap();
+    assert_eq!(counted(), (5, 1, 3));
+    // An error that is not retryable counts as none of these.
+    let refused: Result<()> =
+        environment.transact(|transaction| database.put(transaction, &[0; 5000], b""));
+    assert!(matches!(refused, Err(Error::KeyTooLong { .. })));
+    assert_eq!(counted(), (5, 1, 3));
 }
 
 #[test]

@@ -50,11 +50,34 @@ pub const CATALOG_TREE: u32 = 1;
 const HOLDS: usize = 64;
 
 /// Counters of transactions. [`Snapshots`](crate::mvcc::Snapshots) counts the commits.
+///
+/// Each failure is counted where the transaction meets it, not on the path of a call that succeeds.
 #[derive(Default)]
 pub struct TransactionCounters {
     pub aborts: AtomicU64,
+    pub write_conflicts: AtomicU64,
+    pub serialization_failures: AtomicU64,
+    pub deadlocks: AtomicU64,
+    pub lock_timeouts: AtomicU64,
+    /// Transactions that [`Environment::transact`] began again.
+    pub retries: AtomicU64,
     /// How long commits waited for the log.
     pub commit_wait: Latencies,
+}
+
+impl TransactionCounters {
+    /// Counts a retryable error that a transaction met; ignores other errors.
+    #[cold]
+    pub fn count_failure(&self, error: &Error) {
+        let counter = match error {
+            Error::WriteConflict => &self.write_conflicts,
+            Error::SerializationFailure => &self.serialization_failures,
+            Error::Deadlock => &self.deadlocks,
+            Error::LockTimeout { .. } => &self.lock_timeouts,
+            _ => return,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 /// The components of an open environment.

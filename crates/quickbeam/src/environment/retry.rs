@@ -6,6 +6,7 @@
 //!
 //! [`Options::retry_timeout`]: crate::Options::retry_timeout
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::Environment;
@@ -25,6 +26,7 @@ impl Environment {
     /// [`Options::retry_timeout`](crate::Options::retry_timeout) has passed.
     ///
     /// `work` may run more than once: it should have no effects outside the transaction.
+    /// [`Statistics::retries`](crate::Statistics::retries) counts the retries.
     ///
     /// ```
     /// # fn main() -> quickbeam::Result<()> {
@@ -117,6 +119,7 @@ impl Environment {
             if waited >= inner.options.retry_timeout {
                 return Err(error);
             }
+            inner.counters.retries.fetch_add(1, Ordering::Relaxed);
             self.pause(retries);
             retries += 1;
         }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::Engine;
 use super::background::RECOVERY_BYTES_PER_SECOND;
+use super::{Engine, TransactionCounters};
 use crate::access::btree::{LeafSample, Tree};
 use crate::buffer::Pool;
 use crate::latency::LatencySummary;
@@ -57,6 +57,18 @@ pub struct Statistics {
     pub commits: u64,
     /// Transactions aborted after they had changed something.
     pub aborts: u64,
+    /// Calls that failed with [`Error::WriteConflict`](crate::Error::WriteConflict).
+    pub write_conflicts: u64,
+    /// Commits that failed with
+    /// [`Error::SerializationFailure`](crate::Error::SerializationFailure).
+    pub serialization_failures: u64,
+    /// Calls that failed with [`Error::Deadlock`](crate::Error::Deadlock).
+    pub deadlocks: u64,
+    /// Calls that failed with [`Error::LockTimeout`](crate::Error::LockTimeout).
+    pub lock_timeouts: u64,
+    /// Transactions that [`Environment::transact`](crate::Environment::transact) and
+    /// [`transact_with`](crate::Environment::transact_with) began again.
+    pub retries: u64,
     /// Transactions open now.
     pub open_transactions: usize,
     /// Age of the oldest open transaction.
@@ -136,15 +148,26 @@ fn ratio(of: u64, per: u64) -> f64 {
     if per == 0 { 0.0 } else { of as f64 / per as f64 }
 }
 
+impl TransactionCounters {
+    fn fill(&self, numbers: &mut Statistics) {
+        numbers.commit_wait = self.commit_wait.summary();
+        numbers.aborts = self.aborts.load(Ordering::Relaxed);
+        numbers.write_conflicts = self.write_conflicts.load(Ordering::Relaxed);
+        numbers.serialization_failures = self.serialization_failures.load(Ordering::Relaxed);
+        numbers.deadlocks = self.deadlocks.load(Ordering::Relaxed);
+        numbers.lock_timeouts = self.lock_timeouts.load(Ordering::Relaxed);
+        numbers.retries = self.retries.load(Ordering::Relaxed);
+    }
+}
+
 impl Engine {
     pub fn statistics(&self) -> Statistics {
         let checkpoint = &self.checkpointer.counters;
         let mut numbers = pool_statistics(&self.pool, self.options.cache_size);
-        numbers.commit_wait = self.counters.commit_wait.summary();
         let trees: Vec<Tree> = self.trees.read().values().copied().collect();
         sample_trees(&self.pool, &trees, &mut numbers);
         numbers.commits = self.registry.snapshots.commits();
-        numbers.aborts = self.counters.aborts.load(Ordering::Relaxed);
+        self.counters.fill(&mut numbers);
         let (open, since) = self.registry.snapshots.census();
         numbers.open_transactions = open;
         let now = self.vfs.now();

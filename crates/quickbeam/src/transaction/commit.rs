@@ -39,7 +39,7 @@ impl Transaction {
             return Ok(());
         };
         // On an error, dropping the transaction rolls it back.
-        let end = self.publish(state, &writer)?;
+        let end = self.publish(state, &writer).inspect_err(|error| self.note_failure(error))?;
         state.finished = true;
         state.writer = None;
         inner.registry.snapshots.count_commit(self.slot);

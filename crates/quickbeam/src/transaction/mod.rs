@@ -273,6 +273,16 @@ impl Transaction {
         self.hold.inner.id
     }
 
+    /// Records an error of a call, for statistics and for
+    /// [`Environment::transact_with`](crate::Environment::transact_with).
+    #[cold]
+    fn note_failure(&self, error: &Error) {
+        if error.is_retryable() {
+            self.met_conflict.set(true);
+            self.inner().counters.count_failure(error);
+        }
+    }
+
     /// Whether a call failed with a [retryable](Error::is_retryable) error.
     pub(crate) fn has_met_conflict(&self) -> bool {
         self.met_conflict.get()

@@ -115,8 +115,8 @@ impl Transaction {
         let writer = state.writer.take().unwrap_or_else(|| self.inner().registry.begin_writer());
         let done = work(state, &writer);
         state.writer = Some(writer);
-        if done.as_ref().is_err_and(Error::is_retryable) {
-            self.met_conflict.set(true);
+        if let Err(error) = &done {
+            self.note_failure(error);
         }
         done
     }
