@@ -222,8 +222,7 @@ fn wisconsin(c: &mut Connection, text: &str) -> Result<()> {
 }
 
 fn main() -> Result<()> {
-    let options =
-        Options { durability: Durability::InMemory, cache_size: 256 << 20, ..Options::default() };
+    let options = Options::new().durability(Durability::InMemory).cache_size(256 << 20);
     let mut connection = Database::memory(options)?.connect();
     points(&mut connection)?;
     // `cargo bench` adds an option of its own.

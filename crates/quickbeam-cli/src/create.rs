@@ -28,7 +28,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         }
         Err(error) => return Err(error).with_context(|| format!("cannot create {shown}")),
     }
-    let mut options = Options { create: true, ..Options::default() };
+    let mut options = Options::new().create(true);
     if let Some(page_size) = arguments.page_size {
         options.page_size = page_size;
     }

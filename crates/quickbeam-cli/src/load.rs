@@ -204,7 +204,7 @@ impl<'e> Load<'e> {
             let mut count = 0;
             loop {
                 let durability = Some(Durability::WriteNoSync);
-                let options = TransactionOptions { durability, ..Default::default() };
+                let options = TransactionOptions::new().durability(durability);
                 let batch = self.environment.begin_with(options)?;
                 let (more, is_end) = fill(&batch, &database, format, input)?;
                 batch.commit()?;
@@ -223,7 +223,7 @@ impl<'e> Load<'e> {
         if self.last.is_none() {
             // It must see later commits of batches and of the catalog.
             let isolation = Some(Isolation::ReadCommitted);
-            let options = TransactionOptions { isolation, ..Default::default() };
+            let options = TransactionOptions::new().isolation(isolation);
             self.last = Some(self.environment.begin_with(options)?);
         }
         let transaction = self.last.as_ref().ok_or_else(|| anyhow!("no transaction was begun"))?;

@@ -234,5 +234,5 @@ fn not_opened(directory: &Path, error: Error) -> anyhow::Error {
 
 /// Returns the default options for an existing environment.
 pub fn existing() -> Options {
-    Options { create: false, ..Options::default() }
+    Options::new().create(false)
 }

@@ -32,15 +32,13 @@ fn place() -> &'static Path {
 }
 
 fn options() -> Options {
-    Options {
-        page_size: PAGE,
-        cache_size: PAGE * 256,
-        log_segment_size: 256 << 10,
-        log_buffer: 128 << 10,
-        durability: Durability::Sync,
-        checkpoint_bytes: 1 << 30,
-        ..Options::default()
-    }
+    Options::new()
+        .page_size(PAGE)
+        .cache_size(PAGE * 256)
+        .log_segment_size(256 << 10)
+        .log_buffer(128 << 10)
+        .durability(Durability::Sync)
+        .checkpoint_bytes(1 << 30)
 }
 
 /// A part of a file that has a checksum of its own.

@@ -268,12 +268,8 @@ impl Client {
         let levels = [Durability::Sync, Durability::WriteNoSync, Durability::NoSync];
         let own = self.random.chance(self.plan.mixed).then(|| self.random.pick(&levels));
         let durability = own.unwrap_or(self.plan.options.durability);
-        let options = TransactionOptions {
-            isolation: Some(isolation),
-            durability: own,
-            read_only,
-            lock_timeout: None,
-        };
+        let options =
+            TransactionOptions::new().isolation(isolation).durability(own).read_only(read_only);
         let before = self.newest();
         let begun = self.environment.begin_with(options);
         let transaction = begun.map_err(|error| self.judge(&error))?;

@@ -201,13 +201,11 @@ const WORKLOADS: [Workload; 7] = [
 ];
 
 fn options() -> Options {
-    Options {
-        page_size: 4096,
-        cache_size: 4096 * 64,
-        log_segment_size: 256 << 10,
-        log_buffer: 64 << 10,
-        ..Options::default()
-    }
+    Options::new()
+        .page_size(4096)
+        .cache_size(4096 * 64)
+        .log_segment_size(256 << 10)
+        .log_buffer(64 << 10)
 }
 
 fn key(number: u32) -> Vec<u8> {
@@ -229,10 +227,7 @@ fn commit(
     work: impl FnOnce(&Transaction, &mut State) -> Result<()>,
 ) -> Result<()> {
     let mut state = lock(known).states.last().cloned().unwrap_or_default();
-    let options = quickbeam::TransactionOptions {
-        durability: Some(durability),
-        ..quickbeam::TransactionOptions::default()
-    };
+    let options = quickbeam::TransactionOptions::new().durability(durability);
     let transaction = environment.begin_with(options)?;
     work(&transaction, &mut state)?;
     // From here on it may count, whatever the commit says.

@@ -186,18 +186,16 @@ impl Plan {
             Durability::NoSync,
             Durability::InMemory,
         ]);
-        let options = Options {
-            cache_size: page_size * pages,
-            page_size,
-            log_buffer: random.pick(&[64 << 10, 256 << 10]),
-            log_segment_size: 256 << 10,
-            durability,
-            lock_timeout: Duration::from_millis(random.pick(&[2, 20, 200])),
-            checkpoint_bytes: random.pick(&[16 << 10, 64 << 10, 256 << 10, 1 << 20]),
-            checkpoint_interval: Duration::from_millis(random.pick(&[5, 50, 1000])),
-            log_write_interval: Duration::from_millis(random.pick(&[1, 20, 100])),
-            ..Options::default()
-        };
+        let options = Options::new()
+            .cache_size(page_size * pages)
+            .page_size(page_size)
+            .log_buffer(random.pick(&[64 << 10, 256 << 10]))
+            .log_segment_size(256 << 10)
+            .durability(durability)
+            .lock_timeout(Duration::from_millis(random.pick(&[2, 20, 200])))
+            .checkpoint_bytes(random.pick(&[16 << 10, 64 << 10, 256 << 10, 1 << 20]))
+            .checkpoint_interval(Duration::from_millis(random.pick(&[5, 50, 1000])))
+            .log_write_interval(Duration::from_millis(random.pick(&[1, 20, 100])));
         let isolations = random.pick(&[
             vec![Isolation::Serializable],
             vec![Isolation::Serializable, Isolation::Snapshot],

@@ -15,11 +15,8 @@ use quickbeam_sql::{DataType, Result, SqlError, Value};
 
 /// A transaction that does not wait long for another one.
 fn begin(environment: &Environment, isolation: Isolation) -> Transaction {
-    let options = TransactionOptions {
-        isolation: Some(isolation),
-        lock_timeout: Some(Duration::from_secs(5)),
-        ..TransactionOptions::default()
-    };
+    let options =
+        TransactionOptions::new().isolation(isolation).lock_timeout(Duration::from_secs(5));
     environment.begin_with(options).unwrap()
 }
 

@@ -37,22 +37,20 @@ fn draw(random: &mut Random, end: i64) -> i64 {
 
 /// Small everything, so that evictions, segment changes and checkpoints come soon.
 fn options(durability: Durability) -> Options {
-    Options {
-        durability,
-        page_size: 4096,
-        cache_size: 4096 * 128,
-        log_segment_size: 256 << 10,
-        log_buffer: 128 << 10,
-        checkpoint_bytes: 384 << 10,
+    Options::new()
+        .durability(durability)
+        .page_size(4096)
+        .cache_size(4096 * 128)
+        .log_segment_size(256 << 10)
+        .log_buffer(128 << 10)
+        .checkpoint_bytes(384 << 10)
         // Without a log checkpoints come by time only.
-        checkpoint_interval: Duration::from_millis(if durability == Durability::InMemory {
+        .checkpoint_interval(Duration::from_millis(if durability == Durability::InMemory {
             30
         } else {
             300
-        }),
-        log_write_interval: Duration::from_millis(5),
-        ..Options::default()
-    }
+        }))
+        .log_write_interval(Duration::from_millis(5))
 }
 
 fn open(directory: &Path, durability: Durability) -> Database {

@@ -387,7 +387,10 @@ proptest! {
 
     #[test]
     fn statements_mean_what_they_mean_in_sqlite(case in case()) {
-        let options = Options { durability: Durability::InMemory, cache_size: 4 << 20, isolation: case.isolation, ..Options::default() };
+        let options = Options::new()
+            .durability(Durability::InMemory)
+            .cache_size(4 << 20)
+            .isolation(case.isolation);
         let mut connection = Database::memory(options).unwrap().connect();
         let sqlite = sqlite::memory();
         for text in case.schema.iter().chain(&case.rows) {

@@ -184,7 +184,10 @@ proptest! {
 
     #[test]
     fn generated_schemas_mean_what_they_mean_in_sqlite(case in case()) {
-        let options = Options { durability: Durability::InMemory, cache_size: 4 << 20, isolation: case.isolation, ..Options::default() };
+        let options = Options::new()
+            .durability(Durability::InMemory)
+            .cache_size(4 << 20)
+            .isolation(case.isolation);
         let mut connection = Database::memory(options).unwrap().connect();
         let mut sqlite = sqlite::memory();
         sqlite.progress_handler(MOST_STEPS, Some(|| true)).unwrap();

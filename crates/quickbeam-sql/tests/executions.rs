@@ -134,7 +134,7 @@ const CHANGES: [&str; 9] = [
 ];
 
 fn database() -> Database {
-    let options = Options { durability: Durability::InMemory, ..Options::default() };
+    let options = Options::new().durability(Durability::InMemory);
     let database = Database::memory(options).unwrap();
     let mut connection = database.connect();
     connection

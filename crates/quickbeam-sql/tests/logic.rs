@@ -170,13 +170,11 @@ fn run_record(connection: &mut Connection, record: &Record) -> Expected {
 /// Runs a file; what did not come as expected.
 fn run_file(file: &str, records: &[Record], run: &Run) -> Vec<String> {
     let directory = tempfile::tempdir().unwrap();
-    let options = Options {
-        isolation: run.isolation,
-        durability: run.durability,
-        log_segment_size: 256 << 10,
-        cache_size: 8 << 20,
-        ..Options::default()
-    };
+    let options = Options::new()
+        .isolation(run.isolation)
+        .durability(run.durability)
+        .log_segment_size(256 << 10)
+        .cache_size(8 << 20);
     let database = if run.in_directory {
         Database::open(directory.path(), options).unwrap()
     } else {

@@ -7,7 +7,7 @@ use quickbeam::{Durability, Isolation, Options};
 use quickbeam_sql::{Connection, Database, Value};
 
 fn database(isolation: Isolation) -> Database {
-    let options = Options { durability: Durability::InMemory, isolation, ..Options::default() };
+    let options = Options::new().durability(Durability::InMemory).isolation(isolation);
     Database::memory(options).unwrap()
 }
 

@@ -69,7 +69,7 @@ fn answer(connection: &mut Connection, text: &str) -> Vec<String> {
 }
 
 fn run(path: &Path, mode: &str) -> Vec<String> {
-    let options = Options { durability: Durability::InMemory, ..Options::default() };
+    let options = Options::new().durability(Durability::InMemory);
     let database = Database::memory(options).unwrap();
     let mut connection = database.connect();
     connection.execute_script(&format!("SET execution_mode = {mode}")).unwrap();

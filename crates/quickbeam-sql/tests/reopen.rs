@@ -13,12 +13,10 @@ use quickbeam_sql::{Connection, Database};
 
 fn open(path: &Path) -> Database {
     // Checkpoints are made when the test says so: files are copied between them.
-    let options = Options {
-        durability: Durability::WriteNoSync,
-        checkpoint_bytes: u64::MAX,
-        checkpoint_interval: Duration::MAX,
-        ..Options::default()
-    };
+    let options = Options::new()
+        .durability(Durability::WriteNoSync)
+        .checkpoint_bytes(u64::MAX)
+        .checkpoint_interval(Duration::MAX);
     Database::open(path, options).unwrap()
 }
 

@@ -4,7 +4,7 @@ use quickbeam::{Durability, Options};
 use quickbeam_sql::{Connection, Database, Value, params};
 
 fn connect() -> Connection {
-    let options = Options { durability: Durability::InMemory, ..Options::default() };
+    let options = Options::new().durability(Durability::InMemory);
     Database::memory(options).unwrap().connect()
 }
 

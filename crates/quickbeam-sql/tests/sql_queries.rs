@@ -4,7 +4,7 @@ use quickbeam::{Durability, Options};
 use quickbeam_sql::{Connection, Database, Value, params};
 
 fn connect() -> Connection {
-    let options = Options { durability: Durability::InMemory, ..Options::default() };
+    let options = Options::new().durability(Durability::InMemory);
     Database::memory(options).unwrap().connect()
 }
 
@@ -291,7 +291,7 @@ fn a_statement_stays_within_its_memory_and_can_be_cancelled() {
 
 /// A table of many rows, and the answers of a query in each way.
 fn many() -> Connection {
-    let options = Options { durability: Durability::InMemory, ..Options::default() };
+    let options = Options::new().durability(Durability::InMemory);
     let mut connection = Database::memory(options).unwrap().connect();
     connection
         .execute_script(

@@ -6,8 +6,7 @@ use quickbeam::{Durability, Options};
 use quickbeam_sql::{Connection, Database, Value};
 
 fn database() -> Database {
-    let options =
-        Options { durability: Durability::InMemory, cache_size: 32 << 20, ..Options::default() };
+    let options = Options::new().durability(Durability::InMemory).cache_size(32 << 20);
     Database::memory(options).unwrap()
 }
 

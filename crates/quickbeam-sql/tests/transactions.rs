@@ -13,7 +13,7 @@ const LEVELS: [Isolation; 3] =
     [Isolation::Serializable, Isolation::Snapshot, Isolation::ReadCommitted];
 
 fn memory(isolation: Isolation, script: &str) -> Database {
-    let options = Options { isolation, lock_timeout: Duration::from_secs(5), ..Options::default() };
+    let options = Options::new().isolation(isolation).lock_timeout(Duration::from_secs(5));
     let database = Database::memory(options).unwrap();
     database.connect().execute_script(script).unwrap();
     database
@@ -260,8 +260,7 @@ fn rows_that_are_skipped_are_left_to_who_has_them() {
 #[test]
 fn waiting_for_a_row_can_be_cancelled() {
     for isolation in LEVELS {
-        let options =
-            Options { isolation, lock_timeout: Duration::from_secs(3_600), ..Options::default() };
+        let options = Options::new().isolation(isolation).lock_timeout(Duration::from_secs(3_600));
         let database = Database::memory(options).unwrap();
         let (mut holder, mut waiting) = (database.connect(), database.connect());
         holder
@@ -320,11 +319,8 @@ fn cancelling_does_not_end_calls_of_the_engine_in_a_lent_transaction() {
         let mut count = connection.prepare("SELECT count(*) FROM t").unwrap();
         let holder = environment.begin().unwrap();
         pairs.put(&holder, b"held", b"1").unwrap();
-        let options = TransactionOptions {
-            isolation: Some(isolation),
-            lock_timeout: Some(Duration::from_millis(20)),
-            ..TransactionOptions::default()
-        };
+        let options =
+            TransactionOptions::new().isolation(isolation).lock_timeout(Duration::from_millis(20));
         let lent = environment.begin_with(options).unwrap();
         insert.execute_in(&mut connection, &lent, &[]).unwrap();
         count.query_in(&mut connection, &lent, &[]).unwrap().collect().unwrap();

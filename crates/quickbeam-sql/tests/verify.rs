@@ -24,7 +24,7 @@ const TABLES: &str = "
     INSERT INTO c (p, n, t) VALUES (3, 8, 'z')";
 
 fn database() -> (Environment, Database) {
-    let options = Options { durability: Durability::InMemory, ..Options::default() };
+    let options = Options::new().durability(Durability::InMemory);
     let environment = Environment::memory(options).unwrap();
     let database = Database::over(&environment).unwrap();
     database.connect().execute_script(TABLES).unwrap();

@@ -18,10 +18,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     })?;
 
     // The same by hand, with a durability of its own. A transaction that is dropped is rolled back.
-    let options = TransactionOptions {
-        durability: Some(Durability::NoSync),
-        ..TransactionOptions::default()
-    };
+    let options = TransactionOptions::new().durability(Durability::NoSync);
     let transaction = environment.begin_with(options)?;
     fruit.put(&transaction, b"plum", b"blue")?;
     let before_delete = transaction.savepoint()?;

@@ -104,23 +104,44 @@ pub enum Isolation {
     ReadCommitted,
 }
 
+/// Defines builder methods, each of which sets the field of its name.
+macro_rules! setters {
+    ($($field:ident: $type:ty),* $(,)?) => {
+        $(
+            #[doc = concat!("Sets [`", stringify!($field), "`](#structfield.", stringify!($field), ").")]
+            #[must_use]
+            pub fn $field(mut self, $field: $type) -> Self {
+                self.$field = $field.into();
+                self
+            }
+        )*
+    };
+}
+
 /// Settings of an environment or data store.
+///
+/// Later versions may add settings, so other crates build options with the methods.
 ///
 /// ```
 /// # let directory = tempfile::tempdir().unwrap();
 /// use quickbeam::{Durability, Environment, Options};
 /// use std::time::Duration;
 ///
-/// let options = Options {
-///     cache_size: 512 << 20,
-///     durability: Durability::WriteNoSync,
-///     checkpoint_interval: Duration::from_secs(300),
-///     ..Options::default()
-/// };
+/// let options = Options::new()
+///     .cache_size(512 << 20)
+///     .durability(Durability::WriteNoSync)
+///     .checkpoint_interval(Duration::from_secs(300));
 /// let environment = Environment::open(directory.path(), options)?;
 /// # Ok::<(), quickbeam::Error>(())
 /// ```
+///
+/// A struct expression does not compile outside this crate:
+///
+/// ```compile_fail,E0639
+/// let options = quickbeam::Options { create: false, ..Default::default() };
+/// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Options {
     /// Memory for pages, in bytes. Default 64 MiB.
     pub cache_size: usize,
@@ -181,6 +202,28 @@ pub(crate) fn is_log_segment_size(bytes: u64) -> bool {
 }
 
 impl Options {
+    /// Returns the defaults.
+    #[must_use]
+    pub fn new() -> Options {
+        Options::default()
+    }
+
+    setters! {
+        cache_size: usize,
+        page_size: usize,
+        log_buffer: usize,
+        log_segment_size: u64,
+        durability: Durability,
+        isolation: Isolation,
+        lock_timeout: Duration,
+        retry_timeout: Duration,
+        checkpoint_bytes: u64,
+        checkpoint_interval: Duration,
+        recovery_target: impl Into<Option<Duration>>,
+        log_write_interval: Duration,
+        create: bool,
+    }
+
     /// Returns an error if a setting is out of its range.
     pub(crate) fn check(&self) -> Result<()> {
         if !self.page_size.is_power_of_two() || !(4096..=65536).contains(&self.page_size) {
@@ -214,14 +257,12 @@ impl Options {
 /// use quickbeam::TransactionOptions;
 /// use std::time::Duration;
 ///
-/// let options = TransactionOptions {
-///     lock_timeout: Some(Duration::from_secs(1)),
-///     ..TransactionOptions::default()
-/// };
+/// let options = TransactionOptions::new().lock_timeout(Duration::from_secs(1));
 /// let transaction = environment.begin_with(options)?;
 /// # Ok::<(), quickbeam::Error>(())
 /// ```
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct TransactionOptions {
     /// Isolation of the transaction.
     pub isolation: Option<Isolation>,
@@ -231,4 +272,19 @@ pub struct TransactionOptions {
     pub lock_timeout: Option<Duration>,
     /// The transaction reads one snapshot, never waits or fails with a conflict, and cannot write.
     pub read_only: bool,
+}
+
+impl TransactionOptions {
+    /// Returns the environment's settings, for a transaction that reads and writes.
+    #[must_use]
+    pub fn new() -> TransactionOptions {
+        TransactionOptions::default()
+    }
+
+    setters! {
+        isolation: impl Into<Option<Isolation>>,
+        durability: impl Into<Option<Durability>>,
+        lock_timeout: impl Into<Option<Duration>>,
+        read_only: bool,
+    }
 }

@@ -54,12 +54,10 @@ fn a_failing_call_is_reported_by_close_at_the_latest() {
     for durability in
         [Durability::Sync, Durability::WriteNoSync, Durability::NoSync, Durability::InMemory]
     {
-        let options = Options {
-            durability,
-            log_write_interval: Duration::from_millis(1),
-            checkpoint_interval: Duration::from_millis(1),
-            ..options()
-        };
+        let options = options()
+            .durability(durability)
+            .log_write_interval(Duration::from_millis(1))
+            .checkpoint_interval(Duration::from_millis(1));
         let (mut reported, mut kept) = (0, 0);
         for at in 0..CALLS {
             let kind = [io::ErrorKind::Other, io::ErrorKind::StorageFull][at % 2];
@@ -91,12 +89,10 @@ fn a_failing_call_is_reported_by_close_at_the_latest() {
 #[test]
 fn close_reports_what_failed_in_the_background() {
     for durability in [Durability::NoSync, Durability::InMemory] {
-        let options = Options {
-            durability,
-            log_write_interval: Duration::from_millis(1),
-            checkpoint_interval: Duration::from_millis(1),
-            ..options()
-        };
+        let options = options()
+            .durability(durability)
+            .log_write_interval(Duration::from_millis(1))
+            .checkpoint_interval(Duration::from_millis(1));
         let scene = Scene::new(&options);
         scene.environment.checkpoint().unwrap();
         let failed = Arc::new(AtomicBool::new(false));
@@ -125,7 +121,7 @@ fn close_reports_what_failed_in_the_background() {
 #[test]
 fn a_close_that_finds_the_device_full_leaves_the_environment_open() {
     for durability in [Durability::Sync, Durability::NoSync, Durability::InMemory] {
-        let options = Options { durability, ..options() };
+        let options = options().durability(durability);
         let mut random = Random::new(4);
         let scene = Scene::new(&options);
         for _ in 0..20 {
@@ -211,8 +207,7 @@ fn a_data_store_that_cannot_keep_its_changes_says_so() {
 /// of it. That is no failure.
 #[test]
 fn a_checkpoint_beside_the_preparation_of_a_segment_fails_nothing() {
-    let options =
-        Options { durability: Durability::WriteNoSync, checkpoint_bytes: 1 << 30, ..options() };
+    let options = options().durability(Durability::WriteNoSync).checkpoint_bytes(1 << 30);
     let scene = Scene::new(&options);
     let (reached, released) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
     let (reach, release) = (reached.clone(), released.clone());

@@ -21,19 +21,17 @@ use common::{Random, Records, assert_same, contents, small_options};
 use quickbeam::{AccessMethod, Durability, Environment, Options, Result, Transaction};
 
 fn options(durability: Durability) -> Options {
-    Options {
-        durability,
-        cache_size: 4096 * 128,
-        checkpoint_bytes: 384 << 10,
+    small_options()
+        .durability(durability)
+        .cache_size(4096 * 128)
+        .checkpoint_bytes(384 << 10)
         // Without a log checkpoints come by time only.
-        checkpoint_interval: Duration::from_millis(if durability == Durability::InMemory {
+        .checkpoint_interval(Duration::from_millis(if durability == Durability::InMemory {
             30
         } else {
             300
-        }),
-        log_write_interval: Duration::from_millis(5),
-        ..small_options()
-    }
+        }))
+        .log_write_interval(Duration::from_millis(5))
 }
 
 type All = BTreeMap<String, Records>;

@@ -277,7 +277,7 @@ fn damage_slots(files: &Files, all: &All, options: &Options, what: &str) {
 #[test]
 fn one_damaged_root_slot_loses_nothing_after_a_clean_close() {
     for segment in [256 << 10, 16 << 20] {
-        let options = Options { log_segment_size: segment, ..small_options() };
+        let options = small_options().log_segment_size(segment);
         let (files, all) = closed(&options);
         damage_slots(&files, &all, &options, &format!("closed, segments of {segment}"));
     }
@@ -307,7 +307,7 @@ fn one_damaged_root_slot_loses_nothing_after_a_crash() {
 /// The data file of one environment with the log of another, or without one.
 #[test]
 fn data_and_log_that_do_not_belong_together_are_refused() {
-    let options = Options { checkpoint_bytes: 1 << 30, ..small_options() };
+    let options = small_options().checkpoint_bytes(1 << 30);
     let crashed = || {
         let vfs = FaultyVfs::in_memory();
         let (environment, all) = build(&vfs, &options);
@@ -335,7 +335,7 @@ fn data_and_log_that_do_not_belong_together_are_refused() {
 /// What no log tells, a damaged slot takes along: that is refused, and never shown as the state before.
 #[test]
 fn a_lost_root_is_refused_where_no_log_makes_up_for_it() {
-    let options = Options { durability: Durability::InMemory, ..small_options() };
+    let options = small_options().durability(Durability::InMemory);
     let vfs = FaultyVfs::in_memory();
     let environment = Environment::open_in(vfs.clone(), Some(place()), options.clone()).unwrap();
     let database = environment.create_database("data").unwrap();

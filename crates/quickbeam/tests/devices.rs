@@ -62,7 +62,7 @@ fn a_full_device_loses_nothing_and_work_goes_on_when_there_is_room() {
     let first = common::first_seed();
     println!("first seed {first}");
     // One cache holds everything, in the other nothing can be undone without putting pages out.
-    for options in [Options { cache_size: 4096 * 2000, ..options() }, options()] {
+    for options in [options().cache_size(4096 * 2000), options()] {
         let refusals: usize = (first..first + 25).map(|seed| fill_the_device(seed, &options)).sum();
         assert!(refusals > 100, "the device was hardly ever full: {refusals}");
     }
@@ -71,7 +71,7 @@ fn a_full_device_loses_nothing_and_work_goes_on_when_there_is_room() {
 /// The data is larger than the cache, and every page put out is one that need not be written.
 #[test]
 fn reading_goes_on_while_the_device_is_full() {
-    let options = Options { cache_size: 4096 * 160, ..options() };
+    let options = options().cache_size(4096 * 160);
     let mut random = Random::new(5);
     let scene = Scene::new(&options);
     for _ in 0..200 {
@@ -98,7 +98,7 @@ fn a_refused_change_leaves_nothing_of_itself() {
     let mut refused = 0;
     for seed in first..first + 20 {
         let mut random = Random::new(seed);
-        let options = Options { cache_size: 4096 * 600, log_buffer: 64 << 10, ..options() };
+        let options = options().cache_size(4096 * 600).log_buffer(64 << 10);
         let scene = Scene::new(&options);
         for _ in 0..40 {
             scene.change(&mut random).unwrap();
@@ -186,7 +186,7 @@ fn rolling_back_to_a_savepoint_succeeds_on_a_full_device() {
 fn threads_beside_each_other_survive_a_full_device() {
     let seed = common::first_seed();
     println!("seed {seed}");
-    let scene = Scene::new(&Options { cache_size: 4096 * 2000, ..options() });
+    let scene = Scene::new(&options().cache_size(4096 * 2000));
     let (environment, database) = (&scene.environment, &scene.database);
     scene.vfs.set_limit(scene.vfs.used() + 500_000);
     let work = |thread: u8| {

@@ -18,13 +18,13 @@ use quickbeam::{DataStore, Durability, Environment, Error, Options, Result, Tran
 fn options_that_cannot_work_are_refused() {
     let base = small_options();
     let cases = [
-        ("page_size", Options { page_size: 5000, ..base.clone() }),
-        ("page_size", Options { page_size: 2048, ..base.clone() }),
-        ("page_size", Options { page_size: 131_072, cache_size: 1 << 30, ..base.clone() }),
-        ("cache_size", Options { cache_size: 4096 * 10, ..base.clone() }),
-        ("log_buffer", Options { log_buffer: 10, ..base.clone() }),
-        ("log_segment_size", Options { log_segment_size: 1000, ..base.clone() }),
-        ("log_segment_size", Options { log_segment_size: (256 << 10) + 1, ..base }),
+        ("page_size", base.clone().page_size(5000)),
+        ("page_size", base.clone().page_size(2048)),
+        ("page_size", base.clone().page_size(131_072).cache_size(1 << 30)),
+        ("cache_size", base.clone().cache_size(4096 * 10)),
+        ("log_buffer", base.clone().log_buffer(10)),
+        ("log_segment_size", base.clone().log_segment_size(1000)),
+        ("log_segment_size", base.log_segment_size((256 << 10) + 1)),
     ];
     for (word, options) in cases {
         assert_misuse(Environment::memory(options.clone()), word);
@@ -33,7 +33,7 @@ fn options_that_cannot_work_are_refused() {
     assert_misuse("sink".parse::<Durability>(), "sink");
     // The page size is the environment's; a cache too small for it is found when it is known.
     let directory = tempfile::tempdir().unwrap();
-    let large = Options { page_size: 65536, cache_size: 64 << 20, ..small_options() };
+    let large = small_options().page_size(65536).cache_size(64 << 20);
     Environment::open(directory.path(), large).unwrap().close().unwrap();
     assert_misuse(Environment::open(directory.path(), small_options()), "cache_size");
 }
@@ -43,8 +43,7 @@ fn a_durability_that_the_environment_cannot_give_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let logged = Environment::open(directory.path(), small_options()).unwrap();
     let (unlogged, _) = memory_environment();
-    let with =
-        |durability| TransactionOptions { durability: Some(durability), ..Default::default() };
+    let with = |durability| TransactionOptions::new().durability(durability);
     assert_misuse(logged.begin_with(with(Durability::InMemory)), "durability");
     assert_misuse(unlogged.begin_with(with(Durability::Sync)), "durability");
     logged.begin_with(with(Durability::NoSync)).unwrap().commit().unwrap();
@@ -370,7 +369,7 @@ fn transact_with_begins_again_after_a_conflict_behind_an_own_error() {
 
 #[test]
 fn transact_gives_a_conflict_back_once_its_time_is_over() {
-    let options = Options { retry_timeout: Duration::ZERO, ..small_options() };
+    let options = small_options().retry_timeout(Duration::ZERO);
     let environment = Environment::memory(options).unwrap();
     let database = environment.create_database("data").unwrap();
     let mut calls = 0;

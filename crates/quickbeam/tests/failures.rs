@@ -23,7 +23,7 @@ fn fails_for_good(
     through: bool,
     which: impl Fn(Call, &Path) -> bool + Send + Clone + 'static,
 ) {
-    let options = Options { durability, ..options() };
+    let options = options().durability(durability);
     for quiet in [0, 1, 7] {
         let mut random = Random::new(quiet as u64);
         let scene = Scene::new(&options);
@@ -211,8 +211,7 @@ fn a_read_only_file_system_and_directory_of_the_operating_system() {
 /// so every writer that comes after it, need not wait for the device.
 #[test]
 fn freeing_a_long_value_reads_the_device_outside_the_gate() {
-    let options =
-        Options { cache_size: 64 * 4096, durability: Durability::NoSync, ..small_options() };
+    let options = small_options().cache_size(64 * 4096).durability(Durability::NoSync);
     let vfs = FaultyVfs::in_memory();
     let environment = Environment::open_in(vfs.clone(), Some(place()), options).unwrap();
     let database = environment.create_database("data").unwrap();

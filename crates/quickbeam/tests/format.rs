@@ -21,7 +21,7 @@ use quickbeam::{AccessMethod, DATA_FILE, DataStore, Environment, Error, Options,
 const VERSION: u32 = 2;
 
 fn options() -> Options {
-    Options { checkpoint_bytes: 1 << 30, ..small_options() }
+    small_options().checkpoint_bytes(1 << 30)
 }
 
 /// What every fixture holds.

@@ -19,7 +19,7 @@ use quickbeam::{
 };
 
 fn memory() -> (Environment, Database) {
-    let options = Options { cache_size: 64 * 4096, ..small_options() };
+    let options = small_options().cache_size(64 * 4096);
     let environment = Environment::memory(options).unwrap();
     let database = environment.create_database_as("data", AccessMethod::Hash).unwrap();
     (environment, database)

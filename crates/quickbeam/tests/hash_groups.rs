@@ -129,7 +129,7 @@ fn groups_hold_what_was_put_there_through_crashes_and_salvage() {
 
 #[test]
 fn a_group_is_read_by_whoever_may_see_it_and_by_any_step() {
-    let options = Options { cache_size: 64 * 4096, ..small_options() };
+    let options = small_options().cache_size(64 * 4096);
     let environment = Environment::memory(options).unwrap();
     let database = environment.create_database_as("groups", AccessMethod::HashPrefix).unwrap();
     let (mut random, mut model) = (Random::new(7), Groups::new());

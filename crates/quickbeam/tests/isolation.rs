@@ -22,7 +22,7 @@ fn begin_waiting(
     lock_timeout: Duration,
 ) -> Transaction {
     let (isolation, lock_timeout) = (Some(isolation), Some(lock_timeout));
-    let options = TransactionOptions { isolation, lock_timeout, ..TransactionOptions::default() };
+    let options = TransactionOptions::new().isolation(isolation).lock_timeout(lock_timeout);
     environment.begin_with(options).unwrap()
 }
 

@@ -250,7 +250,7 @@ const LONG: Mix = Mix { transactions: 250, longest_key: 700, longest_value: 15_0
 
 fn tiny(durability: Durability) -> Options {
     let isolation = Isolation::Snapshot;
-    Options { cache_size: 4096 * 72, durability, isolation, ..small_options() }
+    small_options().cache_size(4096 * 72).durability(durability).isolation(isolation)
 }
 
 #[test]
@@ -286,7 +286,7 @@ fn with_checkpoints_and_a_log_in_memory() {
 #[test]
 fn in_files_with_nosync_and_serializable() {
     let directory = tempfile::tempdir().unwrap();
-    let options = Options { isolation: Isolation::Serializable, ..tiny(Durability::NoSync) };
+    let options = tiny(Durability::NoSync).isolation(Isolation::Serializable);
     let stage = Stage::new(Environment::open(directory.path(), options.clone()).unwrap());
     let all = stage.run(common::first_seed(), SHORT, true);
     drop(stage);
@@ -300,7 +300,7 @@ fn in_files_with_nosync_and_serializable() {
 fn many_threads_on_few_records() {
     let seed = common::first_seed();
     println!("seed {seed}");
-    let options = Options { isolation: Isolation::Serializable, ..tiny(Durability::InMemory) };
+    let options = tiny(Durability::InMemory).isolation(Isolation::Serializable);
     let environment = Environment::memory(options).unwrap();
     let database = environment.create_database("data").unwrap();
     let total = AtomicU64::new(0);

@@ -19,12 +19,10 @@ use quickbeam::{Database, Durability, Environment, LOG_DIRECTORY, Options};
 
 /// Checkpoints are made when the test says so: files are copied between them.
 fn options(durability: Durability) -> Options {
-    Options {
-        durability,
-        checkpoint_bytes: u64::MAX,
-        checkpoint_interval: Duration::MAX,
-        ..small_options()
-    }
+    small_options()
+        .durability(durability)
+        .checkpoint_bytes(u64::MAX)
+        .checkpoint_interval(Duration::MAX)
 }
 
 /// What a process finds that opens the files as they are now.

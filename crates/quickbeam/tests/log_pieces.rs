@@ -21,7 +21,7 @@ struct Scene {
 }
 
 fn options() -> Options {
-    Options { log_buffer: 64 << 10, ..small_options() }
+    small_options().log_buffer(64 << 10)
 }
 
 fn scene() -> Scene {
@@ -160,7 +160,7 @@ fn what_was_rolled_back_after_it_left_for_the_log_stays_away() {
 /// More changes than one writer number can name, all of long values: their old chains are named once by a checkpoint.
 #[test]
 fn a_very_large_transaction_survives_a_crash_after_a_checkpoint() {
-    let options = Options { cache_size: 64 << 20, ..options() };
+    let options = options().cache_size(64 << 20);
     let vfs = FaultyVfs::in_memory();
     let environment = Environment::open_in(vfs.clone(), Some(place()), options.clone()).unwrap();
     let database = environment.create_database("data").unwrap();
@@ -228,7 +228,7 @@ fn damage_among_the_pieces_is_refused() {
 fn pieces_of_an_unfinished_transaction_join_no_commit_of_a_later_opening() {
     const SLOTS: [usize; 2] = [0, 8192];
     // Both openings write to the same segment, so that no checkpoint lets go of the first one's pieces.
-    let scene = scene_with(Options { log_segment_size: 4 << 20, ..options() });
+    let scene = scene_with(options().log_segment_size(4 << 20));
     let transaction = scene.environment.begin().unwrap();
     scene.put_much(&transaction, "unfinished", 1);
     let first_crash = scene.files();
@@ -264,7 +264,7 @@ fn what_was_rolled_back_does_not_undo_a_later_commit() {
         }
         // A serializable one would not commit: it deleted, so it knew of a record that was changed.
         let isolation = Some(Isolation::Snapshot);
-        let own = TransactionOptions { isolation, ..TransactionOptions::default() };
+        let own = TransactionOptions::new().isolation(isolation);
         let transaction = scene.environment.begin_with(own).unwrap();
         scene.database.put(&transaction, b"own", b"before").unwrap();
         let savepoint = transaction.savepoint().unwrap();

@@ -74,7 +74,7 @@ struct Scene {
 
 impl Scene {
     fn new(commits: usize, durability: Durability, seed: u64) -> Scene {
-        let options = Options { durability, ..small_options() };
+        let options = small_options().durability(durability);
         let vfs = FaultyVfs::in_memory();
         let environment =
             Environment::open_in(vfs.clone(), Some(place()), options.clone()).unwrap();
@@ -169,7 +169,7 @@ fn a_log_cut_at_any_byte_is_refused() {
 #[test]
 fn a_missing_first_segment_is_refused() {
     for durability in [Durability::Sync, Durability::WriteNoSync, Durability::NoSync] {
-        let options = Options { durability, ..small_options() };
+        let options = small_options().durability(durability);
         let vfs = FaultyVfs::in_memory();
         let opened = Environment::open_in(vfs.clone(), Some(place()), options.clone());
         let environment = opened.unwrap();
@@ -187,7 +187,7 @@ fn a_missing_first_segment_is_refused() {
 #[test]
 fn a_failed_flush_of_the_folder_of_segments_stops_commits() {
     for kind in [std::io::ErrorKind::Other, std::io::ErrorKind::StorageFull] {
-        let options = Options { durability: Durability::Sync, ..small_options() };
+        let options = small_options().durability(Durability::Sync);
         let vfs = FaultyVfs::in_memory();
         let opened = Environment::open_in(vfs.clone(), Some(place()), options.clone());
         let environment = opened.unwrap();
@@ -304,7 +304,7 @@ fn a_byte_damaged_before_records_that_were_not_durable_ends_the_log() {
 
 /// Enough commits for several segments, none of which a checkpoint has made unnecessary; the last one and all states.
 fn long_scene() -> (Files, Options, Records) {
-    let options = Options { checkpoint_bytes: 1 << 30, ..small_options() };
+    let options = small_options().checkpoint_bytes(1 << 30);
     let vfs = FaultyVfs::in_memory();
     let environment = Environment::open_in(vfs.clone(), Some(place()), options.clone()).unwrap();
     let database = environment.create_database("data").unwrap();
@@ -397,7 +397,7 @@ fn an_empty_log_is_an_end() {
 fn a_checkpoint_at_the_end_of_a_segment_needs_no_next_one() {
     let mut left_over = Vec::new();
     for less in (0..120).step_by(8) {
-        let options = Options { checkpoint_bytes: 1 << 30, ..small_options() };
+        let options = small_options().checkpoint_bytes(1 << 30);
         let vfs = FaultyVfs::in_memory();
         let opened = Environment::open_in(vfs.clone(), Some(place()), options.clone());
         let environment = opened.unwrap();

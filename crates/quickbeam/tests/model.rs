@@ -63,14 +63,12 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 fn options(page_size: usize, pages: usize, durability: Durability) -> Options {
-    Options {
-        page_size,
-        cache_size: page_size * pages,
-        log_segment_size: 256 << 10,
-        log_buffer: 64 << 10,
-        durability,
-        ..Options::default()
-    }
+    Options::new()
+        .page_size(page_size)
+        .cache_size(page_size * pages)
+        .log_segment_size(256 << 10)
+        .log_buffer(64 << 10)
+        .durability(durability)
 }
 
 fn forwards(cursor: &mut Cursor<'_>) -> Vec<(Vec<u8>, Vec<u8>)> {

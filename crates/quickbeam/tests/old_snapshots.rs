@@ -15,13 +15,11 @@ use quickbeam::{
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
 fn options() -> Options {
-    Options {
-        page_size: 4096,
-        cache_size: 4096 * 64,
-        durability: Durability::InMemory,
-        isolation: Isolation::Snapshot,
-        ..Options::default()
-    }
+    Options::new()
+        .page_size(4096)
+        .cache_size(4096 * 64)
+        .durability(Durability::InMemory)
+        .isolation(Isolation::Snapshot)
 }
 
 fn all(database: &Database, transaction: &Transaction) -> Model {
@@ -146,7 +144,7 @@ fn tracked_reads_of_read_committed_see_each_commit_between() {
     let put = |n: u64| environment.transact(|t| database.put(t, b"key", &n.to_le_bytes())).unwrap();
     put(0);
     let isolation = Some(Isolation::ReadCommitted);
-    let options = TransactionOptions { isolation, ..TransactionOptions::default() };
+    let options = TransactionOptions::new().isolation(isolation);
     let moving = environment.begin_with(options).unwrap();
     moving.track_reads(true);
     for n in 1..500 {

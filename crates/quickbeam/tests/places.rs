@@ -94,7 +94,7 @@ fn two_openers_of_an_empty_directory_do_not_overwrite_each_other() {
 fn places_that_are_no_environment_are_left_alone() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path();
-    let no_create = Options { create: false, ..small_options() };
+    let no_create = small_options().create(false);
     let not = |result: Result<Environment>, path: &Path| {
         let error = refused(result);
         let told = matches!(&error, Error::NotAnEnvironment { path: told, .. } if told == path);

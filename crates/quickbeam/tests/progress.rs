@@ -20,7 +20,7 @@ use quickbeam::{
 const PATIENCE: u32 = 400_000;
 
 fn environment() -> (Environment, Database) {
-    let options = Options { durability: Durability::InMemory, ..Options::default() };
+    let options = Options::new().durability(Durability::InMemory);
     let environment = Environment::memory(options).unwrap();
     let database = environment.create_database("data").unwrap();
     (environment, database)

@@ -49,7 +49,7 @@ fn everything_committed_is_read_and_nothing_is_written() {
     for durability in [Durability::Sync, Durability::WriteNoSync, Durability::InMemory] {
         for ending in ["closed", "crashed", "crashed beside a large transaction"] {
             let what = format!("{durability}, {ending}");
-            let options = Options { durability, cache_size: 4096 * 2000, ..options() };
+            let options = options().durability(durability).cache_size(4096 * 2000);
             let mut random = Random::new(7);
             let scene = Scene::new(&options);
             for _ in 0..60 {
@@ -90,12 +90,12 @@ fn everything_committed_is_read_and_nothing_is_written() {
 /// Recovery has to fit in memory, twice the cache; where it does not, the error says what would help.
 #[test]
 fn a_recovery_that_needs_too_much_memory_says_so() {
-    let options = Options { checkpoint_bytes: 1 << 30, cache_size: 4096 * 2000, ..options() };
+    let options = options().checkpoint_bytes(1 << 30).cache_size(4096 * 2000);
     let scene = Scene::new(&options);
     common::fill(&scene.environment, &scene.database, 2000, 900);
     let files = scene.memory.files(place());
     let (memory, vfs) = unwritable(&files);
-    let small = Options { cache_size: 4096 * 80, ..options.clone() };
+    let small = options.clone().cache_size(4096 * 80);
     match Environment::open_read_only_in(vfs.clone(), place(), small) {
         Err(Error::Limit { what }) => assert!(what.contains("cache_size"), "{what}"),
         Err(error) => panic!("{error}"),
@@ -109,7 +109,7 @@ fn a_recovery_that_needs_too_much_memory_says_so() {
 /// Closing finds no room, and opening for writing neither: reading goes on, and so does everything once there is room.
 #[test]
 fn an_environment_on_a_full_device_is_read() {
-    let options = Options { cache_size: 4096 * 2000, ..options() };
+    let options = options().cache_size(4096 * 2000);
     let mut random = Random::new(11);
     let scene = Scene::new(&options);
     for _ in 0..200 {

@@ -11,7 +11,7 @@ use quickbeam::{Durability, Environment, Options, Result};
 
 /// Enough commits for several segments, none of which a checkpoint has made unnecessary; the last one and all states.
 fn long_scene() -> (Files, Options, Records) {
-    let options = Options { checkpoint_bytes: 1 << 30, ..small_options() };
+    let options = small_options().checkpoint_bytes(1 << 30);
     let vfs = FaultyVfs::in_memory();
     let environment = Environment::open_in(vfs.clone(), Some(place()), options.clone()).unwrap();
     let database = environment.create_database("data").unwrap();
@@ -28,7 +28,7 @@ fn long_scene() -> (Files, Options, Records) {
 #[test]
 fn recovering_again_and_again_changes_nothing() {
     for durability in [Durability::Sync, Durability::NoSync] {
-        let options = Options { durability, ..small_options() };
+        let options = small_options().durability(durability);
         let mut files = Files::new();
         let mut state = Records::new();
         for round in 0..8u8 {
@@ -139,7 +139,7 @@ fn changing_the_durability_between_openings_loses_nothing() {
         let mut durable = Records::new();
         for round in 0..10 {
             let durability = levels[random.below(4)];
-            let options = Options { durability, ..small_options() };
+            let options = small_options().durability(durability);
             let vfs = world_with(&files, place());
             let open = Environment::open_in(vfs.clone(), Some(place()), options);
             let environment = open.unwrap_or_else(|e| panic!("seed {seed}, round {round}: {e}"));

@@ -13,7 +13,7 @@ use quickbeam::{
 };
 
 fn small_segments(durability: Durability) -> Options {
-    Options { log_segment_size: 256 << 10, durability, ..Options::default() }
+    Options::new().log_segment_size(256 << 10).durability(durability)
 }
 
 /// A record that filled its segment to the last byte was followed by one that overwrote the next segment's header.
@@ -22,11 +22,9 @@ fn a_record_may_end_where_its_segment_ends() {
     let directory = tempfile::tempdir().unwrap();
     let copy = tempfile::tempdir().unwrap();
     // No checkpoint is made while the files are copied.
-    let options = Options {
-        checkpoint_bytes: u64::MAX,
-        checkpoint_interval: Duration::MAX,
-        ..small_segments(Durability::WriteNoSync)
-    };
+    let options = small_segments(Durability::WriteNoSync)
+        .checkpoint_bytes(u64::MAX)
+        .checkpoint_interval(Duration::MAX);
     let environment = Environment::open(directory.path(), options).unwrap();
     let database = environment.create_database("records").unwrap();
     // Records of 8-byte multiples of every size: many segments end exactly with one.
@@ -47,7 +45,7 @@ fn a_record_may_end_where_its_segment_ends() {
 #[test]
 fn the_longest_key_is_found_again() {
     for page_size in [4096, 8192, 16384, 32768, 65536] {
-        let options = Options { page_size, ..Options::default() };
+        let options = Options::new().page_size(page_size);
         let environment = Environment::memory(options).unwrap();
         let database = environment.create_database("records").unwrap();
         let transaction = environment.begin().unwrap();
@@ -130,8 +128,7 @@ fn a_commit_beside_closing_is_kept_or_refused() {
 #[test]
 fn records_in_order_leave_full_leaves_behind_whatever_their_length() {
     for length in 0..48 {
-        let environment =
-            Environment::memory(Options { page_size: 4096, ..Options::default() }).unwrap();
+        let environment = Environment::memory(Options::new().page_size(4096)).unwrap();
         let database = environment.create_database("data").unwrap();
         let fill = |transaction: &Transaction| {
             (0..1500u32).try_for_each(|n| {
@@ -173,8 +170,7 @@ fn long_keys_in_order_leave_full_leaves_behind() {
 /// A record that comes and goes behind a full leaf found the leaf joined with the empty one behind it each time, and cut again.
 #[test]
 fn records_that_come_and_go_at_the_end_move_no_others() {
-    let environment =
-        Environment::memory(Options { page_size: 4096, ..Options::default() }).unwrap();
+    let environment = Environment::memory(Options::new().page_size(4096)).unwrap();
     let database = environment.create_database("data").unwrap();
     let put = |number: u64| {
         environment.transact(|t| database.put(t, &number.to_be_bytes(), &[7; 100])).unwrap();
@@ -208,8 +204,7 @@ fn records_that_come_and_go_at_the_end_move_no_others() {
 #[test]
 fn dropped_tree_is_freed_only_after_writers_with_changes_in_it_end() {
     for (empty, savepoint) in [(false, false), (true, false), (false, true), (true, true)] {
-        let environment =
-            Environment::memory(Options { page_size: 4096, ..Options::default() }).unwrap();
+        let environment = Environment::memory(Options::new().page_size(4096)).unwrap();
         let dropped = environment.create_database("dropped").unwrap();
         let kept = environment.create_database("kept").unwrap();
         let put = |key: &[u8], value: &[u8]| {
@@ -226,7 +221,7 @@ fn dropped_tree_is_freed_only_after_writers_with_changes_in_it_end() {
         }
         let isolation = Some(Isolation::ReadCommitted);
         let writer =
-            environment.begin_with(TransactionOptions { isolation, ..Default::default() }).unwrap();
+            environment.begin_with(TransactionOptions::new().isolation(isolation)).unwrap();
         dropped.put(&writer, b"key", &[7; 40_000]).unwrap();
         if savepoint {
             let before = writer.savepoint().unwrap();

@@ -22,7 +22,7 @@ const SLOTS: [usize; 2] = [0, 8192];
 type All = BTreeMap<String, Records>;
 
 fn options() -> Options {
-    Options { checkpoint_bytes: 1 << 30, ..small_options() }
+    small_options().checkpoint_bytes(1 << 30)
 }
 
 fn fill(environment: &Environment, name: &str, from: usize, count: usize) {

@@ -12,11 +12,7 @@ use quickbeam::{
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
 fn environment() -> Environment {
-    let options = Options {
-        durability: quickbeam::Durability::InMemory,
-        page_size: 4096,
-        ..Options::default()
-    };
+    let options = Options::new().durability(quickbeam::Durability::InMemory).page_size(4096);
     Environment::memory(options).unwrap()
 }
 
@@ -90,7 +86,7 @@ proptest! {
         transaction.commit().unwrap();
         // Some records are gone, or are changed in the transaction that scans.
         let isolation = Some(if serializable { Isolation::Serializable } else { Isolation::ReadCommitted });
-        let transaction = environment.begin_with(TransactionOptions { isolation, ..Default::default() }).unwrap();
+        let transaction = environment.begin_with(TransactionOptions::new().isolation(isolation)).unwrap();
         for n in &gone {
             let key = format!("{n:04}").into_bytes();
             if n % 2 == 0 {
@@ -343,8 +339,7 @@ fn a_statement_reads_one_snapshot_under_read_committed() {
     let environment = environment();
     let database = environment.create_database("d").unwrap();
     environment.transact(|t| database.put(t, b"k", b"old")).unwrap();
-    let options =
-        TransactionOptions { isolation: Some(Isolation::ReadCommitted), ..Default::default() };
+    let options = TransactionOptions::new().isolation(Isolation::ReadCommitted);
     let transaction = environment.begin_with(options).unwrap();
     transaction.begin_statement();
     assert_eq!(database.get(&transaction, b"k").unwrap().unwrap(), b"old");
@@ -373,9 +368,8 @@ fn a_claimed_record_is_kept_from_others_and_comes_back_unchanged() {
         assert!(database.get_for_update(&transaction, b"k", &mut value).unwrap());
         assert!(!database.get_for_update(&transaction, b"none", &mut value).unwrap());
         let timeout = Some(std::time::Duration::from_millis(20));
-        let other = environment
-            .begin_with(TransactionOptions { lock_timeout: timeout, ..Default::default() })
-            .unwrap();
+        let other =
+            environment.begin_with(TransactionOptions::new().lock_timeout(timeout)).unwrap();
         assert!(matches!(
             database.put(&other, b"k", b"w"),
             Err(quickbeam::Error::LockTimeout { .. })
@@ -418,7 +412,7 @@ fn a_released_savepoint_cannot_be_rolled_back_to() {
 #[test]
 fn cursor_skips_no_record_of_a_leaf_that_came_back_without_dead_records() {
     let directory = tempfile::tempdir().unwrap();
-    let options = Options { page_size: 4096, cache_size: 64 * 4096, ..Options::default() };
+    let options = Options::new().page_size(4096).cache_size(64 * 4096);
     let environment = Environment::open(directory.path(), options).unwrap();
     let records = environment.create_database("records").unwrap();
     let other = environment.create_database("other").unwrap();

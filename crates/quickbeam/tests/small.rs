@@ -20,14 +20,12 @@ use quickbeam::{
 const TIMES: usize = if cfg!(miri) { 4 } else { 60 };
 
 fn options(durability: Durability) -> Options {
-    Options {
-        page_size: 4096,
-        cache_size: 4096 * 64,
-        log_segment_size: 256 << 10,
-        log_buffer: 64 << 10,
-        durability,
-        ..Options::default()
-    }
+    Options::new()
+        .page_size(4096)
+        .cache_size(4096 * 64)
+        .log_segment_size(256 << 10)
+        .log_buffer(64 << 10)
+        .durability(durability)
 }
 
 /// The value of a record: every few are too long for a page.
@@ -42,7 +40,7 @@ fn work(environment: &Environment, thread: usize) {
         let isolation = [Isolation::Serializable, Isolation::Snapshot, Isolation::ReadCommitted];
         let isolation = Some(isolation[turn % 3]);
         let attempt = || -> quickbeam::Result<()> {
-            let options = TransactionOptions { isolation, ..TransactionOptions::default() };
+            let options = TransactionOptions::new().isolation(isolation);
             let transaction = environment.begin_with(options)?;
             let key = format!("key {thread} {turn:03}");
             database.put(&transaction, key.as_bytes(), &value(turn))?;
@@ -112,7 +110,7 @@ fn two_threads_a_checkpoint_a_crash_and_a_recovery() {
             transaction.open_database("data")?.put(transaction, b"last", b"one")?;
             transaction.open_database("data")?.delete(transaction, b"last").map(drop)
         };
-        let sync = TransactionOptions { durability: Some(Durability::Sync), ..Default::default() };
+        let sync = TransactionOptions::new().durability(Durability::Sync);
         let transaction = environment.begin_with(sync).unwrap();
         last(&transaction).unwrap();
         transaction.commit().unwrap();

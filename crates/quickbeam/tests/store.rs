@@ -175,7 +175,7 @@ fn a_failed_sync_stops_changes() {
 /// behind: no part of a long value, no tree without a name; after it everything goes on.
 #[test]
 fn a_change_that_fails_leaves_nothing_behind() {
-    let options = Options { cache_size: 64 * 4096, ..small_options() };
+    let options = small_options().cache_size(64 * 4096);
     let mut refused = 0;
     for number in 0.. {
         let vfs = FaultyVfs::in_memory();

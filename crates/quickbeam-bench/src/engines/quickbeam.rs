@@ -46,12 +46,10 @@ impl Engine for Quickbeam {
             Mode::Ns => Durability::NoSync,
             Mode::InMem => Durability::InMemory,
         };
-        let mut options = Options {
-            cache_size: usize::try_from(setup.cache_bytes)?,
-            log_buffer: usize::try_from(setup.log_buffer_bytes)?,
-            durability,
-            ..Options::default()
-        };
+        let mut options = Options::new()
+            .cache_size(usize::try_from(setup.cache_bytes)?)
+            .log_buffer(usize::try_from(setup.log_buffer_bytes)?)
+            .durability(durability);
         if !setup.automatic_checkpoints {
             options.checkpoint_bytes = u64::MAX;
             options.checkpoint_interval = Duration::MAX;

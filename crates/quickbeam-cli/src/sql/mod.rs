@@ -107,12 +107,12 @@ fn open(arguments: &Arguments) -> anyhow::Result<(Database, String)> {
     options.page_size = arguments.page_size.unwrap_or(options.page_size);
     let Some(directory) = arguments.directory.as_ref().filter(|_| !arguments.memory) else {
         return Ok((
-            Database::memory(Options { create: true, ..options })?,
+            Database::memory(options.create(true))?,
             "the environment in memory".to_owned(),
         ));
     };
     let environment = if arguments.create {
-        let options = Options { create: true, ..options };
+        let options = options.create(true);
         quickbeam::Environment::open(directory, options)
             .with_context(|| format!("cannot open {}", directory.display()))?
     } else if arguments.read_only {

@@ -21,12 +21,11 @@ pub(super) struct Open {
 impl Session {
     pub fn options(&self, settings: Settings) -> TransactionOptions {
         let settings = settings.or(self.settings);
-        TransactionOptions {
-            isolation: settings.isolation,
-            durability: settings.durability,
-            lock_timeout: settings.lock_timeout,
-            read_only: settings.read_only.unwrap_or(false),
-        }
+        TransactionOptions::new()
+            .isolation(settings.isolation)
+            .durability(settings.durability)
+            .lock_timeout(settings.lock_timeout)
+            .read_only(settings.read_only.unwrap_or(false))
     }
 
     /// Begins the transaction under way, if that was not done yet.

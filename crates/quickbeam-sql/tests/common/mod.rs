@@ -34,7 +34,7 @@ pub fn memory() -> (Environment, Arc<Catalog>) {
 }
 
 pub fn begin(environment: &Environment, isolation: Isolation) -> Transaction {
-    let options = TransactionOptions { isolation: Some(isolation), ..Default::default() };
+    let options = TransactionOptions::new().isolation(isolation);
     environment.begin_with(options).unwrap()
 }
 

@@ -167,7 +167,7 @@ impl Environment {
     /// # let directory = tempfile::tempdir().unwrap();
     /// use quickbeam::{Environment, Options};
     ///
-    /// let options = Options { cache_size: 256 << 20, ..Options::default() };
+    /// let options = Options::new().cache_size(256 << 20);
     /// let environment = Environment::open(directory.path(), options)?;
     /// # Ok::<(), quickbeam::Error>(())
     /// ```
@@ -266,10 +266,7 @@ impl Environment {
     /// # let environment = quickbeam::Environment::memory(Default::default())?;
     /// use quickbeam::{Isolation, TransactionOptions};
     ///
-    /// let options = TransactionOptions {
-    ///     isolation: Some(Isolation::ReadCommitted),
-    ///     ..TransactionOptions::default()
-    /// };
+    /// let options = TransactionOptions::new().isolation(Isolation::ReadCommitted);
     /// let transaction = environment.begin_with(options)?;
     /// assert_eq!(transaction.isolation(), Isolation::ReadCommitted);
     /// # Ok::<(), quickbeam::Error>(())

@@ -54,12 +54,10 @@ pub fn grave_of(key: usize) -> Vec<u8> {
 impl<'s> Actor<'s> {
     pub fn begin(stage: &'s Stage, name: String, read_only: bool) -> Actor<'s> {
         let begun = stage.clock.fetch_add(1, Ordering::SeqCst);
-        let options = TransactionOptions {
-            isolation: Some(stage.isolation),
-            lock_timeout: Some(stage.lock_timeout),
-            read_only,
-            ..TransactionOptions::default()
-        };
+        let options = TransactionOptions::new()
+            .isolation(stage.isolation)
+            .lock_timeout(stage.lock_timeout)
+            .read_only(read_only);
         let transaction = Some(stage.environment.begin_with(options).unwrap());
         let record = Record { name, begun, ..Record::default() };
         Actor { stage, transaction, read_only, record, own: Own::new(), saved: Vec::new() }

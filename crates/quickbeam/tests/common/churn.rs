@@ -26,15 +26,13 @@ const COUNTERS: &str = "counters";
 
 /// Small in everything, so that eviction, checkpoints and new segments come all the time.
 pub fn options(durability: Durability) -> Options {
-    Options {
-        durability,
-        cache_size: 4096 * 64,
-        checkpoint_bytes: 256 << 10,
-        checkpoint_interval: Duration::from_millis(20),
-        log_write_interval: Duration::from_millis(5),
-        lock_timeout: Duration::from_millis(20),
-        ..small_options()
-    }
+    small_options()
+        .durability(durability)
+        .cache_size(4096 * 64)
+        .checkpoint_bytes(256 << 10)
+        .checkpoint_interval(Duration::from_millis(20))
+        .log_write_interval(Duration::from_millis(5))
+        .lock_timeout(Duration::from_millis(20))
 }
 
 /// A value of about that length that says what it has to be.
@@ -128,9 +126,8 @@ impl<'e> Churner<'e> {
     fn transaction(&mut self) -> Result<()> {
         let isolations = [Isolation::ReadCommitted, Isolation::Snapshot, Isolation::Serializable];
         let isolation = Some(isolations[self.random.below(3)]);
-        let transaction = self
-            .environment
-            .begin_with(TransactionOptions { isolation, ..TransactionOptions::default() })?;
+        let transaction =
+            self.environment.begin_with(TransactionOptions::new().isolation(isolation))?;
         let operations = if self.random.chance(3) { 400 } else { 1 + self.random.below(8) };
         for _ in 0..operations {
             if self.random.chance(8) {

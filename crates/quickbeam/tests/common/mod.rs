@@ -34,19 +34,17 @@ pub type Records = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// Small everything, so that splits, evictions, segment changes and checkpoints come soon.
 pub fn small_options() -> Options {
-    Options {
-        page_size: 4096,
-        cache_size: 4096 * 256,
-        log_segment_size: 256 << 10,
-        log_buffer: 128 << 10,
-        durability: Durability::Sync,
-        ..Options::default()
-    }
+    Options::new()
+        .page_size(4096)
+        .cache_size(4096 * 256)
+        .log_segment_size(256 << 10)
+        .log_buffer(128 << 10)
+        .durability(Durability::Sync)
 }
 
 /// An environment in memory with a small cache, and a database in it.
 pub fn memory_environment() -> (Environment, Database) {
-    let options = Options { cache_size: 64 * 4096, ..small_options() };
+    let options = small_options().cache_size(64 * 4096);
     let environment = Environment::memory(options).unwrap();
     let database = environment.create_database("data").unwrap();
     (environment, database)
@@ -57,7 +55,7 @@ pub fn begin(environment: &Environment, isolation: Isolation) -> Transaction {
     let isolation = Some(isolation);
     let lock_timeout = Some(Duration::from_secs(60));
     environment
-        .begin_with(TransactionOptions { isolation, lock_timeout, ..Default::default() })
+        .begin_with(TransactionOptions::new().isolation(isolation).lock_timeout(lock_timeout))
         .unwrap()
 }
 

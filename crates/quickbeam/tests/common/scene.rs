@@ -21,7 +21,7 @@ pub struct Scene {
 
 /// Room for few pages, so that most of what is written has to leave memory soon.
 pub fn options() -> Options {
-    Options { cache_size: 4096 * 80, checkpoint_bytes: 1 << 20, ..small_options() }
+    small_options().cache_size(4096 * 80).checkpoint_bytes(1 << 20)
 }
 
 impl Scene {

@@ -36,11 +36,8 @@ impl SqlEngine for Quickbeam {
             Mode::InMem => Durability::InMemory,
             Mode::Ds | Mode::Sync | Mode::Ramdisk => Durability::Sync,
         };
-        let options = Options {
-            cache_size: usize::try_from(setup.cache_bytes)?,
-            durability,
-            ..Options::default()
-        };
+        let options =
+            Options::new().cache_size(usize::try_from(setup.cache_bytes)?).durability(durability);
         let settings = format!(
             "serializable, {durability}, {}-byte pages, prepared statements",
             options.page_size
