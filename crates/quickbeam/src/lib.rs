@@ -1,8 +1,9 @@
 //! Quickbeam: an embedded transactional database.
 //!
 //! [`Environment`] is a Transactional Data Store: named key/value databases with serializable
-//! transactions, many readers and writers, and a write-ahead log with group commit. [`DataStore`] is
-//! the same trees for one owner, without transactions and log. SQL is in the crate `quickbeam-sql`.
+//! transactions, many readers and writers, and a write-ahead log with group commit. [`DataStore`]
+//! has the same trees for one owner, without transactions and log. The crate `quickbeam-sql` has
+//! SQL.
 //!
 //! ```
 //! use quickbeam::{Environment, Options};

@@ -1,10 +1,11 @@
-//! Inserting many records behind all others.
+//! Bulk insertion of records in key order after all others.
 //!
-//! Above: whoever fills a tree in the order of its keys. Below: the same leaves, versions and redo as every other change. The first
-//! record of each leaf goes the way of any other; those that follow it into the same leaf need no search, no
-//! judgement and no latch of their own, because there is nothing where they go. The tree's last leaf is split before it is full,
-//! where the records that are known to come will fill it: so its fences, and what keys have in common with them, are right
-//! before the records come, and none of them is moved again.
+//! Above: callers that fill a tree in key order. Below: the same leaves, versions and redo as other
+//! writes. The first record of each leaf is an ordinary insertion. Later records of the same leaf
+//! need no search, conflict check or latch of their own, because no record is in their place.
+//!
+//! The tree's last leaf is split before it is full, at the key where the coming records will fill
+//! it. So its fences and key prefix are final before the records arrive, and no record moves again.
 
 use super::write::{WriteOp, fits_inline};
 use super::{Database, Transaction};
@@ -43,7 +44,7 @@ impl Database {
     }
 }
 
-/// How many of the records, beginning with the second, fit into the leaf when it also has to keep a fence as long as a key.
+/// Returns how many records after the first fit into the leaf together with a fence of key length.
 fn count_fitting(page: Page<'_>, records: &[(&[u8], &[u8])]) -> usize {
     let (mut used, mut longest) = (0, 0);
     let fits = |(key, value): &&(&[u8], &[u8])| {
@@ -55,8 +56,9 @@ fn count_fitting(page: Page<'_>, records: &[(&[u8], &[u8])]) -> usize {
 }
 
 impl Transaction {
-    /// Splits the tree's last leaf, in which the first of the records is the last one, where those that follow will have filled it; does
-    /// nothing when they all fit, or when that is better left to an ordinary split.
+    /// Splits the tree's last leaf, whose last record is the first of `records`, where the other
+    /// records will have filled it. Does nothing if they all fit, or if an ordinary split is
+    /// better.
     fn seal(&self, tree: Tree, records: &[(&[u8], &[u8])]) -> Result<()> {
         let pool = &self.inner().pool;
         let state = &mut *self.state.borrow_mut();
@@ -82,7 +84,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// Inserts what comes behind the first of the records, the last one of its leaf, into the same leaf; how many.
+    /// Inserts records after the first, which is the last one of its leaf, into the same leaf.
+    /// Returns how many.
     fn fill(&self, tree: Tree, records: &[(&[u8], &[u8])]) -> Result<usize> {
         let inner = self.inner();
         let pool = &inner.pool;
@@ -105,7 +108,8 @@ impl Transaction {
             let fits = key.len() <= key_limit(pool.page_size)
                 && fits_inline(pool.page_size, key, value)
                 && page.free_bytes() >= page.leaf_need(key.len(), value.len());
-            // Between the last record and the fence there is nothing, in this leaf or another (BTREE-1).
+            // No record lies between the last record and the fence, in this leaf or another
+            // (BTREE-1).
             if !fits || *key <= before || fence.as_ref().is_some_and(|fence| **key >= fence[..]) {
                 break;
             }

@@ -1,4 +1,4 @@
-//! Commit: validation, a place in the order, the log.
+//! Commit: validation, commit timestamp, log record.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,8 +10,8 @@ use crate::mvcc::TransactionRecord;
 use crate::options::Durability;
 use crate::wal::{Appended, Log, Lsn, RecordKind};
 
-/// Pieces of deferred work that a committing transaction does for everybody, besides as many as it leaves behind: who makes much work
-/// does not leave it to small transactions that come later.
+/// Deferred tasks that a commit runs in addition to as many as it defers itself. So a transaction
+/// that defers many tasks does not leave them to later small transactions.
 const WORK_PER_COMMIT: usize = 4;
 
 impl Transaction {
@@ -49,12 +49,13 @@ impl Transaction {
         if let (Some(log), Some(end)) = (&inner.log, end) {
             self.wait_for_log(log, end)?;
         }
-        // The commit stands. What cannot be done now waits, and whoever comes to it next meets the error.
+        // The commit is final. A task that fails is queued again, and its next run reports the
+        // error.
         let _ = inner.run_deferred(WORK_PER_COMMIT + left_behind);
         Ok(())
     }
 
-    /// Waits until the log is as far as the transaction's durability asks.
+    /// Waits until the log up to `end` is as durable as the transaction requires.
     fn wait_for_log(&self, log: &Log, end: Lsn) -> Result<()> {
         let inner = self.inner();
         let flush = match self.durability {
@@ -63,7 +64,7 @@ impl Transaction {
             Durability::NoSync | Durability::InMemory => return Ok(()),
         };
         if log.has_reached(end, flush) {
-            // With its being appended, or with another commit's turn.
+            // The append itself, or another commit's flush, reached it.
             return Ok(());
         }
         let started = inner.vfs.now();
@@ -76,7 +77,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// Takes the commit's place in the order; the end of its log record.
+    /// Assigns the commit timestamp, appends the log record and makes the commit visible. Returns
+    /// the end of the log record.
     fn publish(&self, state: &mut State, writer: &Arc<TransactionRecord>) -> Result<Option<Lsn>> {
         let inner = self.inner();
         let registry = &inner.registry;
@@ -111,7 +113,7 @@ impl Transaction {
                 continue;
             }
             if stale > 0 {
-                // Nobody can commit now: what holds when it is looked at holds at the commit.
+                // No other transaction can commit now, so validation holds at the commit.
                 self.validate(state)?;
             }
             let timestamp = registry.newest_commit.load(Ordering::SeqCst) + 1;
@@ -129,7 +131,8 @@ impl Transaction {
                 log.append(buffer, &record, redo)
             });
             if state.changed_catalog {
-                // Before the commit is visible: a snapshot that has the change finds the version that goes with it.
+                // Stored before the commit is visible, so that a snapshot with the change has its
+                // version.
                 inner.catalog_version.store(timestamp, Ordering::SeqCst);
             }
             writer.set_committed(timestamp);
@@ -139,7 +142,7 @@ impl Transaction {
         }
     }
 
-    /// Gives operations to the log in pieces when there are many.
+    /// Appends redo to the log in fragments if the redo buffer is over the limit.
     #[inline]
     pub(super) fn spill(&self, state: &mut State, writer: &Arc<TransactionRecord>) -> Result<()> {
         match &self.inner().log {
@@ -168,7 +171,7 @@ impl Transaction {
     }
 }
 
-/// Gives one piece of a large transaction to the log.
+/// Appends one fragment of a large transaction to the log.
 #[cold]
 fn spill_piece(writer: &TransactionRecord, log: &Log, piece: &[u8]) -> Result<()> {
     let record = Appended {

@@ -1,7 +1,8 @@
-//! Groups of records of a hash database ([`AccessMethod::HashPrefix`]): found at once, read as a range.
+//! Groups of records of a hash database ([`AccessMethod::HashPrefix`]), which a scan reads as a
+//! range.
 //!
-//! Above: whoever keeps several records for one value, such as an index. Below: scans, and the directory that leads to a group's
-//! first leaf.
+//! Above: users with several records for one value, such as an index. Below: scans, and the
+//! directory that locates a group's first leaf.
 
 use super::{Database, Scan, Transaction};
 use crate::access::btree::Tree;
@@ -11,7 +12,8 @@ use crate::options::AccessMethod;
 use crate::page::PageId;
 
 impl Database {
-    /// About what part of the records are in a group of an [`AccessMethod::HashPrefix`] database. For planning.
+    /// Estimates the share of records in a group of an [`AccessMethod::HashPrefix`] database, from
+    /// 0 to 1. Meant for query planning.
     pub fn estimate_group(&self, transaction: &Transaction, group: &[u8]) -> Result<f64> {
         let tree = self.tree(transaction, false)?;
         check_groups(tree)?;
@@ -22,8 +24,8 @@ impl Database {
         Ok((end - tree.way_to(pool, &low)?).max(0.0))
     }
 
-    /// The hash value that the record of a key lies by; 0 where records lie by their keys alone. Who inserts many records in the order of
-    /// this, and then of their keys, goes from leaf to leaf.
+    /// Returns the hash value that orders the key's record, or 0 in a B+tree. Records inserted in
+    /// the order of hash value and key fill one leaf after another.
     #[must_use]
     pub fn hash_of(&self, key: &[u8]) -> u32 {
         match self.access_method() {
@@ -32,8 +34,8 @@ impl Database {
         }
     }
 
-    /// Makes a scan that was begun with a group one of stored keys, and points the transaction at its first leaf; the group's hash value, and
-    /// the leaf.
+    /// Turns a scan of a group into a scan of stored keys and sets the transaction's leaf hint to
+    /// the group's first leaf. Returns the group's hash value and that leaf.
     pub(super) fn enter_group(
         &self,
         transaction: &Transaction,

@@ -1,8 +1,11 @@
-//! What a scan wants of a leaf, told from the records' words.
+//! Evaluates a scan's pushed-down predicates on the raw words of a leaf's records.
 //!
-//! Above: [`Scan`](super::Scan). Below: pages. The records of a leaf mostly have keys of one length, so that a number lies in the same word of
-//! each, at the same shift: that is worked out once, and looking at a record is a few loads and no jump that cannot be foretold.
-//! The page may change while it is looked at: what comes out then is nonsense, which the scan's validation throws away (PAGE-1).
+//! Above: [`Scan`](super::Scan). Below: pages. Most keys of a leaf have one length, so an integer
+//! has the same word and shift in each record. The filter computes both once; a record then costs a
+//! few loads and no unpredictable branch.
+//!
+//! Another thread may change the page during the filter. The result is then garbage, which the
+//! scan's validation discards (PAGE-1).
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -11,19 +14,19 @@ use std::sync::atomic::Ordering::Relaxed;
 use crate::mvcc::{TransactionId, writer_of};
 use crate::page::{Page, TOMBSTONE};
 
-/// A number within a value, and what it has to be for the record to be wanted: signed, little-endian, of one, two, four or
-/// eight bytes.
+/// A predicate on an integer at a fixed place of the value: signed, little-endian, of one, two,
+/// four or eight bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IntRange {
     /// Where in the value it begins.
     pub at: usize,
     /// How many bytes it has.
     pub width: usize,
-    /// The least that is wanted.
+    /// Least matching integer.
     pub low: i64,
-    /// The greatest that is wanted.
+    /// Greatest matching integer.
     pub high: i64,
-    /// Which between them are wanted, if not all: bit `n` stands for `low + n`; what has no bit is not wanted.
+    /// A bitmap of the matching integers, if not all in the range match: bit `n` is `low + n`.
     pub members: Option<Arc<[u64]>>,
 }
 
@@ -44,7 +47,7 @@ impl IntRange {
     }
 }
 
-/// A whole number within a value: signed, little-endian, of one, two, four or eight bytes.
+/// An integer at a fixed place of a value: signed, little-endian, of one, two, four or eight bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IntField {
     /// Where in the value it begins.
@@ -54,26 +57,26 @@ pub struct IntField {
 }
 
 impl IntField {
-    /// Where it ends.
+    /// Returns the offset after the last byte.
     #[inline]
     fn end(self) -> usize {
         self.at.saturating_add(self.width)
     }
 }
 
-/// Where a number lies in a record, by words.
+/// The place of an integer in a record, in words.
 #[derive(Clone, Copy, Debug)]
 struct WordField {
     word: usize,
     shift: u32,
-    /// Bits of the shifted word that are not the number's.
+    /// Bits of the shifted word that are not part of the integer.
     unused: u32,
-    /// It ends in the next word.
+    /// The integer ends in the next word.
     crosses: bool,
 }
 
 impl WordField {
-    /// The place of a number in records whose values begin at that byte.
+    /// Returns the place of `number` in records whose values begin at byte `value`.
     fn new(number: IntField, value: usize) -> WordField {
         let (at, width) = (value.saturating_add(number.at), number.width.clamp(1, 8));
         WordField {
@@ -95,32 +98,33 @@ impl WordField {
     }
 }
 
-/// A record that is not left out.
+/// A record that passed the filter.
 #[derive(Clone, Copy, Debug)]
 pub struct Left {
     /// Its position in the leaf.
     pub position: u32,
-    /// Whether it is known to be inside every window.
+    /// The filter evaluated every predicate; otherwise the scan must.
     pub told: bool,
 }
 
-/// What is left of a leaf. Keep it: its memory is used again.
+/// The records of a leaf that passed the filter. Scans reuse its memory for the next leaf.
 #[derive(Clone, Debug, Default)]
 pub struct LeafFilter {
-    /// The records that are not left out, in the scan's direction.
+    /// The records that passed, in the scan's direction.
     pub left: Vec<Left>,
-    /// The windows' numbers, in records whose keys are as long as the one before.
+    /// Places of the predicates' integers, for the key length of the previous record.
     windows: Vec<WordField>,
-    /// Where the records lie whose numbers are still to be read: the last ones of those left, whose keys are of one length.
+    /// Word offsets of the records whose integers are still to be read; their keys have one length.
     records: Vec<u32>,
 }
 
-/// The start of every value.
+/// The two bytes at the start of every value.
 const FORM: IntField = IntField { at: 0, width: 2 };
 
 impl LeafFilter {
-    /// Looks at the records at those positions, whose values begin with the two bytes of `form`. Puts the numbers of those that are left into
-    /// the columns; false when one of them is not easily told (SCAN-4).
+    /// Filters the records at `positions` whose values begin with the two bytes of `form`. Appends
+    /// the integers of the records that pass to `columns`. Returns false if the scan must examine
+    /// one of them itself (SCAN-4).
     pub fn run(
         &mut self,
         page: Page<'_>,
@@ -173,7 +177,8 @@ impl LeafFilter {
         all_told
     }
 
-    /// Reads the numbers of the records noted, whose values begin at that byte of each, one column after the other.
+    /// Appends the integers of the noted records to the columns. `value` is the byte in each record
+    /// where its value begins.
     fn read_numbers(
         &mut self,
         page: Page<'_>,

@@ -1,17 +1,21 @@
-//! Transactions: what one sees, changes and commits.
+//! Transactions: reads, writes and commits.
 //!
 //! Above: the public API. Below: access methods, versions, log.
 //!
-//! - TXN-1: a transaction reads one snapshot (read committed: a new one for each call) and its own changes.
-//! - TXN-2: a record is changed only by one unfinished transaction at a time: the version word in the leaf is the lock.
-//! - TXN-3: first updater wins: under snapshot and serializable, a record whose newest version is past the snapshot
-//!   cannot be changed (write conflict).
-//! - TXN-4: serializable: at commit, inside the commit's critical section, nothing that was read has a version
-//!   past the snapshot; so the transaction is as if it had run at its commit timestamp ([`validate`]).
-//! - TXN-5: a failing call leaves nothing of itself; the transaction can go on.
+//! - TXN-1: a transaction reads one snapshot and its own changes. Under read committed each call
+//!   reads a new snapshot.
+//! - TXN-2: only one unfinished transaction at a time has changed a record: the version word in the
+//!   leaf is the lock.
+//! - TXN-3: first updater wins: under snapshot and serializable, a write to a record whose newest
+//!   version is past the snapshot fails with a write conflict.
+//! - TXN-4: serializable: inside the commit's critical section, no record or range of the read set
+//!   has a version past the snapshot. So the transaction is equivalent to one that ran at its
+//!   commit timestamp ([`validate`]).
+//! - TXN-5: a failing call changes nothing; the transaction can continue.
 //!
-//! Sources: Larson et al., "High-Performance Concurrency Control Mechanisms for Main-Memory Databases" (2011) for
-//! optimistic validation over versions; Tu et al., "Speedy Transactions in Multicore In-Memory Databases" (Silo, 2013).
+//! Sources: Larson et al., "High-Performance Concurrency Control Mechanisms for Main-Memory
+//! Databases" (2011) for optimistic validation over versions; Tu et al., "Speedy Transactions in
+//! Multicore In-Memory Databases" (Silo, 2013).
 
 mod append;
 mod catalog;
@@ -51,16 +55,16 @@ use state::{Held, State};
 pub use update::Updated;
 pub use write::{check_limits, fits_inline, purge_leaf};
 
-/// A point that a transaction can roll back to, in the order of nesting.
+/// A point that a transaction can roll back to. Savepoints nest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Savepoint {
-    /// Differs between any two savepoints of the process.
+    /// Unique in the process.
     id: u64,
     /// Undo entries at that point.
     entries: usize,
-    /// Bytes of redo at that point, with those that had left for the log.
+    /// Bytes of redo at that point, including those already in the log.
     redo: u64,
-    /// Deferred work, new chains and new trees at that point.
+    /// Deferred tasks, new chains and new trees at that point.
     deferred: usize,
     chains: usize,
     created: usize,
@@ -81,13 +85,13 @@ pub struct Savepoint {
 /// ```
 pub struct Transaction {
     hold: ShardedEngineRef,
-    /// The snapshot slot; also spreads threads over the gate's lanes.
+    /// The snapshot slot; also the lane in the checkpoint gate.
     slot: usize,
     read_only: bool,
     isolation: Isolation,
     durability: Durability,
     lock_timeout: Cell<Duration>,
-    /// Reads are remembered although the isolation does not ask for it.
+    /// Reads are added to the read set, even below serializable.
     tracking: Cell<bool>,
     /// A call failed with a retryable error.
     met_conflict: Cell<bool>,
@@ -112,7 +116,8 @@ impl Transaction {
         let now = inner.recent_time();
         let registry = &inner.registry;
         let (slot, snapshot) = registry.snapshots.acquire(&registry.newest_commit, now)?;
-        // Who closes says so first and then looks for open transactions: one of the two sees the other.
+        // The closing thread sets `closed` before it counts open transactions: one of the two
+        // threads sees the other.
         if let Err(closed) = inner.check_open() {
             registry.snapshots.release(slot);
             return Err(closed);
@@ -186,7 +191,7 @@ impl Transaction {
         state.savepoints.truncate(at + 1);
         let Some(writer) = state.writer.clone() else { return Ok(()) };
         if self.tracks_reads() {
-            // That a record was there, or was not, is what the undone call told its caller.
+            // The undone call returned whether the record existed, which is a read.
             for number in savepoint.entries..writer.entries() {
                 let Some((entry, key, _)) = writer.entry(number) else { break };
                 if let Some(tree) = self.inner().tree(entry.tree) {
@@ -200,7 +205,8 @@ impl Transaction {
         if self.inner().log.is_some() {
             state.redo.roll_back_to(savepoint.redo);
         }
-        // What was deferred is not to happen; what was made is to go, when the transaction commits or when it aborts.
+        // Drop the tasks deferred since; free the chains and trees created since when the
+        // transaction ends.
         let mut deferred = writer.deferred.lock();
         deferred.truncate(savepoint.deferred);
         let chains = writer.new_chains.lock();
@@ -239,7 +245,7 @@ impl Transaction {
         self.isolation
     }
 
-    /// An error when the transaction is between two states.
+    /// Returns an error if a rollback to a savepoint failed half-way.
     fn check_consistent(state: &State) -> Result<()> {
         if state.inconsistent {
             return Err(Error::misuse(
@@ -268,7 +274,7 @@ impl Transaction {
         &self.hold.inner
     }
 
-    /// The identity of the environment that the transaction belongs to.
+    /// Returns the id of the transaction's environment.
     pub(crate) fn environment_id(&self) -> u64 {
         self.hold.inner.id
     }
@@ -283,12 +289,12 @@ impl Transaction {
         }
     }
 
-    /// Whether a call failed with a [retryable](Error::is_retryable) error.
+    /// Returns whether a call failed with a [retryable](Error::is_retryable) error.
     pub(crate) fn has_met_conflict(&self) -> bool {
         self.met_conflict.get()
     }
 
-    /// Whether changes are refused.
+    /// Returns whether the transaction refuses changes.
     #[inline]
     #[must_use]
     pub fn is_read_only(&self) -> bool {
@@ -299,8 +305,9 @@ impl Transaction {
         self.isolation == Isolation::ReadCommitted && !self.read_only
     }
 
-    /// From here to [`end_statement`](Self::end_statement) all calls together are one: under read committed they read one
-    /// snapshot, that of now. Under the other isolations nothing changes.
+    /// Begins a statement. Under read committed, all calls until
+    /// [`end_statement`](Self::end_statement) read one snapshot, taken now. Has no effect under
+    /// other isolation levels.
     #[inline]
     pub fn begin_statement(&self) {
         if self.is_read_committed() {
@@ -310,7 +317,7 @@ impl Transaction {
         }
     }
 
-    /// Each call is for itself again, and nothing [interrupts](Self::interrupt_on) it.
+    /// Ends a statement, and the effect of [`interrupt_on`](Self::interrupt_on).
     #[inline]
     pub fn end_statement(&self) {
         self.state.interrupt_on_nothing();
@@ -319,7 +326,8 @@ impl Transaction {
         }
     }
 
-    /// Moves a read committed transaction's snapshot up, at the start of each call (TXN-1), before names are resolved.
+    /// Takes a new snapshot under read committed, at the start of each call (TXN-1), before names
+    /// are resolved.
     #[inline]
     pub(crate) fn begin_call(&self) {
         if self.is_read_committed() {
@@ -330,7 +338,7 @@ impl Transaction {
             let registry = &self.inner().registry;
             state.snapshot = match state.tracked_since {
                 None => registry.snapshots.refresh(self.slot, &registry.newest_commit),
-                // What is to be validated has to stay distinguishable from what came after it: the slot stays behind.
+                // The slot keeps the first snapshot, so that versions needed by validation stay.
                 Some(_) => registry.newest_commit.load(Ordering::SeqCst),
             };
             let version = self.inner().catalog_version_for(state.snapshot);
@@ -342,15 +350,15 @@ impl Transaction {
         }
     }
 
-    /// Whether reads have to be remembered for validation.
+    /// Returns whether reads are added to the read set for validation.
     #[inline]
     fn tracks_reads(&self) -> bool {
         !self.read_only && (self.isolation == Isolation::Serializable || self.tracking.get())
     }
 
-    /// From now on (`true`) what is read has to be so still when the transaction commits, or the commit fails, although its
-    /// isolation does not ask for that; or no longer (`false`), for what is read from then on. Says what was so before.
-    /// For the few reads on which a rule about the data rests, for example that a record referred to exists.
+    /// Starts or stops validating reads at commit, below serializable. The commit fails if another
+    /// transaction has changed a record that was read while tracking was on. Returns the previous
+    /// setting. Meant for reads that a constraint depends on, such as the target of a foreign key.
     pub fn track_reads(&self, track: bool) -> bool {
         let before = self.tracking.replace(track);
         if track && !before && self.isolation != Isolation::Serializable {
@@ -380,8 +388,9 @@ impl Transaction {
         self.lock_timeout.replace(timeout)
     }
 
-    /// From now on, until [`end_statement`](Self::end_statement), calls that wait for others that keep a record end with
-    /// [`Error::Interrupted`] soon after the flag is raised, by whatever thread. The call changed nothing; the transaction can go on.
+    /// Makes waits for locked records fail with [`Error::Interrupted`] soon after any thread sets
+    /// `flag`, until [`end_statement`](Self::end_statement). The failing call changed nothing, and
+    /// the transaction can continue.
     #[inline]
     pub fn interrupt_on(&self, flag: &Arc<AtomicBool>) {
         self.state.interrupt_on(flag);
@@ -419,7 +428,7 @@ impl Transaction {
 impl Drop for Transaction {
     fn drop(&mut self) {
         if let Err(error) = self.end_aborted() {
-            // Records that could not be put back must not be built upon: the environment stops accepting writes.
+            // Records that could not be restored must not be read by later writes: refuse writes.
             self.inner().fail(&error);
         }
     }

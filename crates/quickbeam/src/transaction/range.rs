@@ -1,9 +1,9 @@
 //! Iterators over the records of a range, from either end.
 //!
-//! Above: the user. Below: [`Scan`], which reads a leaf at a time. Each end has a scan of its own and is started when the
-//! first record is taken from it.
+//! Above: the user. Below: [`Scan`], which reads a leaf at a time. Each end has its own scan, which
+//! starts when the caller takes the first record from that end.
 //!
-//! - RANGE-1: no record comes from both ends: an end stops at the last key that the other end delivered.
+//! - RANGE-1: no record is delivered from both ends: an end stops at the other end's last key.
 
 use std::ops::{Bound, RangeBounds};
 
@@ -14,8 +14,8 @@ use crate::error::{Error, Result};
 /// A record's key and value.
 pub type Record = (Vec<u8>, Vec<u8>);
 
-/// Records of a range in the order of their keys, made by [`Database::range`], [`Database::prefix`] and
-/// [`Database::iter`]. After an error there are no more records.
+/// An iterator over records in key order, from [`Database::range`], [`Database::prefix`] or
+/// [`Database::iter`]. It ends after an error.
 pub struct Range<'t> {
     database: Database,
     transaction: &'t Transaction,
@@ -26,11 +26,11 @@ pub struct Range<'t> {
     finished: bool,
 }
 
-/// One end of a range: its scan, and the batch that records are taken from.
+/// One end of a range: its scan and the current batch.
 struct RangeEnd {
     scan: Scan,
     batch: ScanBatch,
-    /// Records of the batch that were delivered.
+    /// Number of records of the batch delivered so far.
     delivered: usize,
 }
 
@@ -39,7 +39,7 @@ impl RangeEnd {
         RangeEnd { scan, batch: ScanBatch::default(), delivered: 0 }
     }
 
-    /// The key delivered last.
+    /// Returns the last key delivered.
     fn last_key(&self) -> Option<&[u8]> {
         self.delivered.checked_sub(1).map(|last| self.batch.key(last))
     }
@@ -65,7 +65,7 @@ fn to_owned<K: AsRef<[u8]>>(bound: Bound<&K>) -> Bound<Vec<u8>> {
     bound.map(|key| key.as_ref().to_vec())
 }
 
-/// The least key greater than every key with that prefix.
+/// Returns the least key greater than every key with the prefix.
 fn after_prefix(prefix: &[u8]) -> Bound<Vec<u8>> {
     match prefix.iter().rposition(|&byte| byte != u8::MAX) {
         Some(last) => {
@@ -78,8 +78,8 @@ fn after_prefix(prefix: &[u8]) -> Bound<Vec<u8>> {
 }
 
 impl Database {
-    /// The records whose keys lie in `bounds`, in ascending order; `rev()` turns the order round. Not for hash
-    /// databases, which have no order: the first record is then an [`Error::Misuse`].
+    /// Returns the records whose keys lie in `bounds`, in ascending order; `rev()` reverses the
+    /// order. In a hash database, which has no order, the first record is an [`Error::Misuse`].
     ///
     /// ```
     /// # fn main() -> quickbeam::Result<()> {
@@ -106,13 +106,14 @@ impl Database {
         self.between(transaction, to_owned(bounds.start_bound()), to_owned(bounds.end_bound()))
     }
 
-    /// The records whose keys begin with `prefix`, in ascending order.
+    /// Returns the records whose keys begin with `prefix`, in ascending order.
     pub fn prefix<'t>(&self, transaction: &'t Transaction, prefix: impl AsRef<[u8]>) -> Range<'t> {
         let prefix = prefix.as_ref();
         self.between(transaction, Bound::Included(prefix.to_vec()), after_prefix(prefix))
     }
 
-    /// All records, in ascending order; those of a hash database in no particular order, and from the front only.
+    /// Returns all records in ascending order. A hash database has an arbitrary order and no
+    /// `rev()`.
     pub fn iter<'t>(&self, transaction: &'t Transaction) -> Range<'t> {
         self.between(transaction, Bound::Unbounded, Bound::Unbounded)
     }
@@ -136,7 +137,7 @@ impl Database {
 }
 
 impl Range<'_> {
-    /// The next record from the end that is given, unless the other end has come to it (RANGE-1).
+    /// Returns the next record from one end, or `None` if the other end delivered it (RANGE-1).
     fn take(&mut self, backward: bool) -> Result<Option<Record>> {
         if backward && !self.database.access_method().is_ordered() {
             return Err(Error::misuse("a hash database has no order to read it backwards in"));

@@ -1,4 +1,4 @@
-//! Putting records back.
+//! Rollback: restores records from undo entries.
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use crate::failpoints::{Canary, planted};
 use crate::mvcc::{TransactionRecord, UndoEntry};
 
 impl Transaction {
-    /// Undoes the entries from `mark` on, the newest first. On an error what is undone by then is, and the rest can be
-    /// undone later.
+    /// Undoes the entries from `mark` on, newest first. On an error, the entries undone so far are
+    /// removed, and the caller can undo the rest later.
     pub(super) fn undo_to(
         &self,
         state: &mut State,

@@ -1,25 +1,28 @@
-//! Keys as bytes that sort like the keys.
+//! Encoding of keys. Encoded keys sort like the keys.
 //!
 //! | type | bytes |
 //! |---|---|
 //! | `u8` to `u128` | big-endian |
 //! | `i8` to `i128` | big-endian, the sign bit flipped |
-//! | `f32`, `f64` | big-endian; negative numbers have all bits flipped, others the sign bit (the order of `total_cmp`) |
+//! | `f32`, `f64` | big-endian; all bits flipped if negative, else the sign bit (`total_cmp`) |
 //! | `bool` | 0 or 1 |
 //! | `[u8; N]` | the bytes |
-//! | `str`, `[u8]`, `String`, `Vec<u8>` | the bytes as the last field of a key; before another field 0 is written as 0 255, and 0 0 ends the field |
+//! | `str`, `[u8]`, `String`, `Vec<u8>`, last field | the bytes |
+//! | the same, before another field | the bytes, each 0 as 0 255; then 0 0 |
 //! | tuples | field after field |
 //!
-//! The escape of 0 keeps the order: the end of a field, 0 0, sorts before every byte that can follow in a longer one.
+//! The escape of 0 keeps the order: the terminator 0 0 sorts before any continuation of a longer
+//! field.
 
 /// A type, or its borrowed form, that can be encoded as a key.
 ///
-/// A type of your own writes its fields one after the other with their `encode`, the last one with `encode_last`.
+/// An implementation writes its fields in order with their `encode`, the last one with
+/// `encode_last`.
 pub trait EncodeKey {
-    /// Appends the key in a form that ends by itself, so that another field can follow.
+    /// Appends the key in a self-delimiting form, so that another field can follow.
     fn encode(&self, bytes: &mut Vec<u8>);
 
-    /// Appends the key where nothing follows.
+    /// Appends the key as the last field.
     fn encode_last(&self, bytes: &mut Vec<u8>) {
         self.encode(bytes);
     }
@@ -27,10 +30,11 @@ pub trait EncodeKey {
 
 /// A type that can be decoded from a key.
 pub trait DecodeKey: Sized {
-    /// Takes what [`EncodeKey::encode`] wrote from the front of `bytes`; `None` if it is not there.
+    /// Decodes what [`EncodeKey::encode`] wrote and removes it from the front of `bytes`. Returns
+    /// `None` if the bytes are not an encoding.
     fn decode(bytes: &mut &[u8]) -> Option<Self>;
 
-    /// Takes what [`EncodeKey::encode_last`] wrote.
+    /// Decodes what [`EncodeKey::encode_last`] wrote.
     fn decode_last(bytes: &mut &[u8]) -> Option<Self> {
         Self::decode(bytes)
     }
@@ -268,7 +272,7 @@ mod tests {
 
     type Tuple = (String, i64, Vec<u8>, bool, u16, Vec<u8>);
 
-    /// Few different bytes, so that keys are often alike in their first fields.
+    /// Few distinct bytes, so that the first fields of keys are often equal.
     fn tuples() -> impl Strategy<Value = Tuple> {
         let text = "[\u{0}\u{1}a]{0,3}";
         let bytes = || prop::collection::vec(prop::sample::select(vec![0, 1, 254, 255]), 0..4);

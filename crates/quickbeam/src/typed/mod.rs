@@ -1,10 +1,10 @@
 //! Typed keys and values: a thin layer over [`Database`] that encodes and decodes.
 //!
-//! Above: the user. Below: the byte interface, which sees plain bytes; a database can be used through both. Nothing
-//! records the types: whoever opens a database names them.
+//! Above: the user. Below: the byte interface, through which the same database can be used too. The
+//! types are not stored: each opener of a database states them.
 //!
 //! - TYPED-1: encoded keys sort like the keys, field by field ([`EncodeKey`]).
-//! - TYPED-2: bytes that are no encoding of the type are an [`Error::Decode`], never a panic and never another value.
+//! - TYPED-2: decoding invalid bytes returns [`Error::Decode`], never a panic or another value.
 
 mod key;
 mod value;
@@ -23,7 +23,7 @@ pub use value::{DecodeValue, EncodeValue};
 
 /// A database whose keys are of type `K` and whose values are of type `V`.
 ///
-/// Look-ups take borrowed keys as the standard library's maps do: `&str` where `K` is `String`.
+/// Lookups take borrowed keys, as the standard library's maps do: `&str` if `K` is `String`.
 ///
 /// ```
 /// use quickbeam::typed::TypedDatabase;
@@ -56,7 +56,7 @@ impl<K, V> Clone for TypedDatabase<K, V> {
 }
 
 impl Database {
-    /// The same database with typed keys and values.
+    /// Returns the same database with typed keys and values.
     #[must_use]
     pub fn typed<K, V>(&self) -> TypedDatabase<K, V> {
         TypedDatabase { database: self.clone(), types: PhantomData }
@@ -79,13 +79,13 @@ fn decode_value<V: DecodeValue>(bytes: &[u8]) -> Result<V> {
 }
 
 impl<K, V> TypedDatabase<K, V> {
-    /// The database of bytes.
+    /// Returns the untyped database.
     #[must_use]
     pub fn database(&self) -> &Database {
         &self.database
     }
 
-    /// The value of `key`, if there is a record.
+    /// Returns the value of `key`, or `None` if there is no record.
     pub fn get<Q>(&self, transaction: &Transaction, key: &Q) -> Result<Option<V>>
     where
         K: Borrow<Q>,
@@ -96,7 +96,7 @@ impl<K, V> TypedDatabase<K, V> {
         value.map(|bytes| decode_value(&bytes)).transpose()
     }
 
-    /// Whether there is a record.
+    /// Returns whether there is a record with the key.
     pub fn exists<Q>(&self, transaction: &Transaction, key: &Q) -> Result<bool>
     where
         K: Borrow<Q>,
@@ -118,7 +118,7 @@ impl<K, V> TypedDatabase<K, V> {
         self.database.put(transaction, &encode_key(key), &bytes)
     }
 
-    /// Removes a record; returns false when there is none.
+    /// Deletes a record. Returns false if there is none.
     pub fn delete<Q>(&self, transaction: &Transaction, key: &Q) -> Result<bool>
     where
         K: Borrow<Q>,
@@ -127,7 +127,7 @@ impl<K, V> TypedDatabase<K, V> {
         self.database.delete(transaction, &encode_key(key))
     }
 
-    /// The records whose keys lie in `bounds`, in the order of keys; `rev()` turns the order round.
+    /// Returns the records whose keys lie in `bounds`, in key order; `rev()` reverses the order.
     pub fn range<'t, Q>(
         &self,
         transaction: &'t Transaction,
@@ -143,14 +143,14 @@ impl<K, V> TypedDatabase<K, V> {
         TypedRange { range, types: PhantomData }
     }
 
-    /// All records, in the order of keys.
+    /// Returns all records in key order.
     #[must_use]
     pub fn iter<'t>(&self, transaction: &'t Transaction) -> TypedRange<'t, K, V> {
         TypedRange { range: self.database.iter(transaction), types: PhantomData }
     }
 }
 
-/// Records of a range, made by [`TypedDatabase::range`] and [`TypedDatabase::iter`].
+/// An iterator over records, from [`TypedDatabase::range`] or [`TypedDatabase::iter`].
 pub struct TypedRange<'t, K, V> {
     range: Range<'t>,
     types: PhantomData<fn() -> (K, V)>,

@@ -1,9 +1,9 @@
-//! Values as bytes. Their order does not matter, so a value is encoded like the last field of a key.
+//! Encoding of values. Values need no order, so a value is encoded like the last field of a key.
 
 use super::key::{DecodeKey, EncodeKey};
 use crate::error::Result;
 
-/// A type, or its borrowed form, that can be encoded as a value. Everything that can be a key can.
+/// A type, or its borrowed form, that can be encoded as a value. Every key type is a value type.
 pub trait EncodeValue {
     /// Appends the value.
     fn encode(&self, bytes: &mut Vec<u8>) -> Result<()>;
@@ -11,7 +11,7 @@ pub trait EncodeValue {
 
 /// A type that can be decoded from a value.
 pub trait DecodeValue: Sized {
-    /// The value that [`EncodeValue::encode`] wrote; `None` if the bytes are none.
+    /// Decodes what [`EncodeValue::encode`] wrote. Returns `None` if the bytes are not an encoding.
     fn decode(bytes: &[u8]) -> Option<Self>;
 }
 
@@ -29,7 +29,8 @@ impl<T: DecodeKey> DecodeValue for T {
     }
 }
 
-/// A value of any type that serde knows, in the [postcard](https://docs.rs/postcard) format. Feature `postcard`.
+/// A value of any serde type, in the [postcard](https://docs.rs/postcard) format. Feature
+/// `postcard`.
 #[cfg(feature = "postcard")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Postcard<T>(pub T);
