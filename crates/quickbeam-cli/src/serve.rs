@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use std::sync::mpsc;
 
 use anyhow::Context;
-use quickbeam::Options;
 use quickbeam_server::{Server, ServerOptions};
 use quickbeam_sql::Database;
 
@@ -87,12 +86,12 @@ fn report(server: &Server, arguments: &Arguments) -> anyhow::Result<()> {
 fn open(arguments: &Arguments) -> anyhow::Result<(Database, String)> {
     let options = arguments.opening.options()?;
     let Some(directory) = arguments.directory.as_ref().filter(|_| !arguments.memory) else {
-        let database = Database::memory(Options { create: true, ..options })?;
+        let database = Database::memory(options.create(true))?;
         return Ok((database, "the environment in memory".to_owned()));
     };
     let shown = directory.display();
     let environment = if arguments.create {
-        quickbeam::Environment::open(directory, Options { create: true, ..options })
+        quickbeam::Environment::open(directory, options.create(true))
             .with_context(|| format!("cannot open {shown}"))?
     } else {
         place::open_environment(directory, &arguments.opening)?

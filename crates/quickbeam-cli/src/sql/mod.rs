@@ -24,7 +24,6 @@ use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 
 use anyhow::Context;
-use quickbeam::Options;
 use quickbeam_sql::Database;
 
 use crate::{Outcome, place};

@@ -94,7 +94,11 @@ impl Binder<'_> {
         Ok(Typed::new(Expr::column(slot, AGGREGATES + number), data_type, position))
     }
 
-    pub(super) fn aggregate_parts(&mut self, call: &AggregateCall<'_>, scope: &Scope) -> Result<Aggregate> {
+    pub(super) fn aggregate_parts(
+        &mut self,
+        call: &AggregateCall<'_>,
+        scope: &Scope,
+    ) -> Result<Aggregate> {
         let kind = call.kind;
         let mut aggregate = if kind.is_ordered_set() {
             self.ordered_set(call, scope)?

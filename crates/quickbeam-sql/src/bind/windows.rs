@@ -258,7 +258,8 @@ impl Binder<'_> {
                     return Err(error.at(position as usize));
                 }
                 let (distinct, order) = (false, &[][..]);
-                let call = AggregateCall { kind, arguments: list, distinct, order, filter, position };
+                let call =
+                    AggregateCall { kind, arguments: list, distinct, order, filter, position };
                 let aggregate = self.aggregate_parts(&call, scope)?;
                 let data_type = aggregate.data_type;
                 (WindowCall::Aggregate(aggregate), data_type)
