@@ -17,7 +17,7 @@ const SETUP: &str = "
 
 /// Statements with the place of their error marked by «, and its code.
 #[rustfmt::skip]
-const CASES: [(&str, &str); 104] = [
+const CASES: [(&str, &str); 113] = [
     ("SELECT «nothing FROM t", "42703"),
     ("SELECT «t.nothing FROM t", "42703"),
     ("SELECT «q.id FROM t", "42P01"),
@@ -65,7 +65,7 @@ const CASES: [(&str, &str); 104] = [
     ("SELECT sum(id) OVER «w FROM t", "42704"),
     ("SELECT lag(id, «'x') OVER (ORDER BY id) FROM t", "22P02"),
     ("SELECT sum(id) OVER (ORDER BY id ROWS BETWEEN «1 FOLLOWING AND CURRENT ROW) FROM t", "42P20"),
-    ("SELECT «(id, a) = (1, 2, 3) FROM t", "42601"),
+    ("SELECT («id, a) = (1, 2, 3) FROM t", "42601"),
     ("SELECT «grouping(a) FROM t GROUP BY id", "42803"),
     ("SELECT DISTINCT ON («id) id FROM t ORDER BY a", "42P10"),
     ("WITH RECURSIVE r AS (SELECT * FROM «r UNION ALL SELECT 1) SELECT 1", "42P19"),

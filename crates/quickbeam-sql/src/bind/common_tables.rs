@@ -137,12 +137,11 @@ impl Binder<'_> {
             Some((_, CteSource::Working(_, _, references))) => references,
             _ => 0,
         };
-        let step = step?;
+        let mut step = step?;
         if references == 0 {
             return plain(self);
         }
         self.check_terms(common, name, &columns, &step, references)?;
-        let mut step = step;
         self.convert_term(&mut step, &columns);
         let slot = self.add_slot(name.clone(), Source::Computed);
         let body = Body::Recursive(Box::new(Recursive { base, step, all, working, slot }));

@@ -86,7 +86,7 @@ impl Binder<'_> {
                 return refuse("ORDER BY in the arguments of a window function");
             }
             let filter = call.filter.as_deref();
-            return self.window_call(&name, list, distinct, filter, over, position, scope);
+            return self.window_call(&name, (list, distinct), filter, over, position, scope);
         }
         if let Some(error) = self.missing_over(&name, position) {
             return Err(error);

@@ -38,6 +38,8 @@ mod tree;
 mod types;
 mod update;
 mod walk;
+mod window_frames;
+mod window_tree;
 mod windows;
 
 use std::sync::Arc;
@@ -53,6 +55,7 @@ pub use scope::{Scope, ScopeColumn, ScopeRelation};
 pub use tree::*;
 pub use types::data_type;
 pub use walk::{PartMut, QueryPart};
+pub use window_tree::*;
 
 use self::common_tables::CteSource;
 use self::expand::Expansion;

@@ -24,18 +24,12 @@ fn row_of(ast: &Ast) -> Option<Vec<&Ast>> {
             if call.over.is_none() && call.name.to_string().eq_ignore_ascii_case("row") =>
         {
             let FunctionArguments::List(list) = &call.args else { return None };
-            let value = |argument: &'_ ast::FunctionArg| match argument {
-                ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(_)) => true,
-                _ => false,
-            };
-            if !list.args.iter().all(value) {
-                return None;
-            }
             let values = list.args.iter().filter_map(|argument| match argument {
                 ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) => Some(expr),
                 _ => None,
             });
-            Some(values.collect())
+            let values: Vec<&Ast> = values.collect();
+            (values.len() == list.args.len()).then_some(values)
         }
         _ => None,
     }
@@ -270,7 +264,7 @@ impl Binder<'_> {
         self.compare_rows(comparison, row, members, position)
     }
 
-    /// Binds a subquery that returns one row of that many columns.
+    /// Binds a subquery that returns one row of `width` columns.
     pub(super) fn row_subquery(
         &mut self,
         query: &ast::Query,

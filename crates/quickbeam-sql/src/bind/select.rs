@@ -40,42 +40,42 @@ impl Binder<'_> {
 
     pub(super) fn select(
         &mut self,
-        select: &ast::Select,
+        written: &ast::Select,
         order_items: &[ast::OrderByExpr],
         lock: Option<&ast::LockClause>,
         outer: Option<Arc<Scope>>,
     ) -> Result<Query> {
-        check_form(select)?;
+        check_form(written)?;
         let defers = std::mem::take(&mut self.defers);
         let (parts, level) = self.level(|binder| {
             let mut scope = Scope { outer, ..Scope::default() };
-            let from = binder.from(&select.from, &mut scope)?;
-            let filter = match &select.selection {
+            let from = binder.from(&written.from, &mut scope)?;
+            let filter = match &written.selection {
                 Some(condition) => binder.conjuncts(condition, &scope)?,
                 None => Vec::new(),
             };
             let of_rows = binder.levels.last().map_or(0, |level| level.subqueries.len());
-            binder.name_windows(&select.named_window)?;
+            binder.name_windows(&written.named_window)?;
             binder.allow_aggregates(true);
             binder.allow_windows(true);
-            let selected = binder.projection(&select.projection, &scope, defers)?;
+            let selected = binder.projection(&written.projection, &scope, defers)?;
             binder.allow_aggregates(false);
             binder.allow_windows(false);
-            let keys = binder.group_keys(select, &selected, &scope)?;
+            let keys = binder.group_keys(written, &selected, &scope)?;
             binder.allow_aggregates(true);
-            let having = match &select.having {
+            let having = match &written.having {
                 Some(condition) => binder.conjuncts(condition, &scope)?,
                 None => Vec::new(),
             };
             binder.allow_windows(true);
             let order = binder.order(order_items, &selected, Some(&scope))?;
-            let distinct_on = match &select.distinct {
+            let distinct_on = match &written.distinct {
                 Some(Distinct::On(list)) => binder.distinct_on(list, &order, &selected, &scope)?,
                 _ => Vec::new(),
             };
             binder.check_named_windows(&scope)?;
             let lock = lock.map(|lock| binder.row_lock(lock, from.as_ref(), &scope)).transpose()?;
-            if keys.is_some() || select.having.is_some() {
+            if keys.is_some() || written.having.is_some() {
                 binder.group_slot();
             }
             let GroupKeys { keys, sets } = keys.unwrap_or_default();
@@ -88,14 +88,13 @@ impl Binder<'_> {
         let places: Vec<u32> = selected.iter().map(|one| one.value.position).collect();
         let order_places = order_items.iter().map(|item| self.position(&item.expr));
         let order_places: Vec<u32> = order_places.collect();
-        let (outputs, columns): (Vec<Expr>, Vec<OutputColumn>) = selected
+        let (mut outputs, columns): (Vec<Expr>, Vec<OutputColumn>) = selected
             .into_iter()
             .map(|selected| {
                 let data_type = selected.value.data_type.unwrap_or(DataType::Text);
                 (selected.value.expr, OutputColumn { name: selected.name, data_type })
             })
             .unzip();
-        let mut outputs = outputs;
         let mut subqueries = level.subqueries;
         let mut windows = level.windows;
         let group = match level.group_slot {
@@ -114,7 +113,7 @@ impl Binder<'_> {
                     own,
                     named: &level.named,
                 };
-                let having_from = select.having.as_ref().map_or(0, |having| self.position(having));
+                let having_from = written.having.as_ref().map_or(0, |having| self.position(having));
                 let of_outputs = outputs.iter_mut().zip(places);
                 let of_having = having.iter_mut().map(|expr| (expr, having_from));
                 let of_order = order.iter_mut().map(|key| &mut key.expr).zip(order_places.clone());
@@ -132,28 +131,10 @@ impl Binder<'_> {
                 Some(Group { slot, keys, sets, aggregates, having, subqueries: of_groups })
             }
         };
-        let distinct = match &select.distinct {
+        let distinct = match &written.distinct {
             None | Some(Distinct::All | Distinct::On(_)) => false,
             Some(Distinct::Distinct) => true,
         };
-        let unlisted = |key: &OrderKey| key.output.is_none() && !key.expr.is_constant();
-        if let Some(unlisted) = order.iter().position(unlisted).filter(|_| distinct) {
-            let message = "for SELECT DISTINCT, ORDER BY expressions must appear in select list";
-            let position = order_places.get(unlisted).map_or(0, |position| *position as usize);
-            return Err(SqlError::new(SqlState::InvalidColumnReference, message).at(position));
-        }
-        if for_update.is_some()
-            && (group.is_some() || select.distinct.is_some() || windows.is_some())
-        {
-            let what = "FOR UPDATE with DISTINCT, GROUP BY, aggregates or window functions";
-            return Err(SqlError::unsupported(what));
-        }
-        if let Some(windows) = &windows {
-            let of_groups = group.iter().flat_map(|group| &group.subqueries);
-            if subqueries.iter().chain(of_groups).any(|one| one.reads.contains(windows.slot)) {
-                return Err(SqlError::unsupported("a subquery over a window function"));
-            }
-        }
         let select = Select {
             from,
             filter,
@@ -165,6 +146,7 @@ impl Binder<'_> {
             distinct_on,
             for_update,
         };
+        check_select(&select, written.distinct.is_some(), &order, &order_places)?;
         self.unknown = unknown;
         Ok(Query {
             with: Vec::new(),
@@ -306,6 +288,33 @@ impl Binder<'_> {
         refuse_missing(slot, position)?;
         Ok(RowLock { of: slot, wait })
     }
+}
+
+/// Checks what a SELECT with DISTINCT, row locks or window functions may not do.
+fn check_select(
+    select: &Select,
+    is_distinct: bool,
+    order: &[OrderKey],
+    places: &[u32],
+) -> Result<()> {
+    let unlisted = |key: &OrderKey| key.output.is_none() && !key.expr.is_constant();
+    if let Some(unlisted) = order.iter().position(unlisted).filter(|_| select.distinct) {
+        let message = "for SELECT DISTINCT, ORDER BY expressions must appear in select list";
+        let position = places.get(unlisted).map_or(0, |position| *position as usize);
+        return Err(SqlError::new(SqlState::InvalidColumnReference, message).at(position));
+    }
+    let Select { group, windows, subqueries, .. } = select;
+    if select.for_update.is_some() && (group.is_some() || is_distinct || windows.is_some()) {
+        let what = "FOR UPDATE with DISTINCT, GROUP BY, aggregates or window functions";
+        return Err(SqlError::unsupported(what));
+    }
+    if let Some(windows) = windows {
+        let of_groups = group.iter().flat_map(|group| &group.subqueries);
+        if subqueries.iter().chain(of_groups).any(|one| one.reads.contains(windows.slot)) {
+            return Err(SqlError::unsupported("a subquery over a window function"));
+        }
+    }
+    Ok(())
 }
 
 /// Whether that table, or any at all, stands where an outer join may have no row of it.

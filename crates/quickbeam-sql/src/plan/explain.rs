@@ -115,53 +115,8 @@ impl Writer<'_> {
                 self.node(&join.outer, depth + 1);
                 self.node(&join.inner, depth + 1);
             }
-            PlanNode::Subquery { input, query, kind, once, hash, .. } => {
-                let kind = match kind {
-                    SubqueryKind::Scalar => "scalar",
-                    SubqueryKind::Row => "row",
-                    SubqueryKind::Exists => "EXISTS",
-                    SubqueryKind::Any(..) => "ANY",
-                    SubqueryKind::All(..) => "ALL",
-                };
-                let (name, once) = match (hash, once) {
-                    (Some(_), _) => ("Hashed Subquery", ""),
-                    (None, true) => ("Subquery", ", evaluated once"),
-                    (None, false) => ("Subquery", ""),
-                };
-                self.line(depth, format!("{name} ({kind}){once}{counted}"));
-                if let Some(keys) = hash.as_ref().filter(|keys| !keys.is_empty()) {
-                    let first = query.outputs.len().saturating_sub(keys.len());
-                    let pairs = keys.iter().zip(query.outputs.iter().skip(first));
-                    let pairs = pairs.map(|(a, b)| format!("{} = {}", self.text(a), self.text(b)));
-                    let pairs = pairs.collect::<Vec<_>>().join(" AND ");
-                    self.detail(depth, format!("Hash Cond: {pairs}"));
-                }
-                self.node(input, depth + 1);
-                self.query(query, depth + 1);
-            }
-            PlanNode::Group { input, keys, sets, aggregates, .. } => {
-                let name =
-                    if keys.is_empty() && sets.is_empty() { "Aggregate" } else { "Hash Aggregate" };
-                self.line(depth, format!("{name}{counted}"));
-                if !sets.is_empty() {
-                    let set = |set: &Vec<usize>| {
-                        let keys = set.iter().filter_map(|key| keys.get(*key));
-                        let keys: Vec<String> = keys.map(|key| self.text(key)).collect();
-                        format!("({})", keys.join(", "))
-                    };
-                    let sets: Vec<String> = sets.iter().map(set).collect();
-                    self.detail(depth, format!("Grouping Sets: {}", sets.join(", ")));
-                } else if !keys.is_empty() {
-                    let keys: Vec<String> = keys.iter().map(|key| self.text(key)).collect();
-                    self.detail(depth, format!("Group Key: {}", keys.join(", ")));
-                }
-                let names: Vec<String> =
-                    aggregates.iter().map(|a| a.kind.name().to_owned()).collect();
-                if !names.is_empty() {
-                    self.detail(depth, format!("Aggregates: {}", names.join(", ")));
-                }
-                self.node(input, depth + 1);
-            }
+            PlanNode::Subquery { .. } => self.subquery(node, depth, &counted),
+            PlanNode::Group { .. } => self.aggregate(node, depth, &counted),
             PlanNode::Distinct { input, .. } => {
                 self.line(depth, format!("Hash Distinct{counted}"));
                 self.node(input, depth + 1);
@@ -231,6 +186,57 @@ impl Writer<'_> {
                 self.node(input, depth + 1);
             }
         }
+    }
+
+    /// Writes an aggregation.
+    fn aggregate(&mut self, node: &PlanNode, depth: usize, counted: &str) {
+        let PlanNode::Group { input, keys, sets, aggregates, .. } = node else { return };
+        let name = if keys.is_empty() && sets.is_empty() { "Aggregate" } else { "Hash Aggregate" };
+        self.line(depth, format!("{name}{counted}"));
+        if !sets.is_empty() {
+            let set = |set: &Vec<usize>| {
+                let keys = set.iter().filter_map(|key| keys.get(*key));
+                let keys: Vec<String> = keys.map(|key| self.text(key)).collect();
+                format!("({})", keys.join(", "))
+            };
+            let sets: Vec<String> = sets.iter().map(set).collect();
+            self.detail(depth, format!("Grouping Sets: {}", sets.join(", ")));
+        } else if !keys.is_empty() {
+            let keys: Vec<String> = keys.iter().map(|key| self.text(key)).collect();
+            self.detail(depth, format!("Group Key: {}", keys.join(", ")));
+        }
+        let names: Vec<String> = aggregates.iter().map(|a| a.kind.name().to_owned()).collect();
+        if !names.is_empty() {
+            self.detail(depth, format!("Aggregates: {}", names.join(", ")));
+        }
+        self.node(input, depth + 1);
+    }
+
+    /// Writes a subquery of an expression.
+    fn subquery(&mut self, node: &PlanNode, depth: usize, counted: &str) {
+        let PlanNode::Subquery { input, query, kind, once, hash, .. } = node else { return };
+        let kind = match kind {
+            SubqueryKind::Scalar => "scalar",
+            SubqueryKind::Row => "row",
+            SubqueryKind::Exists => "EXISTS",
+            SubqueryKind::Any(..) => "ANY",
+            SubqueryKind::All(..) => "ALL",
+        };
+        let (name, once) = match (hash, once) {
+            (Some(_), _) => ("Hashed Subquery", ""),
+            (None, true) => ("Subquery", ", evaluated once"),
+            (None, false) => ("Subquery", ""),
+        };
+        self.line(depth, format!("{name} ({kind}){once}{counted}"));
+        if let Some(keys) = hash.as_ref().filter(|keys| !keys.is_empty()) {
+            let first = query.outputs.len().saturating_sub(keys.len());
+            let pairs = keys.iter().zip(query.outputs.iter().skip(first));
+            let pairs = pairs.map(|(a, b)| format!("{} = {}", self.text(a), self.text(b)));
+            let pairs = pairs.collect::<Vec<_>>().join(" AND ");
+            self.detail(depth, format!("Hash Cond: {pairs}"));
+        }
+        self.node(input, depth + 1);
+        self.query(query, depth + 1);
     }
 
     fn access(&mut self, access: &TableAccess, depth: usize, counted: &str) {

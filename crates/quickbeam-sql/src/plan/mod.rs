@@ -20,6 +20,7 @@ mod select;
 mod semi_join;
 mod simplify;
 mod subquery;
+mod tail;
 mod vectorize;
 mod windows;
 

@@ -198,9 +198,9 @@ fn simplify_select(select: &mut Select, order: &[Expr]) {
     exists_for_rows(select, order);
 }
 
-/// Turns `TRUE = ANY (SELECT condition …)`, which a row IN a subquery is, into EXISTS with the
-/// condition in WHERE, if the answer is a conjunct of WHERE and nothing else reads it. EXISTS can
-/// be hashed by the condition's equalities.
+/// Turns `TRUE = ANY (SELECT condition …)` into EXISTS with the condition in WHERE. A row IN a
+/// subquery has that form. The answer must be a conjunct of WHERE that nothing else reads. EXISTS
+/// can be hashed by the condition's equalities.
 fn exists_for_rows(select: &mut Select, order: &[Expr]) {
     let Select { filter, outputs, subqueries, group, windows, distinct_on, .. } = select;
     for number in 0..subqueries.len() {

@@ -3,7 +3,8 @@
 //! A sort keeps the columns that anything above reads, and so does a `WindowAgg`, which appends the
 //! values of its functions. Expressions above read the copies.
 
-use super::select::{Planner, Tail};
+use super::select::Planner;
+use super::tail::Tail;
 use super::{PlanNode, QueryPlan, SortKey, WindowAgg};
 use crate::bind::{From, Group, OrderKey, Query, Select, Window, WindowFunction, Windows};
 use crate::expression::{ColumnRef, Expr, Slots};

@@ -317,7 +317,7 @@ impl RowHashJoin {
         if self.full { None } else { self.outer.scan_for_keys(column) }
     }
 
-    /// StatementLimits the scan of the outer rows to the keys of the inner rows.
+    /// Limits the scan of the outer rows to the keys of the inner rows.
     fn narrow_outer(&mut self, context: &Context<'_>) -> Result<()> {
         let Some(column) = self.wanted.filter(|_| self.narrows) else { return Ok(()) };
         let (low, high, members) = members_of(&self.numbers);

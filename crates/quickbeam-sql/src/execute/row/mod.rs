@@ -62,7 +62,7 @@ pub use scan::constant_range;
 pub(super) use sort::wanted_of;
 pub use update::UpdateExec;
 
-/// StatementLimits of a statement.
+/// Limits of a statement.
 #[derive(Debug)]
 pub struct StatementLimits {
     /// Set by another thread: the statement ends with an error.

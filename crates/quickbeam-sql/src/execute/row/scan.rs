@@ -308,7 +308,7 @@ impl TableScan {
             && is_number()
     }
 
-    /// StatementLimits the scan to rows whose column is one of these numbers, until the next
+    /// Limits the scan to rows whose column is one of these numbers, until the next
     /// [`rewind`](Self::rewind).
     pub fn push_down_key_filters(
         &mut self,

@@ -208,7 +208,7 @@ impl VectorJoin {
         Ok(())
     }
 
-    /// StatementLimits the scan of the outer rows to the keys of the inner rows, if the first key is an
+    /// Limits the scan of the outer rows to the keys of the inner rows, if the first key is an
     /// integer column.
     fn narrow_outer(&mut self, numbers: &[i64], context: &Context<'_>) -> Result<()> {
         let Some(column) = self.wanted else { return Ok(()) };
