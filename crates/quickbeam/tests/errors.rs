@@ -12,7 +12,7 @@ use common::faulty::FaultyVfs;
 use common::{
     assert_misuse, assert_same, contents, memory_environment, records, refused, small_options,
 };
-use quickbeam::{DataStore, Durability, Environment, Error, Options, Result, TransactionOptions};
+use quickbeam::{DataStore, Durability, Environment, Error, Result, TransactionOptions};
 
 #[test]
 fn options_that_cannot_work_are_refused() {

@@ -14,7 +14,7 @@ use common::faulty::{Call, FaultyVfs};
 use common::scene::{Mounted, Scene, options};
 use common::{Random, assert_same, contents, place, small_options};
 use quickbeam::vfs::OpenMode;
-use quickbeam::{DATA_FILE, Durability, Environment, Error, Options};
+use quickbeam::{DATA_FILE, Durability, Environment, Error};
 
 /// The first call of some kind fails, once: from then on nothing is acknowledged, everything is still read, and what had
 /// been acknowledged is there after opening again.

@@ -14,8 +14,8 @@ use common::{
     put, refused, small_options, world_with,
 };
 use quickbeam::{
-    AccessMethod, DataStore, Database, Environment, Error, Isolation, Options, Result, Scan,
-    ScanBatch, Transaction, salvage_in,
+    AccessMethod, DataStore, Database, Environment, Error, Isolation, Result, Scan, ScanBatch,
+    Transaction, salvage_in,
 };
 
 fn memory() -> (Environment, Database) {

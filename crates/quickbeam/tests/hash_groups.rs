@@ -14,8 +14,8 @@ use common::{
     put, small_options, world_with,
 };
 use quickbeam::{
-    AccessMethod, DataStore, Database, Environment, Error, Isolation, Options, Scan, ScanBatch,
-    Transaction, salvage_in,
+    AccessMethod, DataStore, Database, Environment, Error, Isolation, Scan, ScanBatch, Transaction,
+    salvage_in,
 };
 
 /// Keys and values by group.

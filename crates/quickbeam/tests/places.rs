@@ -12,9 +12,7 @@ use std::sync::Arc;
 use common::faulty::{Call, FaultyVfs};
 use common::{assert_misuse, contents, refused, small_options};
 use quickbeam::vfs::{OpenMode, OsVfs};
-use quickbeam::{
-    DATA_FILE, DataStore, Environment, Error, LOCK_FILE, LOG_DIRECTORY, Options, Result,
-};
+use quickbeam::{DATA_FILE, DataStore, Environment, Error, LOCK_FILE, LOG_DIRECTORY, Result};
 
 /// Set in a process that was started to open the directory it names.
 const OPENER: &str = "QUICKBEAM_TEST_OPENER";

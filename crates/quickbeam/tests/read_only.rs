@@ -12,7 +12,7 @@ use common::faulty::{Call, FaultyVfs};
 use common::scene::{Mounted, Scene, options};
 use common::{Files, Random, assert_same, contents, place, world_with};
 use quickbeam::vfs::OpenMode;
-use quickbeam::{DataStore, Durability, Environment, Error, Options, Result};
+use quickbeam::{DataStore, Durability, Environment, Error, Result};
 
 /// A world with these files, in which every call that could change something fails.
 fn unwritable(files: &Files) -> (Arc<FaultyVfs>, Arc<FaultyVfs>) {

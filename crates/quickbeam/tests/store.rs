@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use common::faulty::{Call, FaultyVfs};
 use common::{Random, Records, assert_same, place, small_options, world_with};
 use quickbeam::vfs::Vfs;
-use quickbeam::{DataStore, Error, Options, Result};
+use quickbeam::{DataStore, Error, Result};
 
 type All = BTreeMap<String, Records>;
 
