@@ -140,8 +140,7 @@ impl WindowFunction {
             WindowCall::Aggregate(aggregate) => (Some(aggregate), &[][..]),
             WindowCall::Position(_, arguments) => (None, &arguments[..]),
         };
-        let of_aggregate =
-            aggregate.into_iter().flat_map(|one| one.argument.iter().chain(&one.filter));
+        let of_aggregate = aggregate.into_iter().flat_map(Aggregate::expressions);
         let bounds = [&self.frame.start, &self.frame.end].into_iter();
         of_aggregate.chain(arguments).chain(bounds.filter_map(FrameBound::offset))
     }
@@ -152,9 +151,7 @@ impl WindowFunction {
             WindowCall::Aggregate(aggregate) => (Some(aggregate), &mut [][..]),
             WindowCall::Position(_, arguments) => (None, &mut arguments[..]),
         };
-        let of_aggregate = aggregate
-            .into_iter()
-            .flat_map(|one| one.argument.iter_mut().chain(one.filter.iter_mut()));
+        let of_aggregate = aggregate.into_iter().flat_map(Aggregate::expressions_mut);
         let bounds = [&mut self.frame.start, &mut self.frame.end].into_iter();
         let offsets = bounds.filter_map(|bound| match bound {
             FrameBound::Preceding(offset) | FrameBound::Following(offset) => Some(offset),
