@@ -1,20 +1,22 @@
-//! What was appended to the log and is not written yet, and the memory of the segments it goes to.
+//! The log buffer: records that were appended but not yet written, and the mapped segments.
 //!
-//! Above: [`Log`](super::Log), which keeps it under one lock: the commit's critical section. Where the segment that a
-//! record belongs to is mapped, the record is stored there before the lock is given back: then it is written, and no
-//! call of the operating system was needed. Where it is not, bytes wait here for a turn.
+//! Above: [`Log`](super::Log), which keeps the buffer under one lock: the critical section of
+//! commits. Below: mapped segment files. A record whose segment is mapped is stored in the mapping
+//! before the lock is released; this needs no system call. Other records wait in memory for the
+//! group-commit leader.
 //!
-//! - BUFFER-1: what is before `start` is written, or on its way with a turn; what is from there to `end` is stored or waits.
-//! - BUFFER-2: the memory kept for a segment is that of the file which has the segment's name.
+//! - BUFFER-1: bytes before `start` are written, or a leader is writing them. Bytes from `start` to
+//!   `end` are stored or wait in memory.
+//! - BUFFER-2: the mapping kept for a segment is a mapping of the file that has the segment's name.
 
 use super::record::{RecordHeader, encode_header};
 use super::segment::{MappedSegment, SegmentWriter};
 use super::{HEADER, LogSettings, Lsn, RecordKind, SEGMENT_HEADER};
 
-/// Bytes taken to be written, and the runs that they are of (see [`LogBuffer`]).
+/// Bytes taken for writing, and the runs that they consist of (see [`LogBuffer`]).
 pub type Taken = (Vec<u8>, Vec<(Lsn, usize)>);
 
-/// The bytes of each run that has some, and where it goes.
+/// Returns each non-empty run's LSN and bytes.
 pub fn runs_of<'b>(
     bytes: &'b [u8],
     runs: &'b [(Lsn, usize)],
@@ -24,26 +26,27 @@ pub fn runs_of<'b>(
     runs.iter().zip(ends).map(run).filter(|(_, run)| !run.is_empty())
 }
 
-/// What was appended and not yet taken to be written. Holding it locked is the commit's critical section.
+/// Records that were appended and not yet taken for writing. Its lock is the critical section of
+/// commits.
 pub struct LogBuffer {
     bytes: Vec<u8>,
-    /// Where runs of `bytes` go: LSN and start in `bytes`. A new run begins with each segment.
+    /// LSN of each run, and its start in `bytes`. Each segment begins a new run.
     runs: Vec<(Lsn, usize)>,
-    /// Where `bytes` begins.
+    /// LSN of the first byte of `bytes`.
     pub start: Lsn,
-    /// Where the next record goes.
+    /// LSN of the next record.
     pub end: Lsn,
     segment_size: u64,
     incarnation: u32,
-    /// Memory of segments made ready.
+    /// Mappings of prepared segments.
     mapped: Vec<MappedSegment>,
-    /// The segment whose successor was asked for.
+    /// The segment whose successor was requested last.
     asked_behind: u64,
-    /// Bytes stored, and how often, for statistics.
+    /// Bytes stored in mappings and number of stores, for statistics.
     pub stored: (u64, u64),
 }
 
-/// What a record says besides its payload, its place and its length.
+/// The header fields of a record except its position and length.
 pub struct Appended {
     pub kind: RecordKind,
     pub timestamp: u64,
@@ -67,25 +70,25 @@ impl LogBuffer {
         }
     }
 
-    /// Bytes waiting.
+    /// Bytes that wait in memory.
     pub fn waiting(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Takes what waits, for a turn, and leaves empty memory in its place.
+    /// Takes the waiting bytes for a leader and leaves the leader's empty memory in their place.
     pub fn take(&mut self, taken: &mut Taken) {
         std::mem::swap(&mut self.bytes, &mut taken.0);
         std::mem::swap(&mut self.runs, &mut taken.1);
         self.start = self.end;
     }
 
-    /// Lays a record out behind the others: in its segment's memory, if it may be `stored` there and that is mapped; else it waits.
-    /// Whether nothing waits now.
+    /// Appends a record. It goes to its segment's mapping if `stored` allows that and the segment
+    /// is mapped; otherwise it waits in memory. Returns whether no bytes wait.
     pub fn append(&mut self, record: &Appended, payload: &[u8], stored: bool) -> bool {
         let total = (HEADER + payload.len()).next_multiple_of(8) as u64;
         let mut stored = stored && (self.bytes.is_empty() || self.store_waiting());
         if self.end.is_multiple_of(self.segment_size) {
-            // The record before filled its segment to the last byte.
+            // The last record filled its segment to the last byte.
             self.begin_segment(0);
         }
         let left = self.segment_size - self.end % self.segment_size;
@@ -113,13 +116,13 @@ impl LogBuffer {
         stored
     }
 
-    /// Goes on behind the header of the next segment, `left` bytes on.
+    /// Continues after the header of the next segment; `left` bytes of the current one stay unused.
     fn begin_segment(&mut self, left: u64) {
         self.end += left + SEGMENT_HEADER;
         self.runs.push((self.end, self.bytes.len()));
     }
 
-    /// Puts a record where the log ends; whether it was stored.
+    /// Encodes a record at the end of the log. Returns whether it was stored in the mapping.
     fn lay_out(&mut self, record: &Appended, length: u32, payload: &[u8], stored: bool) -> bool {
         let header = encode_header(&RecordHeader {
             kind: record.kind,
@@ -147,7 +150,8 @@ impl LogBuffer {
         false
     }
 
-    /// Stores parts, one behind the other, in the memory of the segment; false if that is not there.
+    /// Stores the parts one after another in the segment's mapping. Returns false if the segment is
+    /// not mapped or a store fails.
     fn store(&mut self, lsn: Lsn, parts: [&[u8]; 3]) -> bool {
         let (number, mut offset) = (lsn / self.segment_size, lsn % self.segment_size);
         let of_number = |segment: &&mut MappedSegment| segment.number == number;
@@ -159,7 +163,8 @@ impl LogBuffer {
         })
     }
 
-    /// Stores what waits in its segments' memory; false, and all of it waits on, if that is not there.
+    /// Stores the waiting bytes in their segments' mappings. Returns false if a mapping is missing;
+    /// then all of them keep waiting.
     fn store_waiting(&mut self) -> bool {
         let (bytes, runs) = (std::mem::take(&mut self.bytes), std::mem::take(&mut self.runs));
         let is_stored = runs_of(&bytes, &runs).all(|(lsn, run)| self.store(lsn, [run, &[], &[]]));
@@ -173,7 +178,7 @@ impl LogBuffer {
         is_stored
     }
 
-    /// Whether the segment is half full for the first time that this is asked.
+    /// Returns true once per segment, when it is half full.
     pub fn is_successor_wanted(&mut self) -> bool {
         let (number, inside) = (self.end / self.segment_size, self.end % self.segment_size);
         let wanted = inside > self.segment_size / 2 && self.asked_behind != number;
@@ -183,13 +188,14 @@ impl LogBuffer {
         wanted
     }
 
-    /// Whether what is stored is durable with that. Segments are all on one medium.
+    /// Returns whether a store to a mapping is durable at once. All segments are on one medium.
     pub fn stores_durably(&self) -> bool {
         self.mapped.first().is_some_and(|segment| segment.memory.is_durable_as_stored())
     }
 
-    /// Takes over what memory `writer` has of segments made ready, and gives back what is needed no more: letting go of it
-    /// takes time, and is not for who holds the lock.
+    /// Takes over the mappings of prepared segments from `writer`, and returns the mappings that
+    /// are no longer needed. The caller drops these after releasing the lock, because unmapping
+    /// takes time.
     #[must_use]
     pub fn exchange_mapped(&mut self, writer: &mut SegmentWriter) -> Vec<MappedSegment> {
         let current = self.end / self.segment_size;
@@ -201,7 +207,7 @@ impl LogBuffer {
         self.mapped.extract_if(.., |segment| segment.number < current).collect()
     }
 
-    /// Gives back the memory of segments from `number` on: they have lost their files.
+    /// Returns the mappings of segments from `number` on, whose files are about to be removed.
     #[must_use]
     pub fn forget_mapped(&mut self, number: u64) -> Vec<MappedSegment> {
         self.mapped.extract_if(.., |segment| segment.number >= number).collect()

@@ -1,11 +1,11 @@
-//! Why a log accepts nothing any more; shared by the log and whoever makes its segments ready.
+//! The permanent failure state of a log, shared by the log and the preparation of segments.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::{Error, Result};
 use crate::sync::locks::Mutex;
 
-/// The first failure, once there is one.
+/// The first failure, if there was one.
 #[derive(Default)]
 pub struct Failure {
     reason: Mutex<Option<String>>,
@@ -13,7 +13,7 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// Refuses everything from now on; the first reason stays.
+    /// Makes every later [`check`](Self::check) fail. The first reason is kept.
     pub fn set(&self, reason: &Error) {
         self.reason.lock().get_or_insert_with(|| reason.to_string());
         self.failed.store(true, Ordering::Release);
@@ -24,7 +24,7 @@ impl Failure {
         self.failed.load(Ordering::Acquire)
     }
 
-    /// An error once there was a failure.
+    /// Returns an error if there was a failure.
     #[inline]
     pub fn check(&self) -> Result<()> {
         if self.is_set() { Err(self.error()) } else { Ok(()) }

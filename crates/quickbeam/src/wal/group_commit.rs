@@ -1,10 +1,14 @@
-//! Taking turns at writing the log: who writes, who waits, and whom to wake.
+//! Group commit: elects the thread that writes the log and wakes the threads that it served.
 //!
-//! One thread at a time has the turn. The first that comes while it runs is the *heir*: it gets the next turn handed
-//! to it. All who come after that will be served by the heir's turn and wait for its end. So the end of a turn wakes
-//! exactly those whom it served, and one more.
+//! Above: [`Log`](super::Log). Below: the VFS's events.
 //!
-//! - TURN-1: a turn writes everything that was appended before it began; who waits for a turn's end appended before that.
+//! One thread at a time is the *leader*. The first thread that arrives while the leader writes is
+//! the *heir*, the next leader. All threads that arrive after it are followers of the heir's round
+//! and wait for the end of that round. So the end of a round wakes only the threads that it served,
+//! and the heir.
+//!
+//! - TURN-1: a round writes every byte appended before it began. A follower that waits for a
+//!   round's end appended its record before that round began.
 
 use std::sync::Arc;
 
@@ -15,21 +19,21 @@ use crate::vfs::{Event, Vfs};
 #[derive(Default)]
 struct GroupState {
     running: bool,
-    /// IntField of the running turn, or of the last one.
+    /// Number of the running round, or of the last one.
     number: u64,
-    /// Somebody waits to have the next turn.
+    /// A thread waits to lead the next round.
     heir: bool,
-    /// The turn is the heir's now.
+    /// The previous leader has handed the lead to the heir.
     handed: bool,
-    /// Somebody who waits for the next turn needs a flush.
+    /// A thread that waits for the next round needs a flush.
     flush_wanted: bool,
 }
 
-/// The order of turns.
+/// The state of group commit.
 pub struct GroupCommit {
     state: Mutex<GroupState>,
     for_heir: Arc<dyn Event>,
-    /// Ends of even and of odd turns.
+    /// Events for the ends of even and of odd rounds.
     ended: [Arc<dyn Event>; 2],
 }
 
@@ -42,8 +46,9 @@ impl GroupCommit {
         }
     }
 
-    /// Gets the turn, now or when it is handed over: true, with whether to flush. Or waits for the end of a turn that
-    /// serves the caller: `None`. `served` says that there is nothing to wait for any more.
+    /// Makes the caller the leader, at once or when the current round ends, and returns whether to
+    /// flush. Returns `None` if another leader served the caller, or if `served` says that no work
+    /// is left.
     pub fn enter(&self, flush: bool, served: impl Fn() -> bool) -> Option<bool> {
         let mut state = self.state.lock();
         if served() {
@@ -77,7 +82,7 @@ impl GroupCommit {
         }
     }
 
-    /// Ends the caller's turn.
+    /// Ends the caller's round and hands the lead to the heir, if there is one.
     pub fn leave(&self) {
         let mut state = self.state.lock();
         let ended = &self.ended[state.number as usize % 2];

@@ -1,18 +1,23 @@
-//! The write-ahead log: what committed transactions did, in commit order.
+//! The write-ahead log: the operations of committed transactions, in commit order.
 //!
-//! Above: commit and recovery. Below: segment files, through the seam.
+//! Above: commit and recovery. Below: segment files, through the VFS.
 //!
-//! A commit is appended to the log buffer in the same short critical section that gives it its timestamp, so log order
-//! is commit order. Whoever needs the log written or flushed first takes the *turn*, swaps the buffer out and writes
-//! for everybody who has appended: group commit. The others wait for a turn's end ([`turns`]).
+//! A commit is appended to the log buffer in the same short critical section that assigns its
+//! timestamp, so log order is commit order. The first thread that needs the log written or flushed
+//! becomes the leader of a group commit: it swaps the buffer out and writes it for all threads that
+//! have appended. The others wait for the end of its round (`group_commit`).
 //!
-//! - LOG-1: a log sequence number (LSN) is a byte position: segment number times segment size, plus offset. It only grows.
-//! - LOG-2: records are written in LSN order; `written` and `durable` are LSNs up to which every byte is.
-//! - LOG-3: after a failed write or flush nothing is acknowledged any more: [`Log::check`] fails for good.
-//! - LOG-4: a record names the LSN that was durable when it was appended: a reader that finds a gap before that LSN
-//!   knows it for damage, not for the end.
+//! - LOG-1: a log sequence number (LSN) is a byte position: segment number times segment size, plus
+//!   the offset in the segment. LSNs only grow.
+//! - LOG-2: records are written in LSN order. Every byte before `written` is written; every byte
+//!   before `durable` is durable.
+//! - LOG-3: after a failed write or flush, no commit is acknowledged: [`Log::check`] fails
+//!   permanently.
+//! - LOG-4: a record names the LSN that was durable when it was appended. A reader that finds a gap
+//!   before that LSN reports damage instead of the end of the log.
 //!
-//! Sources: Johnson et al., "Aether: A Scalable Approach to Logging" (2010) for the separation of append and flush.
+//! Sources: Johnson et al., "Aether: A Scalable Approach to Logging" (2010) for the separation of
+//! append and flush.
 
 mod buffer;
 mod failure;
@@ -48,40 +53,42 @@ pub use redo::Redo;
 use segment::SegmentWriter;
 pub use segment::{SEGMENT_HEADER, SegmentIdentity, number_of};
 
-/// A position in the log.
+/// A log sequence number: a position in the log.
 pub type Lsn = u64;
 
-/// Numbers for statistics.
+/// Counters for statistics.
 #[derive(Default)]
 pub struct LogCounters {
-    /// Bytes that write calls wrote.
+    /// Bytes written by write calls.
     pub bytes: AtomicU64,
     /// Write calls.
     pub writes: AtomicU64,
     /// Flushes to the device.
     pub flushes: AtomicU64,
-    /// How long turns took that flushed.
+    /// Duration of the group-commit rounds that flushed.
     pub flush_latency: Latencies,
 }
 
-/// Bytes waiting from which on they are written in the background: enough for writes to be long, and so little that the
-/// memory they pass through stays in the processor's cache.
+/// Number of waiting bytes that wakes the background writer. Large enough for long writes, and
+/// small enough that the buffer stays in the processor's cache.
 const BACKGROUND_WRITE: usize = 256 << 10;
 
-/// Where and how the log is kept.
+/// Location and parameters of the log.
 #[derive(Clone)]
 pub struct LogSettings {
-    /// The folder of the segments.
+    /// The directory of the segments.
     pub directory: PathBuf,
     /// Bytes in a segment.
     pub segment_size: u64,
-    /// What every segment says of the environment it belongs to.
+    /// Identifier of the environment, stored in every segment.
     pub environment: u64,
-    /// Grows with every opening of the environment: tells records from older ones that were cut off.
+    /// Number of this opening of the environment. It separates records from older records that
+    /// recovery cut off.
     pub incarnation: u32,
     /// Bytes that may wait in memory.
     pub buffer: usize,
-    /// Most commits will ask for a flush: write straight to the device where it can be done.
+    /// Use direct, synchronous writes where the file system supports them, because most commits ask
+    /// for a flush.
     pub write_through: bool,
 }
 
@@ -94,21 +101,21 @@ pub struct Log {
     durable: CachePadded<AtomicU64>,
     turns: GroupCommit,
     writer: Mutex<SegmentWriter>,
-    /// Everything before this LSN has its segment, with room on the device.
+    /// Every segment that begins before this LSN exists, with its space allocated.
     prepared_end: Arc<AtomicU64>,
-    /// Emptied memory of an earlier turn.
+    /// Empty memory of an earlier round, for reuse.
     spare: Mutex<Taken>,
     failure: Arc<Failure>,
-    /// Something was written since the last discarding, and the segment is half full.
+    /// The segment is half full and its successor is to be prepared.
     next_wanted: AtomicBool,
-    /// Woken when a segment should be prepared or the buffer written in the background.
+    /// Wakes the background thread to prepare a segment or to write the buffer.
     pub background: Arc<dyn Event>,
-    /// Numbers for statistics.
+    /// Counters for statistics.
     pub counters: LogCounters,
 }
 
 impl Log {
-    /// A log that goes on at `end`; everything before is durable.
+    /// Opens a log that continues at `end`; every byte before `end` is durable.
     pub fn open(vfs: Arc<dyn Vfs>, settings: LogSettings, end: Lsn) -> Result<Log> {
         let end = end.next_multiple_of(8).max(settings.segment_size + SEGMENT_HEADER);
         let buffer = LogBuffer::new(&settings, end);
@@ -131,48 +138,50 @@ impl Log {
         })
     }
 
-    /// The buffer, locked: the critical section of commits.
+    /// Locks the buffer: the critical section of commits.
     #[inline]
     pub fn lock(&self) -> MutexGuard<'_, LogBuffer> {
         self.buffer.lock()
     }
 
-    /// Everything before this LSN is durable.
+    /// Returns the LSN before which every byte is durable.
     pub fn durable(&self) -> Lsn {
         self.durable.load(Ordering::Acquire)
     }
 
-    /// Everything before this LSN has been given to the operating system.
+    /// Returns the LSN before which every byte was given to the operating system.
     pub fn written(&self) -> Lsn {
         self.written.load(Ordering::Acquire)
     }
 
-    /// Whether everything before `lsn` has been written, or with `flush` is durable.
+    /// Returns whether every byte before `lsn` is written, or durable if `flush` is set.
     #[inline]
     pub fn has_reached(&self, lsn: Lsn, flush: bool) -> bool {
         lsn <= if flush { self.durable() } else { self.written() }
     }
 
-    /// Largest payload of one record; more is written in pieces.
+    /// Largest payload of one record in bytes. Larger transactions are written in fragments.
     pub fn piece_limit(&self) -> usize {
         (self.settings.segment_size as usize / 4).min(self.settings.buffer / 2).min(1 << 20)
     }
 
-    /// An error once a write or flush has failed (LOG-3).
+    /// Fails if a write or a flush has failed (LOG-3).
     #[inline]
     pub fn check(&self) -> Result<()> {
         if planted(Canary::FailureForgotten) { Ok(()) } else { self.failure.check() }
     }
 
-    /// Refuses everything from now on; the first reason stays.
+    /// Makes the log fail permanently. The first reason is kept.
     pub fn fail(&self, reason: &Error) {
         self.failure.set(reason);
     }
 
-    /// Appends a record and returns the LSN after it; [`Log::has_room_for`] has said that it can be. Where its segment is
-    /// mapped it is written with that, and durable where there is no device below; else it waits for a turn.
+    /// Appends a record and returns the LSN after it. [`Log::has_room_for`] must have returned
+    /// true. If the record's segment is mapped, the record is written at once, and durable if the
+    /// medium is memory; otherwise it waits for a leader.
     pub fn append(&self, buffer: &mut LogBuffer, record: &Appended, payload: &[u8]) -> Lsn {
-        // What is on its way to its segment with a turn comes there first: everything before `written` has to be there.
+        // A record must not be stored while a leader still writes earlier bytes: every byte before
+        // `written` must be in its segment.
         let before = buffer.start;
         let none_on_its_way = self.written() == before;
         if buffer.append(record, payload, none_on_its_way) {
@@ -189,22 +198,23 @@ impl Log {
         buffer.end
     }
 
-    /// Has the next segment prepared in the background.
+    /// Requests the next segment from the background thread.
     fn want_next(&self) {
         self.next_wanted.store(true, Ordering::Release);
         self.background.notify();
     }
 
-    /// Whether a record with `bytes` of payload has room in the buffer, and its segment. Asked with the buffer locked: a
-    /// commit whose record could not be written for want of room must not become visible.
+    /// Returns whether the buffer and the segments have space for a record with `bytes` of payload.
+    /// The caller holds the buffer's lock: a commit must not become visible if its record cannot be
+    /// written.
     #[inline]
     pub fn has_room_for(&self, buffer: &LogBuffer, bytes: usize) -> bool {
         buffer.waiting() + bytes <= self.settings.buffer
             && self.last_byte(buffer.end, bytes) < self.prepared_end.load(Ordering::Acquire)
     }
 
-    /// Makes room and segments ready for a record with `bytes` of payload. A full device is an error here, and changes
-    /// nothing.
+    /// Prepares buffer space and segments for a record with `bytes` of payload. Fails, changing
+    /// nothing, if the device is full.
     #[cold]
     pub fn make_room_for(&self, bytes: usize) -> Result<()> {
         let (waiting, end) = {
@@ -221,7 +231,7 @@ impl Log {
         Ok(())
     }
 
-    /// Where a record appended at `end` will have its last byte, or a little behind.
+    /// Returns an LSN at or slightly after the last byte of a record appended at `end`.
     fn last_byte(&self, end: Lsn, bytes: usize) -> Lsn {
         let size = self.settings.segment_size;
         let total = (HEADER + bytes).next_multiple_of(8) as u64;
@@ -233,12 +243,12 @@ impl Log {
         }
     }
 
-    /// Returns when everything before `lsn` has been given to the operating system.
+    /// Waits until every byte before `lsn` was given to the operating system.
     pub fn write_to(&self, lsn: Lsn) -> Result<()> {
         self.serve(lsn, false)
     }
 
-    /// Returns when everything before `lsn` is durable.
+    /// Waits until every byte before `lsn` is durable.
     pub fn flush_to(&self, lsn: Lsn) -> Result<()> {
         self.serve(lsn, true)
     }
@@ -256,7 +266,7 @@ impl Log {
         Ok(())
     }
 
-    /// Writes what is in the buffer, for everybody; the caller has the turn.
+    /// Writes the buffer for all threads. The caller is the leader.
     fn flush_as_leader(&self, flush: bool) -> Result<()> {
         self.check()?;
         let mut writer = self.writer.lock();
@@ -266,7 +276,7 @@ impl Log {
             buffer.take(&mut taken);
             buffer.end
         };
-        // Only flushes are timed.
+        // Only rounds that flush are timed.
         let started = (flush || writer.is_write_through()).then(|| self.vfs.now());
         let done = self.write_taken(&mut writer, &taken, flush.then_some(end));
         let wrote = taken.0.len() as u64;
@@ -276,7 +286,7 @@ impl Log {
         match done {
             Ok(durable) => {
                 self.counters.bytes.fetch_add(wrote, Ordering::Relaxed);
-                // What was appended since may be stored already.
+                // Later records may be stored in mappings already.
                 self.written.fetch_max(end, Ordering::AcqRel);
                 if durable {
                     if let Some(started) = started {
@@ -297,7 +307,8 @@ impl Log {
         }
     }
 
-    /// Writes what was taken, and flushes everything before `flush`. Whether what was written is durable now.
+    /// Writes the taken bytes, and flushes every byte before `flush`. Returns whether the written
+    /// bytes are durable.
     fn write_taken(
         &self,
         writer: &mut SegmentWriter,
@@ -321,14 +332,14 @@ impl Log {
         Ok(flush.is_some() || through)
     }
 
-    /// Prepares the next segment if the current one is half full; for the background thread.
+    /// Prepares the next segment if the current one is half full. Called by the background thread.
     pub fn prepare_next(&self) -> Result<()> {
         if !self.next_wanted.swap(false, Ordering::AcqRel) {
             return Ok(());
         }
         let done = self.prepare_successor();
         if done.is_err() {
-            // Wanted as much as before: the next round tries again.
+            // The request stays: the next round tries again.
             self.next_wanted.store(true, Ordering::Release);
         }
         done
@@ -343,7 +354,8 @@ impl Log {
         let Some(wanted) = wanted else { return Ok(()) };
         let held = preparing.lock();
         if wanted.number <= self.lock().end / self.settings.segment_size {
-            // Commits could not wait for it and made it ready themselves. By now it may even have been let go of.
+            // Commits needed the segment earlier and prepared it themselves. A checkpoint may even
+            // have released it since.
             drop(held);
             self.writer.lock().put_back(wanted);
             return Ok(());
@@ -362,7 +374,7 @@ impl Log {
         Ok(())
     }
 
-    /// Makes the segment that `lsn` lies in ready, if it is not. False, and no error, if the device is full.
+    /// Prepares the segment of `lsn` if it does not exist. Returns false if the device is full.
     pub fn ensure_segment(&self, lsn: Lsn) -> Result<bool> {
         let mut writer = self.writer.lock();
         let ensured = match writer.ensure(lsn) {
@@ -374,7 +386,8 @@ impl Log {
         Ok(ensured)
     }
 
-    /// Lets go of segments that hold nothing from `keep` on; some stay for reuse where the log is `busy`.
+    /// Releases the segments that end before `keep`. If the log is `busy`, some of them stay for
+    /// reuse.
     pub fn discard_before(&self, keep: Lsn, busy: bool) -> Result<()> {
         let mut writer = self.writer.lock();
         if busy {
@@ -389,7 +402,8 @@ impl Log {
         writer.discard_before(keep, 0)
     }
 
-    /// Reads every record back, from `from` to the end; how many there are. No checkpoint may complete meanwhile.
+    /// Reads every record from `from` to the end and returns their number. No checkpoint may
+    /// complete meanwhile.
     pub fn read_back(&self, from: Lsn) -> Result<u64> {
         let end = self.lock().end;
         self.write_to(end)?;
@@ -416,14 +430,14 @@ impl Log {
         Ok(records)
     }
 
-    /// Bytes that went to segments, and in how many calls or stores.
+    /// Returns the bytes that went to segments, and the number of write calls and stores.
     pub fn traffic(&self) -> (u64, u64) {
         let (bytes, stores) = self.lock().stored;
         let counted = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         (bytes + counted(&self.counters.bytes), stores + counted(&self.counters.writes))
     }
 
-    /// Bytes of segment files there are.
+    /// Returns the total size of the segment files in bytes.
     pub fn file_bytes(&self) -> u64 {
         self.writer.lock().segments() * self.settings.segment_size
     }

@@ -1,26 +1,29 @@
-//! What a transaction did, as bytes: the payload of log records.
+//! The payload of log records: the operations of a transaction.
 //!
-//! `[kind: 1] [tree] [key length] [value length, puts only] [key] [value]`, numbers in LEB128. A key that begins as the
-//! newest one that was written in full says with how many bytes, and has only the rest: `[kind] [tree] [alike] [rest length]
-//! [value length, puts only] [rest] [value]`. Transactions change keys that lie side by side more often than not.
+//! Above: commit, recovery and salvage. Below: nothing.
+//!
+//! An operation is `[kind: 1] [tree] [key length] [value length, puts only] [key] [value]`, numbers
+//! in LEB128. A key may share a prefix with the newest key that was written in full. Such an
+//! operation stores the prefix length and the rest of the key: `[kind] [tree] [prefix length] [rest
+//! length] [value length, puts only] [rest] [value]`. Most transactions change neighboring keys.
 
 use std::ops::Range;
 
-/// One operation, decoded.
+/// One decoded operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation<'a> {
-    /// Insert or replace.
+    /// Inserts or replaces a record.
     Put { tree: u32, key: &'a [u8], value: &'a [u8] },
-    /// Remove.
+    /// Removes a record.
     Delete { tree: u32, key: &'a [u8] },
 }
 
 pub(super) const PUT: u8 = 1;
 pub(super) const DELETE: u8 = 2;
-/// As [`PUT`] and [`DELETE`], with the key's rest only.
+/// Like [`PUT`] and [`DELETE`], with only the rest of the key.
 pub(super) const PUT_REST: u8 = 3;
 pub(super) const DELETE_REST: u8 = 4;
-/// What follows a position was rolled back.
+/// Cancels the operations from a position on, which were rolled back.
 pub(super) const ROLLED_BACK: u8 = 5;
 
 fn take_number(bytes: &mut &[u8]) -> Option<usize> {
@@ -42,7 +45,7 @@ fn take<'a>(bytes: &mut &'a [u8], length: usize) -> Option<&'a [u8]> {
     Some(taken)
 }
 
-/// The keys that operations are read with: the newest that was written in full, and one put together from it.
+/// The decoder's keys: the newest full key, and a buffer for a key that is joined from it.
 #[derive(Default)]
 struct Keys<'a> {
     full: Option<&'a [u8]>,
@@ -50,7 +53,7 @@ struct Keys<'a> {
 }
 
 impl<'a> Keys<'a> {
-    /// The next key: `alike` says how it begins, `None` if it is here in full.
+    /// Decodes the next key. `alike` is the prefix length, or `None` if the key is stored in full.
     fn take(&mut self, bytes: &mut &'a [u8], alike: Option<usize>, length: usize) -> Option<&[u8]> {
         let rest = take(bytes, length)?;
         let Some(alike) = alike else {
@@ -64,10 +67,10 @@ impl<'a> Keys<'a> {
     }
 }
 
-/// What the bytes of a transaction say next.
+/// One decoded step of a transaction's bytes.
 enum ReplayStep<'a> {
     Operation(Operation<'a>),
-    /// The operations from that position on count for nothing.
+    /// Cancels the operations from that position on.
     RolledBack(u64),
 }
 
@@ -100,7 +103,8 @@ fn take_step<'k, 'a: 'k>(bytes: &mut &'a [u8], keys: &'k mut Keys<'a>) -> Option
     }
 }
 
-/// The ranges of a transaction's bytes that were rolled back, in order; `None` when the bytes are no operations.
+/// Returns the ranges of a transaction's bytes that were rolled back, in order. Returns `None` if
+/// the bytes cannot be decoded.
 fn rolled_back(bytes: &[u8]) -> Option<Vec<Range<usize>>> {
     let (mut rest, mut keys) = (bytes, Keys::default());
     let mut ranges: Vec<Range<usize>> = Vec::new();
@@ -115,7 +119,8 @@ fn rolled_back(bytes: &[u8]) -> Option<Vec<Range<usize>>> {
     Some(ranges)
 }
 
-/// Calls `apply` with each operation that was not rolled back; `Err(None)`, and no call, when the bytes are no operations.
+/// Calls `apply` with each operation that was not rolled back. Returns `Err(None)`, without any
+/// call, if the bytes cannot be decoded.
 pub fn decode_operations<E>(
     bytes: &[u8],
     mut apply: impl FnMut(Operation<'_>) -> Result<(), E>,

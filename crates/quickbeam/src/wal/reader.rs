@@ -1,7 +1,9 @@
-//! Reading the log back: from a position on, record by record, to its end; and telling its end from damage.
+//! Reads the log from a position to its end, and distinguishes the end from damage.
 //!
-//! The log ends at the first place where no whole record of the expected position and incarnation stands. If some
-//! record behind that place says that everything up to beyond it was durable (LOG-4), the place is damage.
+//! Above: recovery, salvage and verification. Below: segment files, through the VFS.
+//!
+//! The log ends at the first position without a whole record of the expected LSN and incarnation.
+//! If a later record names a durable LSN beyond that position (LOG-4), the position is damaged.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,19 +14,19 @@ use super::segment::{SEGMENT_HEADER, SegmentIdentity, number_of, path_of};
 use crate::error::{Error, Result};
 use crate::vfs::{OpenMode, Vfs};
 
-/// A record as recovery sees it.
+/// A record as recovery reads it.
 pub struct ReadRecord {
-    /// Its position.
+    /// The record's position.
     pub lsn: Lsn,
-    /// What it is.
+    /// The record's kind.
     pub kind: RecordKind,
-    /// Its commit timestamp.
+    /// The commit timestamp.
     pub timestamp: u64,
-    /// The writer that pieces belong to.
+    /// The transaction that fragments belong to.
     pub transaction: u64,
-    /// The incarnation that wrote it.
+    /// The incarnation that wrote the record.
     pub incarnation: u32,
-    /// Operations.
+    /// The encoded operations.
     pub payload: Vec<u8>,
 }
 
@@ -34,18 +36,19 @@ pub struct LogReader {
     directory: PathBuf,
     environment: u64,
     segment_size: u64,
-    /// The segment in memory, and its number.
+    /// The number and bytes of the segment in memory.
     segment: Option<(u64, Vec<u8>)>,
-    /// Where the next record is.
+    /// Position of the next record.
     at: Lsn,
-    /// The segment in which reading begins, if it is known to have been there.
+    /// Number of the first segment, if it must exist.
     expected: Option<u64>,
     /// The highest incarnation seen.
     incarnation: u32,
 }
 
 impl LogReader {
-    /// Reads from `start` on. Records of incarnations before `incarnation` are left-overs, not part of the log.
+    /// Creates a reader that begins at `start`. Records of incarnations before `incarnation` are
+    /// not part of the log.
     pub fn new(
         vfs: Arc<dyn Vfs>,
         directory: PathBuf,
@@ -66,22 +69,22 @@ impl LogReader {
         }
     }
 
-    /// The segment in which reading begins is known to have been there: the log does not end before it.
+    /// Requires that the first segment exists: the log cannot end before it.
     pub fn expect_first(&mut self) {
         self.expected = Some(self.at / self.segment_size);
     }
 
-    /// Where reading has come to: after the last whole record.
+    /// Returns the position after the last whole record.
     pub fn position(&self) -> Lsn {
         self.at
     }
 
-    /// The highest incarnation that a record carried.
+    /// Returns the highest incarnation of any record read.
     pub fn incarnation(&self) -> u32 {
         self.incarnation
     }
 
-    /// Brings a segment into memory; false when there is none of that number.
+    /// Loads a segment into memory. Returns false if the segment does not exist.
     fn load(&mut self, number: u64) -> Result<bool> {
         if self.segment.as_ref().is_some_and(|(have, _)| *have == number) {
             return Ok(true);
@@ -97,7 +100,7 @@ impl LogReader {
             place: place.into(),
             detail,
         };
-        // A segment has its whole length, durably, before it has its name.
+        // A segment gets its name only after its full length is durable.
         let length = file.length().map_err(on)?;
         if length < self.segment_size {
             let detail =
@@ -116,7 +119,8 @@ impl LogReader {
         Ok(true)
     }
 
-    /// The next record; `None` at the log's end. Corruption when the log is damaged before its end.
+    /// Returns the next record, or `None` at the end of the log. Fails if the log is damaged before
+    /// its end.
     pub fn next(&mut self) -> Result<Option<ReadRecord>> {
         loop {
             if self.at.is_multiple_of(self.segment_size) {
@@ -130,7 +134,7 @@ impl LogReader {
             }
             if !self.load(number)? {
                 if offset as u64 > SEGMENT_HEADER || Some(number) == self.expected {
-                    // Something was written there once, or it was made ready for that.
+                    // The segment held records once, or was prepared for them.
                     let what =
                         "the segment is missing, though it was there when the root was written";
                     return Err(self.damage(self.at, what.into()));
@@ -162,7 +166,8 @@ impl LogReader {
         }
     }
 
-    /// Decides whether reading came to the log's end or to damage. A segment missing here does not end the search.
+    /// Decides whether the current position is the end of the log or damage. A missing segment does
+    /// not end the search for later records.
     fn end(&mut self) -> Result<Option<ReadRecord>> {
         let stop = self.at;
         let first = stop / self.segment_size;

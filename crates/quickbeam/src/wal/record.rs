@@ -1,27 +1,27 @@
-//! The header of a log record: forty-eight bytes, little-endian. `docs/format.md` has the drawing.
+//! The header of a log record: 48 bytes, little-endian. `docs/format.md` has the layout.
 
 use super::Lsn;
 
 /// Bytes of a record before its payload.
 pub const HEADER: usize = 48;
 
-/// What a record is.
+/// The kind of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum RecordKind {
-    /// A transaction's operations, or the last of them, and its commit.
+    /// The operations of a transaction, or its last fragment, and its commit.
     Commit = 1,
-    /// A part of the operations of a large transaction; it counts once the commit is there.
+    /// A fragment of a large transaction. It takes effect with the commit record.
     Piece = 2,
-    /// The rest of the segment is unused.
+    /// Padding: the rest of the segment is unused.
     Skip = 3,
 }
 
-/// Where in a record its kind is.
+/// Offset of the kind in a record.
 const KIND_AT: usize = 4;
 
 impl RecordKind {
-    /// The kind that a byte stands for.
+    /// Decodes a kind.
     fn of(byte: u8) -> Option<RecordKind> {
         [RecordKind::Commit, RecordKind::Piece, RecordKind::Skip]
             .into_iter()
@@ -39,32 +39,33 @@ pub struct RecordHeader {
     pub payload_checksum: u32,
     /// The record's own position.
     pub lsn: Lsn,
-    /// Commit timestamp; zero in pieces.
+    /// Commit timestamp; zero in fragments.
     pub timestamp: u64,
-    /// The writer that pieces belong to.
+    /// The transaction that fragments belong to.
     pub transaction: u64,
-    /// What was durable when the record was appended (LOG-4).
+    /// The LSN that was durable when the record was appended (LOG-4).
     pub durable: Lsn,
 }
 
-/// The header's bytes, sealed with their checksum.
+/// Encodes the header with its checksum.
 pub fn encode_header(header: &RecordHeader) -> [u8; HEADER] {
     let mut bytes = [0; HEADER];
     bytes[KIND_AT] = header.kind as u8;
-    // Bytes 5 to 7 stay zero: room for flags.
+    // Bytes 5 to 7 are reserved for flags and zero.
     bytes[8..12].copy_from_slice(&header.length.to_le_bytes());
     bytes[12..16].copy_from_slice(&header.incarnation.to_le_bytes());
     bytes[16..24].copy_from_slice(&header.lsn.to_le_bytes());
     bytes[24..32].copy_from_slice(&header.timestamp.to_le_bytes());
     bytes[32..40].copy_from_slice(&header.durable.to_le_bytes());
-    // The payload checksum is not stored: it is folded into the header's own, so one checksum covers both.
+    // The payload checksum is not stored. It is folded into the header's checksum, which thus
+    // covers both.
     bytes[40..48].copy_from_slice(&header.transaction.to_le_bytes());
     let checksum = seal(&bytes, header.payload_checksum);
     bytes[..4].copy_from_slice(&checksum.to_le_bytes());
     bytes
 }
 
-/// One checksum for header and payload.
+/// Computes one checksum for header and payload.
 fn seal(bytes: &[u8; HEADER], payload_checksum: u32) -> u32 {
     crc32c::crc32c_append(payload_checksum, &bytes[4..])
 }
@@ -77,14 +78,15 @@ fn half(bytes: &[u8], at: usize) -> u32 {
     bytes.get(at..).and_then(|b| b.first_chunk()).map_or(0, |b| u32::from_le_bytes(*b))
 }
 
-/// The places in the bytes of a segment, at multiples of eight from `offset` on, where a record may begin. Most are ruled out by the
-/// byte of the kind alone, so that looking for a record at every place of a segment is cheap.
+/// Returns the offsets in a segment, multiples of eight from `offset` on, where a record may begin.
+/// The byte of the kind excludes most of them, so searching a whole segment for records is cheap.
 pub fn places(segment: &[u8], offset: usize) -> impl Iterator<Item = usize> {
     let words = segment.as_chunks::<8>().0.iter().enumerate().skip(offset.div_ceil(8));
     words.filter(|(_, word)| RecordKind::of(word[KIND_AT]).is_some()).map(|(at, _)| at * 8)
 }
 
-/// The record that begins at the start of `bytes`, if a whole and undamaged one for position `lsn` does.
+/// Decodes the record at the start of `bytes`. Returns `None` unless it is whole, undamaged and of
+/// position `lsn`.
 pub fn decode(bytes: &[u8], lsn: Lsn) -> Option<(RecordHeader, &[u8])> {
     let head: &[u8; HEADER] = bytes.first_chunk()?;
     let kind = RecordKind::of(head[KIND_AT])?;
@@ -113,7 +115,7 @@ pub fn decode(bytes: &[u8], lsn: Lsn) -> Option<(RecordHeader, &[u8])> {
     Some((header, payload))
 }
 
-/// Gives the record that begins at the start of `bytes` the checksum of what it holds, if its length fits.
+/// Recomputes the checksum of the record at the start of `bytes`, if its length fits.
 #[cfg(any(test, feature = "fuzzing"))]
 pub fn seal_record(bytes: &mut [u8]) {
     let length = if bytes.get(4) == Some(&3) { 0 } else { half(bytes, 8) as usize };

@@ -1,59 +1,61 @@
-//! Encoding what a transaction does, while it does it.
+//! The redo buffer: encodes the operations of a transaction while it runs.
 //!
-//! Above: transactions. Below: nothing but what keys have in common. [`operations`](super::operations) has the format, and reads it.
+//! Above: transactions. Below: the comparison of key prefixes. [`operations`](super::operations)
+//! defines the format and decodes it.
 //!
-//! - REDO-1: what is cut off at either end takes the key with it that later ones were to begin as: a key is never shortened
-//!   by one that a reader of the remaining bytes, behind all that were taken off the front before, would not know.
+//! - REDO-1: removing bytes at either end also forgets the full key that they contain. A key is
+//!   shortened only against a full key that a reader of the remaining bytes, appended to the
+//!   removed front, has seen.
 
 use super::operations::{DELETE, DELETE_REST, PUT, PUT_REST, ROLLED_BACK};
 use crate::page::common_prefix;
 
-/// A key is shortened when it begins as the one before with at least so many bytes.
+/// Minimum length of a shared prefix that is worth encoding, in bytes.
 const WORTH_SHORTENING: usize = 8;
 
 /// The operations of a transaction that are not yet in the log.
 #[derive(Default)]
 pub struct Redo {
     bytes: Vec<u8>,
-    /// Bytes of the transaction that the log has already.
+    /// Bytes of the transaction that are already in the log.
     front: u64,
-    /// Start and end in `bytes` of the newest key that is there in full.
+    /// Start and end in `bytes` of the newest key that is stored in full.
     full: Option<(usize, usize)>,
 }
 
 impl Redo {
-    /// Everything encoded.
+    /// Returns the encoded operations.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Bytes encoded.
+    /// Returns the number of encoded bytes.
     #[inline]
     pub fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Bytes that it can hold before it has to grow.
+    /// Returns the buffer's capacity in bytes.
     pub fn capacity(&self) -> usize {
         self.bytes.capacity()
     }
 
-    /// Where the next operation goes, in bytes from the transaction's first.
+    /// Returns the position of the next operation, in bytes from the transaction's first.
     #[inline]
     pub fn position(&self) -> u64 {
         self.front + self.bytes.len() as u64
     }
 
-    /// Forgets everything.
+    /// Removes all operations.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.front = 0;
         self.full = None;
     }
 
-    /// Takes back everything from `position` on. Where the log has a part of that, all of it stays, since the log may end
-    /// within an operation, and a reader is told that it counts for nothing.
+    /// Removes all operations from `position` on. If the log already has some of them, an entry
+    /// that cancels them is appended instead, since the log may end within an operation.
     pub fn roll_back_to(&mut self, position: u64) {
         match position.checked_sub(self.front) {
             Some(length) => {
@@ -68,7 +70,7 @@ impl Redo {
         }
     }
 
-    /// Takes off the first `length` bytes, which the log has now.
+    /// Removes the first `length` bytes, which are in the log now.
     pub fn remove_front(&mut self, length: usize) {
         self.bytes.drain(..length);
         self.front += length as u64;
@@ -98,7 +100,8 @@ impl Redo {
         self.push_key(alike, key);
     }
 
-    /// How many bytes need not be written, because the newest full key has them, too.
+    /// Returns the length of the prefix shared with the newest full key, or zero if encoding it is
+    /// not worthwhile.
     #[inline]
     fn alike(&self, key: &[u8]) -> usize {
         let full = self.full.and_then(|(start, end)| self.bytes.get(start..end));
@@ -171,7 +174,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is cut off on the way, at the front (the log has it) or at the end (it was rolled back).
+        /// Bytes are removed at random at the front (written to the log) and at the end (rolled
+        /// back).
         #[test]
         fn what_is_encoded_is_decoded(
             steps in prop::collection::vec((operation(), 0u8..12, any::<prop::sample::Index>()), 0..40),

@@ -1,7 +1,10 @@
-//! Segment files: preparing, writing, reusing and removing them.
+//! Segment files: preparation, writing, reuse and removal.
 //!
-//! A segment is filled with zeros and flushed, with its length and name, before its first record, so that a commit's
-//! flush changes no metadata. Segments whose records a checkpoint has made unnecessary are renamed and used again.
+//! Above: [`Log`](super::Log). Below: files, through the VFS.
+//!
+//! A segment is filled with zeros and flushed, with its length and name, before its first record,
+//! so a commit's flush changes no metadata. A segment that no checkpoint needs any longer is
+//! renamed and reused.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -18,23 +21,23 @@ use crate::vfs::{DIRECT_ALIGNMENT, File, MappedFile, OpenMode, Vfs};
 
 /// Bytes at a segment's start that hold no records.
 pub const SEGMENT_HEADER: u64 = 4096;
-/// Bytes of them that say which segment it is.
+/// Bytes of the header that identify the segment.
 const IDENTITY: usize = 44;
 const MAGIC: &[u8; 8] = b"QBEAMLOG";
-/// Version of the file format that segments are written in, and the oldest that is read.
+/// Format version of new segments, and the oldest version that is read.
 const VERSION: u32 = 2;
 const OLDEST_VERSION: u32 = 1;
-/// Unneeded segments that a busy log keeps for reuse.
+/// Number of unneeded segments that a busy log keeps for reuse.
 pub const SPARE_SEGMENTS: usize = 4;
 /// More segments than a log has between two checkpoints.
 const MANY_SEGMENTS: u64 = 1 << 16;
 
-/// What a segment's header says.
+/// The content of a segment's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentIdentity {
-    /// The environment it belongs to.
+    /// Identifier of the environment.
     pub environment: u64,
-    /// Its number.
+    /// The segment's number.
     pub number: u64,
     /// Bytes in a segment.
     pub size: u64,
@@ -53,7 +56,7 @@ impl SegmentIdentity {
         bytes
     }
 
-    /// Reads a segment's header; `None` when it is none.
+    /// Decodes a segment's header. Returns `None` if the bytes are not a valid header.
     pub fn decode(bytes: &[u8]) -> Option<SegmentIdentity> {
         let bytes = bytes.get(..IDENTITY)?;
         let number = |at: usize| Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
@@ -69,21 +72,22 @@ impl SegmentIdentity {
     }
 }
 
-/// The file of a segment.
+/// Returns the path of a segment.
 pub fn path_of(directory: &Path, number: u64) -> PathBuf {
     directory.join(format!("{number:012}.log"))
 }
 
-/// The number in a segment's file name.
+/// Returns the number in a segment's file name.
 pub fn number_of(path: &Path) -> Option<u64> {
     path.file_name()?.to_str()?.strip_suffix(".log")?.parse().ok()
 }
 
-/// Makes the names in the folder of segments durable. After a failure nobody knows which are: the log fails for good.
+/// Makes the names in the log directory durable. A failure leaves their durability unknown, so the
+/// log fails permanently.
 fn flush_folder(vfs: &dyn Vfs, settings: &LogSettings, failure: &Failure) -> Result<()> {
     failure.check()?;
     vfs.sync_directory(&settings.directory).map_err(|source| {
-        // Never `DiskFull`, whatever the reason: another flush would not make up for this one.
+        // Never `DiskFull`: a later flush would not make up for this one.
         let action = format!("flushing the folder {}", settings.directory.display());
         let error = Error::Io { action, source };
         failure.set(&error);
@@ -91,7 +95,7 @@ fn flush_folder(vfs: &dyn Vfs, settings: &LogSettings, failure: &Failure) -> Res
     })
 }
 
-/// Makes segment `number` ready for its first record, from the file `old` or a new one.
+/// Prepares segment `number` for its first record, from the file `old` or from a new file.
 pub fn prepare(
     vfs: &dyn Vfs,
     settings: &LogSettings,
@@ -101,7 +105,7 @@ pub fn prepare(
 ) -> Result<()> {
     let path = path_of(&settings.directory, number);
     if vfs.exists(&path) {
-        // Whoever made it, in an earlier opening, may not have come to this.
+        // An earlier opening may have failed before it flushed the directory.
         return flush_folder(vfs, settings, failure);
     }
     let new = settings.directory.join(format!("{number:012}.new"));
@@ -110,7 +114,7 @@ pub fn prepare(
         move |error| Error::on_file(action, &new, error)
     };
     if vfs.exists(&new) {
-        // Of an earlier attempt: what a failed flush left of it is unknown.
+        // Left by an earlier attempt: its content after a failed flush is unknown.
         vfs.remove(&new).map_err(on("removing"))?;
     }
     let reused = match &old {
@@ -122,7 +126,7 @@ pub fn prepare(
         file.allocate(settings.segment_size).map_err(on("allocating"))?;
     }
     if !reused && settings.write_through {
-        // Written once, the room needs no change of metadata at the flush of a commit.
+        // After this write, a commit's flush changes no metadata.
         fill(&*file, settings.segment_size, 1 << 20).map_err(on("filling"))?;
     }
     let identity =
@@ -130,8 +134,9 @@ pub fn prepare(
     file.write_at(&identity.encode(), 0).map_err(on("writing the header of"))?;
     file.sync_all().map_err(on("flushing"))?;
     if !reused && !settings.write_through {
-        // The operating system's memory for the segment is made here, in the background, and not when commits are written:
-        // half of a small write's time. In parts of this size; it handles memory that was made in larger ones more slowly.
+        // Filling makes the operating system allocate its page cache here, in the background,
+        // instead of at commits, where it takes half of a small write's time. The part size
+        // matters: the page cache is slower when it was allocated in larger parts.
         fill(&*file, settings.segment_size, 64 << 10).map_err(on("filling"))?;
     }
     vfs.rename(&new, &path).map_err(on("renaming"))?;
@@ -141,15 +146,16 @@ pub fn prepare(
     flush_folder(vfs, settings, failure)
 }
 
-/// The memory of a segment that is made ready.
+/// The mapping of a prepared segment.
 pub struct MappedSegment {
     /// The segment's number.
     pub number: u64,
-    /// Its file's bytes.
+    /// The mapped bytes of its file.
     pub memory: Box<dyn MappedFile>,
 }
 
-/// Maps segment `number`, where its medium can. None, too, if a checkpoint has let go of it since it was made ready.
+/// Maps segment `number`. Returns `None` if the medium cannot be mapped, or if a checkpoint has
+/// released the segment since it was prepared.
 pub fn map(vfs: &dyn Vfs, settings: &LogSettings, number: u64) -> Result<Option<MappedSegment>> {
     let path = path_of(&settings.directory, number);
     let file = match vfs.open(&path, OpenMode::Write) {
@@ -170,22 +176,22 @@ fn map_file(
     Ok(memory.map(|memory| MappedSegment { number, memory }))
 }
 
-/// A segment to make ready while there is time.
+/// A segment to prepare in the background.
 pub struct Wanted {
-    /// Its number.
+    /// The segment's number.
     pub number: u64,
-    /// A file to make it from.
+    /// A file to reuse for it.
     pub old: Option<PathBuf>,
-    /// How often prepared segments had been withdrawn.
+    /// Number of withdrawals of prepared segments when the request was made.
     pub withdrawals: u64,
 }
 
-/// Writes zeros behind a segment's header, `part` bytes at a time.
+/// Writes zeros after a segment's header, `part` bytes at a time.
 fn fill(file: &dyn File, size: u64, part: usize) -> std::io::Result<()> {
     let zeros = vec![0; part];
     let mut at = SEGMENT_HEADER;
     while at < size {
-        // Whole parts but the first: they begin at multiples of their size.
+        // Every part except the first begins at a multiple of its size.
         let length = (part as u64 - at % part as u64).min(size - at);
         file.write_at(&zeros[..length as usize], at)?;
         at += length;
@@ -193,40 +199,40 @@ fn fill(file: &dyn File, size: u64, part: usize) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Writes records to segments, one after the other.
+/// Writes records to segments in order.
 pub struct SegmentWriter {
     vfs: Arc<dyn Vfs>,
     settings: LogSettings,
     failure: Arc<Failure>,
-    /// The segment being written, once there is one.
+    /// The segment being written, if one is open.
     current: Option<(u64, Arc<dyn File>)>,
-    /// Segments written to and left since the last flush, with their numbers.
+    /// Segments, with their numbers, that were written and left since the last flush.
     unflushed: Vec<(u64, Arc<dyn File>)>,
     write_through: bool,
-    /// Staging memory for writes through to the device, aligned as they ask, with the start of the current block.
+    /// Aligned staging memory for direct writes, and the first bytes of the current block.
     staging: Vec<u8>,
     tail: Vec<u8>,
-    /// Where writing goes on.
+    /// Position of the next write.
     end: Lsn,
-    /// The segment of an earlier opening that is known to be there durably.
+    /// A segment of an earlier opening that is known to exist durably.
     ensured: Option<u64>,
-    /// Lowest segment there is a file of, and highest.
+    /// The lowest and the highest number of an existing segment.
     first: u64,
     last: u64,
-    /// Files of segments that nobody needs.
+    /// Files of unneeded segments.
     unneeded: Vec<PathBuf>,
-    /// Memory of segments made ready, for the log's buffer.
+    /// Mappings of prepared segments, for the log buffer.
     mapped: Vec<MappedSegment>,
-    /// How often prepared segments lost their files.
+    /// How often prepared segments were withdrawn.
     withdrawals: u64,
-    /// Everything before this LSN has its segment.
+    /// Every segment that begins before this LSN exists.
     pub prepared_end: Arc<AtomicU64>,
-    /// Held while a segment is made ready, here or in the background.
+    /// Held while a segment is prepared, by a commit or in the background.
     pub preparing: Arc<Mutex<()>>,
 }
 
 impl SegmentWriter {
-    /// Goes on at `end`.
+    /// Opens a writer that continues at `end`.
     pub fn open(
         vfs: Arc<dyn Vfs>,
         settings: &LogSettings,
@@ -268,8 +274,9 @@ impl SegmentWriter {
         Ok(writer)
     }
 
-    /// Refuses to go on with segments of another size than those that are there: the data file is not the one they
-    /// belong to, and no file is made as long as it says.
+    /// Fails if the existing segments have another size or environment than the data file says:
+    /// then the data file and the log do not belong together. No file is created with the wrong
+    /// size.
     fn check_size(&self) -> Result<()> {
         let path = path_of(&self.settings.directory, self.last.max(self.first));
         if !self.vfs.exists(&path) {
@@ -297,7 +304,8 @@ impl SegmentWriter {
         })
     }
 
-    /// Writing through rewrites the block that the end lies in: its first part has to be known.
+    /// Reads the first part of the block that the end lies in, because direct writes rewrite that
+    /// block.
     fn load_tail(&mut self) -> Result<()> {
         let inside = (self.end % self.settings.segment_size) as usize % DIRECT_ALIGNMENT;
         let number = self.end / self.settings.segment_size;
@@ -308,7 +316,7 @@ impl SegmentWriter {
                 let file = self.vfs.open(&path, OpenMode::Read)?;
                 let mut tail = vec![0; inside];
                 let start = self.end % self.settings.segment_size - inside as u64;
-                // A file that was cut ends within the padding of its last record.
+                // A truncated file ends within the padding of its last record.
                 let there = file.length()?.saturating_sub(start).min(inside as u64) as usize;
                 file.read_at(&mut tail[..there], start)?;
                 Ok(tail)
@@ -318,41 +326,41 @@ impl SegmentWriter {
         Ok(())
     }
 
-    /// Whether every write is durable when it returns.
+    /// Returns whether every write is durable when it returns.
     pub fn is_write_through(&self) -> bool {
         self.write_through
     }
 
-    /// Segment files there are.
+    /// Returns the number of segment files.
     pub fn segments(&self) -> u64 {
         self.last + 1 - self.first + self.unneeded.len() as u64
     }
 
-    /// Whether the next segment should be prepared.
+    /// Returns whether the next segment should be prepared.
     pub fn wants_next(&self) -> bool {
         self.next_to_prepare().is_some()
     }
 
-    /// The segment to prepare while there is time.
+    /// Returns the number of the segment to prepare in the background.
     fn next_to_prepare(&self) -> Option<u64> {
         let size = self.settings.segment_size;
         let (number, half) = (self.end / size, self.end % size > size / 2);
         (half && self.last <= number).then_some(number + 1)
     }
 
-    /// The segment to prepare while there is time, and a file to make it from.
+    /// Returns the segment to prepare in the background, with a file to reuse.
     pub fn take_next_to_prepare(&mut self) -> Option<Wanted> {
         let number = self.next_to_prepare()?;
         Some(Wanted { number, old: self.unneeded.pop(), withdrawals: self.withdrawals })
     }
 
-    /// A segment is not wanted after all: the file that it was to be made from is there for another one.
+    /// Returns the file of an unused request to the unneeded files.
     pub fn put_back(&mut self, wanted: Wanted) {
         self.unneeded.extend(wanted.old);
     }
 
-    /// Notes that segment `number` was made ready, if it is still there. Its memory counts only if no prepared segment was
-    /// withdrawn meanwhile: another file may have its name now.
+    /// Records that segment `number` was prepared, if it still exists. Its mapping is used only if
+    /// no prepared segment was withdrawn meanwhile: otherwise another file may have its name now.
     pub fn prepared_aside(&mut self, number: u64, mapped: Option<MappedSegment>, withdrawals: u64) {
         if self.vfs.exists(&path_of(&self.settings.directory, number)) {
             self.mapped.extend(mapped.filter(|_| withdrawals == self.withdrawals));
@@ -360,18 +368,18 @@ impl SegmentWriter {
         }
     }
 
-    /// Memory of segments made ready since this was last asked.
+    /// Takes the mappings of segments prepared since the last call.
     pub fn take_mapped(&mut self) -> Vec<MappedSegment> {
         std::mem::take(&mut self.mapped)
     }
 
-    /// Notes that segment `number` is there.
+    /// Records that segment `number` exists.
     fn prepared(&mut self, number: u64) {
         self.last = self.last.max(number);
         self.prepared_end.fetch_max((self.last + 1) * self.settings.segment_size, Ordering::AcqRel);
     }
 
-    /// Sees to it that the segment which `lsn` lies in is there, durably.
+    /// Makes sure that the segment of `lsn` exists durably.
     pub fn ensure(&mut self, lsn: Lsn) -> Result<()> {
         let number = lsn / self.settings.segment_size;
         if lsn < self.prepared_end.load(Ordering::Acquire) || Some(number) == self.ensured {
@@ -379,7 +387,7 @@ impl SegmentWriter {
         }
         let path = path_of(&self.settings.directory, number);
         if self.vfs.exists(&path) {
-            // Made in an earlier opening. Its memory is not wanted before something is written.
+            // Made in an earlier opening. It is not mapped before the first write.
             self.restore_length(&path)?;
             flush_folder(&*self.vfs, &self.settings, &self.failure)?;
         } else {
@@ -389,7 +397,7 @@ impl SegmentWriter {
         Ok(())
     }
 
-    /// A segment that was cut behind the log's end, perhaps as it was copied, gets its length back.
+    /// Restores the length of a segment that was truncated after the log's end, perhaps by a copy.
     fn restore_length(&self, path: &Path) -> Result<()> {
         let size = self.settings.segment_size;
         let restore = || -> std::io::Result<()> {
@@ -403,7 +411,7 @@ impl SegmentWriter {
         restore().map_err(|error| Error::on_file("restoring the length of", path, error))
     }
 
-    /// Makes segments ready up to the one that `lsn` lies in.
+    /// Prepares all segments up to the one that contains `lsn`.
     pub fn prepare_through(&mut self, lsn: Lsn) -> Result<()> {
         let preparing = self.preparing.clone();
         let _held = preparing.lock();
@@ -416,13 +424,13 @@ impl SegmentWriter {
         Ok(())
     }
 
-    /// Makes segment `number` ready, from a file that nobody needs if there is one.
+    /// Prepares segment `number`, reusing an unneeded file if there is one.
     fn prepare(&mut self, number: u64) -> Result<()> {
         let there = self.vfs.exists(&path_of(&self.settings.directory, number));
         let old = if there { None } else { self.unneeded.pop() };
         prepare(&*self.vfs, &self.settings, &self.failure, number, old)?;
         let path = path_of(&self.settings.directory, number);
-        // Only now is it known whether the medium can be written through to.
+        // The first open finds out whether the medium supports direct writes.
         let file = self.open_segment(&path)?;
         if !self.write_through {
             self.mapped.extend(map_file(&*file, &path, &self.settings, number)?);
@@ -453,14 +461,15 @@ impl SegmentWriter {
         if self.write_through {
             match self.vfs.open(path, OpenMode::WriteThrough) {
                 Ok(file) => return Ok(file),
-                // Not every file system can; a flush after each write does the same.
+                // Some file systems do not support it; a flush after each write has the same
+                // effect.
                 Err(_) => self.write_through = false,
             }
         }
         self.vfs.open(path, OpenMode::Write).map_err(|e| Error::on_file("opening", path, e))
     }
 
-    /// Writes `bytes` at `lsn`, which follows what was written before or begins a segment.
+    /// Writes `bytes` at `lsn`, which follows the last write or begins a segment.
     pub fn write(&mut self, lsn: Lsn, bytes: &[u8]) -> Result<()> {
         let size = self.settings.segment_size;
         let number = lsn / size;
@@ -481,7 +490,7 @@ impl SegmentWriter {
         Ok(())
     }
 
-    /// Remembers the bytes of the block that the end now lies in.
+    /// Keeps the bytes of the block that the end now lies in.
     fn keep_tail(&mut self, offset: u64, bytes: &[u8]) {
         let inside = (offset as usize + bytes.len()) % DIRECT_ALIGNMENT;
         if inside <= bytes.len() {
@@ -507,8 +516,8 @@ impl SegmentWriter {
         file.write_at(block, start)
     }
 
-    /// Notes that everything before `end` is in its segments, also what was stored there past this writer: the next flush
-    /// has to flush them.
+    /// Records that every byte before `end` is in its segment, including bytes stored through
+    /// mappings: the next flush must include their segments.
     pub fn probe(&mut self, end: Lsn) -> Result<()> {
         if end <= self.end {
             return Ok(());
@@ -522,7 +531,7 @@ impl SegmentWriter {
         Ok(())
     }
 
-    /// Makes everything written durable.
+    /// Makes all written bytes durable.
     pub fn flush(&mut self) -> Result<()> {
         if planted(Canary::LogNotFlushed) {
             return Ok(());
@@ -536,8 +545,9 @@ impl SegmentWriter {
         result.map_err(|error| Error::io("flushing the log", error))
     }
 
-    /// No segment behind the one that `end` lies in counts as made ready any more. Called with the buffer locked that
-    /// ends there, so that every record in it keeps its segment. The number of that segment.
+    /// Withdraws the prepared segments after the one that contains `end`, and returns the number of
+    /// that one. The caller holds the lock of the buffer that ends there, so every record in it
+    /// keeps its segment.
     pub fn withdraw_prepared(&mut self, end: Lsn) -> u64 {
         let current = self.end.max(end) / self.settings.segment_size;
         self.prepared_end.fetch_min((current + 1) * self.settings.segment_size, Ordering::AcqRel);
@@ -546,8 +556,8 @@ impl SegmentWriter {
         current
     }
 
-    /// Removes segments made ready ahead that do not count as such any more: a log that rests needs none. One that is
-    /// wanted after all is made again.
+    /// Removes the withdrawn segments, since an idle log needs none. A segment that is needed later
+    /// is prepared again.
     fn discard_prepared(&mut self) -> Result<()> {
         let preparing = self.preparing.clone();
         let _held = preparing.lock();
@@ -563,11 +573,12 @@ impl SegmentWriter {
         Ok(())
     }
 
-    /// Lets go of segments that end before `keep`, but for `spare` of them.
+    /// Releases the segments that end before `keep`, except `spare` of them.
     pub fn discard_before(&mut self, keep: Lsn, spare: usize) -> Result<()> {
         let keep = keep / self.settings.segment_size;
         if keep.saturating_sub(self.first) > MANY_SEGMENTS {
-            // A position so far on was not come to by writing: only names that are there are looked at.
+            // Writing alone cannot reach a position this far ahead: only existing files are
+            // examined.
             let directory = &self.settings.directory;
             let names = self.vfs.list_directory(directory);
             let names = names.map_err(|error| Error::on_file("listing", directory, error))?;
@@ -582,7 +593,7 @@ impl SegmentWriter {
             }
         }
         self.first = self.first.max(keep);
-        // Nobody will read them: a later flush need not wait for them.
+        // Released segments are never read, so no later flush needs to include them.
         self.unflushed.retain(|(number, _)| *number >= keep);
         if spare == 0 {
             self.discard_prepared()?;
