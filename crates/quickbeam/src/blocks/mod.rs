@@ -1,64 +1,67 @@
-//! Blocks of the data file: which are in use, where the next page image goes.
+//! The block allocator of the data file: tracks the blocks in use and allocates one for each page
+//! image.
 //!
-//! Above: the buffer pool and the checkpoint. Below: the data file. A block is as long as a page and has a number;
-//! the first ones hold the root slots and are never handed out.
+//! Above: the buffer pool and the checkpoint. Below: the data file. A block has a number and the
+//! size of a page. The first blocks hold the meta pages and are never allocated.
 //!
-//! - BLOCK-1: a block that the last completed checkpoint refers to is never handed out before a later checkpoint
-//!   has been completed without it.
+//! - BLOCK-1: a block that the last completed checkpoint refers to is not allocated again before a
+//!   later checkpoint has completed without it.
 //!
-//! The free set is not stored: after opening it is whatever the mapping does not refer to.
+//! The free set is not stored: after opening, every block that the page map does not refer to is
+//! free.
 
 use crate::sync::locks::Mutex;
 
 /// Name of the data file in an environment's directory.
 pub const DATA_FILE: &str = "data.quickbeam";
 
-/// IntField of a block: its offset in the data file is this times the page size.
+/// Number of a block: its offset in the data file divided by the page size.
 pub type Block = u64;
 
-/// Bytes at the file's start that hold the root slots.
+/// Bytes at the file's start that are reserved for the meta pages.
 pub const RESERVED_BYTES: u64 = 64 << 10;
 
-/// Where a page's image is: block number in the low 40 bits, 24 bits of the image's checksum above. Zero is nowhere.
+/// Location of a page image: block number in the low 40 bits, 24 bits of the image's checksum
+/// above. Zero means no image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Location(pub u64);
 
 impl Location {
-    /// Nowhere.
+    /// No image.
     pub const NONE: Location = Location(0);
 
-    /// An image with that checksum in that block.
+    /// Creates the location of an image with that checksum.
     pub fn new(block: Block, checksum: u32) -> Location {
         Location(block | u64::from(checksum & 0xff_ffff) << 40)
     }
 
-    /// The block.
+    /// Returns the block.
     pub fn block(self) -> Block {
         self.0 & ((1 << 40) - 1)
     }
 
-    /// Whether an image with that checksum is the one meant.
+    /// Returns whether an image with that checksum belongs to this location.
     pub fn matches(self, checksum: u32) -> bool {
         self.0 >> 40 == u64::from(checksum & 0xff_ffff)
     }
 }
 
 struct Free {
-    /// A set bit is a block in use.
+    /// A set bit marks a block in use.
     used: Vec<u64>,
     /// No word before this one has a clear bit.
     hint: usize,
     in_use: u64,
 }
 
-/// Hands out and takes back blocks.
+/// Allocates and releases blocks.
 pub struct BlockAllocator {
     free: Mutex<Free>,
     first: Block,
 }
 
 impl BlockAllocator {
-    /// All blocks free but the reserved ones.
+    /// Creates an allocator in which only the reserved blocks are in use.
     pub fn new(page_size: usize) -> BlockAllocator {
         let first = RESERVED_BYTES / page_size as u64;
         let free = Free { used: Vec::new(), hint: 0, in_use: 0 };
@@ -69,7 +72,7 @@ impl BlockAllocator {
         allocator
     }
 
-    /// Marks a block as in use; false if it already was.
+    /// Marks a block as in use. Returns false if it already was.
     pub fn mark(&self, block: Block) -> bool {
         let mut free = self.free.lock();
         let (word, bit) = (block as usize / 64, block % 64);
@@ -84,7 +87,7 @@ impl BlockAllocator {
         new
     }
 
-    /// The lowest free block, now in use.
+    /// Allocates the lowest free block.
     pub fn allocate(&self) -> Block {
         let mut free = self.free.lock();
         let mut word = free.hint;
@@ -101,7 +104,7 @@ impl BlockAllocator {
         word as u64 * 64 + bit
     }
 
-    /// Gives a block back.
+    /// Releases a block.
     pub fn release(&self, block: Block) {
         debug_assert!(block >= self.first, "a root slot was released");
         let mut free = self.free.lock();
@@ -113,17 +116,17 @@ impl BlockAllocator {
         free.hint = free.hint.min(word);
     }
 
-    /// Blocks in use, the reserved ones included.
+    /// Returns the number of blocks in use, the reserved ones included.
     pub fn in_use(&self) -> u64 {
         self.free.lock().in_use
     }
 
-    /// Blocks in use, without the reserved ones.
+    /// Returns the number of blocks in use without the reserved ones.
     pub fn in_use_for_images(&self) -> u64 {
         self.in_use() - self.first
     }
 
-    /// Calls `work` with one past the last block in use; no block is handed out meanwhile.
+    /// Calls `work` with one more than the last block in use; no block is allocated meanwhile.
     pub fn at_used_end<T>(&self, work: impl FnOnce(Block) -> T) -> T {
         let mut free = self.free.lock();
         while free.used.last() == Some(&0) {

@@ -1,4 +1,8 @@
-//! Page images for checkpoints: what a page holds as of the flip, without what had not been committed then.
+//! Checkpoint images: the content of a page as of the beginning of the checkpoint's epoch, without
+//! the changes that were uncommitted then.
+//!
+//! Above: the checkpoint, and page changes and evictions that precede it. Below: undo entries,
+//! blocks and the data file.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,35 +14,37 @@ use crate::error::{Error, Result};
 use crate::mvcc::{Resolved, writer_of};
 use crate::page::{Page, PageId, Scratch, TOMBSTONE};
 
-/// How an image relates to the page it was taken of.
+/// How an image relates to the page that it was taken from.
 struct Imaged {
     location: Location,
-    /// It leaves out changes that had not been committed: the next checkpoint must take the page again.
+    /// The image omits uncommitted changes: the next checkpoint must take the page again.
     partial: bool,
     /// Some version word in the page may still matter to a snapshot (POOL-4).
     versions_matter: bool,
 }
 
 impl Pool {
-    /// Fixes the state of a new checkpoint. Called with the gate closed and no commit under way.
+    /// Begins a new epoch and fixes the state of its checkpoint. The caller has quiesced page
+    /// changes, and no commit is in progress.
     pub fn flip(&self, make: impl FnOnce(u32) -> Flip) -> (Arc<Flip>, Vec<PageId>) {
         let epoch = self.epoch.load(Ordering::SeqCst);
         let flip = Arc::new(make(epoch));
-        // Pages may be put out meanwhile: who sees the new epoch has to find the flip, and what it registers
-        // is the next checkpoint's.
+        // Evictions continue meanwhile. A thread that sees the new epoch must find the flip, and
+        // the pages that it registers belong to the next checkpoint.
         *self.flip.write() = Some(flip.clone());
         let changed = std::mem::take(&mut *self.changed.lock());
         self.epoch.store(epoch + 1, Ordering::SeqCst);
         (flip, changed)
     }
 
-    /// Ends the checkpoint; pages it has not come to are the next one's.
+    /// Ends the checkpoint. The pages in `left`, which it did not process, belong to the next one.
     pub fn end_flip(&self, left: &[PageId]) {
         *self.flip.write() = None;
         self.changed.lock().extend_from_slice(left);
     }
 
-    /// Sees to one page that changed before the flip, unless a writer or an eviction already has.
+    /// Writes the checkpoint image of a page that changed before the epoch began, unless a writer
+    /// or an eviction has written it.
     pub fn checkpoint_page(&self, flip: &Flip, page: PageId) -> Result<()> {
         let entry = self.entry(page)?;
         loop {
@@ -69,7 +75,8 @@ impl Pool {
         }
     }
 
-    /// Tells the running checkpoint where a latched page is, writing its image if there is none that will do.
+    /// Records where the running checkpoint finds a latched page. Writes an image unless the page's
+    /// image on disk can be used.
     pub(super) fn image_for_flip(
         &self,
         page: PageId,
@@ -77,7 +84,7 @@ impl Pool {
         content: Option<Page<'_>>,
     ) -> Result<()> {
         let Some(flip) = self.flip.read().clone() else {
-            // The checkpoint failed: the page waits for the next one.
+            // The checkpoint failed: the page belongs to the next one.
             let epoch = self.epoch.load(Ordering::Relaxed);
             self.register_changed(page, entry, epoch);
             return Ok(());
@@ -106,8 +113,8 @@ impl Pool {
         let imaged = match written {
             Ok(imaged) => imaged,
             Err(error) => {
-                // The checkpoint cannot be completed, and says so. Whoever changes the page goes on: it may be in the
-                // middle of what must not end half-way, such as rolling back, or freeing a tree.
+                // The checkpoint fails with this error. The page change continues: it may be part
+                // of work that must not stop halfway, such as rolling back or freeing a tree.
                 *flip.cancelled.lock() = Some(error);
                 *self.flip.write() = None;
                 self.register_changed(page, entry, epoch);
@@ -130,7 +137,7 @@ impl Pool {
         Ok(())
     }
 
-    /// Turns the copy of a page into what it held as of the flip, and writes it.
+    /// Reverts the copy of a page to its content as of the epoch's beginning, and writes it.
     fn write_as_of(&self, flip: &Flip, copy: Page<'_>) -> Result<Imaged> {
         let mut partial = false;
         let mut versions_matter = false;

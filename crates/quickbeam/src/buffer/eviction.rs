@@ -1,7 +1,11 @@
-//! Making room: a clock hand goes round the frames and puts out pages that were not used since it last passed.
+//! Eviction: a clock hand visits the frames and evicts pages that were not accessed since its last
+//! visit.
 //!
-//! A page comes in without its mark and gets it with its second use, so one long scan passes through without pushing
-//! out what is used again and again. Blocks written here belong to no checkpoint: they are swap space until one adopts them.
+//! Above: page loads and the background thread. Below: blocks and the data file.
+//!
+//! A loaded page gets its reference mark at its second access, so one long scan does not evict
+//! frequently used pages. Blocks written here belong to no checkpoint: they are swap space until a
+//! checkpoint adopts them.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -13,24 +17,24 @@ use crate::error::{Error, Result};
 use crate::mvcc::writer_of;
 use crate::page::{Page, PageId, Scratch, write_image};
 
-/// The background thread keeps this share of the frames free, as a divisor.
+/// The background thread keeps one frame in `FREE_SHARE` free.
 const FREE_SHARE: usize = 64;
 
-/// Bytes of the cache that it has made ready in one go: a huge page. Made ready by who touches it first, that one waits for two
-/// milliseconds.
+/// Bytes of the cache that the background thread populates at a time: one huge page. Otherwise the
+/// first thread that accesses it waits two milliseconds.
 const READY_STEP: usize = 2 << 20;
 
-/// So much is ready ahead of the frames in use.
+/// Bytes that are populated ahead of the frames in use.
 const READY_AHEAD: usize = 2 * READY_STEP;
 
-/// In caches smaller than this nothing is made ready ahead.
+/// Smaller caches are not populated ahead.
 const LEAST_CACHE: usize = 16 * READY_AHEAD;
 
 /// How long a thread waits for a frame while all pages are latched.
 const FRAME_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Pool {
-    /// A frame that no page is in.
+    /// Returns a frame that holds no page.
     pub(super) fn allocate_frame(&self) -> Result<u32> {
         let free = {
             let mut frames = self.free_frames.lock();
@@ -56,8 +60,9 @@ impl Pool {
         self.wait_for_frame()
     }
 
-    /// Evicts a page, waiting while other threads have all pages latched. They latch pages for single
-    /// operations, so one becomes free soon unless the cache is too small for the threads.
+    /// Evicts a page, waiting while other threads have all pages latched. They latch pages for
+    /// single operations, so a page becomes free soon unless the cache is too small for the
+    /// threads.
     #[cold]
     fn wait_for_frame(&self) -> Result<u32> {
         let mut waiting_since = None;
@@ -82,7 +87,7 @@ impl Pool {
         self.frames_touched.load(Ordering::Relaxed) as usize >= self.frame_pages.len()
     }
 
-    /// Whether with frame number `frame` the memory made ready is used up to the middle of what was ahead.
+    /// Returns whether frame number `frame` uses half of the memory that was populated ahead.
     fn wants_ready(&self, frame: usize) -> bool {
         let used = (frame + 1) * self.page_size;
         let cache = self.frame_pages.len() * self.page_size;
@@ -93,7 +98,7 @@ impl Pool {
             && used % READY_STEP < self.page_size
     }
 
-    /// Has the next frames' memory made ready; for the background thread.
+    /// Populates the memory of the next frames. Called by the background thread.
     pub fn make_ready(&self) {
         let touched = self.frames_touched.load(Ordering::Relaxed) as usize * self.page_size;
         let cache = self.frame_pages.len() * self.page_size;
@@ -106,7 +111,7 @@ impl Pool {
         self.ready.store(ready, Ordering::Relaxed);
     }
 
-    /// Evicts until the reserve of free frames is full; for the background thread.
+    /// Evicts pages until enough frames are free. Called by the background thread.
     pub fn fill_free_frames(&self) -> Result<()> {
         let wanted = (self.frame_pages.len() / FREE_SHARE).max(1);
         while self.all_touched() && self.free_frames.lock().len() < wanted {
@@ -118,7 +123,8 @@ impl Pool {
         Ok(())
     }
 
-    /// Puts one page out; `None` when three rounds found none that could go.
+    /// Evicts one page and returns its frame. Returns `None` if three rounds found no page that can
+    /// be evicted.
     fn evict_one(&self) -> Result<Option<u32>> {
         let frames = self.frame_pages.len();
         let mut full = None;
@@ -133,7 +139,7 @@ impl Pool {
             match self.try_evict(page, entry, at as u32) {
                 Ok(Some(frame)) => return Ok(Some(frame)),
                 Ok(None) => {}
-                // No room to write a changed page: one that did not change can still go.
+                // No space for a changed page: an unchanged page can still be evicted.
                 Err(error @ Error::DiskFull { .. }) => full = Some(error),
                 Err(error) => return Err(error),
             }
@@ -164,9 +170,10 @@ impl Pool {
         Ok(Some(frame))
     }
 
-    /// Writes a latched page so that memory holds nothing that the file does not.
+    /// Writes a latched page, so that it can leave memory.
     fn clean(&self, page: PageId, entry: &PageEntry, content: Page<'_>) -> Result<()> {
-        // In this order: a version that is plain by this horizon was committed before a flip not seen here.
+        // In this order: a version that is visible to all at this horizon was committed before any
+        // epoch that begins after this point.
         let horizon = self.registry.horizon();
         let epoch = self.epoch.load(Ordering::SeqCst);
         if entry.has(status::CHANGED) && entry.epoch.load(Ordering::Relaxed) < epoch {
@@ -189,7 +196,7 @@ impl Pool {
             }
             let old = entry.location();
             let written = if old != Location::NONE && !entry.has(status::OWNED) {
-                // No checkpoint knows of the block that the page was put out to before (POOL-5).
+                // No checkpoint refers to the block of the page's last eviction (POOL-5).
                 self.write_block_at(copy, old.block())
             } else {
                 self.write_block(copy)
@@ -233,7 +240,7 @@ mod tests {
     use super::*;
     use crate::{Environment, Options};
 
-    /// Every frame is latched; another thread that needs one waits until a latch is released.
+    /// Every frame is latched; another thread that needs a frame waits until a latch is released.
     #[test]
     fn a_reader_waits_while_every_page_in_the_cache_is_latched() {
         let options = Options { page_size: 4096, cache_size: 64 * 4096, ..Options::default() };
@@ -252,7 +259,7 @@ mod tests {
         assert_eq!(guards.len(), frames);
         std::thread::scope(|scope| {
             let reader = scope.spawn(|| pool.read(*last).map(|guard| guard.id));
-            // More rounds than a single search for a victim makes.
+            // More steps than a single search for a victim makes.
             let start = pool.hand.load(Ordering::Relaxed);
             while pool.hand.load(Ordering::Relaxed) < start + 5 * frames && !reader.is_finished() {
                 std::thread::yield_now();

@@ -1,9 +1,12 @@
-//! Room in the data file: growing it ahead of need, and what is refused when it cannot grow.
+//! The size of the data file: growing it ahead of need, and the reserve for a full device.
 //!
-//! A full device must not keep changes from being undone. Undoing needs pages in memory, hence frames, hence pages that
-//! can be put out. So the file always has room for [`RESERVE`] blocks more than the one written last: where it cannot
-//! grow any more, writing goes on into that room, but no further page is changed for the first time. Pages put out
-//! there can be put out again and again (POOL-5), and through the frames they leave everything else can be loaded.
+//! Above: page writes, the checkpoint. Below: the data file.
+//!
+//! On a full device, changes must remain possible to undo. Undo loads pages into frames, so other
+//! pages must be evicted. Therefore the file always reaches [`RESERVE`] blocks beyond the block
+//! written last. When the file cannot grow, evictions continue into the reserve, but no further
+//! page may be changed for the first time. A page evicted to the reserve can be written there
+//! repeatedly (POOL-5), so all other pages can be loaded through its frame.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -11,16 +14,17 @@ use super::Pool;
 use crate::error::{Error, Result};
 use crate::sync::locks::Mutex;
 
-/// Blocks that stay in reserve.
+/// Blocks in the reserve.
 const RESERVE: u64 = 32;
 
-/// Bytes that the file grows by, at most: growing changes its length, which a flush must then make durable.
+/// Maximum growth step in bytes. Growth changes the file's length, which the next flush must make
+/// durable.
 const GROWTH: u64 = 1 << 20;
 
-/// How far the data file reaches, and whether it can reach farther.
+/// The length of the data file, and whether the file can grow.
 pub struct FileReserve {
     file_end: AtomicU64,
-    /// The file grew since it was last flushed with its length.
+    /// The length changed since the last flush that included it.
     grown: AtomicBool,
     /// The last attempt to grow the file found the device full.
     full: AtomicBool,
@@ -39,19 +43,20 @@ impl FileReserve {
         }
     }
 
-    /// Bytes in the data file.
+    /// Returns the length of the data file in bytes.
     pub fn file_end(&self) -> u64 {
         self.file_end.load(Ordering::Relaxed)
     }
 
-    /// Whether the file's length changed since this was last asked: the next flush must include it.
+    /// Returns whether the length changed since the last call: the next flush must include it.
     pub fn take_grown(&self) -> bool {
         self.grown.swap(false, Ordering::AcqRel)
     }
 }
 
 impl Pool {
-    /// Sets the reserve aside, as far as the device has room; once, when an environment is opened.
+    /// Allocates the reserve, as far as the device has space. Called once, when an environment is
+    /// opened.
     pub fn set_reserve_aside(&self) -> Result<()> {
         let end = self.blocks.at_used_end(|end| end * self.page_size as u64);
         match self.grow(end + self.room.reserve) {
@@ -60,7 +65,8 @@ impl Pool {
         }
     }
 
-    /// Sees to it that the file reaches to `end`, and has the reserve behind it if the device has room for that.
+    /// Makes the file reach to `end`, and to the end of the reserve after it if the device has
+    /// space.
     pub(super) fn make_room_for(&self, end: u64) -> Result<()> {
         let wanted = end + self.room.reserve;
         if wanted <= self.room.file_end() {
@@ -72,7 +78,7 @@ impl Pool {
         }
     }
 
-    /// Whether a page may be changed that will need a block: not when only the reserve is left.
+    /// Fails if only the reserve is left, so that no page that will need a block is changed.
     #[inline]
     pub(super) fn check_room(&self) -> Result<()> {
         if self.room.full.load(Ordering::Relaxed) { self.check_room_when_full() } else { Ok(()) }
@@ -110,12 +116,12 @@ impl Pool {
         grown
     }
 
-    /// Cuts free blocks off the file's end.
+    /// Truncates free blocks at the end of the file.
     pub fn shrink_file(&self) -> Result<()> {
         let _one_at_a_time = self.room.growing.lock();
         self.blocks.at_used_end(|end| {
             let end = end * self.page_size as u64;
-            // Cutting and growing again costs more than a little room at the end.
+            // Truncating and growing again would cost more than some free space at the end.
             let keep = end + (end / 8).max(GROWTH).max(self.room.reserve);
             if self.room.file_end() <= keep {
                 return Ok(());

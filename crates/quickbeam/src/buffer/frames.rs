@@ -1,36 +1,38 @@
-//! The frames' memory: one large anonymous mapping, advised for huge pages.
+//! The memory of all frames: one large anonymous mapping, advised for huge pages.
 //!
-//! Memory that no page has used yet costs nothing: the operating system hands it out when it is first touched.
+//! Memory that no page has used costs nothing: the operating system allocates it at the first
+//! access.
 
 use crate::error::{Error, Result};
 use crate::page::Page;
 use crate::vfs::mapping::Mapping;
 
-/// Frames of one page each.
+/// The frames, each of one page.
 pub struct Arena {
     memory: Mapping,
     page_words: usize,
 }
 
 impl Arena {
-    /// Memory for `frames` pages.
+    /// Reserves memory for `frames` pages.
     pub fn new(frames: usize, page_size: usize) -> Result<Arena> {
         let bytes =
             frames.checked_mul(page_size).ok_or_else(|| Error::misuse("cache_size overflows"))?;
         let memory = Mapping::anonymous(bytes)
             .map_err(|error| Error::io("reserving memory for the cache", error))?;
-        // Huge pages are an optimization: a system that refuses them works as well, only slower. Miri does not know them.
+        // Huge pages are an optimization, so a refusal is ignored. Miri does not support the call.
         #[cfg(all(target_os = "linux", not(miri)))]
         let _refused = memory.advise(memmap2::Advice::HugePage).err();
         Ok(Arena { memory, page_words: page_size / 8 })
     }
 
-    /// Has the memory from the byte `from` on made ready. Nothing depends on it: what is not ready is when it is first touched.
+    /// Populates `bytes` of memory from the byte `from` on. A failure is ignored: that memory is
+    /// then allocated at the first access.
     pub fn populate(&self, from: usize, bytes: usize) {
         let _refused = self.memory.populate(from, bytes).err();
     }
 
-    /// The page in frame number `frame`; an empty page past the last frame.
+    /// Returns the page in frame number `frame`, or an empty page past the last frame.
     #[inline]
     pub fn page(&self, frame: u32) -> Page<'_> {
         let start = frame as usize * self.page_words;

@@ -1,4 +1,4 @@
-//! Holding a page: to read without a latch, or to change with it.
+//! Page guards: reading a page optimistically, or holding its latch to change it.
 
 use std::cell::Cell;
 
@@ -8,7 +8,8 @@ use crate::error::Result;
 use crate::failpoints::{Canary, planted};
 use crate::page::{Page, PageId};
 
-/// A page being read without a latch. What was read counts only once [`validate`](Self::validate) said so (PAGE-2).
+/// A page that is read without its latch. Values read from it may be used only after
+/// [`validate`](Self::validate) returned true (PAGE-2).
 #[derive(Clone, Copy)]
 pub struct ReadGuard<'a> {
     pool: &'a Pool,
@@ -32,26 +33,27 @@ impl<'a> ReadGuard<'a> {
         ReadGuard { pool, entry, version, page, id }
     }
 
-    /// Whether nothing changed since the guard was made.
+    /// Returns whether the page is unchanged since the guard was created.
     #[inline]
     pub fn validate(&self) -> bool {
         self.entry.is_version(self.version) || planted(Canary::ReadNotValidated)
     }
 
-    /// The version noted when the guard was made. While it lasts, records keep their positions.
+    /// Returns the version noted when the guard was created. While it is current, records keep
+    /// their positions.
     #[inline]
     pub fn version(&self) -> u64 {
         self.version
     }
 
-    /// The version that the content had when the guard was made. Eviction and reloading keep it,
-    /// though a page can come back without its dead records: positions may differ.
+    /// Returns the content version as of the guard's creation. Eviction and reloading keep it,
+    /// although a reloaded page may lack its dead records: positions may differ.
     #[inline]
     pub fn content_version(&self) -> u64 {
         content_of(self.version)
     }
 
-    /// Takes the latch, if nothing changed since the guard was made.
+    /// Takes the latch. Returns `None` if the page has changed since the guard was created.
     #[inline]
     pub fn upgrade(self) -> Option<WriteGuard<'a>> {
         if !self.pool.take_latch(self.entry, self.version) {
@@ -61,17 +63,17 @@ impl<'a> ReadGuard<'a> {
     }
 }
 
-/// Optimistic tries after which a reader takes the latch.
+/// Number of optimistic tries before a reader takes the latch.
 const OPTIMISTIC_TRIES: usize = 4;
 
-/// The tries of one read. A reader whose page changes every time it looks takes the latch in the
-/// end, so writers cannot lock it out.
+/// Counts the tries of one read. A reader whose page changes during every try finally takes the
+/// latch, so writers cannot starve it.
 #[derive(Default)]
 pub struct Tries(usize);
 
 impl Tries {
-    /// Begins a try on the page that was found: without the latch at first, later with it. `None`
-    /// if the latch was not free or the page has changed: the page has to be found again.
+    /// Begins a try on the page: first without the latch, later with it. Returns `None` if the
+    /// latch was not free or the page has changed; the caller must search for the page again.
     #[inline(always)]
     pub fn begin<'a>(&mut self, guard: ReadGuard<'a>) -> Option<Try<'a>> {
         self.0 += 1;
@@ -83,7 +85,7 @@ impl Tries {
     }
 }
 
-/// One try at reading a page. While it exists the latch may be held: nothing may be waited for.
+/// One try at reading a page. It may hold the latch, so the caller must not wait for anything.
 pub struct Try<'a> {
     entry: &'a PageEntry,
     version: u64,
@@ -91,7 +93,7 @@ pub struct Try<'a> {
 }
 
 impl Try<'_> {
-    /// Ends the try: whether what was read is one state of the page (PAGE-2).
+    /// Ends the try. Returns whether the values read belong to one state of the page (PAGE-2).
     #[inline(always)]
     pub fn validate(self) -> bool {
         self.latched || self.entry.is_version(self.version)
@@ -107,7 +109,7 @@ impl Drop for Try<'_> {
     }
 }
 
-/// A latched page. Dropping it releases the latch.
+/// A latched page. Dropping the guard releases the latch.
 pub struct WriteGuard<'a> {
     pool: &'a Pool,
     pub(super) entry: &'a PageEntry,
@@ -123,13 +125,14 @@ impl<'a> WriteGuard<'a> {
         WriteGuard { pool, entry, page, id, changed: Cell::new(false) }
     }
 
-    /// The content, to look at.
+    /// Returns the content for reading.
     #[inline]
     pub fn page(&self) -> Page<'a> {
         self.page
     }
 
-    /// The content, to change: a running checkpoint has had its image when this returns (POOL-2).
+    /// Returns the content for changing it. A running checkpoint already has its image of the page
+    /// (POOL-2).
     #[inline]
     pub fn write(&self, _pass: &ChangeGuard) -> Result<Page<'a>> {
         self.pool.prepare(self.id, self.entry, self.page)?;
@@ -137,7 +140,7 @@ impl<'a> WriteGuard<'a> {
         Ok(self.page)
     }
 
-    /// Releases the latch of a page that was changed; the content version that it has now.
+    /// Releases the latch of a changed page and returns its new content version.
     #[inline]
     pub fn release_changed(self) -> u64 {
         let version = self.entry.release_changed();

@@ -1,16 +1,21 @@
-//! The buffer pool: pages in memory, found by number, loaded on demand, evicted when room is needed.
+//! The buffer pool: finds pages by number, loads them on demand and evicts them when memory is
+//! needed.
 //!
-//! Above: access methods, checkpoint. Below: blocks, the data file, page images; and the versions, because a page
-//! image must not hold uncommitted changes where a checkpoint would keep them.
+//! Above: access methods, the checkpoint. Below: blocks, the data file, page images; and the
+//! transaction table, because a checkpoint's page image must not contain uncommitted changes.
 //!
-//! - POOL-1: a page's content, place and status change only under its latch; a content change only with a [`ChangeGuard`].
-//! - POOL-2: the first change to a page after a checkpoint's flip first writes the page's image as of the flip
-//!   ([`Pool::prepare`]); so the checkpoint needs no other copy, and structure changes need no care.
+//! - POOL-1: a page's content, frame and status change only under its latch. Its content changes
+//!   only with a [`ChangeGuard`].
+//! - POOL-2: the first change to a page in a checkpoint epoch first writes the page's image as of
+//!   the epoch's beginning ([`Pool::prepare`]). So the checkpoint needs no other copy, and
+//!   structure changes need no special case.
 //! - POOL-3: no block that a checkpoint refers to is written again (BLOCK-1).
-//! - POOL-4: a page's image is taken for the page's whole content only if every version word in it is plain.
-//! - POOL-5: a page that was put out of memory with changes keeps the block it was written to until a checkpoint has
-//!   it elsewhere, and is written there again; the file has room for some blocks more than are in use. So on a full
-//!   device there is always a page that can make room, and what was changed can be put back ([`room`]).
+//! - POOL-4: an image serves as the page's whole content only if every version word in the page is
+//!   visible to all.
+//! - POOL-5: a changed page that was evicted keeps its block until a checkpoint has the page
+//!   elsewhere, and later evictions write to the same block. The file has some blocks more than are
+//!   in use. So on a full device some page can always be evicted, and changes can be undone
+//!   (`file_growth`).
 
 mod checkpoint_image;
 mod eviction;
@@ -44,56 +49,57 @@ use page_table::PageTable;
 use quiesce::Quiesce;
 pub use quiesce::{ChangeGuard, SHARED_LANE};
 
-/// The state that a running checkpoint keeps, fixed at its flip.
+/// The state of a running checkpoint, fixed when its epoch began.
 pub struct Flip {
-    /// Pages changed in this epoch or before it are the checkpoint's business.
+    /// The checkpoint covers pages changed in this epoch or before it.
     pub epoch: u32,
-    /// Writers that had not finished: their changes are not in the checkpoint.
+    /// Transactions that were unfinished when the epoch began: their changes are not in the
+    /// checkpoint.
     pub active: HashMap<TransactionId, (Arc<TransactionRecord>, usize)>,
-    /// Where the checkpoint has each page that changed since the one before.
+    /// The checkpoint's location of each page that changed since the previous checkpoint.
     pub pending: Mutex<Vec<(PageId, Location)>>,
-    /// Why the checkpoint cannot be completed, if there was no room for an image.
+    /// Why the checkpoint cannot complete, if an image could not be written.
     pub cancelled: Mutex<Option<Error>>,
 }
 
-/// Numbers for statistics.
+/// Counters for statistics.
 #[derive(Default)]
 pub struct PoolCounters {
-    /// Page look-ups, on a cache line for each of some threads.
+    /// Page accesses, spread over cache lines by thread.
     pub accesses: [CachePadded<AtomicU64>; 16],
     /// Pages read from the data file.
     pub loads: AtomicU64,
-    /// Pages put out of memory.
+    /// Evicted pages.
     pub evictions: AtomicU64,
     /// Page images written to the data file.
     pub writes: AtomicU64,
 }
 
-/// Pages in memory and everything about them.
+/// The buffer pool of an environment.
 pub struct Pool {
     /// Bytes in a page.
     pub page_size: usize,
     /// Free and used blocks of the data file.
     pub blocks: BlockAllocator,
-    /// Writers and snapshots.
+    /// The transaction table.
     pub registry: Arc<TransactionTable>,
-    /// The seam.
+    /// The VFS.
     pub vfs: Arc<dyn Vfs>,
     /// The data file.
     pub file: Arc<dyn File>,
-    /// Numbers for statistics.
+    /// Counters for statistics.
     pub counters: PoolCounters,
-    /// Woken when free frames run low.
+    /// Wakes the background thread when free frames run low.
     pub frames_wanted: Arc<dyn Event>,
-    /// How far the data file reaches.
+    /// The length of the data file, and its reserve.
     pub room: FileReserve,
-    /// False for a store with one owner: latches then cost nothing.
+    /// False if the environment has a single owner: latches then need no atomic exchange.
     shared: bool,
     table: PageTable,
     arena: Arena,
     frame_pages: Box<[AtomicU64]>,
     free_frames: Mutex<Vec<u32>>,
-    /// Bytes at the beginning of the arena that are ready, or were touched.
+    /// Bytes at the start of the arena that are populated or were accessed.
     ready: AtomicUsize,
     frames_touched: AtomicU32,
     hand: AtomicUsize,
@@ -110,7 +116,7 @@ thread_local! {
     static IMAGE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Runs `work` with a byte buffer of that length that the thread keeps.
+/// Runs `work` with a thread-local buffer of `length` bytes.
 pub fn with_buffer<T>(length: usize, work: impl FnOnce(&mut [u8]) -> T) -> T {
     let mut buffer = IMAGE.take();
     buffer.resize(length, 0);
@@ -120,7 +126,8 @@ pub fn with_buffer<T>(length: usize, work: impl FnOnce(&mut [u8]) -> T) -> T {
 }
 
 impl Pool {
-    /// A pool of `cache_size` bytes over `file`; `shared` says whether several threads will use it.
+    /// Creates a pool of `cache_size` bytes over `file`. `shared` says whether several threads will
+    /// use it.
     pub fn new(
         vfs: Arc<dyn Vfs>,
         file: Arc<dyn File>,
@@ -158,18 +165,19 @@ impl Pool {
         })
     }
 
-    /// Leave to change pages. Held for one operation; see [`gate`].
+    /// Returns permission to change pages, held for one operation. Waits while the pool is
+    /// quiesced; see `quiesce`.
     #[inline]
     pub fn enter(&self, lane: usize) -> ChangeGuard<'_> {
         if self.shared { self.gate.enter(lane) } else { ChangeGuard::unshared() }
     }
 
-    /// Runs `work` while no page change is under way.
+    /// Runs `work` while no page change is in progress.
     pub fn close_for<T>(&self, work: impl FnOnce() -> T) -> T {
         self.gate.close_for(work)
     }
 
-    /// Registers a page that the mapping names; used when an environment is opened.
+    /// Registers a page that the page map names. Called when an environment is opened.
     pub fn adopt(&self, page: PageId, location: Location) -> Result<()> {
         let entry = self.table.get_or_create(page).ok_or_else(|| {
             Error::page(page, "the mapping names a page past the largest number there can be")
@@ -183,7 +191,8 @@ impl Pool {
         Ok(())
     }
 
-    /// Makes the numbers below the highest one that no page has available; once, after the last [`adopt`](Self::adopt).
+    /// Makes the unused page numbers below the highest one available. Called once, after the last
+    /// [`adopt`](Self::adopt).
     pub fn collect_free_pages(&self) {
         let next = self.next_page.load(Ordering::Relaxed);
         let is_free =
@@ -191,17 +200,18 @@ impl Pool {
         *self.free_pages.lock() = (1..next).rev().filter(is_free).collect();
     }
 
-    /// One past the highest page number ever used.
+    /// Returns one more than the highest page number ever used.
     pub fn page_count(&self) -> PageId {
         self.next_page.load(Ordering::Relaxed)
     }
 
-    /// Where the page's image is, if its content in memory is not newer.
+    /// Returns the location of the page's newest image.
     pub fn location(&self, page: PageId) -> Location {
         self.table.get(page).map_or(Location::NONE, PageEntry::location)
     }
 
-    /// What is wrong with the last checkpoint's image of a page, if the next one has no business with the page.
+    /// Describes a difference between the last checkpoint's image of a page and the page's state,
+    /// unless the page has changed since.
     pub fn unlike_checkpoint(&self, page: PageId, image: Location) -> Option<&'static str> {
         let entry = self.table.get(page).filter(|entry| !entry.has(status::CHANGED))?;
         match (entry.has(status::ALLOCATED), image == Location::NONE) {
@@ -214,7 +224,7 @@ impl Pool {
         }
     }
 
-    /// Whether the page exists.
+    /// Returns whether the page exists.
     pub fn is_allocated(&self, page: PageId) -> bool {
         self.table.get(page).is_some_and(|entry| entry.has(status::ALLOCATED))
     }
@@ -224,7 +234,7 @@ impl Pool {
         self.table.get(page).ok_or_else(|| Error::page(page, "there is no such page"))
     }
 
-    /// A page to read without a latch; loads it when it is not in memory.
+    /// Returns a page for optimistic reading, loading it if it is not in memory.
     #[inline]
     pub fn read(&self, page: PageId) -> Result<ReadGuard<'_>> {
         match self.read_resident(page) {
@@ -233,7 +243,7 @@ impl Pool {
         }
     }
 
-    /// A page to read without a latch, if it is in memory and nobody holds its latch.
+    /// Returns a page for optimistic reading, if it is in memory and not latched.
     #[inline(always)]
     pub fn read_resident(&self, page: PageId) -> Option<ReadGuard<'_>> {
         let entry = self.table.get(page)?;
@@ -243,12 +253,12 @@ impl Pool {
             return None;
         }
         entry.touch();
-        // A reader without a latch may see anything from here on, until it validates (PAGE-2).
+        // From here on the page may change at any time, until the reader validates (PAGE-2).
         probe(Probe::Between);
         Some(ReadGuard::new(self, entry, version, self.arena.page(frame), page))
     }
 
-    /// As [`read`](Self::read), waiting for the latch and loading the page.
+    /// Like [`read`](Self::read), but waits for the latch and loads the page.
     #[cold]
     fn read_when_free(&self, page: PageId) -> Result<ReadGuard<'_>> {
         let entry = self.entry(page)?;
@@ -267,7 +277,7 @@ impl Pool {
         }
     }
 
-    /// The page, latched.
+    /// Returns the page, latched.
     pub fn latch(&self, page: PageId) -> Result<WriteGuard<'_>> {
         loop {
             if let Some(guard) = self.read(page)?.upgrade() {
@@ -276,8 +286,8 @@ impl Pool {
         }
     }
 
-    /// Whether no change of the page's content was completed since it had that content version. A
-    /// change may be under way: the thread making it holds the latch.
+    /// Returns whether no content change was completed since the page had content version
+    /// `version`. A change may be in progress by the thread that holds the latch.
     #[inline]
     pub fn has_content(&self, page: PageId, version: u64) -> bool {
         self.table.get(page).is_some_and(|entry| entry.content_version() == version)
@@ -305,7 +315,8 @@ impl Pool {
         self.vfs.yield_now();
     }
 
-    /// Brings a page into memory. Returns without having done so when another thread got in between.
+    /// Loads a page into memory. Returns without loading it if another thread changed its entry
+    /// first.
     #[cold]
     fn load(&self, page: PageId, entry: &PageEntry, version: u64) -> Result<()> {
         if !self.take_latch(entry, version) {
@@ -372,7 +383,7 @@ impl Pool {
         })
     }
 
-    /// A new page, latched and empty.
+    /// Returns a new page, latched and empty.
     pub fn new_page(
         &self,
         _pass: &ChangeGuard,
@@ -410,7 +421,7 @@ impl Pool {
             }
         }
         let guard = WriteGuard::new(self, entry, self.arena.page(frame), page);
-        // What a running checkpoint says of this number comes first: there was no page (POOL-2).
+        // The running checkpoint first records that this page number was unused (POOL-2).
         if let Err(error) = self.prepare(page, entry, guard.page()) {
             self.free_frames.lock().push(frame);
             return Err(error);
@@ -423,7 +434,7 @@ impl Pool {
         Ok(guard)
     }
 
-    /// Frees a page; what it held is gone.
+    /// Frees a page and discards its content.
     pub fn free_page(&self, _pass: &ChangeGuard, guard: WriteGuard<'_>) -> Result<()> {
         let (page, entry) = (guard.id, guard.entry);
         let epoch = self.epoch.load(Ordering::Relaxed);
@@ -440,7 +451,8 @@ impl Pool {
         Ok(())
     }
 
-    /// Frees an overflow page, in memory or not: nothing of it is looked at, so a full device is no hindrance.
+    /// Frees an overflow page, whether or not it is in memory. Its content is not read, so this
+    /// works on a full device.
     pub fn discard(&self, _pass: &ChangeGuard, page: PageId) -> Result<()> {
         let entry = self.entry(page)?;
         loop {
@@ -474,7 +486,8 @@ impl Pool {
         Ok(())
     }
 
-    /// Before a latched page's content changes: see POOL-2. Cheap when the page was changed before in this epoch.
+    /// Prepares a latched page for a content change (POOL-2). Cheap if the page has already changed
+    /// in this epoch.
     #[inline]
     fn prepare(&self, page: PageId, entry: &PageEntry, content: Page<'_>) -> Result<()> {
         let epoch = self.epoch.load(Ordering::Relaxed);
@@ -491,7 +504,7 @@ impl Pool {
         self.prepare_slow(page, entry, Some(content), epoch)
     }
 
-    /// As [`prepare`](Self::prepare), for a page that will need no block because it is freed.
+    /// Like [`prepare`](Self::prepare), for a page that needs no block because it is freed.
     #[cold]
     fn prepare_slow(
         &self,
@@ -522,7 +535,8 @@ impl Pool {
         self.changed.lock().push(page);
     }
 
-    /// The page has no image, or another one; the block at its location is free unless a checkpoint owns it.
+    /// Clears the location of a page whose image is replaced or obsolete. Releases its block unless
+    /// a checkpoint owns it.
     fn forget_location(&self, entry: &PageEntry) {
         let old = entry.location();
         if old != Location::NONE && !entry.has(status::OWNED) {
@@ -532,7 +546,7 @@ impl Pool {
         entry.clear(status::OWNED | status::SWAPPED);
     }
 
-    /// Counts page look-ups for statistics.
+    /// Counts page accesses for statistics.
     #[inline]
     pub fn count_accesses(&self, count: usize) {
         thread_local! {
@@ -541,28 +555,29 @@ impl Pool {
                 NEXT.fetch_add(1, Ordering::Relaxed) % 16
             };
         }
-        // Two threads on one lane may lose a count; a statistic need not pay for more.
+        // Two threads on one lane may lose a count; statistics tolerate that.
         let counter = &self.counters.accesses[LANE.with(|lane| *lane)];
         counter.store(counter.load(Ordering::Relaxed) + count as u64, Ordering::Relaxed);
     }
 
-    /// Bytes of frames in use, the memory that pages take.
+    /// Returns the bytes of frames in use.
     pub fn resident_bytes(&self) -> usize {
         let free = self.free_frames.lock().len();
         (self.frames_touched.load(Ordering::Relaxed) as usize).saturating_sub(free) * self.page_size
     }
 
-    /// Pages changed since the last flip.
+    /// Returns the number of pages changed since the last epoch began.
     pub fn changed_pages(&self) -> usize {
         self.changed.lock().len()
     }
 
-    /// The data file's length as written so far.
+    /// Returns the length of the data file in bytes.
     pub fn file_bytes(&self) -> u64 {
         self.room.file_end()
     }
 
-    /// More pages, and blocks, than a data file of this length ever had. What claims more is damaged.
+    /// Returns an upper bound of the pages and blocks that a data file of this length ever had. A
+    /// larger number means damage.
     pub fn block_limit(&self) -> u64 {
         self.file_bytes() / self.page_size as u64 * 8 + (1 << 20)
     }

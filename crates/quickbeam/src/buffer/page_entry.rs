@@ -2,58 +2,58 @@
 //!
 //! The latch is one word: a version number and a held bit. A reader takes nothing: it notes the
 //! version, reads, and checks that the version is unchanged (optimistic lock coupling, Leis et al.
-//! 2016). A thread that changes a page, or its place in memory, holds the latch and leaves a new
-//! version.
+//! 2016). A thread that changes a page or its frame holds the latch and sets a new version at
+//! release.
 //!
-//! The upper bits of the version count changes of the content, the lower ones moves into and out of
-//! memory. So the content version of a page survives eviction and reloading, and serializable
+//! The upper bits of the version count changes of the content, the lower bits count moves into and
+//! out of memory. So a page's content version survives eviction and reloading, and serializable
 //! validation can compare it.
 
 use crate::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
 
 use crate::blocks::Location;
 
-/// Frame number that says: not in memory.
+/// Frame number of a page that is not in memory.
 pub const NO_FRAME: u32 = u32::MAX;
 
 const HELD: u64 = 1;
 
-/// The lowest bit of the content version. The bits between this one and [`HELD`] count moves; when
-/// they overflow, the carry makes a move look like a change of the content, which is safe and
-/// happens once in 65,536 moves.
+/// The lowest bit of the content version. The bits between this one and [`HELD`] count moves. Their
+/// overflow, once in 65,536 moves, makes a move look like a content change, which is safe.
 const CONTENT: u64 = 1 << 17;
 
 /// Bits of [`PageEntry::status`], changed only by the latch's holder.
 pub mod status {
     /// The page exists.
     pub const ALLOCATED: u8 = 1;
-    /// Memory is newer than the image at the entry's location.
+    /// The content in memory is newer than the image at the entry's location.
     pub const DIRTY: u8 = 2;
-    /// The image at the location has version words of transactions that may not have ended: no checkpoint may use it.
+    /// The image at the location has version words of transactions that may not have ended: no
+    /// checkpoint may use it.
     pub const SWAPPED: u8 = 4;
-    /// The page differs from what the last checkpoint, or the one now running, says of it.
+    /// The page differs from its state in the last checkpoint, or in the running one.
     pub const CHANGED: u8 = 8;
-    /// The block at the location belongs to a checkpoint: it is not for the pool to release.
+    /// A checkpoint owns the block at the location: the pool must not release it.
     pub const OWNED: u8 = 16;
 }
 
-/// The content version that is part of a latch version.
+/// Returns the content version that is part of a latch version.
 #[inline]
 pub fn content_of(version: u64) -> u64 {
     version / CONTENT
 }
 
-/// One page's entry in the translation array.
+/// One page's entry in the page table.
 #[derive(Default)]
 pub struct PageEntry {
     latch: AtomicU64,
-    /// The frame the page is in.
+    /// The frame of the page.
     pub frame: AtomicU32,
     /// The checkpoint epoch in which the page was last registered as changed, or imaged.
     pub epoch: AtomicU32,
-    /// Where the page's newest image is.
+    /// Location of the page's newest image.
     location: AtomicU64,
-    /// Used since the clock hand last passed.
+    /// The page was accessed since the clock hand last passed.
     pub referenced: AtomicU8,
     status: AtomicU8,
 }
@@ -63,21 +63,21 @@ impl PageEntry {
         PageEntry { frame: AtomicU32::new(NO_FRAME), ..PageEntry::default() }
     }
 
-    /// The version, if nobody holds the latch.
+    /// Returns the version, or `None` while the latch is held.
     #[inline]
     pub fn version(&self) -> Option<u64> {
         let word = self.latch.load(Ordering::Acquire);
         (word & HELD == 0).then_some(word)
     }
 
-    /// Whether nothing changed since that version was noted; what was read in between may then be used.
+    /// Returns whether the version is unchanged; values read in between may then be used.
     #[inline]
     pub fn is_version(&self, version: u64) -> bool {
         fence(Ordering::Acquire);
         self.latch.load(Ordering::Relaxed) == version
     }
 
-    /// Takes the latch if the version is still that one.
+    /// Takes the latch if the version is unchanged.
     #[inline]
     pub fn try_latch(&self, version: u64) -> bool {
         let taken = self
@@ -89,13 +89,13 @@ impl PageEntry {
         taken
     }
 
-    /// Takes the latch for the one owner of a pool that is not shared.
+    /// Takes the latch for the single owner of a pool that is not shared.
     #[inline]
     pub fn latch_unshared(&self, version: u64) {
         self.latch.store(version | HELD, Ordering::Relaxed);
     }
 
-    /// Releases the latch after a change of the content; the new content version.
+    /// Releases the latch after a content change and returns the new content version.
     #[inline]
     pub fn release_changed(&self) -> u64 {
         let version = (self.latch.load(Ordering::Relaxed) | (CONTENT - 1)).wrapping_add(1);
@@ -103,21 +103,20 @@ impl PageEntry {
         content_of(version)
     }
 
-    /// Releases the latch after the page was loaded or evicted: it has the same content at another
-    /// place.
+    /// Releases the latch after the page was loaded or evicted: the same content is elsewhere.
     #[inline]
     pub fn release_moved(&self) {
         let version = (self.latch.load(Ordering::Relaxed) | HELD).wrapping_add(1);
         self.latch.store(version, Ordering::Release);
     }
 
-    /// The version of the content, as of the last change that was completed.
+    /// Returns the content version as of the last completed change.
     #[inline]
     pub fn content_version(&self) -> u64 {
         content_of(self.latch.load(Ordering::Acquire))
     }
 
-    /// Releases the latch with the old version: nothing was changed.
+    /// Releases the latch without a new version, because nothing was changed.
     #[inline]
     pub fn release_unchanged(&self) {
         let version = self.latch.load(Ordering::Relaxed) & !HELD;
@@ -133,7 +132,7 @@ impl PageEntry {
         self.location.store(location.0, Ordering::Relaxed);
     }
 
-    /// Whether all these bits are set.
+    /// Returns whether all these bits are set.
     #[inline]
     pub fn has(&self, bits: u8) -> bool {
         self.status.load(Ordering::Relaxed) & bits == bits
@@ -151,7 +150,7 @@ impl PageEntry {
         self.status.store(old & !bits, Ordering::Relaxed);
     }
 
-    /// Notes a use for the clock; writes only when there was none since the hand passed.
+    /// Marks the page as accessed for the clock. Writes only if the mark is not set.
     #[inline]
     pub fn touch(&self) {
         if self.referenced.load(Ordering::Relaxed) == 0 {

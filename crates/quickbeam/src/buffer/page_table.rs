@@ -1,6 +1,6 @@
-//! The translation array: from a page's number to its entry, by two array accesses and no hashing.
+//! The page table: maps a page number to its entry with two array accesses and no hashing.
 //!
-//! Chunks double in size and never move, so that entries are reached without a lock while the table grows.
+//! Chunks double in size and never move, so entries are found without a lock while the table grows.
 
 use std::sync::OnceLock;
 
@@ -10,7 +10,7 @@ use crate::page::PageId;
 const FIRST_CHUNK_BITS: u32 = 10;
 const CHUNKS: usize = 30;
 
-/// All entries.
+/// The entries of all pages.
 pub struct PageTable {
     chunks: [OnceLock<Box<[PageEntry]>>; CHUNKS],
 }
@@ -27,7 +27,7 @@ impl PageTable {
         PageTable { chunks: [const { OnceLock::new() }; CHUNKS] }
     }
 
-    /// The page's entry; `None` for a number that was never given out.
+    /// Returns the page's entry, or `None` for a number that was never used.
     #[inline]
     pub fn get(&self, page: PageId) -> Option<&PageEntry> {
         if page >= 1 << 39 {
@@ -37,7 +37,8 @@ impl PageTable {
         self.chunks.get(chunk)?.get()?.get(index)
     }
 
-    /// The page's entry, made if there was none; `None` past the largest number there can be.
+    /// Returns the page's entry, creating it if needed. Returns `None` past the largest possible
+    /// number.
     pub fn get_or_create(&self, page: PageId) -> Option<&PageEntry> {
         if page >= 1 << 39 {
             return None;

@@ -1,7 +1,9 @@
-//! The gate that a checkpoint closes for a moment: while it is closed no page change is under way.
+//! The quiesce latch, which stops all page changes for a moment so that a checkpoint epoch can
+//! begin.
 //!
-//! Every operation that changes pages holds a [`ChangeGuard`] for its time, never while it waits for another transaction or
-//! for the log. Passes are counted on separate cache lines, so that writers on different threads share none.
+//! Above: page changes and the checkpoint. Every operation that changes pages holds a
+//! [`ChangeGuard`], but never while it waits for another transaction or for the log. Guards are
+//! counted on separate cache lines, so writers on different threads share none.
 
 use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::Arc;
@@ -10,26 +12,27 @@ use crossbeam_utils::CachePadded;
 
 use crate::vfs::Vfs;
 
-/// Lanes that belong to one thread at a time: to the one whose transaction has the snapshot slot of that number.
+/// Lanes owned by one thread at a time: the thread whose transaction has the snapshot slot of that
+/// number.
 const OWNED_LANES: usize = 32;
-/// Lanes for all others.
+/// Lanes for all other threads.
 const SHARED_LANES: usize = 4;
 const LANES: usize = OWNED_LANES + SHARED_LANES;
 
-/// Any lane that is nobody's own.
+/// The first lane without an owner.
 pub const SHARED_LANE: usize = OWNED_LANES;
 
-/// The gate.
+/// The quiesce latch.
 pub struct Quiesce {
     closed: CachePadded<AtomicBool>,
     lanes: [CachePadded<AtomicU32>; LANES],
     vfs: Arc<dyn Vfs>,
 }
 
-/// Leave to change pages; ends when dropped.
+/// Permission to change pages, until it is dropped.
 pub struct ChangeGuard<'a> {
     count: Option<&'a AtomicU32>,
-    /// Nobody else changes the count.
+    /// Only the owner of the lane changes the count.
     owned: bool,
 }
 
@@ -39,8 +42,8 @@ impl Quiesce {
         Quiesce { closed: CachePadded::default(), lanes, vfs }
     }
 
-    /// Waits until the gate is open and goes through. `lane` spreads threads: the caller's snapshot slot, or
-    /// [`SHARED_LANE`] and above.
+    /// Waits until the latch is open and enters it. `lane` spreads threads: the caller's snapshot
+    /// slot, or [`SHARED_LANE`] and above.
     #[inline]
     pub fn enter(&self, lane: usize) -> ChangeGuard<'_> {
         let owned = lane < OWNED_LANES;
@@ -57,7 +60,8 @@ impl Quiesce {
         }
     }
 
-    /// Closes the gate, waits until everybody is out, does `work`, and opens it. One closer at a time.
+    /// Closes the latch, waits until every guard is dropped, runs `work`, and opens the latch. Only
+    /// one thread may close it at a time.
     pub fn close_for<T>(&self, work: impl FnOnce() -> T) -> T {
         self.closed.store(true, Ordering::SeqCst);
         for lane in &self.lanes {
@@ -72,7 +76,7 @@ impl Quiesce {
 }
 
 impl ChangeGuard<'_> {
-    /// Leave for the one owner of a store that has no gate.
+    /// Creates a guard for the single owner of an environment that has no quiesce latch.
     pub fn unshared() -> ChangeGuard<'static> {
         ChangeGuard { count: None, owned: false }
     }

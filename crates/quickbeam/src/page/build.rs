@@ -1,4 +1,4 @@
-//! Splitting and merging: where to cut a page, and filling a fresh page with records of another.
+//! Page splits and merges: choosing a split point, and filling a new page with records of another.
 
 use std::ops::Range;
 
@@ -7,22 +7,24 @@ use super::search::{Slot, head_of};
 use super::words::{Page, big_endian};
 use super::{HEADER_BYTES, PageId};
 
-/// The shortest key that is greater than `left` and not greater than `right` (suffix truncation).
+/// Returns the shortest key that is greater than `left` and not greater than `right` (suffix
+/// truncation).
 pub fn shortest_separator(left: &[u8], right: &[u8]) -> Vec<u8> {
     let length = (common_prefix(left, right) + 1).min(right.len());
     right[..length].to_vec()
 }
 
 impl Page<'_> {
-    /// The key at `position`.
+    /// Returns the key at `position`.
     pub fn key(self, position: usize) -> Vec<u8> {
         let mut out = Vec::new();
         self.append_key(position, &mut out);
         out
     }
 
-    /// Where to cut a leaf that has no room for `key` at `position`: the first record of the right page, and the
-    /// separator. Records that arrive in order, at the tree's end, leave full pages behind.
+    /// Returns the split point of a leaf that has no space for `key` at `position`: the first
+    /// record of the right page, and the separator. Records appended in order at the tree's end
+    /// leave full pages.
     pub fn leaf_split_point(self, position: usize, key: &[u8]) -> (usize, Vec<u8>) {
         let count = self.count();
         if count == 0 {
@@ -44,9 +46,10 @@ impl Page<'_> {
         (at, shortest_separator(&self.key(at - 1), &self.key(at)))
     }
 
-    /// A separator so far behind `key`, which is behind all keys of the tree's last leaf, that the records until there will fill this
-    /// leaf, should they be as far apart as those that are here: once it has an upper fence there is a prefix, and room.
-    /// `None` where the distances are no numbers, or there will be no room.
+    /// Returns a separator far enough after `key`, the new last key of the tree, that future
+    /// records fill this leaf. It assumes that they are as far apart as the present ones. With an
+    /// upper fence the leaf has a prefix, and so more free space. Returns `None` if the distances
+    /// are not numeric or no space would be gained.
     fn separator_ahead(self, key: &[u8]) -> Option<Vec<u8>> {
         let count = self.count();
         let (first, last) = (self.key(0), self.key(count - 1));
@@ -54,13 +57,14 @@ impl Page<'_> {
         let number = |key: &[u8]| big_endian(&key[alike..]);
         let gap = number(&last).saturating_sub(number(&first)).checked_div(count as u64 - 1)?;
         let lowest = gap.checked_ilog2()?;
-        // The prefix will be about what these have in common; of the rest, the head is in the slot.
+        // The prefix will be about the part that the keys share; the head of the rest is in the
+        // slot.
         let rest = |prefix: usize| last.len().saturating_sub(prefix + 4);
         let saved = rest(self.prefix_length()).saturating_sub(rest(alike)) & !7;
         let each = (self.used_bytes() / count).saturating_sub(saved);
         let fences = 2 * last.len().next_multiple_of(8);
         let room = self.size().checked_sub(HEADER_BYTES + fences + each * count)?;
-        // Somewhat less than there is room for: a leaf that is full before is cut in the middle.
+        // Slightly less than the free space: a leaf that fills up earlier is split in the middle.
         let more = (room / each.max(1) * 7 / 8) as u64;
         let ahead = number(&last).checked_add(gap.checked_mul(more)?)? >> lowest << lowest;
         let mut separator = last[..alike].to_vec();
@@ -71,11 +75,12 @@ impl Page<'_> {
         (*separator > *key).then_some(separator)
     }
 
-    /// Where to cut a leaf of keys that begin with hash values: at the roundest hash value between its first and its last
-    /// quarter, which is the middle of the values that it is for, unless records are long or few. So nearly every leaf
-    /// is for as many hash values as a power of two, and a directory of so many entries is exact. `None` when the hash
-    /// values there are all the same. Where records arrive in order, at the tree's end, it is within the last quarter, so that full pages stay
-    /// behind.
+    /// Returns the split point of a leaf whose keys begin with hash values: the roundest hash value
+    /// between its first and its last quarter. This is the middle of the leaf's hash range, unless
+    /// records are long or few. So nearly every leaf covers a number of hash values that is a power
+    /// of two, and a directory with one entry for each such range is exact. If records arrive in
+    /// order at the tree's end, the split point is within the last quarter, which leaves full
+    /// pages. Returns `None` if all hash values there are equal.
     fn hashed_split_point(self, in_order: bool) -> Option<(usize, Vec<u8>)> {
         let count = self.count();
         let hash_at = |position| {
@@ -98,7 +103,8 @@ impl Page<'_> {
         Some((first, separator))
     }
 
-    /// The first position of the right half by bytes; at least one record stays on each side.
+    /// Returns the first position of the right half by bytes; at least one record stays on each
+    /// side.
     fn middle(self) -> usize {
         let count = self.count();
         let half = self.live_bytes() / 2;
@@ -112,7 +118,7 @@ impl Page<'_> {
         count / 2
     }
 
-    /// The separator for cutting the page before `position`, which is not the first.
+    /// Returns the separator for splitting the page before `position`, which is not zero.
     pub fn separator_at(self, position: usize) -> Vec<u8> {
         if self.is_leaf() {
             shortest_separator(&self.key(position - 1), &self.key(position))
@@ -121,12 +127,13 @@ impl Page<'_> {
         }
     }
 
-    /// Bytes that slots and records take.
+    /// Returns the bytes of slots and records.
     pub fn used_bytes(self) -> usize {
         self.live_bytes() + self.count() * 8
     }
 
-    /// Where to cut an inner page: the position of the separator that moves up, and that separator.
+    /// Returns the split point of an inner page: the position of the separator that moves up, and
+    /// that separator.
     pub fn inner_split_point(self, position: usize) -> (usize, Vec<u8>) {
         let count = self.count();
         let at = if position == count && self.is_open_end() && count > 2 {
@@ -139,8 +146,8 @@ impl Page<'_> {
         (at, self.key(at))
     }
 
-    /// Appends records `range` of `source`, whose keys lie within this page's fences and after those here.
-    /// False when they do not fit.
+    /// Appends records `range` of `source`. Their keys lie within this page's fences and after its
+    /// present keys. Returns false if they do not fit.
     pub fn append_range(self, source: Page<'_>, range: Range<usize>) -> bool {
         let mut key = Vec::new();
         let leaf = self.is_leaf();
@@ -169,7 +176,7 @@ impl Page<'_> {
         true
     }
 
-    /// Appends one record as it is: with the same prefix its bytes are the same.
+    /// Appends one record unchanged: with an equal prefix, its bytes are equal.
     fn append_same(self, source: Page<'_>, position: usize) -> bool {
         let slot = source.slot(position);
         let bytes = source.record_bytes(position);
@@ -190,7 +197,8 @@ impl Page<'_> {
         true
     }
 
-    /// Sets the fences of an inner page if they are short, or none (prefix truncation is not worth long fences).
+    /// Sets the fences of an inner page if they are short; prefix truncation is not worth long
+    /// fences.
     pub fn set_inner_fences(self, lower: Option<&[u8]>, upper: Option<Option<&[u8]>>) {
         let limit = self.size() / 16;
         if let (Some(lower), Some(upper)) = (lower, upper)
@@ -201,12 +209,14 @@ impl Page<'_> {
         }
     }
 
-    /// Position of the child `page` among the children of this inner page: 0 is left of the first separator.
+    /// Returns the index of the child `page` in this inner page; index 0 is left of the first
+    /// separator.
     pub fn index_of_child(self, page: PageId) -> Option<usize> {
         (0..=self.count()).find(|&index| self.child_at(index) == page)
     }
 
-    /// Whether some record's key head says it sorts where it stands: every key greater than the one before.
+    /// Returns the first position whose key is out of order, outside the fences, or does not match
+    /// its key head.
     pub fn first_disorder(self) -> Option<usize> {
         let mut before = Vec::new();
         let mut key = Vec::new();
@@ -231,7 +241,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A versioned leaf between these fences.
+    /// Creates a versioned leaf with these fences.
     fn leaf<'a>(scratch: &'a Scratch, lower: &[u8], upper: &[u8]) -> Page<'a> {
         let page = scratch.page();
         page.initialize(1, PageKind::Leaf, 1, 0);
@@ -241,7 +251,8 @@ mod tests {
     }
 
     proptest! {
-        /// From a leaf whose fences have `common` bytes alike into one where it is `alike`: more, as many, or fewer.
+        /// Copies records from a leaf with a prefix of `common` bytes to one with a prefix of
+        /// `alike` bytes: longer, equal or shorter.
         #[test]
         fn records_are_the_same_behind_another_prefix(
             prefix in prop::collection::vec(0u8..2, 14),
@@ -260,7 +271,7 @@ mod tests {
             for (at, (tail, (value, shorter, flags))) in records.iter().enumerate() {
                 let key = [&prefix[..], tail].concat();
                 prop_assert!(source.insert_record(at, &key, 7 + at as u64, *flags, value));
-                // What is left of the value keeps the room that it had.
+                // The shortened value keeps its reserved space.
                 let left = &value[..value.len().min(*shorter)];
                 prop_assert!(source.replace_record(at, 7 + at as u64, *flags, left));
             }

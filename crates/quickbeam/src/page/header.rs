@@ -1,4 +1,4 @@
-//! The header: the first eight words of every page. `docs/format.md` has the drawing.
+//! The page header: the first eight words of every page. `docs/format.md` has the layout.
 
 use std::cmp::Ordering;
 
@@ -16,11 +16,11 @@ const W_SPACE: usize = 4;
 const W_FENCES: usize = 5;
 const W_LINK: usize = 6;
 
-/// What a page holds.
+/// The kind of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum PageKind {
-    /// Nothing yet.
+    /// Unused.
     Empty = 0,
     /// Records of a tree.
     Leaf = 1,
@@ -28,14 +28,14 @@ pub enum PageKind {
     Engine = 2,
     /// A part of a long value.
     Overflow = 3,
-    /// A part of the page-to-block mapping.
+    /// A chunk of the page map.
     Mapping = 4,
-    /// A part of a checkpoint's directory.
+    /// A part of a checkpoint's directory of the page map.
     PageMap = 5,
 }
 
 impl PageKind {
-    /// The kind with that number.
+    /// Decodes a page kind.
     pub fn from_number(number: u8) -> Option<PageKind> {
         Some(match number {
             0 => PageKind::Empty,
@@ -49,18 +49,18 @@ impl PageKind {
     }
 }
 
-/// Bit of the flag byte: leaf records carry a version word.
+/// Flag: leaf records carry a version word.
 const FLAG_VERSIONED: u8 = 1;
-/// Bit of the flag byte: the page keeps its fence keys (always so in leaves).
+/// Flag: the page stores its fence keys (always set in leaves).
 const FLAG_FENCED: u8 = 2;
-/// Bit of the flag byte: there is no upper fence, the page reaches to the end of the tree.
+/// Flag: the page has no upper fence and covers the end of the tree.
 const FLAG_OPEN_END: u8 = 4;
-/// Bit of the flag byte: leaf records that were deleted are still here.
+/// Flag: the leaf may contain tombstones.
 const FLAG_TOMBSTONES: u8 = 8;
-/// Bit of the flag byte: the keys of a leaf begin with the hash values of what follows.
+/// Flag: the keys of a leaf begin with hash values.
 const FLAG_HASHED: u8 = 16;
 
-/// Deleted records that a leaf notes at most.
+/// Maximum of the tombstone count.
 const MOST_NOTED: usize = 255;
 
 #[inline]
@@ -75,7 +75,7 @@ impl<'a> Page<'a> {
         self.set_word(index, (self.word(index) & !mask) | (((value as u64) << shift) & mask));
     }
 
-    /// Makes an empty page of that kind.
+    /// Initializes an empty page.
     pub fn initialize(self, page: PageId, kind: PageKind, tree: u32, level: u8) {
         for i in 0..HEADER_BYTES / 8 {
             self.set_word(i, 0);
@@ -87,19 +87,19 @@ impl<'a> Page<'a> {
         self.set_heap_start(self.size());
     }
 
-    /// What the page holds.
+    /// Returns the page's kind.
     #[inline]
     pub fn kind(self) -> Option<PageKind> {
         PageKind::from_number(field(self.word(W_CHECKSUM), 32, 8) as u8)
     }
 
-    /// True for a leaf.
+    /// Returns true for a leaf.
     #[inline]
     pub fn is_leaf(self) -> bool {
         field(self.word(W_CHECKSUM), 32, 8) == PageKind::Leaf as usize
     }
 
-    /// Distance from the leaves.
+    /// Returns the distance from the leaves.
     #[inline]
     pub fn level(self) -> u8 {
         field(self.word(W_CHECKSUM), 40, 8) as u8
@@ -116,29 +116,29 @@ impl<'a> Page<'a> {
         self.set_field(W_CHECKSUM, 48, 8, flags);
     }
 
-    /// Whether leaf records carry a version word.
+    /// Returns whether leaf records carry a version word.
     #[inline]
     pub fn is_versioned(self) -> bool {
         self.flag(FLAG_VERSIONED)
     }
 
-    /// See [`is_versioned`](Self::is_versioned).
+    /// Sets the flag of [`is_versioned`](Self::is_versioned).
     pub fn set_versioned(self, on: bool) {
         self.set_flag(FLAG_VERSIONED, on);
     }
 
-    /// Whether the page keeps its fence keys.
+    /// Returns whether the page stores its fence keys.
     #[inline]
     pub fn is_fenced(self) -> bool {
         self.flag(FLAG_FENCED)
     }
 
-    /// Whether deleted records may still be here.
+    /// Returns whether the leaf may contain tombstones.
     pub fn has_tombstones(self) -> bool {
         self.flag(FLAG_TOMBSTONES)
     }
 
-    /// Notes that there may be one deleted record more.
+    /// Increments the tombstone count.
     #[inline]
     pub fn note_tombstone(self) {
         let noted = field(self.word(W_CHECKSUM), 56, 8);
@@ -146,134 +146,138 @@ impl<'a> Page<'a> {
         self.set_flag(FLAG_TOMBSTONES, true);
     }
 
-    /// Notes how many deleted records there are.
+    /// Sets the tombstone count.
     pub fn set_tombstones(self, count: usize) {
         self.set_field(W_CHECKSUM, 56, 8, count.min(MOST_NOTED));
         self.set_flag(FLAG_TOMBSTONES, count > 0);
     }
 
-    /// Whether so many records may be deleted that a visit to remove them is worth it: a quarter of all.
+    /// Returns whether purging is worthwhile: a quarter of the records may be tombstones.
     #[inline]
     pub fn is_purge_worthwhile(self) -> bool {
         let noted = field(self.word(W_CHECKSUM), 56, 8);
         noted == MOST_NOTED || noted * 4 >= self.count()
     }
 
-    /// Whether the keys of the leaf begin with hash values.
+    /// Returns whether the leaf's keys begin with hash values.
     #[inline]
     pub fn is_hashed(self) -> bool {
         self.flag(FLAG_HASHED)
     }
 
-    /// See [`is_hashed`](Self::is_hashed).
+    /// Sets the flag of [`is_hashed`](Self::is_hashed).
     pub fn set_hashed(self, on: bool) {
         self.set_flag(FLAG_HASHED, on);
     }
 
-    /// Whether the page reaches to the end of the tree.
+    /// Returns whether the page covers the end of the tree.
     #[inline]
     pub fn is_open_end(self) -> bool {
         self.flag(FLAG_OPEN_END)
     }
 
-    /// The page's number, as written in it.
+    /// Returns the page number stored in the page.
     pub fn page_id(self) -> PageId {
         self.word(W_PAGE)
     }
 
-    /// See [`page_id`](Self::page_id): for content that came from another page.
+    /// Sets [`page_id`](Self::page_id), after the content was copied from another page.
     pub fn set_page_id(self, page: PageId) {
         self.set_word(W_PAGE, page);
     }
 
-    /// See [`set_sequence`](Self::set_sequence).
+    /// Returns the image's sequence number.
     pub fn sequence(self) -> u64 {
         self.word(W_SEQUENCE)
     }
 
-    /// The number of the image among all images written since opening: for whoever looks at a dump.
+    /// Sets the image's sequence number among all images written since the environment was opened.
+    /// It helps to interpret a page dump.
     pub fn set_sequence(self, sequence: u64) {
         self.set_word(W_SEQUENCE, sequence);
     }
 
-    /// The tree the page belongs to.
+    /// Returns the number of the page's tree.
     pub fn tree(self) -> u32 {
         field(self.word(W_TREE), 0, 32) as u32
     }
 
-    /// IntField of slots.
+    /// Returns the number of slots.
     #[inline]
     pub fn count(self) -> usize {
         field(self.word(W_TREE), 32, 16)
     }
 
-    /// See [`count`](Self::count).
+    /// Sets [`count`](Self::count).
     #[inline]
     pub fn set_count(self, count: usize) {
         self.set_field(W_TREE, 32, 16, count);
     }
 
-    /// Offset of the lowest record; records lie from here to the fences.
+    /// Returns the offset of the lowest record; the records end at the fences.
     #[inline]
     pub fn heap_start(self) -> usize {
         field(self.word(W_TREE), 48, 16) * 8
     }
 
-    /// See [`heap_start`](Self::heap_start).
+    /// Sets [`heap_start`](Self::heap_start).
     #[inline]
     pub fn set_heap_start(self, offset: usize) {
         self.set_field(W_TREE, 48, 16, offset / 8);
     }
 
-    /// Bytes of the records that slots point to.
+    /// Returns the bytes of all records that slots refer to.
     #[inline]
     pub fn live_bytes(self) -> usize {
         field(self.word(W_SPACE), 0, 32)
     }
 
-    /// See [`live_bytes`](Self::live_bytes).
+    /// Sets [`live_bytes`](Self::live_bytes).
     #[inline]
     pub fn set_live_bytes(self, bytes: usize) {
         self.set_field(W_SPACE, 0, 32, bytes);
     }
 
-    /// Bytes that every key of the page begins with, kept once, at the start of the lower fence.
+    /// Returns the length of the prefix that all keys share. It is stored once, at the start of the
+    /// lower fence.
     #[inline]
     pub fn prefix_length(self) -> usize {
         field(self.word(W_SPACE), 32, 16)
     }
 
-    /// Bytes after the prefix that every separator of an inner page begins with; zero where that is not known.
+    /// Returns the number of bytes after the prefix that all separators of an inner page share;
+    /// zero if unknown.
     #[inline]
     pub(super) fn shared_length(self) -> usize {
         field(self.word(W_SPACE), 48, 16)
     }
 
-    /// See [`shared_length`](Self::shared_length).
+    /// Sets [`shared_length`](Self::shared_length).
     pub(super) fn set_shared_length(self, bytes: usize) {
         self.set_field(W_SPACE, 48, 16, bytes);
     }
 
-    /// Offset and length of the lower fence: no key here is less.
+    /// Returns offset and length of the lower fence: no key in the page is less.
     #[inline]
     pub fn lower_fence(self) -> (usize, usize) {
         let word = self.word(W_FENCES);
         (field(word, 0, 16) * 8, field(word, 16, 16))
     }
 
-    /// Offset and length of the upper fence: every key here is less; without meaning in an open-ended page.
+    /// Returns offset and length of the upper fence: every key in the page is less. Unused in an
+    /// open-ended page.
     #[inline]
     pub fn upper_fence(self) -> (usize, usize) {
         let word = self.word(W_FENCES);
         (field(word, 32, 16) * 8, field(word, 48, 16))
     }
 
-    /// Where the fences begin, which is where the records end.
+    /// Returns the offset where the fences begin and the records end.
     pub fn fence_start(self) -> usize {
         if self.is_fenced() { self.lower_fence().0 } else { self.size() }
     }
 
-    /// Stores the fences at the page's end and what they imply; the page has no records yet.
+    /// Stores the fences at the page's end and sets the prefix. The page must be empty.
     pub fn set_fences(self, lower: &[u8], upper: Option<&[u8]>) {
         let upper_bytes = upper.unwrap_or_default();
         let upper_at = self.size() - upper_bytes.len().next_multiple_of(8);
@@ -292,42 +296,42 @@ impl<'a> Page<'a> {
         self.set_heap_start(lower_at);
     }
 
-    /// The leftmost child of an inner page; the next page of an overflow chain.
+    /// Returns the leftmost child of an inner page, or the next page of an overflow chain.
     #[inline]
     pub fn link(self) -> PageId {
         self.word(W_LINK)
     }
 
-    /// See [`link`](Self::link).
+    /// Sets [`link`](Self::link).
     pub fn set_link(self, page: PageId) {
         self.set_word(W_LINK, page);
     }
 
-    /// Bytes of payload in an overflow page.
+    /// Returns the bytes of payload in an overflow page.
     pub fn payload_length(self) -> usize {
         self.live_bytes()
     }
 
-    /// The lower fence's bytes.
+    /// Returns the lower fence.
     pub fn lower_fence_bytes(self) -> Vec<u8> {
         let mut out = Vec::new();
         self.append_lower_fence(&mut out);
         out
     }
 
-    /// Appends the lower fence's bytes.
+    /// Appends the lower fence to `out`.
     pub fn append_lower_fence(self, out: &mut Vec<u8>) {
         let (offset, length) = self.lower_fence();
         self.append_to(offset, length, out);
     }
 
-    /// The upper fence's bytes; `None` at the tree's end.
+    /// Returns the upper fence, or `None` at the tree's end.
     pub fn upper_fence_bytes(self) -> Option<Vec<u8>> {
         let mut out = Vec::new();
         self.append_upper_fence(&mut out).then_some(out)
     }
 
-    /// Appends the upper fence; false when there is none.
+    /// Appends the upper fence to `out`. Returns false if there is none.
     pub fn append_upper_fence(self, out: &mut Vec<u8>) -> bool {
         if self.is_open_end() {
             return false;
@@ -338,7 +342,7 @@ impl<'a> Page<'a> {
     }
 }
 
-/// How many bytes two keys begin with alike: eight at a time.
+/// Returns the length of the common prefix of two keys. Compares eight bytes at a time.
 #[inline]
 pub fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     let ((ours, _), (theirs, _)) = (a.as_chunks::<8>(), b.as_chunks::<8>());
@@ -354,7 +358,7 @@ pub fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     at + rest.take_while(|(x, y)| x == y).count()
 }
 
-/// Orders two keys: eight bytes at a time, which is quick with short ones that have only just been written.
+/// Compares two keys, eight bytes at a time. This is fast for short keys that were just written.
 #[inline]
 pub fn compare_keys(a: &[u8], b: &[u8]) -> Ordering {
     let alike = common_prefix(a, b);
@@ -366,7 +370,7 @@ thread_local! {
 }
 
 impl Scratch {
-    /// Runs `work` with a scratch page of that size, kept by the thread for the next time.
+    /// Runs `work` with a scratch page of that size, which the thread keeps for reuse.
     pub fn with<T>(size: usize, work: impl FnOnce(Page<'_>) -> T) -> T {
         let spare = SPARE.with_borrow_mut(|spare| {
             let at = spare.iter().position(|scratch| scratch.page().size() == size)?;

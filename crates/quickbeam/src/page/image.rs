@@ -1,12 +1,15 @@
-//! A page as bytes on the medium: little-endian words with a CRC32C over all but the first four bytes.
+//! Page images: the bytes of a page on disk. They are little-endian words with a CRC32C over all
+//! bytes except the first four.
 //!
-//! - IMAGE-1: an image is accepted only if checksum, page number and structure are right; what passed can be
-//!   searched and read without any offset leaving the page, and its keys are in order and within its fences.
+//! - IMAGE-1: an image is accepted only if its checksum, page number and structure are valid.
+//!   Searching and reading an accepted page uses no offset outside the page, and its keys are
+//!   ordered and within its fences.
 
 use super::words::Page;
 use super::{HASH_BYTES, HEADER_BYTES, PageId, PageKind};
 
-/// Writes the page's bytes, sealed with its checksum, into `out` (as long as the page). Returns the checksum.
+/// Encodes the page with its checksum into `out`, which has the page's length. Returns the
+/// checksum.
 pub fn write_image(page: Page<'_>, out: &mut [u8]) -> u32 {
     for (i, chunk) in out.chunks_exact_mut(8).enumerate() {
         chunk.copy_from_slice(&page.word(i).to_le_bytes());
@@ -16,12 +19,12 @@ pub fn write_image(page: Page<'_>, out: &mut [u8]) -> u32 {
     checksum
 }
 
-/// The checksum that an image carries.
+/// Returns the checksum stored in an image.
 pub fn image_checksum(image: &[u8]) -> u32 {
     image.first_chunk::<4>().map_or(0, |bytes| u32::from_le_bytes(*bytes))
 }
 
-/// Checks an image and copies it into `page`. The error says what was wrong.
+/// Validates an image and copies it into `page`. The error describes the damage.
 pub fn read_image(image: &[u8], expected: PageId, page: Page<'_>) -> Result<(), String> {
     let found = image_checksum(image);
     let computed = crc32c::crc32c(image.get(4..).unwrap_or_default());
@@ -57,7 +60,8 @@ fn validate(page: Page<'_>) -> Result<(), String> {
     if page.is_fenced() {
         let (lower, lower_length) = page.lower_fence();
         let (upper, upper_length) = page.upper_fence();
-        // As they are put there: what is left over in a page with few records is room for any other.
+        // The fences must end at the page's end, so that a page with few records has space for
+        // others.
         let ordered = lower >= HEADER_BYTES
             && lower + lower_length.next_multiple_of(8) == upper
             && upper + upper_length.next_multiple_of(8) == page.size()

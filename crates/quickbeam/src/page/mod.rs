@@ -1,16 +1,20 @@
-//! Pages: fixed runs of words that readers may look at while a writer changes them.
+//! Pages: fixed arrays of words that readers may read while a writer changes them.
 //!
-//! Above: the buffer pool (which owns the memory) and the access methods (which keep records in it).
+//! Above: the buffer pool, which owns the memory, and the access methods, which store records in
+//! pages.
 //!
-//! A page is a slice of atomic words, read and written with relaxed ordering. A reader that races a writer reads
-//! nonsense but never undefined behaviour; the latch version in the pool tells it to try again. Therefore:
+//! A page is a slice of atomic words, read and written with relaxed ordering. A reader that races a
+//! writer may read inconsistent values, but this is never undefined behavior; the latch version in
+//! the pool makes the reader retry. Therefore:
 //!
-//! - PAGE-1: no function here panics or loops without end on any content: offsets are checked on every load.
-//! - PAGE-2: what was read from a page may be *used* only after its latch version was validated.
+//! - PAGE-1: no function here panics or loops without end on any content: every load checks its
+//!   offset.
+//! - PAGE-2: values read from a page may be *used* only after the page's latch version was
+//!   validated.
 //! - PAGE-3: only the holder of the exclusive latch writes.
 //!
-//! Byte layout: see `docs/format.md`. Sources: slotted pages with key heads, fence keys and prefix truncation as in
-//! Graefe, "Modern B-Tree Techniques" (2011), and LeanStore.
+//! Byte layout: see `docs/format.md`. Sources: slotted pages with key heads, fence keys and prefix
+//! truncation as in Graefe, "Modern B-Tree Techniques" (2011), and LeanStore.
 
 mod build;
 mod header;
@@ -25,12 +29,12 @@ pub use image::{image_checksum, read_image, write_image};
 pub use record::{RecordRef, inline_limit, key_limit};
 pub use words::{Page, Scratch};
 
-/// IntField of a page: its name for life, wherever it is stored. Zero is no page.
+/// Number of a page, which never changes wherever the page is stored. Zero means no page.
 pub type PageId = u64;
 
-/// Bytes of the hash value that each key of a hashed leaf begins with.
+/// Bytes of the hash value at the start of each key in a hashed leaf.
 pub const HASH_BYTES: usize = 4;
-/// Bits of a slot: the record's value is a pointer to overflow pages.
+/// Slot flag: the record's value is a pointer to an overflow chain.
 pub const OVERFLOW: u8 = 1;
-/// Bits of a slot: the record is deleted; it stays while a snapshot may still see what it was.
+/// Slot flag: the record is deleted. It stays while a snapshot may need an older version.
 pub const TOMBSTONE: u8 = 2;

@@ -1,10 +1,12 @@
-//! Records of a page: reading, inserting, replacing and removing one.
+//! Records of a page: reading, inserting, replacing and removing them.
 //!
-//! A leaf record, eight-byte aligned: `[version word, when versioned] [value length: 2] [value room: 2] [key after the
-//! head] [value]`. The room is what the value may grow to in place; a value that shrinks keeps its room until no
-//! transaction can roll back to what it was.
+//! A leaf record is eight-byte aligned: `[version word, if versioned] [value length: 2] [value
+//! room: 2] [rest of the key after the head] [value]`. The room is the space that the value may
+//! grow to in place. A value that shrinks keeps its room until no transaction can roll back to the
+//! longer value.
 //!
-//! An inner record: `[child: 8] [key after the head]`. The slot holds offset, flags, key length and key head.
+//! An inner record: `[child: 8] [rest of the key after the head]`. The slot holds offset, flags,
+//! key length and key head.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -13,52 +15,53 @@ use super::search::{Slot, head_of};
 use super::words::{Page, Scratch};
 use super::{HEADER_BYTES, PageId, TOMBSTONE};
 
-/// Longest key in bytes for a page size: a quarter of it, and what a slot's fourteen bits can say.
+/// Returns the maximum key length in bytes: a quarter of the page, limited by the slot's 14 bits.
 pub fn key_limit(page_size: usize) -> usize {
     (page_size / 4).min((1 << 14) - 1)
 }
 
-/// Largest leaf record, key rest and value together, that is kept within the page.
+/// Returns the largest size of a leaf record, key rest and value together, that is stored within
+/// the page.
 pub fn inline_limit(page_size: usize) -> usize {
     page_size / 4
 }
 
-/// A leaf record, taken apart. Offsets are within the page.
+/// A decoded leaf record. Offsets are relative to the page.
 #[derive(Clone, Copy, Debug)]
 pub struct RecordRef {
-    /// The version word; zero when there is none or it is plain.
+    /// The version word; zero if there is none or the version is visible to all.
     pub version: u64,
     /// [`OVERFLOW`](super::OVERFLOW) and [`TOMBSTONE`].
     pub flags: u8,
-    /// Where the value begins.
+    /// Offset of the value.
     pub value_offset: usize,
     /// The value's length in the page.
     pub value_length: usize,
 }
 
 impl RecordRef {
-    /// Whether the record is deleted.
+    /// Returns whether the record is deleted.
     #[inline]
     pub fn is_tombstone(self) -> bool {
         self.flags & TOMBSTONE != 0
     }
 }
 
-/// What is the same of all records of a leaf.
+/// The layout that all records of a leaf share.
 #[derive(Clone, Copy, Debug)]
 pub struct RecordLayout {
-    /// Bytes of version word.
+    /// Bytes of the version word.
     head: usize,
 }
 
 impl RecordLayout {
-    /// Where in the record of a slot the value begins.
+    /// Returns the offset of the value in the record of `slot`.
     #[inline]
     pub fn value_start(self, slot: Slot) -> usize {
         self.head + 4 + slot.rest_length()
     }
 
-    /// The version word and the value's length of the record of a slot, and its words and those behind it.
+    /// Returns the version word, the value's length and the words from the record's start on.
     #[inline(always)]
     pub fn record<'a>(self, page: Page<'a>, slot: Slot) -> (u64, usize, &'a [AtomicU64]) {
         let record = page.words_from(slot.offset());
@@ -71,13 +74,13 @@ impl RecordLayout {
 }
 
 impl Page<'_> {
-    /// Bytes of version word in each leaf record.
+    /// Returns the bytes of the version word in each leaf record: eight or zero.
     #[inline]
     pub(super) fn word_bytes(self) -> usize {
         if self.is_versioned() { 8 } else { 0 }
     }
 
-    /// The leaf record at `position`.
+    /// Returns the leaf record at `position`.
     #[inline]
     pub fn record(self, position: usize) -> RecordRef {
         let slot = self.slot(position);
@@ -91,7 +94,7 @@ impl Page<'_> {
         }
     }
 
-    /// How the records of this leaf are laid out, to be asked once for all of them.
+    /// Returns the layout of this leaf's records, to be computed once for a scan.
     #[inline]
     pub fn record_layout(self) -> RecordLayout {
         RecordLayout { head: self.word_bytes() }
@@ -105,7 +108,7 @@ impl Page<'_> {
         }
     }
 
-    /// Marks the record at `position` deleted or not; what it held stays in place.
+    /// Sets the flags of the record at `position`; its value stays.
     #[inline]
     pub fn set_record_flags(self, position: usize, flags: u8) {
         let slot = self.slot(position);
@@ -125,7 +128,7 @@ impl Page<'_> {
         self.append_to(self.rest_offset(slot), slot.rest_length(), out);
     }
 
-    /// Bytes in the page of the record at `position`.
+    /// Returns the size in bytes of the record at `position`.
     #[inline]
     pub fn record_bytes(self, position: usize) -> usize {
         let slot = self.slot(position);
@@ -138,26 +141,26 @@ impl Page<'_> {
         }
     }
 
-    /// Bytes that a leaf record needs, its slot included.
+    /// Returns the bytes that a leaf record needs, its slot included.
     #[inline]
     pub fn leaf_need(self, key_length: usize, value_length: usize) -> usize {
         let rest = key_length.saturating_sub(self.prefix_length() + 4);
         8 + (self.word_bytes() + 4 + rest + value_length).next_multiple_of(8)
     }
 
-    /// Bytes that a separator needs, its slot included.
+    /// Returns the bytes that a separator needs, its slot included.
     pub fn inner_need(self, key_length: usize) -> usize {
         let rest = key_length.saturating_sub(self.prefix_length() + 4);
         8 + (8 + rest).next_multiple_of(8)
     }
 
-    /// Free bytes between the slots and the records.
+    /// Returns the free bytes between the slots and the records.
     #[inline]
     fn gap(self) -> usize {
         self.heap_start().saturating_sub(HEADER_BYTES + self.count() * 8)
     }
 
-    /// Free bytes in all, those left by removed records included.
+    /// Returns all free bytes, including the space of removed records.
     #[inline]
     pub fn free_bytes(self) -> usize {
         self.fence_start()
@@ -165,7 +168,8 @@ impl Page<'_> {
             .saturating_sub(self.live_bytes())
     }
 
-    /// Takes `bytes` (a multiple of eight) from the heap and leaves room for `slots` more slots.
+    /// Allocates `bytes` (a multiple of eight) for a record, keeping space for `slots` more slots.
+    /// Returns the offset, or `None` if there is not enough space.
     #[inline]
     fn allocate(self, bytes: usize, slots: usize) -> Option<usize> {
         if self.free_bytes() < bytes + slots * 8 {
@@ -180,14 +184,14 @@ impl Page<'_> {
         Some(at)
     }
 
-    /// Where the records begin and end, in whatever order they lie there.
+    /// Returns the start and the end of the records, which lie there in any order.
     #[inline]
     pub fn heap(self) -> (usize, usize) {
         let end = self.fence_start().min(self.size());
         (self.heap_start().min(end) & !7, end)
     }
 
-    /// Pushes all records together at the page's end.
+    /// Moves all records together at the page's end.
     fn compact(self) {
         Scratch::with(self.size(), |old| {
             old.copy_from(self);
@@ -213,7 +217,7 @@ impl Page<'_> {
         self.set_count(count + 1);
     }
 
-    /// Inserts a leaf record; false when there is no room. Empties nothing and changes nothing then.
+    /// Inserts a leaf record. Returns false, changing nothing, if there is no space.
     #[inline]
     pub fn insert_record(
         self,
@@ -233,8 +237,8 @@ impl Page<'_> {
         true
     }
 
-    /// Makes place for a leaf record, of whose key `rest` bytes stand in it, and writes what stands before them: where the record begins.
-    /// None when there is no room.
+    /// Allocates a leaf record with `rest` bytes of key and writes its header. Returns its offset,
+    /// or `None` if there is no space.
     #[inline(always)]
     fn begin_record(self, rest: usize, version: u64, length: usize, room: usize) -> Option<usize> {
         let head = self.word_bytes();
@@ -246,8 +250,9 @@ impl Page<'_> {
         Some(at)
     }
 
-    /// Makes place for a leaf record and writes what stands before its value: where the record begins, and its value, which has `length`
-    /// bytes and keeps `room`. None when there is no room.
+    /// Allocates a leaf record and writes everything except its value, which has `length` bytes and
+    /// the given `room`. Returns the offsets of the record and of its value, or `None` if there is
+    /// no space.
     #[inline(always)]
     fn open_record(
         self,
@@ -263,7 +268,7 @@ impl Page<'_> {
         Some((at, rest_at + rest.len()))
     }
 
-    /// Gives a leaf record its slot.
+    /// Adds the slot of a leaf record.
     #[inline(always)]
     fn enter_record(self, position: usize, slot: Slot) {
         self.open_slot(position, slot);
@@ -272,18 +277,18 @@ impl Page<'_> {
         }
     }
 
-    /// Whether a leaf record's value is longer than its room.
+    /// Returns whether a leaf record's value is longer than its room.
     pub(super) fn value_overruns(self, position: usize) -> bool {
         self.is_leaf() && self.record(position).value_length > self.value_room(position)
     }
 
-    /// The room that the value at `position` may grow to in place.
+    /// Returns the space that the value at `position` may grow to in place.
     pub(super) fn value_room(self, position: usize) -> usize {
         self.load2(self.slot(position).offset() + self.word_bytes() + 2)
     }
 
-    /// Appends the leaf record at `position` of another page, whose key has another prefix there; its value keeps the room that it has. False
-    /// when there is no room.
+    /// Appends the leaf record at `position` of a page with another prefix; its value keeps its
+    /// room. Returns false if there is no space.
     pub(super) fn append_record_of(self, source: Page<'_>, position: usize, key: &[u8]) -> bool {
         let record = source.record(position);
         let length = record.value_length;
@@ -301,8 +306,8 @@ impl Page<'_> {
         true
     }
 
-    /// As [`append_record_of`](Self::append_record_of), where the prefix here is `more` bytes longer: of the key, its first bytes are left out, and
-    /// all behind them is as it stands there.
+    /// Like [`append_record_of`](Self::append_record_of), for a prefix that is `more` bytes longer
+    /// here. Drops the first bytes of the key and copies the rest of the record.
     pub(super) fn append_shortened(self, source: Page<'_>, position: usize, more: usize) -> bool {
         let (slot, record) = (source.slot(position), source.record(position));
         let room = source.value_room(position).max(record.value_length);
@@ -313,7 +318,7 @@ impl Page<'_> {
         };
         let rest_at = at + self.word_bytes() + 4;
         self.store_from(rest_at, source, record.value_offset - rest, rest + room);
-        // What the head there does not hold stands behind it.
+        // The new key head takes the bytes after the old head from the record.
         let behind = source.load8(source.rest_offset(slot) + more.saturating_sub(4)).swap_bytes();
         let key_head = match more {
             ..4 => (u64::from(slot.head()) << 32 | behind >> 32) << (more * 8) >> 32,
@@ -332,8 +337,9 @@ impl Page<'_> {
         self.store_bytes(at, &[l0, l1, r0, r1]);
     }
 
-    /// Replaces value, version and flags of the leaf record at `position`; false when there is no room. A value that
-    /// shrinks in a transaction keeps its room until [`purge`](Self::purge), so that rolling back always finds it.
+    /// Replaces value, version and flags of the leaf record at `position`. Returns false if there
+    /// is no space. A value that shrinks in a transaction keeps its room until
+    /// [`purge`](Self::purge), so that rolling back always succeeds.
     #[inline]
     pub fn replace_record(self, position: usize, version: u64, flags: u8, value: &[u8]) -> bool {
         let slot = self.slot(position);
@@ -373,7 +379,8 @@ impl Page<'_> {
         true
     }
 
-    /// Whether [`replace_record`](Self::replace_record) would find room for a value of that length.
+    /// Returns whether [`replace_record`](Self::replace_record) has space for a value of that
+    /// length.
     #[inline]
     pub fn can_replace(self, position: usize, length: usize) -> bool {
         if length <= self.value_room(position) {
@@ -384,7 +391,7 @@ impl Page<'_> {
         self.free_bytes() + self.record_bytes(position) >= bytes
     }
 
-    /// Gives back what the record's room is larger than `room`.
+    /// Reduces the record's room to `room` bytes.
     fn shrink_room(self, position: usize, room: usize) {
         let at = self.slot(position).offset() + self.word_bytes();
         if self.load2(at + 2) == room {
@@ -396,10 +403,11 @@ impl Page<'_> {
         self.set_live_bytes((self.live_bytes() + after).saturating_sub(before));
     }
 
-    /// Room for a record that takes the place of the one at `position`, which no longer counts as live.
+    /// Allocates a record that replaces the one at `position`, whose bytes no longer count as live.
     fn allocate_replacement(self, position: usize, bytes: usize) -> Option<usize> {
         if self.gap() < bytes {
-            // Compaction copies what slots point to: take the old record out of the array for its time.
+            // Compaction copies all records that slots refer to, so the old slot is removed
+            // meanwhile.
             let slot = self.slot(position);
             let count = self.count();
             let first = HEADER_BYTES / 8 + position;
@@ -411,7 +419,7 @@ impl Page<'_> {
         self.allocate(bytes, 0)
     }
 
-    /// Inserts a separator with the child right of it; false when there is no room.
+    /// Inserts a separator with the child to its right. Returns false if there is no space.
     pub fn insert_separator(self, position: usize, key: &[u8], child: PageId) -> bool {
         let shared = self.shared_with(key);
         let is_there = self.place_separator(position, key, child);
@@ -421,7 +429,7 @@ impl Page<'_> {
         is_there
     }
 
-    /// As [`insert_separator`](Self::insert_separator), but what the separators have in common is not noted.
+    /// Like [`insert_separator`](Self::insert_separator), without updating the shared length.
     pub(super) fn place_separator(self, position: usize, key: &[u8], child: PageId) -> bool {
         let suffix = key.get(self.prefix_length()..).unwrap_or_default();
         let rest = suffix.get(4..).unwrap_or_default();
@@ -448,7 +456,7 @@ impl Page<'_> {
         }
     }
 
-    /// Removes dead records: those deleted by a change that is plain. One pass over the slots.
+    /// Removes tombstones whose version is visible to all, in one pass over the slots.
     pub fn remove_dead(self, is_visible_to_all: impl Fn(u64) -> bool) {
         let count = self.count();
         let mut kept = 0;
@@ -477,7 +485,8 @@ impl Page<'_> {
         self.set_tombstones(tombstones);
     }
 
-    /// Clears version words that are plain, removes dead records, and gives back room kept for rolling back.
+    /// Clears version words that are visible to all, removes their tombstones, and releases the
+    /// space kept for rolling back.
     pub fn purge(self, is_visible_to_all: impl Fn(u64) -> bool) {
         let mut tombstones = 0;
         for position in (0..self.count()).rev() {

@@ -1,4 +1,4 @@
-//! Finding a key in a page: binary search over the key heads in the slots.
+//! Key search in a page: binary search over the key heads in the slots.
 
 use std::cmp::Ordering;
 use std::sync::atomic::AtomicU64;
@@ -8,15 +8,16 @@ use super::header::common_prefix;
 use super::words::{Page, big_endian};
 use super::{HEADER_BYTES, PageId};
 
-/// Slots that [`Page::search_spread`] looks at before it searches the whole page.
+/// Slots that [`Page::search_spread`] examines before it searches the whole page.
 const SPREAD_STEPS: usize = 16;
 
-/// A slot, unpacked from its word: `[offset:16 | flags:2, length:14 | head:32]` from the low bits up.
+/// A slot, encoded in a word: `[offset:16 | flags:2, length:14 | head:32]` from the low bits up.
 #[derive(Clone, Copy)]
 pub struct Slot(pub u64);
 
 impl Slot {
-    /// Packs a slot. `offset` is in bytes, `length` that of the key after the prefix, of which `head` is the start.
+    /// Encodes a slot. `offset` is in bytes; `length` is the length of the key after the prefix,
+    /// and `head` its first bytes.
     #[inline]
     pub fn new(offset: usize, flags: u8, length: usize, head: u32) -> Slot {
         Slot(
@@ -27,39 +28,39 @@ impl Slot {
         )
     }
 
-    /// Where the record is, in bytes from the page's start.
+    /// Returns the record's offset in bytes from the page's start.
     #[inline]
     pub fn offset(self) -> usize {
         self.0 as usize & 0xffff
     }
 
-    /// [`OVERFLOW`](super::OVERFLOW) and [`TOMBSTONE`](super::TOMBSTONE).
+    /// Returns [`OVERFLOW`](super::OVERFLOW) and [`TOMBSTONE`](super::TOMBSTONE).
     #[inline]
     pub fn flags(self) -> u8 {
         (self.0 >> 16) as u8 & 3
     }
 
-    /// Length of the key after the page's prefix.
+    /// Returns the length of the key after the page's prefix.
     #[inline]
     pub fn suffix_length(self) -> usize {
         (self.0 >> 18) as usize & 0x3fff
     }
 
-    /// The first four bytes of the key after the page's prefix.
+    /// Returns the first four bytes of the key after the page's prefix.
     #[inline]
     pub fn head(self) -> u32 {
         (self.0 >> 32) as u32
     }
 
-    /// Length of what is left of the key in the record, after prefix and head.
+    /// Returns the length of the key's rest in the record, after prefix and head.
     #[inline]
     pub fn rest_length(self) -> usize {
         self.suffix_length().saturating_sub(4)
     }
 }
 
-/// From `first` on, the first position whose slot is not less. Which way each step goes cannot be foretold: so the processor is not
-/// asked to, and a step is a comparison and a sum, without a jump.
+/// Returns the first position from `first` on whose slot is not less. The direction of each step is
+/// unpredictable, so a step is a comparison and an addition without a branch.
 #[inline(always)]
 fn first_not_less(slots: &[AtomicU64], first: usize, is_less: impl Fn(Slot) -> bool) -> usize {
     let is_less = |at: usize| {
@@ -75,20 +76,20 @@ fn first_not_less(slots: &[AtomicU64], first: usize, is_less: impl Fn(Slot) -> b
     low + is_less(low)
 }
 
-/// The head of a key suffix.
+/// Returns the head of a key suffix.
 #[inline]
 pub fn head_of(suffix: &[u8]) -> u32 {
     (big_endian(suffix) >> 32) as u32
 }
 
 impl<'a> Page<'a> {
-    /// The slot at `position`.
+    /// Returns the slot at `position`.
     #[inline]
     pub fn slot(self, position: usize) -> Slot {
         Slot(self.word(HEADER_BYTES / 8 + position))
     }
 
-    /// The slots' words, no more of them than the page can have (PAGE-1).
+    /// Returns the words of the slots, limited to the page (PAGE-1).
     #[inline]
     fn slots(self) -> &'a [AtomicU64] {
         let words = self.words_from(HEADER_BYTES);
@@ -100,13 +101,13 @@ impl<'a> Page<'a> {
         self.set_word(HEADER_BYTES / 8 + position, slot.0);
     }
 
-    /// Offset, within the page, of the key's bytes that come after the head.
+    /// Returns the offset of the key's bytes after the head.
     #[inline]
     pub(super) fn rest_offset(self, slot: Slot) -> usize {
         if self.is_leaf() { slot.offset() + self.word_bytes() + 4 } else { slot.offset() + 8 }
     }
 
-    /// Orders the key at `position` against a suffix with that head.
+    /// Compares the key at `position` with a suffix that has that head.
     #[inline]
     fn compare_suffix(self, position: usize, head: u32, suffix: &[u8]) -> Ordering {
         let slot = self.slot(position);
@@ -116,19 +117,21 @@ impl<'a> Page<'a> {
         }
         let length = slot.suffix_length();
         if length <= 4 || suffix.len() <= 4 {
-            // Equal heads and one of them is the whole key: what is longer is greater.
+            // Equal heads, and one of them is the whole key: the longer key is greater.
             return length.cmp(&suffix.len());
         }
         self.compare(self.rest_offset(slot), length - 4, &suffix[4..])
     }
 
-    /// The part of `key` after the page's prefix. The key lies within the fences, so it has that prefix (BTREE-1).
+    /// Returns the part of `key` after the page's prefix. The key lies within the fences, so it has
+    /// that prefix (BTREE-1).
     #[inline]
     fn suffix_of(self, key: &[u8]) -> &[u8] {
         key.get(self.prefix_length()..).unwrap_or_default()
     }
 
-    /// Where the slot is, from `first` on, of which `order` says that it is the one, or where it would be.
+    /// Binary search from `first` on. Returns the position that `order` calls equal, or the
+    /// position for an insertion.
     #[inline(always)]
     fn bisect(self, first: usize, order: impl Fn(usize) -> Ordering) -> Result<usize, usize> {
         let (mut low, mut high) = (first, self.count());
@@ -143,8 +146,8 @@ impl<'a> Page<'a> {
         Err(low)
     }
 
-    /// Orders the first `shared` bytes of the separators, which are alike, against the same bytes of a suffix; a suffix
-    /// that ends within them is less.
+    /// Compares the first `shared` bytes, which all separators share, with those of a suffix; the
+    /// suffix is less if it ends within them.
     fn compare_shared(self, shared: usize, suffix: &[u8]) -> Ordering {
         let first = self.slot(0);
         match first.head().cmp(&head_of(suffix)) {
@@ -155,8 +158,9 @@ impl<'a> Page<'a> {
         self.compare(self.rest_offset(first), shared - 4, suffix.get(4..end).unwrap_or_default())
     }
 
-    /// [`search`](Self::search) among separators that have their first `shared` bytes, more than a head, in common:
-    /// these are looked at once, not once for each separator. So it is in a root, which has no fences and so no prefix.
+    /// [`search`](Self::search) among separators that share their first `shared` bytes, more than a
+    /// head. These bytes are compared once, not once for each separator. A root needs this, because
+    /// it has no fences and so no prefix.
     fn search_behind(self, shared: usize, suffix: &[u8]) -> Result<usize, usize> {
         match self.compare_shared(shared, suffix) {
             Ordering::Greater => return Err(0),
@@ -177,15 +181,16 @@ impl<'a> Page<'a> {
         self.bisect(0, |position| order(self.slot(position)))
     }
 
-    /// The first eight bytes of the `length` at `offset` as a big-endian number, zeros where there are fewer.
+    /// Returns the first eight of the `length` bytes at `offset` as a big-endian number, padded
+    /// with zeros.
     #[inline]
     fn number_at(self, offset: usize, length: usize) -> u64 {
-        // What follows them in the page is not of them.
+        // Masks out the bytes after the last one.
         let beyond = u64::MAX.checked_shr(length as u32 * 8).unwrap_or(0);
         self.load8(offset).swap_bytes() & !beyond
     }
 
-    /// How many bytes the suffix at `position` and `suffix` begin with alike.
+    /// Returns the length of the common prefix of `suffix` and the key suffix at `position`.
     fn alike(self, position: usize, suffix: &[u8]) -> usize {
         let slot = self.slot(position);
         let mut ours = slot.head().to_be_bytes()[..slot.suffix_length().min(4)].to_vec();
@@ -193,7 +198,7 @@ impl<'a> Page<'a> {
         common_prefix(&ours, suffix)
     }
 
-    /// What the separators have in common, as far as it is noted, and `key` with them.
+    /// Returns the shared length of the separators, as far as it is stored, and `key`.
     pub(super) fn shared_with(self, key: &[u8]) -> usize {
         let suffix = self.suffix_of(key);
         match (self.count(), self.shared_length()) {
@@ -203,7 +208,8 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// What all separators have in common. They are in order: what the outer ones have, those between have, too.
+    /// Computes the shared length of all separators. They are ordered, so the first and the last
+    /// determine it.
     fn in_common(self) -> usize {
         let Some(last) = self.count().checked_sub(1) else { return 0 };
         let mut key = Vec::new();
@@ -211,12 +217,12 @@ impl<'a> Page<'a> {
         self.alike(0, self.suffix_of(&key))
     }
 
-    /// Notes what the separators, which are all there, have in common.
+    /// Stores the shared length of the separators, which are complete.
     pub(super) fn share_among(self) {
         self.set_shared_length(self.in_common());
     }
 
-    /// Whether the separators have in common what the header says.
+    /// Returns whether the stored shared length is valid for the separators.
     fn is_shared(self) -> bool {
         match self.shared_length() {
             0 => true,
@@ -224,13 +230,14 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// The first position whose head is not less than `head`.
+    /// Returns the first position whose head is not less than `head`.
     #[inline]
     fn first_head(self, head: u32) -> usize {
         first_not_less(self.slots(), 0, |slot| slot.head() < head)
     }
 
-    /// From `first` on, the first position whose head, and then the eight bytes behind it, are not less.
+    /// Returns the first position from `first` on whose head and following eight bytes are not
+    /// less.
     #[inline]
     fn first_tail(self, first: usize, head: u32, number: u64) -> usize {
         first_not_less(self.slots(), first, |slot| {
@@ -239,7 +246,7 @@ impl<'a> Page<'a> {
         })
     }
 
-    /// Where `key` is, or where it would be.
+    /// Returns the position of `key`, or the position for inserting it as an error.
     #[inline]
     pub fn search(self, key: &[u8]) -> Result<usize, usize> {
         let suffix = self.suffix_of(key);
@@ -249,7 +256,7 @@ impl<'a> Page<'a> {
         }
         let head = head_of(suffix);
         let count = self.count();
-        // Where keys arrive in order they go behind the last one.
+        // Keys that arrive in order belong after the last one.
         if self.is_open_end()
             && self.is_leaf()
             && count > 0
@@ -257,8 +264,8 @@ impl<'a> Page<'a> {
         {
             return Err(count);
         }
-        // Heads are mostly all there is to a key, or differ: the first that is not less is it, or there is none. If not, what follows them decides,
-        // and only then what follows that.
+        // The head usually decides: the first slot whose head is not less is the key, or the key is
+        // absent. Otherwise the next eight bytes decide, and only then the rest of the key.
         let mut first = self.first_head(head);
         let mut is_by_tail = false;
         while first < count {
@@ -279,8 +286,8 @@ impl<'a> Page<'a> {
         Err(count)
     }
 
-    /// As [`search`](Self::search), looking first at `hint`, where the key is when keys come one after the other, and before
-    /// it, where it is when it is the same key again.
+    /// Like [`search`](Self::search), but first examines `hint`, where the key is in a sequential
+    /// scan, and the position before it, where a repeated key is.
     #[inline]
     pub fn search_near(self, key: &[u8], hint: usize) -> Result<usize, usize> {
         let suffix = self.suffix_of(key);
@@ -304,8 +311,8 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// As [`search`](Self::search), for keys that are spread evenly, as hash values are: looks first where the key's head
-    /// says it should be, then at the slots next to that.
+    /// Like [`search`](Self::search), for evenly distributed keys such as hash values: first
+    /// examines the interpolated position, then its neighbors.
     #[inline]
     pub fn search_spread(self, key: &[u8]) -> Result<usize, usize> {
         let suffix = self.suffix_of(key);
@@ -322,7 +329,7 @@ impl<'a> Page<'a> {
                 return Ok(at);
             }
             if order != start {
-                // Gone past where it would be.
+                // The position where the key would be was passed.
                 return Err(if order == Ordering::Less { at + 1 } else { at });
             }
             match order {
@@ -336,7 +343,7 @@ impl<'a> Page<'a> {
         self.search(key)
     }
 
-    /// Whether every key is greater than the one before, and all lie within the fences. Copies two keys at most.
+    /// Returns whether the keys are in order and within the fences. Copies at most two keys.
     pub(super) fn is_ordered(self) -> bool {
         let count = self.count();
         let follows = |position: usize| {
@@ -345,7 +352,7 @@ impl<'a> Page<'a> {
             match before.head().cmp(&after.head()) {
                 Ordering::Less => true,
                 Ordering::Greater => false,
-                // Equal heads and one of them is the whole key: what is longer is greater.
+                // Equal heads, and one of them is the whole key: the longer key is greater.
                 Ordering::Equal if short <= 4 || long <= 4 => short < long,
                 Ordering::Equal => {
                     let (one, other) = (self.rest_offset(before), self.rest_offset(after));
@@ -353,7 +360,7 @@ impl<'a> Page<'a> {
                 }
             }
         };
-        // The head of a key shorter than a head is filled with zeros: it sorts as the key does.
+        // The head of a key shorter than four bytes is padded with zeros, so it sorts like the key.
         let filled = |position: usize| {
             let slot = self.slot(position);
             let length = slot.suffix_length() as u32;
@@ -371,7 +378,7 @@ impl<'a> Page<'a> {
                 && (!self.is_fenced() || (covers(0) && covers(count - 1))))
     }
 
-    /// Whether `key` lies within the page's fences.
+    /// Returns whether `key` lies within the page's fences.
     #[inline]
     pub fn covers(self, key: &[u8]) -> bool {
         let (offset, length) = self.lower_fence();
@@ -382,14 +389,14 @@ impl<'a> Page<'a> {
         self.is_open_end() || self.compare(offset, length, key) == Ordering::Greater
     }
 
-    /// Whether `key` is the page's lower fence.
+    /// Returns whether `key` is the page's lower fence.
     #[inline]
     pub fn starts_with_key(self, key: &[u8]) -> bool {
         let (offset, length) = self.lower_fence();
         self.compare(offset, length, key) == Ordering::Equal
     }
 
-    /// Whether `key` begins with the page's prefix.
+    /// Returns whether `key` begins with the page's prefix.
     #[inline]
     pub fn has_prefix_of(self, key: &[u8]) -> bool {
         let prefix = self.prefix_length();
@@ -399,7 +406,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// The child of an inner page to go to for `key`.
+    /// Returns the child of an inner page that covers `key`.
     #[inline]
     pub fn child_for(self, key: &[u8]) -> PageId {
         let position = match self.search(key) {
@@ -409,7 +416,8 @@ impl<'a> Page<'a> {
         self.child_at(position)
     }
 
-    /// The child of an inner page that holds the greatest key less than `key`; the last child for no key.
+    /// Returns the child of an inner page that holds the greatest key less than `key`, or the last
+    /// child if `key` is `None`.
     pub fn child_before(self, key: Option<&[u8]>) -> PageId {
         let position = match key {
             None => self.count(),
@@ -418,7 +426,7 @@ impl<'a> Page<'a> {
         self.child_at(position)
     }
 
-    /// The child number `index` of an inner page: 0 is left of the first separator.
+    /// Returns child number `index` of an inner page; index 0 is left of the first separator.
     #[inline]
     pub fn child_at(self, index: usize) -> PageId {
         if index == 0 { self.link() } else { self.word(self.slot(index - 1).offset() >> 3) }
@@ -431,7 +439,7 @@ mod tests {
     use super::super::{Page, PageKind};
     use proptest::prelude::*;
 
-    /// An inner page without a prefix, as a root is, with these separators.
+    /// Creates an inner page without a prefix, like a root, with these separators.
     fn root<'a>(scratch: &'a Scratch, keys: &[Vec<u8>]) -> Page<'a> {
         let page = scratch.page();
         page.initialize(1, PageKind::Engine, 1, 1);
@@ -482,7 +490,7 @@ mod tests {
             }
         }
 
-        /// In a leaf, with an end or open, from whatever position the search begins.
+        /// Searches in a leaf, open-ended or not, with any hint.
         #[test]
         fn a_key_is_found_in_a_leaf_whatever_the_hint(
             common in prop::collection::vec(0u8..2, 0..16),
@@ -491,7 +499,7 @@ mod tests {
             is_open in any::<bool>(),
             hint in 0usize..45,
         ) {
-            // Alike in their heads, or in more: what follows them decides.
+            // Keys may share their heads or more, so the bytes after the head decide.
             let keys: Vec<Vec<u8>> = tails.iter().map(|tail| [&common[..], tail].concat()).collect();
             let scratch = Scratch::new(8192);
             let page = scratch.page();

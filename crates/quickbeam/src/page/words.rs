@@ -6,9 +6,9 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::HEADER_BYTES;
 
-/// Words in a line of the processor's cache.
+/// Words in a cache line.
 const LINE_WORDS: usize = 8;
-/// Header and slots of a leaf with some sixty records.
+/// Cache lines of the header and the slots of a leaf with about sixty records.
 const FETCHED_LINES: usize = 9;
 
 /// A page in memory. Copying this copies the reference.
@@ -18,19 +18,19 @@ pub struct Page<'a> {
 }
 
 impl<'a> Page<'a> {
-    /// A page over these words.
+    /// Creates a page over these words.
     #[inline]
     pub fn new(words: &'a [AtomicU64]) -> Self {
         Page { words }
     }
 
-    /// Bytes in the page.
+    /// Returns the page size in bytes.
     #[inline]
     pub fn size(self) -> usize {
         self.words.len() * 8
     }
 
-    /// The word at index `i`; zero past the end (PAGE-1).
+    /// Returns the word at index `i`, or zero past the end (PAGE-1).
     #[inline]
     pub fn word(self, i: usize) -> u64 {
         match self.words.get(i) {
@@ -39,7 +39,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// Sets the word at index `i`; nothing past the end (PAGE-1).
+    /// Sets the word at index `i`; does nothing past the end (PAGE-1).
     #[inline]
     pub fn set_word(self, i: usize, value: u64) {
         if let Some(word) = self.words.get(i) {
@@ -47,15 +47,16 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// Looks at the header and the first slots, which a search will need in an order that depends on what it finds: so the
-    /// processor fetches them all at once, instead of one after the other.
+    /// Loads the header and the first slots, which a search needs in an order that depends on the
+    /// data. So the processor fetches their cache lines at the same time instead of one after
+    /// another.
     #[inline]
     pub fn fetch_slots(self) {
         let lines = self.words.iter().step_by(LINE_WORDS).take(FETCHED_LINES);
         std::hint::black_box(lines.fold(0, |all, word| all | word.load(Relaxed)));
     }
 
-    /// Eight bytes from any offset, little-endian.
+    /// Returns eight bytes from any offset, little-endian.
     #[inline]
     pub fn load8(self, offset: usize) -> u64 {
         let index = offset >> 3;
@@ -64,7 +65,7 @@ impl<'a> Page<'a> {
         if shift == 0 { low } else { low | (self.word(index + 1) << (64 - shift)) }
     }
 
-    /// Two bytes from any offset, little-endian.
+    /// Returns two bytes from any offset, little-endian.
     #[inline]
     pub fn load2(self, offset: usize) -> usize {
         let shift = (offset & 7) * 8;
@@ -75,7 +76,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// The words from the one that holds `offset` on; none past the end (PAGE-1).
+    /// Returns the words from the one that contains `offset` on; none past the end (PAGE-1).
     #[inline]
     pub fn words_from(self, offset: usize) -> &'a [AtomicU64] {
         self.words.get(offset >> 3..).unwrap_or_default()
@@ -92,15 +93,15 @@ impl<'a> Page<'a> {
         self.copy_to(offset, &mut out[start..]);
     }
 
-    /// Makes `out` the `length` bytes from `offset` on.
+    /// Replaces the content of `out` with `length` bytes from `offset`.
     #[inline]
     pub fn assign_to(self, offset: usize, length: usize, out: &mut Vec<u8>) {
-        // Values of one length after the other, as is common, need no filling before they are overwritten.
+        // A sequence of values of equal length, the common case, needs no zero fill.
         out.resize(length.min(self.size()), 0);
         self.copy_to(offset, out);
     }
 
-    /// Copies the bytes from `offset` on; past the page's end there are zeros (PAGE-1).
+    /// Copies the bytes from `offset` on; bytes past the page's end are zeros (PAGE-1).
     #[inline]
     pub fn copy_to(self, offset: usize, out: &mut [u8]) {
         let length = out.len();
@@ -111,9 +112,9 @@ impl<'a> Page<'a> {
             chunks.fill([0; 8]);
         }
         let shift = (offset & 7) * 8;
-        // Slices side by side: one bound to look at for a word, not one for each access.
+        // Parallel slices need one bounds check per word, not one for each access.
         if shift == 0 {
-            // By lines first, which needs them to be there.
+            // First whole cache lines, which must lie within the page.
             let lined = if words.len() < chunks.len() { 0 } else { chunks.len() / LINE_WORDS };
             let (lines, chunks) = chunks.split_at_mut(lined * LINE_WORDS);
             let (line_words, words) = words.split_at(lined * LINE_WORDS);
@@ -151,7 +152,7 @@ impl<'a> Page<'a> {
         }
         let (chunks, rest) = left.as_chunks::<8>();
         let words = self.words_from(at);
-        // By lines first, which needs them to be there, as where they are copied from.
+        // First whole cache lines, as in `copy_to`.
         let lined = if words.len() < chunks.len() { 0 } else { chunks.len() / LINE_WORDS };
         let (lines, last_chunks) = chunks.split_at(lined * LINE_WORDS);
         let (line_words, last_words) = words.split_at(lined * LINE_WORDS);
@@ -169,7 +170,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// Writes fewer than nine bytes that lie within one word.
+    /// Writes up to eight bytes that lie within one word.
     #[inline]
     fn store_part(self, offset: usize, bytes: &[u8]) {
         let shift = (offset & 7) * 8;
@@ -179,7 +180,7 @@ impl<'a> Page<'a> {
         self.set_word(offset >> 3, (old & !(mask << shift)) | (value << shift));
     }
 
-    /// Writes `length` bytes that stand at `from` in another page to `offset`.
+    /// Copies `length` bytes from offset `from` of another page to `offset`.
     pub fn store_from(self, offset: usize, other: Page<'_>, from: usize, length: usize) {
         let first = (offset.next_multiple_of(8) - offset).min(length);
         self.store_part(offset, &other.load8(from).to_le_bytes()[..first]);
@@ -194,7 +195,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// Orders the `length` bytes at `offset` against `key`, as byte strings.
+    /// Compares the `length` bytes at `offset` with `key`, as byte strings.
     #[inline]
     pub fn compare(self, offset: usize, length: usize, key: &[u8]) -> Ordering {
         let common = length.min(key.len());
@@ -231,7 +232,7 @@ impl<'a> Page<'a> {
         length.cmp(&key.len())
     }
 
-    /// Whether the bytes at `offset`, a multiple of eight, are those of `bytes`.
+    /// Returns whether the bytes at `offset`, a multiple of eight, equal `bytes`.
     #[inline]
     pub fn holds(self, offset: usize, bytes: &[u8]) -> bool {
         let (chunks, rest) = bytes.as_chunks::<8>();
@@ -247,7 +248,7 @@ impl<'a> Page<'a> {
         differing == 0
     }
 
-    /// Orders two byte strings of the page.
+    /// Compares two byte strings of the page.
     pub fn compare_parts(
         self,
         one: usize,
@@ -276,7 +277,8 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// As [`copy_from`](Self::copy_from), without what lies between the slots and the records of a page of a tree.
+    /// Like [`copy_from`](Self::copy_from), without the free space between slots and records of a
+    /// tree page.
     pub fn copy_content_from(self, source: Page<'_>) {
         let slots_end = HEADER_BYTES / 8 + source.count();
         let heap = source.heap_start().min(source.size()) / 8;
@@ -287,7 +289,7 @@ impl<'a> Page<'a> {
         self.copy_words(heap, source, heap, source.words.len() - heap);
     }
 
-    /// Copies `count` words of `source` from index `from` on to index `to` on.
+    /// Copies `count` words of `source` from index `from` to index `to`.
     #[inline]
     pub fn copy_words(self, to: usize, source: Page<'_>, from: usize, count: usize) {
         let targets = self.words.get(to..to + count).unwrap_or_default();
@@ -301,7 +303,7 @@ impl<'a> Page<'a> {
     pub fn move_words(self, from: usize, to: usize, count: usize) {
         let (low, distance) = (from.min(to), from.abs_diff(to));
         let Some(region) = self.words.get(low..low + distance + count) else { return };
-        // Side by side, in the order that reads a word before it is overwritten.
+        // The order reads each word before it is overwritten.
         let (lower, upper) = (&region[..count], &region[distance..]);
         if to > from {
             for (target, source) in upper.iter().rev().zip(lower.iter().rev()) {
@@ -315,13 +317,14 @@ impl<'a> Page<'a> {
     }
 }
 
-/// The first eight bytes of `bytes` as a big-endian number, zeros where there are fewer.
+/// Returns the first eight bytes of `bytes` as a big-endian number, padded with zeros.
 #[inline]
 pub fn big_endian(bytes: &[u8]) -> u64 {
     if let Some(chunk) = bytes.first_chunk::<8>() {
         return u64::from_be_bytes(*chunk);
     }
-    // Fewer bytes: the first and the last few of them, which may overlap, without a call to copy.
+    // For short inputs, combines the first and the last bytes, which may overlap, without a call to
+    // copy.
     let short = (8 - bytes.len()) * 8;
     if let (Some(first), Some(last)) = (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
         let (first, last) = (u32::from_be_bytes(*first), u32::from_be_bytes(*last));
@@ -334,16 +337,16 @@ pub fn big_endian(bytes: &[u8]) -> u64 {
     bytes.first().map_or(0, |&byte| u64::from(byte) << 56)
 }
 
-/// Memory for a page that belongs to nobody else: work space for splits, images and tests.
+/// Memory for a private page: work space for splits, images and tests.
 pub struct Scratch(Box<[AtomicU64]>);
 
 impl Scratch {
-    /// `size` bytes of zeros.
+    /// Allocates `size` bytes of zeros.
     pub fn new(size: usize) -> Self {
         Scratch((0..size / 8).map(|_| AtomicU64::new(0)).collect())
     }
 
-    /// The page.
+    /// Returns the page.
     pub fn page(&self) -> Page<'_> {
         Page::new(&self.0)
     }
