@@ -1,19 +1,24 @@
-//! The hash access method: records found by the hash value of their key.
+//! The hash access method: finds records by the hash value of their key.
 //!
-//! Above: transactions and the data store, which put hash values before keys. Below: the tree. A hash database is a tree
-//! whose keys begin with hash values, so its leaves are buckets, each for a range of hash values; they split where the
-//! range is halved, as buckets of extendible hashing do. The tree's inner pages are the directory of the buckets as it
-//! is stored. A [`BucketDirectory`] is the same in memory, as an array: it leads to the bucket in one step.
+//! Above: transactions and the data store, which put the hash value before the key. Below: the
+//! tree. A hash database is a tree whose keys begin with hash values. Its leaves are buckets, each
+//! for a range of hash values, and they split where the range is halved, as in extendible hashing.
+//! The tree's inner pages store the directory of the buckets. A [`BucketDirectory`] is the same
+//! directory in memory, as an array: it leads to the bucket in one step.
 //!
-//! - HASH-1: a stored key is the hash value of the key, or of the key's group ([`hashed_part`]), big-endian, and the key. Keys of the same hash value lie next to
-//!   each other and are told apart as any keys are: no choice of keys makes the tree anything but a tree.
-//! - HASH-2: what a directory says is a guess. The leaf that it names counts only if it says itself that it is for the
-//!   stored key (BTREE-1); otherwise the walk from the root tells, and the directory learns it. So it is neither
-//!   logged nor stored, needs no latch, and is empty after opening.
-//! - HASH-3: a directory has at most [`SLOTS_PER_PAGE`] slots for each page of the environment, of four bytes each.
+//! - HASH-1: a stored key is a big-endian hash value followed by the key. The hash value is
+//!   computed from the key, or from the key's bucket prefix ([`hashed_part`]). Keys with equal hash
+//!   values are neighbors and are ordered as in any tree, so no choice of keys breaks the tree.
+//! - HASH-2: an entry of a directory is a hint. The leaf that it names is used only if its fences
+//!   cover the stored key (BTREE-1). Otherwise the descent from the root finds the leaf, and the
+//!   directory learns it. So the directory is neither logged nor stored, needs no latch, and is
+//!   empty after opening.
+//! - HASH-3: a directory has at most [`SLOTS_PER_PAGE`] slots for each page of the environment, of
+//!   four bytes each.
 //!
-//! Sources: Fagin, Nievergelt, Pippenger, Strong, "Extendible Hashing" (1979); Litwin, "Trie Hashing" (1981), for buckets
-//! kept as the leaves of a tree over hash values. `docs/adr` says why it is this way.
+//! Sources: Fagin, Nievergelt, Pippenger, Strong, "Extendible Hashing" (1979); Litwin, "Trie
+//! Hashing" (1981), for buckets kept as the leaves of a tree over hash values. `docs/adr` records
+//! the decision.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -23,21 +28,21 @@ use crate::options::AccessMethod;
 pub use crate::page::HASH_BYTES;
 use crate::page::PageId;
 
-/// Most slots of a directory for each page that there is.
+/// Maximum number of directory slots per page of the environment.
 const SLOTS_PER_PAGE: u64 = 4;
 
-/// Bits of the hash value that a new directory goes by, and that the largest one does.
+/// Hash bits that index a new directory, and the largest directory.
 const FIRST_BITS: u32 = 4;
 const LAST_BITS: u32 = 28;
 
-/// Stored keys up to this length are made without asking for memory.
+/// Maximum length of a stored key that is built without an allocation.
 const SHORT: usize = 64;
 
-/// Odd numbers without a pattern: what the hash function multiplies by. They are part of the file format.
+/// Odd multipliers of the hash function, without a pattern. They are part of the file format.
 const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 const FINISHER: u64 = 0xd6e8_feb8_6659_fd93;
 
-/// The hash value of a key. Part of the file format.
+/// Returns the hash value of a key. The function is part of the file format.
 #[inline]
 pub fn hash_of(key: &[u8]) -> u32 {
     let mut hash = (key.len() as u64).wrapping_mul(FINISHER);
@@ -57,7 +62,7 @@ pub fn hash_of(key: &[u8]) -> u32 {
     (hash.wrapping_mul(FINISHER) >> 32) as u32
 }
 
-/// The part of a key that its hash value is of. Part of the file format.
+/// Returns the part of a key that is hashed. The rule is part of the file format.
 #[inline]
 pub fn hashed_part(method: AccessMethod, key: &[u8]) -> &[u8] {
     if method != AccessMethod::HashPrefix {
@@ -70,8 +75,9 @@ pub fn hashed_part(method: AccessMethod, key: &[u8]) -> &[u8] {
     part.unwrap_or(key)
 }
 
-/// Makes the key of a group the bounds of the stored keys of its records: from the first, up to and without the second; false when they
-/// go up to the last of all. And their hash value.
+/// Computes the bounds of a bucket prefix's stored keys. Replaces `group`, the bucket prefix, by
+/// the inclusive lower bound, and sets `end` to the exclusive upper bound. Returns the hash value,
+/// and false if there is no upper bound.
 pub fn group_bounds(group: &mut Vec<u8>, end: &mut Vec<u8>) -> (u32, bool) {
     let hash = hash_of(hashed_part(AccessMethod::HashPrefix, group));
     group.splice(0..0, hash.to_be_bytes());
@@ -86,7 +92,7 @@ pub fn group_bounds(group: &mut Vec<u8>, end: &mut Vec<u8>) -> (u32, bool) {
     (hash, false)
 }
 
-/// Runs `work` with the key as it is stored (HASH-1), and its hash value.
+/// Runs `work` with the stored key (HASH-1) and its hash value.
 #[inline]
 pub fn with_stored<T>(method: AccessMethod, key: &[u8], work: impl FnOnce(&[u8], u32) -> T) -> T {
     let hash = hash_of(hashed_part(method, key));
@@ -105,23 +111,23 @@ pub fn with_stored<T>(method: AccessMethod, key: &[u8], work: impl FnOnce(&[u8],
     work(stored, hash)
 }
 
-/// Whether a stored key begins with the hash value that it should (HASH-1).
+/// Returns whether a stored key begins with the right hash value (HASH-1).
 pub fn is_stored(method: AccessMethod, stored: &[u8]) -> bool {
     split_stored(stored).is_some_and(|(hash, key)| hash == hash_of(hashed_part(method, key)))
 }
 
-/// The hash value that a stored key begins with, and the key; `None` when it is too short to be one.
+/// Splits a stored key into its hash value and the key. Returns `None` if it is too short.
 pub fn split_stored(stored: &[u8]) -> Option<(u32, &[u8])> {
     stored.split_first_chunk().map(|(hash, key)| (u32::from_be_bytes(*hash), key))
 }
 
-/// For the first bits of hash values, the bucket last found for them.
+/// Maps the first bits of a hash value to the bucket last found for them.
 pub struct BucketDirectory {
-    /// How many bits count now.
+    /// Number of bits in use.
     bits: AtomicU32,
-    /// Slots changed since that number grew.
+    /// Slots changed since the number of bits grew.
     learned: AtomicU32,
-    /// For each number of bits that there has been, the slots. Those of smaller ones are not used any more.
+    /// The slots for each number of bits so far. Arrays for fewer bits are no longer used.
     sizes: [OnceLock<Box<[AtomicU32]>>; (LAST_BITS - FIRST_BITS + 1) as usize],
 }
 
@@ -132,7 +138,7 @@ impl fmt::Debug for BucketDirectory {
 }
 
 impl BucketDirectory {
-    /// One that knows nothing yet.
+    /// Creates an empty directory.
     pub fn new() -> BucketDirectory {
         BucketDirectory {
             bits: AtomicU32::new(FIRST_BITS),
@@ -141,24 +147,25 @@ impl BucketDirectory {
         }
     }
 
-    /// The slots, and the one of them for that hash value.
+    /// Returns the slot for `hash` in the array for `bits`.
     #[inline]
     fn slot(&self, bits: u32, hash: u32) -> Option<&AtomicU32> {
         let slots = self.sizes.get((bits - FIRST_BITS) as usize)?.get()?;
         slots.get((hash >> (u32::BITS - bits)) as usize)
     }
 
-    /// The leaf that records of that hash value may be in; 0 when it is not known.
+    /// Returns the leaf that may hold records with that hash value, or 0 if it is unknown.
     #[inline]
     pub fn leaf_for(&self, hash: u32) -> PageId {
         let slot = self.slot(self.bits.load(Ordering::Acquire), hash);
         slot.map_or(0, |slot| PageId::from(slot.load(Ordering::Relaxed)))
     }
 
-    /// Notes that records of that hash value are in `leaf`. `pages` is how many there are of all kinds.
+    /// Records that records with that hash value are in `leaf`. `pages` is the number of pages of
+    /// the environment.
     #[cold]
     pub fn learn(&self, hash: u32, leaf: PageId, pages: u64) {
-        // A page past this number is found by walking.
+        // Leaves with larger page numbers are always found from the root.
         let Ok(leaf) = u32::try_from(leaf) else { return };
         let bits = self.bits.load(Ordering::Acquire);
         if self.slot(bits, hash).is_none() {
@@ -167,7 +174,7 @@ impl BucketDirectory {
         if let Some(slot) = self.slot(bits, hash) {
             slot.store(leaf, Ordering::Relaxed);
         }
-        // Slots that change again and again are for more than one leaf each.
+        // Slots that change repeatedly cover more than one leaf each.
         let slots = 1u32 << bits;
         let learned = self.learned.fetch_add(1, Ordering::Relaxed);
         if learned >= slots * 2
@@ -199,8 +206,8 @@ mod tests {
         assert_eq!(hash_of(b"The quick brown fox"), 0xfa95_3a2f);
     }
 
-    /// Keys as tables have them: of each kind as many as there are slots fill at least half of the slots; so many
-    /// thrown at random would fill 63 of 100.
+    /// As many keys of each kind as there are slots fill at least half of the slots; random keys
+    /// would fill 63 of 100.
     #[test]
     #[cfg_attr(miri, ignore = "numbers alone, and many of them")]
     fn hash_values_of_keys_that_count_up_are_spread() {
@@ -259,7 +266,7 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "tens of thousands of keys: too much for an interpreter")]
     fn a_directory_grows_to_what_it_is_used_for_and_no_further() {
-        // 512 leaves, each for as many hash values as the others.
+        // 512 leaves, each for an equal range of hash values.
         let leaf_of = |hash: u32| PageId::from(hash >> 23) + 1;
         let directory = BucketDirectory::new();
         assert_eq!(directory.leaf_for(0), 0);
@@ -272,7 +279,8 @@ mod tests {
             }
         }
         assert_eq!(wrong, 0, "it knows every leaf by now");
-        // With so many slots as are allowed it goes on, with guesses that are often wrong.
+        // At the maximum number of slots the directory still works, with hints that are often
+        // wrong.
         let directory = BucketDirectory::new();
         for n in 0..1 << 14 {
             let hash = hash_of(&u32::to_be_bytes(n));

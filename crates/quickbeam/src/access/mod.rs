@@ -1,8 +1,9 @@
-//! Access methods: how records are found by key.
+//! Access methods, which find records by key.
 //!
-//! Above: transactions and the data store, which decide what is visible. Below: the buffer pool. The B+tree keeps records
-//! in the order of their keys; the hash method keeps them in a tree in the order of their keys' hash values, and knows
-//! a shorter way to them. So both have the same leaves, and versions, log and checkpoints serve both.
+//! Above: transactions and the data store, which decide what is visible. Below: the buffer pool.
+//! The B+tree keeps records in key order. The hash method keeps them in a tree ordered by the keys'
+//! hash values, with a directory that skips the descent. Both have the same leaves, so versions,
+//! log and checkpoints serve both.
 
 pub mod btree;
 pub mod hash;

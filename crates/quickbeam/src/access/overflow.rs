@@ -1,22 +1,24 @@
-//! Long values: a chain of overflow pages, and in the record a pointer to the first.
+//! Long values: a chain of overflow pages, and a pointer to its first page in the record.
 //!
-//! - CHAIN-1: a chain is written before the record that points to it and never changes; it is freed when no snapshot
-//!   can see such a record any more.
+//! Above: transactions and the data store. Below: the buffer pool.
 //!
-//! Writing takes a pass through the gate for each page, freeing one for each [`chain_slice`], so that a long value
-//! does not hold a checkpoint up.
+//! - CHAIN-1: a chain is written before the record that points to it and never changes. It is freed
+//!   when no snapshot can see a record that points to it.
+//!
+//! Writing takes the change guard once per page, and freeing once per [`chain_slice`], so that a
+//! long value does not delay a checkpoint.
 
 use crate::buffer::{ChangeGuard, Pool};
 use crate::error::{Error, Result};
 use crate::page::{HEADER_BYTES, OVERFLOW, Page, PageId, PageKind};
 
-/// Longest value in bytes: 4 GiB less one page.
+/// Maximum length of a value in bytes: 4 GiB less 64 KiB.
 pub const VALUE_LIMIT: usize = (4 << 30) - (64 << 10);
 
 /// Bytes of a pointer to a chain.
 pub const POINTER_BYTES: usize = 16;
 
-/// The pointer that a record holds.
+/// Encodes the pointer that a record holds.
 pub fn encode_pointer(first: PageId, length: usize) -> [u8; POINTER_BYTES] {
     let mut pointer = [0; POINTER_BYTES];
     pointer[..8].copy_from_slice(&first.to_le_bytes());
@@ -24,14 +26,16 @@ pub fn encode_pointer(first: PageId, length: usize) -> [u8; POINTER_BYTES] {
     pointer
 }
 
-/// First page and length of the value, from a record's pointer.
+/// Decodes a record's pointer. Returns the first page and the value's length, or `None` if the
+/// pointer is invalid.
 pub fn decode_pointer(pointer: &[u8]) -> Option<(PageId, usize)> {
     let first = u64::from_le_bytes(*pointer.first_chunk()?);
     let length = u64::from_le_bytes(*pointer.get(8..)?.first_chunk()?);
     Some((first, usize::try_from(length).ok().filter(|&length| length <= VALUE_LIMIT)?))
 }
 
-/// Writes `value` to a new chain. `announce` is told each page once it is part of the chain, before the next is made.
+/// Writes `value` to a new chain and returns its first page. Calls `announce` with each page once
+/// it is part of the chain, before the next page is created.
 pub fn write_chain(
     pool: &Pool,
     lane: usize,
@@ -52,7 +56,7 @@ pub fn write_chain(
         if last == 0 {
             first = page;
         } else if let Err(error) = link(pool, &pass, last, page) {
-            // Nobody knows of the new page yet.
+            // The new page is not linked yet.
             pool.discard(&pass, page)?;
             return Err(error);
         }
@@ -67,7 +71,8 @@ fn link(pool: &Pool, pass: &ChangeGuard, page: PageId, next: PageId) -> Result<(
     Ok(())
 }
 
-/// Calls `visit` with one page of a chain, again if the page changed meanwhile, and returns the next page.
+/// Calls `visit` with one page of a chain and returns the next page. Calls it again if the page
+/// changed meanwhile.
 fn visit_page(
     pool: &Pool,
     page: PageId,
@@ -87,7 +92,7 @@ fn visit_page(
     }
 }
 
-/// Calls `visit` with each page of a chain; ends early with an error when the chain is broken.
+/// Calls `visit` with each page of a chain. Fails if the chain is broken.
 fn follow(
     pool: &Pool,
     first: PageId,
@@ -112,7 +117,7 @@ pub fn read_chain(pool: &Pool, pointer: &[u8], out: &mut Vec<u8>) -> Result<()> 
     let start = out.len();
     let mut at = (0, start);
     follow(pool, first, |page, content| {
-        // A page visited again, because it changed meanwhile, replaces what it gave before.
+        // A page that is visited again, because it changed meanwhile, replaces its earlier bytes.
         if at.0 == page {
             out.truncate(at.1);
         }
@@ -130,7 +135,8 @@ pub fn read_chain(pool: &Pool, pointer: &[u8], out: &mut Vec<u8>) -> Result<()> 
     Ok(())
 }
 
-/// Up to `limit` pages of a chain from `first` on, and the page after them, 0 at the chain's end.
+/// Returns up to `limit` pages of a chain from `first` on, and the page after them, or 0 at the
+/// chain's end.
 pub fn chain_slice(pool: &Pool, first: PageId, limit: usize) -> Result<(Vec<PageId>, PageId)> {
     let mut pages = Vec::new();
     let mut page = first;
@@ -141,7 +147,7 @@ pub fn chain_slice(pool: &Pool, first: PageId, limit: usize) -> Result<(Vec<Page
     Ok((pages, page))
 }
 
-/// The pages of a chain.
+/// Returns the pages of a chain.
 pub fn chain_pages(pool: &Pool, first: PageId) -> Result<Vec<PageId>> {
     let mut pages = Vec::new();
     follow(pool, first, |page, _| {
@@ -153,18 +159,19 @@ pub fn chain_pages(pool: &Pool, first: PageId) -> Result<Vec<PageId>> {
     Ok(pages)
 }
 
-/// Frees pages that nothing points to any more, or yet. Nothing of them is read, so that this does not fail when a device does.
+/// Frees pages that no record points to. Their content is not read, so this works on a failing
+/// device.
 pub fn free_pages(pool: &Pool, pass: &ChangeGuard, pages: &[PageId]) -> Result<()> {
     pages.iter().try_for_each(|&page| pool.discard(pass, page))
 }
 
-/// Frees all pages of a chain in one pass, for an owner that no checkpoint and no other thread interrupts. Finding the
-/// pages may fail, freeing them does not.
+/// Frees all pages of a chain under one guard, for an owner that no checkpoint and no other thread
+/// interrupts. Finding the pages may fail; freeing them does not.
 pub fn free_chain(pool: &Pool, pass: &ChangeGuard, first: PageId) -> Result<()> {
     free_pages(pool, pass, &chain_pages(pool, first)?)
 }
 
-/// The chains that a leaf's records point to.
+/// Returns the first pages of the chains that a leaf's records point to.
 pub fn chains_of(leaf: Page<'_>) -> Vec<PageId> {
     let mut pointer = Vec::new();
     let mut chains = Vec::new();

@@ -1,9 +1,13 @@
-//! Root slots: two places at the data file's start, written in turn, each saying where a checkpoint is.
+//! Meta pages: two slots at the data file's start, written alternately. Each names a checkpoint by
+//! its root.
 //!
-//! A slot holds its root twice, in two sectors. A write that is cut off leaves at least one of the copies whole: the new
-//! one, or the one before. So a slot without any whole copy is damage, and not a write that was cut off.
+//! Above: the checkpoint, recovery and salvage. Below: the data file.
 //!
-//! - ROOT-1: a root counts only in the slot of its sequence, and beside a root of a neighbouring sequence.
+//! A slot holds its root twice, in two sectors. A torn write leaves at least one copy whole: the
+//! new root or the previous one. So a slot without a whole copy is damaged, not torn.
+//!
+//! - ROOT-1: a root counts only in the slot of its sequence, and next to a root of a neighboring
+//!   sequence.
 
 use std::path::Path;
 
@@ -15,7 +19,8 @@ use crate::vfs::File;
 
 /// Version of the file format that this release writes.
 pub const FORMAT_VERSION: u32 = 2;
-/// The oldest version that it reads. Nothing has to be changed in what is of an older one: it only lacks what is new.
+/// The oldest version that it reads. Files of older versions need no conversion: they only lack
+/// newer features.
 pub const OLDEST_VERSION: u32 = 1;
 
 const MAGIC: &[u8; 8] = b"QUICKBM\0";
@@ -23,15 +28,15 @@ const MAGIC: &[u8; 8] = b"QUICKBM\0";
 const SLOTS: [u64; 2] = [0, 8192];
 /// Bytes of a root.
 const LENGTH: usize = 128;
-/// Where in a slot the second copy of its root is.
+/// Offset of the root's second copy in a slot.
 const SECOND_COPY: usize = 4096;
 /// Bytes of a slot that are written.
 const SLOT: usize = SECOND_COPY + LENGTH;
-/// Bits of the byte that describes a root.
+/// Flags of a root.
 const CLEAN: u8 = 1;
 const SEGMENT_EXISTS: u8 = 2;
 
-/// Which product made the file.
+/// The product that created the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoreKind {
     /// Transactional Data Store.
@@ -40,46 +45,47 @@ pub enum StoreKind {
     Plain = 2,
 }
 
-/// What never changes about a data file.
+/// The properties of a data file that never change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// Random; log segments carry it.
+    /// A random identifier, which the log segments repeat.
     pub environment: u64,
     /// Bytes in a page.
     pub page_size: u32,
-    /// Which product made it.
+    /// The product that created the file.
     pub kind: StoreKind,
     /// Bytes in a log segment.
     pub log_segment_size: u64,
 }
 
-/// Where a checkpoint is.
+/// The root of a checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Root {
-    /// Grows by one with each; the highest valid one counts.
+    /// Grows by one with each checkpoint; the highest valid root counts.
     pub sequence: u64,
     /// The newest commit in the checkpoint.
     pub timestamp: u64,
-    /// Log records from here on are not in the checkpoint.
+    /// Log records from this position on are not in the checkpoint.
     pub log_position: u64,
-    /// Where recovery starts to read.
+    /// Recovery begins to read here.
     pub log_start: u64,
     /// Grows with each opening.
     pub incarnation: u32,
-    /// The environment was closed after this checkpoint: the log holds nothing behind it.
+    /// The environment was closed after this checkpoint: the log has no later records.
     pub clean: bool,
-    /// The log segment in which recovery starts was there, durably, before the root: if it is missing, it was lost.
+    /// The log segment in which recovery starts existed durably before the root: if it is missing,
+    /// it was lost.
     pub segment_exists: bool,
-    /// The directory's first page.
+    /// The first page of the page map's directory.
     pub directory: Location,
 }
 
-/// No environment is opened this often; nor does it come to this many roots, commits or bytes of log. A slot that says so
-/// is not valid, and nothing that counts on from what a slot says overflows.
+/// Larger incarnations, sequences, timestamps and log positions never occur in practice. A slot
+/// that contains one is invalid, so values computed from a valid slot cannot overflow.
 pub const INCARNATION_LIMIT: u32 = u32::MAX - (1 << 20);
 const COUNT_LIMIT: u64 = 1 << 60;
 
-/// The two slots.
+/// The two meta pages.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MetaPages;
 
@@ -112,7 +118,7 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
     bytes.get(at..).and_then(|b| b.first_chunk()).map_or(0, |b| u32::from_le_bytes(*b))
 }
 
-/// What the bytes of a copy, or of a slot, say: nothing, another version, or a root.
+/// The decoded content of a copy or of a slot: nothing valid, another version, or a root.
 enum MetaSlot {
     Nothing,
     Version(u32),
@@ -164,14 +170,14 @@ fn decode(bytes: &[u8; LENGTH]) -> MetaSlot {
     MetaSlot::Valid(identity, root)
 }
 
-/// What was read of the slot at `place`.
+/// The content of one slot.
 struct ReadSlot {
     slot: MetaSlot,
-    /// It holds no root, and a write that was cut off does not explain that.
+    /// The slot holds no root, and a torn write does not explain that.
     is_damaged: bool,
 }
 
-/// Reads the slot whose place that is. A file that ends before it, or within it, holds zeros there.
+/// Reads slot `place`. Bytes after the end of the file count as zeros.
 fn read_slot(file: &dyn File, place: usize) -> std::io::Result<ReadSlot> {
     let mut bytes = vec![0; SLOT];
     let there = file.length()?.saturating_sub(SLOTS[place]).min(SLOT as u64) as usize;
@@ -182,7 +188,7 @@ fn read_slot(file: &dyn File, place: usize) -> std::io::Result<ReadSlot> {
     let mut slot = MetaSlot::Nothing;
     for copy in copies.into_iter().flatten() {
         match (decode(copy), &slot) {
-            // A later version wrote here, perhaps without coming to the other copy.
+            // A later version wrote this slot, perhaps only one of the copies.
             (_, MetaSlot::Version(_)) => {}
             (MetaSlot::Version(version), _) => slot = MetaSlot::Version(version),
             (MetaSlot::Valid(_, root), _) if root.sequence % 2 != place as u64 => {}
@@ -193,33 +199,33 @@ fn read_slot(file: &dyn File, place: usize) -> std::io::Result<ReadSlot> {
         }
     }
     let is_blank = |bytes: &[u8]| bytes.iter().all(|&byte| byte == 0);
-    // Releases before this one wrote the first copy only: there, a write that was cut off leaves none.
+    // Earlier releases wrote the first copy only: there, a torn write leaves no whole copy.
     let may_be_torn = !is_blank(&bytes[..LENGTH]) && is_blank(&bytes[SECOND_COPY..]);
     Ok(ReadSlot { is_damaged: matches!(slot, MetaSlot::Nothing) && !may_be_torn, slot })
 }
 
 /// The root that counts.
 pub struct FoundRoot {
-    /// What the data file is.
+    /// The properties of the data file.
     pub identity: Identity,
-    /// The newest valid root. Its clean mark does not count if there may have been a newer one.
+    /// The newest valid root. Its clean flag is cleared if there may have been a newer root.
     pub root: Root,
-    /// There may have been a newer one.
+    /// There may have been a newer root.
     pub is_doubtful: bool,
-    /// For certain the other slot is damaged, so that a newer root may be lost.
+    /// The other slot is certainly damaged, so a newer root may be lost.
     pub is_other_damaged: bool,
 }
 
 impl MetaPages {
-    /// Writes the root into the slot whose turn it is, and flushes.
+    /// Writes the root to the slot of its sequence, and flushes.
     pub fn write(self, file: &dyn File, identity: &Identity, root: &Root) -> std::io::Result<()> {
         self.put(file, identity, root)?;
         file.sync_data()
     }
 
-    /// Makes the root that was read durable, with the file's length. What was read may have been in the memory of the
-    /// operating system alone, if the process before ended, or a flush of it failed, after the root was written.
-    /// Nothing that the root before refers to may be overwritten until then.
+    /// Makes the root that was read durable, with the file's length. The root may be in the
+    /// operating system's memory only: the previous process may have ended, or a flush failed,
+    /// after the root was written. Until then no block of the previous root may be overwritten.
     pub fn confirm(self, file: &dyn File, identity: &Identity, root: &Root) -> std::io::Result<()> {
         self.put(file, identity, root)?;
         file.sync_all()
@@ -233,7 +239,7 @@ impl MetaPages {
         file.write_at(&bytes, SLOTS[(root.sequence % 2) as usize])
     }
 
-    /// Every valid root, the newest first; none where nothing can be read.
+    /// Returns every valid root, the newest first. Unreadable slots are skipped.
     pub fn readable(self, file: &dyn File) -> Vec<(Identity, Root)> {
         let mut roots = Vec::new();
         for place in 0..SLOTS.len() {
@@ -254,7 +260,7 @@ impl MetaPages {
         roots
     }
 
-    /// The newest valid root of the data file at `path`.
+    /// Returns the newest valid root of the data file at `path`.
     pub fn read(self, file: &dyn File, path: &Path) -> Result<FoundRoot> {
         let read =
             |place| read_slot(file, place).map_err(|error| Error::on_file("reading", path, error));
@@ -279,7 +285,7 @@ impl MetaPages {
                 return Err(Error::FormatVersion { path, found, supported });
             }
             (MetaSlot::Valid(identity, root), _) | (_, MetaSlot::Valid(identity, root)) => {
-                // The first root of a new file has none beside it yet.
+                // The first root of a new file has no root next to it.
                 let is_first = root.sequence == 1;
                 (identity, root, true, other_damaged && !is_first)
             }
@@ -287,7 +293,7 @@ impl MetaPages {
                 return Err(damage("neither slot holds a valid root"));
             }
         };
-        // The other slot may have held the newer root: what is behind this one has to be looked for.
+        // The other slot may have held the newer root, so the log after this root must be searched.
         root.clean &= !is_alone;
         Ok(FoundRoot { identity, root, is_doubtful: is_alone, is_other_damaged })
     }
@@ -317,7 +323,7 @@ mod tests {
         let read = || MetaPages.read(&*file, path);
         let found = read().unwrap();
         assert_eq!((found.root.sequence, found.is_doubtful), (3, false));
-        // One copy makes up for the other.
+        // One copy replaces the other.
         file.write_at(&[1], 8192 + 50).unwrap();
         let found = read().unwrap();
         assert_eq!((found.root.sequence, found.is_doubtful), (3, false));
@@ -330,7 +336,7 @@ mod tests {
         assert!(matches!(read(), Err(Error::Corruption { .. })));
     }
 
-    /// Every prefix of a root's write, over the root two before it or over nothing.
+    /// Every prefix of a root's write, over an older root or over zeros.
     #[test]
     fn a_write_that_is_cut_off_is_no_damage() {
         let vfs = MemoryVfs::new();
@@ -383,7 +389,7 @@ mod tests {
             MetaPages.write(&*file, &identity, &root(sequence)).unwrap();
         }
         assert!(MetaPages.read(&*file, path).unwrap().root.clean);
-        // The even root stands in the odd slot, too.
+        // The even root is in the odd slot, too.
         let mut slot = vec![0; SLOT];
         file.read_at(&mut slot, 0).unwrap();
         file.write_at(&slot, 8192).unwrap();
@@ -392,7 +398,7 @@ mod tests {
             (found.root.sequence, found.root.clean, found.is_other_damaged),
             (4, false, true)
         );
-        // A slot that kept the root of some time ago.
+        // A slot that kept an older root.
         MetaPages.write(&*file, &identity, &root(1)).unwrap();
         let found = MetaPages.read(&*file, path).unwrap();
         assert_eq!(

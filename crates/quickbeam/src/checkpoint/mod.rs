@@ -1,17 +1,26 @@
-//! Checkpoints: making the state at one commit timestamp durable without stopping anybody.
+//! Checkpoints: make the state at one commit timestamp durable without stopping other threads.
 //!
-//! Above: environment and data store, which decide when. Below: pool (page images), blocks, log.
+//! Above: environment and data store, which decide when. Below: buffer pool (page images), blocks,
+//! log.
 //!
-//! 1. *Flip*: behind the closed gate and the commit lock, fix timestamp, log position, unfinished writers; one epoch ends.
-//! 2. *Images*: every page changed in that epoch gets an image as of the flip — from here, from whoever changes the
-//!    page first, or from its eviction ([`Pool::checkpoint_page`]).
-//! 3. *Mapping*: changed parts of the page-to-block mapping, then the directory, go to free blocks.
-//! 4. Flush of the data file; root slot; flush. Only then are the blocks of the checkpoint before free.
+//! 1. *Epoch begin*: under the closed quiesce latch and the commit lock, fixes timestamp, log
+//!    position and unfinished transactions; the previous epoch ends.
+//! 2. *Images*: every page changed in the previous epoch gets an image as of its end. The
+//!    checkpoint, the first writer of the page, or its eviction writes it
+//!    ([`Pool::checkpoint_page`]).
+//! 3. *Page map*: the changed chunks of the page map, then the directory, are written to free
+//!    blocks.
+//! 4. The data file is flushed, then the meta page is written and flushed. Only then are the blocks
+//!    of the previous checkpoint free.
 //!
-//! - CKPT-1: nothing that the last durable root refers to is overwritten (BLOCK-1), so a crash at any point leaves it whole.
-//! - CKPT-2: a root is written only after everything it refers to, and the log up to its position, is durable.
-//! - CKPT-3: a failed checkpoint leaves the images it wrote to the next one, and the mapping as it was.
-//! - CKPT-4: after a flush failed there is no next one: nothing that it was to make durable can be relied on.
+//! - CKPT-1: no block that the last durable root refers to is overwritten (BLOCK-1), so a crash at
+//!   any point leaves that checkpoint whole.
+//! - CKPT-2: a root is written only after every page it refers to, and the log up to its position,
+//!   is durable.
+//! - CKPT-3: a failed checkpoint leaves the images it wrote to the next one, and the page map
+//!   unchanged.
+//! - CKPT-4: after a failed flush there is no further checkpoint, because the state of the flushed
+//!   data is unknown.
 //!
 //! Sources: WiredTiger's no-overwrite checkpoints; shadow paging (Lorie 1977).
 
@@ -35,52 +44,53 @@ use crate::wal::{Log, Lsn};
 pub use meta_page::{FoundRoot, INCARNATION_LIMIT, Identity, MetaPages, Root, StoreKind};
 pub use page_map::{PageMap, load_directory};
 
-/// What the owner fixes at the flip.
+/// The state that the owner fixes when an epoch begins.
 pub struct FlipState {
-    /// Commits up to here are in the checkpoint.
+    /// Commits up to this timestamp are in the checkpoint.
     pub timestamp: Timestamp,
-    /// The log from here on is not in it.
+    /// The log from this position on is not in the checkpoint.
     pub log_position: Lsn,
-    /// Recovery has to read from here: pieces of unfinished transactions.
+    /// Recovery must read from this position: fragments of unfinished transactions.
     pub log_start: Lsn,
-    /// Every tree.
+    /// All trees.
     pub trees: Vec<Tree>,
-    /// Overflow chains that nothing in the checkpoint points to.
+    /// Overflow chains that no record in the checkpoint points to.
     pub dead_chains: Vec<PageId>,
-    /// Unfinished writers, for [`Flip`].
+    /// Unfinished transactions, for [`Flip`].
     pub flip: FlipWriters,
 }
 
-/// Unfinished writers by id.
+/// Unfinished transactions by id.
 pub type FlipWriters =
     std::collections::HashMap<u64, (std::sync::Arc<crate::mvcc::TransactionRecord>, usize)>;
 
-/// Numbers for statistics.
+/// Counters for statistics.
 #[derive(Default)]
 pub struct CheckpointCounters {
-    /// Checkpoints completed.
+    /// Completed checkpoints.
     pub completed: AtomicU64,
-    /// One is running.
+    /// A checkpoint is running.
     pub running: AtomicBool,
-    /// Pages that the running or last one has, and has seen to.
+    /// Pages of the running or last checkpoint, and those that are processed.
     pub pages: AtomicU64,
     /// See `pages`.
     pub pages_done: AtomicU64,
-    /// How long the last one took, in microseconds.
+    /// Duration of the last checkpoint in microseconds.
     pub last_us: AtomicU64,
-    /// Log position of the last one.
+    /// Log position of the last checkpoint.
     pub log_position: AtomicU64,
 }
 
-/// What a checkpoint refers to.
+/// The locations that a checkpoint refers to.
 pub struct Locations<'a> {
     /// Location of each page.
     pub mapping: &'a [Location],
-    /// Locations of the mapping's own pages, and of the directory's.
+    /// Locations of the page map's own pages, and of the directory's.
     pub chunks: &'a [Location],
     /// See `chunks`.
     pub directory: &'a [Location],
-    /// Images that wait for the next checkpoint; `None` after a failed flush, when more blocks are kept than are told.
+    /// Images kept for the next checkpoint; `None` after a failed flush, when more blocks are in
+    /// use than are listed.
     pub carried: Option<&'a Vec<(PageId, Location)>>,
 }
 
@@ -90,24 +100,25 @@ struct CheckpointState {
     root: Root,
     /// Location of each page in the last durable checkpoint.
     mapping: Vec<Location>,
-    /// Locations of the mapping's own pages, and of the directory's.
+    /// Locations of the page map's own pages, and of the directory's.
     chunks: Vec<Location>,
     directory: Vec<Location>,
-    /// Images of a checkpoint that failed.
+    /// Images of a failed checkpoint.
     carried: Vec<(PageId, Location)>,
-    /// Why no checkpoint can be made any more: a flush failed, and what it was to make durable is lost (CKPT-4).
+    /// Why no checkpoint is possible any more: a flush failed, and the state of the flushed data is
+    /// unknown (CKPT-4).
     failure: Option<String>,
 }
 
 /// Makes checkpoints of one data file.
 pub struct Checkpointer {
     state: Mutex<CheckpointState>,
-    /// Numbers for statistics.
+    /// Counters for statistics.
     pub counters: CheckpointCounters,
 }
 
 impl Checkpointer {
-    /// Goes on from what was found when the data file was opened.
+    /// Continues from the checkpoint found when the data file was opened.
     pub fn new(identity: Identity, slots: MetaPages, root: Root, loaded: PageMap) -> Checkpointer {
         let counters = CheckpointCounters::default();
         counters.log_position.store(root.log_position, Ordering::Relaxed);
@@ -126,8 +137,9 @@ impl Checkpointer {
         Checkpointer { state: Mutex::new(state), counters }
     }
 
-    /// Makes a checkpoint. `fix` is called with the gate closed and holds the commit lock for its time. `clean` says
-    /// that nothing will be appended to the log before the next opening. `busy` is passed on to the log.
+    /// Makes a checkpoint. `fix` runs while page changes are quiesced and holds the commit lock
+    /// meanwhile. `clean` says that no record will be appended to the log before the next opening.
+    /// `busy` is passed to the log.
     pub fn run(
         &self,
         pool: &Pool,
@@ -138,7 +150,7 @@ impl Checkpointer {
         fix: impl FnOnce() -> FlipState,
     ) -> Result<()> {
         let mut state = self.state.lock();
-        // Whoever waited for the lock has not heard of a failure meanwhile.
+        // An earlier checkpoint may have failed while this thread waited for the lock.
         if let Some(reason) = &state.failure {
             return Err(Error::Failed { reason: reason.clone() });
         }
@@ -198,12 +210,13 @@ impl Checkpointer {
         pool.shrink_file()
     }
 
-    /// Whether the last durable root says that nothing follows it in the log.
+    /// Returns whether the last durable root says that the log has no later records.
     pub fn is_clean(&self) -> bool {
         self.state.lock().root.clean
     }
 
-    /// Calls `look` with what the last checkpoint refers to; no checkpoint runs meanwhile, so `look` may close the gate.
+    /// Calls `look` with the locations of the last checkpoint. No checkpoint runs meanwhile, so
+    /// `look` may quiesce page changes.
     pub fn inspect<T>(&self, look: impl FnOnce(&Locations<'_>) -> T) -> T {
         let state = self.state.lock();
         look(&Locations {
@@ -216,7 +229,7 @@ impl Checkpointer {
 }
 
 impl CheckpointState {
-    /// Steps 3 and 4. On failure mapping and images are as if the checkpoint had not come this far (CKPT-3).
+    /// Steps 3 and 4. On failure, restores the page map and keeps the images (CKPT-3).
     fn publish(
         &mut self,
         pool: &Pool,
@@ -244,7 +257,7 @@ impl CheckpointState {
         }
     }
 
-    /// Brings the mapping up to date; what it said before, in order.
+    /// Updates the page map. Returns the replaced entries, in order.
     fn apply(&mut self, pending: &[(PageId, Location)]) -> Vec<(PageId, Location)> {
         let mut replaced = Vec::with_capacity(pending.len());
         for &(page, location) in pending {
@@ -253,7 +266,8 @@ impl CheckpointState {
                 self.mapping.resize(at + 1, Location::NONE);
             }
             let old = self.mapping[at];
-            // The same image named twice, by a failed checkpoint and the one after, is not to be freed.
+            // A failed checkpoint and the next one may name the same image, which must not be
+            // freed.
             if old != location {
                 replaced.push((page, old));
                 self.mapping[at] = location;
@@ -277,7 +291,8 @@ impl CheckpointState {
         let result = self.write_pages(pool, log, &mut root, fixed, &touched, &mut written);
         match result {
             Ok((chunks, directory)) => {
-                // If this fails, the root may count or not at the next opening: what it refers to stays in use.
+                // If this fails, the next opening may or may not find the root: the blocks it
+                // refers to stay in use.
                 if let Err(error) = self.settle(pool, &root) {
                     self.failure = Some(error.to_string());
                     if let Some(log) = log {
@@ -323,10 +338,12 @@ impl CheckpointState {
         root.directory = pages.first().copied().unwrap_or(Location::NONE);
         if let Some(log) = log {
             if fixed.log_start < fixed.log_position {
-                // Pieces of transactions that are still open: recovery reads them with what comes after the flip.
+                // Fragments of open transactions: recovery reads them with the records after the
+                // epoch's beginning.
                 log.flush_to(fixed.log_position)?;
             } else {
-                // What came before the flip is in the images. Only the segment that recovery begins in must be there.
+                // The images contain all earlier commits. Only the segment in which recovery begins
+                // must exist.
                 log.write_to(fixed.log_position)?;
             }
             root.segment_exists = log.ensure_segment(fixed.log_start)?;
@@ -334,9 +351,10 @@ impl CheckpointState {
         Ok((chunks, pages))
     }
 
-    /// Makes what was written durable, then the root that refers to it. After a failure nothing may be acknowledged.
+    /// Makes the written pages durable, then the root that refers to them. After a failure no
+    /// commit may be acknowledged.
     fn settle(&self, pool: &Pool, root: &Root) -> Result<()> {
-        // Never `DiskFull`, whatever the reason: what was to be flushed is lost, and trying again would not bring it back.
+        // Never `DiskFull`: the data to be flushed is lost, and a retry would not restore it.
         let failed = |action: &str| {
             let action = action.to_owned();
             move |source| Error::Io { action, source }

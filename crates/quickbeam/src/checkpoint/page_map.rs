@@ -1,7 +1,8 @@
-//! The mapping and the directory, as pages.
+//! The page map and its directory, as pages.
 //!
-//! Mapping page number `i` holds the locations of pages `i * n` to `i * n + n - 1`. The directory lists the mapping pages,
-//! the trees and the dead chains; it is a byte string cut over a list of pages, each of which knows the next one's location.
+//! Chunk `i` of the page map holds the locations of pages `i * n` to `i * n + n - 1`. The directory
+//! lists the chunks, the trees and the dead chains. It is a string of words, split over a list of
+//! pages, each of which names the next page's location.
 
 use crate::access::btree::Tree;
 use crate::blocks::Location;
@@ -10,31 +11,31 @@ use crate::error::{Error, Result};
 use crate::options::AccessMethod;
 use crate::page::{HEADER_BYTES, Page, PageId, PageKind, Scratch};
 
-/// Page numbers of mapping and directory pages begin here, above all others.
+/// First page numbers of chunks and of directory pages, above all other page numbers.
 pub const MAPPING_PAGES: PageId = 1 << 40;
 pub const DIRECTORY_PAGES: PageId = 1 << 41;
 
-/// What a checkpoint's directory says.
+/// The content of a checkpoint's directory.
 #[derive(Default)]
 pub struct PageMap {
     /// Location of each page.
     pub mapping: Vec<Location>,
-    /// Locations of the mapping pages.
+    /// Locations of the chunks.
     pub chunks: Vec<Location>,
     /// Locations of the directory's own pages.
     pub pages: Vec<Location>,
-    /// Every tree.
+    /// All trees.
     pub trees: Vec<Tree>,
     /// Overflow chains to free.
     pub dead_chains: Vec<PageId>,
 }
 
-/// Locations in one mapping page.
+/// Returns the number of locations in one chunk.
 pub fn entries_per_page(page_size: usize) -> usize {
     (page_size - HEADER_BYTES) / 8
 }
 
-/// Writes mapping page number `chunk`.
+/// Writes chunk number `chunk` of the page map.
 pub fn write_chunk(pool: &Pool, mapping: &[Location], chunk: usize) -> Result<Location> {
     let count = entries_per_page(pool.page_size);
     Scratch::with(pool.page_size, |page| {
@@ -47,7 +48,8 @@ pub fn write_chunk(pool: &Pool, mapping: &[Location], chunk: usize) -> Result<Lo
     })
 }
 
-/// Writes the directory; its pages' locations, the first one first. They are added to `written` as they are made.
+/// Writes the directory and returns its pages' locations in order. Adds each location to `written`
+/// as soon as its page is written.
 pub fn write_directory(
     pool: &Pool,
     chunks: &[Location],
@@ -61,7 +63,7 @@ pub fn write_directory(
     words.extend(dead_chains);
     let mut pages = Vec::new();
     let mut next = Location::NONE;
-    // From the last page to the first, since each one names the next.
+    // From the last page to the first, because each page names the next.
     let parts: Vec<&[u64]> = words.chunks(entries_per_page(pool.page_size)).collect();
     for (i, part) in parts.iter().enumerate().rev() {
         next = Scratch::with(pool.page_size, |page| {
@@ -80,10 +82,10 @@ pub fn write_directory(
     Ok(pages)
 }
 
-/// Reads the directory that begins at `first`, and the mapping.
+/// Reads the directory that begins at `first`, and the page map.
 pub fn load_directory(pool: &Pool, first: Location) -> Result<PageMap> {
     if first == Location::NONE {
-        // A data file just made: nothing is in it.
+        // A new data file is empty.
         return Ok(PageMap::default());
     }
     let mut words = Vec::new();
@@ -104,7 +106,7 @@ pub fn load_directory(pool: &Pool, first: Location) -> Result<PageMap> {
     let count = entries_per_page(pool.page_size);
     for (i, &location) in directory.chunks.iter().enumerate() {
         if location == Location::NONE {
-            // Parts without pages take no room in the file, but do in memory.
+            // Chunks without pages take no space in the file, but they do in memory.
             if ((i + 1) * count) as u64 > pool.block_limit() {
                 let detail = "the directory names more parts of the mapping than there can be";
                 return Err(Error::page(DIRECTORY_PAGES, detail));
@@ -122,7 +124,7 @@ pub fn load_directory(pool: &Pool, first: Location) -> Result<PageMap> {
     Ok(directory)
 }
 
-/// A tree's number, and above it how its records are found.
+/// Encodes a tree's number, and its access method in the upper half.
 fn tree_word(tree: &Tree) -> u64 {
     let method = match tree.method {
         AccessMethod::BTree => 0,
@@ -132,7 +134,7 @@ fn tree_word(tree: &Tree) -> u64 {
     u64::from(tree.id) | method << 32
 }
 
-/// What the directory's words say; `None` when there are too few.
+/// Parses the directory's words. Returns `None` if they are incomplete or invalid.
 pub fn parse(words: &[u64]) -> Option<PageMap> {
     let (head, rest) = words.split_at_checked(3)?;
     let (chunks, rest) = rest.split_at_checked(usize::try_from(head[0]).ok()?)?;

@@ -1,9 +1,9 @@
-//! Where a key was found last, to look there first.
+//! Leaf hints: the position of the last key found, where the next search begins.
 
 use super::Tree;
 use crate::page::PageId;
 
-/// Where the last key was found: the next one is often beside it.
+/// Position of the last key found in a tree. The next key is often next to it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LeafHint {
     pub(super) tree: u32,
@@ -12,12 +12,13 @@ pub struct LeafHint {
     pub hint: usize,
 }
 
-/// Fingers in a few trees: who goes from a table to its indexes and back finds its place again.
+/// Leaf hints for a few trees, so that a transaction that alternates between a table and its
+/// indexes finds its position in each.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LeafHints([LeafHint; 4]);
 
 impl LeafHints {
-    /// The finger for a tree. It may point into another one.
+    /// Returns the hint for a tree. It may point into another tree.
     #[inline]
     pub fn of(&mut self, tree: Tree) -> &mut LeafHint {
         &mut self.0[tree.id as usize % 4]
@@ -25,17 +26,17 @@ impl LeafHints {
 }
 
 impl LeafHint {
-    /// One that points to a leaf, which need not be there.
+    /// Creates a hint that points to a leaf, which need not exist.
     pub fn at(tree: Tree, leaf: PageId) -> LeafHint {
         LeafHint { tree: tree.id, leaf, hint: 0 }
     }
 
-    /// The leaf that it points to.
+    /// Returns the leaf of the hint.
     pub fn leaf(&self) -> PageId {
         self.leaf
     }
 
-    /// Whether it points to a leaf of that tree.
+    /// Returns whether the hint points to a leaf of that tree.
     #[inline]
     pub fn is_in(&self, tree: Tree) -> bool {
         self.tree == tree.id

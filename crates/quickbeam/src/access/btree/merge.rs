@@ -1,20 +1,21 @@
-//! Merges: a page that became nearly empty joins its neighbour, and the parent loses the separator.
+//! Merges: a nearly empty page is merged with its neighbor, and the parent loses the separator.
 
 use super::Tree;
 use crate::buffer::{ChangeGuard, Pool, ReadGuard, WriteGuard};
 use crate::error::{Error, Result};
 use crate::page::{HEADER_BYTES, Page, PageId, PageKind, Scratch};
 
-/// A page that fills less than one part in this many is joined with its neighbour.
+/// A page that is filled to less than one part in `SPARSE` is merged with its neighbor.
 const SPARSE: usize = 4;
 
-/// Whether the page should be joined with a neighbour.
+/// Returns whether the page should be merged with a neighbor.
 pub fn is_sparse(page: Page<'_>) -> bool {
     page.used_bytes() < page.size() / SPARSE
 }
 
 impl Tree {
-    /// Joins the leaf for `key` with a neighbour, if it is sparse and both fit in one page; then its ancestors.
+    /// Merges the leaf for `key` with a neighbor, if it is sparse and both fit in one page; then
+    /// its ancestors.
     pub fn merge(&self, pool: &Pool, pass: &ChangeGuard, key: &[u8]) -> Result<()> {
         let mut level = 0;
         while self.merge_level(pool, pass, level, key)? {
@@ -23,7 +24,7 @@ impl Tree {
         Ok(())
     }
 
-    /// True when the parent lost a child and should be looked at next.
+    /// Merges one level. Returns true if the parent lost a child and should be examined next.
     fn merge_level(&self, pool: &Pool, pass: &ChangeGuard, level: u8, key: &[u8]) -> Result<bool> {
         loop {
             let (parent, node) = self.walk(pool, level, |node| node.page.child_for(key))?;
@@ -39,7 +40,7 @@ impl Tree {
             if parent.page().count() == 0 {
                 return Ok(true);
             }
-            // The pair to join is (index, index + 1), or the one before for the last child.
+            // The pair to merge is (index, index + 1), or the pair before it for the last child.
             let first = index.min(parent.page().count() - 1);
             let (left, right) = (parent.page().child_at(first), parent.page().child_at(first + 1));
             check_apart(parent.id, left, right)?;
@@ -81,7 +82,7 @@ impl Tree {
         Ok(joined)
     }
 
-    /// Takes the only child of the root up into the root (BTREE-2).
+    /// Moves the content of the root's only child into the root (BTREE-2).
     fn flatten(&self, pool: &Pool, pass: &ChangeGuard, root: ReadGuard<'_>) -> Result<()> {
         let Some(root) = root.upgrade() else { return Ok(()) };
         if root.page().is_leaf() || root.page().count() > 0 {
@@ -97,7 +98,7 @@ impl Tree {
     }
 }
 
-/// Refuses pages of which one is another: to latch it twice would be to wait for oneself.
+/// Fails if two of the pages are the same, because latching a page twice would deadlock.
 fn check_apart(parent: PageId, left: PageId, right: PageId) -> Result<()> {
     if parent == left || parent == right || left == right {
         return Err(Error::page(parent, "a page is its own child, or a child of its twice"));
@@ -105,20 +106,22 @@ fn check_apart(parent: PageId, left: PageId, right: PageId) -> Result<()> {
     Ok(())
 }
 
-/// Bytes that are left free in the page that two neighbours become: none if one of them is empty. But the tree's last page stays when it is
-/// empty and the one before it nearly full: where records come and go at the tree's end, the two would be joined and cut again and again.
+/// Returns the bytes that must stay free in a merged page: none if one of the two is empty. But an
+/// empty last page of the tree is kept if the page before it is nearly full. Otherwise insertions
+/// and deletions at the tree's end would merge and split the two repeatedly.
 fn spare(left: Page<'_>, right: Page<'_>) -> usize {
     let one_is_empty = left.count() == 0 || (right.count() == 0 && !right.is_open_end());
     if one_is_empty { 0 } else { left.size() / SPARSE }
 }
 
-/// False if the content of two neighbours certainly does not fit in one page. Wider fences have no longer prefix: it takes
-/// no less than it does now.
+/// Returns false if two neighbors certainly do not fit in one page. The merged page has wider
+/// fences and so no longer prefix: its records take no less space.
 fn may_fit(left: Page<'_>, right: Page<'_>) -> bool {
     left.used_bytes() + right.used_bytes() + spare(left, right) <= left.size() - HEADER_BYTES
 }
 
-/// Fills `both` with the content of two neighbours; false when it does not fit with room to spare.
+/// Fills `both` with the content of two neighbors. Returns false if it does not fit with the
+/// required free space.
 fn fill(both: Page<'_>, left: Page<'_>, right: Page<'_>, parent: Page<'_>, first: usize) -> bool {
     let kind = left.kind().unwrap_or(PageKind::Empty);
     let spare = spare(left, right);

@@ -1,13 +1,18 @@
 //! The B+tree: ordered records, found from the root by optimistic lock coupling.
 //!
-//! - BTREE-1: a page holds exactly the keys from its lower fence up to, not including, its upper fence; the fences of
-//!   the children of an inner page are its separators. A leaf that covers a key is the one leaf for that key.
-//! - BTREE-2: the root's page number never changes: it splits by moving its content down and collapses by taking it up.
-//! - BTREE-3: leaves are not linked; a scan goes on by looking up the fence it came to.
-//! - BTREE-4: latches are taken from the root down; a split or merge holds parent and children and nothing else.
+//! Above: transactions and the data store. Below: the buffer pool.
 //!
-//! Sources: Leis, Scheibner, Kemper, Neumann, "The ART of Practical Synchronization" (2016) for optimistic lock
-//! coupling; Graefe, "Modern B-Tree Techniques" (2011) for fences and truncation.
+//! - BTREE-1: a page holds exactly the keys from its lower fence up to, but not including, its
+//!   upper fence. The fences of an inner page's children are its separators. So exactly one leaf
+//!   covers a key.
+//! - BTREE-2: the root's page number never changes: the root splits by moving its content to a new
+//!   child, and collapses by taking over its only child's content.
+//! - BTREE-3: leaves are not linked; a scan continues by searching for the fence that it reached.
+//! - BTREE-4: latches are taken from the root down; a split or merge holds the latches of a parent
+//!   and its children only.
+//!
+//! Sources: Leis, Scheibner, Kemper, Neumann, "The ART of Practical Synchronization" (2016) for
+//! optimistic lock coupling; Graefe, "Modern B-Tree Techniques" (2011) for fences and truncation.
 
 mod leaf_hint;
 mod merge;
@@ -30,24 +35,24 @@ pub use sample::LeafSample;
 #[cfg(any(test, feature = "fuzzing"))]
 pub use split::try_split;
 
-/// Deeper than any tree can be: a walk that comes here goes round in a circle.
+/// Maximum depth of a tree: a descent that exceeds it follows a cycle.
 const DEEPEST: usize = 64;
 
-/// A tree: its number, its root, and what its keys are.
+/// A tree: its number, its root and its access method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tree {
-    /// The number, also written in every page.
+    /// The number, which is also stored in every page.
     pub id: u32,
-    /// The root page, the same for life (BTREE-2).
+    /// The root page, which never changes (BTREE-2).
     pub root: PageId,
-    /// How its records are found: whether its keys begin with hash values.
+    /// The access method: whether the tree's keys begin with hash values.
     pub method: AccessMethod,
 }
 
-/// Where the leaf after the last one probably is: which child of which page.
+/// The likely position of the next leaf: a parent and the index of a child.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Neighbour {
-    /// No page has the number zero.
+    /// Zero means unknown.
     parent: PageId,
     at: usize,
 }
@@ -57,7 +62,7 @@ fn astray(leaf: PageId) -> Error {
 }
 
 impl Tree {
-    /// A new, empty tree; `versioned` says whether its records carry version words.
+    /// Creates an empty tree. `versioned` says whether its records carry version words.
     pub fn create(
         pool: &Pool,
         pass: &ChangeGuard,
@@ -72,7 +77,7 @@ impl Tree {
         Ok(Tree { id, root: guard.id, method })
     }
 
-    /// Bytes before each key that are not part of what the user calls the key (HASH-1).
+    /// Returns the bytes before each key that are not part of the user's key (HASH-1).
     #[inline]
     pub fn key_start(&self) -> usize {
         match self.method {
@@ -81,8 +86,8 @@ impl Tree {
         }
     }
 
-    /// The page at `level` on the way to `key`, and its parent (`None` for the root). Both were unchanged when the
-    /// page was reached.
+    /// Descends to the page at `level` that `child_of` selects. Returns it and its parent (`None`
+    /// for the root). Both were unchanged when the page was reached.
     fn walk<'p>(
         &self,
         pool: &'p Pool,
@@ -120,12 +125,13 @@ impl Tree {
         }
     }
 
-    /// The leaf for `key`.
+    /// Returns the leaf for `key`.
     pub fn leaf<'p>(&self, pool: &'p Pool, key: &[u8]) -> Result<ReadGuard<'p>> {
         self.walk(pool, 0, |node| node.page.child_for(key)).map(|(_, leaf)| leaf)
     }
 
-    /// The leaf for `key`, and whether it begins with that key. Looks first where the leaf after the last one probably is.
+    /// Returns the leaf for `key`, and whether the leaf begins with that key. First examines the
+    /// likely next leaf.
     pub fn leaf_after<'p>(
         &self,
         pool: &'p Pool,
@@ -155,7 +161,8 @@ impl Tree {
         Ok((leaf, starts))
     }
 
-    /// That child of a page, if it is a leaf of this tree that begins with `key` (BTREE-1): then it does not matter what the page is.
+    /// Returns child `at` of a page if it is a leaf of this tree that begins with `key` (BTREE-1).
+    /// Then it does not matter which page the parent is.
     fn child_with<'p>(
         &self,
         pool: &'p Pool,
@@ -173,26 +180,28 @@ impl Tree {
         (is_it && guard.validate()).then_some(guard)
     }
 
-    /// Makes sure that the fence of the leaf that a scan came to from `from`, behind which it goes on, is further on.
-    /// So no scan goes round in a circle, whatever the leaves and their parents say of each other.
+    /// Fails unless the fence that a scan reached is greater than `from`, where it started. So no
+    /// scan loops, even if damaged pages contradict each other.
     #[inline]
     pub fn check_onward(&self, leaf: PageId, from: &[u8], fence: &[u8]) -> Result<()> {
         if compare_keys(fence, from).is_gt() { Ok(()) } else { Err(astray(leaf)) }
     }
 
-    /// As [`check_onward`](Self::check_onward).
+    /// Like [`check_onward`](Self::check_onward), but returns the fence.
     pub fn onward(&self, leaf: PageId, from: &[u8], fence: Vec<u8>) -> Result<Vec<u8>> {
         self.check_onward(leaf, from, &fence).map(|()| fence)
     }
 
-    /// Makes sure that a scan has got further: the key found compares to the one it came from in that way.
+    /// Fails unless the key that a scan found compares to `from` as `way`, so that the scan
+    /// advanced.
     #[inline]
     pub fn advanced(&self, leaf: PageId, found: &[u8], way: Ordering, from: &[u8]) -> Result<()> {
         if found.cmp(from) == way { Ok(()) } else { Err(astray(leaf)) }
     }
 
-    /// As [`check_onward`](Self::check_onward) for a scan that goes back; `from` is the key it came from, and whether that key
-    /// itself was wanted: then it may be the fence. From nowhere is from the end of the tree.
+    /// Like [`check_onward`](Self::check_onward) for a backward scan. `from` is the key that it
+    /// came from, and whether that key itself was wanted: then the fence may equal it. `None` means
+    /// the end of the tree.
     pub fn check_backward(
         &self,
         leaf: PageId,
@@ -203,12 +212,13 @@ impl Tree {
         if from.is_none_or(back) { Ok(()) } else { Err(astray(leaf)) }
     }
 
-    /// The leaf that holds keys less than `key`, down to but not including it; the last leaf for no key.
+    /// Returns the leaf that holds the keys just below `key`, or the last leaf if `key` is `None`.
     pub fn leaf_before<'p>(&self, pool: &'p Pool, key: Option<&[u8]>) -> Result<ReadGuard<'p>> {
         self.walk(pool, 0, |node| node.page.child_before(key)).map(|(_, leaf)| leaf)
     }
 
-    /// The leaf for `key` and where in it the key is, or would be. Looks first where the finger points.
+    /// Returns the leaf for `key` and the key's position in it, or the position for inserting it.
+    /// First examines the leaf hint.
     #[inline(always)]
     pub fn locate<'p>(
         &self,
@@ -226,8 +236,8 @@ impl Tree {
         self.locate_from_root(pool, key, leaf_hint)
     }
 
-    /// The leaf that the finger points to, if it is in memory. In a hash tree it is probably none that was looked at of late: all that a
-    /// search needs of it, slots and fences, is fetched at once.
+    /// Returns the leaf of the hint, if it is in memory. In a hash tree that leaf is rarely in the
+    /// processor's cache, so the cache lines of its slots and fences are loaded at once.
     #[inline(always)]
     fn resident<'p>(&self, pool: &'p Pool, leaf: PageId) -> Option<ReadGuard<'p>> {
         let guard = pool.read_resident(leaf)?;
@@ -248,7 +258,8 @@ impl Tree {
         loop {
             let guard = self.leaf(pool, key)?;
             let found = self.find(guard.page, key, usize::MAX);
-            // Asked once, and behind all that was read: what changes nothing comes and goes without a trace.
+            // One validation after all reads: an error that a concurrent change caused disappears
+            // with the retry.
             if !guard.validate() {
                 continue;
             }
@@ -259,7 +270,7 @@ impl Tree {
         }
     }
 
-    /// Where `key` is in that leaf, looking first where it probably is.
+    /// Searches for `key` in the page, beginning at its likely position.
     #[inline(always)]
     fn search(&self, page: Page<'_>, key: &[u8], hint: usize) -> std::result::Result<usize, usize> {
         match self.method {
@@ -268,7 +279,8 @@ impl Tree {
         }
     }
 
-    /// Where `key` is in that leaf, if it is the leaf for it and has not changed meanwhile.
+    /// Returns the position of `key` in the leaf, if the leaf covers it and has not changed
+    /// meanwhile.
     #[inline(always)]
     fn near(
         &self,
@@ -279,7 +291,7 @@ impl Tree {
         self.find(guard.page, key, hint).filter(|_| guard.validate())
     }
 
-    /// Where `key` is in that page, if it is the leaf for it (BTREE-1).
+    /// Returns the position of `key` in the page, if the page is the leaf that covers it (BTREE-1).
     #[inline(always)]
     fn find(
         &self,
@@ -298,12 +310,13 @@ impl Tree {
         inside.then_some(found)
     }
 
-    /// Frees one page of a tree that nobody uses any more: the last one that has no children. Returns whether
-    /// the tree is gone. The tree is whole, only smaller, between two calls and in every checkpoint, so that
-    /// freeing can go on after a crash.
+    /// Frees the last childless page of a tree that is no longer used. Returns whether the whole
+    /// tree is freed. Between two calls and in every checkpoint the tree is valid, only smaller, so
+    /// that freeing can continue after a crash.
     ///
-    /// `unlinked` runs in the pass that frees the page. It gets the first pages of the overflow chains that only
-    /// the freed page pointed to, and whether that page was the root. The caller frees the chains.
+    /// `unlinked` runs under the guard that frees the page. It gets the first pages of the overflow
+    /// chains that only the freed page pointed to, and whether that page was the root. The caller
+    /// frees the chains.
     pub fn free_last(
         &self,
         pool: &Pool,
@@ -324,7 +337,7 @@ impl Tree {
         Err(Error::page(self.root, "the tree goes round in a circle"))
     }
 
-    /// The last child of a page, 0 if it has none.
+    /// Returns the last child of a page, or 0 if it has none.
     fn last_child(&self, pool: &Pool, page: PageId) -> Result<PageId> {
         let guard = pool.latch(page)?;
         let content = guard.page();
@@ -334,8 +347,8 @@ impl Tree {
         Ok(if content.is_leaf() { 0 } else { content.child_at(content.count()) })
     }
 
-    /// Frees a page without children and takes it out of its parent. Both are latched while their content is
-    /// read: without a latch a page may be evicted, and its frame show another page.
+    /// Frees a page without children and removes it from its parent. Both are latched while they
+    /// are read: without a latch a page may be evicted, and its frame may show another page.
     fn free_childless(
         &self,
         pool: &Pool,

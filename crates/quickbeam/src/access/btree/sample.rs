@@ -1,8 +1,10 @@
-//! How much there is in a tree, and where: judged by the way down to a few leaves. For planning, not for counting.
+//! Estimates of a tree's size and of key positions, from descents to a few leaves. For query
+//! planning, not for exact counts.
 //!
-//! Above: estimates for planners, statistics. Below: the walk down the tree.
+//! Above: estimates for planners, statistics. Below: the descent.
 //!
-//! - SAMPLE-1: children of a node, and leaves of the tree, are taken to have about as many records each.
+//! - SAMPLE-1: the estimates assume that all children of an inner page, and all leaves of the tree,
+//!   have about as many records each.
 
 use std::cell::Cell;
 
@@ -10,27 +12,27 @@ use super::Tree;
 use crate::buffer::{Pool, ReadGuard};
 use crate::error::Result;
 
-/// A leaf that a part of the way through the tree led to.
+/// A leaf reached by descending along a fraction of the tree.
 struct Sample<'p> {
     leaf: ReadGuard<'p>,
-    /// What is left of the way (0 to 1) in the leaf.
+    /// The rest of the fraction (0 to 1), within the leaf.
     left: f64,
-    /// About how many leaves there are, judged by the way down.
+    /// Estimated number of leaves.
     leaves: f64,
 }
 
-/// Depth and size of a tree, judged by the way down to one of its leaves, and how full that leaf is.
+/// Estimated depth and size of a tree, and the fill of the sampled leaf.
 pub struct LeafSample {
     /// Levels of the tree.
     pub depth: usize,
-    /// Bytes that records take in the leaf.
+    /// Bytes of the leaf's records.
     pub used_bytes: usize,
-    /// About how many leaves the tree has.
+    /// Estimated number of leaves.
     pub leaves: f64,
 }
 
 impl Tree {
-    /// The leaf that lies at `way` (0 to 1) between the first and the last.
+    /// Returns the leaf at the fraction `way` (0 to 1) of the tree.
     fn leaf_at<'p>(&self, pool: &'p Pool, way: f64) -> Result<Sample<'p>> {
         let state = Cell::new((way, 1.0));
         let child_of = |node: &ReadGuard<'_>| {
@@ -45,20 +47,21 @@ impl Tree {
         Ok(Sample { leaf, left, leaves })
     }
 
-    /// Looks at the leaf that lies at `way` (0 to 1) between the first and the last.
+    /// Samples the leaf at the fraction `way` (0 to 1) of the tree.
     pub fn sample(&self, pool: &Pool, way: f64) -> Result<LeafSample> {
         let depth = usize::from(pool.read(self.root)?.page.level()) + 1;
         let Sample { leaf, leaves, .. } = self.leaf_at(pool, way)?;
         Ok(LeafSample { depth, used_bytes: leaf.page.used_bytes(), leaves })
     }
 
-    /// About how many records there are, judged by the way down to the leaf that lies at `way` (0 to 1) between the first and the last.
+    /// Estimates the number of records from the leaf at the fraction `way` (0 to 1) of the tree.
     pub fn estimate(&self, pool: &Pool, way: f64) -> Result<f64> {
         let Sample { leaf, leaves, .. } = self.leaf_at(pool, way)?;
         Ok(leaves * leaf.page.count() as f64)
     }
 
-    /// The key, as it is stored, of the record that lies at `way` (0 to 1) between the first and the last; none where a leaf is empty.
+    /// Returns the stored key of the record at the fraction `way` (0 to 1) of the tree, or `None`
+    /// if that leaf is empty.
     pub fn key_at(&self, pool: &Pool, way: f64) -> Result<Option<Vec<u8>>> {
         loop {
             let Sample { leaf, left, .. } = self.leaf_at(pool, way)?;
@@ -71,7 +74,7 @@ impl Tree {
         }
     }
 
-    /// How far `key` is (0 to 1) from the first to the last record, judged by the way down to its leaf.
+    /// Estimates the fraction (0 to 1) of the records that precede `key`.
     pub fn way_to(&self, pool: &Pool, key: &[u8]) -> Result<f64> {
         let way = Cell::new((0.0, 1.0));
         let step = |position: usize, places: usize| {

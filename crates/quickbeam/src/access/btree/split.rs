@@ -1,18 +1,19 @@
-//! Splits: a page without room becomes two, and their parent gets the separator between them.
+//! Splits: a full page becomes two, and their parent gets the separator between them.
 
 use super::{LeafHint, Tree};
 use crate::buffer::{ChangeGuard, Pool, ReadGuard, WriteGuard};
 use crate::error::{Error, Result};
 use crate::page::{Page, PageId, PageKind, Scratch};
 
-/// The two halves that a page was cut into, in scratch memory, and what separates them.
+/// The separator of the two halves of a page, which are in scratch memory.
 struct Cut {
     separator: Vec<u8>,
 }
 
 impl Tree {
-    /// Splits the leaf for `key`, to which the finger points and which has no room for it. If by now another leaf is for it,
-    /// nothing is split, and the finger points nowhere: whoever looks again comes from the root, as this does.
+    /// Splits the leaf of the hint, which covers `key` and has no space for it. If another leaf
+    /// covers `key` by now, splits nothing and resets the hint, so that the next search begins at
+    /// the root.
     pub fn split(
         &self,
         pool: &Pool,
@@ -26,7 +27,8 @@ impl Tree {
         Ok(())
     }
 
-    /// False, and nothing is changed, if the page for `key` at that level is not the one that is `full`.
+    /// Splits the page for `key` at `level`. Returns false, changing nothing, if that page is not
+    /// `full`.
     fn split_level(
         &self,
         pool: &Pool,
@@ -49,8 +51,9 @@ impl Tree {
             let split = Scratch::with(pool.page_size, |left| {
                 Scratch::with(pool.page_size, |right| {
                     let cut = cut(node.page(), key, left, right)?;
-                    // It was emptied since it was full. Of a leaf with one record, or none, nothing would go to the left, and two
-                    // separators would be alike; but there is room in it.
+                    // The leaf was emptied since it was full. With at most one record, nothing
+                    // would move to the left half and two separators would be equal; but the leaf
+                    // has free space now.
                     if node.page().is_leaf() && cut.separator <= node.page().lower_fence_bytes() {
                         return Ok(true);
                     }
@@ -70,8 +73,9 @@ impl Tree {
         }
     }
 
-    /// Splits the tree's last leaf behind all of its records, at a separator greater than each of them, for records that are still to
-    /// come. False, and nothing is changed, where that needs more than a leaf and a place in its parent.
+    /// Splits the tree's last leaf after all of its records, at a separator greater than each of
+    /// them, for future records. Returns false, changing nothing, if that needs more than a leaf
+    /// and space in its parent.
     pub fn split_behind(&self, pool: &Pool, pass: &ChangeGuard, separator: &[u8]) -> Result<bool> {
         let (parent, node) = self.walk(pool, 0, |node| node.page.child_for(separator))?;
         let Some(parent) = parent.and_then(ReadGuard::upgrade) else { return Ok(false) };
@@ -97,7 +101,7 @@ impl Tree {
         })
     }
 
-    /// Moves the root's content down into a new page (BTREE-2).
+    /// Moves the root's content into a new child (BTREE-2).
     fn deepen(&self, pool: &Pool, pass: &ChangeGuard, root: ReadGuard<'_>) -> Result<()> {
         let Some(root) = root.upgrade() else { return Ok(()) };
         let page = root.write(pass)?;
@@ -113,8 +117,9 @@ impl Tree {
     }
 }
 
-/// Cuts `node` in two, in `left` and `right`. Where that does not fit, because keys became fences, the next place that does is taken: so of
-/// records that arrive in order all but the last few stay behind.
+/// Splits `node` into `left` and `right`. If a half does not fit, because keys became fences, takes
+/// the nearest split point that fits. So of records that arrive in order all but the last few stay
+/// in the left page.
 fn cut(node: Page<'_>, key: &[u8], left: Page<'_>, right: Page<'_>) -> Result<Cut> {
     let position = node.search(key).unwrap_or_else(|at| at);
     let first = if node.is_leaf() {
@@ -136,7 +141,7 @@ fn cut(node: Page<'_>, key: &[u8], left: Page<'_>, right: Page<'_>) -> Result<Cu
     Err(Error::page(node.page_id(), "the page cannot be split"))
 }
 
-/// Tries the cut that a split for `key` would make.
+/// Tries the split that an insertion of `key` would make.
 #[cfg(any(test, feature = "fuzzing"))]
 pub fn try_split(node: Page<'_>, key: &[u8], left: Page<'_>, right: Page<'_>) -> bool {
     cut(node, key, left, right).is_ok()
@@ -174,7 +179,8 @@ fn try_cut(node: Page<'_>, at: usize, separator: &[u8], left: Page<'_>, right: P
     }
 }
 
-/// Puts the halves in place: nothing has been changed before, nothing can fail after the new page is there.
+/// Stores the halves. Changes nothing before all latched pages are prepared, and cannot fail after
+/// the new page exists.
 fn replace(
     pool: &Pool,
     pass: &ChangeGuard,

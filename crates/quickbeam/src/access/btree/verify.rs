@@ -1,4 +1,4 @@
-//! Walking a whole tree to see that it is one.
+//! Verification of a whole tree.
 
 use std::collections::HashSet;
 
@@ -9,26 +9,26 @@ use crate::buffer::Pool;
 use crate::error::Result;
 use crate::page::{Page, PageId};
 
-/// What a walk over a tree counted, and what it found wrong.
+/// Counts of a tree's pages and records, and the damage found.
 #[derive(Clone, Debug, Default)]
 pub struct TreeCensus {
-    /// Levels, the leaves' included.
+    /// Levels, including the leaves.
     pub depth: usize,
-    /// Leaves.
+    /// Number of leaves.
     pub leaf_pages: u64,
-    /// Inner pages.
+    /// Number of inner pages.
     pub inner_pages: u64,
-    /// Pages of long values.
+    /// Number of overflow pages.
     pub overflow_pages: u64,
-    /// Records, dead ones not included.
+    /// Number of records, without tombstones.
     pub records: u64,
     /// Bytes of slots and records in leaves.
     pub leaf_bytes: u64,
-    /// What is wrong, each with its page.
+    /// The damage found, each with its page.
     pub complaints: Vec<String>,
 }
 
-/// What a page's parent says of it.
+/// The properties of a page that its parent implies.
 struct Expected {
     page: PageId,
     level: Option<u8>,
@@ -37,9 +37,10 @@ struct Expected {
 }
 
 impl Tree {
-    /// Looks at every page of the tree: kind, level, order, fences against the parent's separators, chains. Pages seen
-    /// are added to `seen`; one that was there already is reached twice. The tree must not change meanwhile.
-    /// `shrinks`: it is being freed, from the last page to the first.
+    /// Checks every page of the tree: kind, level, order, fences against the parent's separators,
+    /// chains. Adds the pages to `seen`; a page that is already there is reached twice. The tree
+    /// must not change meanwhile. `shrinks` says that the tree is being freed, from the last page
+    /// to the first.
     pub fn census(&self, pool: &Pool, seen: &mut HashSet<PageId>, shrinks: bool) -> TreeCensus {
         let mut census = TreeCensus::default();
         let mut work =
@@ -61,7 +62,7 @@ impl Tree {
         census
     }
 
-    /// The chains that the page's records point to.
+    /// Checks a page and adds its children to `work`. Returns the chains of its records.
     fn look_at(
         &self,
         page: Page<'_>,
