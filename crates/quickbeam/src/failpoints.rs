@@ -1,19 +1,21 @@
-//! Moments of the engine that a simulated world looks at, and faults that its tests plant.
+//! Probes, which report moments of the engine to a simulation, and canaries, faults that its tests
+//! plant.
 //!
-//! Both are nothing in a default build: the functions are empty and inlined. The feature `simulation` lets a thread
-//! name an observer, which hears of each moment on that thread and may give way there. The feature `canaries` lets a
-//! test plant one fault in the engine, to prove that the simulation would see it.
+//! Both are absent from a default build: the functions are empty and inlined. With the feature
+//! `simulation`, a thread can set an observer, which is called at each probe on that thread and may
+//! yield there. With the feature `canaries`, a test can plant one fault in the engine, to prove
+//! that the simulation detects it.
 
-/// Where the engine is.
+/// A moment of the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Probe {
-    /// Between two steps, where another thread may come in between.
+    /// Between two steps, where another thread may run.
     Between,
-    /// A transaction has its place in the order: its commit timestamp.
+    /// A transaction has its commit timestamp, and so its position in commit order.
     Committed(u64),
     /// A checkpoint has begun.
     CheckpointBegins,
-    /// A checkpoint has ended, well or not.
+    /// A checkpoint has ended, successfully or not.
     CheckpointEnds,
 }
 
@@ -23,48 +25,48 @@ pub enum Probe {
 pub enum Canary {
     /// The log is not flushed.
     LogNotFlushed = 1,
-    /// A commit in sixteen leaves no record in the log.
+    /// One commit in sixteen writes no record to the log.
     RecordDropped,
-    /// An abort leaves the transaction's first change.
+    /// An abort does not undo the transaction's first change.
     UndoLost,
-    /// A changed page is written over the image that a checkpoint refers to.
+    /// A changed page overwrites the image that a checkpoint refers to.
     BlockReusedEarly,
-    /// The folder of a new segment is not flushed.
+    /// The directory of a new segment is not flushed.
     FolderNotFlushed,
-    /// Opening takes the older root.
+    /// Opening uses the older root.
     RootStale,
     /// The data file is not flushed before the root that refers to it.
     DataNotFlushed,
-    /// A snapshot includes the commit after it.
+    /// A snapshot includes the next commit.
     SnapshotWrong,
     /// A record changed by an unfinished transaction can be changed.
     LockNotHonoured,
     /// A serializable transaction is not validated.
     NotValidated,
-    /// Acknowledging goes on after a failed flush.
+    /// Commits are acknowledged after a failed flush.
     FailureForgotten,
     /// Chains of replaced values are never freed.
     ChainLeaked,
-    /// The log of commits that wait for nothing is not written in the background.
+    /// The log of commits that do not wait for it is not written in the background.
     BackgroundIdle,
-    /// Segments that records were stored in are not flushed with those that were written to.
+    /// Segments that records were stored in through mappings are not flushed.
     StoredNotFlushed,
-    /// What was read without a latch is used unvalidated.
+    /// Values read without a latch are used without validation.
     ReadNotValidated,
     /// A dropped tree is freed while unfinished transactions have changes in it.
     TreeFreedEarly,
     /// A serializable transaction is not validated again inside the commit's critical section.
     NotValidatedAtCommit,
-    /// Versions are merged although a snapshot tells them apart.
+    /// Versions are merged although a snapshot distinguishes them.
     VersionMergedEarly,
     /// Closing an environment that failed in the background reports nothing.
     CloseSilent,
-    /// Recovery brings pieces together by the transaction's number alone.
+    /// Recovery joins fragments by the transaction's number alone.
     PiecesMixed,
 }
 
 impl Canary {
-    /// Every one.
+    /// All canaries.
     pub const ALL: [Canary; 20] = [
         Canary::LogNotFlushed,
         Canary::RecordDropped,
@@ -102,13 +104,13 @@ mod observed {
         static OBSERVER: RefCell<Option<Observer>> = const { RefCell::new(None) };
     }
 
-    /// From now on `observer` hears of the moments on the calling thread; with `None`, nobody does.
+    /// Sets the observer of the calling thread's probes, or removes it if `observer` is `None`.
     pub fn observe(observer: Option<Observer>) {
         OBSERVER.with(|own| *own.borrow_mut() = observer);
     }
 
     pub fn tell(moment: Probe) {
-        // A thread that ends has no observer any more.
+        // A thread that is ending has no observer.
         let observer = OBSERVER.try_with(|own| own.borrow().clone()).ok().flatten();
         if let Some(observer) = observer {
             observer(moment);
@@ -119,7 +121,7 @@ mod observed {
 #[cfg(feature = "simulation")]
 pub use observed::observe;
 
-/// Tells the thread's observer.
+/// Reports a moment to the thread's observer.
 #[inline(always)]
 pub(crate) fn probe(moment: Probe) {
     #[cfg(feature = "simulation")]
@@ -131,14 +133,14 @@ pub(crate) fn probe(moment: Probe) {
 #[cfg(feature = "canaries")]
 static PLANTED: std::sync::atomic::AtomicU8 = std::sync::atomic::AtomicU8::new(0);
 
-/// Plants a fault in every environment of the process, or takes it out again.
+/// Plants a fault in every environment of the process, or removes it.
 #[cfg(feature = "canaries")]
 pub fn plant(canary: Option<Canary>) {
     let number = canary.map_or(0, |canary| canary as u8);
     PLANTED.store(number, std::sync::atomic::Ordering::SeqCst);
 }
 
-/// Whether that fault is planted.
+/// Returns whether that fault is planted.
 #[inline(always)]
 pub(crate) fn planted(canary: Canary) -> bool {
     #[cfg(feature = "canaries")]

@@ -1,9 +1,11 @@
-//! Ways in for bytes that come from outside the process: page images, log segments, root slots. Not part of the
-//! interface: for the fuzz targets of the crate quickbeam-fuzz and for the runs of mutations in this module's tests.
+//! Entry points for bytes from outside the process: page images, log segments, meta pages. Not part
+//! of the public interface. Used by the fuzz targets of the crate quickbeam-fuzz and by this
+//! module's mutation tests.
 //!
-//! Each way in reads the bytes as the engine would and then uses what was accepted in every way there is. The bytes may
-//! be sealed, that is, have right checksums over wrong content. What must hold: no panic, no endless loop, and
-//! what was accepted without being sealed anew is what was written.
+//! Each entry point decodes the bytes as the engine does and then performs every operation on the
+//! accepted content. The bytes may be sealed: they then have valid checksums over invalid content.
+//! The properties that must hold: no panic, no endless loop, and accepted content that was not
+//! sealed is unchanged.
 
 #[cfg(test)]
 mod mutations;
@@ -20,8 +22,8 @@ use crate::vfs::{MemoryVfs, OpenMode, Vfs};
 pub use crate::wal::seal_record;
 use crate::wal::{LogReader, RecordKind, decode_operations};
 
-/// Reads an image as that of page number `page`, and uses it in every way if it is accepted. The bytes of what was
-/// accepted, or what is wrong.
+/// Reads an image as page number `page`, and performs every operation on it if it is accepted.
+/// Returns the bytes of the accepted page, or the description of the damage.
 pub fn read_page(image: &[u8], page: u64, choice: u64) -> std::result::Result<Vec<u8>, String> {
     let size = image.len();
     if !size.is_power_of_two() || !(4096..=65536).contains(&size) {
@@ -44,7 +46,7 @@ pub fn read_page(image: &[u8], page: u64, choice: u64) -> std::result::Result<Ve
     })
 }
 
-/// Looks at every record, and for every key.
+/// Reads every record, and searches for every key.
 fn read_all(page: Page<'_>, choice: u64) {
     let mut key = Vec::new();
     let mut value = Vec::new();
@@ -52,7 +54,7 @@ fn read_all(page: Page<'_>, choice: u64) {
         key.clear();
         value.clear();
         page.append_key(position, &mut key);
-        // What was accepted is in order: every key is found where it is.
+        // An accepted page is ordered: every key is found at its position.
         assert_eq!(page.search(&key), Ok(position), "a key is not found where it stands");
         assert_eq!(page.search_near(&key, choice as usize % 300), Ok(position));
         assert_eq!(page.search_spread(&key), Ok(position));
@@ -113,14 +115,14 @@ fn change(page: Page<'_>, choice: u64, way: u32) {
     }
 }
 
-/// Gives an image the checksum of its content.
+/// Sets the checksum of a page image.
 pub fn seal_page(image: &mut [u8]) {
     if let Some((checksum, rest)) = image.split_first_chunk_mut::<4>() {
         *checksum = crc32c::crc32c(rest).to_le_bytes();
     }
 }
 
-/// The page number that an image carries.
+/// Returns the page number in an image.
 pub fn page_number(image: &[u8]) -> u64 {
     image
         .get(8..)
@@ -128,7 +130,7 @@ pub fn page_number(image: &[u8]) -> u64 {
         .map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
-/// Reads the root slots at the start of a data file.
+/// Reads the meta pages at the start of a data file. Returns the sequence of the newest root.
 pub fn read_roots(file: &[u8]) -> Result<u64> {
     let vfs = MemoryVfs::new();
     let path = Path::new("data");
@@ -138,14 +140,14 @@ pub fn read_roots(file: &[u8]) -> Result<u64> {
     MetaPages.read(&*file, path).map(|found| found.root.sequence)
 }
 
-/// Gives a root slot of 128 bytes the checksum of its content.
+/// Sets the checksum of a copy of a root, 128 bytes.
 pub fn seal_root(slot: &mut [u8]) {
     if let Some((content, checksum)) = slot.split_last_chunk_mut::<4>() {
         *checksum = crc32c::crc32c(content).to_le_bytes();
     }
 }
 
-/// Gives the header of a log segment the checksum of its content.
+/// Sets the checksum of a log segment's header.
 pub fn seal_segment(segment: &mut [u8]) {
     if let Some((content, rest)) = segment.split_first_chunk_mut::<40>()
         && let Some(checksum) = rest.first_chunk_mut::<4>()
@@ -154,10 +156,11 @@ pub fn seal_segment(segment: &mut [u8]) {
     }
 }
 
-/// The records of one log segment, as they are read: position, and payload.
+/// The records of one log segment: position and payload.
 pub type Records = Vec<(u64, Vec<u8>)>;
 
-/// Reads the log whose folder is `log` in that world, from `start` on: records to the end, or to where it is damaged.
+/// Reads the log in the directory `log` of `vfs` from `start` on. Returns the records up to its
+/// end, or up to the first damage.
 pub fn read_log(
     vfs: &Arc<dyn Vfs>,
     environment: u64,
@@ -171,7 +174,7 @@ pub fn read_log(
         match reader.next() {
             Ok(Some(record)) => {
                 if record.kind == RecordKind::Commit {
-                    // Bytes that are no operations are told from operations.
+                    // Undecodable bytes are an error, never a panic.
                     let _told = decode_operations(&record.payload, |_| Ok::<_, ()>(()));
                 }
                 records.push((record.lsn, record.payload));

@@ -1,8 +1,10 @@
-//! Runs of mutations: page images, log segments and root slots of real environments, changed at random, are read.
+//! Mutation tests: read page images, log segments and meta pages of real environments after random
+//! changes.
 //!
-//! A change without a new seal must be found, or change nothing. With a new seal the content may be wrong; reading and
-//! changing it must neither panic nor go on for ever. `QUICKBEAM_MUTATIONS` sets how many images each test reads,
-//! `QUICKBEAM_SEED` where it begins; both have defaults, so that a run can be repeated.
+//! A change without a new checksum must be detected, or have no effect. With a new checksum the
+//! content may be invalid; reading and changing it must neither panic nor loop forever.
+//! `QUICKBEAM_MUTATIONS` sets the number of images per test and `QUICKBEAM_SEED` the seed. Both
+//! have defaults, so that a run can be repeated.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -34,14 +36,15 @@ fn number(variable: &str, default: u64) -> u64 {
     std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
-/// How many images to read, and the randomness to change them by.
+/// Returns the number of images to read, and the random generator.
 fn run(default: u64) -> (u64, Random) {
     let seed = number("QUICKBEAM_SEED", 20_261_122);
     println!("seed {seed}");
     (number("QUICKBEAM_MUTATIONS", default), Random(seed.wrapping_mul(2).wrapping_add(1)))
 }
 
-/// Changes bytes in one to three places, mostly by little, and more often near the start. What it changed.
+/// Changes bytes at one to three positions, mostly slightly, and more often near the start. Returns
+/// the positions.
 fn mutate(bytes: &mut [u8], random: &mut Random) -> Vec<usize> {
     let mut places = Vec::new();
     for _ in 0..1 + random.below(3) {
@@ -86,7 +89,7 @@ fn options(page_size: usize) -> Options {
     }
 }
 
-/// Fills a database with records of every kind through `put`.
+/// Calls `put` with records of every kind.
 fn records(mut put: impl FnMut(&[u8], &[u8])) {
     for n in 0..260usize {
         let key = match n % 4 {
@@ -106,7 +109,7 @@ fn bytes_of(vfs: &dyn Vfs, path: &Path) -> Vec<u8> {
     bytes
 }
 
-/// The pages of an environment and of a data store, of two sizes, and their data files.
+/// Returns the page sizes and data files of environments and data stores, for two page sizes.
 fn data_files() -> Vec<(usize, Vec<u8>)> {
     let mut files = Vec::new();
     for page_size in [4096, 16384] {
@@ -177,7 +180,8 @@ fn a_sealed_page_is_refused_or_usable() {
     assert!(accepted > count / 50, "only {accepted} of {count} were accepted: nothing was tried");
 }
 
-/// A world with the log of an environment that crashed: its segment's bytes and what is in them.
+/// Creates the log of an environment that crashed. Returns a VFS with it, the environment's
+/// identifier, the segment's bytes and its records.
 fn log() -> (Arc<dyn Vfs>, u64, Vec<u8>, super::Records) {
     let vfs = Arc::new(MemoryVfs::new());
     let place = Path::new("one");
@@ -199,7 +203,7 @@ fn path() -> PathBuf {
     Path::new("log").join("000000000001.log")
 }
 
-/// Reads the log with one part of it changed; the original is put back.
+/// Reads the log with one part of it changed, then restores the original.
 fn read_changed(
     vfs: &Arc<dyn Vfs>,
     owner: u64,
@@ -220,7 +224,7 @@ fn a_changed_log_is_refused_or_ends_where_it_may() {
     let offset = |record: usize| (records[record].0 - SEGMENT) as usize;
     let mut refused = 0;
     for _ in 0..count {
-        // Reading begins near the change: what is before is read alike.
+        // Reading begins near the change, because earlier records are unaffected.
         let first = random.below(records.len() - 1);
         let last = (first + 8).min(records.len() - 1);
         let (from, to) = (offset(first), offset(last));
@@ -231,7 +235,8 @@ fn a_changed_log_is_refused_or_ends_where_it_may() {
         let expected = &records[first..];
         assert!(read.len() <= expected.len() && read == expected[..read.len()], "a wrong record");
         if end.is_ok() {
-            // Every later record was written when those before were durable: only the last can be missing.
+            // Every record was written when the earlier ones were durable: only the last record can
+            // be missing.
             let missing = expected.len() - read.len();
             assert!(missing <= 1, "{missing} durable records are missing, and nothing is said");
         } else {

@@ -1,10 +1,13 @@
-//! Recovery: from the last checkpoint and the log behind it to the state of the last commit that the log holds.
+//! Recovery: applies the log after the last checkpoint, up to its last commit.
 //!
-//! Above: opening an environment. Below: log reader, access methods. There is no undo: a checkpoint holds no
-//! uncommitted change, and the log only counts with its commit records.
+//! Above: opening an environment. Below: log reader, access methods. There is no undo phase: a
+//! checkpoint contains no uncommitted change, and log records take effect only with their commit
+//! record.
 //!
-//! - RECOV-1: commits are applied in log order, which is commit order; those before the checkpoint's position are skipped.
-//! - RECOV-2: replaying writes nothing that the last root refers to, so recovery that crashes starts over.
+//! - RECOV-1: commits are applied in log order, which is commit order. Commits before the
+//!   checkpoint's log position are skipped.
+//! - RECOV-2: replay overwrites no block that the last root refers to, so recovery after a crash
+//!   during recovery starts over.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -25,13 +28,13 @@ use crate::transaction::{check_limits, decode_catalog_record, fits_inline};
 use crate::vfs::Vfs;
 use crate::wal::{LogReader, Operation, ReadRecord, RecordKind, decode_operations};
 
-/// What replaying came to.
+/// The result of replaying the log.
 pub struct Replayed {
-    /// Where the log ends.
+    /// The end of the log.
     pub end: u64,
-    /// The highest incarnation in it.
+    /// The highest incarnation in the log.
     pub incarnation: u32,
-    /// The timestamp of its last commit.
+    /// The timestamp of the last commit.
     pub timestamp: u64,
 }
 
@@ -39,13 +42,13 @@ pub struct Replayed {
 pub struct TreeMap<'p> {
     pool: &'p Pool,
     trees: BTreeMap<u32, Tree>,
-    /// Of trees that the log's records of the catalog name: how their records are found.
+    /// Access methods of trees named by catalog records in the log.
     methods: HashMap<u32, AccessMethod>,
     next: u32,
 }
 
 impl<'p> TreeMap<'p> {
-    /// Starts from the trees of a checkpoint.
+    /// Starts with the trees of a checkpoint.
     pub fn new(pool: &'p Pool, trees: &[Tree]) -> Result<TreeMap<'p>> {
         for tree in trees {
             if !pool.is_allocated(tree.root) {
@@ -62,7 +65,7 @@ impl<'p> TreeMap<'p> {
         Ok(TreeMap { pool, trees, methods: HashMap::new(), next })
     }
 
-    /// The tree with that number, made empty if there is none.
+    /// Returns the tree with that number, creating an empty one if there is none.
     pub fn get_or_create(&mut self, id: u32, method: AccessMethod) -> Result<Tree> {
         if let Some(tree) = self.trees.get(&id) {
             if tree.method != method {
@@ -82,7 +85,8 @@ impl<'p> TreeMap<'p> {
         Ok(tree)
     }
 
-    /// The tree that an operation of the log is about. Its name is in the log before it, unless the checkpoint has it.
+    /// Returns the tree of a log operation. Its catalog record precedes it in the log, unless the
+    /// checkpoint contains the tree.
     fn of_operation(&mut self, id: u32) -> Result<Tree> {
         match self.trees.get(&id) {
             Some(tree) => Ok(*tree),
@@ -90,13 +94,14 @@ impl<'p> TreeMap<'p> {
         }
     }
 
-    /// The trees, and the number for the next one.
+    /// Returns the trees, and the number for the next one.
     pub fn into_parts(self) -> (BTreeMap<u32, Tree>, u32) {
         (self.trees, self.next)
     }
 }
 
-/// No environment comes to this many trees or commits: what claims to is damaged, and nothing here overflows.
+/// Larger tree numbers and timestamps never occur in practice. They are reported as damage, so
+/// computations cannot overflow.
 const TREE_LIMIT: u32 = u32::MAX - (1 << 20);
 const COMMIT_LIMIT: u64 = 1 << 60;
 
@@ -124,7 +129,8 @@ pub fn replay(
     while let Some(record) = reader.next()? {
         let ReadRecord { lsn, kind, transaction, payload, .. } = record;
         if record.incarnation != incarnation {
-            // Transaction numbers begin again with each incarnation. Pieces of the one before have no commit.
+            // Transaction numbers restart with each incarnation. Fragments of an earlier
+            // incarnation have no commit.
             incarnation = record.incarnation;
             if !planted(Canary::PiecesMixed) {
                 pieces.clear();
@@ -180,7 +186,7 @@ fn apply(
     }
 }
 
-/// Inserts or replaces a record where no transaction looks. On an error it is as it was.
+/// Inserts or replaces a record outside of any transaction. Changes nothing on an error.
 pub fn put(
     pool: &Pool,
     tree: Tree,
@@ -202,7 +208,7 @@ pub fn put(
     stored
 }
 
-/// Puts that value, or pointer, and its flags into the record's place.
+/// Stores a value, or a pointer to an overflow chain, with its flags in the record.
 fn store(
     pool: &Pool,
     tree: Tree,
@@ -216,7 +222,8 @@ fn store(
         let (guard, found) = tree.locate(pool, key, leaf_hint)?;
         let chain = found.ok().and_then(|position| chain_at(guard.page, position));
         if let Some(chain) = chain.filter(|_| replaced.is_none()) {
-            // Its pages are looked up before anything is changed: that can fail, and needs room in memory.
+            // The old chain's pages are collected before any change, because that can fail and
+            // needs frames.
             replaced = Some(chain_pages(pool, chain)?);
             continue;
         }
@@ -234,7 +241,8 @@ fn store(
     }
 }
 
-/// Removes a record where no transaction looks; false when there is none. On an error it is as it was.
+/// Removes a record outside of any transaction. Returns false if there is none. Changes nothing on
+/// an error.
 pub fn delete(pool: &Pool, tree: Tree, key: &[u8], leaf_hint: &mut LeafHint) -> Result<bool> {
     let mut removed = None;
     loop {
@@ -258,7 +266,8 @@ pub fn delete(pool: &Pool, tree: Tree, key: &[u8], leaf_hint: &mut LeafHint) -> 
         drop(latched);
         free_pages(pool, &pass, &removed.unwrap_or_default())?;
         if sparse {
-            // The record is gone. What keeps its leaf from being joined with another is met by the next call.
+            // The record is removed. An error that prevents the merge will appear again at the next
+            // access.
             let _joined = tree.merge(pool, &pass, key);
         }
         return Ok(true);
@@ -275,8 +284,8 @@ fn chain_at(page: crate::page::Page<'_>, position: usize) -> Option<PageId> {
     decode_pointer(&pointer).map(|(first, _)| first)
 }
 
-/// Makes the trees that the catalog names and that are missing, and frees those that it does not name: dropped ones not
-/// yet freed, and those of transactions that never committed.
+/// Creates the missing trees that the catalog names, and frees the trees that it does not name. The
+/// latter are dropped trees that were not freed yet, and trees of uncommitted transactions.
 pub fn free_nameless(pool: &Pool, trees: &mut TreeMap<'_>) -> Result<()> {
     let Some(catalog) = trees.trees.get(&CATALOG_TREE).copied() else { return Ok(()) };
     let mut named = BTreeMap::from([(CATALOG_TREE, AccessMethod::BTree)]);
@@ -297,7 +306,8 @@ pub fn free_nameless(pool: &Pool, trees: &mut TreeMap<'_>) -> Result<()> {
             None => break,
         }
     }
-    // A database without records, made since the checkpoint, has a name and no other trace in the log.
+    // An empty database that was created after the checkpoint appears in the log only as a catalog
+    // record.
     for (&id, &method) in &named {
         trees.get_or_create(id, method)?;
     }
@@ -310,7 +320,7 @@ pub fn free_nameless(pool: &Pool, trees: &mut TreeMap<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Frees every page of a tree and the chains of its records, where no transaction looks.
+/// Frees every page of a tree and the chains of its records, outside of any transaction.
 fn free_tree(pool: &Pool, tree: Tree) -> Result<()> {
     let mut gone = false;
     while !gone {

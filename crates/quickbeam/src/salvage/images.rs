@@ -1,8 +1,11 @@
-//! The page images of a damaged data file: which are whole, and which of them is a page's own.
+//! The page images of a damaged data file: finds the whole ones and chooses one for each page.
 //!
-//! Where a root is readable, its mapping says. For what is not mapped, because a part of the mapping or both roots are
-//! gone, every block is looked at, and of the images of one page the one written last is taken. That is a guess: the
-//! image may be of a time before the last checkpoint, and is told as a doubt.
+//! Above: salvage. Below: the data file, the format of the page map.
+//!
+//! If a root is readable, its page map is used. Pages without an entry, because a chunk of the page
+//! map or both roots are lost, are found by a scan of all blocks. Of several images of one page the
+//! last written one is taken. That image may be older than the last checkpoint, so the report
+//! contains a doubt.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,21 +18,21 @@ use crate::checkpoint::{PageMap, Root};
 use crate::page::{Page, PageId, PageKind, Scratch, image_checksum, read_image};
 use crate::vfs::File;
 
-/// Page images, read and never written.
+/// The page images of a data file, read-only.
 pub struct Images {
     file: Arc<dyn File>,
     pub page_size: usize,
-    /// Where each page is.
+    /// Location of each page.
     pub mapping: HashMap<PageId, Location>,
-    /// Some places were guessed.
+    /// Some locations were guessed.
     pub guessed: bool,
 }
 
-/// An image found by looking at every block.
+/// An image found by scanning all blocks.
 struct SalvagedImage {
     location: Location,
     sequence: u64,
-    /// Its records carry words of transactions that may not have ended.
+    /// Its records have version words of transactions that may not have ended.
     unsettled: bool,
 }
 
@@ -38,12 +41,13 @@ impl Images {
         Images { file, page_size, mapping: HashMap::new(), guessed: false }
     }
 
-    /// The same file, with no page known.
+    /// Returns the images of the same file, without any known location.
     pub fn without_mapping(self) -> Images {
         Images::new(self.file, self.page_size)
     }
 
-    /// The page size that most blocks agree with, for a file without a root; none where no block is a whole page.
+    /// Guesses the page size of a file without a root: the size for which most bytes are whole
+    /// pages. Returns `None` if no block is a whole page.
     pub fn guess_page_size(file: &Arc<dyn File>) -> Option<usize> {
         let whole = |size: usize| (Images::new(file.clone(), size).scan().len() * size, size);
         let found = [4096, 8192, 16384, 32768, 65536].map(whole);
@@ -78,7 +82,8 @@ impl Images {
         self.read_at(Some(page), *location, work)
     }
 
-    /// Follows a root to its directory and its mapping; the trees. An error names the page of the directory that is lost.
+    /// Reads the directory and the page map of a root, and returns the trees. On error, returns the
+    /// lost page of the directory.
     pub fn load(&mut self, root: &Root, report: &mut SalvageReport) -> Result<Vec<Tree>, LostPage> {
         let mut words = Vec::new();
         let mut next = root.directory;
@@ -142,7 +147,7 @@ impl Images {
         }
     }
 
-    /// Finds the pages that are `wanted` by looking at every block.
+    /// Finds the pages that are `wanted` by scanning all blocks.
     pub fn guess(&mut self, wanted: impl Fn(PageId) -> bool) {
         let known: std::collections::HashSet<u64> =
             self.mapping.values().map(|location| location.block()).collect();
@@ -159,7 +164,7 @@ impl Images {
         }
     }
 
-    /// Every whole image of a tree's page or of a part of a long value, by page.
+    /// Returns every whole image of a tree page or overflow page, by page.
     fn scan(&self) -> HashMap<PageId, Vec<SalvagedImage>> {
         let mut found: HashMap<PageId, Vec<SalvagedImage>> = HashMap::new();
         let blocks = self.file.length().unwrap_or(0) / self.page_size as u64;

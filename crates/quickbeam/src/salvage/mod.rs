@@ -1,15 +1,17 @@
-//! Salvage: everything readable of a damaged environment or data store, into a new one, with a report of what is missing.
+//! Salvage: copies all readable records of a damaged environment or data store to a new one, and
+//! reports the losses.
 //!
-//! Above: the user. Below: images and records of the damaged directory, read here and never written; and an
-//! environment or data store, the new one.
+//! Above: the user. Below: images and log records of the damaged directory, which are only read;
+//! and the new environment or data store.
 //!
-//! Trees are not walked: every leaf that the mapping knows is read, and says itself which keys it is for. So a damaged
-//! inner page loses nothing, and a damaged leaf leaves a gap between its neighbours' fences, which is what the report
-//! names. The log is then applied across its gaps.
+//! Salvage does not descend the trees. It reads every leaf in the page map, and the fences of a
+//! leaf give its range of keys. So a damaged inner page loses no record, and a damaged leaf leaves
+//! a gap between its neighbors' fences, which the report names. The log is then applied across its
+//! gaps.
 //!
-//! - SALV-1: nothing in the damaged directory is written, made or removed.
-//! - SALV-2: whatever is not in the new place and was in the old one is named: by page, by range of keys, by key or by
-//!   range of the log. Where content may be older than it should be, a doubt says so.
+//! - SALV-1: no file in the damaged directory is written, created or removed.
+//! - SALV-2: the report names everything that is lost: by page, by range of keys, by key or by
+//!   range of the log. If content may be outdated, the report contains a doubt.
 
 mod images;
 mod target;
@@ -41,17 +43,17 @@ use wal::SalvagedLog;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct LostPage {
-    /// Its number.
+    /// The page's number.
     pub page: u64,
-    /// The block of the data file in which it was to be.
+    /// The block of the data file that the page belongs in.
     pub block: u64,
-    /// What it held, as far as is known.
+    /// The page's content, as far as it is known.
     pub held: String,
-    /// What is wrong with it.
+    /// Description of the damage.
     pub detail: String,
 }
 
-/// What is said of pages of which nothing is known.
+/// Description of a page whose content is unknown.
 const UNKNOWN: &str = "not known";
 
 impl LostPage {
@@ -60,15 +62,15 @@ impl LostPage {
     }
 }
 
-/// A range of keys whose records are lost, but for those that the log brought back.
+/// A range of keys whose records are lost, except those that the log restored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct LostRange {
     /// The database.
     pub database: String,
-    /// The first key of the range, printable; of a hash database, the first hash value.
+    /// The first key of the range, printable; for a hash database, the first hash value.
     pub from: String,
-    /// The first key, or hash value, behind it; none at the end of the database.
+    /// The first key or hash value after the range; `None` at the end of the database.
     pub to: Option<String>,
 }
 
@@ -80,7 +82,7 @@ pub struct LostValue {
     pub database: String,
     /// The record's key, printable.
     pub key: String,
-    /// What is wrong with the value.
+    /// Description of the damage.
     pub detail: String,
 }
 
@@ -90,31 +92,31 @@ pub struct LostValue {
 pub struct LostLog {
     /// The segment in which it begins.
     pub file: String,
-    /// Log position at which it begins; both are zero where a whole segment is meant.
+    /// Log position of its beginning. Both positions are zero if a whole segment is lost.
     pub from: u64,
-    /// Log position behind it.
+    /// Log position of its end, exclusive.
     pub to: u64,
-    /// What is wrong with it.
+    /// Description of the damage.
     pub detail: String,
 }
 
-/// A database of the new place.
+/// A database of the salvaged environment or data store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct SalvagedDatabase {
-    /// Its name.
+    /// The database's name.
     pub name: String,
-    /// Records in it.
+    /// Number of records in it.
     pub records: u64,
 }
 
-/// What was given back, and what is missing.
+/// The result of a salvage: what was copied and what is missing.
 #[derive(Clone, Debug, Default, Serialize)]
 #[non_exhaustive]
 pub struct SalvageReport {
-    /// Which root it was found by.
+    /// The root that was used.
     pub root: String,
-    /// The databases of the new place.
+    /// The databases of the new environment or data store.
     pub databases: Vec<SalvagedDatabase>,
     /// Page images read.
     pub pages: u64,
@@ -128,12 +130,12 @@ pub struct SalvageReport {
     pub lost_values: Vec<LostValue>,
     /// Parts of the log that are lost.
     pub lost_log: Vec<LostLog>,
-    /// What may be older than it was, or under another name.
+    /// Content that may be outdated, or under another name.
     pub doubts: Vec<String>,
 }
 
 impl SalvageReport {
-    /// Whether nothing is missing and nothing in doubt.
+    /// Returns whether nothing is missing or in doubt.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.lost_pages.is_empty()
@@ -144,9 +146,9 @@ impl SalvageReport {
     }
 }
 
-/// Brings what is readable of the environment or data store in `from` into a new one in `into`. Of `options` the cache
-/// size counts. What is missing is in the report, and no error; errors are about the new place, or about a directory that
-/// holds nothing to salvage.
+/// Copies all readable records of the environment or data store in `from` to a new one in `into`.
+/// Of `options`, the cache size is used. Missing content is reported, not an error. Fails if the
+/// target cannot be written, or if `from` contains nothing to salvage.
 pub fn salvage(
     from: impl AsRef<Path>,
     into: impl AsRef<Path>,
@@ -155,7 +157,7 @@ pub fn salvage(
     salvage_in(Arc::new(OsVfs::new()), from.as_ref(), into.as_ref(), options)
 }
 
-/// As [`salvage`], where the files of both are those of `vfs`.
+/// Like [`salvage`], with the files of `vfs`.
 pub fn salvage_in(
     vfs: Arc<dyn Vfs>,
     from: &Path,
@@ -167,7 +169,8 @@ pub fn salvage_in(
     let mut source = Source::open(&vfs, from, &mut report)?;
     let mut survey = source.survey(&vfs, from, &mut report)?;
     if source.doubtful && survey.lost {
-        // The root was an older one, and what made up for it is gone too: better look at every block.
+        // The root was an older one, and later content is lost as well: a scan of all blocks finds
+        // more.
         let mut lost_pages = std::mem::take(&mut report.lost_pages);
         lost_pages.retain(|page| page.held != UNKNOWN);
         report = SalvageReport { lost_pages, ..SalvageReport::default() };
@@ -203,7 +206,8 @@ fn check_places(vfs: &dyn Vfs, from: &Path, into: &Path) -> Result<()> {
             into.display()
         )));
     }
-    // Somebody who has it open would change it meanwhile. The lock is let go of when the file is.
+    // Another process that has the environment open would change it meanwhile. The lock is released
+    // when the file is closed.
     if let Ok(lock) = vfs.open(&from.join(LOCK_FILE), OpenMode::Read)
         && !lock.try_lock().unwrap_or(true)
     {
@@ -212,13 +216,13 @@ fn check_places(vfs: &dyn Vfs, from: &Path, into: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Databases by name: number of the tree, and how its records are found.
+/// Databases by name: number and access method of the tree.
 type Names = BTreeMap<Vec<u8>, (u32, AccessMethod)>;
 
-/// Trees to give back by number: name, and how their records are found.
+/// Trees to copy by number: name and access method.
 type Trees = BTreeMap<u32, (String, AccessMethod)>;
 
-/// Does to the names what an operation on the catalog does.
+/// Applies an operation on the catalog to the names.
 fn note_name(names: &mut Names, operation: Operation<'_>) {
     match operation {
         Operation::Put { tree: CATALOG_TREE, key, value } => {
@@ -233,32 +237,32 @@ fn note_name(names: &mut Names, operation: Operation<'_>) {
     }
 }
 
-/// A leaf, and the keys that it is for.
+/// A leaf and its range of keys.
 struct Leaf {
     page: PageId,
     sequence: u64,
     lower: Vec<u8>,
     upper: Option<Vec<u8>>,
-    /// What its keys look like.
+    /// The access method that its keys match.
     method: AccessMethod,
 }
 
-/// What new places are made after.
+/// The properties that the new environment or data store takes over.
 struct Shape {
     kind: StoreKind,
     page_size: usize,
     log_segment_size: Option<u64>,
 }
 
-/// What was found before anything is copied.
+/// The sources found before records are copied.
 struct Survey {
     log: Option<SalvagedLog>,
     names: Names,
-    /// Some of it is lost.
+    /// Some of the sources are lost.
     lost: bool,
 }
 
-/// The damaged place.
+/// The damaged environment or data store.
 struct Source {
     images: Images,
     root: Option<(Identity, Root)>,
@@ -278,7 +282,8 @@ impl Source {
         let file = file.map_err(|error| Error::on_file("opening", &path, error))?;
         let roots = MetaPages.readable(&*file);
         let page_size = roots.first().map(|(identity, _)| identity.page_size as usize);
-        // Where no page tells, the log may still have everything: the new place is made as by default.
+        // Without a whole page, the log may still contain all commits: the target gets the default
+        // page size.
         let page_size = page_size
             .or_else(|| Images::guess_page_size(&file))
             .unwrap_or_else(|| Options::default().page_size);
@@ -313,7 +318,7 @@ impl Source {
         Ok(source.without_root(report))
     }
 
-    /// The same place, with every block looked at instead of what a root leads to.
+    /// Returns a source that scans all blocks instead of using a root.
     fn without_root(self, report: &mut SalvageReport) -> Source {
         let mut images = self.images.without_mapping();
         images.guess(|_| true);
@@ -323,13 +328,13 @@ impl Source {
              may be back"
                 .into(),
         );
-        // Where the log was at the lost checkpoint is not known: all of it is read.
+        // The log position of the lost checkpoint is unknown: the whole log is read.
         let root = self.root.map(|(identity, _)| (identity, Root::default()));
         let (trees, leaves) = (Vec::new(), HashMap::new());
         Source { images, root, trees, leaves, doubtful: false, versioned: true }
     }
 
-    /// Finds the leaves, the log, and the names as they are at its end.
+    /// Finds the leaves, the log, and the database names as of the log's end.
     fn survey(
         &mut self,
         vfs: &Arc<dyn Vfs>,
@@ -339,7 +344,7 @@ impl Source {
         self.read_leaves(report);
         let log = self.open_log(vfs, from, report);
         let mut names = self.names(report);
-        // What is found wrong on the way is told by the second reading.
+        // The second reading reports the damage.
         let mut unheard = SalvageReport::default();
         if let Some(log) = &log {
             self.replay(log, &mut unheard, |operation| {
@@ -422,7 +427,7 @@ impl Source {
         log.replay((root.log_start, root.log_position), root.incarnation, report, apply)
     }
 
-    /// The names in the catalog's leaves.
+    /// Returns the names in the catalog's leaves.
     fn names(&self, report: &mut SalvageReport) -> Names {
         let mut names = BTreeMap::new();
         for leaf in self.leaves_of(CATALOG_TREE) {
@@ -446,7 +451,8 @@ impl Source {
         names
     }
 
-    /// The trees to give back, each with its name. Nameless ones only where the catalog has lost names.
+    /// Returns the trees to copy with their names. Includes unnamed trees only if the catalog has
+    /// lost names.
     fn name_trees(&self, names: &Names, report: &mut SalvageReport) -> Trees {
         let named = names
             .iter()
@@ -463,7 +469,8 @@ impl Source {
             for tree in others.into_iter().filter(|tree| *tree != CATALOG_TREE) {
                 named.entry(tree).or_insert_with(|| {
                     let name = format!("salvaged {tree}");
-                    // All leaves of a tree are alike; of one without records that is not known for sure.
+                    // All leaves of a tree have the same method, but a leaf without records does
+                    // not show it.
                     let methods = self.leaves_of(tree).into_iter().map(|leaf| leaf.method);
                     let method = methods.max_by_key(|method| *method as u8).unwrap_or_default();
                     report.doubts.push(format!(
@@ -476,7 +483,8 @@ impl Source {
         named
     }
 
-    /// The leaves of a tree, in the order of their keys; where places were guessed, the image written first comes first.
+    /// Returns the leaves of a tree in key order, or in the order in which they were written if
+    /// locations were guessed.
     fn leaves_of(&self, tree: u32) -> Vec<&Leaf> {
         let mut leaves: Vec<&Leaf> = self.leaves.get(&tree).into_iter().flatten().collect();
         if self.images.guessed {
@@ -485,12 +493,12 @@ impl Source {
         leaves
     }
 
-    /// The ranges of keys for which a tree has no leaf.
+    /// Returns the ranges of keys for which a tree has no leaf.
     fn gaps(&self, tree: u32) -> Vec<(Vec<u8>, Option<Vec<u8>>)> {
         let leaves = self.leaves.get(&tree).map(Vec::as_slice).unwrap_or_default();
         let is_known = self.trees.iter().any(|known| known.id == tree);
         if leaves.is_empty() && !is_known && tree != CATALOG_TREE {
-            // Made after the checkpoint: all that there is of it is in the log.
+            // Created after the checkpoint: all of its content is in the log.
             return Vec::new();
         }
         let mut gaps = Vec::new();
@@ -530,7 +538,7 @@ impl Source {
                 };
                 live.map(record).collect::<Vec<_>>()
             });
-            // It was read a moment ago: if that fails now, the device is failing.
+            // The page was readable before: a failure now means that the device is failing.
             let records = records.map_err(|detail| Error::page(leaf.page, detail))?;
             for (key, value, is_long) in records {
                 let value = if is_long { self.long_value(&value) } else { Ok(value) };
@@ -556,7 +564,7 @@ impl Source {
                 let is_part = content.kind() == Some(PageKind::Overflow);
                 let part = content.payload_length();
                 content.append_to(HEADER_BYTES, part, &mut value);
-                // A part of nothing would lead on for ever.
+                // A chain of empty pages could be endless.
                 (is_part && part > 0).then(|| content.link())
             });
             let next = read.map_err(|detail| format!("page {page}: {detail}"))?;
@@ -577,7 +585,7 @@ fn printable(key: &[u8]) -> String {
     key.escape_ascii().to_string()
 }
 
-/// The access method that a leaf's keys look like.
+/// Returns the access method that a leaf's first key matches.
 fn method_of(leaf: Page<'_>) -> AccessMethod {
     let is_of = |method| leaf.count() == 0 || is_stored(method, &leaf.key(0));
     if !leaf.is_hashed() {
@@ -589,7 +597,7 @@ fn method_of(leaf: Page<'_>) -> AccessMethod {
     }
 }
 
-/// The key as the user knows it.
+/// Returns the user's key.
 fn user_key(method: AccessMethod, stored: &[u8]) -> &[u8] {
     match method {
         AccessMethod::BTree => stored,

@@ -1,4 +1,6 @@
-//! The new place that salvaged records go to: an environment or a data store, as the damaged one was.
+//! The salvage target: a new environment or data store, of the same kind as the damaged one.
+//!
+//! Above: salvage. Below: the public interface of environments and data stores.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -14,7 +16,7 @@ use crate::transaction::{Database, Transaction};
 use crate::vfs::Vfs;
 use crate::wal::Operation;
 
-/// Operations, and bytes, that one transaction takes.
+/// Maximum number of operations and of bytes in one transaction.
 const BATCH: usize = 10_000;
 const BATCH_BYTES: usize = 8 << 20;
 
@@ -32,7 +34,7 @@ enum SalvageStore {
     },
 }
 
-/// The new place, with a database for every tree that is given back.
+/// The salvage target, with a database for every copied tree.
 pub struct SalvageTarget {
     place: SalvageStore,
     trees: Trees,
@@ -81,12 +83,12 @@ impl SalvageTarget {
         Ok(SalvageTarget { place, trees: trees.clone() })
     }
 
-    /// Inserts a record, or replaces its value.
+    /// Inserts or replaces a record.
     pub fn put(&mut self, tree: u32, key: &[u8], value: &[u8]) -> Result<()> {
         self.apply(Operation::Put { tree, key, value })
     }
 
-    /// Does one operation; nothing for a tree that is not given back. Keys are as they are stored.
+    /// Applies one operation, unless its tree is not copied. Keys are stored keys.
     pub fn apply(&mut self, operation: Operation<'_>) -> Result<()> {
         let (Operation::Put { tree, key, .. } | Operation::Delete { tree, key }) = operation;
         let Some((_, method)) = self.trees.get(&tree) else { return Ok(()) };
@@ -118,7 +120,7 @@ impl SalvageTarget {
         }
     }
 
-    /// Removes what older images have brought into a range that a newer one speaks for.
+    /// Removes the records of older images from a range that a newer image covers.
     pub fn clear(&mut self, tree: u32, lower: &[u8], upper: Option<&[u8]>) -> Result<()> {
         for key in self.keys(tree, lower, upper)? {
             self.apply(Operation::Delete { tree, key: &key })?;
@@ -152,7 +154,7 @@ impl SalvageTarget {
         Ok(keys)
     }
 
-    /// Makes everything durable and closes the place; its databases.
+    /// Makes the target durable and closes it. Returns its databases.
     pub fn finish(mut self) -> Result<Vec<SalvagedDatabase>> {
         let mut databases = Vec::new();
         for (tree, (name, _)) in self.trees.clone() {
@@ -175,7 +177,7 @@ fn begin<'t>(
     environment: &Environment,
     transaction: &'t mut Option<Transaction>,
 ) -> Result<&'t Transaction> {
-    // Nobody else is here: nothing has to be validated at the end.
+    // No other transaction is running, so nothing has to be validated at commit.
     let options = TransactionOptions { isolation: Some(Isolation::Snapshot), ..Default::default() };
     match transaction {
         Some(transaction) => Ok(transaction),

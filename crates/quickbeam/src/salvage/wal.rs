@@ -1,7 +1,9 @@
 //! The readable records of a damaged log, across gaps.
 //!
-//! The end of the log is told from damage as opening does (LOG-4): a place without a whole record is a gap if a later
-//! record says that the log was durable beyond it, and the end if none does.
+//! Above: salvage. Below: segment files, the format of log records.
+//!
+//! As in recovery (LOG-4), a position without a whole record is a gap if a later record says that
+//! the log was durable beyond it. Otherwise it is the end of the log.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -14,10 +16,10 @@ use crate::wal::{
     number_of, places as record_places,
 };
 
-/// Where a whole record is.
+/// Position and header fields of a whole record.
 struct RecordPosition {
     lsn: Lsn,
-    /// Where the next one is.
+    /// Position of the next record.
     next: Lsn,
     kind: RecordKind,
     transaction: u64,
@@ -25,7 +27,7 @@ struct RecordPosition {
     durable: Lsn,
 }
 
-/// A log that is only read.
+/// A damaged log, read-only.
 pub struct SalvagedLog {
     vfs: Arc<dyn Vfs>,
     segment_size: u64,
@@ -41,7 +43,8 @@ fn bytes_of(vfs: &dyn Vfs, path: &Path) -> std::io::Result<Vec<u8>> {
 }
 
 impl SalvagedLog {
-    /// The segments in `directory`. What a root says of them may be missing: then their headers say it.
+    /// Opens the segments in `directory`. Without a root, `identity` is `None` and the segments'
+    /// headers supply it.
     pub fn open(
         vfs: Arc<dyn Vfs>,
         directory: &Path,
@@ -69,7 +72,7 @@ impl SalvagedLog {
                     identity.get_or_insert((found.environment, found.size));
                     true
                 }
-                // Records say for themselves where they belong.
+                // Records contain their own positions, so they can be read without the header.
                 (None, Some(_)) => {
                     lose("the segment's header is damaged; its records were looked at");
                     true
@@ -81,7 +84,7 @@ impl SalvagedLog {
         Some(SalvagedLog { vfs, segment_size, segments })
     }
 
-    /// Every whole record from `start` on whose incarnation fits.
+    /// Returns every whole record from `start` on with a valid incarnation.
     fn places(&self, start: Lsn, incarnation: u32) -> Vec<RecordPosition> {
         let mut places: Vec<RecordPosition> = Vec::new();
         let mut incarnation = incarnation;
@@ -93,7 +96,7 @@ impl SalvagedLog {
             let bytes = bytes_of(&*self.vfs, path).unwrap_or_default();
             let mut end = start.saturating_sub(base).max(SEGMENT_HEADER) as usize;
             for offset in record_places(&bytes, end) {
-                // Within a record that is whole none begins.
+                // No record begins within a whole record.
                 if offset < end {
                     continue;
                 }
@@ -133,7 +136,8 @@ impl SalvagedLog {
         record.map(|(_, payload)| payload.to_vec()).unwrap_or_default()
     }
 
-    /// Gives every operation of every whole commit from `position` on to `apply`; reading begins at `start`.
+    /// Calls `apply` with every operation of every whole commit from `position` on. Reading begins
+    /// at `start`.
     pub fn replay<E>(
         &self,
         (start, position): (Lsn, Lsn),
@@ -151,7 +155,7 @@ impl SalvagedLog {
                 detail: "the segments are missing".into(),
             });
         }
-        // The farthest that this or a later record says was durable.
+        // The highest durable LSN that this or a later record names.
         let mut durable: Vec<Lsn> = places.iter().map(|place| place.durable).collect();
         for at in (1..durable.len()).rev() {
             durable[at - 1] = durable[at - 1].max(durable[at]);
@@ -175,7 +179,7 @@ impl SalvagedLog {
                     to: place.lsn,
                     detail: "no whole record, though this part of the log was durable".into(),
                 });
-                // Whose pieces began before the gap may have had more of them in it.
+                // Transactions whose fragments began before the gap may have lost fragments in it.
                 pieces.clear();
             }
             expected = place.next;
@@ -190,7 +194,8 @@ impl SalvagedLog {
                     if place.lsn < position {
                         continue;
                     }
-                    // All of it or nothing: a commit that lost a piece most likely holds no operations as a whole.
+                    // All or nothing: a commit that lost a fragment most likely cannot be decoded
+                    // as a whole.
                     if decode_operations(&operations, |_| Ok::<_, E>(())).is_err() {
                         report.lost_log.push(LostLog {
                             file: format!("{:012}.log", place.lsn / self.segment_size),

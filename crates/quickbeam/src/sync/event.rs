@@ -1,6 +1,7 @@
-//! Waiting for something that another thread makes true, by parking: the [`Event`] of the real world.
+//! The parking [`Event`] of the operating system's VFS.
 //!
-//! - EVENT-1: a thread that waits is on the list, or the generation has passed what it has seen.
+//! - EVENT-1: a waiting thread is on the list, or the generation is greater than the one it has
+//!   seen.
 
 use std::time::Duration;
 
@@ -9,8 +10,8 @@ use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::locks::Mutex;
 use crate::sync::parking::{Deadline, Thread, current, park};
 
-/// A counter and the threads that wait for it to grow. Each is woken on its own, so that many who are woken at once
-/// do not queue for a lock before they can run.
+/// A counter and the threads that wait for it to grow. Each thread is woken individually, so
+/// threads that are woken at the same time do not queue for a lock before they can run.
 #[derive(Default)]
 pub struct ParkingEvent {
     generation: AtomicU64,
@@ -31,7 +32,7 @@ impl Event for ParkingEvent {
             }
             waiters.push(me.clone());
         }
-        // A timeout too far for the clock to express is a wait without one.
+        // A timeout beyond the clock's range means no timeout.
         let deadline = timeout.and_then(Deadline::after);
         while self.generation() <= seen {
             match deadline {
@@ -46,7 +47,8 @@ impl Event for ParkingEvent {
     }
 
     fn notify(&self) {
-        // Under the lock: who sees the new generation has been taken off the list, and will be on it once, not twice.
+        // Under the lock: a thread that sees the new generation is off the list, and so is on the
+        // list at most once.
         let woken = {
             let mut waiters = self.waiters.lock();
             self.generation.fetch_add(1, Ordering::SeqCst);

@@ -1,12 +1,13 @@
-//! The locks of the engine, which wait as the world does.
+//! The engine's locks, whose way of waiting a simulation can replace.
 //!
-//! In the real world they are parking_lot's. In a simulated world the engine's threads take turns: one runs until it
-//! gives way, and who holds a lock may have given way in the middle of a file operation. A thread that parked then
-//! would never be woken. So a thread of such a world says how it gives way ([`take_turns`]), and a lock that is held
-//! by somebody else gives way until it is free.
+//! Above: every module of the engine. Below: parking_lot. In a simulation the engine's threads run
+//! one at a time: a thread runs until it yields, and a lock's holder may yield in the middle of a
+//! file operation. A thread that parked then would never be woken. So a simulated thread sets how
+//! it yields ([`take_turns`]), and waiting for a held lock yields until the lock is free.
 //!
-//! - LOCK-1: a free lock costs what parking_lot's costs: the thread's way of waiting is looked at only when it is held.
-// This is the place that the ban on other locks points to.
+//! - LOCK-1: a free lock costs what parking_lot's costs: the thread's way of waiting is read only
+//!   if the lock is held.
+// The lint that forbids other locks refers to this module.
 #![allow(clippy::disallowed_types)]
 
 use std::cell::RefCell;
@@ -20,12 +21,14 @@ thread_local! {
     static GIVE_WAY: RefCell<Option<Rc<dyn Fn()>>> = const { RefCell::new(None) };
 }
 
-/// From now on the calling thread waits for a lock by calling `give_way` until it is free; with `None`, by parking.
+/// Sets how the calling thread waits for locks: it calls `give_way` until the lock is free, or
+/// parks if `give_way` is `None`.
 pub fn take_turns(give_way: Option<Rc<dyn Fn()>>) {
     GIVE_WAY.with(|own| *own.borrow_mut() = give_way);
 }
 
-/// Tries until it succeeds, giving way in between; `None` when the calling thread does not take turns.
+/// Repeats `attempt` until it succeeds, yielding in between. Returns `None` if the calling thread
+/// waits by parking.
 #[cold]
 fn in_turns<T>(attempt: impl Fn() -> Option<T>) -> Option<T> {
     let give_way = GIVE_WAY.with(|own| own.borrow().clone())?;
@@ -37,12 +40,12 @@ fn in_turns<T>(attempt: impl Fn() -> Option<T>) -> Option<T> {
     }
 }
 
-/// One holder at a time.
+/// A lock with one holder at a time.
 #[derive(Default)]
 pub struct Mutex<T>(real::Mutex<T>);
 
 impl<T> Mutex<T> {
-    /// A free lock around `value`.
+    /// Creates a free lock around `value`.
     pub const fn new(value: T) -> Self {
         Mutex(real::Mutex::new(value))
     }
@@ -57,29 +60,29 @@ impl<T> Mutex<T> {
         }
     }
 
-    /// The lock if it is free.
+    /// Takes the lock if it is free.
     #[inline]
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         self.0.try_lock()
     }
 
-    /// The value, from the only one who has the lock.
+    /// Returns the value; the caller owns the lock exclusively.
     pub fn get_mut(&mut self) -> &mut T {
         self.0.get_mut()
     }
 }
 
-/// One writer or many readers.
+/// A lock for one writer or many readers.
 #[derive(Default)]
 pub struct RwLock<T>(real::RwLock<T>);
 
 impl<T> RwLock<T> {
-    /// A free lock around `value`.
+    /// Creates a free lock around `value`.
     pub const fn new(value: T) -> Self {
         RwLock(real::RwLock::new(value))
     }
 
-    /// Waits to share the lock.
+    /// Waits for a shared lock.
     #[inline]
     pub fn read(&self) -> RwLockReadGuard<'_, T> {
         probe(Probe::Between);
@@ -89,7 +92,7 @@ impl<T> RwLock<T> {
         }
     }
 
-    /// Waits to have the lock alone.
+    /// Waits for the exclusive lock.
     #[inline]
     pub fn write(&self) -> RwLockWriteGuard<'_, T> {
         probe(Probe::Between);
@@ -107,7 +110,7 @@ mod tests {
 
     use super::*;
 
-    /// A lock is held by a thread that goes on only when the one that waits gives way three times.
+    /// The holder of the locks continues only after the waiting thread has yielded three times.
     #[test]
     fn a_held_lock_gives_way_until_it_is_free() {
         let locks = Arc::new((Mutex::new(0), RwLock::new(0)));

@@ -1,7 +1,8 @@
-//! Locks, events and atomic words: everything on which one thread waits for another.
+//! Locks, events and atomic words: all means by which one thread waits for another.
 //!
-//! Above: the VFS and every module of the engine. Below: nothing. A simulated run replaces the way in which a
-//! blocked thread waits (`locks`) and the events; the crate of models replaces the atomic words (`atomic`).
+//! Above: the VFS and every module of the engine. Below: nothing. A simulated run replaces the way
+//! in which a blocked thread waits (`locks`) and the events; the crate of models replaces the
+//! atomic words (`atomic`).
 
 pub(crate) mod atomic;
 pub(crate) mod event;
@@ -11,14 +12,14 @@ pub(crate) mod shard;
 
 use std::time::Duration;
 
-/// A place to wait for something that another thread makes true.
+/// An event: lets threads wait for a condition that another thread makes true.
 ///
-/// Take the [`generation`](Event::generation), check the condition, then wait with that generation: a
-/// notification between the two is not missed.
+/// Read the [`generation`](Event::generation), check the condition, then wait with that generation:
+/// a notification between the two is not missed.
 pub trait Event: Send + Sync {
-    /// Number of notifications so far.
+    /// Returns the number of notifications so far.
     fn generation(&self) -> u64;
-    /// Returns when the generation is past `seen`, or when `timeout` has passed.
+    /// Waits until the generation exceeds `seen`, or `timeout` has passed.
     fn wait(&self, seen: u64, timeout: Option<Duration>);
     /// Advances the generation and wakes every waiter.
     fn notify(&self);

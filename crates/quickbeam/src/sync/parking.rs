@@ -1,30 +1,31 @@
-//! Putting a thread to sleep and waking it: what [`event`](super::event) is made of.
+//! Parking and waking threads, the base of [`event`](super::event).
 //!
-//! Named here for the same reason as in [`atomic`](super::atomic). A wake-up that comes first is kept for the sleep
-//! after it.
-// This is the place that the bans on going around the seam point to.
+//! Imported from here for the same reason as in [`atomic`](super::atomic). A wake-up before the
+//! sleep ends that sleep at once.
+// The lints that forbid bypassing the VFS refer to this module.
 #![allow(clippy::disallowed_methods)]
 
 use std::time::{Duration, Instant};
 
 pub use std::thread::{Thread, current};
 
-/// Sleeps until somebody wakes this thread, or for no reason.
+/// Sleeps until another thread wakes this one, or spuriously ends.
 pub fn park() {
     std::thread::park();
 }
 
-/// A moment after which a wait is given up.
+/// The time at which a wait ends.
 #[derive(Clone, Copy)]
 pub struct Deadline(Instant);
 
 impl Deadline {
-    /// That far from now; `None` if the clock cannot express it.
+    /// Returns the deadline `timeout` from now, or `None` if the clock cannot represent it.
     pub fn after(timeout: Duration) -> Option<Deadline> {
         Instant::now().checked_add(timeout).map(Deadline)
     }
 
-    /// As [`park`], for no longer than the time left; false, and no sleep, when none is left.
+    /// Like [`park`], for at most the time left. Returns false, without sleeping, if no time is
+    /// left.
     pub fn park(self) -> bool {
         let left = self.0.saturating_duration_since(Instant::now());
         if !left.is_zero() {

@@ -1,21 +1,22 @@
-//! Which of many equal places a thread goes to first, so that threads do not meet where they need not.
+//! Thread shards: which part of a sharded structure a thread uses first, so that threads do not
+//! contend.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// New threads begin at one of so many places.
+/// Number of shards over which new threads are spread.
 const STARTS: usize = 64;
 
 thread_local! {
     static PLACE: Cell<usize> = const { Cell::new(usize::MAX) };
-    /// The next unique number, and the end of those that the thread has for itself.
+    /// The thread's next unique number, and the end of the range that it has reserved.
     static NUMBERS: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
 }
 
-/// Unique numbers that a thread takes at once.
+/// Unique numbers that a thread reserves at a time.
 const NUMBERS_AT_ONCE: u64 = 1 << 16;
 
-/// A number above zero that nobody else in this process gets.
+/// Returns a number above zero that is unique in this process.
 #[inline]
 pub fn unique_id() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
@@ -26,7 +27,8 @@ pub fn unique_id() -> u64 {
     next
 }
 
-/// The place that the calling thread was at last; at first one that other new threads do not get.
+/// Returns the calling thread's last shard. A new thread starts in a shard that differs from those
+/// of other new threads.
 #[inline]
 pub fn thread_shard() -> usize {
     match PLACE.get() {
@@ -41,7 +43,7 @@ fn first() -> usize {
     NEXT.fetch_add(1, Ordering::Relaxed) % STARTS
 }
 
-/// The calling thread is there now.
+/// Sets the calling thread's shard.
 #[inline]
 pub fn set(place: usize) {
     PLACE.set(place);

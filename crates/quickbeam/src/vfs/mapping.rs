@@ -1,8 +1,10 @@
-//! Memory that the operating system maps, looked at as atomic words: the cache's, and that of mapped files.
+//! Memory that the operating system maps, accessed as atomic words: the memory of the cache and of
+//! mapped files.
 //!
-//! Above: the cache's frames and [`OsVfs`](super::OsVfs)'s files. This is the engine's one unsafe place.
+//! Above: the buffer pool's frames and [`OsVfs`](super::OsVfs)'s files. This is the engine's only
+//! module with unsafe code.
 //!
-//! - MAPPING-1: a mapping's memory is reached through [`Mapping::words`] alone.
+//! - MAPPING-1: a mapping's memory is accessed through [`Mapping::words`] only.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -10,34 +12,37 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use memmap2::{MmapAsRawDesc, MmapOptions, MmapRaw};
 
-/// Words of a line of the processor's cache.
+/// Words in a cache line.
 const LINE_WORDS: usize = 8;
 
 /// A range of mapped memory, aligned to a page of the operating system.
 pub struct Mapping {
-    /// Owns the memory; only `words` below looks at it.
+    /// Owns the memory; only `words` below accesses it.
     memory: MmapRaw,
 }
 
 impl Mapping {
-    /// Zeros, of this process alone. Memory that was not touched yet costs nothing.
+    /// Creates a zeroed mapping that is private to this process. Memory that was not accessed yet
+    /// costs nothing.
     pub fn anonymous(bytes: usize) -> io::Result<Mapping> {
         Ok(Mapping { memory: MmapOptions::new().len(bytes).map_anon()?.into() })
     }
 
-    /// So many `bytes` of a file from `offset` on, a multiple of a page of the operating system; the file has them. To touch what is behind the end of a file that was cut since
-    /// ends the process; it leads nowhere else.
+    /// Maps `bytes` of a file from `offset` on, a multiple of the operating system's page size. The
+    /// file must contain the range. Access beyond the end of a file that was truncated later ends
+    /// the process; it never reaches other memory.
     pub fn of_file(file: impl MmapAsRawDesc, offset: u64, bytes: usize) -> io::Result<Mapping> {
         Ok(Mapping { memory: MmapOptions::new().offset(offset).len(bytes).map_raw(file)? })
     }
 
-    /// Tells the operating system how the memory will be used. Nothing depends on its following that.
+    /// Advises the operating system how the memory will be used. Nothing depends on its effect.
     pub fn advise(&self, advice: memmap2::Advice) -> io::Result<()> {
         self.memory.advise(advice)
     }
 
-    /// Has the operating system hand out that part of the memory now, in whole pages of its own, so that who touches it first
-    /// need not wait. An error where touching it would end the process. Where the system does not know how, nothing is done.
+    /// Makes the operating system allocate the memory of that range now, in whole pages, so that
+    /// the first access need not wait. Fails if an access would end the process. Does nothing if
+    /// the system does not support it.
     pub fn populate(&self, from: usize, bytes: usize) -> io::Result<()> {
         #[cfg(all(target_os = "linux", not(miri)))]
         match self.memory.advise_range(memmap2::Advice::PopulateWrite, from, bytes) {
@@ -50,17 +55,20 @@ impl Mapping {
         Ok(())
     }
 
-    /// All of the memory.
+    /// Returns all of the memory.
     pub fn words(&self) -> &[AtomicU64] {
         let length = self.memory.len() / 8;
-        // SAFETY: the mapping is page-aligned, readable, writable, initialized (with zeros or a file's content) and lives as long as
-        // `self`; any bit pattern is a valid AtomicU64; `memory` is private and never handed out as bytes, so this process, in
-        // this mapping or another of the same file, has no access but through such atomics. What another process changes in a
-        // mapped file shows as another value of an atomic. Exercised by the tests below, and by every engine test through the arena.
+        // SAFETY: the mapping is page-aligned, readable, writable, initialized (with zeros or a
+        // file's content) and lives as long as `self`. Any bit pattern is a valid AtomicU64.
+        // `memory` is private and never exposed as bytes, so this process accesses it only through
+        // such atomics, in this mapping or another of the same file. A change by another process in
+        // a mapped file appears as another value of an atomic. Exercised by the tests below, and by
+        // every engine test through the arena.
         unsafe { std::slice::from_raw_parts(self.memory.as_mut_ptr().cast::<AtomicU64>(), length) }
     }
 
-    /// Stores `bytes` at `offset`, both in multiples of eight; false, and nothing stored, if that is not inside.
+    /// Stores `bytes` at `offset`, both multiples of eight. Returns false, storing nothing, if the
+    /// range is not inside.
     pub fn store(&self, bytes: &[u8], offset: u64) -> bool {
         let (values, odd) = bytes.as_chunks::<8>();
         let start = usize::try_from(offset / 8).unwrap_or(usize::MAX);
@@ -68,7 +76,7 @@ impl Mapping {
         let Some(words) = words.filter(|_| odd.is_empty() && offset.is_multiple_of(8)) else {
             return false;
         };
-        // By lines first: one look at where the end is for so many stores.
+        // First whole cache lines, with one bounds check per line.
         let (lines, rest) = values.as_chunks::<LINE_WORDS>();
         let (line_words, words) = words.as_chunks::<LINE_WORDS>();
         for (words, line) in line_words.iter().zip(lines) {

@@ -1,8 +1,9 @@
-//! Files that live in memory, with the operating system's clock and threads.
+//! A VFS whose files are in memory, with the operating system's clock and threads.
 //!
-//! Above: an [`Environment`](crate::Environment) or [`DataStore`](crate::DataStore) without a directory. The
-//! engine is the same; only its files are not. A file is a list of fixed chunks, so that growing it copies nothing.
-// This is the place that the bans on going around the seam point to.
+//! Above: an [`Environment`](crate::Environment) or [`DataStore`](crate::DataStore) without a
+//! directory. Below: [`OsVfs`] for clock, threads and randomness. A file is a list of fixed-size
+//! chunks, so growing it copies nothing.
+// The lints that forbid bypassing the VFS refer to this module.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 
 use std::collections::HashMap;
@@ -17,14 +18,14 @@ use super::{Event, File, OpenMode, OsVfs, Task, Vfs};
 
 const CHUNK: usize = 1 << 20;
 
-/// A world whose files are gone when it is dropped.
+/// A VFS whose files disappear when it is dropped.
 pub struct MemoryVfs {
     real: OsVfs,
     files: Mutex<HashMap<PathBuf, Arc<MemoryFile>>>,
 }
 
 impl MemoryVfs {
-    /// An empty world.
+    /// Creates an empty VFS.
     #[must_use]
     pub fn new() -> Self {
         MemoryVfs { real: OsVfs::new(), files: Mutex::new(HashMap::new()) }
@@ -47,7 +48,7 @@ struct MemoryFile {
     content: RwLock<Content>,
 }
 
-/// Cuts a range of bytes into (chunk, offset in chunk, offset in range, length) pieces.
+/// Splits a range of bytes at chunk boundaries: (chunk, offset in chunk, offset in range, length).
 fn pieces(offset: u64, length: usize) -> impl Iterator<Item = (usize, usize, usize, usize)> {
     let mut done = 0;
     std::iter::from_fn(move || {

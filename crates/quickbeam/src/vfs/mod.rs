@@ -1,13 +1,18 @@
-//! The one seam between the engine and everything outside it: files, time, randomness, threads and waiting.
+//! The virtual file system (VFS): the only interface of the engine to files, time, randomness and
+//! threads.
 //!
-//! Above: every module of the engine. Below: the operating system ([`OsVfs`]) or plain memory ([`MemoryVfs`]).
-//! Nothing else in the engine may touch a file, read a clock, draw a random number, start a thread or put
-//! one to sleep; that is what lets a simulated world replace all of it.
+//! Above: every module of the engine. Below: the operating system ([`OsVfs`]) or plain memory
+//! ([`MemoryVfs`]). No other module of the engine may access a file, read a clock, draw a random
+//! number, start a thread or put one to sleep. This allows a simulation to replace all of it.
 //!
-//! What the engine assumes of a [`File`] (the strict POSIX model, nothing that a given file system adds):
-//! 1. A write that returned may be lost, wholly or in part and in any order with others, until `sync_data`.
-//! 2. Growth of a file needs `sync_all`; a new or renamed name needs `sync_directory` of its folder.
-//! 3. After a failed sync the state of the data written before it is unknown: it is never retried.
+//! The engine assumes the strict POSIX model of a [`File`], without guarantees of particular file
+//! systems:
+//! 1. A write that returned may be lost, wholly or in part and in any order with others, until
+//!    `sync_data`.
+//! 2. Growth of a file needs `sync_all`; a new or renamed name needs `sync_directory` of its
+//!    directory.
+//! 3. After a failed sync the state of the data written before it is unknown: the sync is never
+//!    retried.
 
 pub(crate) mod mapping;
 mod memory;
@@ -33,56 +38,59 @@ pub enum OpenMode {
     Write,
     /// New or existing file, reading and writing.
     Create,
-    /// As `Write`, but every write goes straight to the device and is durable when it returns. Offsets,
-    /// lengths and buffers are multiples of [`DIRECT_ALIGNMENT`]. Fails where the medium has no such mode.
+    /// Like `Write`, but every write goes straight to the device and is durable when it returns.
+    /// Offsets, lengths and buffers are multiples of [`DIRECT_ALIGNMENT`]. Fails if the medium does
+    /// not support it.
     WriteThrough,
 }
 
-/// Alignment of offset, length and memory that [`OpenMode::WriteThrough`] asks for, in bytes.
+/// Alignment of offset, length and memory that [`OpenMode::WriteThrough`] requires, in bytes.
 pub const DIRECT_ALIGNMENT: usize = 4096;
 
 /// One open file. All offsets are in bytes from its start.
 pub trait File: Send + Sync {
-    /// Fills `buffer` from `offset`; an `UnexpectedEof` error when the file ends before.
+    /// Fills `buffer` from `offset`. Fails with `UnexpectedEof` if the file ends before.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
-    /// Writes all of `buffer` at `offset`, growing the file when needed.
+    /// Writes all of `buffer` at `offset`, growing the file if needed.
     fn write_at(&self, buffer: &[u8], offset: u64) -> io::Result<()>;
-    /// Makes data written before durable; the file's length only when it did not change.
+    /// Makes earlier writes durable. A changed length of the file needs
+    /// [`sync_all`](Self::sync_all).
     fn sync_data(&self) -> io::Result<()>;
     /// Makes data and length durable.
     fn sync_all(&self) -> io::Result<()>;
-    /// The file's length in bytes.
+    /// Returns the file's length in bytes.
     fn length(&self) -> io::Result<u64>;
-    /// Cuts or grows the file; what is new reads as zeros.
+    /// Truncates or grows the file; new bytes read as zeros.
     fn set_length(&self, length: u64) -> io::Result<()>;
-    /// Makes the file at least `length` bytes long with room on the device for all of it, so that later writes within
-    /// do not fail for want of room. What is new reads as zeros.
+    /// Makes the file at least `length` bytes long and allocates space for all of it, so that later
+    /// writes within it do not fail for lack of space. New bytes read as zeros.
     fn allocate(&self, length: u64) -> io::Result<()> {
         let start = self.length()?;
         fill_with_zeros(start, length, |zeros, at| self.write_at(zeros, at))
     }
-    /// Takes the file's exclusive lock; false when another opener holds it.
+    /// Takes the file's exclusive lock. Returns false if another opener holds it.
     fn try_lock(&self) -> io::Result<bool>;
-    /// Takes the file's lock together with others who only read; false when another opener holds it exclusively.
+    /// Takes the file's shared lock. Returns false if another opener holds it exclusively.
     fn try_lock_shared(&self) -> io::Result<bool> {
         self.try_lock()
     }
-    /// The file's first `length` bytes as memory to store into. `None` where a store could fail for want of room, or the
-    /// file is shorter, or the medium has no such memory.
+    /// Maps the file's first `length` bytes for stores. Returns `None` if a store could fail for
+    /// lack of space, if the file is shorter, or if the medium does not support it.
     fn map(&self, _length: u64) -> io::Result<Option<Box<dyn MappedFile>>> {
         Ok(None)
     }
 }
 
-/// The bytes of a file as memory. What is stored is as if written by [`File::write_at`], without a call of the operating
-/// system: whoever reads the file sees it, the process's death loses none of it, `sync_data` makes it durable, and a store
-/// that is cut off by the process's death has stored some first part, in whole words of eight bytes.
+/// A mapped file. A store has the effect of [`File::write_at`] without a system call. Readers of
+/// the file see it, it survives the process, and `sync_data` makes it durable. If the process dies
+/// during a store, a prefix in whole words of eight bytes is stored.
 pub trait MappedFile: Send + Sync {
-    /// Stores `bytes` at `offset`, both in multiples of eight; false if that is not all inside. Each store is behind the one
-    /// before: memory that was stored into is let go of, bit by bit.
+    /// Stores `bytes` at `offset`, both multiples of eight. Returns false if the range is not
+    /// inside. Offsets must increase from store to store: memory before the last store is released
+    /// step by step.
     fn store(&mut self, bytes: &[u8], offset: u64) -> bool;
 
-    /// Whether what is stored is at once as durable as a flush would make it: there is no device below the file.
+    /// Returns whether a store is durable at once, because there is no device below the file.
     fn is_durable_as_stored(&self) -> bool {
         false
     }
@@ -110,29 +118,29 @@ pub trait Task: Send + Sync {
     fn join(self: Box<Self>);
 }
 
-/// Files, time, randomness, threads.
+/// Files, time, randomness and threads.
 pub trait Vfs: Send + Sync + 'static {
     /// Opens the file at `path`.
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>>;
-    /// Whether a file or folder of that name exists.
+    /// Returns whether a file or directory of that name exists.
     fn exists(&self, path: &Path) -> bool;
-    /// Makes the folder and those above it.
+    /// Creates the directory and its ancestors.
     fn create_directory(&self, path: &Path) -> io::Result<()>;
-    /// The names in a folder, in no given order.
+    /// Returns the paths of a directory's entries, in any order.
     fn list_directory(&self, path: &Path) -> io::Result<Vec<PathBuf>>;
-    /// Makes names created, renamed or removed in a folder durable.
+    /// Makes names that were created, renamed or removed in a directory durable.
     fn sync_directory(&self, path: &Path) -> io::Result<()>;
-    /// Renames a file, replacing what has the new name.
+    /// Renames a file, replacing an existing file of the new name.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Removes a file.
     fn remove(&self, path: &Path) -> io::Result<()>;
-    /// Time since some fixed point; never goes back.
+    /// Returns the time since some fixed point; it never decreases.
     fn now(&self) -> Duration;
-    /// Sixty-four random bits.
+    /// Returns 64 random bits.
     fn random(&self) -> u64;
     /// Lets another thread run; called in latch waits.
     fn yield_now(&self);
-    /// A new place to wait.
+    /// Creates an event.
     fn event(&self) -> Arc<dyn Event>;
     /// Starts a thread.
     fn spawn(&self, name: &str, body: Box<dyn FnOnce() + Send>) -> io::Result<Box<dyn Task>>;

@@ -1,7 +1,8 @@
-//! The operating system's files, clock and threads.
+//! The VFS of the operating system: its files, clock and threads.
 //!
-//! Above: [`Vfs`](super::Vfs). Positioned reads and writes only, so that a file has no cursor to share.
-// This is the place that the bans on going around the seam point to.
+//! Above: [`Vfs`](super::Vfs). Below: system calls. Reads and writes are positioned, so files share
+//! no cursor.
+// The lints that forbid bypassing the VFS refer to this module.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 
 use std::collections::VecDeque;
@@ -18,13 +19,13 @@ use super::mapping::Mapping;
 use super::{Event, File, MappedFile, OpenMode, Task, Vfs};
 use crate::sync::event::ParkingEvent;
 
-/// The world that a user's program runs in.
+/// The VFS of the operating system.
 pub struct OsVfs {
     start: Instant,
 }
 
 impl OsVfs {
-    /// The clock starts at zero here.
+    /// Creates a VFS whose clock starts at zero now.
     #[must_use]
     pub fn new() -> Self {
         OsVfs { start: Instant::now() }
@@ -78,7 +79,7 @@ impl File for RealFile {
         use rustix::fs::{FallocateFlags, fallocate};
         match fallocate(&self.0, FallocateFlags::empty(), 0, length) {
             Ok(()) => Ok(()),
-            // Not every file system can set room aside: writing zeros does the same.
+            // Some file systems cannot reserve space: writing zeros has the same effect.
             Err(rustix::io::Errno::OPNOTSUPP) => {
                 super::fill_with_zeros(self.length()?, length, |zeros, at| self.write_at(zeros, at))
             }
@@ -95,7 +96,8 @@ impl File for RealFile {
     }
 
     fn map(&self, length: u64) -> io::Result<Option<Box<dyn MappedFile>>> {
-        // A store that finds no room, or no file, ends the process: only where written blocks stay where they are.
+        // A store without space, or past the end of the file, ends the process. So only file
+        // systems are used that keep written blocks in place.
         let below = file_system(&self.0);
         if !matches!(below, FileSystem::Ext | FileSystem::Memory)
             || cfg!(miri)
@@ -103,14 +105,15 @@ impl File for RealFile {
         {
             return Ok(None);
         }
-        // A file that was copied may have holes.
+        // A copied file may have holes.
         self.allocate(length)?;
         let mut parts = VecDeque::new();
         let mut at = 0;
         while at < length {
             let bytes = (length - at).min(MAPPED_PART);
             let part = Mapping::of_file(&self.0, at, bytes as usize)?;
-            // Made ready now, the memory keeps no store waiting; and what would end the process shows here.
+            // Populated memory delays no store, and a range whose access would end the process is
+            // detected here.
             if part.populate(0, bytes as usize).is_err() {
                 return Ok(None);
             }
@@ -122,16 +125,16 @@ impl File for RealFile {
     }
 }
 
-/// Bytes of a mapped file that are let go of at once.
+/// Bytes of a mapped file that are released at a time.
 const MAPPED_PART: u64 = 1 << 20;
 
-/// What is left of a mapped file: parts of [`MAPPED_PART`] bytes, of which those that were stored into are gone. So the log takes memory for what is to
-/// be stored in it, and not for what was.
+/// The rest of a mapped file: parts of [`MAPPED_PART`] bytes. Parts before the last store are
+/// released, so the log uses memory only for future stores.
 struct MappedParts {
     parts: VecDeque<Mapping>,
-    /// Where in the file the first of them begins.
+    /// Offset of the first part in the file.
     start: u64,
-    /// Of a memory file system: to flush it does nothing.
+    /// The file is on a memory file system: flushing it has no effect.
     in_memory: bool,
 }
 
@@ -161,12 +164,12 @@ impl MappedFile for MappedParts {
     }
 }
 
-/// Kinds of file systems, as far as they are treated differently.
+/// The kinds of file systems that are treated differently.
 #[derive(PartialEq, Eq)]
 enum FileSystem {
-    /// ext2 to ext4: a block that was written once is written in place from then on.
+    /// ext2 to ext4: a block that was written once is later written in place.
     Ext,
-    /// Memory of the machine (tmpfs): what was set aside stays so, and there is no device behind it.
+    /// Memory (tmpfs): allocated space stays allocated, and there is no device below.
     Memory,
     Other,
 }
@@ -191,7 +194,7 @@ struct RealTask(std::thread::JoinHandle<()>);
 
 impl Task for RealTask {
     fn join(self: Box<Self>) {
-        // A background thread ends by returning; one that panicked has nothing more to give back.
+        // A background thread that panicked has no result to return.
         if self.0.join().is_err() {
             eprintln!("quickbeam: a background thread ended by a panic");
         }
@@ -217,7 +220,7 @@ impl Vfs for OsVfs {
         }
         let file = options.open(path)?;
         if mode == OpenMode::WriteThrough && file_system(&file) == FileSystem::Memory {
-            // There is no device to write to past the operating system's memory.
+            // There is no device to write through to.
             return Err(io::ErrorKind::Unsupported.into());
         }
         Ok(Arc::new(RealFile(file)))

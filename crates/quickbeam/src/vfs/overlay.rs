@@ -1,9 +1,9 @@
-//! A file that is only read: what is written to it stays in memory, and is read from there.
+//! A read-only file with an overlay: writes stay in memory, and reads see them.
 //!
-//! Above: opening a directory to read it. What recovery changes goes through the pool and the checkpoint as ever, and
-//! comes to no device.
+//! Above: opening a directory for reading. Recovery's changes pass through the buffer pool and the
+//! checkpoint as usual, but never reach a device. Below: the file that is read.
 //!
-//! - OVERLAY-1: no call on the file below writes, cuts, grows or flushes it.
+//! - OVERLAY-1: no call writes, truncates, grows or flushes the file below.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -13,10 +13,10 @@ use std::sync::Arc;
 use super::File;
 use crate::sync::locks::RwLock;
 
-/// Bytes that are kept together.
+/// Bytes in one part of the overlay.
 const PART: u64 = 4096;
 
-/// Says that an overlay has no memory left for what is written to it.
+/// The overlay's memory limit is reached.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "recovery changes more than {limit} bytes, which stay in memory where nothing is written; \
@@ -27,12 +27,12 @@ pub struct OverlayFull {
 }
 
 struct Written {
-    /// Parts that were written to, by number.
+    /// The written parts, by number.
     parts: HashMap<u64, Box<[u8]>>,
     length: u64,
 }
 
-/// What was written, over the file below.
+/// An overlay over the file below.
 pub struct OverlayFile {
     below: Arc<dyn File>,
     written: RwLock<Written>,
@@ -40,14 +40,14 @@ pub struct OverlayFile {
 }
 
 impl OverlayFile {
-    /// A file that begins as the one below, and keeps up to `limit` bytes that are written to it.
+    /// Creates an overlay over `below` that keeps up to `limit` written bytes.
     pub fn new(below: Arc<dyn File>, limit: u64) -> io::Result<OverlayFile> {
         let length = below.length()?;
         let written = RwLock::new(Written { parts: HashMap::new(), length });
         Ok(OverlayFile { below, written, limit })
     }
 
-    /// Reads the file below; zeros behind its end.
+    /// Reads the file below; bytes past its end are zeros.
     fn read_below(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         let there = self.below.length()?.saturating_sub(offset).min(buffer.len() as u64) as usize;
         let (inside, behind) = buffer.split_at_mut(there);
@@ -56,7 +56,7 @@ impl OverlayFile {
     }
 }
 
-/// The parts that a range of bytes lies in: number, offset in the part, and the range within the bytes.
+/// Splits a range of bytes into parts: number, offset in the part, and the range within the bytes.
 fn parts_of(
     offset: u64,
     length: usize,
@@ -123,7 +123,8 @@ impl File for OverlayFile {
         Ok(self.written.read().length)
     }
 
-    /// What a file grows by is free room to the engine, whose content has no meaning: no memory is taken for it.
+    /// The engine treats bytes that a file grows by as free space with undefined content, so they
+    /// need no memory.
     fn set_length(&self, length: u64) -> io::Result<()> {
         let mut written = self.written.write();
         written.parts.retain(|number, _| number * PART < length);
