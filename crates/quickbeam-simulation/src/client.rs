@@ -1,12 +1,14 @@
-//! A client: transactions drawn from its seed, each answer compared with the model as it comes.
+//! A client: runs random transactions and compares each answer with the model at once.
 //!
-//! Above: [`crate::run`]. The checks:
-//! 1. Under snapshot and serializable there is one commit that all answers of a transaction fit; under read committed
-//!    there is one for each call. It lies between the newest commits before and after the transaction began (the call was made).
-//! 2. A serializable transaction that changed something fits the commit just before its own.
-//! 3. Below the commit of a transaction under snapshot or serializable, nobody changed what it changed.
-//! 4. After a failed flush that the engine was told of, no commit is acknowledged.
-//! 5. What is acknowledged is noted, for the check after the next opening.
+//! Above: [`crate::run`]. Below: the engine, [`crate::model`]. The checks:
+//! 1. Under snapshot and serializable isolation, all answers of a transaction match one commit.
+//!    Under read committed isolation, the answers of each call match one commit. That commit lies
+//!    between the newest commits before and after the transaction began (the call was made).
+//! 2. A serializable transaction that changed something matches the commit just before its own.
+//! 3. Under snapshot and serializable isolation, no commit between a transaction's snapshot and its
+//!    own commit changed the same records.
+//! 4. After a failed flush that the engine has seen, no commit is acknowledged.
+//! 5. Acknowledged commits are recorded for the check after the next opening.
 
 mod scans;
 mod update;
@@ -26,25 +28,25 @@ use crate::plan::Plan;
 use crate::random::Random;
 use crate::vfs::{SimVfs, on_commit, stored_in_vain};
 
-/// What all clients know together.
+/// The state that all clients share.
 #[derive(Default)]
 pub struct Oracle {
-    /// What the databases hold.
+    /// The content of the databases.
     pub model: Model,
-    /// The newest commit that a loss of power may not take.
+    /// The newest commit that must survive a power loss.
     pub power: u64,
-    /// The newest commit that the death of the process may not take.
+    /// The newest commit that must survive the death of the process.
     pub process: u64,
-    /// Acknowledged commits, rolled back and refused transactions.
+    /// Number of acknowledged commits.
     pub acknowledged: u64,
-    /// The environment said that it accepts no writes any more.
+    /// The environment has reported that it accepts no more writes.
     pub refuses: bool,
 }
 
-/// Shared by the threads of a world, of which one runs at a time.
+/// Shared by the threads of a simulation, of which one runs at a time.
 pub type SharedOracle = Arc<Mutex<Oracle>>;
 
-/// The oracle; not to be held over a call of the engine.
+/// Locks the oracle. The guard must not be held over a call of the engine.
 pub fn open(oracle: &SharedOracle) -> MutexGuard<'_, Oracle> {
     oracle.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -56,46 +58,46 @@ struct Read {
     answer: Answer,
 }
 
-/// What a running transaction has to fit.
+/// The facts that a running transaction must be consistent with.
 struct Checks {
     isolation: Isolation,
     read_only: bool,
-    /// Commits that its snapshot may be.
+    /// Commits that may be its snapshot.
     candidates: Vec<u64>,
     reads: Vec<Read>,
     view: View,
-    /// It cannot be told which tree it wrote to.
+    /// The tree that it wrote to is unknown.
     unsure: bool,
 }
 
-/// Why a transaction does not go on.
+/// Why a transaction stops.
 pub enum Stop {
     /// Begin again.
     Retry,
-    /// There is no room.
+    /// The device is full.
     Full,
-    /// The environment does not answer any more.
+    /// The environment accepts no more calls.
     Over,
 }
 
 /// A step of a transaction.
 pub type Step<T> = std::result::Result<T, Stop>;
 
-/// One thread's way of running transactions.
+/// A client thread.
 pub struct Client {
-    /// The world.
+    /// The simulation.
     pub vfs: SimVfs,
     /// The environment.
     pub environment: Environment,
-    /// What all know.
+    /// The shared state.
     pub oracle: SharedOracle,
-    /// What is drawn.
+    /// The client's random generator.
     pub random: Random,
     /// The plan.
     pub plan: Arc<Plan>,
 }
 
-/// The value of that length that a number makes.
+/// Derives a value of `length` bytes from a number.
 pub fn value(number: u64, length: usize) -> Value {
     let mut bytes = vec![number as u8; length];
     for (at, byte) in number.to_le_bytes().into_iter().enumerate().take(length) {
@@ -117,7 +119,7 @@ impl Client {
         let number = self.random.below(self.plan.keys);
         let mut key = format!("key {number:04}").into_bytes();
         if self.plan.grouped {
-            // Its group is a letter, with the length of that before it.
+            // The bucket prefix is one letter, preceded by its length.
             key.splice(0..0, [0, 1, b'a' + (number % 7) as u8]);
         }
         if number % 17 == 3 {
@@ -176,7 +178,7 @@ impl Client {
         }
     }
 
-    /// What an error means for who met it.
+    /// Decides how the client reacts to an error, and reports errors that have no cause.
     fn judge(&self, error: &Error) -> Stop {
         if error.is_retryable() {
             return Stop::Retry;
@@ -191,7 +193,7 @@ impl Client {
                 Stop::Full
             }
             Error::Failed { .. } => {
-                // Want of room is no reason: that call fails, and the environment goes on.
+                // A full device is no reason: only the call fails, and the environment continues.
                 if core.met_now == 0 {
                     core.violation(format!("nothing had failed: {error}"));
                 }
@@ -205,7 +207,7 @@ impl Client {
                 }
                 Stop::Retry
             }
-            // What a failed flush did not bring to the disk, and programs no longer see, is missing.
+            // Data that a failed flush did not write may have disappeared from the page cache.
             Error::Corruption { .. } if core.flush_failed => Stop::Over,
             Error::NoSuchDatabase { .. } | Error::DatabaseExists { .. } => Stop::Retry,
             _ => {
@@ -234,7 +236,7 @@ impl Client {
         })
     }
 
-    /// Puts the first records, in transactions of some of them each.
+    /// Inserts the first records, 20 in each transaction.
     pub fn prepare(&mut self, records: usize) -> Step<()> {
         for name in ["first", "second"] {
             self.run(|client, transaction, checks| {
@@ -257,7 +259,7 @@ impl Client {
         Ok(())
     }
 
-    /// Begins a transaction, lets `body` work in it, and commits it if `body` says so.
+    /// Begins a transaction, runs `body` in it, and commits it if `body` returns true.
     fn run(
         &mut self,
         body: impl FnOnce(&mut Client, &Transaction, &mut Checks) -> Step<bool>,
@@ -328,7 +330,7 @@ impl Client {
             return Err(self.judge(&error));
         }
         if stored_in_vain() {
-            // The process that could have told of it is no more.
+            // The simulated process died before it could acknowledge the commit.
             return Err(Stop::Over);
         }
         let Some(timestamp) = committed.get() else { return Ok(()) };
@@ -348,7 +350,7 @@ impl Client {
         Ok(())
     }
 
-    /// Compares an answer with what the model says, given the newest commit before the call.
+    /// Compares an answer with the model. `before` is the newest commit before the call.
     fn check(
         &self,
         checks: &mut Checks,
@@ -382,7 +384,8 @@ impl Client {
                 commits.iter().any(|named| by(named) == answer)
             };
             fitting = commits.iter().copied().filter(waited).collect();
-            // What it found in a tree that lost its name while it waited is of no account: its commit is refused.
+            // The name moved to another tree while the call waited. Its answer does not matter: the
+            // commit will be refused.
             let trees = |at: &u64| model.tree(name, *at) != model.tree(name, before);
             if fitting.is_empty() && commits.iter().any(trees) {
                 return;
@@ -439,7 +442,7 @@ impl Client {
         self.open_database(transaction, checks, name)
     }
 
-    /// Makes a call that asks something and checks the answer.
+    /// Makes a read call and checks the answer.
     fn ask(
         &self,
         checks: &mut Checks,
@@ -457,7 +460,7 @@ impl Client {
         Ok(answer)
     }
 
-    /// Notes what the transaction wrote.
+    /// Records a write of the transaction.
     fn note(&self, checks: &mut Checks, name: &str, key: &[u8], value: Option<Value>, before: u64) {
         self.vfs.say(|| {
             format!(
@@ -483,7 +486,8 @@ impl Client {
             checks.unsure = true;
             return;
         };
-        // Under read committed the name may have changed hands: the commit will be refused.
+        // Under read committed isolation the name may have moved to another tree: the commit will
+        // be refused.
         checks.unsure |= !own.renamed && trees[..] != [own.tree];
         own.writes.insert(key.to_vec(), value);
     }
@@ -572,7 +576,7 @@ impl Client {
                 let at = self.random.below(savepoints.len());
                 savepoints.truncate(at + 1);
                 let (savepoint, view) = savepoints[at].clone();
-                // Half rolled back is no state to go on from.
+                // After a failed rollback the transaction's state is undefined.
                 transaction.rollback_to(savepoint).map_err(|error| match self.judge(&error) {
                     Stop::Over => Stop::Over,
                     _ => Stop::Retry,
@@ -625,7 +629,7 @@ impl Client {
         }
     }
 
-    /// Makes, drops, empties or renames a database, or lists them.
+    /// Creates, drops, empties or renames a database, or lists them.
     fn change_names(&mut self, transaction: &Transaction, checks: &mut Checks) -> Step<()> {
         let names = if self.plan.churn { 2 } else { 4 };
         let name = format!("made {}", self.random.below(names));
@@ -636,7 +640,8 @@ impl Client {
             return self.create(transaction, checks, &name);
         }
         if kind == 2 && self.plan.method_of(&name) != self.plan.method_of(&other) {
-            // A name leads to databases of one kind only: a cursor could not go on from one to another.
+            // A name always refers to databases of one access method: a cursor could not continue
+            // in the other.
             return Ok(());
         }
         if kind == 4 {
@@ -686,10 +691,11 @@ impl Client {
         Ok(())
     }
 
-    /// The database of that name, as it goes on under another one.
+    /// Returns the transaction's changes to the database of that name, which continue under another
+    /// name.
     fn moved(&self, checks: &mut Checks, name: &str, before: u64) -> Own {
         let oracle = open(&self.oracle);
-        // What it wrote to the tree under another name goes along.
+        // The transaction's writes to the tree under another name are included.
         if let Some(Some(own)) = oracle.model.own_of(&checks.view, name, self.newest()) {
             return Own { renamed: true, ..own };
         }
@@ -707,7 +713,7 @@ impl Client {
     }
 }
 
-/// Checks a transaction at its place in the order, and adds what it did to the model.
+/// Checks a transaction at its position in commit order, and applies its changes to the model.
 fn accept(model: &mut Model, checks: &Checks, timestamp: u64) -> std::result::Result<(), String> {
     let newest = model.newest();
     for read in &checks.reads {

@@ -1,8 +1,9 @@
-//! Exhaustive small cases: short workloads, cut at every single call that changes something, each cut followed by every
-//! kind of loss; and every single call failing once.
+//! Exhaustive small cases: short workloads, cut at every call that changes something, each cut
+//! followed by every kind of loss; and with every call failing once.
 //!
-//! The workloads have one client and a fixed schedule, so call number *n* is the same call in every run. A cut runs
-//! the workload once up to there and starts from a copy of the disk for each kind of loss.
+//! Above: the program and the tests. Below: [`crate::vfs`]. The workloads have one client and a
+//! fixed schedule, so call number *n* is the same call in every run. The workload runs once up to
+//! each cut, and each kind of loss starts from a copy of the disk.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,19 +16,19 @@ use crate::model::{Records, State, difference};
 use crate::run::{DIRECTORY, dump};
 use crate::vfs::{Core, SimVfs, stored_in_vain};
 
-/// What came of all cases.
+/// The result of all cases.
 #[derive(Default)]
 pub struct Report {
-    /// Cuts with a kind of restart each.
+    /// Number of cuts, each with one kind of restart.
     pub cuts: u64,
-    /// Failing calls, each in one way.
+    /// Number of failing calls, each in one way.
     pub failures: u64,
-    /// What must not be.
+    /// The violations found.
     pub violations: Vec<String>,
 }
 
 impl Report {
-    /// How many there were, in words.
+    /// Describes the counts.
     #[must_use]
     pub fn counts(&self) -> String {
         format!(
@@ -40,11 +41,11 @@ impl Report {
     }
 }
 
-/// What was acknowledged, and every state that was committed.
+/// The committed states, and which of them are acknowledged.
 #[derive(Default, Clone)]
 struct Known {
     states: Vec<State>,
-    /// The newest state that must not be lost to a loss of power, and to the death of the process.
+    /// The newest state that must survive a power loss, and the death of the process.
     power: usize,
     process: usize,
 }
@@ -58,30 +59,30 @@ fn lock(known: &Shared) -> std::sync::MutexGuard<'_, Known> {
 /// A step of a workload.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// A transaction that puts so many records of so many bytes, from that number on.
+    /// Puts `count` records of `bytes` bytes each in a transaction, beginning with number `from`.
     Put {
         from: u32,
         count: u32,
         bytes: usize,
         durability: Durability,
     },
-    /// One that deletes.
+    /// Deletes records in a transaction.
     Delete {
         from: u32,
         count: u32,
     },
-    /// One that puts and is rolled back.
+    /// Puts records in a transaction that is rolled back.
     Abort {
         from: u32,
         count: u32,
         bytes: usize,
     },
-    /// Makes, renames, empties or drops a database.
+    /// Create, rename, empty or drop a database.
     Make,
     Rename,
     Empty,
     Drop,
-    /// A checkpoint.
+    /// Makes a checkpoint.
     Checkpoint,
     /// Closes the environment and opens it again.
     Reopen,
@@ -97,7 +98,7 @@ const NOSYNC: Durability = Durability::NoSync;
 #[derive(Clone, Copy)]
 struct Workload {
     name: &'static str,
-    /// How records are found in the database that it puts to.
+    /// The access method of the database that it writes to.
     method: AccessMethod,
     steps: &'static [Step],
 }
@@ -219,7 +220,7 @@ fn open(vfs: &SimVfs) -> Result<Environment> {
     opened
 }
 
-/// Commits what `work` does to the environment and to `state`, under the durability.
+/// Commits the changes that `work` makes to the environment and to `state`, with that durability.
 fn commit(
     environment: &Environment,
     known: &Shared,
@@ -230,7 +231,7 @@ fn commit(
     let options = quickbeam::TransactionOptions::new().durability(durability);
     let transaction = environment.begin_with(options)?;
     work(&transaction, &mut state)?;
-    // From here on it may count, whatever the commit says.
+    // From here on the state may be durable, even if the commit fails.
     let number = {
         let mut known = lock(known);
         known.states.push(state);
@@ -245,7 +246,7 @@ fn commit(
     let in_vain = stored_in_vain();
     let mut known = lock(known);
     if done.is_ok() {
-        // The process that could have told of it is no more.
+        // The simulated process died before it could acknowledge the commit.
         if in_vain {
             return done;
         }
@@ -339,7 +340,7 @@ fn do_step(
     }
 }
 
-/// Runs a workload; an error ends it.
+/// Runs a workload until it ends or a step fails.
 fn work(vfs: &SimVfs, workload: Workload, known: &Shared) -> Result<()> {
     let mut environment = open(vfs)?;
     for (number, &step) in workload.steps.iter().enumerate() {
@@ -365,7 +366,7 @@ fn work(vfs: &SimVfs, workload: Workload, known: &Shared) -> Result<()> {
     Ok(())
 }
 
-/// Opens what is there and compares it with what is known.
+/// Opens the environment and compares its content with the known states.
 fn check(vfs: &SimVfs, known: &Known, bound: usize) -> std::result::Result<(), String> {
     let environment = open(vfs).map_err(|error| format!("opening: {error}"))?;
     let checked = || {
@@ -397,7 +398,7 @@ fn fresh() -> Shared {
     Arc::new(Mutex::new(Known { states: vec![State::new()], ..Known::default() }))
 }
 
-/// Runs `body` in a world of its own and adds its violations to the report.
+/// Runs `body` in a new simulation and adds its violations to the report.
 fn in_world(
     report: &mut Report,
     name: &str,
@@ -409,7 +410,7 @@ fn in_world(
     core
 }
 
-/// Every cut of one workload on one medium.
+/// Runs every cut of one workload on one medium.
 fn cut_everywhere(report: &mut Report, workload: Workload, medium: Medium) {
     let name = workload.name;
     for after in 0.. {
@@ -444,7 +445,7 @@ fn cut_everywhere(report: &mut Report, workload: Workload, medium: Medium) {
     }
 }
 
-/// Every failing call of one workload, then the environment opened again, and the power lost on top.
+/// Runs every failing call of one workload, then reopens the environment, also after a power loss.
 fn fail_everywhere(report: &mut Report, workload: Workload, medium: Medium) {
     let name = workload.name;
     for full in [false, true] {
@@ -460,7 +461,7 @@ fn fail_everywhere(report: &mut Report, workload: Workload, medium: Medium) {
                 match done {
                     Err(Error::Io { .. } | Error::Failed { .. } | Error::DiskFull { .. })
                     | Ok(()) => {}
-                    // What a failed flush took may be missed at once.
+                    // Data lost by a failed flush may be found missing at once.
                     Err(Error::Corruption { .. }) if core.flush_failed => {}
                     Err(error) => core.violation(error.to_string()),
                 }
@@ -486,7 +487,7 @@ fn fail_everywhere(report: &mut Report, workload: Workload, medium: Medium) {
     }
 }
 
-/// Runs every case.
+/// Runs all cases.
 #[must_use]
 pub fn run_all() -> Report {
     let report = Mutex::new(Report::default());

@@ -1,42 +1,43 @@
-//! What goes wrong in a world, and when. All of it is drawn before the run, so that it can be made less.
+//! The faults of a simulation and their times. All are drawn before the run, so that a failing plan
+//! can be reduced.
 
 use crate::disk::Loss;
 
-/// What is going on in the engine.
+/// The engine's current activity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Anything.
+    /// Any activity.
     Any,
-    /// A client is in a commit.
+    /// A client is committing.
     Commit,
-    /// A checkpoint runs.
+    /// A checkpoint is running.
     Checkpoint,
     /// An environment is being opened.
     Recovery,
 }
 
-/// The end of all calls.
+/// A cut: the point after which all calls fail.
 #[derive(Clone, Copy, Debug)]
 pub struct Cut {
-    /// In which phase.
+    /// The phase of the cut.
     pub phase: Phase,
-    /// After that many calls in it.
+    /// Number of calls in that phase before the cut.
     pub after: u32,
 }
 
-/// What the restart after a cut finds.
+/// The kind of restart after a cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Restart {
-    /// The process died; the disk has everything that it was told.
+    /// The process died; the disk has all completed calls.
     Process,
-    /// The power was lost.
+    /// Power was lost.
     Power(Loss),
 }
 
 /// Calls that can fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallKind {
-    /// Opening or making a file.
+    /// Opening or creating a file.
     Open,
     /// Reading.
     Read,
@@ -44,20 +45,20 @@ pub enum CallKind {
     Write,
     /// Flushing a file.
     Flush,
-    /// Setting a length or room aside.
+    /// Setting a length or allocating space.
     Length,
-    /// Names: rename, remove, list, make a folder, flush one.
+    /// Names: renaming, removing and listing, and creating or flushing a directory.
     Name,
 }
 
 impl CallKind {
-    /// Whether the call changes what is stored.
+    /// Returns whether the call changes stored data.
     pub fn changes(self) -> bool {
         !matches!(self, CallKind::Open | CallKind::Read)
     }
 }
 
-/// Which files.
+/// The files that a fault affects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
     /// Every file.
@@ -68,26 +69,26 @@ pub enum Target {
     Log,
 }
 
-/// Calls that fail.
+/// A fault: calls that fail.
 #[derive(Clone, Copy, Debug)]
 pub struct Fault {
-    /// Which calls.
+    /// The kind of call.
     pub kind: CallKind,
-    /// Of which files.
+    /// The affected files.
     pub target: Target,
-    /// After that many of them.
+    /// Number of matching calls before the first failure.
     pub after: u32,
-    /// How many fail.
+    /// Number of calls that fail.
     pub times: u32,
 }
 
-/// A time without room.
+/// A period with a full device.
 #[derive(Clone, Copy, Debug)]
 pub struct Full {
-    /// After that many writes.
+    /// Number of writes before it begins.
     pub after: u32,
-    /// With that many bytes of room left.
+    /// Bytes of space left when it begins.
     pub slack: u64,
-    /// Room comes back after that many calls were refused.
+    /// Number of refused calls after which space is free again.
     pub refusals: u32,
 }

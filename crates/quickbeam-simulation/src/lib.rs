@@ -1,10 +1,11 @@
-//! A simulated world for Quickbeam: the engine runs in it as it does in the real one, and one number decides all that
-//! is left to chance outside.
+//! A deterministic simulation of files, time, threads and faults, in which the engine runs
+//! unchanged. One seed determines everything.
 //!
-//! From below: [`random`], [`disk`] (what a disk may do), [`scheduler`] (which thread runs), [`vfs`] (the two behind
-//! the engine's seam), [`faults`] and [`plan`] (what is to go wrong), [`model`] and [`client`] (what must hold),
-//! [`run`] and [`store`] (one seed), [`shrink`], [`exhaustive`], [`seeds`] (many of them). `docs/reliability.md` says what
-//! is shown by it.
+//! From below: [`random`], [`disk`] (the fault model of disks), [`scheduler`] (thread scheduling),
+//! [`vfs`] (both as the engine's VFS). Then [`faults`] and [`plan`] (the faults of a run),
+//! [`model`] and [`client`] (the expected answers), [`run`] and [`store`] (one seed), [`shrink`],
+//! [`exhaustive`] and [`seeds`] (many seeds). `docs/reliability.md` describes the guarantees that
+//! the simulation checks.
 
 pub mod client;
 pub mod disk;

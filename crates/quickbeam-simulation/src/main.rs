@@ -1,4 +1,5 @@
-//! The program behind `./x simulate`: runs seeds, makes failing plans smaller, replays one in words.
+//! The program that `./x simulate` runs: runs seeds, reduces failing plans, replays one seed
+//! verbosely.
 
 use std::process::ExitCode;
 

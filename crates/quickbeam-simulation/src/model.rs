@@ -1,7 +1,9 @@
-//! What the databases hold, at every commit: the model that the engine is compared with.
+//! The model: the expected content of the databases at every commit, which the engine's answers are
+//! compared with.
 //!
-//! Trees have numbers of their own; a name leads to a tree. Both names and records keep all their versions, by the
-//! commit timestamps that the engine gave. A transaction's own changes are a [`View`] over a snapshot.
+//! Above: [`crate::client`]. Below: nothing. Trees have numbers, and a name refers to a tree. Names
+//! and records keep all their versions, by the engine's commit timestamps. A transaction's own
+//! changes are a [`View`] over a snapshot.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +22,7 @@ fn at<T: Clone>(versions: &Versions<T>, snapshot: u64) -> Option<T> {
     newest.and_then(|(_, value)| value.clone())
 }
 
-/// All versions of everything, since the environment was opened.
+/// All versions since the environment was opened.
 #[derive(Default)]
 pub struct Model {
     names: BTreeMap<String, Versions<usize>>,
@@ -29,10 +31,10 @@ pub struct Model {
     commits: Vec<u64>,
 }
 
-/// What a transaction did to one database.
+/// A transaction's changes to one database.
 #[derive(Clone, Default, Debug)]
 pub struct Own {
-    /// The tree that it writes to; `None` for one that it made.
+    /// The tree that it writes to; `None` for a new tree.
     pub tree: Option<usize>,
     /// It changed the name itself.
     pub renamed: bool,
@@ -40,49 +42,49 @@ pub struct Own {
     pub writes: BTreeMap<Vec<u8>, Option<Value>>,
 }
 
-/// What a transaction did: databases by name, `None` for names that it took away.
+/// A transaction's changes: databases by name, `None` for names that it removed.
 pub type View = BTreeMap<String, Option<Own>>;
 
 /// A question to a database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Question {
-    /// Is there one of that name?
+    /// Whether a database of that name exists.
     Name,
     /// The record of that key.
     Get(Vec<u8>),
-    /// The record of that key, before a change of it that may have waited for another.
+    /// The record of that key, read by an update that may have waited for another transaction.
     Old(Vec<u8>),
-    /// Whether there is a record of that key, likewise.
+    /// Whether a record of that key exists, read by such a write.
     Exists(Vec<u8>),
-    /// The first record at or behind the key.
+    /// The first record at or after the key.
     AtOrAfter(Vec<u8>),
-    /// The first record behind the key.
+    /// The first record after the key.
     After(Vec<u8>),
     /// The last record at or before the key.
     AtOrBefore(Vec<u8>),
-    /// The last record before the key; `None` for the last of all.
+    /// The last record before the key; `None` for the last record of all.
     Before(Option<Vec<u8>>),
     /// All records.
     All,
 }
 
-/// What was answered.
+/// An answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// There is no database of that name.
     NoDatabase,
-    /// There is one, or a record.
+    /// The database or the record exists.
     Database,
     /// There is no such record.
     Nothing,
     /// The record.
     Record(Vec<u8>, Value),
-    /// These records and no others.
+    /// Exactly these records.
     Records(Records),
 }
 
 impl Model {
-    /// A model that begins with that state.
+    /// Creates a model that begins with that state.
     pub fn new(state: &State) -> Model {
         let mut model = Model::default();
         for (name, records) in state {
@@ -94,35 +96,35 @@ impl Model {
         model
     }
 
-    /// The newest commit.
+    /// Returns the newest commit.
     pub fn newest(&self) -> u64 {
         self.commits.last().copied().unwrap_or(0)
     }
 
-    /// The commits from one to another, both included, and the beginning if the first is 0.
+    /// Returns the commits from `from` to `to`, both included. Commit 0 is the initial state.
     pub fn commits(&self, from: u64, to: u64) -> Vec<u64> {
         let commits = std::iter::once(&0).chain(&self.commits);
         commits.copied().filter(|at| (from..=to).contains(at)).collect()
     }
 
-    /// The timestamp of the last change to a name.
+    /// Returns the timestamp of the last change to a name.
     pub fn last_name_change(&self, name: &str) -> u64 {
         let last = self.names.get(name).and_then(|versions| versions.last());
         last.map_or(0, |(timestamp, _)| *timestamp)
     }
 
-    /// The tree of that name.
+    /// Returns the tree of that name.
     pub fn tree(&self, name: &str, snapshot: u64) -> Option<usize> {
         self.names.get(name).and_then(|versions| at(versions, snapshot))
     }
 
-    /// The timestamp of the last change to a record.
+    /// Returns the timestamp of the last change to a record.
     pub fn last_change(&self, tree: usize, key: &[u8]) -> u64 {
         let versions = self.trees.get(tree).and_then(|records| records.get(key));
         versions.and_then(|versions| versions.last()).map_or(0, |(timestamp, _)| *timestamp)
     }
 
-    /// What a transaction with that snapshot and that view should be told.
+    /// Returns the expected answer for a transaction with that snapshot and its own changes.
     pub fn answer(
         &self,
         name: &str,
@@ -133,8 +135,8 @@ impl Model {
         self.answer_by(name, own, question, snapshot, snapshot)
     }
 
-    /// The same where the name was looked up at another commit than the record: under read committed a call that
-    /// changes something may wait in between.
+    /// Like [`answer`](Self::answer), with the name resolved at commit `named` and the record read
+    /// at `snapshot`. Under read committed isolation a write may wait in between.
     pub fn answer_by(
         &self,
         name: &str,
@@ -210,7 +212,8 @@ impl Model {
         found.unwrap_or(Answer::Nothing)
     }
 
-    /// What a transaction did to the tree that has that name at a commit, under whatever name it knew the tree then.
+    /// Returns a transaction's changes to the tree that has that name at commit `named`, including
+    /// changes made under other names.
     pub fn own_of(&self, view: &View, name: &str, named: u64) -> Option<Option<Own>> {
         let own = view.get(name).cloned();
         if matches!(&own, Some(None)) || matches!(&own, Some(Some(own)) if own.renamed) {
@@ -230,7 +233,8 @@ impl Model {
         merged.map(Some)
     }
 
-    /// Applies a transaction's changes as the commit `timestamp`; the error says what cannot be.
+    /// Applies a transaction's changes as commit `timestamp`. The error describes an impossible
+    /// commit.
     pub fn apply(&mut self, view: &View, timestamp: u64) -> Result<(), String> {
         let newest = self.newest();
         if timestamp <= newest {
@@ -264,7 +268,7 @@ impl Model {
         Ok(())
     }
 
-    /// Everything at a commit.
+    /// Returns the whole state at a commit.
     pub fn state(&self, snapshot: u64) -> State {
         let mut state = State::new();
         for (name, versions) in &self.names {
@@ -277,7 +281,7 @@ impl Model {
     }
 }
 
-/// How two states differ, in a few words.
+/// Describes how two states differ.
 pub fn difference(have: &State, want: &State) -> String {
     let mut words = Vec::new();
     for name in have.keys().chain(want.keys()) {

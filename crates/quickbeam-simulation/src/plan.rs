@@ -1,5 +1,5 @@
-//! What a seed stands for: sizes, options, work, and what goes wrong. Nothing else is drawn that a plan could say, so
-//! that a plan can be made smaller ([`crate::shrink`]).
+//! Plans: the sizes, options, work and faults that a seed stands for. A run draws nothing that a
+//! plan could contain, so that a plan can be reduced ([`crate::shrink`]).
 
 use quickbeam::{AccessMethod, Durability, Isolation, Options};
 use std::time::Duration;
@@ -8,76 +8,78 @@ use crate::disk::{Loss, Medium};
 use crate::faults::{CallKind, Cut, Fault, Full, Phase, Restart, Target};
 use crate::random::Random;
 
-/// How a round ends when nothing else ended it.
+/// How a round ends without a cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RoundEnd {
     /// The environment is closed.
     Close,
-    /// The machine stops at rest.
+    /// The machine stops while idle.
     Cut,
 }
 
-/// One opening of the environment, and what goes wrong until the next.
+/// One opening of the environment, and the faults until the next.
 #[derive(Clone, Debug)]
 pub struct Round {
-    /// Cuts of the openings before the one that is let through.
+    /// Cuts of opening attempts before the successful one.
     pub opening_cuts: Vec<(u32, Restart)>,
     /// Calls that fail during the opening.
     pub opening_faults: Vec<Fault>,
-    /// The cut of the work.
+    /// The cut during the work.
     pub cut: Option<Cut>,
     /// Calls that fail during the work.
     pub faults: Vec<Fault>,
-    /// A time without room.
+    /// A period with a full device.
     pub full: Option<Full>,
-    /// What the restart finds.
+    /// The kind of restart.
     pub restart: Restart,
-    /// The end if there is no cut.
+    /// The end without a cut.
     pub end: RoundEnd,
 }
 
-/// Everything about a run but the order of things.
+/// Everything about a run except the schedule.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The seed of everything that is drawn while it runs.
+    /// The seed of all random choices during the run.
     pub seed: u64,
-    /// A data store instead of an environment.
+    /// Run a data store instead of an environment.
     pub store: bool,
-    /// Threads that run transactions.
+    /// Number of threads that run transactions.
     pub clients: usize,
-    /// Transactions of each, in a round.
+    /// Transactions of each client in a round.
     pub transactions: usize,
-    /// Operations of each, at most.
+    /// Maximum number of operations in a transaction.
     pub operations: usize,
-    /// Openings.
+    /// The rounds.
     pub rounds: Vec<Round>,
-    /// Different keys.
+    /// Number of different keys.
     pub keys: usize,
-    /// Longest values, one is drawn for each.
+    /// Maximum value lengths, one of which is drawn for each value.
     pub lengths: Vec<usize>,
-    /// Records put first.
+    /// Number of initial records.
     pub preload: usize,
-    /// Every other database is found by hash.
+    /// Every other database is a hash database.
     pub hashed: bool,
-    /// It is found by the hash of the first part of keys.
+    /// Hash databases hash a bucket prefix of each key.
     pub grouped: bool,
-    /// Some records are changed in one visit.
+    /// Some records are updated in one call.
     pub modifies: bool,
-    /// Percent of operations that change databases as such.
+    /// Percentage of operations that create, drop, empty or rename databases.
     pub catalog: usize,
-    /// Most work is in databases that come and go, with long values and many checkpoints.
+    /// Most work is in databases that are created and dropped, with long values and many
+    /// checkpoints.
     pub churn: bool,
-    /// Percent of transactions with a durability of their own.
+    /// Percentage of transactions with their own durability.
     pub mixed: usize,
     /// Isolation levels to draw from.
     pub isolations: Vec<Isolation>,
-    /// Rounds that nothing cut off end with closing at once, whatever failed: no other call may report that.
+    /// Rounds without a cut close the environment at once, even after faults, so that no other call
+    /// reports them.
     pub hasty: bool,
-    /// Percent of cuts after which the newest root is damaged.
+    /// Percentage of cuts after which the newest root is damaged.
     pub lost_roots: usize,
-    /// What the disk is like.
+    /// The properties of the medium.
     pub medium: Medium,
-    /// A bit turns over at the end.
+    /// A bit flips at the end.
     pub rot: bool,
     /// The options of the environment.
     pub options: Options,
@@ -156,12 +158,12 @@ fn draw_round(random: &mut Random, first: bool) -> Round {
     }
 }
 
-/// Which seeds do what was added after their plans were first drawn.
+/// Random streams for features that were added after plans were first drawn.
 const HASTY: u64 = 0xc00c;
 const LOST_ROOTS: u64 = 0xc01b;
 
 impl Plan {
-    /// How the records of the database of that name are found.
+    /// Returns the access method of the database of that name.
     #[must_use]
     pub fn method_of(&self, name: &str) -> AccessMethod {
         let is_odd = ["second", "made 1", "made 3"].contains(&name);
@@ -172,7 +174,7 @@ impl Plan {
         }
     }
 
-    /// What the seed stands for.
+    /// Returns the plan of a seed.
     #[must_use]
     pub fn new(seed: u64) -> Plan {
         let random = &mut Random::part(seed, 0x91a7);
@@ -248,7 +250,8 @@ impl Plan {
         }
     }
 
-    /// Trees with overflow chains are dropped and freed beside unfinished writers, checkpoints and evictions.
+    /// Changes the plan to drop and free trees with overflow chains beside unfinished transactions,
+    /// checkpoints and evictions.
     fn for_churn(mut self) -> Plan {
         let random = &mut Random::part(self.seed, 0xc4a3);
         self.churn = true;
@@ -267,8 +270,9 @@ impl Plan {
         self
     }
 
-    /// The plan of an environment whose newest root is lost after crashes beside large transactions: these go to the log
-    /// in pieces, and checkpoints are few, so that the root before and the log behind it still have everything.
+    /// Changes the plan to lose the newest root after crashes beside large transactions. These
+    /// write fragments to the log, and checkpoints are rare, so that the previous root and the log
+    /// after it are complete.
     fn for_lost_roots(mut self) -> Plan {
         let random = &mut Random::part(self.seed, LOST_ROOTS + 1);
         self.lost_roots = 70;
@@ -282,7 +286,7 @@ impl Plan {
         self.clients = self.clients.max(3);
         self.preload = 0;
         for (number, round) in self.rounds.iter_mut().enumerate() {
-            // The transactions that a later opening numbers again are those of an early crash.
+            // A later opening reuses the transaction numbers of an early crash.
             let reach = if number == 0 { 20 } else { 300 };
             let (phase, after) = (Phase::Commit, random.below(reach) as u32);
             round.cut = Some(Cut { phase, after });
@@ -293,8 +297,8 @@ impl Plan {
         self
     }
 
-    /// The plan of a data store: more work in less memory, since otherwise one owner's calls seldom come to the disk, and
-    /// failing calls in most rounds.
+    /// Changes the plan for a data store: more work in less memory, because a single owner
+    /// otherwise rarely accesses the disk, and faults in most rounds.
     fn for_store(mut self) -> Plan {
         let random = &mut Random::part(self.seed, 0x5702);
         self.options.cache_size = self.options.page_size * 64;

@@ -1,4 +1,4 @@
-//! Numbers that follow from a seed.
+//! Random numbers that are determined by a seed.
 
 /// SplitMix64 (Steele, Lea and Flood, 2014).
 #[derive(Clone, Debug)]
@@ -11,7 +11,7 @@ impl Random {
         Random(seed)
     }
 
-    /// The generator of a part, which does not depend on what the other parts draw.
+    /// Returns the generator of a part, which is independent of the other parts' choices.
     #[must_use]
     pub fn part(seed: u64, part: u64) -> Random {
         let mut random = Random(seed ^ part.wrapping_mul(0xd6e8_feb8_6659_fd93));
@@ -19,7 +19,7 @@ impl Random {
         random
     }
 
-    /// Sixty-four bits.
+    /// Returns 64 random bits.
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -29,17 +29,17 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number below `bound`, 0 when `bound` is.
+    /// Returns a number below `bound`, or 0 if `bound` is 0.
     pub fn below(&mut self, bound: usize) -> usize {
         if bound == 0 { 0 } else { (self.next() % bound as u64) as usize }
     }
 
-    /// True in that many of a hundred cases.
+    /// Returns true in `percent` of 100 cases.
     pub fn chance(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }
 
-    /// One of the choices.
+    /// Returns one of the choices.
     pub fn pick<T: Clone>(&mut self, choices: &[T]) -> T {
         choices[self.below(choices.len())].clone()
     }

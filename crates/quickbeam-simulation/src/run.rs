@@ -1,8 +1,9 @@
-//! A run: openings, work, cuts and restarts as the plan says, and what must hold after each.
+//! A run: openings, work, cuts and restarts according to the plan, with the checks after each.
 //!
-//! Above: the program and the tests. The checks after an opening: the databases hold exactly what they held at some commit,
-//! and that commit is not older than what was promised. The checks at the end of a round that nothing ended: the newest
-//! state is there, the structure is sound, no version, chain or block is kept that nobody needs.
+//! Above: the program and the tests. Below: [`crate::client`], [`crate::vfs`]. After an opening,
+//! the databases must equal the state of some commit that is not older than the promised one. At
+//! the end of an undisturbed round, the newest state must be present and the structure valid. No
+//! unneeded version, chain or block may remain.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -23,16 +24,16 @@ use crate::vfs::{Core, SimVfs};
 /// The environment's directory.
 pub const DIRECTORY: &str = "/db";
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
-    /// One number for everything that happened.
+    /// One number for all events.
     pub hash: u64,
-    /// What must not be.
+    /// The violations found.
     pub violations: Vec<String>,
-    /// How often things came to pass.
+    /// How often each probe was reached.
     pub probes: BTreeMap<&'static str, u64>,
-    /// The events in words, if asked for.
+    /// The events in words, if requested.
     pub words: Vec<String>,
 }
 
@@ -51,7 +52,7 @@ pub fn run(plan: &Plan, words: bool) -> Outcome {
     outcome(core)
 }
 
-/// What is left of a world.
+/// Returns the result of a finished simulation.
 pub fn outcome(mut core: Core) -> Outcome {
     if core.violations.is_empty() && !core.scheduler.running().is_empty() {
         let running = core.scheduler.running().join(", ");
@@ -66,7 +67,7 @@ pub fn outcome(mut core: Core) -> Outcome {
     }
 }
 
-/// Everything that the databases hold.
+/// Returns the content of all databases.
 pub fn dump(environment: &Environment) -> Result<State> {
     let reader = environment.begin_read()?;
     let mut state = State::new();
@@ -84,7 +85,8 @@ pub fn dump(environment: &Environment) -> Result<State> {
     Ok(state)
 }
 
-/// Which of the model's states that is, not older than `bound`; the newest if several are the same.
+/// Finds the commit of the model whose state that is, the newest one if several are equal. Fails if
+/// it is older than `bound`.
 pub fn find(model: &Model, state: &State, bound: u64) -> std::result::Result<u64, String> {
     let newest = model.newest();
     let commits = model.commits(0, newest);
@@ -106,12 +108,13 @@ struct Runner<'w> {
     plan: &'w Arc<Plan>,
     oracle: SharedOracle,
     random: Random,
-    /// The commit that has to be there at the next opening, and the one if power is lost before it.
+    /// The commit that the next opening must contain, and the one it must contain after a power
+    /// loss.
     bound: u64,
     power: u64,
     /// The newest root was damaged since the last opening.
     root_lost: bool,
-    /// Something went wrong for good: nothing further to be learnt.
+    /// The run cannot continue after an error.
     over: bool,
 }
 
@@ -166,7 +169,8 @@ impl<'w> Runner<'w> {
         }
     }
 
-    /// Opens the environment, through cuts and failing calls, and finds out what it holds.
+    /// Opens the environment, through cuts and failing calls, and compares its content with the
+    /// model.
     fn open(&mut self, round: &Round) -> Option<Environment> {
         let mut cuts = round.opening_cuts.clone();
         self.vfs.core().faults.clone_from(&round.opening_faults);
@@ -192,7 +196,7 @@ impl<'w> Runner<'w> {
                     return Some(environment);
                 }
                 Ok(environment) => {
-                    // It was open before the cut came, in one of its threads.
+                    // The environment was open when the cut occurred in one of its threads.
                     drop(core);
                     self.end(environment);
                     self.restart_opening(restart);
@@ -208,7 +212,7 @@ impl<'w> Runner<'w> {
                     core.go_on();
                     core.probe("openings that failed");
                 }
-                // What the root before led to is used for something else. But no record of the log may be refused.
+                // Blocks of the previous root were reused. But no log record may be refused.
                 Err(Error::Corruption { file, detail, .. })
                     if self.root_lost
                         && (file.ends_with(quickbeam::DATA_FILE) || detail.contains("missing")) =>
@@ -225,11 +229,12 @@ impl<'w> Runner<'w> {
         }
     }
 
-    /// A cut during an opening: a loss of power may take what the death of the process before it did not.
+    /// Restarts after a cut during an opening. A power loss may lose data that survived an earlier
+    /// process death.
     fn restart_opening(&mut self, restart: Option<Restart>) {
         let mut restart = restart.unwrap_or(Restart::Process);
         if self.root_lost {
-            // A loss of power beside that is more than is promised for (`lose_root`).
+            // A simultaneous power loss is outside the guarantee (`lose_root`).
             restart = Restart::Process;
         }
         if restart != Restart::Process {
@@ -247,7 +252,7 @@ impl<'w> Runner<'w> {
         opened
     }
 
-    /// Compares what was opened with the model, and begins a new one from there.
+    /// Compares the opened content with the model, and begins a new model from it.
     fn recognize(&mut self, environment: &Environment) {
         let state = match dump(environment) {
             Ok(state) => state,
@@ -304,7 +309,7 @@ impl<'w> Runner<'w> {
     fn round(&mut self, environment: Environment, round: &Round, number: usize) {
         let records = if number == 0 { self.plan.preload } else { 0 };
         if self.client(&environment, 99).prepare(records).is_err() {
-            // Nothing is to fail yet.
+            // No fault has begun yet.
             self.violation("the first transactions failed".into());
             return self.end(environment);
         }
@@ -347,8 +352,8 @@ impl<'w> Runner<'w> {
         }
     }
 
-    /// Closes the environment after whatever has happened, with calls still failing. Either everything is kept, or
-    /// this, which is the last call, reports that it may not be.
+    /// Closes the environment while calls still fail. Either all commits are kept, or closing
+    /// reports an error.
     fn close(&mut self, environment: Environment, round: &Round) {
         let closed = environment.close();
         {
@@ -380,7 +385,7 @@ impl<'w> Runner<'w> {
         core.go_on();
     }
 
-    /// After a cut: what must be there is what was promised for that kind of restart.
+    /// After a cut: the commits promised for that kind of restart must be present.
     fn restart(&mut self, restart: Restart) {
         let oracle = open(&self.oracle);
         let lost = self.vfs.core().flush_failed || restart != Restart::Process;
@@ -393,8 +398,9 @@ impl<'w> Runner<'w> {
         }
     }
 
-    /// Damages both copies of the newest root. The root before and the log have everything, or opening says that they do
-    /// not. Not together with a loss of power: that may take from the log what only the newest root led to.
+    /// Damages both copies of the newest root. The previous root and the log contain all commits,
+    /// or opening reports the loss. Not combined with a power loss, which may remove log records
+    /// that only the newest root covered.
     fn lose_root(&mut self) {
         let path = Path::new(DIRECTORY).join(quickbeam::DATA_FILE);
         let mut core = self.vfs.core();
@@ -415,7 +421,8 @@ impl<'w> Runner<'w> {
         self.root_lost = true;
     }
 
-    /// The newest commit that the log's thread has written, whatever the durability: `log_write_interval` promises that.
+    /// Returns the newest commit that the log's thread has written, which `log_write_interval`
+    /// guarantees regardless of durability.
     fn written(&self) -> u64 {
         let mut core = self.vfs.core();
         let written = core.background.written;
@@ -428,7 +435,7 @@ impl<'w> Runner<'w> {
         written
     }
 
-    /// The environment accepts no writes any more: it is closed and opened again in the same process.
+    /// Closes an environment that accepts no more writes, and opens it again in the same process.
     fn reopen(&mut self, environment: Environment) {
         let mut core = self.vfs.core();
         core.probe("reopened after a failure");
@@ -440,19 +447,19 @@ impl<'w> Runner<'w> {
         self.bound = if core.flush_failed { oracle.power } else { oracle.process };
         self.power = oracle.power;
         if closed.is_ok() && !core.is_cut_off() {
-            // It said that everything is kept.
+            // Closing reported that all commits are kept.
             self.bound = oracle.model.newest();
             self.power = self.bound;
         }
         core.go_on();
     }
 
-    /// Closes what may have failed before: whether that works does not matter.
+    /// Closes an environment that may have failed, ignoring the result.
     fn end(&self, environment: Environment) {
         let _ = environment.close();
     }
 
-    /// The end of a round that nothing ended: everything has to be in order.
+    /// Checks an undisturbed end of a round: everything must be in order.
     fn rest(&mut self, environment: Environment, round: &Round) {
         let met = self.vfs.core().met;
         let settled = self.client(&environment, 98).prepare(20);
@@ -473,7 +480,7 @@ impl<'w> Runner<'w> {
             return self.restart(round.restart);
         }
         if let Err(what) = checked {
-            // A thread in the background may have met the failing call after the last client ended.
+            // A background thread may have met the failing call after the last client ended.
             let may_fail = self.vfs.core().met > 0;
             if may_fail && matches!(environment.checkpoint(), Err(Error::Failed { .. })) {
                 return self.reopen(environment);
@@ -502,7 +509,7 @@ impl<'w> Runner<'w> {
             let what = what.to_owned();
             move |error: Error| format!("{what}: {error}")
         };
-        // What waits for the thread that looks after deferred work is done by it now.
+        // The thread for deferred work has finished by now.
         self.vfs.sleep(Duration::from_millis(300));
         for _ in 0..2 {
             environment.checkpoint().map_err(words("checkpoint at rest"))?;
@@ -550,7 +557,7 @@ impl<'w> Runner<'w> {
         add("rounds with group commits", u64::from(numbers.commits_per_flush > 1.2));
     }
 
-    /// Bits turn over: what was is read, or an error names the place; nothing else is ever read.
+    /// Flips bits: every read must return the original data or an error that names the place.
     fn rot(&mut self) {
         self.vfs.core().cut = None;
         let durable = self.plan.options.durability;
@@ -584,7 +591,8 @@ impl<'w> Runner<'w> {
             Err(error) => return self.violation(format!("bit rot {places:?}: {error}")),
         };
         match dump(&environment) {
-            // Of the newest log records the loss cannot be told from a torn end; nothing else may be lost.
+            // Damage to the newest log records cannot be distinguished from a torn end; no other
+            // loss is allowed.
             Ok(state) => {
                 let log = places.iter().any(|place| place.contains(".log"));
                 let roots = places.iter().any(|place| place.contains("data.quickbeam"));

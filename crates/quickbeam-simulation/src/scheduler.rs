@@ -1,11 +1,13 @@
-//! Which thread runs: exactly one, and which one goes on is drawn from the seed.
+//! The scheduler: exactly one thread runs, and the seed decides which one continues.
 //!
-//! Every thread has a baton. Who gives way draws the next among those that can go on, hands it the baton and sleeps until
-//! it has its own again. Time stands still while somebody runs, but for the cost of what he does; when nobody can go on
-//! it jumps to the next deadline.
+//! Above: [`crate::vfs`]. Below: nothing. Every thread has a baton. A thread that yields draws the
+//! next one among the runnable threads, passes it the baton and sleeps until it gets its own again.
+//! Time advances only by the cost of the running thread's calls; when no thread can run, it jumps
+//! to the next deadline.
 //!
-//! - SCHED-1: only the thread that is `current` runs code of the engine, of a client, or of the world.
-//! - SCHED-2: what is drawn depends on the seed and on what was drawn before, on nothing else.
+//! - SCHED-1: only the thread that is `current` runs code of the engine, of a client, or of the
+//!   simulation.
+//! - SCHED-2: each random choice depends only on the seed and on earlier choices.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
@@ -13,7 +15,7 @@ use std::thread::Thread;
 
 use crate::random::Random;
 
-/// Leave to run, for one thread.
+/// Permission to run, for one thread.
 #[derive(Default)]
 pub struct Baton {
     mine: AtomicBool,
@@ -21,22 +23,22 @@ pub struct Baton {
 }
 
 impl Baton {
-    /// Says which thread it is for; called by that thread.
+    /// Sets the baton's thread; called by that thread.
     pub fn claim(&self) {
         let _ = self.thread.set(std::thread::current());
     }
 
-    /// Hands it over.
+    /// Passes the baton to its thread.
     pub fn pass(&self) {
         self.mine.swap(true, Ordering::SeqCst);
-        // Either the thread is known here, or it sees the baton when it first looks.
+        // Either the thread is known here, or its first check finds the baton.
         fence(Ordering::SeqCst);
         if let Some(thread) = self.thread.get() {
             thread.unpark();
         }
     }
 
-    /// Sleeps until it is handed over.
+    /// Sleeps until the baton is passed.
     pub fn wait(&self) {
         fence(Ordering::SeqCst);
         while !self.mine.swap(false, Ordering::SeqCst) {
@@ -45,10 +47,10 @@ impl Baton {
     }
 }
 
-/// What keeps a thread from going on.
+/// Whether and why a thread cannot run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// Nothing.
+    /// It can run.
     Ready,
     /// It waits for an event, or for a time.
     Waiting {
@@ -69,12 +71,12 @@ struct Entry {
     baton: Arc<Baton>,
 }
 
-/// Yields in a row, with nothing else done by anybody, after which time jumps.
+/// Consecutive yields without progress after which time jumps.
 const IDLE_YIELDS: u32 = 64;
-/// Yields in a row after which nobody is believed to get on any more.
+/// Consecutive yields without progress that count as a livelock.
 const LIVELOCK: u32 = 200_000;
 
-/// The threads of a world and its clock.
+/// The threads of a simulation and its clock.
 pub struct Scheduler {
     entries: Vec<Entry>,
     current: usize,
@@ -83,18 +85,18 @@ pub struct Scheduler {
     random: Random,
     events: Vec<u64>,
     yields: u32,
-    /// In how many of 1024 calls, and of other moments, another thread goes on.
+    /// In how many of 1024 calls, and of other moments, another thread continues.
     pub switch_at_calls: usize,
     /// See `switch_at_calls`.
     pub switch_between: usize,
 }
 
-/// Nobody can go on.
+/// No thread can run.
 #[derive(Debug)]
 pub struct Stuck(pub String);
 
 impl Scheduler {
-    /// No threads yet.
+    /// Creates a scheduler without threads.
     pub fn new(seed: u64) -> Scheduler {
         let mut random = Random::part(seed, 0x5c4e);
         let switch_at_calls = random.pick(&[1024, 512, 256, 64]);
@@ -119,49 +121,49 @@ impl Scheduler {
         (self.entries.len() - 1, baton)
     }
 
-    /// The thread added last.
+    /// Returns the thread added last.
     pub fn last(&self) -> usize {
         self.entries.len() - 1
     }
 
-    /// The thread that runs.
+    /// Returns the running thread.
     pub fn current(&self) -> usize {
         self.current
     }
 
-    /// Its name.
+    /// Returns the running thread's name.
     pub fn name(&self) -> &str {
         self.entries.get(self.current).map_or("", |entry| &entry.name)
     }
 
-    /// The baton of a thread.
+    /// Returns the baton of a thread.
     pub fn baton(&self, thread: usize) -> Arc<Baton> {
         self.entries[thread].baton.clone()
     }
 
-    /// Whether the thread has ended.
+    /// Returns whether the thread has ended.
     pub fn has_ended(&self, thread: usize) -> bool {
         self.entries[thread].status == Status::Ended
     }
 
-    /// The names of threads that have not ended.
+    /// Returns the names of threads that have not ended.
     pub fn running(&self) -> Vec<&str> {
         let running = self.entries.iter().filter(|entry| entry.status != Status::Ended);
         running.map(|entry| entry.name.as_str()).collect()
     }
 
-    /// A new event.
+    /// Creates an event.
     pub fn add_event(&mut self) -> usize {
         self.events.push(0);
         self.events.len() - 1
     }
 
-    /// An event's generation.
+    /// Returns an event's generation.
     pub fn generation(&self, event: usize) -> u64 {
         self.events[event]
     }
 
-    /// Advances an event and lets its waiters go on.
+    /// Advances an event and wakes its waiters.
     pub fn notify(&mut self, event: usize) {
         self.yields = 0;
         self.events[event] += 1;
@@ -172,7 +174,7 @@ impl Scheduler {
         }
     }
 
-    /// Whether to give way at a call of the world (`call`) or at another moment.
+    /// Draws whether to yield at a VFS call (`call`) or at another moment.
     pub fn draws_switch(&mut self, call: bool) -> bool {
         if call {
             self.yields = 0;
@@ -181,7 +183,7 @@ impl Scheduler {
         self.entries.len() > 1 && share > 0 && self.random.below(1024) < share
     }
 
-    /// Sets what keeps the current thread from going on.
+    /// Sets the status of the current thread.
     pub fn set_status(&mut self, status: Status) {
         self.yields = 0;
         if status == Status::Ended {
@@ -195,7 +197,7 @@ impl Scheduler {
         self.entries[self.current].status = status;
     }
 
-    /// Notes that the current thread can do nothing but wait for another one.
+    /// Records that the current thread can only wait for another one.
     pub fn note_yield(&mut self) -> Result<(), Stuck> {
         self.now += 1000;
         self.yields += 1;
@@ -223,7 +225,7 @@ impl Scheduler {
         format!("{what}: {}", threads.collect::<Vec<_>>().join("; "))
     }
 
-    /// Draws who goes on; `None` when every thread has ended.
+    /// Draws the next thread. Returns `None` if every thread has ended.
     pub fn draw(&mut self) -> Result<Option<usize>, Stuck> {
         loop {
             let now = self.now;

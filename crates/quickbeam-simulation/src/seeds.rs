@@ -1,4 +1,4 @@
-//! Many seeds: each run twice, on as many workers as asked for, and what came of all of them together.
+//! Runs many seeds, each twice, on several workers, and sums up the results.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,20 +7,20 @@ use std::sync::{Mutex, PoisonError};
 use crate::plan::Plan;
 use crate::run::{Outcome, run};
 
-/// What came of many seeds.
+/// The result of many seeds.
 #[derive(Default)]
 pub struct Summary {
     /// Seeds run.
     pub seeds: u64,
     /// Seeds with a cut in a commit, a checkpoint or a recovery.
     pub cut_inside: u64,
-    /// How often things came to pass, in all of them.
+    /// How often each probe was reached in all seeds.
     pub probes: BTreeMap<&'static str, u64>,
-    /// In how many seeds they came to pass.
+    /// Number of seeds that reached each probe.
     pub in_seeds: BTreeMap<&'static str, u64>,
-    /// Seeds that failed, with what must not be.
+    /// Seeds that failed, with their violations.
     pub failed: Vec<(u64, Vec<String>)>,
-    /// One number for all that happened in all of them.
+    /// One number for all events of all seeds.
     pub hash: u64,
 }
 
@@ -56,7 +56,8 @@ impl Summary {
     }
 }
 
-/// Runs the seeds from `first` on, on that many workers, and calls `tell` with each failure as it comes.
+/// Runs `count` seeds from `first` on with `workers` workers. Calls `tell` with each failure as it
+/// occurs.
 pub fn run_many(
     first: u64,
     count: u64,
@@ -87,8 +88,9 @@ pub fn run_many(
     summary.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Keeps a worker, and the threads of its worlds, of which one runs at a time, on one processor: handing the baton over
-/// is then a switch and not a message. Where that cannot be had it is only slower.
+/// Pins a worker and the threads of its simulations to one processor. Only one of them runs at a
+/// time, so passing the baton is then a context switch instead of a message between processors. A
+/// failure is ignored: it only costs speed.
 fn stay_on(worker: usize) {
     use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
     let Ok(all) = sched_getaffinity(None) else { return };

@@ -1,11 +1,13 @@
-//! Making a failing plan smaller: fewer rounds, clients, transactions, operations and faults, while it still fails.
+//! Reduces a failing plan: fewer rounds, clients, transactions, operations and faults, while it
+//! still fails.
 //!
-//! What is left is told as changes to the plan of the seed, so that `--with` makes it again.
+//! The result is expressed as changes to the plan of the seed, for `--with`.
 
 use crate::plan::Plan;
 use crate::run::run;
 
-/// The plan of `seed` with changes, such as `clients=1,rounds=2,no-faults`; the error names one that is not known.
+/// Returns the plan of `seed` with changes, such as `clients=1,rounds=2,no-faults`. Fails on an
+/// unknown change.
 pub fn plan_with(seed: u64, changes: &[String]) -> Result<Plan, String> {
     let mut plan = Plan::new(seed);
     for change in changes {
@@ -51,7 +53,7 @@ fn apply(plan: &mut Plan, change: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// The changes to try, the ones that take most away first.
+/// Returns the changes to try, the largest reductions first.
 fn candidates(plan: &Plan) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     let without = [
@@ -87,7 +89,8 @@ fn candidates(plan: &Plan) -> Vec<String> {
     all
 }
 
-/// The changes that are left when no further one keeps the plan failing. The runs are limited in number.
+/// Returns the changes that remain when no further reduction keeps the plan failing. Makes at most
+/// `attempts` runs.
 #[must_use]
 pub fn shrink(seed: u64, from: &[String], attempts: usize) -> Vec<String> {
     let mut kept = from.to_vec();

@@ -1,7 +1,7 @@
-//! A run of the data store: one owner, no log; a loss of power goes back to the last `sync`.
+//! A run of the data store: one owner, no log; a power loss reverts to the last `sync`.
 //!
-//! A call that fails, for whatever reason, has changed nothing, and the store goes on; but for a `sync`, after which, unless it
-//! was for want of room, the store accepts nothing more until it is opened again.
+//! A failed call has changed nothing, and the store continues. The exception is a failed `sync`:
+//! unless the device was full, the store accepts no further call until it is reopened.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -32,9 +32,9 @@ fn dump(store: &mut DataStore) -> Result<State> {
     Ok(state)
 }
 
-/// What the store may hold at the next opening, and what it holds now.
+/// The states that the store may have at the next opening, and its current state.
 struct Known {
-    /// What it held at each `sync` that may count, the last of them acknowledged or not.
+    /// The states of all syncs that may be durable; the last one may be unacknowledged.
     synced: Vec<State>,
     now: State,
 }
@@ -94,7 +94,7 @@ fn open(vfs: &SimVfs, plan: &Plan, round: &Round) -> Result<DataStore> {
     }
 }
 
-/// Whether the store goes on after a call that failed; an error if the call was not to fail.
+/// Returns whether the store continues after a failed call. Fails if no fault explains the error.
 fn goes_on(vfs: &SimVfs, error: &Error) -> std::result::Result<bool, String> {
     let core = vfs.core();
     match error {
@@ -102,7 +102,7 @@ fn goes_on(vfs: &SimVfs, error: &Error) -> std::result::Result<bool, String> {
         Error::DiskFull { .. } if core.refused_now > 0 => Ok(true),
         Error::Io { .. } if core.met_now > 0 => Ok(true),
         Error::Failed { .. } if core.met_now > 0 => Ok(false),
-        // What a failed flush did not bring to the disk, and programs no longer see, is missing.
+        // Data that a failed flush did not write may have disappeared from the page cache.
         Error::Corruption { .. } if core.flush_failed => Ok(false),
         error => Err(format!("unexpected error: {error}")),
     }
@@ -154,7 +154,7 @@ fn work(
     if fit && round.end == RoundEnd::Cut {
         vfs.core().cut_now();
     }
-    // A store that is closed well has been synced.
+    // Closing successfully implies a sync.
     known.synced.push(known.now.clone());
     let closed = store.close();
     let mut core = vfs.core();
@@ -165,7 +165,7 @@ fn work(
     let failed = !fit || core.flush_failed;
     match closed {
         Err(error) if !failed => return Err(format!("closing: {error}")),
-        // A failed store is as of one of its syncs when it is opened again.
+        // A failed store has the state of one of its syncs when it is reopened.
         Err(_) => core.probe("reopened after a failure"),
         Ok(()) => known.synced = vec![known.now.clone()],
     }
@@ -173,7 +173,7 @@ fn work(
     Ok(())
 }
 
-/// Calls that failed have changed nothing and left nothing behind.
+/// Checks that failed calls have changed nothing and left no garbage.
 fn check(vfs: &SimVfs, store: &mut DataStore, now: &State) -> std::result::Result<(), String> {
     let found = dump(store).and_then(|state| store.verify().map(|report| (state, report)));
     if vfs.core().is_cut_off() {
@@ -228,7 +228,7 @@ fn operate(
             );
         }
         92..97 => {
-            // Interrupted, it counts or it does not.
+            // If interrupted, the sync may or may not be durable.
             known.synced.push(known.now.clone());
             store.sync()?;
             known.synced = vec![known.now.clone()];

@@ -1,6 +1,6 @@
-//! What happened in a run, as one number: two runs of a seed are the same if their numbers are.
+//! The trace of a run, condensed to one number: two runs are equal if their numbers are.
 
-/// A running hash, and the last events in words when asked for.
+/// A running hash, and the events in words if requested.
 #[derive(Default)]
 pub struct Trace {
     hash: u64,
@@ -15,7 +15,7 @@ fn mix(hash: u64, value: u64) -> u64 {
 }
 
 impl Trace {
-    /// The number.
+    /// Returns the hash.
     pub fn hash(&self) -> u64 {
         self.hash ^ self.count
     }
@@ -36,7 +36,7 @@ impl Trace {
         self.hash = words.remainder().iter().fold(hash, |hash, &byte| mix(hash, u64::from(byte)));
     }
 
-    /// Notes an event in words, if they are kept.
+    /// Records an event in words, if they are kept.
     pub fn say(&mut self, words: impl FnOnce() -> String) {
         if let Some(list) = &mut self.words {
             list.push(words());

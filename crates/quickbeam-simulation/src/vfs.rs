@@ -1,12 +1,14 @@
-//! A world in which one seed decides everything: which thread runs, what the clock says, which call fails, when the
-//! power goes.
+//! The simulated VFS: one seed decides which thread runs, the clock, which call fails, and when
+//! power is lost.
 //!
-//! Above: the engine, through its seam ([`quickbeam::vfs`]), and the clients. Below: [`crate::disk`],
-//! [`crate::scheduler`]. A call gives way first, perhaps; then it is traced, may be the last one before a cut, may fail,
-//! and otherwise does to the disk what it says.
+//! Above: the engine, through its VFS ([`quickbeam::vfs`]), and the clients. Below:
+//! [`crate::disk`], [`crate::scheduler`]. A call may first yield to another thread. Then it is
+//! traced; it may be the last call before a cut, or fail; otherwise it is applied to the disk.
 //!
-//! - WORLD-1: after the cut every call on files fails until the world is started again; nothing is changed any more.
-//! - WORLD-2: no state of a world is outside it, so that many run side by side in one process.
+//! - WORLD-1: after a cut every call on files fails until the restart, and nothing is changed any
+//!   more.
+//! - WORLD-2: a simulation has no state outside itself, so several can run in parallel in one
+//!   process.
 
 mod file;
 
@@ -33,48 +35,50 @@ use crate::trace::Trace;
 use file::SimulatedFile;
 pub use file::stored_in_vain;
 
-/// Everything that a world is made of.
+/// The whole state of a simulation.
 pub struct Core {
     /// The threads and the clock.
     pub scheduler: Scheduler,
     /// The files.
     pub disk: Disk,
-    /// What happened.
+    /// The trace of events.
     pub trace: Trace,
-    /// Calls that are to fail.
+    /// Calls that will fail.
     pub faults: Vec<Fault>,
-    /// A time without room.
+    /// A period with a full device.
     pub full: Option<Full>,
-    /// The cut to come.
+    /// The next cut.
     pub cut: Option<Cut>,
-    /// A call that fails by its number, for the exhaustive cases: number, and whether for want of room.
+    /// A call that fails by its number, for the exhaustive cases: number, and whether the device is
+    /// full.
     pub fail_call: Option<(u64, bool)>,
     /// Calls on files so far, and those of them that change something.
     pub calls: u64,
     /// See `calls`.
     pub changes: u64,
-    /// What was going on at the cut.
+    /// The phases that were active at the cut.
     pub cut_in: Vec<Phase>,
-    /// How often things came to pass.
+    /// How often each probe was reached.
     pub probes: BTreeMap<&'static str, u64>,
-    /// What must not be.
+    /// The violations found.
     pub violations: Vec<String>,
-    /// The newest commit of the engine that runs now.
+    /// The newest commit of the current engine.
     pub newest: u64,
     /// A flush of the log or the data file has failed since the environment was opened.
     pub flush_failed: bool,
-    /// The thread whose flush failed, until it has gone on; then everybody can know.
+    /// The thread whose flush failed. Once it has continued, the failure counts as known.
     flush_failed_by: Option<usize>,
     flush_known: bool,
     /// Faults that were met.
     pub met: u64,
-    /// Those since the environment was opened anew, and calls refused for want of room since then.
+    /// Faults met, and calls refused because the device was full, since the environment was last
+    /// opened.
     pub met_now: u64,
     /// See `met_now`.
     pub refused_now: u64,
-    /// Calls refused for want of room, since there was some.
+    /// Calls refused since the device became full.
     pub refused: u32,
-    /// What the thread that writes the log of `NoSync` commits has promised by now.
+    /// The guarantees of the thread that writes the log of `NoSync` commits.
     pub background: Background,
     cut_off: bool,
     phases: [u32; 3],
@@ -82,13 +86,13 @@ pub struct Core {
     slowness: u64,
 }
 
-/// The rounds of the thread that writes the log in the background. What was committed when one began is written when it
-/// ends, and the next one begins an interval later at the latest.
+/// The rounds of the thread that writes the log in the background. Commits before the beginning of
+/// a round are written at its end, and the next round begins at most an interval later.
 #[derive(Clone, Copy, Default)]
 pub struct Background {
-    /// How long the thread waits between two rounds, in nanoseconds.
+    /// Wait between two rounds in nanoseconds.
     pub interval: u64,
-    /// The newest commit when its round began.
+    /// The newest commit when the current round began.
     began: u64,
     /// The newest commit that is written, unless a call failed.
     pub written: u64,
@@ -97,7 +101,7 @@ pub struct Background {
 /// The name of that thread.
 const LOG_THREAD: &str = "quickbeam-log";
 
-/// How a world came to its end.
+/// How a simulation ended.
 enum End {
     Ended,
     Stuck,
@@ -108,29 +112,29 @@ struct Inner {
     done: Sender<End>,
 }
 
-/// The world; cloning gives another handle to the same.
+/// A handle to a simulation; cloning returns another handle to the same one.
 #[derive(Clone)]
 pub struct SimVfs {
     inner: Arc<Inner>,
 }
 
-/// What is done when a transaction has its place in the order: called with its commit timestamp.
+/// Called with a transaction's commit timestamp once its position in commit order is fixed.
 pub type OnCommit = Box<dyn FnMut(u64)>;
 
 thread_local! {
-    /// What the thread's client does when its transaction has a place in the order.
+    /// The callback of the thread's client for its transaction's commit timestamp.
     static COMMITTED: RefCell<Option<OnCommit>> = const { RefCell::new(None) };
-    /// Where the thread panicked.
+    /// Message of the thread's panic.
     static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
     static SIMULATED: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
-/// Sets what the calling thread does when its transaction gets its place in the order.
+/// Sets the calling thread's callback for its transaction's commit timestamp.
 pub fn on_commit(work: Option<OnCommit>) {
     COMMITTED.with(|own| *own.borrow_mut() = work);
 }
 
-/// Panics of simulated threads are violations, told with the rest and not on standard error.
+/// Records panics of simulated threads as violations instead of printing them.
 fn catch_panics() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
@@ -182,30 +186,31 @@ impl Core {
         }
     }
 
-    /// Notes that something came to pass.
+    /// Counts a probe.
     pub fn probe(&mut self, what: &'static str) {
         *self.probes.entry(what).or_default() += 1;
     }
 
-    /// Notes what must not be.
+    /// Records a violation.
     pub fn violation(&mut self, what: String) {
         self.trace.say(|| format!("VIOLATION {what}"));
         self.violations.push(what);
     }
 
-    /// Whether the engine has had the time to note that a flush failed.
+    /// Returns whether the engine has had time to see that a flush failed.
     pub fn flush_known(&self) -> bool {
         self.flush_known
     }
 
-    /// The current thread goes on with something else.
+    /// Records that the current thread continues.
     fn note_progress(&mut self) {
         if self.flush_failed_by == Some(self.scheduler.current()) {
             self.flush_known = true;
         }
     }
 
-    /// Whether the current thread writes the log and now waits for its next round: that wait lasts just an interval.
+    /// Returns whether the current thread is the log's background thread and now waits for its next
+    /// round: that wait lasts exactly an interval.
     fn note_wait(&mut self, timeout: Option<Duration>) -> bool {
         let nanos = timeout.map(|timeout| timeout.as_nanos());
         let ends_round = self.scheduler.name() == LOG_THREAD
@@ -216,12 +221,12 @@ impl Core {
         ends_round
     }
 
-    /// Whether all calls fail now.
+    /// Returns whether all calls fail now.
     pub fn is_cut_off(&self) -> bool {
         self.cut_off
     }
 
-    /// All calls fail from now on.
+    /// Makes all calls fail from now on.
     pub fn cut_now(&mut self) {
         if self.cut_off {
             return;
@@ -242,7 +247,7 @@ impl Core {
         self.probe("cuts");
     }
 
-    /// Starts the machine again.
+    /// Restarts the machine.
     pub fn restart(&mut self, restart: Restart) {
         match restart {
             Restart::Process => {
@@ -260,7 +265,7 @@ impl Core {
         self.trace.add(&[77]);
     }
 
-    /// The environment is opened anew: what happened to the one before is past.
+    /// Resets the state of the previous environment before the next opening.
     pub fn go_on(&mut self) {
         self.newest = 0;
         self.met_now = 0;
@@ -282,7 +287,7 @@ impl Core {
         &mut self.phases[at]
     }
 
-    /// Whether this call is the one at which everything stops.
+    /// Returns whether this call is the one at which everything stops.
     fn is_cut_here(&mut self) -> bool {
         let Some(mut cut) = self.cut else { return false };
         if cut.phase != Phase::Any && *self.phase(cut.phase) == 0 {
@@ -294,7 +299,7 @@ impl Core {
         here
     }
 
-    /// The error that this call is to fail with.
+    /// Returns the error that this call fails with, if any.
     fn fault(&mut self, kind: CallKind, path: &Path) -> Option<io::Error> {
         if let Some((number, full)) = self.fail_call
             && number + 1 == self.calls
@@ -337,7 +342,7 @@ impl Core {
         Some(broken())
     }
 
-    /// Whether there is no room for that much more.
+    /// Returns whether there is space for `more` bytes.
     fn has_room(&mut self, more: u64, writes: bool) -> bool {
         if let Some(full) = &mut self.full
             && writes
@@ -362,7 +367,7 @@ impl Core {
         false
     }
 
-    /// Room comes back.
+    /// Makes space free again.
     pub fn make_room(&mut self) {
         if self.disk.limit != u64::MAX {
             self.probe("room came back");
@@ -388,11 +393,12 @@ fn broken() -> io::Error {
     io::Error::other("the device reported an error")
 }
 
-/// What a call does when it is the last one before the cut, or fails: what of it happens all the same.
+/// The partial effect of a call that is the last one before the cut, or fails.
 type Partial<'a> = &'a dyn Fn(&mut Core, &mut Random);
 
 impl SimVfs {
-    /// Runs `body` as the first thread of a new world, to the end of all its threads, and gives the world back.
+    /// Runs `body` as the first thread of a new simulation, until all its threads have ended, and
+    /// returns the final state.
     pub fn run(
         seed: u64,
         disk: Disk,
@@ -412,7 +418,7 @@ impl SimVfs {
         vfs.finish(first, &end)
     }
 
-    /// Lets the first thread begin and waits for the end of all.
+    /// Starts the first thread and waits for the end of all threads.
     fn finish(self, first: io::Result<JoinHandle<()>>, end: &Receiver<End>) -> Core {
         let mut stuck = true;
         match first {
@@ -429,41 +435,41 @@ impl SimVfs {
         if stuck && core.violations.is_empty() {
             core.violation("the run came to no end".into());
         }
-        // Threads that are stuck keep the old one; nobody looks at it any more.
+        // Stuck threads keep the old one, which is no longer used.
         let empty = Core { cut_off: true, ..Core::new(0, Disk::new(Medium::default())) };
         std::mem::replace(&mut *core, empty)
     }
 
-    /// Everything; not to be held over a call of the engine.
+    /// Locks the state. The guard must not be held over a call of the engine.
     pub fn core(&self) -> MutexGuard<'_, Core> {
         self.inner.core.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets time pass.
+    /// Lets simulated time pass.
     pub fn sleep(&self, time: Duration) {
         let event = self.event();
         event.wait(event.generation(), Some(time));
     }
 
-    /// Notes what a client did, in words.
+    /// Records a client's action in words.
     pub fn say(&self, words: impl FnOnce() -> String) {
         let mut core = self.core();
         let name = core.scheduler.name().to_owned();
         core.trace.say(|| format!("{name:>32}: {}", words()));
     }
 
-    /// The world as the engine takes it.
+    /// Returns the VFS for the engine.
     #[must_use]
     pub fn as_world(&self) -> Arc<dyn Vfs> {
         Arc::new(self.clone())
     }
 
-    /// Says that a phase begins.
+    /// Marks the beginning of a phase.
     pub fn enter(&self, phase: Phase) {
         *self.core().phase(phase) += 1;
     }
 
-    /// Says that it ends.
+    /// Marks the end of a phase.
     pub fn leave(&self, phase: Phase) {
         let mut core = self.core();
         let count = core.phase(phase);
@@ -479,7 +485,7 @@ impl SimVfs {
             .spawn(move || vfs.live(&baton, body))
     }
 
-    /// The life of a thread.
+    /// Runs a simulated thread from start to end.
     fn live(&self, baton: &Baton, body: Box<dyn FnOnce() + Send>) {
         SIMULATED.set(true);
         baton.claim();
@@ -537,7 +543,7 @@ impl SimVfs {
         let _ = self.inner.done.send(End::Stuck);
     }
 
-    /// Hands the baton to whom the draw says, and waits to have it back.
+    /// Passes the baton to the thread that is drawn, and waits to get it back.
     fn hand_over(&self, mut core: MutexGuard<'_, Core>) {
         let me = core.scheduler.current();
         let drawn = core.scheduler.draw();
@@ -554,7 +560,7 @@ impl SimVfs {
             Err(stuck) => {
                 self.stand_still(core, stuck);
                 loop {
-                    // What is left of this world is not run any more.
+                    // The remaining threads of this simulation never run again.
                     std::thread::park();
                 }
             }
@@ -686,7 +692,8 @@ impl Task for SimulatedTask {
         } else {
             drop(core);
         }
-        // It has handed its baton on: what is left of it ends by itself. Its panic was told as a violation.
+        // The thread has passed its baton and ends without further scheduling. Its panic is
+        // recorded as a violation.
         let _ = self.handle.join();
     }
 }

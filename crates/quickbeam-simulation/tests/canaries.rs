@@ -1,5 +1,6 @@
-//! The simulation sees: each planted fault is found within a few hundred seeds, the plan that finds it can be made smaller,
-//! and the seed passes without the fault. One test, since a fault is planted in the whole process.
+//! The simulation detects faults: each planted fault is found within a few hundred seeds. The plan
+//! that finds it can be reduced, and the seed passes without the fault. One test, because a fault
+//! is planted in the whole process.
 
 #![allow(clippy::unwrap_used)]
 
@@ -11,10 +12,10 @@ use quickbeam_simulation::shrink::{plan_with, shrink};
 /// Seeds tried for each fault.
 const BUDGET: u64 = 1000;
 
-/// Runs for making one plan smaller.
+/// Runs for reducing one plan.
 const ATTEMPTS: usize = 60;
 
-/// With the fault still planted: what is left of the plan fails as well, and is less.
+/// Checks that the reduced plan is smaller and also fails while the fault is planted.
 fn assert_shrinks(seed: u64) {
     let changes = shrink(seed, &[], ATTEMPTS);
     let smaller = plan_with(seed, &changes).unwrap();

@@ -1,4 +1,5 @@
-//! What every change is held to: a few hundred seeds, each run twice. `QUICKBEAM_SEEDS` asks for more.
+//! The regular simulation test: a few hundred seeds, each run twice. `QUICKBEAM_SEEDS` sets another
+//! number.
 #![allow(clippy::unwrap_used)]
 
 use quickbeam_simulation::seeds::run_many;
@@ -41,7 +42,7 @@ fn three_hundred_seeds_hold_what_is_promised() {
     }
 }
 
-/// Seeds that once failed, each by another cause.
+/// Seeds that once failed, each for another reason.
 #[test]
 fn seeds_that_once_failed_do_so_no_more() {
     let seeds = [

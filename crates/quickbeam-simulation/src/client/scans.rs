@@ -1,4 +1,4 @@
-//! Reading with cursors: parts of a tree in its order, and all of a hash database.
+//! Cursor reads: parts of a B+tree in key order, and all of a hash database.
 
 use quickbeam::{AccessMethod, Error, Isolation, Transaction};
 
@@ -6,7 +6,7 @@ use super::{Checks, Client, Step};
 use crate::model::{Answer, Question, Records, Value};
 
 impl Client {
-    /// Goes through all records of a hash database, whose order is its own.
+    /// Reads all records of a hash database, in its own order.
     fn pass(&mut self, transaction: &Transaction, checks: &mut Checks, name: &str) -> Step<()> {
         let Some(database) = self.open_database(transaction, checks, name)? else { return Ok(()) };
         let mut cursor = match database.cursor(transaction) {
@@ -43,7 +43,7 @@ impl Client {
         Ok(())
     }
 
-    /// Goes through some records with a cursor, and changes some of them.
+    /// Reads some records with a cursor, and changes some of them.
     pub(super) fn scan(
         &mut self,
         transaction: &Transaction,

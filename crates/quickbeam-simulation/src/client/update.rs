@@ -1,4 +1,4 @@
-//! Changing records in one visit.
+//! Updates in place: reading and changing a record in one call.
 
 use quickbeam::{Error, Transaction, Updated};
 
@@ -6,7 +6,7 @@ use super::{Checks, Client, Step};
 use crate::model::{Answer, Question, Value};
 
 impl Client {
-    /// Changes a record in one visit, if there is one.
+    /// Changes a record in one call, if it exists.
     pub(super) fn update(
         &mut self,
         transaction: &Transaction,

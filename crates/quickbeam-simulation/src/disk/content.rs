@@ -1,4 +1,4 @@
-//! What a file holds: 4 KiB chunks, shared between copies until one of them is written to.
+//! The content of a file: 4 KiB chunks, shared between copies until one of them is written.
 
 use std::sync::Arc;
 use std::sync::OnceLock;
@@ -13,14 +13,14 @@ fn zeros() -> Chunk {
     ZEROS.get_or_init(|| Arc::new([0; CHUNK])).clone()
 }
 
-/// Bytes with a length; a chunk that was never written takes no room and reads as zeros.
+/// Bytes with a length. A chunk that was never written takes no space and reads as zeros.
 #[derive(Clone, Default, Debug)]
 pub struct Content {
     chunks: Vec<Option<Chunk>>,
     length: u64,
 }
 
-/// Cuts a range of bytes into (chunk, offset in chunk, offset in range, length) pieces.
+/// Splits a range of bytes at chunk boundaries: (chunk, offset in chunk, offset in range, length).
 fn pieces(offset: u64, length: usize) -> impl Iterator<Item = (usize, usize, usize, usize)> {
     let mut done = 0;
     std::iter::from_fn(move || {
@@ -33,24 +33,24 @@ fn pieces(offset: u64, length: usize) -> impl Iterator<Item = (usize, usize, usi
 }
 
 impl Content {
-    /// Its length in bytes.
+    /// Returns the length in bytes.
     pub fn length(&self) -> u64 {
         self.length
     }
 
-    /// Bytes of room it takes.
+    /// Returns the bytes of space in use.
     pub fn room(&self) -> u64 {
         self.chunks.iter().flatten().count() as u64 * CHUNK as u64
     }
 
-    /// Bytes of room that writing that range would take in addition.
+    /// Returns the additional bytes of space that writing that range would need.
     pub fn more_room(&self, offset: u64, length: usize) -> u64 {
         let missing = |chunk: &usize| !matches!(self.chunks.get(*chunk), Some(Some(_)));
         let chunks = pieces(offset, length).map(|(chunk, ..)| chunk);
         chunks.filter(missing).count() as u64 * CHUNK as u64
     }
 
-    /// Copies bytes out; what is behind the end reads as zeros.
+    /// Copies bytes out; bytes past the end read as zeros.
     pub fn read(&self, buffer: &mut [u8], offset: u64) {
         for (chunk, inside, at, take) in pieces(offset, buffer.len()) {
             match self.chunks.get(chunk) {
@@ -62,7 +62,7 @@ impl Content {
         }
     }
 
-    /// Writes bytes, without changing the length.
+    /// Writes bytes without changing the length.
     pub fn write(&mut self, bytes: &[u8], offset: u64) {
         for (chunk, inside, at, take) in pieces(offset, bytes.len()) {
             if self.chunks.len() <= chunk {
@@ -80,12 +80,12 @@ impl Content {
         }
     }
 
-    /// Makes the content at least that long.
+    /// Grows the content to at least `length` bytes.
     pub fn grow(&mut self, length: u64) {
         self.length = self.length.max(length);
     }
 
-    /// Cuts or grows; what was behind a cut is gone.
+    /// Truncates or grows the content; truncated bytes are lost.
     pub fn set_length(&mut self, length: u64) {
         if length < self.length {
             let keep = (length as usize).div_ceil(CHUNK);
@@ -100,7 +100,7 @@ impl Content {
         self.length = length;
     }
 
-    /// Takes room for everything up to there.
+    /// Allocates space for all bytes up to `length`.
     pub fn allocate(&mut self, length: u64) {
         let chunks = (length as usize).div_ceil(CHUNK);
         if self.chunks.len() < chunks {
@@ -112,14 +112,14 @@ impl Content {
         self.grow(length);
     }
 
-    /// Takes over what `other` holds, up to this content's own length.
+    /// Takes over the chunks of `other`, up to this content's own length.
     pub fn revert(&mut self, other: &Content) {
         let room = self.chunks.len();
         self.chunks.clone_from(&other.chunks);
         self.chunks.resize(room, None);
     }
 
-    /// Turns one bit over.
+    /// Flips one bit.
     pub fn flip(&mut self, offset: u64, bit: u8) {
         let mut byte = [0];
         self.read(&mut byte, offset);

@@ -1,4 +1,4 @@
-//! One file: what programs see of it, what the medium has, and what is on the way.
+//! One file: the content that programs see, the content on the medium, and the pending changes.
 
 use std::sync::Arc;
 
@@ -13,25 +13,25 @@ enum Change {
     Allocate(u64),
 }
 
-/// A change that the medium may or may not have.
+/// A change that may or may not be on the medium.
 #[derive(Clone, Debug)]
 struct Pending {
     change: Change,
     /// Its bytes were flushed; the length that it gave the file was not.
     flushed: bool,
-    /// It made the file longer or shorter.
+    /// It changed the file's length.
     resizes: bool,
 }
 
 /// A file without its name.
 #[derive(Clone, Default, Debug)]
 pub struct Inode {
-    /// What a program reads.
+    /// The content that programs read.
     pub seen: Content,
-    /// What certainly is on the medium.
+    /// The content that is certainly on the medium.
     pub durable: Content,
     pending: Vec<Pending>,
-    /// A flush failed: what is seen is more than the medium and the pending changes make.
+    /// A flush failed: `seen` contains more than the medium and the pending changes.
     diverged: bool,
 }
 
@@ -40,7 +40,7 @@ impl Inode {
         self.pending.push(Pending { change, flushed: false, resizes });
     }
 
-    /// Writes, growing the file when needed.
+    /// Writes bytes, growing the file if needed.
     pub fn write(&mut self, bytes: &[u8], offset: u64) {
         let end = offset + bytes.len() as u64;
         let resizes = end > self.seen.length();
@@ -49,21 +49,22 @@ impl Inode {
         self.push(Change::Write { offset, bytes: bytes.into() }, resizes);
     }
 
-    /// Cuts or grows the file.
+    /// Truncates or grows the file.
     pub fn set_length(&mut self, length: u64) {
         let resizes = length != self.seen.length();
         self.seen.set_length(length);
         self.push(Change::Length(length), resizes);
     }
 
-    /// Takes room up to `length`.
+    /// Allocates space up to `length`.
     pub fn allocate(&mut self, length: u64) {
         let resizes = length > self.seen.length();
         self.seen.allocate(length);
         self.push(Change::Allocate(length), resizes);
     }
 
-    /// Makes what was written durable; the length only if `length` says so or it did not change.
+    /// Makes written bytes durable. The length becomes durable only if `length` is set or it is
+    /// unchanged.
     pub fn flush(&mut self, length: bool) {
         if !length && self.pending.iter().any(|pending| pending.resizes) {
             for pending in &mut self.pending {
@@ -79,8 +80,8 @@ impl Inode {
         self.pending.clear();
     }
 
-    /// A flush that fails: what was to be flushed is on the medium in part, and nobody will write the rest. `forgotten`:
-    /// nor does a program see it any more.
+    /// Fails a flush: part of the data to be flushed is on the medium, and the rest is never
+    /// written. If `forgotten` is set, programs no longer see the rest.
     pub fn fail_flush(&mut self, random: &mut Random, medium: Medium, forgotten: bool) {
         self.durable = self.resolve(random, Loss::Any, medium);
         self.pending.clear();
@@ -90,8 +91,8 @@ impl Inode {
         }
     }
 
-    /// A write that was durable when it returned, on a file whose room was durable before; `whole` says whether it was
-    /// cut off.
+    /// Makes a direct write to space that was already durable, so the write is durable when it
+    /// returns.
     pub fn write_through(&mut self, bytes: &[u8], offset: u64) {
         let end = offset + bytes.len() as u64;
         if end > self.durable.length() || end > self.seen.length() {
@@ -103,7 +104,7 @@ impl Inode {
         self.durable.write(bytes, offset);
     }
 
-    /// The medium after a loss of power.
+    /// Sets the state of the medium after a power loss.
     pub fn lose_power(&mut self, random: &mut Random, loss: Loss, medium: Medium) {
         self.durable = self.resolve(random, loss, medium);
         self.seen = self.durable.clone();
@@ -111,14 +112,14 @@ impl Inode {
         self.diverged = false;
     }
 
-    /// What the medium may hold, with that part of the pending changes lost.
+    /// Returns a possible content of the medium, after losing part of the pending changes.
     fn resolve(&self, random: &mut Random, loss: Loss, medium: Medium) -> Content {
         let mut content = self.durable.clone();
         let count = self.pending.len();
         let single = random.below(count);
         let cut = random.below(count + 1);
         for (at, pending) in self.pending.iter().enumerate() {
-            // Per change: does it survive, and if so, each of its parts with which chance.
+            // For each change: whether it survives, and the percentage of its sectors that do.
             let (kept, parts) = match loss {
                 Loss::Everything => (false, 0),
                 Loss::Nothing => (true, 100),
@@ -128,7 +129,8 @@ impl Inode {
                 Loss::AllButOne => (at != single, 100),
                 Loss::OnlyOne => (at == single, 100),
             };
-            // The new length can be there without the data, and the data cannot be seen without it.
+            // The new length may survive without the data, but the data is not visible without the
+            // length.
             let resized = kept && (loss != Loss::Any || random.chance(70));
             let parts = if pending.flushed { 100 } else { parts };
             let kept = kept || pending.flushed;
@@ -157,7 +159,7 @@ impl Inode {
     }
 }
 
-/// Writes those sectors of a write that survive, up to the content's length.
+/// Writes the surviving sectors of a write, up to the content's length.
 fn write_parts(
     content: &mut Content,
     random: &mut Random,

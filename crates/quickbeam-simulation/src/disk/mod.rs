@@ -1,26 +1,32 @@
-//! The simulated disk. Its fault model:
+//! The simulated disk and its fault model.
 //!
-//! 1. A write that returned may be lost until the file was flushed: any subset of the unflushed writes survives a loss of
-//!    power, in any order with others, and of each write any subset of its sectors of 512 bytes or 4 KiB (torn writes).
-//! 2. A write that makes a file longer, and every change of its length, needs a flush of data *and* length: in the
-//!    strict model a flush of data alone leaves the length open, and what lies behind the length that survives is gone.
-//!    In the ext4-like model a flush of data brings the length along.
-//! 3. Names (made, renamed, removed) need a flush of their folder, each name on its own: in the strict model any subset
-//!    survives. In the ext4-like model names survive in the order in which they changed, and any flush brings
-//!    all names before it along. A rename is whole or not at all.
-//! 4. A flush that fails leaves any part of what was to be flushed on the medium, and the rest is gone: no later flush
-//!    brings it back. Programs go on seeing it, or not. Names whose flush failed are durable up to some
-//!    point; the others wait for another flush.
-//! 5. A write-through write is durable when it returns; one that was cut off may be there in any part.
-//! 6. A read, write, flush or change of names can fail with an error; a failing write may have written a part (a short write).
-//! 7. The disk has limited room, at any time; room can come back.
-//! 8. Bits turn over in what is durable.
-//! 9. The device may be slow: every call then takes ten or forty times as long, while clocks and timeouts go on as ever.
-//! 10. A store into a mapped file is a write that cannot fail; one that was cut off has stored a first part, in words of eight bytes.
-//! 11. The death of the process loses nothing that the calls before it did, and makes nothing of it durable: a loss of power
-//!     after a restart takes what was not flushed before it.
+//! Above: [`crate::vfs`], which decides which calls fail and when power is lost. Below: nothing.
+//! The fault model:
 //!
-//! Which calls fail, and when the power goes, is decided above ([`crate::vfs`]).
+//! 1. A write that returned may be lost until the file is flushed. Any subset of the unflushed
+//!    writes survives a power loss, in any order with others. Of each write, any subset of its
+//!    sectors of 512 bytes or 4 KiB survives (torn writes).
+//! 2. A write that extends a file, and every change of its length, needs a flush of data *and*
+//!    length. In the strict model a flush of data alone does not make the length durable, and data
+//!    past the surviving length is lost. In the ext4-like model a flush of data includes the
+//!    length.
+//! 3. Names (created, renamed, removed) need a flush of their directory, each name individually: in
+//!    the strict model any subset survives. In the ext4-like model names survive in the order in
+//!    which they changed, and any flush includes all earlier name changes. A rename is atomic.
+//! 4. A failed flush leaves any part of the data to be flushed on the medium, and the rest is lost:
+//!    no later flush writes it. Programs may or may not still see it. Names whose flush failed are
+//!    durable up to some point; the others wait for another flush.
+//! 5. A write-through write is durable when it returns; any part of an interrupted one may survive.
+//! 6. A read, write, flush or name change can fail with an error; a failing write may have written
+//!    a part (a short write).
+//! 7. The disk can run out of space at any time, and space can become free again.
+//! 8. Bits of durable data can flip.
+//! 9. The device may be slow: every call then takes ten or forty times as long, while clocks and
+//!    timeouts run normally.
+//! 10. A store to a mapped file is a write that cannot fail. An interrupted store has stored a
+//!     prefix, in words of eight bytes.
+//! 11. The death of the process loses no completed call, and makes none durable: a power loss after
+//!     a restart can lose data that was not flushed before it.
 
 mod content;
 mod inode;
@@ -33,14 +39,14 @@ use crate::random::Random;
 pub use content::Content;
 pub use inode::Inode;
 
-/// What the medium is like.
+/// The properties of the medium.
 #[derive(Clone, Copy, Debug)]
 pub struct Medium {
-    /// Bytes that are written as a whole.
+    /// Bytes that are written atomically.
     pub grain: usize,
-    /// Lengths and names need flushes of their own.
+    /// Lengths and names need separate flushes.
     pub strict: bool,
-    /// Writing through is possible.
+    /// Write-through is supported.
     pub write_through: bool,
     /// Files can be mapped into memory.
     pub mapped: bool,
@@ -52,18 +58,18 @@ impl Default for Medium {
     }
 }
 
-/// What a loss of power does to changes that were not flushed.
+/// The effect of a power loss on unflushed changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
     /// None survives.
     Everything,
     /// All survive.
     Nothing,
-    /// Any part of any of them.
+    /// Any part of any of them survives.
     Any,
-    /// Each as a whole, or not.
+    /// Each survives as a whole, or not at all.
     Whole,
-    /// Those behind some point are lost, and the one there is torn.
+    /// Changes after some point are lost, and the one at that point is torn.
     Tail,
     /// One is lost.
     AllButOne,
@@ -72,7 +78,7 @@ pub enum Loss {
 }
 
 impl Loss {
-    /// Every one.
+    /// All kinds of power losses.
     pub const ALL: [Loss; 7] = [
         Loss::Everything,
         Loss::Nothing,
@@ -124,12 +130,12 @@ impl Names {
     }
 }
 
-/// Files, folders and their names. Cloning shares what neither copy changes.
+/// Files, directories and their names. Cloning shares unchanged content.
 #[derive(Clone, Debug)]
 pub struct Disk {
-    /// What it is like.
+    /// The properties of the medium.
     pub medium: Medium,
-    /// Bytes of room.
+    /// Bytes of space.
     pub limit: u64,
     inodes: BTreeMap<usize, Inode>,
     next: usize,
@@ -140,7 +146,7 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// An empty disk.
+    /// Creates an empty disk.
     #[must_use]
     pub fn new(medium: Medium) -> Disk {
         Disk {
@@ -160,12 +166,12 @@ impl Disk {
         self.pending.push(change);
     }
 
-    /// The file of that name.
+    /// Returns the file of that name.
     pub fn find(&self, path: &Path) -> Option<usize> {
         self.names.files.get(path).copied()
     }
 
-    /// Whether there is a file or folder of that name.
+    /// Returns whether a file or directory of that name exists.
     pub fn exists(&self, path: &Path) -> bool {
         self.names.files.contains_key(path) || self.names.folders.contains(path)
     }
@@ -175,7 +181,7 @@ impl Disk {
         if there { Ok(()) } else { Err(io::ErrorKind::NotFound.into()) }
     }
 
-    /// A new empty file.
+    /// Creates an empty file.
     pub fn create(&mut self, path: &Path) -> io::Result<usize> {
         self.has_folder(path)?;
         let inode = self.next;
@@ -185,7 +191,7 @@ impl Disk {
         Ok(inode)
     }
 
-    /// A folder and those above it.
+    /// Creates a directory and its ancestors.
     pub fn create_folder(&mut self, path: &Path) {
         let missing: Vec<PathBuf> = path
             .ancestors()
@@ -197,7 +203,7 @@ impl Disk {
         }
     }
 
-    /// The names in a folder.
+    /// Returns the names in a directory.
     pub fn list(&self, path: &Path) -> io::Result<Vec<PathBuf>> {
         if !self.names.folders.contains(path) {
             return Err(io::ErrorKind::NotFound.into());
@@ -221,7 +227,7 @@ impl Disk {
         Ok(())
     }
 
-    /// Makes the names in a folder durable; in the ext4-like model, all names.
+    /// Makes the names in a directory durable; in the ext4-like model, all names.
     pub fn flush_folder(&mut self, path: &Path) {
         let strict = self.medium.strict;
         let (now, later) = std::mem::take(&mut self.pending)
@@ -232,7 +238,8 @@ impl Disk {
         now.iter().for_each(|change| self.durable.apply(change));
     }
 
-    /// A flush of a folder that fails: its names are durable up to some point, the others wait for another flush.
+    /// Fails a flush of a directory: its names are durable up to some point, the others wait for
+    /// another flush.
     pub fn fail_flush_folder(&mut self, random: &mut Random, path: &Path) {
         let strict = self.medium.strict;
         let mut left = random.below(self.pending.len() + 1);
@@ -247,12 +254,12 @@ impl Disk {
         });
     }
 
-    /// The file.
+    /// Returns the file.
     pub fn inode(&mut self, inode: usize) -> &mut Inode {
         self.inodes.entry(inode).or_default()
     }
 
-    /// Flushes a file; `length` says whether its length as well.
+    /// Flushes a file, including its length if `length` is set.
     pub fn flush(&mut self, inode: usize, length: bool) {
         let strict = self.medium.strict;
         self.inode(inode).flush(length || !strict);
@@ -261,28 +268,28 @@ impl Disk {
         }
     }
 
-    /// Bytes of room taken.
+    /// Returns the bytes of space in use.
     pub fn used(&self) -> u64 {
         let named: BTreeSet<usize> = self.names.files.values().copied().collect();
         named.iter().filter_map(|inode| self.inodes.get(inode)).map(|i| i.seen.room()).sum()
     }
 
-    /// Takes the file's lock; false when it is taken.
+    /// Takes the file's lock. Returns false if it is taken.
     pub fn lock(&mut self, inode: usize) -> bool {
         self.locked.insert(inode)
     }
 
-    /// Gives the lock back.
+    /// Releases the file's lock.
     pub fn unlock(&mut self, inode: usize) {
         self.locked.remove(&inode);
     }
 
-    /// The process is gone, with its locks.
+    /// Ends the process, which releases its locks.
     pub fn lose_process(&mut self) {
         self.locked.clear();
     }
 
-    /// The power is gone, and comes back.
+    /// Loses power and restores it.
     pub fn lose_power(&mut self, random: &mut Random, loss: Loss) {
         self.locked.clear();
         let pending = std::mem::take(&mut self.pending);
@@ -319,7 +326,7 @@ impl Disk {
         }
     }
 
-    /// Turns a bit over in a file, for good.
+    /// Flips a bit of a file permanently.
     pub fn rot(&mut self, path: &Path, offset: u64, bit: u8) {
         let Some(inode) = self.find(path) else { return };
         let inode = self.inode(inode);
@@ -327,7 +334,7 @@ impl Disk {
         inode.durable.flip(offset, bit);
     }
 
-    /// What programs read of a file at that place.
+    /// Returns bytes of a file as programs read them.
     #[must_use]
     pub fn peek(&self, path: &Path, offset: u64, length: usize) -> Vec<u8> {
         let mut bytes = vec![0; length];
@@ -337,7 +344,7 @@ impl Disk {
         bytes
     }
 
-    /// The names and lengths of all files.
+    /// Returns the names and lengths of all files.
     #[must_use]
     pub fn files(&self) -> Vec<(PathBuf, u64)> {
         let length = |inode| self.inodes.get(inode).map_or(0, |inode| inode.seen.length());

@@ -1,4 +1,4 @@
-//! The files of a simulated world: what a call does to the disk, whole, in part, or not at all.
+//! The files of the simulated VFS: applies a call to the disk wholly, partly or not at all.
 
 use std::io;
 use std::path::PathBuf;
@@ -10,14 +10,14 @@ use super::{Core, Partial, SimVfs, gone, nothing};
 use crate::faults::CallKind;
 use crate::random::Random;
 
-/// A file that is open.
+/// An open file.
 pub struct SimulatedFile {
     pub vfs: SimVfs,
     pub path: PathBuf,
     pub inode: usize,
     /// Every write is durable when it returns.
     pub through: bool,
-    /// It has the file's lock.
+    /// It holds the file's lock.
     pub locks: AtomicBool,
 }
 
@@ -91,7 +91,8 @@ impl File for SimulatedFile {
         }
         let through = self.through;
         let inode = self.inode;
-        // A write that is cut off, or fails, may have written its first sectors; through to the medium, any of them.
+        // An interrupted or failed write may have written its first sectors; with write-through,
+        // any of them.
         let partial = |core: &mut Core, random: &mut Random| {
             let grain = core.disk.medium.grain;
             if through {
@@ -172,7 +173,7 @@ impl File for SimulatedFile {
             if core.disk.inode(inode).seen.length() < length {
                 return Ok(false);
             }
-            // As the operating system's files: room for what was a hole.
+            // As in the operating system's VFS: holes get space.
             let more = core.disk.inode(inode).seen.more_room(0, length as usize);
             if !core.has_room(more, true) {
                 return Err(io::ErrorKind::StorageFull.into());
@@ -193,17 +194,17 @@ impl File for SimulatedFile {
 }
 
 thread_local! {
-    /// The thread has stored into a mapped file after the cut, or was cut off in it.
+    /// The thread has stored into a mapped file after the cut, or was interrupted in a store.
     static IN_VAIN: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
-/// Whether the calling thread has stored something since this was last asked that the cut took: a store cannot fail, but whoever
-/// made it then is no more.
+/// Returns whether the calling thread has stored bytes since the last call that the cut discarded.
+/// A store cannot fail, but the simulated process that made it is dead.
 pub fn stored_in_vain() -> bool {
     IN_VAIN.replace(false)
 }
 
-/// A file's memory.
+/// The mapping of a file.
 struct SimulatedMapping {
     vfs: SimVfs,
     path: PathBuf,
@@ -223,7 +224,7 @@ impl MappedFile for SimulatedMapping {
 }
 
 impl SimulatedMapping {
-    /// Stores what is known to be inside, in whole words.
+    /// Stores bytes within the mapping, in whole words.
     fn store_words(&self, bytes: &[u8], offset: u64) {
         self.vfs.give_way(true);
         let mut guard = self.vfs.core();
