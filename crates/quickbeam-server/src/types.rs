@@ -256,8 +256,7 @@ mod tests {
 
     #[test]
     fn numeric_survives_the_binary_format() {
-        let texts =
-            ["0", "1", "-1", "10000", "12345.678", "0.00012", "-99999999.9999", "1.10"];
+        let texts = ["0", "1", "-1", "10000", "12345.678", "0.00012", "-99999999.9999", "1.10"];
         for text in texts {
             let mut out = BytesMut::new();
             put_numeric(&mut out, text);
