@@ -219,7 +219,7 @@ fn numeric_text(bytes: &[u8]) -> Option<String> {
     let words: Vec<u16> =
         bytes.chunks_exact(2).map(|word| u16::from_be_bytes([word[0], word[1]])).collect();
     let [count, weight, sign, scale, groups @ ..] = &words[..] else { return None };
-    if groups.len() != usize::from(*count) || bytes.len() % 2 != 0 || *scale > 16_383 {
+    if groups.len() != usize::from(*count) || !bytes.len().is_multiple_of(2) || *scale > 16_383 {
         return None;
     }
     match sign {

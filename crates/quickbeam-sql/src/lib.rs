@@ -34,7 +34,7 @@
 //! - [`SqlError`] has PostgreSQL's codes; [`SqlError::is_retryable`] says whether to try again.
 //!
 //! The modules, bottom first: [`error`], [`csv`], [`types`] (data types and values), [`catalog`]
-//! (definitions), [`storage`] (rows and keys as bytes, tables). The upper half parses, binds, plans
+//! (definitions), [`table`] (rows and keys as bytes, tables). The upper half parses, binds, plans
 //! and executes statements on them.
 
 pub mod bind;

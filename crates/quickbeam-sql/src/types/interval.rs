@@ -98,7 +98,7 @@ impl Interval {
         result.days =
             result.days.checked_add(whole(month_days)?).ok_or_else(interval_out_of_range)?;
         let micros = (self.micros as f64 * factor + seconds * 1e6).round_ties_even();
-        if !(micros.abs() < 9.2e18) {
+        if micros.is_nan() || micros.abs() >= 9.2e18 {
             return Err(interval_out_of_range());
         }
         result.micros = micros as i64;

@@ -3,10 +3,10 @@
 use arrow_array::{Array, BooleanArray, Int64Array};
 
 use super::super::row::{AggregateState, Context, KeyTable, MemoryCharge, append};
+use super::column::{Vector, number_value};
 use super::evaluate::VectorExpr;
 use super::numbers::IntTable;
 use super::source::{ColumnBatch, VectorSource};
-use super::vector::{Vector, number_value};
 use crate::bind::{Aggregate, AggregateKind};
 use crate::error::{Result, SqlError};
 use crate::types::{DataType, Value, ValueRef};
@@ -55,7 +55,7 @@ pub struct VectorAggregate {
 impl AggregateStates {
     fn new(aggregate: &Aggregate, argument: Option<&VectorExpr>) -> AggregateStates {
         let is_number = argument.is_some_and(|argument| {
-            super::vector::kind_of(argument.data_type) == Some(super::vector::VectorType::Numbers)
+            super::column::kind_of(argument.data_type) == Some(super::column::VectorType::Numbers)
         });
         let each = || AggregateStates::Each(Vec::new(), KeyTable::default());
         match aggregate.kind {

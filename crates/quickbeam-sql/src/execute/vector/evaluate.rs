@@ -16,7 +16,7 @@ use arrow_select::filter::prep_null_mask_filter;
 use arrow_select::zip::zip;
 
 use super::super::row::Context;
-use super::vector::{Vector, VectorType, kind_of};
+use super::column::{Vector, VectorType, kind_of};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{
     Arithmetic, ColumnRef, Comparison, Expr, NumberKind, Pattern, TextPosition,

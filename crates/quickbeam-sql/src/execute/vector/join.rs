@@ -15,11 +15,11 @@ use arrow_array::Array;
 use super::super::row::{
     Context, JoinIndex, MemoryCharge, NONE, OperatorBuilder, ROW_BYTES, members_of,
 };
+use super::column::{ColumnBuilder as Filling, Vector, VectorType, kind_of};
 use super::evaluate::VectorExpr;
 use super::join_input::{JoinInput, KeyColumns, make_key, rows_with_keys};
 use super::join_matches::{JoinMatches, JoinedColumn, Places, Sides};
 use super::source::{ColumnBatch, VectorSource};
-use super::vector::{ColumnBuilder as Filling, Vector, VectorType, kind_of};
 use super::{can_check, conjuncts_of, known_columns, no_formula};
 use crate::error::{Result, SqlError};
 use crate::expression::{ColumnRef, Expr};

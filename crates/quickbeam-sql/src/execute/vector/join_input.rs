@@ -6,9 +6,9 @@ use arrow_arith::boolean::{and, is_not_null};
 use arrow_array::BooleanArray;
 
 use super::super::row::{OperatorBuilder, append};
+use super::column::Vector;
 use super::evaluate::{VectorExpr, failed};
 use super::source::{ColumnBatch, VectorSource};
-use super::vector::Vector;
 use super::{known_columns, no_formula};
 use crate::error::Result;
 use crate::expression::{ColumnRef, Expr};

@@ -6,9 +6,9 @@
 use arrow_array::{Array, UInt32Array};
 
 use super::super::row::NONE;
+use super::column::{Vector, VectorType, kind_of};
 use super::evaluate::failed;
 use super::source::ColumnBatch;
-use super::vector::{Vector, VectorType, kind_of};
 use crate::error::{Result, SqlError};
 use crate::expression::ColumnRef;
 use crate::plan::HashJoin;

@@ -7,6 +7,7 @@
 //! BATCH-2.
 
 mod aggregate;
+mod column;
 mod evaluate;
 mod filter;
 mod join;
@@ -15,7 +16,6 @@ mod join_matches;
 mod numbers;
 mod sort;
 mod source;
-mod vector;
 
 use super::row::{Context, OperatorBuilder};
 use crate::bind::Aggregate;
@@ -50,7 +50,7 @@ pub fn can_batch(
         let mut formulas = exprs.map(|expr| known.formula(expr));
         formulas.all(|formula| formula.is_some())
     };
-    columns.iter().all(|(_, data_type)| vector::kind_of(*data_type).is_some())
+    columns.iter().all(|(_, data_type)| column::kind_of(*data_type).is_some())
         && match step {
             PlanNode::Group { keys, aggregates, .. } => {
                 let parts = aggregates.iter().flat_map(Aggregate::expressions);
@@ -61,7 +61,7 @@ pub fn can_batch(
                 let is_exact = |expr: &Expr| {
                     let formula = known.formula(expr);
                     formula.is_some_and(|formula| {
-                        vector::kind_of(formula.data_type) != Some(vector::VectorType::Doubles)
+                        column::kind_of(formula.data_type) != Some(column::VectorType::Doubles)
                     })
                 };
                 all_have(&mut outputs.iter()) && keys.iter().all(|key| is_exact(&key.expr))

@@ -6,9 +6,9 @@ use arrow_schema::SortOptions;
 use std::sync::Arc;
 
 use super::super::row::{Context, MemoryCharge, wanted_of};
+use super::column::Vector;
 use super::evaluate::{VectorExpr, failed};
 use super::source::VectorSource;
-use super::vector::Vector;
 use crate::error::Result;
 use crate::expression::Expr;
 use crate::types::ValueRef;

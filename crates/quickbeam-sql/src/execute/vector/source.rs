@@ -4,10 +4,10 @@
 //!   no row of a failed execution reaches the next one.
 
 use super::super::row::{Context, Operator, OperatorBuilder, TableScan};
+use super::column::{self, Vector, VectorType, kind_of};
 use super::evaluate::{InputColumns, VectorExpr, keep};
 use super::filter::Filter;
 use super::join::VectorJoin;
-use super::vector::{self, Vector, VectorType, kind_of};
 use super::{conjuncts_of, known_columns};
 use crate::error::{Result, SqlError};
 use crate::expression::ColumnRef;
@@ -210,7 +210,7 @@ impl RowSource {
             if rows == 0 {
                 return Ok(None);
             }
-            let vectors = builders.iter_mut().map(vector::ColumnBuilder::finish).collect();
+            let vectors = builders.iter_mut().map(column::ColumnBuilder::finish).collect();
             let mut columns = ColumnBatch { rows, vectors };
             columns.narrow(&self.filter)?;
             if self.by_leaf
@@ -225,15 +225,15 @@ impl RowSource {
     }
 
     /// An empty builder for each column (SOURCE-1).
-    fn builders(&self) -> Vec<vector::ColumnBuilder> {
-        self.columns.iter().map(|wanted| vector::ColumnBuilder::new(wanted.kind)).collect()
+    fn builders(&self) -> Vec<column::ColumnBuilder> {
+        self.columns.iter().map(|wanted| column::ColumnBuilder::new(wanted.kind)).collect()
     }
 
     /// Decodes leaves into the builders and returns the number of rows.
     fn leaves(
         &mut self,
         context: &mut Context<'_>,
-        builders: &mut [vector::ColumnBuilder],
+        builders: &mut [column::ColumnBuilder],
     ) -> Result<usize> {
         let (scan, _) = self.operator.as_scan().ok_or_else(no_scan)?;
         let mut rows = 0;
@@ -247,7 +247,7 @@ impl RowSource {
     fn each(
         &mut self,
         context: &mut Context<'_>,
-        builders: &mut [vector::ColumnBuilder],
+        builders: &mut [column::ColumnBuilder],
     ) -> Result<usize> {
         let mut rows = 0;
         while rows < ROWS && self.operator.next(context)? {
@@ -272,7 +272,7 @@ fn decode(
     scan: &TableScan,
     context: &Context<'_>,
     columns: &[Wanted],
-    builders: &mut [vector::ColumnBuilder],
+    builders: &mut [column::ColumnBuilder],
 ) -> Result<usize> {
     let table = scan.table();
     let Some(slot) = context.slots.get(scan.slot()) else { return Ok(0) };
@@ -280,7 +280,7 @@ fn decode(
     if batch.rows() > 0 {
         for (nth, builder) in builders.iter_mut().enumerate() {
             match builder {
-                vector::ColumnBuilder::Numbers(builder) => builder.append_slice(batch.column(nth)),
+                column::ColumnBuilder::Numbers(builder) => builder.append_slice(batch.column(nth)),
                 _ => return Err(SqlError::internal("a number that is kept as something else")),
             }
         }
@@ -288,7 +288,7 @@ fn decode(
     }
     let is_current = (0..batch.len()).all(|record| table.is_current(batch.value(record)));
     for (wanted, builder) in columns.iter().zip(builders) {
-        if let (Some(number), vector::ColumnBuilder::Numbers(builder), true) =
+        if let (Some(number), column::ColumnBuilder::Numbers(builder), true) =
             (&wanted.number, &mut *builder, is_current)
         {
             for record in 0..batch.len() {
