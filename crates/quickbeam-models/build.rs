@@ -1,8 +1,8 @@
-//! Brings source files of the engine here, as they are and with one mistake planted in each.
+//! Copies source files of the engine into this crate, unchanged and with one planted mistake each.
 //!
-//! A file's child modules are put in its place, its tests and inner attributes are left out. A mistake is one piece of
-//! text replaced by another; where the piece is not found exactly once, the tests of this crate do not compile, so
-//! that the list below follows the engine.
+//! A file's child modules are inserted in it; its tests and inner attributes are removed. A mistake
+//! replaces one fragment of text by another. If the fragment does not occur exactly once, the tests
+//! of this crate do not compile, so the list below must follow the engine.
 
 use std::env;
 use std::error::Error;
@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
-/// The engine's folder of sources, from this crate.
+/// The engine's source directory, relative to this crate.
 const ENGINE: &str = "../quickbeam/src";
 
-/// Modules as they are: name here, file there.
+/// Unchanged modules: name in this crate, file.
 const MODULES: [(&str, &str); 7] = [
     ("blocks", "blocks/mod.rs"),
     ("error", "error.rs"),
@@ -26,7 +26,7 @@ const MODULES: [(&str, &str); 7] = [
     ("event", "sync/event.rs"),
 ];
 
-/// A module with a mistake: name here, module, file that has it, what is replaced, by what.
+/// A module with a mistake: name in this crate, module, affected file, replaced text, replacement.
 type Mistake = (&'static str, &'static str, &'static str, &'static str, &'static str);
 
 const MISTAKES: [Mistake; 18] = [
@@ -182,7 +182,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// The text of a module's file with its child modules in it.
+/// Returns the text of a module's file with its child modules.
 fn source(file: &Path, mistake: Option<Mistake>, found: &mut usize) -> Result<String> {
     let mut text = fs::read_to_string(Path::new(ENGINE).join(file))?;
     if let Some((_, _, place, from, to)) = mistake

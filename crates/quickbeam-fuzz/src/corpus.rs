@@ -1,4 +1,4 @@
-//! Makes the kept inputs: small ones, of every kind that the engine and the program write.
+//! Generates the kept inputs: small ones, of every kind that the engine and the program write.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::targets::{HEADER, SLOT};
 /// Inputs by name.
 pub type Inputs = Vec<(String, Vec<u8>)>;
 
-/// The inputs of each target.
+/// Returns the inputs of each target.
 #[must_use]
 pub fn make() -> Vec<(&'static str, Inputs)> {
     let files = &CRASHED.files;
@@ -45,7 +45,7 @@ fn is_page(image: &[u8]) -> bool {
     read_page(image, page_number(image), 0).is_ok()
 }
 
-/// The log from its start, with more and more of its records.
+/// The log from its start, with an increasing number of records.
 fn logs(files: &Files) -> Inputs {
     let logs = files.iter().filter(|(file, _)| file.extension().is_some_and(|name| name == "log"));
     let Some((_, segment)) = logs.into_iter().next() else { return Inputs::new() };
@@ -94,7 +94,7 @@ fn dumps() -> Inputs {
     ]
 }
 
-/// Changes of few bytes, at random places: of roots, mapping, tree pages and log, sealed and not.
+/// Small edits at random positions of meta pages, page map, tree pages and log, sealed and not.
 fn environments() -> Inputs {
     let random = &mut Random(20_261_122);
     let mut inputs = vec![("unchanged".to_owned(), input_of(true, &[]))];

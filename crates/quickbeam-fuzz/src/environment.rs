@@ -1,8 +1,9 @@
-//! Whole environments with changed bytes: made, changed, made to fit again, opened and used in every way.
+//! Whole environments with edited bytes: created, edited, made consistent, opened and used in every
+//! way.
 //!
-//! An input says which bytes of which part of the files are changed ([`edits`]). What has a checksum of its own is a
-//! [`Part`]: sealed, it gets a right one, and so do the locations that lead to it ([`settle`]), so that the damage is
-//! met where the content is used and not where it is read.
+//! An input lists the edited bytes of the files' parts ([`edits`]). Each [`Part`] has its own
+//! checksum. A sealed part gets a valid checksum, and the locations that refer to it are updated
+//! ([`settle`]), so that the damage is found when the content is used and not when it is read.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -24,7 +25,7 @@ const PAGE: usize = 4096;
 pub type Records = BTreeMap<Vec<u8>, Vec<u8>>;
 /// All databases by name.
 pub type All = BTreeMap<String, Records>;
-/// The files of an environment, by their path below its directory.
+/// The files of an environment, by their path in its directory.
 pub type Files = BTreeMap<PathBuf, Vec<u8>>;
 
 fn place() -> &'static Path {
@@ -41,27 +42,27 @@ fn options() -> Options {
         .checkpoint_bytes(1 << 30)
 }
 
-/// A part of a file that has a checksum of its own.
+/// A part of a file with its own checksum.
 pub struct Part {
     /// The file.
     pub file: PathBuf,
-    /// Where in it.
+    /// Its range in the file.
     pub range: Range<usize>,
-    /// Gives the part a right checksum.
+    /// Sets the checksum of the part.
     pub seal: fn(&mut [u8]),
 }
 
-/// An environment with a checkpoint and a log behind it, as a crash leaves it.
+/// A crashed environment with a checkpoint and later log records.
 pub struct Crashed {
     /// Its files.
     pub files: Files,
-    /// What it holds.
+    /// Its databases.
     pub all: All,
-    /// Everything in the files that is in use.
+    /// All parts of the files that are in use.
     pub parts: Vec<Part>,
 }
 
-/// The one that inputs change: made once.
+/// The environment that inputs edit, created once.
 pub static CRASHED: LazyLock<Crashed> = LazyLock::new(crashed);
 
 fn crashed() -> Crashed {
@@ -106,7 +107,7 @@ fn crashed() -> Crashed {
     Crashed { files, all, parts }
 }
 
-/// Copies the files of an environment in which nothing happens at the moment.
+/// Copies the files of an idle environment.
 fn files_of(vfs: &dyn Vfs) -> Files {
     let mut files = Files::new();
     for folder in [place().to_owned(), place().join(LOG_DIRECTORY)] {
@@ -139,7 +140,7 @@ fn contents(environment: &Environment) -> Result<All> {
     Ok(all)
 }
 
-/// Where whole blocks begin.
+/// Returns the offsets of whole blocks.
 fn blocks(data: &[u8]) -> impl Iterator<Item = usize> + use<> {
     (65_536..data.len() / PAGE * PAGE).step_by(PAGE)
 }
@@ -161,20 +162,20 @@ fn parts(files: &Files) -> Vec<Part> {
             at = end;
         }
     }
-    // Nothing says that the last record of a log was whole once: without it, this is a crash a moment before.
-    // (Behind it there may be a segment made ready ahead, which has a header only.)
+    // The last record of a log cannot be distinguished from an unfinished one: damage to it equals
+    // an earlier crash. (A prepared segment after it may exist, which has a header only.)
     let is_record = |part: &Part| part.file.starts_with(LOG_DIRECTORY) && part.range.start > 0;
     let last = parts.iter().rposition(is_record).expect("the log has records");
     parts.remove(last);
     parts
 }
 
-/// The eight bytes there as a number.
+/// Returns the eight bytes at `at` as a number.
 pub fn word(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(*bytes[at..].first_chunk().unwrap())
 }
 
-/// Brings every location in `bytes` up to date: it has bits of the checksum of the image it leads to.
+/// Updates every location in `range`, which contains bits of the checksum of its image.
 fn follow(data: &mut [u8], range: Range<usize>) {
     for at in range.step_by(8) {
         let location = word(data, at);
@@ -187,11 +188,11 @@ fn follow(data: &mut [u8], range: Range<usize>) {
     }
 }
 
-/// After pages were sealed: mapping, directory and root slots, each sealed again, lead to what there is now.
+/// Updates and seals page map, directory and meta pages after pages were sealed.
 pub fn settle(files: &mut Files) {
     let data = files.get_mut(Path::new(DATA_FILE)).unwrap();
     for kind in [4, 5] {
-        // The directory's pages lead from the first to the last, written the other way round: twice will do.
+        // A directory page refers to the next one, which was written before it: two passes suffice.
         for at in blocks(data).chain(blocks(data)) {
             if data[at + 4] == kind {
                 follow(data, at + 48..at + PAGE);
@@ -202,12 +203,12 @@ pub fn settle(files: &mut Files) {
     for slot in [0, 8192] {
         follow(data, slot + 72..slot + 80);
         seal_root(&mut data[slot..slot + 128]);
-        // Its second copy, which would make up for the first one.
+        // The second copy would otherwise replace the first one.
         data.copy_within(slot..slot + 128, slot + 4096);
     }
 }
 
-/// Opens the environment that these files are.
+/// Opens an environment that consists of these files.
 pub fn open(files: &Files) -> Result<Environment> {
     let vfs = Arc::new(MemoryVfs::new());
     for (path, bytes) in files {
@@ -218,7 +219,7 @@ pub fn open(files: &Files) -> Result<Environment> {
     Environment::open_in(vfs, Some(place()), options())
 }
 
-/// Reads everything, both ways, and compares it with what is right, if that is known.
+/// Reads everything, in both directions, and compares it with `all` if `must_be_right` is set.
 fn read(environment: &Environment, all: &All, must_be_right: bool) -> Result<()> {
     let reader = environment.begin_read()?;
     for (name, records) in all {
@@ -243,7 +244,8 @@ fn read(environment: &Environment, all: &All, must_be_right: bool) -> Result<()>
     Ok(())
 }
 
-/// Uses an environment in every way; whether all of it went well. What fails, fails, and names its place.
+/// Uses an environment in every way. Returns whether all calls succeeded. Every error must name its
+/// place.
 pub fn use_it(files: &Files, all: &All, sealed: bool) -> bool {
     let environment = match open(files) {
         Ok(environment) => environment,
@@ -279,18 +281,18 @@ pub fn use_it(files: &Files, all: &All, sealed: bool) -> bool {
     all_went_well
 }
 
-/// One change: of which part, where in it, to what.
+/// An edit of one part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edit {
-    /// Number of the part, less as many times the number of parts as it is too large.
+    /// Number of the part, modulo the number of parts.
     pub part: u16,
-    /// Likewise of the byte in it.
+    /// Offset in the part, modulo its length.
     pub at: u16,
     /// The new bytes, up to 31 of them.
     pub bytes: Vec<u8>,
 }
 
-/// What an input says: whether parts are sealed anew, and what is changed.
+/// Decodes an input: whether edited parts are sealed, and the edits.
 #[must_use]
 pub fn edits(input: &[u8]) -> (bool, Vec<Edit>) {
     let Some((first, mut rest)) = input.split_first() else { return (false, Vec::new()) };
@@ -305,7 +307,7 @@ pub fn edits(input: &[u8]) -> (bool, Vec<Edit>) {
     (first % 2 == 1, all)
 }
 
-/// The input that says that.
+/// Encodes an input.
 #[must_use]
 pub fn input_of(sealed: bool, edits: &[Edit]) -> Vec<u8> {
     let mut input = vec![u8::from(sealed)];
@@ -318,7 +320,7 @@ pub fn input_of(sealed: bool, edits: &[Edit]) -> Vec<u8> {
     input
 }
 
-/// A whole environment, changed as the input says.
+/// Uses a whole environment, edited as the input says.
 pub fn read_edited(input: &[u8]) {
     let Crashed { files, all, parts } = &*CRASHED;
     let (sealed, edits) = edits(input);

@@ -1,4 +1,4 @@
-//! Makes the kept inputs anew: `cargo run -p quickbeam-fuzz`.
+//! Generates the kept inputs again: `cargo run -p quickbeam-fuzz`.
 
 use std::path::Path;
 

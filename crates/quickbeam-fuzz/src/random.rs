@@ -1,14 +1,14 @@
-//! Random inputs made from kept ones, and a run of them that tells which input it was.
+//! Random mutations of kept inputs, and a runner that reports the failing input.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 
-/// Numbers that follow from a seed (splitmix64).
+/// A random generator with a seed (splitmix64).
 pub struct Random(pub u64);
 
 impl Random {
-    /// The next number.
+    /// Returns the next number.
     pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -17,17 +17,18 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number below `end`; zero for no end.
+    /// Returns a number below `end`, or zero if `end` is zero.
     pub fn below(&mut self, end: usize) -> usize {
         (self.draw() % end.max(1) as u64) as usize
     }
 }
 
-/// Numbers that matter more than others: limits, and those next to them.
+/// Numbers that trigger boundary conditions: limits and their neighbors.
 const TELLING: [u64; 12] =
     [0, 1, 7, 8, 0x7f, 0x80, 0xff, 0x7fff, 0xffff, 0x7fff_ffff, u32::MAX as u64, u64::MAX];
 
-/// Another input made of some kept ones: changed in up to eight places, at times cut, lengthened or crossed with another.
+/// Mutates a kept input in up to eight positions; it may also be cut, extended or combined with
+/// another.
 pub fn make(kept: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
     let mut bytes = kept[random.below(kept.len())].clone();
     for _ in 0..1 + random.below(8) {
@@ -57,7 +58,8 @@ pub fn make(kept: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
     bytes
 }
 
-/// Reads an input; if it panics, keeps the input in a file and says which. `told` adds what other threads said.
+/// Runs an input. If it panics, stores the input in a file and names the file in the error. `told`
+/// returns panics of other threads.
 pub fn read(
     run: impl Fn(&[u8]),
     bytes: &[u8],

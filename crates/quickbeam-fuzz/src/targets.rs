@@ -1,4 +1,4 @@
-//! Targets that read one thing by itself: a page, a log segment, the root slots, a dump.
+//! Targets that read a single item: a page, a log segment, the meta pages, a dump.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,18 +13,18 @@ use crate::dump_format::Reader;
 
 /// Bytes of a segment.
 pub const SEGMENT: u64 = 256 << 10;
-/// Bytes of a segment's header that say something, and of all of it.
+/// Used bytes of a segment's header, and its full size.
 pub const HEADER: usize = 44;
 const HEADER_ROOM: usize = 4096;
 
-/// A number that follows from the input, for what the input does not say.
+/// Derives a number from the input, for choices that the input does not contain.
 fn number_of(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
     })
 }
 
-/// What is refused must be refused with its place.
+/// Checks that an error names its place.
 pub fn assert_names_its_place(error: &Error) {
     match error {
         Error::Corruption { file, place, detail } => {
@@ -37,7 +37,7 @@ pub fn assert_names_its_place(error: &Error) {
     }
 }
 
-/// A page image. Shorter ones are filled up with zeros, to the next size that a page can have.
+/// Reads a page image, padded with zeros to the next valid page size.
 pub fn page(bytes: &[u8]) {
     let size = bytes.len().clamp(4096, 65_536).next_power_of_two();
     let mut image = bytes[..bytes.len().min(size)].to_vec();
@@ -53,7 +53,7 @@ pub fn page(bytes: &[u8]) {
     }
 }
 
-/// A log segment: the part of its header that says something, and its records.
+/// Reads a log segment: the used part of its header, and its records.
 pub fn log(bytes: &[u8]) {
     let (header, records) = bytes.split_at(bytes.len().min(HEADER));
     let mut segment = header.to_vec();
@@ -83,10 +83,10 @@ fn read_segment(segment: &[u8]) {
     }
 }
 
-/// Bytes of a root slot that say something.
+/// Used bytes of a root slot.
 pub const SLOT: usize = 128;
 
-/// The two root slots, one after the other.
+/// Reads the two root slots, one after the other.
 pub fn roots(bytes: &[u8]) {
     let mut slots = bytes[..bytes.len().min(2 * SLOT)].to_vec();
     slots.resize(2 * SLOT, 0);
@@ -97,12 +97,13 @@ pub fn roots(bytes: &[u8]) {
         read_roots(&file).inspect_err(assert_names_its_place)
     };
     let before = read(&slots).ok();
-    // One slot sealed, then both.
+    // First one slot is sealed, then both.
     seal_root(&mut slots[SLOT..]);
     let with_one = read(&slots).ok();
     seal_root(&mut slots[..SLOT]);
     let with_both = read(&slots).ok();
-    // A slot more can only bring a newer root, or say that the two are not of one environment.
+    // Another valid slot can only yield a newer root, or reveal that the two belong to different
+    // environments.
     if let (Some(before), Some(after)) = (before, with_one) {
         assert!(after >= before, "root {after} came before root {before}");
     }
@@ -111,7 +112,7 @@ pub fn roots(bytes: &[u8]) {
     }
 }
 
-/// A dump as `quickbeam load` reads it.
+/// Reads a dump as `quickbeam load` does.
 pub fn dump(bytes: &[u8]) {
     let mut reader = Reader::new(bytes);
     let mut read = || -> std::result::Result<u64, String> {

@@ -1,8 +1,9 @@
-//! Whole environments with changed bytes, with and without new checksums over them, are opened, read and written to.
+//! Opens, reads and writes whole environments with changed bytes, with and without new checksums.
 //!
-//! Without new checksums everything read is right, or an error. With them content may be wrong; but no thread panics, and
-//! no call goes on for ever. `QUICKBEAM_MUTATIONS` sets how many environments, `QUICKBEAM_SEED` where it begins.
-//! Single images are changed in far greater number by the unit tests of `fuzzing`.
+//! Without new checksums all content read is correct, or an error. With new checksums content may
+//! be wrong, but no thread panics and no call is endless. `QUICKBEAM_MUTATIONS` sets the number of
+//! environments and `QUICKBEAM_SEED` the seed. The unit tests of `fuzzing` change single images in
+//! far greater number.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
 
@@ -14,10 +15,10 @@ use std::time::Duration;
 use quickbeam_fuzz::environment::{CRASHED, Crashed, Files, Part, settle, use_it, word};
 use quickbeam_fuzz::random::Random;
 
-/// How long one environment may take before it counts as going on for ever.
+/// How long one environment may take before it counts as endless.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Changes a few bytes of some parts; more often the first ones of each.
+/// Changes a few bytes of some parts, more often near their start.
 fn mutate(files: &mut Files, parts: &[Part], sealed: bool, random: &mut Random) {
     for _ in 0..1 + random.below(3) {
         let part = &parts[random.below(parts.len())];
@@ -49,7 +50,8 @@ fn run(sealed: bool, default: u64) {
     println!("seed {seed}");
     let Crashed { files, all, parts } = &*CRASHED;
     assert!(use_it(files, all, false), "what is not changed can be used");
-    // A panic anywhere, in a thread of the engine too, ends the run with its seed; so does a call that does not end.
+    // A panic in any thread, including the engine's, ends the run and prints its seed; so does an
+    // endless call.
     let round = Arc::new(AtomicU64::new(0));
     let hook = std::panic::take_hook();
     let at = round.clone();
@@ -58,7 +60,7 @@ fn run(sealed: bool, default: u64) {
         eprintln!("QUICKBEAM_SEED={} repeats it", at.load(Ordering::SeqCst));
         std::process::abort();
     }));
-    // Ends with this function: the process may go on with other tests.
+    // Ends with this function, because the process may continue with other tests.
     let (done, is_done) = mpsc::channel::<()>();
     let at = round.clone();
     std::thread::spawn(move || {
@@ -98,14 +100,15 @@ fn sealed_environments_do_no_harm() {
     run(true, 300);
 }
 
-/// Where an inner page of 4 KiB keeps the numbers of its children: the leftmost, then those of its records.
+/// Returns the offsets of the child numbers in an inner page of 4 KiB: the leftmost, then those of
+/// its records.
 fn children(page: &[u8]) -> Vec<usize> {
     let number = |at: usize| word(page, at) as usize & 0xffff;
     let slots = (0..number(28)).map(|slot| number(64 + slot * 8));
     std::iter::once(48).chain(slots).collect()
 }
 
-/// Pages that look right each for itself, of which one leads to leaves that are for other keys.
+/// Pages that are valid individually, but one refers to leaves with other keys.
 #[test]
 fn children_in_each_others_place_are_noticed() {
     let Crashed { files, all, parts } = &*CRASHED;
@@ -126,11 +129,11 @@ fn children_in_each_others_place_are_noticed() {
             noticed += usize::from(!use_it(&changed, all, true));
         }
     }
-    // Of a page there may be older images, which nothing leads to.
+    // A page may have older images, which no location refers to.
     assert!(noticed > 10, "only {noticed} pairs of children");
 }
 
-/// The parts of the files are known to this test as the engine knows them.
+/// This test knows the parts of the files like the engine does.
 #[test]
 fn every_part_is_sealed_as_the_engine_seals_it() {
     let Crashed { files, parts, .. } = &*CRASHED;
@@ -141,6 +144,6 @@ fn every_part_is_sealed_as_the_engine_seals_it() {
         (part.seal)(&mut again);
         sealed += usize::from(again == bytes);
     }
-    // Blocks that are free may hold anything.
+    // Free blocks may contain anything.
     assert!(sealed > 40, "only {sealed} parts have the checksum that this test would give them");
 }

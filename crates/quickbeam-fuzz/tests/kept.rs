@@ -1,5 +1,5 @@
-//! The kept inputs, and random ones made from them: what every run of the tests gives to the fuzz targets.
-//! `QUICKBEAM_FUZZ` sets how many random inputs each target gets, `QUICKBEAM_SEED` where they begin.
+//! Runs the fuzz targets with the kept inputs and random mutations of them, in every test run.
+//! `QUICKBEAM_FUZZ` sets the number of random inputs per target, `QUICKBEAM_SEED` the seed.
 
 use std::path::Path;
 use std::sync::Mutex;
@@ -20,19 +20,19 @@ fn kept(target: &Target) -> Vec<(String, Vec<u8>)> {
     inputs
 }
 
-/// What threads panicked with, the engine's own too: such a panic comes to nobody's knowledge otherwise.
+/// Panic messages of all threads, including the engine's, which would otherwise be lost.
 static TOLD: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 fn told() -> Option<String> {
     TOLD.lock().unwrap().pop()
 }
 
-/// One test, because what other threads say is known of the whole process only.
+/// One test, because the panic hook is set for the whole process.
 #[test]
 fn kept_inputs_and_random_ones_are_dealt_with() {
     std::panic::set_hook(Box::new(|panic| TOLD.lock().unwrap().push(panic.to_string())));
     let mut problems = Vec::new();
-    // A target that panics is seen, in its own thread and in another one.
+    // A panic of a target is detected in its own thread and in another one.
     let here = |_: &[u8]| panic!("it was seven");
     problems.extend(read(here, &[7], told).is_ok().then(|| "a panic was not seen".to_owned()));
     let there = |_: &[u8]| drop(std::thread::spawn(|| panic!("elsewhere")).join());

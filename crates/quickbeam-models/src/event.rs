@@ -1,4 +1,4 @@
-//! Events: a notification that comes after the generation was taken is never missed.
+//! Events: a notification after the generation was read is never missed.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::{start, try_within};
 /// The model, over one version of `sync/event.rs`.
 macro_rules! models {
     ($name:ident, $source:ident) => {
-        #[allow(dead_code)] // Each mistake has the models that find it.
+        #[allow(dead_code)] // Each mistake has only the models that find it.
         mod $name {
             use super::*;
             use crate::engine::$source::ParkingEvent;
@@ -25,7 +25,8 @@ macro_rules! models {
                 }
             }
 
-            /// A condition comes true in two steps, each told; some threads wait for the first, some for the second.
+            /// A condition advances in two steps, with a notification each; some threads wait for
+            /// the first, some for the second.
             pub fn notifications(waiters: u64, interruptions: usize) {
                 try_within(interruptions, move || {
                     let event = Arc::new(ParkingEvent::default());

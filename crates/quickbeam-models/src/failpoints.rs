@@ -1,4 +1,4 @@
-//! No fault of the engine's own is planted in a model; the mistakes are in `build.rs`.
+//! Canaries are never planted in a model; the models' mistakes are in `build.rs`.
 
 pub enum Canary {
     SnapshotWrong,

@@ -1,4 +1,5 @@
-//! The checkpoint gate: while it is closed no change is under way, and all that went before is seen.
+//! The quiesce latch: while it is closed no change is in progress, and all earlier changes are
+//! visible.
 
 use std::sync::Arc;
 
@@ -11,13 +12,13 @@ use crate::{start, try_within};
 /// The model, over one version of `buffer/quiesce.rs`.
 macro_rules! models {
     ($name:ident, $source:ident) => {
-        #[allow(dead_code)] // Each mistake has the models that find it.
+        #[allow(dead_code)] // Each mistake has only the models that find it.
         mod $name {
             use super::*;
             use crate::engine::$source::{Quiesce, SHARED_LANE};
 
-            /// Threads change two words, each in passes of a lane; a checkpoint looks at them with the gate closed. Each has a
-            /// lane of its own, or all have the one that is `shared`.
+            /// Threads change two words under a guard of a lane; a checkpoint reads them while the
+            /// latch is closed. Each thread has its own lane, or all use the `shared` one.
             pub fn changes(shared: bool, writers: usize, interruptions: usize) {
                 try_within(interruptions, move || {
                     let gate = Arc::new(Quiesce::new(Arc::new(ModelVfs)));
@@ -37,7 +38,7 @@ macro_rules! models {
                     let checkpoint = start(move || {
                         gate.close_for(|| {
                             for [one, other] in words.iter() {
-                                // The second word first: what a change under way would show.
+                                // The second word first, to detect a change in progress.
                                 let other = other.load(Relaxed);
                                 assert_eq!(one.load(Relaxed), other, "a change is under way");
                             }
@@ -48,7 +49,8 @@ macro_rules! models {
                 });
             }
 
-            /// A checkpoint writes behind the closed gate; who comes through afterwards sees it.
+            /// A checkpoint writes while the latch is closed; a thread that enters later sees the
+            /// write.
             pub fn flips() {
                 try_within(3, || {
                     let gate = Arc::new(Quiesce::new(Arc::new(ModelVfs)));

@@ -1,4 +1,5 @@
-//! The page latch: what an optimistic reader accepts is one state of the page; who holds the latch is alone.
+//! The page latch: an optimistic reader accepts only a single state of the page, and a latch has
+//! one holder.
 
 use std::sync::Arc;
 
@@ -10,12 +11,12 @@ use crate::{start, try_all};
 /// The models, over one version of `buffer/page_entry.rs`.
 macro_rules! models {
     ($name:ident, $source:ident) => {
-        #[allow(dead_code)] // Each mistake has the models that find it.
+        #[allow(dead_code)] // Each mistake has only the models that find it.
         mod $name {
             use super::*;
             use crate::engine::$source::PageEntry;
 
-            /// A page of two words, as the pool's pages are: relaxed loads and stores, and no more.
+            /// A page of two words with relaxed loads and stores only, like the pool's pages.
             struct Paged {
                 entry: PageEntry,
                 words: [AtomicU64; 2],
@@ -27,7 +28,7 @@ macro_rules! models {
                 Arc::new(Paged { entry, words: [AtomicU64::new(0), AtomicU64::new(0)] })
             }
 
-            /// Adds one to both words if the latch is to be had; whether it was.
+            /// Adds one to both words if the latch is free. Returns whether it was.
             fn add(page: &Paged) -> bool {
                 let Some(version) = page.entry.version() else { return false };
                 if !page.entry.try_latch(version) {
@@ -40,14 +41,14 @@ macro_rules! models {
                 true
             }
 
-            /// Reads both words; `None` if they are not to be used.
+            /// Reads both words. Returns `None` if the validation fails.
             fn read(page: &Paged) -> Option<[u64; 2]> {
                 let version = page.entry.version()?;
                 let words = [page.words[0].load(Relaxed), page.words[1].load(Relaxed)];
                 page.entry.is_version(version).then_some(words)
             }
 
-            /// A writer changes the page while two reads are made, one after the other.
+            /// A writer changes the page during two consecutive reads.
             pub fn readers() {
                 try_all(|| {
                     let page = page();
@@ -70,7 +71,7 @@ macro_rules! models {
                 });
             }
 
-            /// Two writers change the page; nothing of either is lost.
+            /// Two writers change the page; no change is lost.
             pub fn writers() {
                 try_all(|| {
                     let page = page();
@@ -84,7 +85,8 @@ macro_rules! models {
                 });
             }
 
-            /// The page moves to another frame while it is read: its old frame gets another page's content.
+            /// The page moves to another frame during a read: its old frame gets another page's
+            /// content.
             pub fn frames() {
                 try_all(|| {
                     let moving = page();

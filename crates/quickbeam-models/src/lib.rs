@@ -1,14 +1,16 @@
-//! Models of the engine's lock-free parts: every interleaving of a few threads is tried, with every value that the
-//! memory model lets a load see (within a bound on how often a thread is interrupted).
+//! Models of the engine's lock-free parts. They explore every interleaving of a few threads, with
+//! every value that the memory model allows a load to return, within a bound on preemptions.
 //!
-//! The parts are the engine's own source files, compiled here (`build.rs`) over a `vfs` whose atomics, locks and
-//! parking are loom's. Each model is also run on copies of its part with one mistake planted, and has to find it: a
-//! weaker ordering, a look that is left out, a notification that comes too early. So a model that sees nothing fails.
+//! The parts are the engine's own source files, compiled here (`build.rs`) with loom's atomics,
+//! locks and parking. Each model also runs on copies of its part with one planted mistake, which it
+//! must find: a weaker ordering, a missing check, a notification that is too early. So a model that
+//! finds nothing fails.
 //!
-//! `cargo test -p quickbeam-models` runs them all. A failure prints the interleaving; `LOOM_LOG=trace` prints more.
+//! `cargo test -p quickbeam-models` runs all models. A failure prints the interleaving;
+//! `LOOM_LOG=trace` prints more.
 #![cfg(test)]
 
-/// Page numbers, all that the modelled parts know of pages.
+/// Page numbers, the only part of `page` that the models use.
 mod page {
     pub type PageId = u64;
 }
@@ -16,7 +18,7 @@ mod failpoints;
 mod sync;
 mod vfs;
 
-/// The modelled parts, right and wrong.
+/// The modelled parts, correct and with mistakes.
 mod engine {
     #![allow(missing_docs)]
     include!(concat!(env!("OUT_DIR"), "/engine.rs"));
@@ -35,21 +37,22 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 pub use engine::error::Error;
 use engine::{blocks, error};
 
-/// How often threads may be interrupted in one run, as loom counts: enough for small models to be tried in full.
+/// Maximum number of preemptions in one run, as loom counts them: enough to explore small models
+/// fully.
 const INTERRUPTIONS: usize = 6;
 
-/// Starts a thread of a model. What is to be tried against each other must be in threads like this: loom does not
-/// interrupt the model's first thread before the others have begun.
+/// Starts a thread of a model. All concurrent work must be in such threads: loom does not preempt
+/// the model's first thread before the others have begun.
 fn start<T: 'static>(body: impl FnOnce() -> T + 'static) -> loom::thread::JoinHandle<T> {
     loom::thread::spawn(body)
 }
 
-/// Tries the interleavings of what `run` does.
+/// Explores the interleavings of `run`.
 fn try_all(run: impl Fn() + Send + Sync + 'static) {
     try_within(INTERRUPTIONS, run);
 }
 
-/// As [`try_all`], with another bound.
+/// Like [`try_all`], with another bound.
 fn try_within(interruptions: usize, run: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(interruptions);
@@ -60,7 +63,7 @@ fn try_within(interruptions: usize, run: impl Fn() + Send + Sync + 'static) {
         runs.fetch_add(1, Ordering::Relaxed);
         run();
     });
-    // A model that is tried once tries nothing.
+    // A model with a single interleaving tests nothing.
     let count = count.load(Ordering::Relaxed);
     assert!(count > 5, "only {count} interleavings");
     println!("{count} interleavings");

@@ -1,4 +1,5 @@
-//! Snapshot slots: what is retired is retired for every snapshot, those included that are being taken just now.
+//! Snapshot slots: the retired mark never passes a snapshot, including snapshots that are being
+//! taken.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,17 +10,17 @@ use crate::{start, try_within};
 /// The model, over one version of `mvcc/mod.rs`.
 macro_rules! models {
     ($name:ident, $source:ident) => {
-        #[allow(dead_code)] // Each mistake has the models that find it.
+        #[allow(dead_code)] // Each mistake has only the models that find it.
         mod $name {
             use super::*;
             use crate::engine::$source::Snapshots;
 
-            /// Commits come, versions are retired, and meanwhile readers begin, read and end.
+            /// Commits occur and versions are retired, while readers begin, read and end.
             pub fn begin_beside_retiring(readers: usize, interruptions: usize) {
                 try_within(interruptions, move || {
                     let snapshots = Arc::new(Snapshots::with_slots(2));
                     let newest = Arc::new(AtomicU64::new(1));
-                    // What was replaced up to this commit is gone.
+                    // Versions replaced up to this commit are gone.
                     let gone = Arc::new(AtomicU64::new(0));
                     let threads: Vec<_> = (0..readers)
                         .map(|_| {
@@ -50,12 +51,13 @@ macro_rules! models {
                 });
             }
 
-            /// A slot is taken while the marks of free slots are cleared; a retirement after that sees its snapshot.
+            /// A slot is taken while the marks of free slots are cleared; a later retirement sees
+            /// its snapshot.
             pub fn begin_beside_unmarking() {
                 try_within(4, || {
                     let snapshots = Arc::new(Snapshots::with_slots(1));
                     let newest = Arc::new(AtomicU64::new(1));
-                    // A transaction of the past has left its mark.
+                    // An earlier transaction has left its mark.
                     let (slot, _) = snapshots.acquire(&newest, Duration::ZERO).unwrap();
                     snapshots.release(slot);
                     let taken = Arc::new(AtomicU64::new(0));
@@ -79,7 +81,7 @@ macro_rules! models {
                 });
             }
 
-            /// A transaction of read committed moves its snapshot up beside one who retires.
+            /// A read committed transaction refreshes its snapshot during a retirement.
             pub fn move_beside_retiring() {
                 try_within(3, || {
                     let snapshots = Arc::new(Snapshots::with_slots(2));

@@ -1,13 +1,13 @@
-//! The engine's locks, events and atomic words, made of loom's.
-// Not every kind of word is used in every way.
+//! The engine's locks, events and atomic words, built on loom's.
+// Some methods of some types are unused.
 #![allow(dead_code)]
 
 use std::time::Duration;
 
 /// Atomic words. Loom treats a sequentially consistent access as an acquiring or releasing one, and
-/// knows only sequentially consistent fences. So each such load has a fence before it. A store has
-/// none after it: a sequentially consistent store orders later sequentially consistent loads, and
-/// no other loads.
+/// implements only sequentially consistent fences. So each such load has a fence before it. A store
+/// has none after it: a sequentially consistent store orders later sequentially consistent loads,
+/// and no other loads.
 pub mod atomic {
     pub use loom::sync::atomic::{Ordering, fence};
 
@@ -19,7 +19,7 @@ pub mod atomic {
 
     macro_rules! atomic {
         ($name:ident, $value:ty, $($arithmetic:ident),*) => {
-            /// A word.
+            /// An atomic word.
             #[derive(Debug, Default)]
             pub struct $name(loom::sync::atomic::$name);
 
@@ -73,7 +73,7 @@ pub mod atomic {
 pub mod locks {
     pub use loom::sync::{MutexGuard, RwLockReadGuard, RwLockWriteGuard};
 
-    /// One holder at a time.
+    /// A lock with one holder at a time.
     pub struct Mutex<T>(loom::sync::Mutex<T>);
 
     impl<T> Mutex<T> {
@@ -100,7 +100,7 @@ pub mod locks {
         }
     }
 
-    /// One writer or many readers.
+    /// A lock for one writer or many readers.
     pub struct RwLock<T>(loom::sync::RwLock<T>);
 
     impl<T> RwLock<T> {
@@ -120,7 +120,7 @@ pub mod locks {
     }
 }
 
-/// Parking. Nobody's time runs out.
+/// Parking. Deadlines never expire.
 pub mod parking {
     use std::time::Duration;
 
@@ -141,7 +141,7 @@ pub mod parking {
     }
 }
 
-/// Every thread begins at the same place: that is where they meet.
+/// Every thread uses the same shard, so that threads contend.
 pub mod shard {
     pub fn thread_shard() -> usize {
         0

@@ -1,4 +1,5 @@
-//! Turns at writing the log: whoever appends and waits is served by a turn that began after that, and is woken.
+//! Group commit: a thread that appends and waits is served by a round that began later, and is
+//! woken.
 
 use std::sync::Arc;
 
@@ -10,12 +11,12 @@ use crate::{start, try_within};
 /// The models, over one version of `wal/group_commit.rs`.
 macro_rules! models {
     ($name:ident, $source:ident) => {
-        #[allow(dead_code)] // Each mistake has the models that find it.
+        #[allow(dead_code)] // Each mistake has only the models that find it.
         mod $name {
             use super::*;
             use crate::engine::$source::GroupCommit;
 
-            /// A log that is only its positions; served as `Log::serve` in `wal/mod.rs` serves.
+            /// A log that consists of its positions only, served like `Log::serve` in `wal/mod.rs`.
             struct Log {
                 turns: GroupCommit,
                 end: Mutex<u64>,
@@ -30,7 +31,7 @@ macro_rules! models {
                     Arc::new(Log { turns: GroupCommit::new(&ModelVfs), end, written, durable })
                 }
 
-                /// A commit: appends, and waits as it needs.
+                /// A commit: appends and waits, for a flush if needed.
                 fn commit(&self, flush: bool) {
                     let lsn = {
                         let mut end = self.end.lock();
@@ -41,7 +42,7 @@ macro_rules! models {
                     let served = || reached.load(Ordering::Acquire) >= lsn;
                     let mut rounds = 0;
                     while !served() {
-                        // Whoever comes is served by the turn it has or waits for, at once (TURN-1).
+                        // Every caller is served by the round that it leads or waits for (TURN-1).
                         rounds += 1;
                         assert!(rounds <= 1, "a turn that was waited for did not serve");
                         if let Some(flush) = self.turns.enter(flush, served) {
@@ -56,7 +57,8 @@ macro_rules! models {
                 }
             }
 
-            /// One thread for each commit, which says whether it needs a flush. Loom tells when nobody goes on.
+            /// One thread for each commit; `flushes` says which of them need a flush. Loom reports
+            /// a deadlock.
             pub fn commits(flushes: &'static [bool], interruptions: usize) {
                 try_within(interruptions, move || {
                     let log = Log::new();

@@ -1,25 +1,25 @@
-//! As much of the engine's VFS as the modelled parts use.
+//! The parts of the engine's VFS that the models use.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 pub use crate::sync::Event;
 
-/// The engine's error type names this one; no model has an overlay.
+/// The engine's error type names this type; no model has an overlay.
 pub mod overlay {
     #[derive(Debug, thiserror::Error)]
     #[error("no room")]
     pub struct OverlayFull;
 }
 
-/// As much of the engine's trait as the modelled parts use.
+/// The parts of the engine's trait that the models use.
 pub trait Vfs: Send + Sync + 'static {
     fn now(&self) -> Duration;
     fn yield_now(&self);
     fn event(&self) -> Arc<dyn Event>;
 }
 
-/// The VFS of the models: time stands still.
+/// The VFS of the models, whose time never advances.
 pub struct ModelVfs;
 
 impl Vfs for ModelVfs {

@@ -1,4 +1,4 @@
-//! Waiting for another transaction to end: nobody sleeps past that end.
+//! Waiting for another transaction to end: no waiter sleeps past that end.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,14 +10,14 @@ use crate::{start, try_within};
 /// The model, over one version of `mvcc/mod.rs`.
 macro_rules! models {
     ($name:ident, $source:ident) => {
-        #[allow(dead_code)] // Each mistake has the models that find it.
+        #[allow(dead_code)] // Each mistake has only the models that find it.
         mod $name {
             use super::*;
             use crate::engine::$source::{
                 Snapshots, TransactionState, TransactionTable, WaitOptions,
             };
 
-            /// A writer ends, one way or the other, while another transaction comes to wait for it.
+            /// A transaction commits or aborts while another one begins to wait for it.
             pub fn wait_for_the_end(committed: bool) {
                 try_within(2, move || {
                     let registry = Arc::new(TransactionTable::with_snapshots(
