@@ -3,7 +3,7 @@
 //!
 //! An input lists the edited bytes of the files' parts ([`edits`]). Each [`Part`] has its own
 //! checksum. A sealed part gets a valid checksum, and the locations that refer to it are updated
-//! ([`settle`]), so that the damage is found when the content is used and not when it is read.
+//! ([`settle`]). So the damage is found when the content is used and not when it is read.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

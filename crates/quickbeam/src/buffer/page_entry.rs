@@ -1,4 +1,6 @@
-//! The pool's entry for one page, and the page's latch.
+//! The buffer pool's entry for one page, and the page's latch.
+//!
+//! Above: the buffer pool. Below: nothing.
 //!
 //! The latch is one word: a version number and a held bit. A reader takes nothing: it notes the
 //! version, reads, and checks that the version is unchanged (optimistic lock coupling, Leis et al.

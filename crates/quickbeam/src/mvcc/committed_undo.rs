@@ -1,30 +1,31 @@
-//! The undo entries of a committed transaction, in the form in which they wait for old snapshots.
+//! The undo entries of a committed transaction, in the compact form that is kept for old snapshots.
 //!
-//! Above: the registry, which keeps one for each writer id. Below: nothing. While a transaction runs, its entries can be undone
-//! and have keys; afterwards only the version chains of readers lead here. So a past entry is what the record was, and the
-//! version word of that: no key, no tree. All entries of a writer id are in one allocation, because most transactions are small
-//! and there may be millions of them behind one old snapshot.
+//! Above: the transaction table, which keeps one for each transaction id. Below: nothing. While a
+//! transaction runs, its entries can be undone and have keys; afterwards only readers' version
+//! chains refer to them. So a committed entry holds the older value, flags and version word of a
+//! record, without key and tree. All entries of a transaction id are in one allocation. Most
+//! transactions are small, and an old snapshot may keep millions of them.
 //!
-//! - PAST-1: entries keep their numbers. One that was taken out is never found again.
+//! - PAST-1: entries keep their numbers. A removed entry is never found again.
 
 use super::{Before, Timestamp};
 
-/// Offset of an entry that was taken out.
+/// Offset of a removed entry.
 const TAKEN_OUT: u32 = u32::MAX;
-/// Bytes before the offsets: form, timestamp, number of entries, entries left, bytes taken out.
+/// Bytes before the offsets: form, timestamp, number of entries, entries left, bytes removed.
 const HEAD: usize = 1 + 8 + 3 * 4;
 const ONE: u8 = 1;
 const MANY: u8 = 2;
 
-/// What an allocator takes for `bytes`, counted as the common ones do.
+/// Estimates the bytes that an allocator uses for `bytes`, like common allocators.
 pub fn allocated(bytes: usize) -> usize {
     if bytes == 0 { 0 } else { (bytes + 8).next_multiple_of(16).max(32) }
 }
 
-/// The undo entries of one writer id of a committed transaction.
+/// The undo entries of one transaction id of a committed transaction.
 pub struct CommittedUndo(Box<[u8]>);
 
-/// A past entry, decoded.
+/// A decoded entry.
 pub struct CommittedEntry<'a> {
     pub before: Before,
     pub value: &'a [u8],
@@ -70,7 +71,8 @@ fn take_entry<'a>(mut bytes: &'a [u8]) -> Option<(CommittedEntry<'a>, usize)> {
 }
 
 impl CommittedUndo {
-    /// The entries of a transaction that committed at `timestamp`; `None` stands for an entry that was taken out.
+    /// Encodes the entries of a transaction that committed at `timestamp`; `None` stands for a
+    /// removed entry.
     pub fn new<'a>(
         timestamp: Timestamp,
         entries: impl ExactSizeIterator<Item = Option<CommittedEntry<'a>>>,
@@ -105,7 +107,7 @@ impl CommittedUndo {
         self.0.first() == Some(&ONE)
     }
 
-    /// When the transaction committed.
+    /// Returns the commit timestamp.
     #[inline]
     pub fn timestamp(&self) -> Timestamp {
         let mut bytes = self.0.get(1..).unwrap_or_default();
@@ -115,7 +117,7 @@ impl CommittedUndo {
         bytes.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
     }
 
-    /// The number of entries, those that were taken out included.
+    /// Returns the number of entries, including removed ones.
     pub fn count(&self) -> usize {
         if self.is_one() { 1 } else { word(&self.0, 9) as usize }
     }
@@ -130,18 +132,18 @@ impl CommittedUndo {
         (number == 0).then_some(self.0.len() - bytes.len())
     }
 
-    /// Entry `number`; `None` if there is no such entry any more.
+    /// Returns entry `number`, or `None` if it was removed.
     pub fn entry(&self, number: usize) -> Option<CommittedEntry<'_>> {
         take_entry(self.0.get(self.at(number)?..)?).map(|(entry, _)| entry)
     }
 
-    /// The numbers of entries left that lead on to an older version, with the version words of these.
+    /// Returns the numbers of entries that refer to an older version, with its version word.
     pub fn words(&self) -> Vec<(usize, u64)> {
         let word = |number| Some((number, self.entry(number)?.before.version));
         (0..self.count()).filter_map(word).filter(|(_, word)| *word != 0).collect()
     }
 
-    /// Replaces entries by others, given in the order of their numbers.
+    /// Replaces entries by `others`, which are ordered by number.
     pub fn replace(&mut self, others: &[(usize, Before, Vec<u8>)]) {
         let mut others = others.iter().peekable();
         let entries: Vec<Option<CommittedEntry<'_>>> = (0..self.count())
@@ -153,7 +155,8 @@ impl CommittedUndo {
         *self = CommittedUndo::new(self.timestamp(), entries.into_iter());
     }
 
-    /// Takes an entry out; false when none is left. Memory shrinks when half of it is unused.
+    /// Removes an entry. Returns false if none is left. The memory shrinks when half of it is
+    /// unused.
     pub fn take_out(&mut self, number: usize) -> bool {
         let Some(at) = self.at(number) else { return true };
         if self.is_one() {
@@ -171,7 +174,7 @@ impl CommittedUndo {
         left > 0
     }
 
-    /// Bytes of memory taken.
+    /// Returns the bytes of memory in use.
     pub fn allocated(&self) -> usize {
         allocated(self.0.len())
     }

@@ -1,7 +1,8 @@
-//! Who waits for whom, and the deadlocks among them.
+//! The wait graph, which detects deadlocks between transactions.
 //!
-//! A transaction waits for one other at a time, so the waits form chains; a chain that comes back to its start is a
-//! deadlock, found when its last edge would be added. The transaction that would close the circle gives way.
+//! Above: the transaction table. Below: nothing. A transaction waits for one other at a time, so
+//! the waits form chains. A chain that returns to its start is a deadlock, found when its last edge
+//! would be added. The transaction that would close the cycle fails.
 
 use std::collections::HashMap;
 
@@ -14,14 +15,15 @@ use crate::error::{Error, Result};
 #[derive(Default)]
 pub struct WaitGraph(Mutex<HashMap<TransactionId, TransactionId>>);
 
-/// An edge; dropping it takes it out.
+/// An edge; dropping it removes it from the graph.
 pub struct Edge<'a> {
     graph: &'a WaitGraph,
     from: Option<TransactionId>,
 }
 
 impl WaitGraph {
-    /// Adds the edge unless it closes a circle. Who has written nothing cannot be waited for, and needs no edge.
+    /// Adds an edge. Fails if it closes a cycle. A transaction that has written nothing (`None`)
+    /// cannot be waited for and needs no edge.
     pub fn add(&self, from: Option<TransactionId>, to: TransactionId) -> Result<Edge<'_>> {
         if let Some(from) = from {
             let mut edges = self.0.lock();

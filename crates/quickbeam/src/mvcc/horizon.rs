@@ -1,8 +1,10 @@
-//! The horizon: which writers every snapshot includes, and what becomes of the others when they have ended.
+//! The freeze horizon: which transactions every snapshot includes, and the cleanup after the others
+//! have ended.
 //!
-//! Above: the end of a transaction, the thread that looks after things. Below: the registry's ids. An old snapshot holds the horizon
-//! back, and behind it the ids of millions of commits may come together. So nobody goes through all of them at once: each end of a
-//! transaction does a bounded part, and the background the rest.
+//! Above: the end of a transaction, the background thread. Below: the ids of the transaction table.
+//! An old snapshot holds the horizon back, so millions of transaction ids may accumulate above it.
+//! Therefore each end of a transaction processes a bounded number of ids, and the background thread
+//! the rest.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,22 +17,23 @@ use super::undo::{DeferredTask, TransactionRecord, TransactionState};
 use super::version_merge::RECENT;
 use super::{Timestamp, TransactionId};
 
-/// Ids that the end of a transaction moves the horizon past, at most.
+/// Maximum number of ids that the end of a transaction moves the horizon past.
 const IDS_PER_END: usize = 64;
-/// Ids that the background moves the horizon past before it lets others have the lock.
+/// Maximum number of ids that the background thread moves the horizon past while it holds the lock.
 const IDS_PER_ROUND: usize = 256;
-/// Retired writers whose memory is kept for later ones.
+/// Retired transaction records whose memory is kept for reuse.
 const SPARE_WRITERS: usize = 64;
 
 impl Order {
-    /// The writers that have not been sealed, each once.
+    /// Returns the transaction records that are not sealed, each once.
     pub fn writers(&self) -> impl Iterator<Item = &Arc<TransactionRecord>> {
         let recent = self.recent.iter().chain(&self.unsealed).map(|(id, writer)| (id, writer));
         let all = recent.chain(&self.stragglers);
         all.filter(|(id, writer)| **id == writer.id()).map(|(_, writer)| writer)
     }
 
-    /// Keeps the work that a committed writer has deferred until every snapshot includes the commit, and all of its ids are plain.
+    /// Keeps the deferred tasks of a committed transaction until every snapshot includes the commit
+    /// and the horizon has passed all of its ids.
     pub fn keep_deferred(&mut self, writer: &TransactionRecord) {
         if let TransactionState::Committed(timestamp) = writer.state()
             && writer.deferred.count() > 0
@@ -40,7 +43,7 @@ impl Order {
         }
     }
 
-    /// Keeps a writer's memory for a later one, if nobody knows the writer any more.
+    /// Keeps a transaction record's memory for reuse, if no other reference to it exists.
     #[inline]
     pub fn recycle(&mut self, mut writer: Arc<TransactionRecord>) {
         if self.spare.len() < SPARE_WRITERS
@@ -51,7 +54,8 @@ impl Order {
     }
 }
 
-/// Whether the horizon may pass a writer in that state when every snapshot includes commits up to `mark`.
+/// Returns whether the horizon may pass a transaction in that state, if every snapshot includes
+/// commits up to `mark`.
 fn may_pass(state: TransactionState, mark: Timestamp) -> bool {
     match state {
         TransactionState::Active => false,
@@ -61,7 +65,7 @@ fn may_pass(state: TransactionState, mark: Timestamp) -> bool {
 }
 
 impl TransactionTable {
-    /// Takes note of the end of a transaction, and moves the horizon a bounded way.
+    /// Processes the end of a transaction, and moves the horizon by a bounded number of ids.
     pub(super) fn end(&self, writer: Arc<TransactionRecord>) {
         let mut order = self.order.lock();
         if !order.stragglers.is_empty() && writer.id() < order.first_recent() {
@@ -74,12 +78,12 @@ impl TransactionTable {
         }
     }
 
-    /// Moves the horizon as far as snapshots in use allow, in bounded parts.
+    /// Moves the horizon as far as the snapshots in use allow, in bounded rounds.
     pub fn advance_fully(&self) {
         while self.advance(&mut self.order.lock(), IDS_PER_ROUND) {}
     }
 
-    /// Moves the horizon past `limit` ids at most; true if there may be more.
+    /// Moves the horizon past at most `limit` ids. Returns true if there may be more.
     fn advance(&self, order: &mut Order, limit: usize) -> bool {
         let horizon = self.horizon.load(Ordering::Relaxed);
         let oldest = order.first_recent();
@@ -122,7 +126,8 @@ impl TransactionTable {
         left == 0
     }
 
-    /// Moves the horizon over ids older than the recent ones, from `horizon` up to `end`; how far it came.
+    /// Moves the horizon over ids older than the recent ones, from `horizon` up to `end`. Returns
+    /// the new horizon.
     fn pass_old(
         &self,
         horizon: TransactionId,
@@ -130,7 +135,7 @@ impl TransactionTable {
         mark: Timestamp,
     ) -> TransactionId {
         let holds_back = |id: &TransactionId| match self.shard(*id).read().get(id) {
-            // Aborted, or nothing of it was left to be seen.
+            // Aborted, or all of its entries were merged.
             None => false,
             Some(Known::Running(writer)) => !may_pass(writer.state(), mark),
             Some(Known::CommittedUndo(past)) => past.timestamp() > mark,
@@ -143,7 +148,7 @@ impl TransactionTable {
         reached
     }
 
-    /// Takes an id out of the registry.
+    /// Removes an id from the transaction table.
     pub(super) fn forget_id(&self, id: TransactionId) {
         let mut shard = self.shard(id).write();
         if let Some(Known::CommittedUndo(past)) = shard.remove(&id) {
@@ -156,8 +161,9 @@ impl TransactionTable {
         }
     }
 
-    /// Makes the work possible that was deferred by commits up to `mark`. The horizon alone does not tell: it also passes ids of
-    /// which nothing is left to be seen, and what they replaced may be seen through a newer entry (VER-4).
+    /// Releases the tasks deferred by commits up to `mark`. The horizon alone is not sufficient: it
+    /// also passes ids whose entries were all merged, and the versions they replaced may be visible
+    /// through a newer entry (VER-4).
     fn release_deferred(&self, order: &mut Order, mark: Timestamp) {
         let horizon = self.horizon.load(Ordering::Relaxed);
         while let Some(first) = order.deferred.first_entry()
@@ -175,8 +181,8 @@ impl TransactionTable {
         }
     }
 
-    /// Moves deferred tasks to the ready queue. A dropped tree first waits for every transaction that
-    /// has changes now (`Order::dropped`).
+    /// Moves deferred tasks to the ready queue. A dropped tree first waits for every transaction
+    /// that has changes now (`Order::dropped`).
     fn make_ready(&self, order: &mut Order, tasks: impl Iterator<Item = DeferredTask>) {
         let barrier = order.next;
         self.change_ready(|ready| {
@@ -189,7 +195,8 @@ impl TransactionTable {
         });
     }
 
-    /// The ids of transactions that have not finished, each with its writer and the number of its first entry.
+    /// Returns the ids of unfinished transactions, each with its record and the number of its first
+    /// entry.
     pub fn active(&self) -> HashMap<TransactionId, (Arc<TransactionRecord>, usize)> {
         let order = self.order.lock();
         let recent = order.recent.iter().map(|(id, writer)| (id, writer));
@@ -200,7 +207,7 @@ impl TransactionTable {
             .collect()
     }
 
-    /// Ids of writers kept, and bytes of memory that their undo takes.
+    /// Returns the number of ids kept, and the bytes of memory of their undo entries.
     pub fn held(&self) -> (usize, usize) {
         let order = self.order.lock();
         let past = self.past_ids.load(Ordering::Relaxed);
@@ -216,13 +223,14 @@ impl TransactionTable {
     }
 }
 
-/// Bytes of a hash table with room for `capacity` ids: one in eight places is left free, and each has a control byte.
+/// Estimates the bytes of a hash table for `capacity` ids: one in eight slots is free, and each
+/// slot has a control byte.
 fn shard_bytes(capacity: usize) -> usize {
     let places = (capacity * 8 / 7).next_power_of_two();
     if capacity == 0 { 0 } else { places * (size_of::<(TransactionId, Known)>() + 1) }
 }
 
-/// Takes note of the end of a transaction some of whose ids are older than the recent ones.
+/// Processes the end of a transaction that has ids older than the recent ones.
 #[cold]
 fn end_straggler(order: &mut Order, writer: &Arc<TransactionRecord>) {
     let committed = writer.state() != TransactionState::Aborted;

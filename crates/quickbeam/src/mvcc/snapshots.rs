@@ -1,15 +1,16 @@
-//! The snapshots in use: which commit timestamps some transaction still reads.
+//! The snapshots in use: the commit timestamps that transactions still read.
 //!
-//! A transaction owns one slot on a cache line of its own, so neither beginning nor ending one writes memory that
-//! other threads read all the time. The race between
-//! a beginning reader and the thread that retires old versions is decided by sequentially consistent order: the reader
-//! publishes its snapshot and then reads the retired mark; the retirer publishes the mark and then reads the
-//! slots. At least one of them sees the other.
+//! Above: transactions and the freeze horizon. Below: thread shards. A transaction owns one slot on
+//! a separate cache line, so beginning and ending a transaction writes no memory that other threads
+//! read frequently. Sequentially consistent order decides the race between a beginning reader and
+//! the thread that retires old versions. The reader publishes its snapshot and then reads the
+//! retired mark; the retiring thread publishes the mark and then reads the slots. At least one of
+//! them sees the other.
 //!
-//! - SNAP-1: a taken slot has its mark bit set, from before its owner reads the retired mark until the slot is free.
-//!   Retiring visits marked slots only. Bits of free slots are cleared now and then, so that a burst of transactions
-//!   does not make every later commit visit all slots.
-//! - SNAP-2: one thread at a time retires; the registry's order lock sees to that.
+//! - SNAP-1: a taken slot has its mark bit set, from before its owner reads the retired mark until
+//!   the slot is free. Retiring visits marked slots only. Bits of free slots are cleared regularly,
+//!   so that a burst of transactions does not make every later commit visit all slots.
+//! - SNAP-2: one thread at a time retires; the order lock of the transaction table ensures that.
 
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -20,12 +21,12 @@ use super::Timestamp;
 use crate::error::{Error, Result};
 use crate::sync::shard;
 
-/// Transactions that may be open at once.
+/// Maximum number of open transactions.
 const SLOTS: usize = 4096;
 const FREE: u64 = 0;
 /// Slots whose mark bits share one word.
 const GROUP: usize = u64::BITS as usize;
-/// Marks of free slots are cleared each time that this many retirements have passed.
+/// Number of retirements after which the marks of free slots are cleared.
 const RETIREMENTS_PER_UNMARK: u64 = 64;
 
 struct SnapshotSlot {
@@ -33,9 +34,9 @@ struct SnapshotSlot {
     snapshot: AtomicU64,
     /// The owner also reads newer snapshots, which it does not publish.
     keeps_newer: AtomicBool,
-    /// When the transaction began, in milliseconds of the world's clock.
+    /// When the transaction began, in milliseconds of the VFS's clock.
     since_ms: AtomicU64,
-    /// Commits made from this slot; only who owns it counts.
+    /// Commits made from this slot, counted by its owner only.
     commits: AtomicU64,
 }
 
@@ -55,18 +56,19 @@ impl SnapshotSlot {
 pub struct Live {
     /// Snapshots in ascending order.
     snapshots: Vec<Timestamp>,
-    /// From here on every timestamp counts as a snapshot: some may be taken that are not known.
+    /// From here on every timestamp counts as a snapshot: unknown ones may exist.
     open_from: Timestamp,
 }
 
 impl Live {
-    /// Whether a snapshot in use, now or later, includes the commit at `from` but not the one at `to`.
+    /// Returns whether a snapshot in use, now or later, includes the commit at `from` but not the
+    /// one at `to`.
     pub fn separates(&self, from: Timestamp, to: Timestamp) -> bool {
         let at = self.snapshots.partition_point(|&snapshot| snapshot < from);
         to > self.open_from || self.snapshots.get(at).is_some_and(|&snapshot| snapshot < to)
     }
 
-    /// Whether all of the snapshots are still in use in `later`.
+    /// Returns whether all of the snapshots are still in use in `later`.
     pub fn are_all_in(&self, later: &Live) -> bool {
         self.snapshots.iter().all(|snapshot| later.snapshots.binary_search(snapshot).is_ok())
     }
@@ -79,7 +81,7 @@ pub struct Snapshots {
     marks: Box<[AtomicU64]>,
     /// One bit for each word of `marks` that may have a bit set.
     marked_groups: CachePadded<AtomicU64>,
-    /// A snapshot below this may not be taken any more.
+    /// A snapshot below this timestamp must not be taken.
     retired: AtomicU64,
     /// Retirements so far.
     retirements: AtomicU64,
@@ -90,7 +92,7 @@ impl Snapshots {
         Snapshots::with_slots(SLOTS)
     }
 
-    /// Like [`new`](Self::new), for `slots` transactions at once.
+    /// Like [`new`](Self::new), for at most `slots` open transactions.
     pub fn with_slots(slots: usize) -> Snapshots {
         debug_assert!(slots <= GROUP * GROUP);
         Snapshots {
@@ -102,7 +104,7 @@ impl Snapshots {
         }
     }
 
-    /// Takes a slot and a snapshot of everything committed so far.
+    /// Takes a slot and a snapshot of all commits so far. Fails if all slots are taken.
     pub fn acquire(&self, newest: &AtomicU64, now: Duration) -> Result<(usize, Timestamp)> {
         let snapshot = newest.load(Ordering::SeqCst);
         let slot = self.claim(snapshot)?;
@@ -116,7 +118,7 @@ impl Snapshots {
         Ok((slot, self.refresh(slot, newest)))
     }
 
-    /// Moves the snapshot in `slot` up to everything committed so far.
+    /// Moves the snapshot in `slot` to the newest commit.
     #[inline]
     pub fn refresh(&self, slot: usize, newest: &AtomicU64) -> Timestamp {
         loop {
@@ -129,11 +131,11 @@ impl Snapshots {
     }
 
     fn claim(&self, snapshot: Timestamp) -> Result<usize> {
-        // Threads start at different slots and then keep to their own.
+        // Threads start at different slots and then reuse their own.
         let hint = shard::thread_shard();
         let slots = self.slots.len();
         for i in 0..slots {
-            // No division: the hint is one of them, as a rule.
+            // Avoids a division: the hint is usually a valid slot.
             let slot = if hint + i < slots { hint + i } else { (hint + i) % slots };
             let free = &self.slots[slot].snapshot;
             if free.load(Ordering::Relaxed) == FREE
@@ -151,7 +153,8 @@ impl Snapshots {
         })
     }
 
-    /// Has retirements visit the slot (SNAP-1). While its bit is set, so is that of its group.
+    /// Makes retirements visit the slot (SNAP-1). While its bit is set, the bit of its group is set
+    /// too.
     #[inline]
     fn mark(&self, slot: usize) {
         let (group, bit) = (slot / GROUP, 1 << (slot % GROUP));
@@ -178,8 +181,8 @@ impl Snapshots {
         }
     }
 
-    /// Clears the marks of free slots. A slot that is being taken keeps its mark: either its owner sees the bit cleared and sets it,
-    /// or the second look at the slot finds it taken.
+    /// Clears the marks of free slots. A slot that is being taken keeps its mark: either its owner
+    /// sees the cleared bit and sets it, or the second check of the slot finds it taken.
     #[cold]
     pub(crate) fn unmark_free(&self) {
         let is_taken = |slot: usize| self.slots[slot].snapshot.load(Ordering::SeqCst) != FREE;
@@ -207,18 +210,20 @@ impl Snapshots {
         commits.store(commits.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 
-    /// Commits counted.
+    /// Returns the number of commits counted.
     pub fn commits(&self) -> u64 {
         self.slots.iter().map(|slot| slot.commits.load(Ordering::Relaxed)).sum()
     }
 
-    /// Gives the slot back. What was read in the snapshot was read before that: a thread that finds the slot free may retire it.
+    /// Releases the slot. All reads in the snapshot precede the release: a thread that finds the
+    /// slot free may retire the snapshot.
     #[inline]
     pub fn release(&self, slot: usize) {
         self.slots[slot].snapshot.store(FREE, Ordering::Release);
     }
 
-    /// The newest timestamp that every snapshot, now and later, includes: versions replaced up to it can go (SNAP-2).
+    /// Returns the newest timestamp that every snapshot, now and later, includes: versions replaced
+    /// up to it can be removed (SNAP-2).
     pub fn retire_up_to(&self, newest: &AtomicU64) -> Timestamp {
         let newest = newest.load(Ordering::SeqCst);
         self.retired.fetch_max(newest, Ordering::SeqCst);
@@ -227,7 +232,7 @@ impl Snapshots {
         if retirements.is_multiple_of(RETIREMENTS_PER_UNMARK) {
             self.unmark_free();
         }
-        // A reader that published an older snapshot before it could see the mark is seen here.
+        // A reader that published an older snapshot before it could see the mark is found here.
         let mut oldest = newest;
         self.for_marked(|slot| match self.slots[slot].snapshot.load(Ordering::SeqCst) {
             FREE => {}
@@ -236,13 +241,15 @@ impl Snapshots {
         oldest
     }
 
-    /// From now on the owner of the slot may read newer snapshots than the one published. It takes them from the newest commit after
-    /// this call, so a thread that did not see the call keeps them as it keeps any snapshot taken later.
+    /// Allows the slot's owner to read snapshots newer than the published one. They are taken from
+    /// the newest commit after this call, so a thread that did not see the call keeps them like any
+    /// later snapshot.
     pub fn keep_newer(&self, slot: usize) {
         self.slots[slot].keeps_newer.store(true, Ordering::SeqCst);
     }
 
-    /// The snapshots in use. What is true of commits up to `newest` stays so: a snapshot that is not in the list is not older (SNAP-2).
+    /// Returns the snapshots in use. The result stays valid for commits up to `newest`: no unlisted
+    /// snapshot is older (SNAP-2).
     pub fn live(&self, newest: &AtomicU64) -> Live {
         let mut live = Live { snapshots: Vec::new(), open_from: newest.load(Ordering::SeqCst) };
         self.retired.fetch_max(live.open_from, Ordering::SeqCst);
@@ -262,19 +269,20 @@ impl Snapshots {
         live
     }
 
-    /// The oldest snapshot in use, as far as can be seen without stopping anybody.
+    /// Returns the oldest snapshot in use, as far as visible without stopping other threads.
     pub fn oldest(&self) -> Option<Timestamp> {
         let snapshots = self.slots.iter().map(|slot| slot.snapshot.load(Ordering::SeqCst));
         snapshots.filter(|&snapshot| snapshot != FREE).min().map(|snapshot| snapshot - 1)
     }
 
-    /// The slots that are taken, whether marked or not.
+    /// Returns the taken slots, whether marked or not.
     fn taken(&self) -> impl Iterator<Item = &SnapshotSlot> {
         let slots = self.slots.iter().map(|slot| &**slot);
         slots.filter(|slot| slot.snapshot.load(Ordering::SeqCst) != FREE)
     }
 
-    /// Transactions open now, and since when (milliseconds of the world's clock) the oldest of them is.
+    /// Returns the number of open transactions, and when the oldest of them began, in milliseconds
+    /// of the VFS's clock.
     pub fn census(&self) -> (usize, Option<u64>) {
         let since = |slot: &SnapshotSlot| slot.since_ms.load(Ordering::Relaxed);
         self.taken().fold((0, None), |(open, oldest): (usize, Option<u64>), slot| {

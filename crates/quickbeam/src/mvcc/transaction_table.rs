@@ -1,4 +1,8 @@
-//! All writers that still matter: the running ones, and the committed ones that some snapshot may not yet include.
+//! The transaction table: running transactions, and committed ones that some snapshot may not
+//! include.
+//!
+//! Above: transactions, buffer pool, checkpoint. Below: transaction records, snapshots, the wait
+//! graph, events of the VFS.
 
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -20,19 +24,19 @@ use crate::vfs::{Event, Vfs};
 const SHARDS: usize = 16;
 const EVENTS: usize = 16;
 
-/// Who waits and may be interrupted looks that often whether it is.
+/// How often an interruptible waiter checks for an interruption.
 const INTERRUPT_INTERVAL: Duration = Duration::from_millis(10);
 
 /// How long a transaction waits for another one.
 #[derive(Clone, Copy)]
 pub struct WaitOptions<'a> {
-    /// At most so long.
+    /// Maximum waiting time.
     pub timeout: Duration,
-    /// Until this is raised.
+    /// The wait ends when this flag is set.
     pub interrupt: Option<&'a std::sync::atomic::AtomicBool>,
 }
 
-/// Writer ids are consecutive numbers: they are their own hash.
+/// A hasher for transaction ids, which are consecutive numbers and so need little hashing.
 #[derive(Default)]
 pub struct IdHasher(u64);
 
@@ -52,19 +56,19 @@ impl Hasher for IdHasher {
     }
 }
 
-/// What the registry keeps for a writer id.
+/// The table's entry for a transaction id.
 pub(super) enum Known {
-    /// A transaction that has not finished, or has only just.
+    /// A transaction that is unfinished, or finished recently.
     Running(Arc<TransactionRecord>),
-    /// A transaction that committed.
+    /// A committed transaction.
     CommittedUndo(CommittedUndo),
 }
 
 pub(super) type Ids = HashMap<TransactionId, Known, BuildHasherDefault<IdHasher>>;
 
-/// What the registry says of a writer id.
+/// The result of looking up a transaction id.
 pub enum Found {
-    /// The writer, and the number of its first entry under that id.
+    /// The transaction record, and the number of its first entry under that id.
     Running(Arc<TransactionRecord>, usize),
     /// It committed at that timestamp.
     CommittedUndo(Timestamp),
@@ -72,31 +76,31 @@ pub enum Found {
 
 /// One step along a version chain.
 enum Hop {
-    /// The version is to be seen.
+    /// The version is visible.
     Visible,
-    /// It was committed after the snapshot; the older one before it.
+    /// It was committed after the snapshot; the version before it.
     Committed(Before),
-    /// Its writer has not finished; the older one before it.
+    /// Its transaction is unfinished; the version before it.
     Unfinished(Before),
-    /// Nothing is known of its writer.
+    /// The table does not contain its transaction.
     Unknown,
-    /// The entry is gone.
+    /// The entry was removed.
     Again,
 }
 
 /// The version of a record that a snapshot sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resolved {
-    /// The one in the page.
+    /// The version in the page.
     InPage,
-    /// An older one with these flags; its value was appended to the output.
+    /// An older version with these flags; its value was appended to the output.
     Older { flags: u8 },
     /// None: the snapshot sees no record.
     Absent,
-    /// One before the committed change with this version word, which the snapshot does not include.
-    /// [`TransactionTable::resolve_hidden`] finds it once the page has been validated.
+    /// A version before the committed change with this version word, which the snapshot does not
+    /// include. [`TransactionTable::resolve_hidden`] finds it once the page has been validated.
     Hidden { version: u64 },
-    /// The change was rolled back meanwhile: read the page again.
+    /// The change was rolled back meanwhile: the caller must read the page again.
     Again,
 }
 
@@ -106,53 +110,55 @@ impl From<Before> for Resolved {
     }
 }
 
-/// Writers by id, the horizon, snapshots and waiting.
+/// Transactions by id, the horizon, snapshots and waits.
 pub struct TransactionTable {
-    /// Every id below belongs to a commit that all snapshots include (VER-1).
+    /// Every lower id belongs to a commit that all snapshots include (VER-1).
     pub(super) horizon: CachePadded<AtomicU64>,
     /// Timestamp of the newest commit.
     pub newest_commit: CachePadded<AtomicU64>,
     /// The snapshots in use.
     pub snapshots: Snapshots,
-    /// Who waits for whom.
+    /// The wait graph.
     pub waits: WaitGraph,
     shards: [RwLock<Ids>; SHARDS],
     pub(super) order: Mutex<Order>,
-    /// Merges versions that no snapshot tells apart; held while doing so.
+    /// Merges versions that no snapshot separates; locked meanwhile.
     pub(super) collector: Mutex<VersionMerger>,
-    /// Ids of past writers, and bytes of memory that their entries take.
+    /// Number of sealed ids, and bytes of memory of their entries.
     pub(super) past_ids: AtomicUsize,
     pub(super) past_bytes: AtomicUsize,
     ready: Mutex<VecDeque<DeferredTask>>,
-    /// How many there are.
+    /// Number of ready tasks.
     ready_count: AtomicUsize,
-    /// Chains being freed: until they are gone a checkpoint has to name them.
+    /// Chains being freed: a checkpoint must name them until they are freed.
     freeing: Mutex<Vec<u64>>,
     events: Vec<Arc<dyn Event>>,
 }
 
-/// All writer ids from the horizon on, in order.
+/// All transaction ids from the horizon on, in order.
 #[derive(Default)]
 pub(super) struct Order {
     pub next: TransactionId,
-    /// The newest ids, without a gap, with their writers.
+    /// The newest ids, without gaps, with their transaction records.
     pub recent: VecDeque<(TransactionId, Arc<TransactionRecord>)>,
-    /// Older ids of transactions that have not finished.
+    /// Older ids of unfinished transactions.
     pub stragglers: BTreeMap<TransactionId, Arc<TransactionRecord>>,
     /// Older ids of committed transactions that are not yet kept as [`CommittedUndo`].
     pub unsealed: VecDeque<(TransactionId, Arc<TransactionRecord>)>,
-    /// Work deferred by commits that are no longer among the recent ids, by timestamp, each with the newest id of its writer.
+    /// Tasks deferred by commits whose ids are no longer recent, by timestamp, each with the newest
+    /// id of its transaction.
     pub deferred: BTreeMap<Timestamp, (TransactionId, Vec<DeferredTask>)>,
-    /// Dropped trees that no snapshot sees, each with the first id that did not exist when that became so. A writer with
-    /// an earlier id may have unfinished changes in the tree: a read committed transaction that wrote to it before the
-    /// drop committed, and whose snapshot has moved up since. The tree may be freed once the horizon has come to that id.
+    /// Dropped trees that no snapshot sees, each with the first id that did not exist when the last
+    /// snapshot ended. A transaction with an earlier id may have uncommitted changes in the tree: a
+    /// read committed transaction that wrote to it before the drop committed, and whose snapshot
+    /// was refreshed since. The tree may be freed once the horizon has reached that id.
     pub dropped: VecDeque<(TransactionId, DeferredTask)>,
-    /// Writers that nobody knows any more, whose memory is used again.
+    /// Unused transaction records, whose memory is reused.
     pub spare: Vec<Arc<TransactionRecord>>,
 }
 
 impl Order {
-    /// The oldest of the recent ids.
+    /// Returns the oldest of the recent ids.
     pub fn first_recent(&self) -> TransactionId {
         self.recent.front().map_or(self.next, |(id, _)| *id)
     }
@@ -163,7 +169,7 @@ impl TransactionTable {
         TransactionTable::with_snapshots(vfs, Snapshots::new())
     }
 
-    /// As [`new`](Self::new), with these slots for snapshots.
+    /// Like [`new`](Self::new), with these slots for snapshots.
     pub fn with_snapshots(vfs: &dyn Vfs, snapshots: Snapshots) -> TransactionTable {
         TransactionTable {
             horizon: CachePadded::new(AtomicU64::new(1)),
@@ -190,19 +196,19 @@ impl TransactionTable {
         &self.shards
     }
 
-    /// Whether the version word is of a commit that every snapshot includes.
+    /// Returns whether the version word belongs to a commit that every snapshot includes.
     #[inline]
     pub fn is_visible_to_all(&self, version: u64) -> bool {
         writer_of(version) < self.horizon.load(Ordering::Acquire)
     }
 
-    /// The first writer id that is not known to be plain (VER-1).
+    /// Returns the first transaction id that may not be visible to all (VER-1).
     #[inline]
     pub fn horizon(&self) -> TransactionId {
         self.horizon.load(Ordering::SeqCst)
     }
 
-    /// Registers a transaction that is about to change something.
+    /// Registers a transaction before its first change.
     pub fn begin_writer(&self) -> Arc<TransactionRecord> {
         let mut order = self.order.lock();
         let id = order.next;
@@ -217,7 +223,7 @@ impl TransactionTable {
         writer
     }
 
-    /// Gives the writer room for more undo entries.
+    /// Assigns another id to the transaction, for more undo entries.
     pub fn extend_writer(&self, writer: &Arc<TransactionRecord>) {
         let mut order = self.order.lock();
         let id = order.next;
@@ -227,7 +233,7 @@ impl TransactionTable {
         self.shard(id).write().insert(id, Known::Running(writer.clone()));
     }
 
-    /// What is known of that writer id.
+    /// Returns the entry of a transaction id, if there is one.
     pub fn lookup(&self, id: TransactionId) -> Option<Found> {
         let writer = match self.shard(id).read().get(&id)? {
             Known::Running(writer) => writer.clone(),
@@ -237,7 +243,8 @@ impl TransactionTable {
         Some(Found::Running(writer, base))
     }
 
-    /// What is known of the newest version's writer; `None` when it is plain.
+    /// Returns the entry of the newest version's transaction, or `None` if the version is visible
+    /// to all.
     pub fn writer_of_version(&self, version: u64) -> Option<Found> {
         if self.is_visible_to_all(version) {
             return None;
@@ -245,12 +252,12 @@ impl TransactionTable {
         self.lookup(writer_of(version))
     }
 
-    /// The version of a record that a snapshot sees, by the version word in its page. The page must
-    /// be validated afterwards, whatever the answer: until then the word may be torn or its writer
-    /// rolled back.
+    /// Returns the version of a record that a snapshot sees, from the version word in its page. The
+    /// caller must validate the page afterwards in every case: until then the word may be torn or
+    /// its transaction rolled back.
     ///
-    /// Goes past changes of an unfinished writer only. A committed change past the snapshot ends
-    /// the search: what was before it no longer depends on the page, and may be many versions back.
+    /// Skips changes of unfinished transactions only. A committed change after the snapshot ends
+    /// the search: older versions no longer depend on the page, and may be far back in the chain.
     pub fn resolve(
         &self,
         mut version: u64,
@@ -265,8 +272,8 @@ impl TransactionTable {
         loop {
             let before = match self.hop(version, snapshot, own, start, value) {
                 Hop::Visible => return seen,
-                // A page never names an entry that was merged into a newer one: its transaction rolled
-                // back, or is visible to all by now.
+                // A page never names an entry that was merged into a newer one. So its transaction
+                // rolled back, or is visible to all by now.
                 Hop::Unknown if seen == Resolved::InPage => return seen,
                 Hop::Unknown if writer_of(version) < horizon => return seen,
                 Hop::Unknown | Hop::Again => return Resolved::Again,
@@ -284,7 +291,8 @@ impl TransactionTable {
         }
     }
 
-    /// Judges one version for a snapshot. If it is hidden, `value` from `start` on becomes the value before it.
+    /// Examines one version for a snapshot. If it is hidden, the older value replaces `value` from
+    /// `start` on.
     fn hop(
         &self,
         version: u64,
@@ -323,10 +331,10 @@ impl TransactionTable {
         writer.before(writer.base_of(id) + entry_of(version), value).map_or(Hop::Again, hidden)
     }
 
-    /// The version of a record that a snapshot in use sees before a committed change that it does
-    /// not include. Needs no page: the entries of committed writers change only by merging, and the
-    /// snapshot keeps what it sees (VER-2, VER-4). `None` if a newer change took the entry over, so
-    /// that the page has to be read again.
+    /// Returns the version that a snapshot in use sees before a committed change that it does not
+    /// include. Needs no page: the entries of committed transactions change only by merging, and
+    /// the snapshot keeps the version that it sees (VER-2, VER-4). Returns `None` if the entry was
+    /// merged into a newer change, so that the page must be read again.
     pub fn resolve_hidden(
         &self,
         version: u64,
@@ -338,7 +346,7 @@ impl TransactionTable {
             match self.follow_hidden(version, snapshot, start, value) {
                 Hidden::Found(resolved) => return Some(resolved),
                 Hidden::Gone => return None,
-                // An entry further on was merged into the one before it, which leads past it now.
+                // A later entry was merged into the one before it, which now leads past it.
                 Hidden::Merged => {}
             }
         }
@@ -373,7 +381,8 @@ impl TransactionTable {
         }
     }
 
-    /// Goes back in a version chain until `hidden` names no writer whose change is to be skipped.
+    /// Goes back in a version chain past the changes of all transactions for which `hidden` returns
+    /// a record.
     pub fn resolve_with(
         &self,
         mut version: u64,
@@ -396,7 +405,8 @@ impl TransactionTable {
         }
     }
 
-    /// Ends a transaction: `committed` says how. Its records were put back before if it aborted. Wakes who waits.
+    /// Ends a transaction and wakes its waiters. If it aborted (`committed` is false), its records
+    /// are already restored.
     pub fn finish(&self, writer: Arc<TransactionRecord>, committed: bool) {
         if !committed {
             writer.deferred.lock().clear();
@@ -415,7 +425,7 @@ impl TransactionTable {
         self.end(writer);
     }
 
-    /// Takes one piece of work that became possible; freeing a whole tree only if `heavy`.
+    /// Takes one ready task; frees a whole tree only if `heavy` is set.
     pub fn take_ready(&self, heavy: bool) -> Option<DeferredTask> {
         self.change_ready(|ready| {
             let light = |work: &DeferredTask| !is_tree(work);
@@ -426,14 +436,15 @@ impl TransactionTable {
         })
     }
 
-    /// These chains are being freed from now on; called in the pass that unlinked them.
+    /// Records that these chains are being freed; called under the guard that unlinked them.
     pub fn begin_freeing(&self, chains: &[u64]) {
         self.freeing.lock().extend(chains);
     }
 
-    /// The pages of a chain from `first` up to, not including, `next` are freed; all of them if `next` is 0. Called in the
-    /// pass that freed them. Only one entry goes: the freed page may begin another chain by now, which is being freed
-    /// as well and waits for the gate, where a checkpoint has to name it.
+    /// Records that the pages of a chain from `first` up to, not including, `next` are freed; all
+    /// of them if `next` is 0. Called under the guard that freed them. Removes only one entry. The
+    /// freed page may already begin another chain that is also being freed and waits for the
+    /// quiesce latch, and a checkpoint must name that chain.
     pub fn freed(&self, first: u64, next: u64) {
         let mut freeing = self.freeing.lock();
         if let Some(at) = freeing.iter().position(|&other| other == first) {
@@ -444,7 +455,7 @@ impl TransactionTable {
         }
     }
 
-    /// Puts work back that was taken and could not be done now, or adds some that nobody has taken yet.
+    /// Returns a task that could not be done now to the ready queue, or adds a new one.
     pub fn put_back(&self, work: DeferredTask) {
         self.change_ready(|ready| {
             if let Some(chain) = chain_of(&work) {
@@ -454,12 +465,12 @@ impl TransactionTable {
         });
     }
 
-    /// Pieces of work that are possible.
+    /// Returns the number of ready tasks.
     pub fn ready_count(&self) -> usize {
         self.ready_count.load(Ordering::Acquire)
     }
 
-    /// Changes what is possible, and says how much there is then: who only looks whether there is any takes no lock.
+    /// Changes the ready queue and publishes its length, so that checking for tasks takes no lock.
     pub(super) fn change_ready<T>(
         &self,
         change: impl FnOnce(&mut VecDeque<DeferredTask>) -> T,
@@ -470,10 +481,12 @@ impl TransactionTable {
         done
     }
 
-    /// Chains whose freeing waits for a snapshot or for its turn, and that no image taken now refers to.
-    /// Those that unfinished transactions replaced are told only if `replaced`: a checkpoint still refers to them.
+    /// Returns the chains that wait to be freed and that no image taken now refers to. Includes
+    /// chains replaced by unfinished transactions only if `replaced` is set: a checkpoint still
+    /// refers to them.
     pub fn dead_chains(&self, replaced: bool) -> Vec<u64> {
-        // All locks together, in the order in which chains move on: none is missed on its way or counted twice.
+        // All locks are held together, in the order in which chains move from one list to the next:
+        // no chain is missed or counted twice.
         let order = self.order.lock();
         let ready = self.ready.lock();
         let mut chains: Vec<u64> = ready.iter().filter_map(chain_of).collect();
@@ -495,7 +508,7 @@ impl TransactionTable {
         &self.events[writer.id() as usize % EVENTS]
     }
 
-    /// Waits until `other` has finished. Errors: deadlock, lock timeout, interruption.
+    /// Waits until `other` has finished. Fails on a deadlock, lock timeout or interruption.
     pub fn wait_for(
         &self,
         vfs: &dyn Vfs,
@@ -508,8 +521,8 @@ impl TransactionTable {
         let event = self.event_of(other);
         loop {
             let generation = event.generation();
-            // The fence orders the store before the load of the state. A finishing transaction stores
-            // its state and then loads `waited_for`: one of the two sees the other.
+            // The fence orders the store before the load of the state. A finishing transaction
+            // stores its state and then loads `waited_for`: one of the two sees the other.
             other.waited_for.store(true, Ordering::SeqCst);
             fence(Ordering::SeqCst);
             if other.state() != TransactionState::Active {
@@ -535,17 +548,17 @@ fn is_tree(work: &DeferredTask) -> bool {
     matches!(work, DeferredTask::FreeTree(_))
 }
 
-/// Whether a snapshot includes the commit with that timestamp.
+/// Returns whether a snapshot includes the commit with that timestamp.
 fn is_included(timestamp: Timestamp, snapshot: Timestamp) -> bool {
     timestamp <= snapshot.saturating_add(u64::from(planted(Canary::SnapshotWrong)))
 }
 
-/// Where the search before a committed change ended.
+/// How the search before a committed change ended.
 enum Hidden {
     Found(Resolved),
-    /// The first entry is not there any more.
+    /// The first entry was removed.
     Gone,
-    /// A later one is not.
+    /// A later entry was removed.
     Merged,
 }
 
@@ -561,8 +574,9 @@ mod tests {
     use super::*;
     use crate::vfs::MemoryVfs;
 
-    /// A page freed with its chain can begin another chain before the first thread has said that it is done. Both are told
-    /// by the same number: the end of one must not hide the other from the next checkpoint, which would keep its pages for ever.
+    /// A page freed with its chain can begin another chain before the first thread has reported the
+    /// end. Both chains have the same number. The end of one must not hide the other from the next
+    /// checkpoint, which would otherwise keep its pages forever.
     #[test]
     fn the_end_of_one_chain_does_not_hide_another_of_the_same_number() {
         let registry = TransactionTable::new(&MemoryVfs::new());
@@ -571,7 +585,8 @@ mod tests {
             || assert!(matches!(registry.take_ready(true), Some(DeferredTask::FreeChain(7))));
         defer();
         take();
-        // The first thread has freed the pages; another has used, replaced and taken page 7 meanwhile.
+        // The first thread has freed the pages; meanwhile another thread has used, replaced and
+        // taken page 7.
         defer();
         take();
         registry.freed(7, 0);

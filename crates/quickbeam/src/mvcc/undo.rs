@@ -1,4 +1,6 @@
-//! A transaction that changed something: its state and its undo entries.
+//! Transaction records: the state, undo entries and deferred tasks of a writing transaction.
+//!
+//! Above: the transaction table, transactions. Below: nothing.
 
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -8,21 +10,22 @@ use super::committed_undo::{CommittedEntry, CommittedUndo, allocated};
 use super::{ENTRIES_PER_ID, Timestamp, TransactionId, version_word};
 use crate::page::PageId;
 
-/// Where a writing transaction stands.
+/// The state of a writing transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransactionState {
     /// Running, committing or rolling back.
     Active,
-    /// Rolled back; its records are as if it had never been.
+    /// Rolled back; its records are restored.
     Aborted,
     /// Committed with that timestamp.
     Committed(Timestamp),
 }
 
-/// Work that waits until no snapshot can see what a transaction replaced or deleted.
+/// A task that is deferred until no snapshot can see the versions that a transaction replaced or
+/// deleted.
 #[derive(Debug)]
 pub enum DeferredTask {
-    /// Remove dead records from the leaf of this key.
+    /// Remove tombstones from the leaf of this key.
     Purge {
         /// The tree's number.
         tree: u32,
@@ -35,10 +38,10 @@ pub enum DeferredTask {
     FreeTree(u32),
 }
 
-/// What a record was before a change.
+/// The version of a record before a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Before {
-    /// False: there was no record.
+    /// False if there was no record.
     pub present: bool,
     /// The record's flags.
     pub flags: u8,
@@ -46,12 +49,12 @@ pub struct Before {
     pub version: u64,
 }
 
-/// One change: which record, and what it was before.
+/// One change: the record, and its older version.
 #[derive(Clone, Copy, Debug)]
 pub struct UndoEntry {
     /// The tree's number.
     pub tree: u32,
-    /// What the record was.
+    /// The record's older version.
     pub before: Before,
     key_at: usize,
     key_length: u32,
@@ -62,11 +65,11 @@ pub struct UndoEntry {
 struct Undo {
     entries: Vec<UndoEntry>,
     bytes: Vec<u8>,
-    /// The ids taken after the first, for every [`ENTRIES_PER_ID`] entries one.
+    /// The ids after the first, one for every [`ENTRIES_PER_ID`] entries.
     more_ids: Vec<TransactionId>,
 }
 
-/// Undo memory larger than this is not kept for another transaction.
+/// Larger undo memory is not kept for another transaction.
 const KEPT_UNDO_BYTES: usize = 64 << 10;
 
 impl Undo {
@@ -81,21 +84,22 @@ impl Undo {
 /// Deferred tasks for which a reused transaction record keeps memory.
 const KEPT_TASKS: usize = 256;
 
-/// What a transaction has deferred. Most defer nothing: then nobody need take the lock to know that.
+/// The deferred tasks of a transaction. Most transactions have none, which is checked without the
+/// lock.
 #[derive(Default)]
 pub struct DeferredTasks {
     work: Mutex<Vec<DeferredTask>>,
-    /// There may be some. Set by the transaction itself, before it commits.
+    /// There may be tasks. Set by the transaction itself, before it commits.
     any: AtomicBool,
 }
 
 impl DeferredTasks {
-    /// Defers one more piece of work.
+    /// Adds a task.
     pub fn push(&self, work: DeferredTask) {
         self.lock().push(work);
     }
 
-    /// All of them, to be changed.
+    /// Locks the tasks for changing them.
     pub fn lock(&self) -> MutexGuard<'_, Vec<DeferredTask>> {
         self.any.store(true, Ordering::Release);
         self.work.lock()
@@ -108,25 +112,25 @@ impl DeferredTasks {
         self.any = AtomicBool::new(false);
     }
 
-    /// How many there are.
+    /// Returns the number of tasks.
     pub fn count(&self) -> usize {
         if self.any.load(Ordering::Acquire) { self.work.lock().len() } else { 0 }
     }
 }
 
-/// A writing transaction as others see it.
+/// The record of a writing transaction, as other threads see it.
 #[derive(Default)]
 pub struct TransactionRecord {
     id: TransactionId,
     state: AtomicU64,
     undo: Mutex<Undo>,
-    /// Work for after the commit is visible to all.
+    /// Tasks for when the commit is visible to all.
     pub deferred: DeferredTasks,
-    /// Overflow chains that this transaction made: to be freed if it never commits.
+    /// Overflow chains that this transaction wrote, which are freed if it aborts.
     pub new_chains: Mutex<Vec<PageId>>,
-    /// Where in the log the first piece of a large transaction is, or the end of time.
+    /// Log position of the first fragment of a large transaction, or `u64::MAX`.
     first_piece: AtomicU64,
-    /// Somebody waits for the end of this transaction.
+    /// Another transaction waits for the end of this one.
     pub waited_for: AtomicBool,
 }
 
@@ -139,7 +143,8 @@ impl TransactionRecord {
         writer
     }
 
-    /// Begins as a writer of that id; nothing of an earlier one is left but memory, see [`forget`](Self::forget).
+    /// Initializes the record for that id. Only memory of an earlier transaction is reused, see
+    /// [`forget`](Self::forget).
     pub(super) fn begin(&mut self, id: TransactionId) {
         self.id = id;
         self.state = AtomicU64::new(0);
@@ -147,12 +152,12 @@ impl TransactionRecord {
         self.waited_for = AtomicBool::new(false);
     }
 
-    /// The first id.
+    /// Returns the first id.
     pub fn id(&self) -> TransactionId {
         self.id
     }
 
-    /// Where the transaction stands.
+    /// Returns the transaction's state.
     #[inline]
     pub fn state(&self) -> TransactionState {
         match self.state.load(Ordering::Acquire) {
@@ -162,17 +167,17 @@ impl TransactionRecord {
         }
     }
 
-    /// Makes every change visible at once.
+    /// Commits: makes all changes visible at once.
     pub fn set_committed(&self, timestamp: Timestamp) {
         self.state.store(timestamp << 1, Ordering::SeqCst);
     }
 
-    /// Notes that a piece of the transaction goes to the log at `lsn`.
+    /// Records that a fragment of the transaction is written to the log at `lsn`.
     pub fn note_piece(&self, lsn: u64) {
         self.first_piece.fetch_min(lsn, Ordering::Relaxed);
     }
 
-    /// Where the first piece is; the end of time when there is none.
+    /// Returns the log position of the first fragment, or `u64::MAX` if there is none.
     pub fn first_piece(&self) -> u64 {
         self.first_piece.load(Ordering::Relaxed)
     }
@@ -181,12 +186,12 @@ impl TransactionRecord {
         self.state.store(ABORTED, Ordering::SeqCst);
     }
 
-    /// IntField of undo entries; a savepoint is such a number.
+    /// Returns the number of undo entries, which serves as a savepoint.
     pub fn entries(&self) -> usize {
         self.undo.lock().entries.len()
     }
 
-    /// Bytes of memory taken, that of undo entries above all.
+    /// Returns the bytes of memory in use, mostly for undo entries.
     pub fn undo_bytes(&self) -> usize {
         let undo = self.undo.lock();
         allocated(size_of::<TransactionRecord>())
@@ -195,7 +200,8 @@ impl TransactionRecord {
             + allocated(undo.more_ids.capacity() * size_of::<TransactionId>())
     }
 
-    /// Adds an entry and returns its version word; `None` when another id has to be taken first.
+    /// Adds an entry and returns its version word. Returns `None` if another id must be assigned
+    /// first.
     #[inline]
     pub fn push(
         &self,
@@ -230,7 +236,7 @@ impl TransactionRecord {
         std::iter::once(self.id).chain(undo.more_ids.iter().copied()).collect()
     }
 
-    /// The number of the first undo entry that has that id.
+    /// Returns the number of the first undo entry under that id.
     pub(super) fn base_of(&self, id: TransactionId) -> usize {
         if id == self.id {
             return 0;
@@ -239,12 +245,13 @@ impl TransactionRecord {
         at.map_or(0, |at| (at + 1) * ENTRIES_PER_ID)
     }
 
-    /// The newest id.
+    /// Returns the newest id.
     pub(super) fn last_id(&self) -> TransactionId {
         self.undo.lock().more_ids.last().copied().unwrap_or(self.id)
     }
 
-    /// The entries under that id, of a transaction that committed at `timestamp`; `None` if there are none.
+    /// Encodes the entries under that id of a transaction that committed at `timestamp`. Returns
+    /// `None` if there are none.
     pub(super) fn past(&self, id: TransactionId, timestamp: Timestamp) -> Option<CommittedUndo> {
         let base = self.base_of(id);
         let undo = self.undo.lock();
@@ -258,7 +265,7 @@ impl TransactionRecord {
         (!entries.is_empty()).then(|| CommittedUndo::new(timestamp, entries.iter().map(past_entry)))
     }
 
-    /// Forgets everything, of a writer that nobody knows any more; whether its memory is fit for another.
+    /// Clears a record that no other thread refers to. Returns whether its memory should be reused.
     pub(super) fn forget(&mut self) -> bool {
         let undo = self.undo.get_mut();
         undo.entries.clear();
@@ -269,7 +276,8 @@ impl TransactionRecord {
         undo.bytes.capacity() <= KEPT_UNDO_BYTES
     }
 
-    /// What the record was before entry `number`, its value appended to `value`; `None` if there is no such entry.
+    /// Appends the older value of entry `number` to `value` and returns the older version. Returns
+    /// `None` if there is no such entry.
     pub fn before(&self, number: usize, value: &mut Vec<u8>) -> Option<Before> {
         let undo = self.undo.lock();
         let entry = undo.entries.get(number)?;
@@ -278,12 +286,12 @@ impl TransactionRecord {
         Some(entry.before)
     }
 
-    /// What the record was before entry `number`, without its value.
+    /// Returns the older version of entry `number`, without its value.
     pub fn replaced(&self, number: usize) -> Option<Before> {
         self.undo.lock().entries.get(number).map(|entry| entry.before)
     }
 
-    /// Entry `number` with its key and old value.
+    /// Returns entry `number` with its key and older value.
     pub fn entry(&self, number: usize) -> Option<(UndoEntry, Vec<u8>, Vec<u8>)> {
         let undo = self.undo.lock();
         let entry = *undo.entries.get(number)?;
@@ -293,7 +301,7 @@ impl TransactionRecord {
         Some((entry, key, value))
     }
 
-    /// Forgets the entries from `number` on, whose records have been put back (VER-3).
+    /// Removes the entries from `number` on, whose records are restored (VER-3).
     pub fn truncate(&self, number: usize) {
         let mut undo = self.undo.lock();
         if let Some(entry) = undo.entries.get(number) {

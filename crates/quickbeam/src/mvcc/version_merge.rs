@@ -1,18 +1,22 @@
-//! Versions that no snapshot can see: merging the entries of committed transactions behind an old snapshot.
+//! Merging versions that no snapshot separates: bounds the undo entries kept for an old snapshot.
 //!
-//! Above: the end of a transaction, and the background. Below: past writers. A committed transaction that some snapshot does not
-//! include is *sealed* a little later: its undo entries become a [`CommittedUndo`](super::committed_undo::CommittedUndo). Then each of its entries is compared with the next older one
-//! of the same record. If no snapshot in use separates the two commits, no reader stops between them: the newer entry takes over
-//! what the older one says, and the older one is taken out (VER-4). So a record that changes again and again behind an old
-//! snapshot keeps one entry for each interval between snapshots, whatever the number of changes.
+//! Above: the end of a transaction, and the background thread. Below: committed undo entries. A
+//! committed transaction that some snapshot does not include is *sealed* a little later: its undo
+//! entries become a [`CommittedUndo`](super::committed_undo::CommittedUndo). Then each entry is
+//! compared with the next older one of the same record. If no snapshot in use separates the two
+//! commits, no reader stops between them: the newer entry takes over the older one's content, and
+//! the older one is removed (VER-4). So a record that changes repeatedly while an old snapshot
+//! exists keeps one entry for each interval between snapshots, regardless of the number of changes.
 //!
-//! - COLLECT-1: one thread at a time merges (the lock of [`VersionMerger`]), and each version word has one place that names it: the
-//!   page, or the next newer entry. So an entry that was taken over is named by nobody.
-//! - COLLECT-2: the newer entry is changed first. A reader that noted the older word before that finds its entry gone, and reads
-//!   the page again.
+//! - COLLECT-1: one thread at a time merges (the lock of [`VersionMerger`]). Each version word has
+//!   one reference to it: from the page, or from the next newer entry. So no reference to a merged
+//!   entry remains.
+//! - COLLECT-2: the newer entry is changed first. A reader that noted the older word before that
+//!   finds its entry removed, and reads the page again.
 //!
-//! Sources: Lee et al., "Hybrid Garbage Collection for Multi-Version Concurrency Control in SAP HANA" (2016); Böttcher et
-//! al., "Scalable Garbage Collection for In-Memory MVCC Systems" (Steam, 2019).
+//! Sources: Lee et al., "Hybrid Garbage Collection for Multi-Version Concurrency Control in SAP
+//! HANA" (2016); Böttcher et al., "Scalable Garbage Collection for In-Memory MVCC Systems" (Steam,
+//! 2019).
 
 use std::sync::Arc;
 
@@ -25,36 +29,38 @@ use super::transaction_table::{Known, Order, TransactionTable};
 use super::undo::{Before, TransactionRecord, TransactionState};
 use super::{TransactionId, entry_of, writer_of};
 
-/// Ids that stay as they are, for their snapshots to end soon. Without an old snapshot there are seldom more. The simulation has
-/// few transactions and is to see them merged.
+/// Number of recent ids that are not sealed, because their snapshots usually end soon. Without an
+/// old snapshot there are rarely more. The simulation has few transactions and must still merge
+/// some.
 pub(super) const RECENT: usize = if cfg!(feature = "simulation") { 2 } else { 64 };
-/// Ids that the end of a transaction seals, at most: more than it adds.
+/// Maximum number of ids that the end of a transaction seals: more than it adds.
 const SEALED_PER_END: usize = 4;
-/// Undo entries of an id that the end of a transaction seals; those of larger ones are left to the background.
+/// Maximum number of undo entries of an id that the end of a transaction seals; the background
+/// thread seals larger ones.
 const ENTRIES_PER_END: usize = 64;
-/// Entries that a pass over all of them looks at in one round of the background, which has other things to do.
+/// Entries that a pass visits in one round of the background thread, which has other tasks.
 const ENTRIES_PER_ROUND: usize = 1 << 14;
 
-/// What merging has to remember.
+/// The state of merging.
 #[derive(Default)]
 pub(super) struct VersionMerger {
     /// The snapshots in use in the last round.
     seen: Live,
-    /// Entries may have become mergeable since all were last looked at.
+    /// Entries may have become mergeable since the last pass.
     due: bool,
-    /// Ids of past writers left then.
+    /// Sealed ids left after the last pass.
     left: usize,
-    /// The pass over all entries that is under way.
+    /// The current pass over all entries.
     pass: Option<MergePass>,
-    /// Entries looked at so far.
+    /// Entries visited so far.
     pub visited: usize,
 }
 
-/// A pass over all past writers, in rounds.
+/// A pass over all committed undo entries, in rounds.
 struct MergePass {
     /// The snapshots in use when it began.
     live: Live,
-    /// Ids of the current shard that are left.
+    /// Remaining ids of the current shard.
     ids: Vec<TransactionId>,
     /// The next shard.
     shard: usize,
@@ -87,7 +93,8 @@ impl TransactionTable {
         }
         drop(order);
         work.iter().for_each(|(id, writer)| self.seal(*id, writer));
-        // Where another thread is merging, a later change of the same records merges these, or a pass over all entries.
+        // If another thread is merging, a later change of the same records, or a pass, merges these
+        // entries.
         if let Some(mut collector) = self.collector.try_lock() {
             work.iter().for_each(|(id, _)| self.merge(*id, &live, &mut collector));
         }
@@ -95,14 +102,16 @@ impl TransactionTable {
         work.into_iter().for_each(|(_, writer)| order.recycle(writer));
     }
 
-    /// Moves the horizon, seals what others left, and looks at all entries again when that may be worth it.
+    /// Moves the horizon, seals remaining ids, and continues or begins a pass over all entries if
+    /// that may be worthwhile. Called by the background thread.
     pub fn look_after(&self) {
         self.advance_fully();
         self.seal_rest();
         self.merge_round();
     }
 
-    /// Seals what was too large for the end of a transaction, or ended when it was no longer recent.
+    /// Seals ids that were too large for the end of a transaction, or whose transaction ended after
+    /// they were recent.
     fn seal_rest(&self) {
         loop {
             let mut collector = self.collector.lock();
@@ -116,8 +125,8 @@ impl TransactionTable {
         }
     }
 
-    /// Goes on with the pass over all past writers. One begins if a snapshot has ended that may have kept some of their entries apart, or
-    /// many have come since the last one.
+    /// Continues the pass over all committed undo entries. A new pass begins if a snapshot has
+    /// ended that may have separated some of them, or if many were added since the last pass.
     fn merge_round(&self) {
         let Some(mut pass) = self.pass_under_way() else { return };
         let mut left = ENTRIES_PER_ROUND;
@@ -141,7 +150,7 @@ impl TransactionTable {
         self.collector.lock().pass = Some(pass);
     }
 
-    /// The pass that is under way, or that has to begin now.
+    /// Returns the current pass, or a new one if it must begin now.
     fn pass_under_way(&self) -> Option<MergePass> {
         let past = self.past_ids.load(Ordering::Relaxed);
         let mut collector = self.collector.lock();
@@ -158,7 +167,7 @@ impl TransactionTable {
         begins.then(|| MergePass { live, ids: Vec::new(), shard: 0 })
     }
 
-    /// Keeps the entries of a committed writer's id in their final form.
+    /// Seals an id of a committed transaction: converts its entries to their compact form.
     fn seal(&self, id: TransactionId, writer: &Arc<TransactionRecord>) {
         let TransactionState::Committed(timestamp) = writer.state() else { return };
         let past = writer.past(id, timestamp);
@@ -177,7 +186,7 @@ impl TransactionTable {
         }
     }
 
-    /// Merges the entries of a past writer with older ones that no snapshot tells apart from them.
+    /// Merges the entries of a sealed id with older ones that no snapshot separates from them.
     fn merge(&self, id: TransactionId, live: &Live, collector: &mut VersionMerger) {
         let (timestamp, words) = match self.shard(id).read().get(&id) {
             Some(Known::CommittedUndo(past)) => (past.timestamp(), past.words()),
@@ -217,7 +226,7 @@ impl TransactionTable {
         }
     }
 
-    /// Changes the entries of a past writer, which goes if `change` says that none is left.
+    /// Changes the entries of a sealed id, which is removed if `change` returns false.
     fn change_past(
         &self,
         id: TransactionId,
@@ -227,7 +236,7 @@ impl TransactionTable {
         let Some(Known::CommittedUndo(past)) = shard.get_mut(&id) else { return };
         let before = past.allocated();
         let any = change(past);
-        // Added first: the count is never less than nothing.
+        // Added before the subtraction, so that the count never underflows.
         self.past_bytes.fetch_add(past.allocated(), Ordering::Relaxed);
         self.past_bytes.fetch_sub(before, Ordering::Relaxed);
         drop(shard);
@@ -283,7 +292,7 @@ mod tests {
             timestamp
         }
 
-        /// Commits a change of each of those records to the commit's timestamp.
+        /// Commits a change of each of those records, to the commit's timestamp.
         fn commit(&mut self, records: impl IntoIterator<Item = usize>) -> Timestamp {
             let writer = self.registry.begin_writer();
             let timestamp = self.registry.newest_commit.load(Ordering::SeqCst) + 1;
@@ -335,7 +344,8 @@ mod tests {
             readers.push(scene.begin());
         }
         scene.registry.look_after();
-        // The snapshots between the first and the last end: so do the versions that only they saw.
+        // When the snapshots between the first and the last end, the versions that only they saw
+        // are merged.
         for (slot, _) in readers.drain(1..5) {
             scene.registry.snapshots.release(slot);
         }
@@ -390,7 +400,7 @@ mod tests {
         }
         let visited = scene.registry.collector.lock().visited;
         assert!(visited <= 3 * 20_000, "{visited} entries");
-        // Nothing has ended, and nothing more came: a round has nothing to do.
+        // No snapshot has ended and no entry was added: a round has nothing to do.
         scene.registry.look_after();
         let after_one = scene.registry.collector.lock().visited;
         scene.registry.look_after();
@@ -434,12 +444,12 @@ mod tests {
         assert_eq!(scene.seen(1, second), second);
         let (_, before) = scene.registry.held();
         scene.registry.snapshots.release(slot);
-        // Each of the large ones' ids is more than a round's work.
+        // Each id of the large transactions is more than one round's work.
         (0..20).for_each(|_| scene.registry.look_after());
         let (_, after) = scene.registry.held();
         assert!(after <= before * 6 / 10, "{before} bytes, then {after}");
         assert!(seen(&scene, middle, large));
-        // Record after record is changed by itself: the large one's entries go one at a time.
+        // Single changes of the records then merge the large transaction's entries one at a time.
         for record in (0..count).step_by(2) {
             scene.commit([record]);
         }
