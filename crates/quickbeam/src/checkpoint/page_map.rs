@@ -39,7 +39,7 @@ pub fn entries_per_page(page_size: usize) -> usize {
 pub fn write_chunk(pool: &Pool, mapping: &[Location], chunk: usize) -> Result<Location> {
     let count = entries_per_page(pool.page_size);
     Scratch::with(pool.page_size, |page| {
-        page.initialize(MAPPING_PAGES + chunk as u64, PageKind::Mapping, 0, 0);
+        page.initialize(MAPPING_PAGES + chunk as u64, PageKind::PageMap, 0, 0);
         for i in 0..count {
             let location = mapping.get(chunk * count + i).copied().unwrap_or_default();
             page.set_word(HEADER_BYTES / 8 + i, location.0);
@@ -67,7 +67,7 @@ pub fn write_directory(
     let parts: Vec<&[u64]> = words.chunks(entries_per_page(pool.page_size)).collect();
     for (i, part) in parts.iter().enumerate().rev() {
         next = Scratch::with(pool.page_size, |page| {
-            page.initialize(DIRECTORY_PAGES + i as u64, PageKind::PageMap, 0, 0);
+            page.initialize(DIRECTORY_PAGES + i as u64, PageKind::Directory, 0, 0);
             page.set_link(next.0);
             page.set_count(part.len());
             for (at, &word) in part.iter().enumerate() {

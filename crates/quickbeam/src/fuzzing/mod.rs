@@ -33,7 +33,7 @@ pub fn read_page(image: &[u8], page: u64, choice: u64) -> std::result::Result<Ve
         read_image(image, page, scratch)?;
         let mut bytes = vec![0; size];
         write_image(scratch, &mut bytes);
-        if matches!(scratch.kind(), Some(PageKind::Leaf | PageKind::Engine)) {
+        if matches!(scratch.kind(), Some(PageKind::Leaf | PageKind::Inner)) {
             read_all(scratch, choice);
             for turn in 0..4 {
                 Scratch::with(size, |copy| {

@@ -25,13 +25,13 @@ pub enum PageKind {
     /// Records of a tree.
     Leaf = 1,
     /// Separators and children of a tree.
-    Engine = 2,
+    Inner = 2,
     /// A part of a long value.
     Overflow = 3,
     /// A chunk of the page map.
-    Mapping = 4,
+    PageMap = 4,
     /// A part of a checkpoint's directory of the page map.
-    PageMap = 5,
+    Directory = 5,
 }
 
 impl PageKind {
@@ -40,10 +40,10 @@ impl PageKind {
         Some(match number {
             0 => PageKind::Empty,
             1 => PageKind::Leaf,
-            2 => PageKind::Engine,
+            2 => PageKind::Inner,
             3 => PageKind::Overflow,
-            4 => PageKind::Mapping,
-            5 => PageKind::PageMap,
+            4 => PageKind::PageMap,
+            5 => PageKind::Directory,
             _ => return None,
         })
     }

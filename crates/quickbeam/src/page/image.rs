@@ -45,7 +45,7 @@ pub fn read_image(image: &[u8], expected: PageId, page: Page<'_>) -> Result<(), 
 /// Checks that every offset of the page stays within it (IMAGE-1).
 fn validate(page: Page<'_>) -> Result<(), String> {
     match page.kind() {
-        Some(PageKind::Leaf | PageKind::Engine) => {}
+        Some(PageKind::Leaf | PageKind::Inner) => {}
         Some(PageKind::Overflow) => {
             return if page.payload_length() <= page.size() - HEADER_BYTES {
                 Ok(())

@@ -442,7 +442,7 @@ mod tests {
     /// Creates an inner page without a prefix, like a root, with these separators.
     fn root<'a>(scratch: &'a Scratch, keys: &[Vec<u8>]) -> Page<'a> {
         let page = scratch.page();
-        page.initialize(1, PageKind::Engine, 1, 1);
+        page.initialize(1, PageKind::Inner, 1, 1);
         page.set_inner_fences(Some(b""), Some(None));
         for key in keys {
             let at = page.search(key).unwrap_err();

@@ -172,7 +172,7 @@ impl Images {
             let read = self.read_at(None, Location::new(block, 0), |page| {
                 let tree = matches!(
                     page.kind(),
-                    Some(PageKind::Leaf | PageKind::Engine | PageKind::Overflow)
+                    Some(PageKind::Leaf | PageKind::Inner | PageKind::Overflow)
                 );
                 let unsettled = page.is_leaf()
                     && (0..page.count()).any(|position| page.record(position).version != 0);

@@ -63,7 +63,7 @@ pub struct DataStore {
     nameless: Vec<Tree>,
     /// Overflow chains of freed pages that could not be freed yet; each is the number of its first page.
     dead_chains: Vec<PageId>,
-    /// IntField of the next new tree: a number is not given again, so that old handles stay invalid.
+    /// Number of the next new tree: a number is not given again, so that old handles stay invalid.
     next_tree: u32,
     leaf_hint: LeafHint,
     /// Of the hash trees that have been used.

@@ -110,7 +110,7 @@ impl ReadSet {
         self.looks.is_empty()
     }
 
-    /// IntField of looks.
+    /// Number of looks.
     pub fn len(&self) -> usize {
         self.looks.len()
     }

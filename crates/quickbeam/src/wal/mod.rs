@@ -325,7 +325,7 @@ impl Log {
         }
         if let Some(end) = flush {
             if !planted(Canary::StoredNotFlushed) {
-                writer.probe(end)?;
+                writer.note_stored(end)?;
             }
             writer.flush()?;
         }
@@ -348,7 +348,7 @@ impl Log {
     fn prepare_successor(&self) -> Result<()> {
         let (wanted, preparing, through) = {
             let mut writer = self.writer.lock();
-            writer.probe(self.written())?;
+            writer.note_stored(self.written())?;
             (writer.take_next_to_prepare(), writer.preparing.clone(), writer.is_write_through())
         };
         let Some(wanted) = wanted else { return Ok(()) };

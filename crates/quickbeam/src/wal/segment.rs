@@ -518,7 +518,7 @@ impl SegmentWriter {
 
     /// Records that every byte before `end` is in its segment, including bytes stored through
     /// mappings: the next flush must include their segments.
-    pub fn probe(&mut self, end: Lsn) -> Result<()> {
+    pub fn note_stored(&mut self, end: Lsn) -> Result<()> {
         if end <= self.end {
             return Ok(());
         }

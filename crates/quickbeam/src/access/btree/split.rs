@@ -110,7 +110,7 @@ impl Tree {
         let child_id = child.id;
         child.page().copy_content_from(page);
         child.page().set_page_id(child_id);
-        page.initialize(root.id, PageKind::Engine, self.id, level + 1);
+        page.initialize(root.id, PageKind::Inner, self.id, level + 1);
         page.set_inner_fences(Some(b""), Some(None));
         page.set_link(child_id);
         Ok(())
