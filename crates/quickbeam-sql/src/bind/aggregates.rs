@@ -349,6 +349,9 @@ fn result_type(kind: AggregateKind, given: DataType) -> Option<DataType> {
         (AggregateKind::Sum | AggregateKind::Average, DataType::Double) => DataType::Double,
         (AggregateKind::Average, DataType::Real) => DataType::Double,
         (AggregateKind::Average, given) if given.is_numeric() => DataType::Numeric(None),
+        (AggregateKind::Minimum | AggregateKind::Maximum, DataType::Numeric(_)) => {
+            DataType::Numeric(None)
+        }
         (AggregateKind::Minimum | AggregateKind::Maximum, given) if given != DataType::Boolean => {
             given
         }

@@ -44,13 +44,16 @@ impl Interval {
         days * i128::from(DAY) + i128::from(self.micros)
     }
 
-    /// Returns the interval of that length with the largest possible days and months.
+    /// Returns the interval of that length with the largest possible months, then days.
     #[must_use]
     pub fn of_length(length: i128) -> Interval {
-        let (days, micros) = (length / i128::from(DAY), (length % i128::from(DAY)) as i64);
-        let month = i128::from(MONTH_DAYS);
-        let (months, days) = (days / month, (days % month) as i32);
-        Interval { months: months.clamp(i32::MIN.into(), i32::MAX.into()) as i32, days, micros }
+        let (day, month) = (i128::from(DAY), i128::from(MONTH_DAYS) * i128::from(DAY));
+        let narrow = |count: i128| count.clamp(i32::MIN.into(), i32::MAX.into()) as i32;
+        let months = narrow(length / month);
+        let rest = length - i128::from(months) * month;
+        let days = narrow(rest / day);
+        // What exceeds the range of months and days is less than the range of microseconds.
+        Interval { months, days, micros: (rest - i128::from(days) * day) as i64 }
     }
 
     /// Returns the sum.
