@@ -5,7 +5,7 @@
 use std::time::Instant;
 
 use quickbeam::{Durability, Options};
-use quickbeam_sql::{Connection, Database, Result, params};
+use quickbeam_sql::{Connection, Result, SqlDatabase, params};
 
 fn time(name: &str, times: u32, mut work: impl FnMut(u32) -> Result<()>) -> Result<()> {
     for n in 0..times / 10 {
@@ -223,7 +223,7 @@ fn wisconsin(c: &mut Connection, text: &str) -> Result<()> {
 
 fn main() -> Result<()> {
     let options = Options::new().durability(Durability::InMemory).cache_size(256 << 20);
-    let mut connection = Database::memory(options)?.connect();
+    let mut connection = SqlDatabase::memory(options)?.connect();
     points(&mut connection)?;
     // `cargo bench` adds an option of its own.
     if let Some(path) = std::env::args().skip(1).find(|argument| !argument.starts_with("--")) {

@@ -284,7 +284,7 @@ fn fill(
 #[cfg(feature = "sql")]
 fn refuse_relation(environment: &Environment, name: &str) -> anyhow::Result<()> {
     if environment.databases()?.iter().any(|known| known.starts_with(TABLES)) {
-        let database = quickbeam_sql::Database::over(environment)?;
+        let database = quickbeam_sql::SqlDatabase::over(environment)?;
         let catalog = database.catalog().snapshot(&environment.begin_read()?)?;
         if catalog.relation(name).is_some() {
             bail!("there is a table, view, index or sequence {name:?} already");

@@ -7,7 +7,7 @@ use std::sync::mpsc;
 
 use anyhow::Context;
 use quickbeam_server::{Server, ServerOptions};
-use quickbeam_sql::Database;
+use quickbeam_sql::SqlDatabase;
 
 use crate::{Outcome, place};
 
@@ -83,10 +83,10 @@ fn report(server: &Server, arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn open(arguments: &Arguments) -> anyhow::Result<(Database, String)> {
+fn open(arguments: &Arguments) -> anyhow::Result<(SqlDatabase, String)> {
     let options = arguments.opening.options()?;
     let Some(directory) = arguments.directory.as_ref().filter(|_| !arguments.memory) else {
-        let database = Database::memory(options.create(true))?;
+        let database = SqlDatabase::memory(options.create(true))?;
         return Ok((database, "the environment in memory".to_owned()));
     };
     let shown = directory.display();
@@ -96,7 +96,7 @@ fn open(arguments: &Arguments) -> anyhow::Result<(Database, String)> {
     } else {
         place::open_environment(directory, &arguments.opening)?
     };
-    let database = Database::over(&environment)
+    let database = SqlDatabase::over(&environment)
         .with_context(|| format!("cannot open the tables of {shown}"))?;
     Ok((database, shown.to_string()))
 }

@@ -1,12 +1,12 @@
 //! A PostgreSQL server for the SQL of [Quickbeam](quickbeam): the same tables, in the same process, over a socket.
 //!
-//! A [`Server`] stands over a [`Database`](quickbeam_sql::Database) that the program has open. The
+//! A [`Server`] stands over a [`SqlDatabase`](quickbeam_sql::SqlDatabase) that the program has open. The
 //! program goes on using the database directly, and clients connect by TCP or by a UNIX socket.
 //!
 //! ```
 //! use quickbeam_server::{Server, ServerOptions};
 //!
-//! let database = quickbeam_sql::Database::memory(Default::default())?;
+//! let database = quickbeam_sql::SqlDatabase::memory(Default::default())?;
 //! let options = ServerOptions { listen: Some("127.0.0.1:0".parse()?), ..ServerOptions::default() };
 //! let server = Server::start(&database, options)?;
 //! println!("psql -h 127.0.0.1 -p {}", server.address().expect("a TCP address").port());

@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 use parking_lot::Mutex;
 use pgwire::messages::startup::SecretKey;
 use quickbeam::Isolation;
-use quickbeam_sql::{Cancel, Database};
+use quickbeam_sql::{Cancel, SqlDatabase};
 
 use crate::session;
 use crate::wire::Stream;
@@ -58,7 +58,7 @@ struct Peer {
 
 /// What the threads of a server share.
 pub(crate) struct Shared {
-    pub database: Database,
+    pub database: SqlDatabase,
     pub options: ServerOptions,
     stopping: AtomicBool,
     next_number: AtomicI32,
@@ -121,7 +121,7 @@ impl Server {
     /// # Errors
     /// [`io::ErrorKind::InvalidInput`] if `listen` is not a loopback address (SERVER-1) or there is
     /// nothing to listen on; errors of the operating system.
-    pub fn start(database: &Database, options: ServerOptions) -> io::Result<Server> {
+    pub fn start(database: &SqlDatabase, options: ServerOptions) -> io::Result<Server> {
         let invalid = |message: &str| io::Error::new(io::ErrorKind::InvalidInput, message);
         if options.listen.is_some_and(|address| !address.ip().is_loopback()) {
             return Err(invalid(

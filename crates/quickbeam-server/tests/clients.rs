@@ -7,11 +7,11 @@ use std::process::Command;
 
 use postgres::{Client, NoTls, SimpleQueryMessage};
 use quickbeam_server::{Server, ServerOptions};
-use quickbeam_sql::Database;
+use quickbeam_sql::SqlDatabase;
 
 /// A server over a database in memory.
-fn server() -> (Database, Server) {
-    let database = Database::memory(Default::default()).unwrap();
+fn server() -> (SqlDatabase, Server) {
+    let database = SqlDatabase::memory(Default::default()).unwrap();
     let listen = Some("127.0.0.1:0".parse().unwrap());
     let options = ServerOptions { listen, max_connections: 8, ..ServerOptions::default() };
     let server = Server::start(&database, options).unwrap();
@@ -206,7 +206,7 @@ fn stopping_ends_sessions_and_rolls_back() {
 
 #[test]
 fn a_server_without_authentication_listens_on_loopback_only() {
-    let database = Database::memory(Default::default()).unwrap();
+    let database = SqlDatabase::memory(Default::default()).unwrap();
     let listen = Some("0.0.0.0:0".parse().unwrap());
     let options = ServerOptions { listen, ..ServerOptions::default() };
     assert!(Server::start(&database, options).is_err());
@@ -261,7 +261,7 @@ fn psql_runs_statements_over_a_unix_socket() {
         println!("psql is not installed");
         return;
     }
-    let database = Database::memory(Default::default()).unwrap();
+    let database = SqlDatabase::memory(Default::default()).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let socket_directory = Some(folder.path().to_owned());
     let options = ServerOptions { socket_directory, port: 6543, ..ServerOptions::default() };

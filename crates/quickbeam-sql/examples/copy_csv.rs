@@ -10,7 +10,7 @@ use std::io::{self, Read, Write};
 use std::path::PathBuf;
 
 use quickbeam::Options;
-use quickbeam_sql::{CopyAccess, CopyPlace, Database};
+use quickbeam_sql::{CopyAccess, CopyPlace, SqlDatabase};
 
 /// Access to the files of one directory, without paths.
 struct Folder(PathBuf);
@@ -41,7 +41,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         "name,country,people\nLisbon,Portugal,545796\nOslo,Norway,717710\nPorto,Portugal,231800\n",
     )?;
 
-    let database = Database::memory(Options::default())?;
+    let database = SqlDatabase::memory(Options::default())?;
     let mut connection = database.connect();
     connection.set_copy_access(Folder(directory.path().to_owned()));
     connection.execute(

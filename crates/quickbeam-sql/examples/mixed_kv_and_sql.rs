@@ -5,7 +5,7 @@
 use std::error::Error;
 
 use quickbeam::{Environment, Options};
-use quickbeam_sql::{Database, params};
+use quickbeam_sql::{SqlDatabase, params};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let directory = tempfile::tempdir()?;
@@ -13,7 +13,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let photos = environment.create_database("photos")?;
 
     // SQL on an environment that is open already.
-    let database = Database::over(&environment)?;
+    let database = SqlDatabase::over(&environment)?;
     let mut sql = database.connect();
     sql.execute("CREATE TABLE album (id INTEGER PRIMARY KEY, title TEXT, photos INTEGER)", &[])?;
     sql.execute("INSERT INTO album VALUES (1, 'Summer', 0)", &[])?;

@@ -6,12 +6,12 @@ use std::error::Error;
 use std::path::PathBuf;
 
 use quickbeam::Options;
-use quickbeam_sql::{Database, SqlState, params};
+use quickbeam_sql::{SqlDatabase, SqlState, params};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let temporary = tempfile::tempdir()?;
     let directory = std::env::args().nth(1).map_or(temporary.path().to_owned(), PathBuf::from);
-    let database = Database::open(directory, Options::default())?;
+    let database = SqlDatabase::open(directory, Options::default())?;
     let mut connection = database.connect();
     connection.execute(
         "CREATE TABLE IF NOT EXISTS fruit (

@@ -218,8 +218,8 @@ impl fmt::Display for SqlState {
 /// An error of a statement, with its SQLSTATE.
 ///
 /// ```
-/// # use quickbeam_sql::{Database, params};
-/// # let database = Database::memory(Default::default())?;
+/// # use quickbeam_sql::{SqlDatabase, params};
+/// # let database = SqlDatabase::memory(Default::default())?;
 /// # let mut connection = database.connect();
 /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
 /// use quickbeam_sql::SqlState;
@@ -383,8 +383,8 @@ impl SqlError {
     /// Returns whether the same transaction, begun again, may succeed.
     ///
     /// ```
-    /// # use quickbeam_sql::{Database, params};
-    /// # let mut connection = Database::memory(Default::default())?.connect();
+    /// # use quickbeam_sql::{SqlDatabase, params};
+    /// # let mut connection = SqlDatabase::memory(Default::default())?.connect();
     /// let error = connection.execute("SELECT 1 / 0", &[]).unwrap_err();
     /// assert!(!error.is_retryable());
     /// # Ok::<(), quickbeam_sql::SqlError>(())

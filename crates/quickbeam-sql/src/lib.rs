@@ -4,12 +4,12 @@
 //!
 //! ```
 //! use quickbeam::Options;
-//! use quickbeam_sql::{Database, params};
+//! use quickbeam_sql::{SqlDatabase, params};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let directory = tempfile::tempdir()?;
 //! # let path = directory.path();
-//! let database = Database::open(path, Options::default())?;
+//! let database = SqlDatabase::open(path, Options::default())?;
 //! let mut connection = database.connect();
 //! connection.execute("CREATE TABLE IF NOT EXISTS fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
 //!
@@ -27,7 +27,7 @@
 //! # }
 //! ```
 //!
-//! - [`Database`] is an environment opened for SQL, [`Connection`] what one thread works with.
+//! - [`SqlDatabase`] is an environment opened for SQL, [`Connection`] what one thread works with.
 //! - [`Statement`] is compiled once; [`params!`] makes its parameters; [`Rows`] and [`Row`] are its
 //!   result. [`Rows::next_batch`] returns Arrow record batches.
 //! - [`Statement::execute_in`] runs in a transaction of the engine, together with key/value calls.
@@ -55,7 +55,7 @@ pub use bind::CopyPlace;
 pub use error::{Result, SqlError, SqlState};
 pub use parse::pieces as split_statements;
 pub use session::{
-    Cancel, ColumnValue, Connection, CopyAccess, Database, Row, Rows, Statement, Verified,
+    Cancel, ColumnValue, Connection, CopyAccess, Row, Rows, SqlDatabase, Statement, Verified,
 };
 pub use types::{DataType, Interval, Numeric, Value, ValueRef};
 

@@ -20,7 +20,7 @@ use std::fs;
 use std::path::Path;
 
 use quickbeam::Options;
-use quickbeam_sql::{Connection, Database, SqlError, Value};
+use quickbeam_sql::{Connection, SqlDatabase, SqlError, Value};
 
 #[derive(Debug, PartialEq)]
 enum Answer {
@@ -78,7 +78,7 @@ fn ask(connection: &mut Connection, text: &str) -> Result<Answer, SqlError> {
 
 /// Runs a file; returns one line for each answer that differs.
 fn run(file: &str, records: &[Record]) -> Vec<String> {
-    let database = Database::memory(Options::default()).unwrap();
+    let database = SqlDatabase::memory(Options::default()).unwrap();
     let mut connection = database.connect();
     let mut problems = Vec::new();
     for record in records {

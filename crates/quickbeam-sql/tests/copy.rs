@@ -7,7 +7,7 @@ use std::io::{self, Read, Write};
 use std::sync::{Arc, Mutex};
 
 use quickbeam::Options;
-use quickbeam_sql::{Connection, CopyAccess, CopyPlace, Database, params};
+use quickbeam_sql::{Connection, CopyAccess, CopyPlace, SqlDatabase, params};
 
 /// Files in memory; standard input and output are the one of the name "".
 #[derive(Clone, Default)]
@@ -59,7 +59,7 @@ impl Files {
 }
 
 fn connect() -> (Connection, Files) {
-    let mut connection = Database::memory(Options::default()).unwrap().connect();
+    let mut connection = SqlDatabase::memory(Options::default()).unwrap().connect();
     let files = Files::default();
     connection.set_copy_access(files.clone());
     (connection, files)
@@ -197,7 +197,7 @@ fn a_bad_line_is_named_and_leaves_nothing() {
 
 #[test]
 fn who_was_given_nothing_may_not_copy() {
-    let mut connection = Database::memory(Options::default()).unwrap().connect();
+    let mut connection = SqlDatabase::memory(Options::default()).unwrap().connect();
     connection.execute("CREATE TABLE t (a INTEGER)", &[]).unwrap();
     for copy in ["COPY t FROM '/etc/passwd' CSV", "COPY t TO '/tmp/x' CSV", "COPY t FROM STDIN CSV"]
     {

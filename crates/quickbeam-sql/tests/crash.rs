@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use kill::{Acknowledgements, THREADS, assert_kept, draw_wait, orders, run_and_kill};
 use quickbeam::{Durability, Options};
-use quickbeam_sql::{Connection, Database, Statement, params};
+use quickbeam_sql::{Connection, SqlDatabase, Statement, params};
 use random::{Random, first_seed, rounds};
 
 const BRANCHES: i64 = 4;
@@ -53,8 +53,8 @@ fn options(durability: Durability) -> Options {
         .log_write_interval(Duration::from_millis(5))
 }
 
-fn open(directory: &Path, durability: Durability) -> Database {
-    Database::open(directory.join("environment"), options(durability)).unwrap()
+fn open(directory: &Path, durability: Durability) -> SqlDatabase {
+    SqlDatabase::open(directory.join("environment"), options(durability)).unwrap()
 }
 
 fn set_up(directory: &Path, durability: Durability) {
@@ -77,7 +77,7 @@ fn set_up(directory: &Path, durability: Durability) {
     close(database, connection);
 }
 
-fn close(database: Database, connection: Connection) {
+fn close(database: SqlDatabase, connection: Connection) {
     let environment = database.environment().clone();
     drop((connection, database));
     environment.close().unwrap();

@@ -3,10 +3,10 @@
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
 use quickbeam::Options;
-use quickbeam_sql::{Connection, Database};
+use quickbeam_sql::{Connection, SqlDatabase};
 
 fn connect(setup: &str) -> Connection {
-    let mut connection = Database::memory(Options::default()).unwrap().connect();
+    let mut connection = SqlDatabase::memory(Options::default()).unwrap().connect();
     connection.execute_script(setup).unwrap();
     connection
 }

@@ -8,7 +8,7 @@ mod sqlite;
 
 use proptest::prelude::*;
 use quickbeam::{Durability, Isolation, Options};
-use quickbeam_sql::{Connection, Database};
+use quickbeam_sql::{Connection, SqlDatabase};
 use rusqlite::types::ValueRef;
 use sqlite::Answer;
 
@@ -391,7 +391,7 @@ proptest! {
             .durability(Durability::InMemory)
             .cache_size(4 << 20)
             .isolation(case.isolation);
-        let mut connection = Database::memory(options).unwrap().connect();
+        let mut connection = SqlDatabase::memory(options).unwrap().connect();
         let sqlite = sqlite::memory();
         for text in case.schema.iter().chain(&case.rows) {
             let ours = if case.hashed { with_hash_key(text) } else { text.clone() };

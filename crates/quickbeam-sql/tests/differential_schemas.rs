@@ -22,7 +22,7 @@ use change::{Statement, Step, Writer, statement};
 use proptest::prelude::*;
 use query::{Relation, TRAP};
 use quickbeam::{Durability, Isolation, Options};
-use quickbeam_sql::{Connection, Database, Value};
+use quickbeam_sql::{Connection, SqlDatabase, Value};
 use rusqlite::types::ValueRef;
 use schema::{Table, table};
 use select::{Query, Written};
@@ -188,7 +188,7 @@ proptest! {
             .durability(Durability::InMemory)
             .cache_size(4 << 20)
             .isolation(case.isolation);
-        let mut connection = Database::memory(options).unwrap().connect();
+        let mut connection = SqlDatabase::memory(options).unwrap().connect();
         let mut sqlite = sqlite::memory();
         sqlite.progress_handler(MOST_STEPS, Some(|| true)).unwrap();
         let Script { definitions, tables, steps } = case.script();

@@ -9,7 +9,7 @@
 use std::collections::BTreeSet;
 
 use quickbeam::{Durability, Options};
-use quickbeam_sql::{Connection, Database, Value};
+use quickbeam_sql::{Connection, SqlDatabase, Value};
 
 /// Rows of `t`, whose column `a` counts them from one.
 const ROWS: i32 = 120;
@@ -133,9 +133,9 @@ const CHANGES: [&str; 9] = [
     "INSERT INTO w VALUES (1, (SELECT count(*) FROM t WHERE {x} > 0), 'c', 4), (2, 3, (SELECT max(c) FROM u), $1::int) RETURNING a, b, c",
 ];
 
-fn database() -> Database {
+fn database() -> SqlDatabase {
     let options = Options::new().durability(Durability::InMemory);
-    let database = Database::memory(options).unwrap();
+    let database = SqlDatabase::memory(options).unwrap();
     let mut connection = database.connect();
     connection
         .execute_script(

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use proptest::prelude::*;
 use quickbeam::Options;
-use quickbeam_sql::{Connection, Database, Value};
+use quickbeam_sql::{Connection, SqlDatabase, Value};
 
 /// Tables with all that a change can fail at.
 const SETUP: [&str; 8] = [
@@ -22,7 +22,7 @@ const SETUP: [&str; 8] = [
 ];
 
 fn connect() -> Connection {
-    let database = Database::memory(Options::default()).unwrap();
+    let database = SqlDatabase::memory(Options::default()).unwrap();
     let mut connection = database.connect();
     for text in SETUP {
         connection.execute(text, &[]).unwrap();

@@ -22,7 +22,7 @@ use std::fs;
 use std::path::Path;
 
 use quickbeam::{Durability, Isolation, Options};
-use quickbeam_sql::{Connection, Database, SqlError, Value};
+use quickbeam_sql::{Connection, SqlDatabase, SqlError, Value};
 
 /// What a record expects.
 #[derive(Debug, PartialEq)]
@@ -176,9 +176,9 @@ fn run_file(file: &str, records: &[Record], run: &Run) -> Vec<String> {
         .log_segment_size(256 << 10)
         .cache_size(8 << 20);
     let database = if run.in_directory {
-        Database::open(directory.path(), options).unwrap()
+        SqlDatabase::open(directory.path(), options).unwrap()
     } else {
-        Database::memory(options).unwrap()
+        SqlDatabase::memory(options).unwrap()
     };
     let mut connections: HashMap<&str, Connection> = HashMap::new();
     let mut problems = Vec::new();

@@ -4,11 +4,11 @@
 #![allow(clippy::unwrap_used)]
 
 use quickbeam::{Durability, Isolation, Options};
-use quickbeam_sql::{Connection, Database, Value};
+use quickbeam_sql::{Connection, SqlDatabase, Value};
 
-fn database(isolation: Isolation) -> Database {
+fn database(isolation: Isolation) -> SqlDatabase {
     let options = Options::new().durability(Durability::InMemory).isolation(isolation);
-    Database::memory(options).unwrap()
+    SqlDatabase::memory(options).unwrap()
 }
 
 fn filled() -> Connection {

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
 use quickbeam::Options;
-use quickbeam_sql::{Connection, Database, SqlError};
+use quickbeam_sql::{Connection, SqlDatabase, SqlError};
 
 const SETUP: &str = "
     CREATE TABLE p (id INTEGER PRIMARY KEY, name VARCHAR(4) UNIQUE, n NUMERIC(6,2) CHECK (n < 1000));
@@ -282,7 +282,7 @@ const DEFINITIONS: &[(&str, &str)] = &[
 ];
 
 fn connect() -> Connection {
-    let database = Database::memory(Options::default()).unwrap();
+    let database = SqlDatabase::memory(Options::default()).unwrap();
     database.environment().create_database("d").unwrap();
     let mut connection = database.connect();
     connection.execute_script(SETUP).unwrap();

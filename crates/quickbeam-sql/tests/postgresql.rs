@@ -13,7 +13,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use quickbeam::{Durability, Options};
-use quickbeam_sql::{Connection, Database};
+use quickbeam_sql::{Connection, SqlDatabase};
 
 /// A statement and the lines of its answer.
 struct Record {
@@ -70,7 +70,7 @@ fn answer(connection: &mut Connection, text: &str) -> Vec<String> {
 
 fn run(path: &Path, mode: &str) -> Vec<String> {
     let options = Options::new().durability(Durability::InMemory);
-    let database = Database::memory(options).unwrap();
+    let database = SqlDatabase::memory(options).unwrap();
     let mut connection = database.connect();
     connection.execute_script(&format!("SET execution_mode = {mode}")).unwrap();
     let name = path.file_name().unwrap().to_string_lossy().into_owned();

@@ -9,15 +9,15 @@ use std::path::Path;
 use std::time::Duration;
 
 use quickbeam::{Durability, Options};
-use quickbeam_sql::{Connection, Database};
+use quickbeam_sql::{Connection, SqlDatabase};
 
-fn open(path: &Path) -> Database {
+fn open(path: &Path) -> SqlDatabase {
     // Checkpoints are made when the test says so: files are copied between them.
     let options = Options::new()
         .durability(Durability::WriteNoSync)
         .checkpoint_bytes(u64::MAX)
         .checkpoint_interval(Duration::MAX);
-    Database::open(path, options).unwrap()
+    SqlDatabase::open(path, options).unwrap()
 }
 
 fn ask(connection: &mut Connection, text: &str) -> String {

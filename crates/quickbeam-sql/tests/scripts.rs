@@ -3,10 +3,10 @@
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
 use quickbeam::Options;
-use quickbeam_sql::{Connection, Database, SqlError};
+use quickbeam_sql::{Connection, SqlDatabase, SqlError};
 
 fn connect() -> Connection {
-    Database::memory(Options::default()).unwrap().connect()
+    SqlDatabase::memory(Options::default()).unwrap().connect()
 }
 
 /// The part of the script, from the place of the error on, with PostgreSQL's number of that place.

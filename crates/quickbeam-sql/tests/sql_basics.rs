@@ -1,11 +1,11 @@
 //! SQL end to end: statements, transactions, errors.
 
 use quickbeam::{Durability, Options};
-use quickbeam_sql::{Connection, Database, Value, params};
+use quickbeam_sql::{Connection, SqlDatabase, Value, params};
 
 fn connect() -> Connection {
     let options = Options::new().durability(Durability::InMemory);
-    Database::memory(options).unwrap().connect()
+    SqlDatabase::memory(options).unwrap().connect()
 }
 
 /// The answer as text: columns by blanks, rows by semicolons.

@@ -1,11 +1,11 @@
 //! Queries: joins, groups, order, subqueries, set operations, NULLs; and that the plan is the one meant.
 
 use quickbeam::{Durability, Options};
-use quickbeam_sql::{Connection, Database, Value, params};
+use quickbeam_sql::{Connection, SqlDatabase, Value, params};
 
 fn connect() -> Connection {
     let options = Options::new().durability(Durability::InMemory);
-    Database::memory(options).unwrap().connect()
+    SqlDatabase::memory(options).unwrap().connect()
 }
 
 fn ask(connection: &mut Connection, text: &str) -> String {
@@ -292,7 +292,7 @@ fn a_statement_stays_within_its_memory_and_can_be_cancelled() {
 /// A table of many rows, and the answers of a query in each way.
 fn many() -> Connection {
     let options = Options::new().durability(Durability::InMemory);
-    let mut connection = Database::memory(options).unwrap().connect();
+    let mut connection = SqlDatabase::memory(options).unwrap().connect();
     connection
         .execute_script(
             "CREATE TABLE n (a INTEGER NOT NULL, b BIGINT, c CHAR(4), d DATE, e BOOLEAN, f DOUBLE PRECISION, g NUMERIC);

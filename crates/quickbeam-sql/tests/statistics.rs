@@ -3,11 +3,11 @@
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
 use quickbeam::{Durability, Options};
-use quickbeam_sql::{Connection, Database, Value};
+use quickbeam_sql::{Connection, SqlDatabase, Value};
 
-fn database() -> Database {
+fn database() -> SqlDatabase {
     let options = Options::new().durability(Durability::InMemory).cache_size(32 << 20);
-    Database::memory(options).unwrap()
+    SqlDatabase::memory(options).unwrap()
 }
 
 const TABLES: &str = "

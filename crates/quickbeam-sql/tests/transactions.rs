@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use quickbeam::{Error, Isolation, Options, TransactionOptions};
-use quickbeam_sql::{Connection, Database, Result, params};
+use quickbeam_sql::{Connection, Result, SqlDatabase, params};
 
 const LEVELS: [Isolation; 3] =
     [Isolation::Serializable, Isolation::Snapshot, Isolation::ReadCommitted];
 
-fn memory(isolation: Isolation, script: &str) -> Database {
+fn memory(isolation: Isolation, script: &str) -> SqlDatabase {
     let options = Options::new().isolation(isolation).lock_timeout(Duration::from_secs(5));
-    let database = Database::memory(options).unwrap();
+    let database = SqlDatabase::memory(options).unwrap();
     database.connect().execute_script(script).unwrap();
     database
 }
@@ -261,7 +261,7 @@ fn rows_that_are_skipped_are_left_to_who_has_them() {
 fn waiting_for_a_row_can_be_cancelled() {
     for isolation in LEVELS {
         let options = Options::new().isolation(isolation).lock_timeout(Duration::from_secs(3_600));
-        let database = Database::memory(options).unwrap();
+        let database = SqlDatabase::memory(options).unwrap();
         let (mut holder, mut waiting) = (database.connect(), database.connect());
         holder
             .execute_script(

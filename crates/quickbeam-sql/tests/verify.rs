@@ -1,10 +1,10 @@
-//! What `Database::verify()` finds: each break is made in the trees, behind SQL's back, and named by table and key.
+//! What `SqlDatabase::verify()` finds: each break is made in the trees, behind SQL's back, and named by table and key.
 
 #![allow(clippy::unwrap_used)]
 
 use quickbeam::{Durability, Environment, Options};
 use quickbeam_sql::catalog::Relation;
-use quickbeam_sql::{Database, Value};
+use quickbeam_sql::{SqlDatabase, Value};
 
 const TABLES: &str = "
     CREATE TABLE p (id INT PRIMARY KEY, name TEXT NOT NULL, UNIQUE (name));
@@ -23,16 +23,16 @@ const TABLES: &str = "
     ALTER TABLE c ADD COLUMN later DATE DEFAULT '2020-01-01';
     INSERT INTO c (p, n, t) VALUES (3, 8, 'z')";
 
-fn database() -> (Environment, Database) {
+fn database() -> (Environment, SqlDatabase) {
     let options = Options::new().durability(Durability::InMemory);
     let environment = Environment::memory(options).unwrap();
-    let database = Database::over(&environment).unwrap();
+    let database = SqlDatabase::over(&environment).unwrap();
     database.connect().execute_script(TABLES).unwrap();
     (environment, database)
 }
 
 /// The tree of a table's rows, or of an index.
-fn tree(database: &Database, name: &str) -> String {
+fn tree(database: &SqlDatabase, name: &str) -> String {
     match database.connect().catalog_snapshot().unwrap().relation(name).unwrap() {
         Relation::Table(table) => format!("sql.{}.{}", table.id.0, table.generation),
         Relation::Index(_, index) => format!("sql.{}", index.id.0),
@@ -263,7 +263,7 @@ fn trees_and_values_of_sequences_that_are_missing_or_too_many_are_found() {
 }
 
 /// Values are given out, so that the sequences are used.
-fn connection_uses(database: &Database) {
+fn connection_uses(database: &SqlDatabase) {
     let mut connection = database.connect();
     let rows = connection.query("SELECT nextval('s')", &[]).unwrap().collect().unwrap();
     assert_eq!(rows, [[Value::BigInt(1)]]);

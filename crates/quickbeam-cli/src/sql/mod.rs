@@ -24,7 +24,7 @@ use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 
 use anyhow::Context;
-use quickbeam_sql::Database;
+use quickbeam_sql::SqlDatabase;
 
 use crate::{Outcome, place};
 use shell::{Flow, Shell};
@@ -101,12 +101,12 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     Ok(if failed && !is_interactive { Outcome::ProblemFound } else { Outcome::Done })
 }
 
-fn open(arguments: &Arguments) -> anyhow::Result<(Database, String)> {
+fn open(arguments: &Arguments) -> anyhow::Result<(SqlDatabase, String)> {
     let mut options = arguments.opening.options()?;
     options.page_size = arguments.page_size.unwrap_or(options.page_size);
     let Some(directory) = arguments.directory.as_ref().filter(|_| !arguments.memory) else {
         return Ok((
-            Database::memory(options.create(true))?,
+            SqlDatabase::memory(options.create(true))?,
             "the environment in memory".to_owned(),
         ));
     };
@@ -119,7 +119,7 @@ fn open(arguments: &Arguments) -> anyhow::Result<(Database, String)> {
     } else {
         place::open_environment(directory, &arguments.opening)?
     };
-    let database = Database::over(&environment)
+    let database = SqlDatabase::over(&environment)
         .with_context(|| format!("cannot open the tables of {}", directory.display()))?;
     Ok((database, directory.display().to_string()))
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use quickbeam_sql::catalog::CatalogSnapshot;
-use quickbeam_sql::{Connection, Database, SqlError, SqlState};
+use quickbeam_sql::{Connection, SqlDatabase, SqlError, SqlState};
 
 use super::copy::{Files, Input, SharedInput, skip_rows, skip_unread_rows};
 use super::foreign::{Foreign, translate};
@@ -89,7 +89,11 @@ pub enum Done {
 
 impl Shell {
     /// Opens a connection and installs the Ctrl-C handler, which cancels the current statement.
-    pub fn new(database: &Database, format: Format, is_interactive: bool) -> anyhow::Result<Shell> {
+    pub fn new(
+        database: &SqlDatabase,
+        format: Format,
+        is_interactive: bool,
+    ) -> anyhow::Result<Shell> {
         let mut connection = database.connect();
         let input = SharedInput::default();
         connection.set_copy_access(Files { input: input.clone(), is_interactive });

@@ -341,12 +341,12 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use quickbeam::Options;
-    use quickbeam_sql::Database;
+    use quickbeam_sql::SqlDatabase;
 
     use super::*;
 
     fn written(query: &str, format: Format) -> String {
-        let database = Database::memory(Options::default()).unwrap();
+        let database = SqlDatabase::memory(Options::default()).unwrap();
         let mut connection = database.connect();
         let mut output = Vec::new();
         let answer = connection.query(query, &[]).unwrap();

@@ -11,7 +11,7 @@ use quickbeam_sql::catalog::text::{
 };
 use quickbeam_sql::csv::Dialect;
 use quickbeam_sql::types::format_value;
-use quickbeam_sql::{Connection, Database, Row, ValueRef};
+use quickbeam_sql::{Connection, Row, SqlDatabase, ValueRef};
 
 use super::END_OF_ROWS;
 use crate::dump_format::{self, Content, Format};
@@ -33,7 +33,7 @@ pub trait Sink {
 
 /// Writes all tables, views and sequences of an environment. Writes nothing if there are none.
 pub fn write(environment: &Environment, sink: &mut impl Sink) -> anyhow::Result<()> {
-    let database = Database::over(environment).context("cannot open the tables")?;
+    let database = SqlDatabase::over(environment).context("cannot open the tables")?;
     let mut connection = database.connect();
     let transaction = environment.begin_read()?;
     let catalog = database.catalog().snapshot(&transaction)?;

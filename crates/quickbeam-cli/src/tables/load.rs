@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, anyhow};
 use quickbeam::{Environment, Transaction};
-use quickbeam_sql::{CopyAccess, CopyPlace, Database, SqlError};
+use quickbeam_sql::{CopyAccess, CopyPlace, SqlDatabase, SqlError};
 
 use super::END_OF_ROWS;
 use crate::dump_format::Format;
@@ -25,7 +25,7 @@ pub fn load(
     input: Input,
     format: Format,
 ) -> anyhow::Result<(Vec<Loaded>, Input)> {
-    let database = Database::over(environment).context("cannot open the tables")?;
+    let database = SqlDatabase::over(environment).context("cannot open the tables")?;
     let mut connection = database.connect();
     let input = Arc::new(Mutex::new(input));
     connection.set_copy_access(Rows { input: input.clone(), format });

@@ -220,8 +220,8 @@ impl Rows<'_> {
     /// Returns up to `most` of the next rows as a record batch, or `None` at the end.
     ///
     /// ```
-    /// # use quickbeam_sql::{Database, params};
-    /// # let database = Database::memory(Default::default())?;
+    /// # use quickbeam_sql::{SqlDatabase, params};
+    /// # let database = SqlDatabase::memory(Default::default())?;
     /// # let mut connection = database.connect();
     /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
     /// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, NULL)", &[])?;
@@ -257,8 +257,8 @@ impl Connection {
     /// Executes a query and returns its whole result as record batches of some thousand rows.
     ///
     /// ```
-    /// # use quickbeam_sql::{Database, params};
-    /// # let database = Database::memory(Default::default())?;
+    /// # use quickbeam_sql::{SqlDatabase, params};
+    /// # let database = SqlDatabase::memory(Default::default())?;
     /// # let mut connection = database.connect();
     /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
     /// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, NULL)", &[])?;

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use quickbeam::{Durability, Isolation, Transaction};
 
 use super::copy::CopyAccess;
-use super::database::{Cancel, Database};
+use super::database::{Cancel, SqlDatabase};
 use super::rows::Rows;
 use super::session_command::Settings;
 use super::statement::Statement;
@@ -30,9 +30,9 @@ const MEMORY: usize = 256 << 20;
 /// uses it at a time.
 ///
 /// ```
-/// use quickbeam_sql::{Database, params};
+/// use quickbeam_sql::{SqlDatabase, params};
 ///
-/// let mut connection = Database::memory(Default::default())?.connect();
+/// let mut connection = SqlDatabase::memory(Default::default())?.connect();
 /// connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
 /// connection.execute("INSERT INTO fruit VALUES ($1, $2)", params![1, "apple"])?;
 /// let rows = connection.query("SELECT name FROM fruit", &[])?.collect()?;
@@ -46,7 +46,7 @@ pub struct Connection {
 
 /// What a connection has beside its cache.
 pub(super) struct Session {
-    pub database: Database,
+    pub database: SqlDatabase,
     pub open: Option<Open>,
     pub settings: Settings,
     pub limits: StatementLimits,
@@ -56,7 +56,7 @@ pub(super) struct Session {
 }
 
 impl Connection {
-    pub(super) fn new(database: Database) -> Connection {
+    pub(super) fn new(database: SqlDatabase) -> Connection {
         let limits =
             StatementLimits { cancelled: Arc::new(AtomicBool::new(false)), memory: MEMORY };
         let (settings, clock) = (Settings::default(), Clock::default());
@@ -75,7 +75,7 @@ impl Connection {
 
     /// Returns the database.
     #[must_use]
-    pub fn database(&self) -> &Database {
+    pub fn database(&self) -> &SqlDatabase {
         &self.session.database
     }
 
@@ -88,8 +88,8 @@ impl Connection {
     /// Returns whether a transaction is open.
     ///
     /// ```
-    /// # use quickbeam_sql::{Database, params};
-    /// # let mut connection = Database::memory(Default::default())?.connect();
+    /// # use quickbeam_sql::{SqlDatabase, params};
+    /// # let mut connection = SqlDatabase::memory(Default::default())?.connect();
     /// assert!(!connection.in_transaction());
     /// connection.begin()?;
     /// assert!(connection.in_transaction());
@@ -103,8 +103,8 @@ impl Connection {
     /// Prepares a statement. It is compiled once and can run many times.
     ///
     /// ```
-    /// # use quickbeam_sql::{Database, params};
-    /// # let database = Database::memory(Default::default())?;
+    /// # use quickbeam_sql::{SqlDatabase, params};
+    /// # let database = SqlDatabase::memory(Default::default())?;
     /// # let mut connection = database.connect();
     /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
     /// let mut insert = connection.prepare("INSERT INTO fruit VALUES ($1, $2)")?;
@@ -129,8 +129,8 @@ impl Connection {
     /// query, delivered. The compiled statement is cached by its text.
     ///
     /// ```
-    /// # use quickbeam_sql::{Database, params};
-    /// # let database = Database::memory(Default::default())?;
+    /// # use quickbeam_sql::{SqlDatabase, params};
+    /// # let database = SqlDatabase::memory(Default::default())?;
     /// # let mut connection = database.connect();
     /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
     /// let sql = "INSERT INTO fruit VALUES ($1, 'apple'), ($2, 'pear')";
@@ -146,8 +146,8 @@ impl Connection {
     /// Executes a query and returns its rows.
     ///
     /// ```
-    /// # use quickbeam_sql::{Database, params};
-    /// # let database = Database::memory(Default::default())?;
+    /// # use quickbeam_sql::{SqlDatabase, params};
+    /// # let database = SqlDatabase::memory(Default::default())?;
     /// # let mut connection = database.connect();
     /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
     /// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, NULL)", &[])?;
@@ -166,8 +166,8 @@ impl Connection {
     /// a BEGIN. The position of an error counts from the start of the script.
     ///
     /// ```
-    /// # use quickbeam_sql::{Database, params};
-    /// # let database = Database::memory(Default::default())?;
+    /// # use quickbeam_sql::{SqlDatabase, params};
+    /// # let database = SqlDatabase::memory(Default::default())?;
     /// # let mut connection = database.connect();
     /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
     /// connection.execute_script(
@@ -199,8 +199,8 @@ impl Connection {
     /// Begins a transaction, as BEGIN does.
     ///
     /// ```
-    /// # use quickbeam_sql::{Database, params};
-    /// # let database = Database::memory(Default::default())?;
+    /// # use quickbeam_sql::{SqlDatabase, params};
+    /// # let database = SqlDatabase::memory(Default::default())?;
     /// # let mut connection = database.connect();
     /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
     /// connection.begin()?;
@@ -220,8 +220,8 @@ impl Connection {
     /// Rolls the transaction back, as ROLLBACK does.
     ///
     /// ```
-    /// # use quickbeam_sql::{Database, params};
-    /// # let database = Database::memory(Default::default())?;
+    /// # use quickbeam_sql::{SqlDatabase, params};
+    /// # let database = SqlDatabase::memory(Default::default())?;
     /// # let mut connection = database.connect();
     /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
     /// connection.begin()?;
@@ -237,8 +237,8 @@ impl Connection {
     /// Sets the isolation level of later transactions.
     ///
     /// ```
-    /// # use quickbeam_sql::{Database, params};
-    /// # let mut connection = Database::memory(Default::default())?.connect();
+    /// # use quickbeam_sql::{SqlDatabase, params};
+    /// # let mut connection = SqlDatabase::memory(Default::default())?.connect();
     /// connection.set_isolation(quickbeam::Isolation::ReadCommitted);
     /// # Ok::<(), quickbeam_sql::SqlError>(())
     /// ```
@@ -251,9 +251,9 @@ impl Connection {
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
     /// use quickbeam::{Durability, Options};
-    /// use quickbeam_sql::Database;
+    /// use quickbeam_sql::SqlDatabase;
     ///
-    /// let database = Database::open(directory.path(), Options::default())?;
+    /// let database = SqlDatabase::open(directory.path(), Options::default())?;
     /// let mut connection = database.connect();
     /// connection.set_durability(Durability::NoSync);
     /// connection.execute("CREATE TABLE log (line TEXT)", &[])?;
@@ -271,8 +271,8 @@ impl Connection {
     /// Sets the memory in bytes that one statement may use, for sorts and joins for example.
     ///
     /// ```
-    /// # use quickbeam_sql::{Database, params};
-    /// # let mut connection = Database::memory(Default::default())?.connect();
+    /// # use quickbeam_sql::{SqlDatabase, params};
+    /// # let mut connection = SqlDatabase::memory(Default::default())?.connect();
     /// connection.set_memory_limit(64 << 20);
     /// # Ok::<(), quickbeam_sql::SqlError>(())
     /// ```

@@ -27,8 +27,8 @@ const PIECE: usize = 128 << 10;
 /// What COPY may read and write on a connection. A connection without it refuses COPY.
 ///
 /// ```
-/// # use quickbeam_sql::{Database, params};
-/// # let database = Database::memory(Default::default())?;
+/// # use quickbeam_sql::{SqlDatabase, params};
+/// # let database = SqlDatabase::memory(Default::default())?;
 /// # let mut connection = database.connect();
 /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
 /// use quickbeam_sql::{CopyAccess, CopyPlace};

@@ -15,47 +15,47 @@ use crate::error::Result;
 ///
 /// ```
 /// use quickbeam::Options;
-/// use quickbeam_sql::Database;
+/// use quickbeam_sql::SqlDatabase;
 ///
-/// let database = Database::memory(Options::default())?;
+/// let database = SqlDatabase::memory(Options::default())?;
 /// let mut connection = database.connect();
 /// connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
 /// # Ok::<(), quickbeam_sql::SqlError>(())
 /// ```
 #[derive(Clone)]
-pub struct Database {
+pub struct SqlDatabase {
     pub(super) environment: Environment,
     pub(super) catalog: Arc<Catalog>,
 }
 
-impl Database {
+impl SqlDatabase {
     /// Opens the environment in a directory, or creates it.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
     /// use quickbeam::Options;
-    /// use quickbeam_sql::Database;
+    /// use quickbeam_sql::SqlDatabase;
     ///
-    /// let database = Database::open(directory.path(), Options::default())?;
+    /// let database = SqlDatabase::open(directory.path(), Options::default())?;
     /// let mut connection = database.connect();
     /// # Ok::<(), quickbeam_sql::SqlError>(())
     /// ```
-    pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Database> {
-        Database::over(&Environment::open(path, options)?)
+    pub fn open(path: impl AsRef<Path>, options: Options) -> Result<SqlDatabase> {
+        SqlDatabase::over(&Environment::open(path, options)?)
     }
 
     /// Creates an environment without a directory. It lasts as long as its last handle.
     ///
     /// ```
-    /// use quickbeam_sql::Database;
+    /// use quickbeam_sql::SqlDatabase;
     ///
-    /// let mut connection = Database::memory(Default::default())?.connect();
+    /// let mut connection = SqlDatabase::memory(Default::default())?.connect();
     /// let rows = connection.query("SELECT 6 * 7", &[])?.collect()?;
     /// assert_eq!(rows[0][0].to_string(), "42");
     /// # Ok::<(), quickbeam_sql::SqlError>(())
     /// ```
-    pub fn memory(options: Options) -> Result<Database> {
-        Database::over(&Environment::memory(options)?)
+    pub fn memory(options: Options) -> Result<SqlDatabase> {
+        SqlDatabase::over(&Environment::memory(options)?)
     }
 
     /// Attaches SQL to an environment that is already open, beside its key/value databases. Call it
@@ -67,21 +67,21 @@ impl Database {
     /// environment.transact(|transaction| photos.put(transaction, b"beach", b"..."))?;
     ///
     /// // A key/value database is a table of the columns `key` and `value`.
-    /// let database = quickbeam_sql::Database::over(&environment)?;
+    /// let database = quickbeam_sql::SqlDatabase::over(&environment)?;
     /// let rows = database.connect().query("SELECT key FROM photos", &[])?.collect()?;
     /// assert_eq!(rows.len(), 1);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn over(environment: &Environment) -> Result<Database> {
+    pub fn over(environment: &Environment) -> Result<SqlDatabase> {
         let catalog = Catalog::open(environment)?;
-        Ok(Database { environment: environment.clone(), catalog })
+        Ok(SqlDatabase { environment: environment.clone(), catalog })
     }
 
     /// Returns the environment, for key/value databases and transactions.
     ///
     /// ```
-    /// # use quickbeam_sql::{Database, params};
-    /// # let database = Database::memory(Default::default())?;
+    /// # use quickbeam_sql::{SqlDatabase, params};
+    /// # let database = SqlDatabase::memory(Default::default())?;
     /// # let mut connection = database.connect();
     /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
     /// let events = database.environment().create_database("events")?;
@@ -108,8 +108,8 @@ impl Database {
 /// Cancels what a connection is doing, from another thread.
 ///
 /// ```
-/// # use quickbeam_sql::{Database, params};
-/// # let database = Database::memory(Default::default())?;
+/// # use quickbeam_sql::{SqlDatabase, params};
+/// # let database = SqlDatabase::memory(Default::default())?;
 /// # let mut connection = database.connect();
 /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
 /// let cancel = connection.cancel_handle();

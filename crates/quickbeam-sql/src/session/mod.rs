@@ -28,7 +28,7 @@ mod verify;
 
 pub use connection::Connection;
 pub use copy::CopyAccess;
-pub use database::{Cancel, Database};
+pub use database::{Cancel, SqlDatabase};
 pub use rows::{ColumnValue, Row, Rows};
 pub use statement::Statement;
 pub use verify::Verified;

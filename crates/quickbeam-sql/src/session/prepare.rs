@@ -8,7 +8,7 @@ use sqlparser::ast::{self, DescribeAlias, Statement as Ast};
 
 use super::copy::CopyFrom;
 use super::create_as::{CreateAs, into_target};
-use super::database::Database;
+use super::database::SqlDatabase;
 use super::session_command::control_of;
 use super::statistics::PlanBasis;
 use crate::bind::{
@@ -74,7 +74,7 @@ impl Program {
 
 /// What the binder and the planner ask about the database.
 pub(super) struct CompileContext<'l> {
-    pub database: &'l Database,
+    pub database: &'l SqlDatabase,
     pub transaction: &'l Transaction,
     pub snapshot: &'l Arc<CatalogSnapshot>,
     /// What the session wants of the planner.

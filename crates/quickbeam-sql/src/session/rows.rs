@@ -32,8 +32,8 @@ impl Held<'_> {
 /// The rows of a result. Each row is computed when it is asked for.
 ///
 /// ```
-/// # use quickbeam_sql::{Database, params};
-/// # let database = Database::memory(Default::default())?;
+/// # use quickbeam_sql::{SqlDatabase, params};
+/// # let database = SqlDatabase::memory(Default::default())?;
 /// # let mut connection = database.connect();
 /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
 /// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, NULL)", &[])?;
@@ -96,8 +96,8 @@ impl<'c> Rows<'c> {
     /// Returns the names and types of the columns.
     ///
     /// ```
-    /// # use quickbeam_sql::{Database, params};
-    /// # let database = Database::memory(Default::default())?;
+    /// # use quickbeam_sql::{SqlDatabase, params};
+    /// # let database = SqlDatabase::memory(Default::default())?;
     /// # let mut connection = database.connect();
     /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
     /// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, NULL)", &[])?;
@@ -117,8 +117,8 @@ impl<'c> Rows<'c> {
     /// Returns the next row, or `None` at the end and after an error.
     ///
     /// ```
-    /// # use quickbeam_sql::{Database, params};
-    /// # let database = Database::memory(Default::default())?;
+    /// # use quickbeam_sql::{SqlDatabase, params};
+    /// # let database = SqlDatabase::memory(Default::default())?;
     /// # let mut connection = database.connect();
     /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
     /// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, NULL)", &[])?;
@@ -167,8 +167,8 @@ impl<'c> Rows<'c> {
     /// Returns the remaining rows as values.
     ///
     /// ```
-    /// # use quickbeam_sql::{Database, params};
-    /// # let database = Database::memory(Default::default())?;
+    /// # use quickbeam_sql::{SqlDatabase, params};
+    /// # let database = SqlDatabase::memory(Default::default())?;
     /// # let mut connection = database.connect();
     /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
     /// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, NULL)", &[])?;
@@ -261,8 +261,8 @@ impl<'r> Row<'r> {
     /// Returns the value of a column, borrowed.
     ///
     /// ```
-    /// # use quickbeam_sql::{Database, params};
-    /// # let database = Database::memory(Default::default())?;
+    /// # use quickbeam_sql::{SqlDatabase, params};
+    /// # let database = SqlDatabase::memory(Default::default())?;
     /// # let mut connection = database.connect();
     /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
     /// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, NULL)", &[])?;
@@ -293,8 +293,8 @@ impl<'r> Row<'r> {
     /// [`Option`].
     ///
     /// ```
-    /// # use quickbeam_sql::{Database, params};
-    /// # let database = Database::memory(Default::default())?;
+    /// # use quickbeam_sql::{SqlDatabase, params};
+    /// # let database = SqlDatabase::memory(Default::default())?;
     /// # let mut connection = database.connect();
     /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
     /// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, NULL)", &[])?;
@@ -323,8 +323,8 @@ impl<'r> Row<'r> {
 /// A Rust type that a column can be read as.
 ///
 /// ```
-/// # use quickbeam_sql::{Database, params};
-/// # let database = Database::memory(Default::default())?;
+/// # use quickbeam_sql::{SqlDatabase, params};
+/// # let database = SqlDatabase::memory(Default::default())?;
 /// # let mut connection = database.connect();
 /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
 /// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, NULL)", &[])?;

@@ -16,8 +16,8 @@ use crate::types::{DataType, Value};
 /// A prepared statement. It works with any connection to its database, in one thread at a time.
 ///
 /// ```
-/// # use quickbeam_sql::{Database, params};
-/// # let database = Database::memory(Default::default())?;
+/// # use quickbeam_sql::{SqlDatabase, params};
+/// # let database = SqlDatabase::memory(Default::default())?;
 /// # let mut connection = database.connect();
 /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
 /// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, NULL)", &[])?;
@@ -67,8 +67,8 @@ impl Statement {
     /// Returns the names and types of the result columns; empty without a result.
     ///
     /// ```
-    /// # use quickbeam_sql::{Database, params};
-    /// # let database = Database::memory(Default::default())?;
+    /// # use quickbeam_sql::{SqlDatabase, params};
+    /// # let database = SqlDatabase::memory(Default::default())?;
     /// # let mut connection = database.connect();
     /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
     /// let select = connection.prepare("SELECT id, name AS label FROM fruit")?;
@@ -83,8 +83,8 @@ impl Statement {
     /// Returns the types of the parameters.
     ///
     /// ```
-    /// # use quickbeam_sql::{Database, params};
-    /// # let database = Database::memory(Default::default())?;
+    /// # use quickbeam_sql::{SqlDatabase, params};
+    /// # let database = SqlDatabase::memory(Default::default())?;
     /// # let mut connection = database.connect();
     /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
     /// use quickbeam_sql::DataType;
@@ -102,8 +102,8 @@ impl Statement {
     /// delivered.
     ///
     /// ```
-    /// # use quickbeam_sql::{Database, params};
-    /// # let database = Database::memory(Default::default())?;
+    /// # use quickbeam_sql::{SqlDatabase, params};
+    /// # let database = SqlDatabase::memory(Default::default())?;
     /// # let mut connection = database.connect();
     /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
     /// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, NULL)", &[])?;
@@ -118,8 +118,8 @@ impl Statement {
     /// Executes it and returns its rows.
     ///
     /// ```
-    /// # use quickbeam_sql::{Database, params};
-    /// # let database = Database::memory(Default::default())?;
+    /// # use quickbeam_sql::{SqlDatabase, params};
+    /// # let database = SqlDatabase::memory(Default::default())?;
     /// # let mut connection = database.connect();
     /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
     /// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, NULL)", &[])?;
@@ -140,8 +140,8 @@ impl Statement {
     /// transaction may also be used for key/value calls; all of it commits or rolls back together.
     ///
     /// ```
-    /// # use quickbeam_sql::{Database, params};
-    /// # let database = Database::memory(Default::default())?;
+    /// # use quickbeam_sql::{SqlDatabase, params};
+    /// # let database = SqlDatabase::memory(Default::default())?;
     /// # let mut connection = database.connect();
     /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
     /// let environment = database.environment().clone();
@@ -166,8 +166,8 @@ impl Statement {
     /// Like [`query`](Self::query), in a transaction of the engine.
     ///
     /// ```
-    /// # use quickbeam_sql::{Database, params};
-    /// # let database = Database::memory(Default::default())?;
+    /// # use quickbeam_sql::{SqlDatabase, params};
+    /// # let database = SqlDatabase::memory(Default::default())?;
     /// # let mut connection = database.connect();
     /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
     /// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, NULL)", &[])?;

@@ -89,7 +89,7 @@ impl CompileContext<'_> {
 mod tests {
     use quickbeam::Options;
 
-    use crate::session::Database;
+    use crate::session::SqlDatabase;
     use crate::session::statement::Statement;
 
     /// About how many rows of the first table a statement was planned for; none if that does not matter.
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn a_copy_is_planned_for_the_tables_of_its_query() {
-        let database = Database::memory(Options::default()).unwrap();
+        let database = SqlDatabase::memory(Options::default()).unwrap();
         let connection = &mut database.connect();
         connection.execute("CREATE TABLE t (a INTEGER PRIMARY KEY, b INTEGER)", &[]).unwrap();
         let copy = "COPY (SELECT count(*) FROM t WHERE b = 3) TO STDOUT WITH (FORMAT csv)";
@@ -111,7 +111,7 @@ mod tests {
     /// Key/value databases are told apart, though none has a number.
     #[test]
     fn a_statement_is_planned_for_each_of_its_tables() {
-        let database = Database::memory(Options::default()).unwrap();
+        let database = SqlDatabase::memory(Options::default()).unwrap();
         for name in ["kv_a", "kv_b"] {
             database.environment().create_database(name).unwrap();
         }
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn a_statement_is_planned_again_when_its_tables_have_grown_or_shrunk() {
-        let database = Database::memory(Options::default()).unwrap();
+        let database = SqlDatabase::memory(Options::default()).unwrap();
         let connection = &mut database.connect();
         connection.execute("CREATE TABLE t (a INTEGER PRIMARY KEY, b INTEGER)", &[]).unwrap();
         let mut all = connection.prepare("SELECT count(*) FROM t WHERE b = 3").unwrap();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use quickbeam::{AccessMethod, Transaction};
 
-use super::database::Database;
+use super::database::SqlDatabase;
 use super::prepare::CompileContext;
 use crate::bind::{Names, check_of};
 use crate::catalog::{CATALOG, CatalogSnapshot, ObjectId, SEQUENCES, TREE_PREFIX, Table};
@@ -29,7 +29,7 @@ pub struct Verified {
     pub complaints: Vec<String>,
 }
 
-impl Database {
+impl SqlDatabase {
     /// Verifies the catalog, and of each table the rows, the entries of its indexes and its constraints, as of one moment.
     pub fn verify(&self) -> Result<Verified> {
         let transaction = self.environment.begin_read()?;

@@ -2,7 +2,9 @@
 
 use anyhow::{Result, anyhow};
 use quickbeam::{Durability, Options};
-use quickbeam_sql::{Connection, Database, Row, SqlError, Statement, Value as SqlValue, ValueRef};
+use quickbeam_sql::{
+    Connection, Row, SqlDatabase, SqlError, Statement, Value as SqlValue, ValueRef,
+};
 
 use crate::engine::{Mode, OpError, OpResult, Support};
 use crate::sql::{
@@ -43,15 +45,15 @@ impl SqlEngine for Quickbeam {
             options.page_size
         );
         let database = match setup.mode {
-            Mode::InMem => Database::memory(options)?,
-            _ => Database::open(&setup.directory, options)?,
+            Mode::InMem => SqlDatabase::memory(options)?,
+            _ => SqlDatabase::open(&setup.directory, options)?,
         };
         Ok(Box::new(Open { database, settings }))
     }
 }
 
 struct Open {
-    database: Database,
+    database: SqlDatabase,
     settings: String,
 }
 
