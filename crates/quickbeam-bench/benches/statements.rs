@@ -23,14 +23,14 @@ fn key(n: u32) -> i64 {
     i64::from(n.wrapping_mul(2_654_435_761) % 100_000)
 }
 
-fn points(c: &mut Connection) -> Result<()> {
+fn points(c: &Connection) -> Result<()> {
     c.execute("CREATE TABLE t (id BIGINT PRIMARY KEY, v BIGINT, s TEXT)", &[])?;
     let environment = c.database().environment().clone();
     let pairs = environment.create_database("pairs")?;
     let mut insert = c.prepare("INSERT INTO t VALUES ($1, $2, 'some text of a row')")?;
     c.begin()?;
     for n in 0..100_000i64 {
-        insert.execute(c, params![n, n])?;
+        insert.execute(params![n, n])?;
     }
     c.commit()?;
     environment
@@ -48,7 +48,7 @@ fn points(c: &mut Connection) -> Result<()> {
     let mut select = c.prepare("SELECT v FROM t WHERE id = $1")?;
     let mut sum = 0;
     time("SELECT by key, autocommit", 200_000, |n| {
-        let mut rows = select.query(c, params![key(n)])?;
+        let mut rows = select.query(params![key(n)])?;
         if let Some(row) = rows.next()? {
             sum += row.get::<i64>(0)?;
         }
@@ -56,7 +56,7 @@ fn points(c: &mut Connection) -> Result<()> {
     })?;
     c.begin()?;
     time("SELECT by key, in a transaction", 200_000, |n| {
-        let mut rows = select.query(c, params![key(n)])?;
+        let mut rows = select.query(params![key(n)])?;
         if let Some(row) = rows.next()? {
             sum += row.get::<i64>(0)?;
         }
@@ -69,7 +69,7 @@ fn points(c: &mut Connection) -> Result<()> {
         Ok(transaction.commit()?)
     })?;
     let mut update = c.prepare("UPDATE t SET v = v + 1 WHERE id = $1")?;
-    time("UPDATE by key, autocommit", 100_000, |n| update.execute(c, params![key(n)]).map(|_| ()))?;
+    time("UPDATE by key, autocommit", 100_000, |n| update.execute(params![key(n)]).map(|_| ()))?;
     let transaction = environment.begin()?;
     time("engine put, in a transaction", 50_000, |n| {
         Ok(pairs.put(&transaction, &key(n).to_be_bytes(), &[9; 50])?)
@@ -77,7 +77,7 @@ fn points(c: &mut Connection) -> Result<()> {
     transaction.commit()?;
     c.begin()?;
     time("UPDATE by key, in a transaction", 50_000, |n| {
-        update.execute(c, params![key(n)]).map(|_| ())
+        update.execute(params![key(n)]).map(|_| ())
     })?;
     c.commit()?;
     println!("{sum}");
@@ -93,7 +93,7 @@ fn letters(mut n: u32) -> String {
     String::from_utf8_lossy(&text).into_owned() + &"x".repeat(45)
 }
 
-fn load(c: &mut Connection, table: &str, n: u32, generator: u32, prime: u32) -> Result<()> {
+fn load(c: &Connection, table: &str, n: u32, generator: u32, prime: u32) -> Result<()> {
     let mut insert = c.prepare(&format!(
         "INSERT INTO {table} VALUES ($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12,$13,$14,$15,$16)"
     ))?;
@@ -108,33 +108,30 @@ fn load(c: &mut Connection, table: &str, n: u32, generator: u32, prime: u32) -> 
         let four =
             ["AAAA", "HHHH", "OOOO", "VVVV"][unique2 as usize % 4].to_owned() + &"x".repeat(48);
         let i = |v: u32| v as i32;
-        insert.execute(
-            c,
-            params![
-                i(u1),
-                i(unique2),
-                i(u1 % 2),
-                i(u1 % 4),
-                i(u1 % 10),
-                i(u1 % 20),
-                i(u1 % 100),
-                i(u1 % 10),
-                i(u1 % 5),
-                i(u1 % 2),
-                i(u1),
-                i(u1 % 100 * 2),
-                i(u1 % 100 * 2 + 1),
-                letters(u1),
-                letters(unique2),
-                four
-            ],
-        )?;
+        insert.execute(params![
+            i(u1),
+            i(unique2),
+            i(u1 % 2),
+            i(u1 % 4),
+            i(u1 % 10),
+            i(u1 % 20),
+            i(u1 % 100),
+            i(u1 % 10),
+            i(u1 % 5),
+            i(u1 % 2),
+            i(u1),
+            i(u1 % 100 * 2),
+            i(u1 % 100 * 2 + 1),
+            letters(u1),
+            letters(unique2),
+            four
+        ])?;
         unique2 += 1;
     }
     c.commit()
 }
 
-fn wisconsin(c: &mut Connection, text: &str) -> Result<()> {
+fn wisconsin(c: &Connection, text: &str) -> Result<()> {
     let section = |name: &str| {
         let after = text.split(&format!("--@section {name}")).nth(1).unwrap_or_default();
         after.split("--@section").next().unwrap_or_default().to_owned()
@@ -200,7 +197,7 @@ fn wisconsin(c: &mut Connection, text: &str) -> Result<()> {
                     c.execute(before, &[])?;
                 }
                 let start = Instant::now();
-                count = statement.execute(c, &[])?;
+                count = statement.execute(&[])?;
                 times.push(start.elapsed().as_secs_f64() * 1e3);
                 if let Some(after) = &after {
                     c.execute(after, &[])?;
@@ -223,13 +220,13 @@ fn wisconsin(c: &mut Connection, text: &str) -> Result<()> {
 
 fn main() -> Result<()> {
     let options = Options::new().durability(Durability::InMemory).cache_size(256 << 20);
-    let mut connection = SqlDatabase::memory(options)?.connect();
-    points(&mut connection)?;
+    let connection = SqlDatabase::memory(options)?.connect();
+    points(&connection)?;
     // `cargo bench` adds an option of its own.
     if let Some(path) = std::env::args().skip(1).find(|argument| !argument.starts_with("--")) {
         let text = std::fs::read_to_string(path)
             .map_err(|error| quickbeam_sql::SqlError::internal(error.to_string()))?;
-        wisconsin(&mut connection, &text)?;
+        wisconsin(&connection, &text)?;
     }
     Ok(())
 }

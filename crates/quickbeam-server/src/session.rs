@@ -48,7 +48,7 @@ fn run_session(shared: &Shared, mut wire: Wire) {
         Ok(Opening::Cancel { number, key }) => return shared.cancel(number, &key),
         Ok(Opening::Nothing) | Err(_) => return,
     };
-    let mut connection = shared.database.connect();
+    let connection = shared.database.connect();
     connection.set_isolation(shared.options.isolation);
     let Some((number, key)) = shared.enter(connection.cancel_handle()) else {
         let _ = refuse(&mut wire, "53300", "sorry, too many clients already");
@@ -188,7 +188,7 @@ impl Session {
                 return Err(in_failed_transaction());
             }
         }
-        Prepared::new(&mut self.connection, text)
+        Prepared::new(&self.connection, text)
     }
 
     fn extended(&mut self, message: Frontend, text: &mut String) -> Done<()> {
@@ -306,7 +306,7 @@ impl Session {
             self.connection.begin()?;
             self.is_implicit = true;
         }
-        let ended = portal.execute(&mut self.connection, &mut self.wire, limit)?;
+        let ended = portal.execute(&self.connection, &mut self.wire, limit)?;
         if tag.ends_transaction() {
             self.is_implicit = false;
         }

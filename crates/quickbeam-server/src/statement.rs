@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use bytes::{Bytes, BytesMut};
 use pgwire::messages::PgWireBackendMessage;
-use quickbeam_sql::{Connection, DataType, Statement, Value};
+use quickbeam_sql::{Connection, DataType, PreparedStatement, Value};
 
 use crate::failure::Failure;
 use crate::rows::{Formats, description, put_row};
@@ -43,7 +43,7 @@ pub struct Prepared {
     pub text: String,
     /// How it is named when it is done.
     pub tag: Tag,
-    statement: Statement,
+    statement: PreparedStatement,
 }
 
 /// A prepared statement, shared by the portals made of it.
@@ -51,8 +51,8 @@ pub type SharedPrepared = Rc<RefCell<Prepared>>;
 
 impl Prepared {
     /// Prepares a statement.
-    pub fn new(connection: &mut Connection, text: &str) -> Result<Prepared, Failure> {
-        let statement = connection.prepare(text)?;
+    pub fn new(connection: &Connection, text: &str) -> Result<Prepared, Failure> {
+        let statement = connection.prepare(text)?.into_prepared();
         let tag = Tag::of(text, !statement.columns().is_empty());
         Ok(Prepared { text: text.to_owned(), tag, statement })
     }
@@ -123,7 +123,7 @@ impl Portal {
     /// Executes the statement, or continues it, and sends up to `limit` rows; 0 is no limit.
     pub fn execute(
         &mut self,
-        connection: &mut Connection,
+        connection: &Connection,
         wire: &mut Wire,
         limit: usize,
     ) -> Done<Ended> {

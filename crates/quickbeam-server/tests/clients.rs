@@ -75,7 +75,7 @@ fn a_program_and_its_clients_share_the_data() {
     let mut client = connect(&server);
     let mut transaction = client.transaction().unwrap();
     transaction.execute("INSERT INTO t VALUES (1)", &[]).unwrap();
-    let count = |direct: &mut quickbeam_sql::Connection| {
+    let count = |direct: &quickbeam_sql::Connection| {
         direct.query("SELECT count(*) FROM t", &[]).unwrap().collect().unwrap()[0][0].clone()
     };
     assert_eq!(count(&mut direct), 0i64.into());
@@ -199,7 +199,7 @@ fn stopping_ends_sessions_and_rolls_back() {
     client.batch_execute("BEGIN; INSERT INTO t VALUES (1)").unwrap();
     server.stop();
     assert!(client.batch_execute("COMMIT").is_err());
-    let mut direct = database.connect();
+    let direct = database.connect();
     let rows = direct.query("SELECT count(*) FROM t", &[]).unwrap().collect().unwrap();
     assert_eq!(rows[0][0], 0i64.into());
 }

@@ -17,7 +17,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut insert = connection.prepare("INSERT INTO reading VALUES ($1, $2)")?;
     connection.begin()?;
     for id in 0..10_000_i64 {
-        insert.execute(&mut connection, params![id, id as f64 / 100.0])?;
+        insert.execute(params![id, id as f64 / 100.0])?;
     }
     connection.commit()?;
 

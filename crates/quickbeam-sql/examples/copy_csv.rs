@@ -42,7 +42,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     )?;
 
     let database = SqlDatabase::memory(Options::default())?;
-    let mut connection = database.connect();
+    let connection = database.connect();
     connection.set_copy_access(Folder(directory.path().to_owned()));
     connection.execute(
         "CREATE TABLE city (name TEXT PRIMARY KEY, country TEXT NOT NULL, people INTEGER)",

@@ -14,7 +14,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     // SQL on an environment that is open already.
     let database = SqlDatabase::over(&environment)?;
-    let mut sql = database.connect();
+    let sql = database.connect();
     sql.execute("CREATE TABLE album (id INTEGER PRIMARY KEY, title TEXT, photos INTEGER)", &[])?;
     sql.execute("INSERT INTO album VALUES (1, 'Summer', 0)", &[])?;
 
@@ -22,20 +22,20 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut count = sql.prepare("UPDATE album SET photos = photos + 1 WHERE id = $1")?;
     let transaction = environment.begin()?;
     photos.put(&transaction, b"beach.jpg", &[0xff; 20_000])?;
-    count.execute_in(&mut sql, &transaction, params![1])?;
+    count.execute_in(&transaction, params![1])?;
     transaction.commit()?;
 
     // A dropped transaction rolls back both.
     let transaction = environment.begin()?;
     photos.put(&transaction, b"blurred.jpg", &[0; 20_000])?;
-    count.execute_in(&mut sql, &transaction, params![1])?;
+    count.execute_in(&transaction, params![1])?;
     drop(transaction);
 
     let snapshot = environment.begin_read()?;
     assert!(photos.exists(&snapshot, b"beach.jpg")?);
     assert!(!photos.exists(&snapshot, b"blurred.jpg")?);
     let mut select = sql.prepare("SELECT title, photos FROM album")?;
-    let mut rows = select.query_in(&mut sql, &snapshot, &[])?;
+    let mut rows = select.query_in(&snapshot, &[])?;
     while let Some(row) = rows.next()? {
         println!("{}: {} photos", row.get::<&str>(0)?, row.get::<i32>(1)?);
         assert_eq!(row.get::<i32>(1)?, 1);

@@ -12,7 +12,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let temporary = tempfile::tempdir()?;
     let directory = std::env::args().nth(1).map_or(temporary.path().to_owned(), PathBuf::from);
     let database = SqlDatabase::open(directory, Options::default())?;
-    let mut connection = database.connect();
+    let connection = database.connect();
     connection.execute(
         "CREATE TABLE IF NOT EXISTS fruit (
             id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, stock INTEGER CHECK (stock >= 0))",
@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         "INSERT INTO fruit VALUES ($1, $2, $3) ON CONFLICT (id) DO UPDATE SET stock = $3",
     )?;
     for (id, name, stock) in [(1, "apple", 7), (2, "pear", 3), (3, "plum", 12)] {
-        upsert.execute(&mut connection, params![id, name, stock])?;
+        upsert.execute(params![id, name, stock])?;
     }
 
     // A failed statement is undone; the transaction goes on.

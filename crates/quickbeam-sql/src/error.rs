@@ -33,6 +33,8 @@ macro_rules! sql_states {
 }
 
 sql_states! {
+    /// A query that must return a row returned none.
+    NoData = "02000",
     /// A feature of the language that is not there.
     FeatureNotSupported = "0A000",
     /// A subquery used as an expression gave more than one row.
@@ -193,6 +195,8 @@ sql_states! {
     TooManyColumns = "54011",
     /// The object is not in the state needed, for example still in use.
     ObjectNotInPrerequisiteState = "55000",
+    /// The object is in use, for example by a query whose rows are being read.
+    ObjectInUse = "55006",
     /// Another transaction kept a record for longer than the lock timeout.
     LockNotAvailable = "55P03",
     /// The statement was cancelled.

@@ -13,21 +13,22 @@
 //! let mut connection = database.connect();
 //! connection.execute("CREATE TABLE IF NOT EXISTS fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
 //!
-//! let mut insert = connection.prepare("INSERT INTO fruit VALUES ($1, $2)")?;
-//! connection.begin()?;
-//! insert.execute(&mut connection, params![1, "apple"])?;
-//! insert.execute(&mut connection, params![2, "pear"])?;
-//! connection.commit()?;
+//! let transaction = connection.transaction()?;
+//! let mut insert = transaction.prepare("INSERT INTO fruit VALUES ($1, $2)")?;
+//! insert.execute(params![1, "apple"])?;
+//! insert.execute(params![2, "pear"])?;
+//! transaction.commit()?;
 //!
 //! let mut rows = connection.query("SELECT name FROM fruit WHERE id > $1", params![1])?;
 //! while let Some(row) = rows.next()? {
-//!     assert_eq!(row.get::<&str>(0)?, "pear");
+//!     assert_eq!(row.get::<&str>("name")?, "pear");
 //! }
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! - [`SqlDatabase`] is an environment opened for SQL, [`Connection`] what one thread works with.
+//! - [`SqlDatabase`] is an environment opened for SQL; each thread has a [`Connection`] to it.
+//! - [`Connection::transaction`] returns a guard that rolls back unless it commits.
 //! - [`Statement`] is compiled once; [`params!`] makes its parameters; [`Rows`] and [`Row`] are its
 //!   result. [`Rows::next_batch`] returns Arrow record batches.
 //! - [`Statement::execute_in`] runs in a transaction of the engine, together with key/value calls.
@@ -55,7 +56,8 @@ pub use bind::CopyPlace;
 pub use error::{Result, SqlError, SqlState};
 pub use parse::pieces as split_statements;
 pub use session::{
-    Cancel, ColumnValue, Connection, CopyAccess, Row, Rows, SqlDatabase, Statement, Verified,
+    Cancel, ColumnIndex, ColumnValue, Connection, CopyAccess, MappedRows, OwnedRow, OwnedRows,
+    PreparedStatement, Row, Rows, SqlDatabase, SqlTransaction, Statement, Verified,
 };
 pub use types::{DataType, Interval, Numeric, Value, ValueRef};
 

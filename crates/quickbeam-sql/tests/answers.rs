@@ -67,7 +67,7 @@ fn shown(value: &Value) -> String {
     }
 }
 
-fn ask(connection: &mut Connection, text: &str) -> Result<Answer, SqlError> {
+fn ask(connection: &Connection, text: &str) -> Result<Answer, SqlError> {
     let rows = connection.query(text, &[])?;
     let types: Vec<String> =
         rows.columns().iter().map(|column| column.data_type.to_string()).collect();
@@ -79,12 +79,12 @@ fn ask(connection: &mut Connection, text: &str) -> Result<Answer, SqlError> {
 /// Runs a file; returns one line for each answer that differs.
 fn run(file: &str, records: &[Record]) -> Vec<String> {
     let database = SqlDatabase::memory(Options::default()).unwrap();
-    let mut connection = database.connect();
+    let connection = database.connect();
     let mut problems = Vec::new();
     for record in records {
         let found = match &record.answer {
             None => connection.execute(&record.text, &[]).map(|_| None),
-            Some(_) => ask(&mut connection, &record.text).map(Some),
+            Some(_) => ask(&connection, &record.text).map(Some),
         };
         let message = found.as_ref().err().map(|error| error.message().to_owned());
         let found = found.unwrap_or_else(|error| Some(Answer::Error(error.code().to_owned())));

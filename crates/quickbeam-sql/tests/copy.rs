@@ -59,13 +59,13 @@ impl Files {
 }
 
 fn connect() -> (Connection, Files) {
-    let mut connection = SqlDatabase::memory(Options::default()).unwrap().connect();
+    let connection = SqlDatabase::memory(Options::default()).unwrap().connect();
     let files = Files::default();
     connection.set_copy_access(files.clone());
     (connection, files)
 }
 
-fn rows(connection: &mut Connection, query: &str) -> Vec<String> {
+fn rows(connection: &Connection, query: &str) -> Vec<String> {
     let rows = connection.query(query, &[]).unwrap().collect().unwrap();
     let line = |row: &Vec<quickbeam_sql::Value>| {
         row.iter().map(ToString::to_string).collect::<Vec<_>>().join("|")
@@ -79,7 +79,7 @@ const TYPES: &str = "CREATE TABLE types (id INTEGER PRIMARY KEY, b BOOLEAN, s SM
 
 #[test]
 fn what_is_written_reads_back_type_for_type() {
-    let (mut connection, files) = connect();
+    let (connection, files) = connect();
     connection.execute(TYPES, &[]).unwrap();
     let values = [
         "1, true, -7, 1.5, 0.1, 1e100::DOUBLE PRECISION, 'plain', 'short', 'ab', '\\x00ff', '2026-11-22', '23:59:59.5', '2026-01-02 03:04:05', \
@@ -93,7 +93,7 @@ fn what_is_written_reads_back_type_for_type() {
     for row in &values {
         connection.execute(&format!("INSERT INTO types VALUES ({row})"), &[]).unwrap();
     }
-    let before = rows(&mut connection, "SELECT * FROM types ORDER BY id");
+    let before = rows(&connection, "SELECT * FROM types ORDER BY id");
     for options in [
         "FORMAT csv",
         "FORMAT csv, HEADER",
@@ -105,27 +105,27 @@ fn what_is_written_reads_back_type_for_type() {
         connection.execute("DELETE FROM types", &[]).unwrap();
         let from = format!("COPY types FROM 'file' WITH ({options})");
         assert_eq!(connection.execute(&from, &[]).unwrap(), 4, "{options}");
-        assert_eq!(rows(&mut connection, "SELECT * FROM types ORDER BY id"), before, "{options}");
+        assert_eq!(rows(&connection, "SELECT * FROM types ORDER BY id"), before, "{options}");
     }
     assert!(files.text("file").starts_with("id|b|s|"), "{}", files.text("file"));
 }
 
 #[test]
 fn one_column_of_nothing_keeps_what_it_is() {
-    let (mut connection, files) = connect();
+    let (connection, files) = connect();
     connection.execute("CREATE TABLE one (t TEXT)", &[]).unwrap();
     connection.execute("INSERT INTO one VALUES (NULL), (''), ('\\.'), ('x')", &[]).unwrap();
     connection.execute("COPY one TO STDOUT CSV", &[]).unwrap();
     assert_eq!(files.text(""), "\n\"\"\n\"\\.\"\nx\n");
     connection.execute("TRUNCATE one", &[]).unwrap();
     assert_eq!(connection.execute("COPY one FROM STDIN CSV", &[]).unwrap(), 4);
-    let found = rows(&mut connection, "SELECT count(*), count(t), max(t) FROM one");
+    let found = rows(&connection, "SELECT count(*), count(t), max(t) FROM one");
     assert_eq!(found, ["4|3|x"]);
 }
 
 #[test]
 fn columns_that_are_not_named_get_their_defaults() {
-    let (mut connection, files) = connect();
+    let (connection, files) = connect();
     let table = "CREATE TABLE t (id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, a INTEGER DEFAULT 7, b TEXT, CHECK (a < 100))";
     connection.execute(table, &[]).unwrap();
     files.put("f", "b,a\nx,1\n");
@@ -138,9 +138,9 @@ fn columns_that_are_not_named_get_their_defaults() {
     // As in PostgreSQL, COPY may give values even for what is always generated.
     files.put("f", "50,5,z\n");
     connection.execute("COPY t FROM 'f' CSV", &[]).unwrap();
-    let found = rows(&mut connection, "SELECT a, b FROM t ORDER BY id");
+    let found = rows(&connection, "SELECT a, b FROM t ORDER BY id");
     assert_eq!(found, ["1|x", "7|y", "7|NULL", "5|z"]);
-    assert_eq!(rows(&mut connection, "SELECT max(id) FROM t"), ["50"]);
+    assert_eq!(rows(&connection, "SELECT max(id) FROM t"), ["50"]);
     connection
         .execute("COPY (SELECT b, a FROM t WHERE a = 7 ORDER BY id) TO 'g' CSV", &[])
         .unwrap();
@@ -151,7 +151,7 @@ fn columns_that_are_not_named_get_their_defaults() {
 
 #[test]
 fn a_bad_line_is_named_and_leaves_nothing() {
-    let (mut connection, files) = connect();
+    let (connection, files) = connect();
     connection.execute("CREATE TABLE parent (id INTEGER PRIMARY KEY)", &[]).unwrap();
     connection.execute("INSERT INTO parent VALUES (1)", &[]).unwrap();
     let table = "CREATE TABLE t (id INTEGER PRIMARY KEY, a SMALLINT CHECK (a > 0), v VARCHAR(3) NOT NULL, p INTEGER REFERENCES parent)";
@@ -182,7 +182,7 @@ fn a_bad_line_is_named_and_leaves_nothing() {
             let error = connection.execute("COPY t FROM STDIN WITH (FORMAT csv)", &[]).unwrap_err();
             assert_eq!((error.code(), error.context()), (code, Some(context)), "{shown}: {error}");
             let expected = if inside { "100|9" } else { "100|1" };
-            assert_eq!(rows(&mut connection, "SELECT id, a FROM t"), [expected], "{shown}");
+            assert_eq!(rows(&connection, "SELECT id, a FROM t"), [expected], "{shown}");
             if inside {
                 connection.rollback().unwrap();
             }
@@ -192,12 +192,12 @@ fn a_bad_line_is_named_and_leaves_nothing() {
     connection.begin().unwrap();
     assert_eq!(connection.execute("COPY t FROM STDIN CSV", &[]).unwrap(), 2);
     connection.rollback().unwrap();
-    assert_eq!(rows(&mut connection, "SELECT id FROM t"), ["100"]);
+    assert_eq!(rows(&connection, "SELECT id FROM t"), ["100"]);
 }
 
 #[test]
 fn who_was_given_nothing_may_not_copy() {
-    let mut connection = SqlDatabase::memory(Options::default()).unwrap().connect();
+    let connection = SqlDatabase::memory(Options::default()).unwrap().connect();
     connection.execute("CREATE TABLE t (a INTEGER)", &[]).unwrap();
     for copy in ["COPY t FROM '/etc/passwd' CSV", "COPY t TO '/tmp/x' CSV", "COPY t FROM STDIN CSV"]
     {
@@ -207,7 +207,7 @@ fn who_was_given_nothing_may_not_copy() {
 
 #[test]
 fn forms_that_do_not_exist_are_refused() {
-    let (mut connection, _files) = connect();
+    let (connection, _files) = connect();
     connection.execute("CREATE TABLE t (a INTEGER)", &[]).unwrap();
     connection.execute("CREATE VIEW v AS SELECT a FROM t", &[]).unwrap();
     for (copy, code) in [
@@ -233,7 +233,7 @@ fn forms_that_do_not_exist_are_refused() {
 
 #[test]
 fn a_copy_is_cancelled_from_another_thread() {
-    let (mut connection, _) = connect();
+    let (connection, _) = connect();
     connection.execute("CREATE TABLE t (a INTEGER)", &[]).unwrap();
     /// An input without an end, which asks for the cancelling when it was read from.
     struct Endless(quickbeam_sql::Cancel);
@@ -256,12 +256,12 @@ fn a_copy_is_cancelled_from_another_thread() {
     connection.set_copy_access(Endless(cancel));
     assert_eq!(connection.execute("COPY t FROM STDIN CSV", &[]).unwrap_err().code(), "57014");
     assert_eq!(connection.execute("COPY t TO STDOUT CSV", &[]).unwrap_err().code(), "42501");
-    assert_eq!(rows(&mut connection, "SELECT count(*) FROM t"), ["0"]);
+    assert_eq!(rows(&connection, "SELECT count(*) FROM t"), ["0"]);
 }
 
 #[test]
 fn databases_of_the_engine_are_copied_as_tables() {
-    let (mut connection, files) = connect();
+    let (connection, files) = connect();
     connection.database().environment().create_database("kv").unwrap();
     files.put("f", "\\x61,\\x62\n\\x00,\n");
     let error = connection.execute("COPY kv FROM 'f' CSV", &[]).unwrap_err();

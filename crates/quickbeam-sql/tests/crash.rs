@@ -59,7 +59,7 @@ fn open(directory: &Path, durability: Durability) -> SqlDatabase {
 
 fn set_up(directory: &Path, durability: Durability) {
     let database = open(directory, durability);
-    let mut connection = database.connect();
+    let connection = database.connect();
     connection.execute_script(TABLES).unwrap();
     connection.begin().unwrap();
     for id in 0..BRANCHES {
@@ -83,28 +83,28 @@ fn close(database: SqlDatabase, connection: Connection) {
     environment.close().unwrap();
 }
 
-fn number(connection: &mut Connection, query: &str) -> i64 {
+fn number(connection: &Connection, query: &str) -> i64 {
     let mut rows = connection.query(query, &[]).unwrap();
     rows.next().unwrap().unwrap().get(0).unwrap()
 }
 
-fn counter_of(connection: &mut Connection, thread: u64) -> u64 {
+fn counter_of(connection: &Connection, thread: u64) -> u64 {
     let query = format!("SELECT coalesce(max(counter), 0) FROM history WHERE thread = {thread}");
     number(connection, &query) as u64
 }
 
 /// The statements of the transaction.
-struct Transfer {
-    account: Statement,
-    balance: Statement,
-    teller: Statement,
-    branch: Statement,
-    history: Statement,
+struct Transfer<'c> {
+    account: Statement<'c>,
+    balance: Statement<'c>,
+    teller: Statement<'c>,
+    branch: Statement<'c>,
+    history: Statement<'c>,
 }
 
-impl Transfer {
-    fn new(connection: &mut Connection) -> quickbeam_sql::Result<Transfer> {
-        let mut prepare = |text: &str| connection.prepare(text);
+impl<'c> Transfer<'c> {
+    fn new(connection: &'c Connection) -> quickbeam_sql::Result<Transfer<'c>> {
+        let prepare = |text: &str| connection.prepare(text);
         Ok(Transfer {
             account: prepare("UPDATE accounts SET balance = balance + $2 WHERE id = $1")?,
             balance: prepare("SELECT balance FROM accounts WHERE id = $1")?,
@@ -118,19 +118,19 @@ impl Transfer {
 
     fn run(
         &mut self,
-        connection: &mut Connection,
+        connection: &Connection,
         random: &mut Random,
         (thread, counter): (u64, u64),
     ) -> quickbeam_sql::Result<()> {
         let (account, teller) = (draw(random, ACCOUNTS), draw(random, TELLERS));
         let (branch, delta) = (teller % BRANCHES, draw(random, 1_999_999) - 999_999);
         connection.begin()?;
-        self.account.execute(connection, params![account, delta])?;
-        self.balance.query(connection, params![account])?.collect()?;
-        self.teller.execute(connection, params![teller, delta])?;
-        self.branch.execute(connection, params![branch, delta])?;
+        self.account.execute(params![account, delta])?;
+        self.balance.query(params![account])?.collect()?;
+        self.teller.execute(params![teller, delta])?;
+        self.branch.execute(params![branch, delta])?;
         let row = params![teller, branch, account, delta, thread as i64, counter as i64];
-        self.history.execute(connection, row)?;
+        self.history.execute(row)?;
         connection.commit()
     }
 }
@@ -141,13 +141,13 @@ fn victim() {
     let Some((directory, durability)) = orders() else { return };
     let database = open(&directory, durability);
     let work = |thread: u64| {
-        let mut connection = database.connect();
-        let mut counter = counter_of(&mut connection, thread);
+        let connection = database.connect();
+        let mut counter = counter_of(&connection, thread);
         let mut random = Random::new(counter * THREADS + thread);
-        let mut transfer = Transfer::new(&mut connection).unwrap();
+        let mut transfer = Transfer::new(&connection).unwrap();
         let mut acknowledgements = Acknowledgements::of(&directory, thread);
         loop {
-            match transfer.run(&mut connection, &mut random, (thread, counter + 1)) {
+            match transfer.run(&connection, &mut random, (thread, counter + 1)) {
                 Ok(()) => counter += 1,
                 Err(error) => {
                     assert!(error.is_retryable(), "{error}");
@@ -169,7 +169,7 @@ fn victim() {
 }
 
 /// Whether what there is hangs together.
-fn check(connection: &mut Connection, what: &str) {
+fn check(connection: &Connection, what: &str) {
     for (table, rows) in [("branches", BRANCHES), ("tellers", TELLERS), ("accounts", ACCOUNTS)] {
         let found = number(connection, &format!("SELECT count(*) FROM {table}"));
         assert_eq!(found, rows, "{what}: rows of {table}");
@@ -213,12 +213,12 @@ fn kill_again_and_again(durability: Durability, keeps: bool, times: usize) {
 
         let what = format!("seed {seed}, round {round}, killed after {wait:?}");
         let database = open(directory, durability);
-        let mut connection = database.connect();
-        check(&mut connection, &what);
+        let connection = database.connect();
+        check(&connection, &what);
         for thread in 0..THREADS {
-            let last = counter_of(&mut connection, thread);
+            let last = counter_of(&connection, thread);
             let query = format!("SELECT count(*) FROM history WHERE thread = {thread}");
-            let count = number(&mut connection, &query) as u64;
+            let count = number(&connection, &query) as u64;
             assert_eq!(
                 count, last,
                 "{what}: thread {thread}: transactions in the middle are missing"
@@ -233,8 +233,8 @@ fn kill_again_and_again(durability: Durability, keeps: bool, times: usize) {
             close(database, connection);
         }
     }
-    let mut connection = open(directory, durability).connect();
-    let commits = number(&mut connection, "SELECT count(*) FROM history");
+    let connection = open(directory, durability).connect();
+    let commits = number(&connection, "SELECT count(*) FROM history");
     println!("{durability}: {commits} commits");
     assert!(commits > 20, "only {commits} commits survived in all rounds");
 }

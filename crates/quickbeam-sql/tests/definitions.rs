@@ -6,17 +6,17 @@ use quickbeam::Options;
 use quickbeam_sql::{Connection, SqlDatabase};
 
 fn connect(setup: &str) -> Connection {
-    let mut connection = SqlDatabase::memory(Options::default()).unwrap().connect();
+    let connection = SqlDatabase::memory(Options::default()).unwrap().connect();
     connection.execute_script(setup).unwrap();
     connection
 }
 
 /// The code of a statement's error; nothing if it has none.
-fn code(connection: &mut Connection, text: &str) -> &'static str {
+fn code(connection: &Connection, text: &str) -> &'static str {
     connection.execute(text, &[]).err().map_or("", |error| error.code())
 }
 
-fn ask(connection: &mut Connection, text: &str) -> String {
+fn ask(connection: &Connection, text: &str) -> String {
     let rows = connection.query(text, &[]).unwrap().collect().unwrap();
     let rows =
         rows.iter().map(|row| row.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "));
@@ -26,7 +26,7 @@ fn ask(connection: &mut Connection, text: &str) -> String {
 /// Clauses of PostgreSQL or of others that the parser takes. Whoever writes them means something by them.
 #[test]
 fn clauses_that_would_be_without_effect_are_refused() {
-    let mut connection = connect(
+    let connection = connect(
         "CREATE TABLE t (id INTEGER PRIMARY KEY, a INTEGER, b INTEGER);
          CREATE TABLE u (a INTEGER, b INTEGER, UNIQUE (a, b))",
     );
@@ -67,9 +67,9 @@ fn clauses_that_would_be_without_effect_are_refused() {
         "ALTER TABLE t ADD CHECK (a > 0) NOT ENFORCED",
         "TRUNCATE IF EXISTS t",
     ] {
-        let found = code(&mut connection, text);
+        let found = code(&connection, text);
         assert!(["0A000", "42601"].contains(&found), "{text}: {found}");
-        assert_eq!(code(&mut connection, "SELECT * FROM n"), "42P01", "{text}");
+        assert_eq!(code(&connection, "SELECT * FROM n"), "42P01", "{text}");
     }
     for text in [
         "CREATE TABLE n (a INTEGER NULL PRIMARY KEY NOT DEFERRABLE INITIALLY IMMEDIATE)",
@@ -78,7 +78,7 @@ fn clauses_that_would_be_without_effect_are_refused() {
         "CREATE TABLE n (a INTEGER, UNIQUE (a) USING HASH)",
         "ALTER TABLE ONLY t ADD COLUMN c INTEGER",
     ] {
-        let found = code(&mut connection, text);
+        let found = code(&connection, text);
         assert!(["", "42601"].contains(&found), "{text}: {found}");
         connection.execute("DROP TABLE IF EXISTS n", &[]).unwrap();
     }
@@ -86,7 +86,7 @@ fn clauses_that_would_be_without_effect_are_refused() {
 
 #[test]
 fn operations_of_one_alter_table_see_what_those_before_them_did() {
-    let mut connection = connect(
+    let connection = connect(
         "CREATE TABLE p (id INTEGER PRIMARY KEY);
          CREATE TABLE t (id INTEGER CONSTRAINT t_pkey PRIMARY KEY, a INTEGER, b INTEGER UNIQUE);
          INSERT INTO p VALUES (1);
@@ -103,29 +103,29 @@ fn operations_of_one_alter_table_see_what_those_before_them_did() {
         "ALTER TABLE t DROP COLUMN IF EXISTS nothing, DROP CONSTRAINT IF EXISTS nothing",
         "ALTER TABLE IF EXISTS nowhere ADD COLUMN a INTEGER REFERENCES elsewhere",
     ] {
-        assert_eq!(code(&mut connection, text), "", "{text}");
+        assert_eq!(code(&connection, text), "", "{text}");
     }
     connection.execute("INSERT INTO t (id, a, b, c) VALUES (2, 20, 200, NULL)", &[]).unwrap();
-    assert_eq!(ask(&mut connection, "SELECT * FROM t"), "1 10 100 1 NULL; 2 20 200 NULL x");
+    assert_eq!(ask(&connection, "SELECT * FROM t"), "1 10 100 1 NULL; 2 20 200 NULL x");
 }
 
 /// It was not known which columns such a CHECK reads: it kept the old name, and nothing could be inserted any more.
 #[test]
 fn the_check_of_an_added_column_follows_its_name() {
-    let mut connection = connect(
+    let connection = connect(
         "CREATE TABLE t (a INTEGER);
          ALTER TABLE t ADD COLUMN b INTEGER CHECK (b > a);
          ALTER TABLE t RENAME COLUMN b TO c;
          INSERT INTO t VALUES (1, 2)",
     );
-    assert_eq!(code(&mut connection, "INSERT INTO t VALUES (2, 1)"), "23514");
+    assert_eq!(code(&connection, "INSERT INTO t VALUES (2, 1)"), "23514");
     connection.execute("ALTER TABLE t DROP COLUMN c", &[]).unwrap();
-    assert_eq!(code(&mut connection, "INSERT INTO t VALUES (2)"), "");
+    assert_eq!(code(&connection, "INSERT INTO t VALUES (2)"), "");
 }
 
 #[test]
 fn what_is_there_is_left_alone_if_so_asked() {
-    let mut connection = connect(
+    let connection = connect(
         "CREATE TABLE p (id INTEGER PRIMARY KEY);
          CREATE TABLE t (id INTEGER CONSTRAINT k PRIMARY KEY REFERENCES p, a INTEGER CONSTRAINT c CHECK (a > 0));
          CREATE INDEX i ON t (a);
@@ -138,9 +138,9 @@ fn what_is_there_is_left_alone_if_so_asked() {
         "ALTER TABLE t ADD COLUMN IF NOT EXISTS a INTEGER UNIQUE CHECK (a > 5)",
         "DROP TABLE IF EXISTS nothing",
     ] {
-        assert_eq!(code(&mut connection, text), "", "{text}");
+        assert_eq!(code(&connection, text), "", "{text}");
     }
-    assert_eq!(ask(&mut connection, "SELECT count(*) FROM t"), "0");
+    assert_eq!(ask(&connection, "SELECT count(*) FROM t"), "0");
     connection
         .execute_script("INSERT INTO q VALUES (1), (2); INSERT INTO t VALUES (1, 1), (2, 1)")
         .unwrap();
@@ -148,7 +148,7 @@ fn what_is_there_is_left_alone_if_so_asked() {
 
 #[test]
 fn with_names_each_query_once() {
-    let mut connection = connect("CREATE TABLE c (a INTEGER)");
+    let connection = connect("CREATE TABLE c (a INTEGER)");
     for (text, expected) in [
         ("WITH c AS (SELECT 1), c AS (SELECT 2) SELECT * FROM c", "42712"),
         ("WITH c AS (SELECT 1), \"C\" AS (SELECT 2) SELECT * FROM c", ""),
@@ -159,19 +159,19 @@ fn with_names_each_query_once() {
         ),
         ("INSERT INTO c WITH d AS (SELECT 1), d AS (SELECT 2) SELECT * FROM d", "42712"),
     ] {
-        assert_eq!(code(&mut connection, text), expected, "{text}");
+        assert_eq!(code(&connection, text), expected, "{text}");
     }
 }
 
 #[test]
 fn rows_keep_to_a_foreign_key_to_their_own_table_when_it_is_added() {
-    let mut connection = connect(
+    let connection = connect(
         "CREATE TABLE t (id INTEGER PRIMARY KEY, boss INTEGER);
          INSERT INTO t VALUES (1, 2), (2, 9)",
     );
     let added = "ALTER TABLE t ADD FOREIGN KEY (boss) REFERENCES t";
-    assert_eq!(code(&mut connection, added), "23503");
+    assert_eq!(code(&connection, added), "23503");
     connection.execute("UPDATE t SET boss = 1 WHERE id = 2", &[]).unwrap();
-    assert_eq!(code(&mut connection, added), "");
-    assert_eq!(code(&mut connection, "UPDATE t SET boss = 9 WHERE id = 2"), "23503");
+    assert_eq!(code(&connection, added), "");
+    assert_eq!(code(&connection, "UPDATE t SET boss = 9 WHERE id = 2"), "23503");
 }

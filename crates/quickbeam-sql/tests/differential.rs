@@ -349,7 +349,7 @@ fn with_hash_key(definition: &str) -> String {
     format!("{}, PRIMARY KEY (k) USING HASH)", plain.trim_end_matches(')'))
 }
 
-fn ours(connection: &mut Connection, text: &str) -> Answer {
+fn ours(connection: &Connection, text: &str) -> Answer {
     let rows = connection
         .query(text, &[])
         .and_then(|rows| rows.collect())
@@ -370,7 +370,7 @@ fn theirs(connection: &rusqlite::Connection, text: &str) -> Answer {
 }
 
 /// The answer of a query in one way: `execution_mode`. An execution of the same statement that had little memory, or ended early, comes before.
-fn by_way(connection: &mut Connection, way: &str, text: &str, turn: usize) -> Answer {
+fn by_way(connection: &Connection, way: &str, text: &str, turn: usize) -> Answer {
     connection.execute(&format!("SET execution_mode = '{way}'"), &[]).unwrap();
     if turn.is_multiple_of(2) {
         connection.set_memory_limit(64 << (turn % 9));
@@ -391,7 +391,7 @@ proptest! {
             .durability(Durability::InMemory)
             .cache_size(4 << 20)
             .isolation(case.isolation);
-        let mut connection = SqlDatabase::memory(options).unwrap().connect();
+        let connection = SqlDatabase::memory(options).unwrap().connect();
         let sqlite = sqlite::memory();
         for text in case.schema.iter().chain(&case.rows) {
             let ours = if case.hashed { with_hash_key(text) } else { text.clone() };
@@ -400,14 +400,14 @@ proptest! {
         }
         for (turn, (text, ordered)) in case.statements.iter().enumerate() {
             if text.starts_with("SELECT") {
-                let mut answers = ["row", "vectorized"].map(|way| by_way(&mut connection, way, text, turn));
+                let mut answers = ["row", "vectorized"].map(|way| by_way(&connection, way, text, turn));
                 if !ordered {
                     answers.iter_mut().flatten().for_each(|answer| answer.sort());
                 }
                 prop_assert_eq!(&answers[0], &answers[1], "{}", text);
             }
             connection.execute("SET execution_mode = 'auto'", &[]).unwrap();
-            let (mut left, mut right) = (ours(&mut connection, text), theirs(&sqlite, text));
+            let (mut left, mut right) = (ours(&connection, text), theirs(&sqlite, text));
             if let (Ok(left), Ok(right), false) = (&mut left, &mut right, ordered) {
                 left.sort();
                 right.sort();
@@ -422,7 +422,7 @@ proptest! {
                 (left, right) => prop_assert!(left.is_err() == right.is_err(), "{}\n{:?}\n{:?}", text, left, right),
             }
             let content = "SELECT k, a, b, s FROM t ORDER BY k";
-            prop_assert_eq!(ours(&mut connection, content), theirs(&sqlite, content), "after {}", text);
+            prop_assert_eq!(ours(&connection, content), theirs(&sqlite, content), "after {}", text);
         }
     }
 }

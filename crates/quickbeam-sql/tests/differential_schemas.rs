@@ -116,7 +116,7 @@ fn shown(value: &Value) -> String {
     }
 }
 
-fn ours(connection: &mut Connection, text: &str) -> Answer {
+fn ours(connection: &Connection, text: &str) -> Answer {
     let rows = connection
         .query(text, &[])
         .and_then(|rows| rows.collect())
@@ -139,7 +139,7 @@ const MEMORY: usize = 64 << 20;
 
 /// An execution of a query that ends with an error in the middle, without memory, or early: the next one answers as if it had not been. There is
 /// one of them before each answer: what it leaves must not be used up by another.
-fn disturb(connection: &mut Connection, text: &str, turn: usize) {
+fn disturb(connection: &Connection, text: &str, turn: usize) {
     if text.contains(TRAP) && !turn.is_multiple_of(3) {
         let spring = format!("UPDATE {TRAP} SET n = 0 WHERE k = {}", turn % 7);
         connection.execute(&spring, &[]).unwrap();
@@ -188,12 +188,12 @@ proptest! {
             .durability(Durability::InMemory)
             .cache_size(4 << 20)
             .isolation(case.isolation);
-        let mut connection = SqlDatabase::memory(options).unwrap().connect();
+        let connection = SqlDatabase::memory(options).unwrap().connect();
         let mut sqlite = sqlite::memory();
         sqlite.progress_handler(MOST_STEPS, Some(|| true)).unwrap();
         let Script { definitions, tables, steps } = case.script();
         for [here, there] in &definitions {
-            compare(here, ours(&mut connection, here), theirs(&sqlite, there), false)?;
+            compare(here, ours(&connection, here), theirs(&sqlite, there), false)?;
         }
         let contents: Vec<String> = tables.iter().map(|table| format!("SELECT * FROM {table}")).collect();
         for (turn, (text, step)) in steps.iter().enumerate() {
@@ -205,8 +205,8 @@ proptest! {
                     }
                     for (nth, way) in ["row", "vectorized"].iter().enumerate() {
                         connection.execute(&format!("SET execution_mode = '{way}'"), &[]).unwrap();
-                        disturb(&mut connection, text, turn + nth);
-                        let answer = ours(&mut connection, text);
+                        disturb(&connection, text, turn + nth);
+                        let answer = ours(&connection, text);
                         compare(&format!("{way}: {text}"), answer, sqlite.clone(), *ordered)?;
                     }
                 }
@@ -215,9 +215,9 @@ proptest! {
                     if is_too_much(&right) {
                         continue;
                     }
-                    compare(text, ours(&mut connection, text), right, false)?;
+                    compare(text, ours(&connection, text), right, false)?;
                     for content in &contents {
-                        let (left, right) = (ours(&mut connection, content), theirs(&sqlite, content));
+                        let (left, right) = (ours(&connection, content), theirs(&sqlite, content));
                         compare(&format!("{content}, after {text}"), left, right, false)?;
                     }
                 }

@@ -136,7 +136,7 @@ const CHANGES: [&str; 9] = [
 fn database() -> SqlDatabase {
     let options = Options::new().durability(Durability::InMemory);
     let database = SqlDatabase::memory(options).unwrap();
-    let mut connection = database.connect();
+    let connection = database.connect();
     connection
         .execute_script(
             "CREATE TABLE t (a INTEGER PRIMARY KEY, b INTEGER NOT NULL, c TEXT, d INTEGER NOT NULL);
@@ -166,7 +166,7 @@ fn parameter(text: &str, trap: i32) -> Vec<Value> {
 
 /// A statement under test: its text, and whether it is undone after each execution.
 struct Subject<'c> {
-    connection: &'c mut Connection,
+    connection: &'c Connection,
     text: String,
     undone: bool,
 }
@@ -204,7 +204,7 @@ impl Subject<'_> {
         }
         let mut statement = self.connection.prepare(&self.text).unwrap();
         let parameters = parameter(&self.text, trap);
-        let rows = statement.query(self.connection, &parameters).and_then(|rows| rows.collect());
+        let rows = statement.query(&parameters).and_then(|rows| rows.collect());
         if self.undone {
             self.connection.rollback().unwrap();
         }
@@ -269,7 +269,7 @@ impl Subject<'_> {
 }
 
 /// The names of the steps of a plan, with the way that they go.
-fn steps(connection: &mut Connection, text: &str) -> BTreeSet<String> {
+fn steps(connection: &Connection, text: &str) -> BTreeSet<String> {
     let plan = connection.query(&format!("EXPLAIN {text}"), &parameter(text, GOOD[0])).unwrap();
     let lines = plan.collect().unwrap();
     let step = |row: &Vec<Value>| {
@@ -348,7 +348,7 @@ fn a_statement_answers_as_a_fresh_one_however_its_last_execution_ended() {
     let mut seen = BTreeSet::new();
     let mut failing = 0;
     for way in ["row", "vectorized", "auto"] {
-        let mut connection = database.connect();
+        let connection = database.connect();
         connection.execute(&format!("SET execution_mode = '{way}'"), &[]).unwrap();
         let sources = SOURCES.iter().map(|(source, _)| source.replace("{x}", TRAP));
         let queries = sources.flat_map(|source| USES.map(|query| query.replace("{q}", &source)));
@@ -356,8 +356,8 @@ fn a_statement_answers_as_a_fresh_one_however_its_last_execution_ended() {
         let changes = CHANGES.map(|change| change.replace("{x}", TRAP));
         let subjects = queries.map(|text| (text, false)).chain(changes.map(|text| (text, true)));
         for (text, undone) in subjects {
-            seen.extend(steps(&mut connection, &text));
-            let mut subject = Subject { connection: &mut connection, text, undone };
+            seen.extend(steps(&connection, &text));
+            let mut subject = Subject { connection: &connection, text, undone };
             failing += usize::from(subject.check());
         }
     }
@@ -369,7 +369,7 @@ fn a_statement_answers_as_a_fresh_one_however_its_last_execution_ended() {
 #[test]
 fn a_statement_answers_as_a_fresh_one_after_it_met_another_transaction() {
     let database = database();
-    let (mut connection, mut other) = (database.connect(), database.connect());
+    let (connection, other) = (database.connect(), database.connect());
     let sources = SOURCES.iter().filter(|(_, locks)| *locks);
     let text = |source: &str| {
         format!("{} ORDER BY 1, 2, 4 FOR UPDATE OF t NOWAIT", source.replace("{x}", TRAP))
@@ -378,8 +378,7 @@ fn a_statement_answers_as_a_fresh_one_after_it_met_another_transaction() {
     for way in ["row", "vectorized"] {
         connection.execute(&format!("SET execution_mode = '{way}'"), &[]).unwrap();
         for text in &texts {
-            let mut subject =
-                Subject { connection: &mut connection, text: text.clone(), undone: true };
+            let mut subject = Subject { connection: &connection, text: text.clone(), undone: true };
             let expected = subject.fresh_answer(GOOD[0]);
             assert!(expected.is_ok(), "{text} {expected:?}");
             for row in [9, 50, 57] {

@@ -23,7 +23,7 @@ const SETUP: [&str; 8] = [
 
 fn connect() -> Connection {
     let database = SqlDatabase::memory(Options::default()).unwrap();
-    let mut connection = database.connect();
+    let connection = database.connect();
     for text in SETUP {
         connection.execute(text, &[]).unwrap();
     }
@@ -31,7 +31,7 @@ fn connect() -> Connection {
 }
 
 /// Everything in the tables.
-fn content(connection: &mut Connection) -> Vec<Vec<Vec<Value>>> {
+fn content(connection: &Connection) -> Vec<Vec<Vec<Value>>> {
     let mut ask = |table: &str| {
         let text = format!("SELECT * FROM {table}");
         let mut rows =
@@ -43,7 +43,7 @@ fn content(connection: &mut Connection) -> Vec<Vec<Vec<Value>>> {
 }
 
 /// Runs a statement; the code of its error. A fault of our own is no answer.
-fn run(connection: &mut Connection, text: &str) -> Option<&'static str> {
+fn run(connection: &Connection, text: &str) -> Option<&'static str> {
     let done = connection.query(text, &[]).and_then(|rows| rows.collect());
     done.err().map(|error| {
         let code = error.code();
@@ -57,7 +57,7 @@ fn run(connection: &mut Connection, text: &str) -> Option<&'static str> {
 }
 
 /// Runs a statement on its own; after an error everything is as it was.
-fn run_whole(connection: &mut Connection, text: &str) -> Option<&'static str> {
+fn run_whole(connection: &Connection, text: &str) -> Option<&'static str> {
     let before = content(connection);
     let code = run(connection, text);
     if connection.in_transaction() {
@@ -71,7 +71,7 @@ fn run_whole(connection: &mut Connection, text: &str) -> Option<&'static str> {
 
 #[test]
 fn what_fails_half_way_leaves_nothing() {
-    let mut connection = connect();
+    let connection = connect();
     for (text, code) in [
         ("INSERT INTO p VALUES (10, 'ten', 1), (11, 'elev', 1), (1, 'uno', 1)", "23505"),
         ("INSERT INTO p SELECT id + 10, name, n FROM p", "23505"),
@@ -97,16 +97,16 @@ fn what_fails_half_way_leaves_nothing() {
         ("CREATE UNIQUE INDEX ON t (p)", "23505"),
         ("DROP TABLE p", "2BP01"),
     ] {
-        assert_eq!(run_whole(&mut connection, text), Some(code), "{text}");
+        assert_eq!(run_whole(&connection, text), Some(code), "{text}");
     }
     // The tables are whole: what was not there can be inserted, what is there is found by each index.
-    assert_eq!(run(&mut connection, "INSERT INTO p VALUES (10, 'ten', 1), (11, 'elev', 1)"), None);
-    assert_eq!(run(&mut connection, "UPDATE t SET a = a + 1 WHERE a = 30"), None);
+    assert_eq!(run(&connection, "INSERT INTO p VALUES (10, 'ten', 1), (11, 'elev', 1)"), None);
+    assert_eq!(run(&connection, "UPDATE t SET a = a + 1 WHERE a = 30"), None);
 }
 
 #[test]
 fn giants_are_errors_or_answers() {
-    let mut connection = connect();
+    let connection = connect();
     let nested = |open: &str, middle: &str, close: &str, depth: usize| {
         format!("{}{middle}{}", open.repeat(depth), close.repeat(depth))
     };
@@ -160,7 +160,7 @@ fn giants_are_errors_or_answers() {
         ("SELECT * FROM t ORDER BY 99".to_owned(), true),
         (";".to_owned(), false),
     ] {
-        let code = run_whole(&mut connection, &text);
+        let code = run_whole(&connection, &text);
         let start: String = text.chars().take(60).collect();
         if must_fail {
             assert!(code.is_some(), "{start} … is no error");
@@ -172,7 +172,7 @@ fn giants_are_errors_or_answers() {
 /// other. What is a test's stack is enough for the deepest that are taken.
 #[test]
 fn plans_are_no_deeper_than_the_stack() {
-    let mut connection = connect();
+    let connection = connect();
     let asked = |count: usize| vec!["(SELECT count(*) FROM plain)"; count].join(", ");
     let joined = |count: usize| (1..count).map(|n| format!(" JOIN t t{n} ON t{n}.id = t0.id"));
     let joined = |count: usize| format!("t t0{}", joined(count).collect::<String>());
@@ -206,19 +206,19 @@ fn plans_are_no_deeper_than_the_stack() {
         (format!("{} UNION {}", without(50), without(50)), true),
         (without(300), false),
     ] {
-        let code = run_whole(&mut connection, &text);
+        let code = run_whole(&connection, &text);
         let start: String = text.chars().take(100).collect();
         assert_eq!(code, (!is_answered).then_some("54001"), "{start}");
     }
     // Views are nested deeper than a text may be.
-    assert_eq!(run(&mut connection, "CREATE VIEW deep0 AS SELECT 1 AS id"), None);
+    assert_eq!(run(&connection, "CREATE VIEW deep0 AS SELECT 1 AS id"), None);
     let deeper = |n: usize| {
         let joined: String = (0..2).map(|m| format!(" JOIN t t{m} ON t{m}.id = s.id")).collect();
         format!("CREATE VIEW deep{} AS SELECT s.id{one}{one} AS id FROM deep{n} s{joined}", n + 1)
     };
     let ended = (0..120).find(|n| {
         let whole = format!("SELECT count(*) FROM deep{n}");
-        run(&mut connection, &deeper(*n)).is_some() || run(&mut connection, &whole).is_some()
+        run(&connection, &deeper(*n)).is_some() || run(&connection, &whole).is_some()
     });
     assert!(ended.is_some_and(|n| n > 10), "{ended:?}");
 }
@@ -226,7 +226,7 @@ fn plans_are_no_deeper_than_the_stack() {
 /// A statement is nested as deep as it may be in the stack of a test, which is that of a thread.
 #[test]
 fn nesting_up_to_the_limit_fits_the_stack() {
-    let mut connection = connect();
+    let connection = connect();
     for (open, middle, close, least) in [
         ("(", "1", ")", 100),
         ("(1 < 5 AND (7 > 7 OR ", "TRUE", "))", 45),
@@ -243,23 +243,23 @@ fn nesting_up_to_the_limit_fits_the_stack() {
     ] {
         let nested =
             |depth: usize| format!("SELECT {}{middle}{}", open.repeat(depth), close.repeat(depth));
-        let refused = (1..300).find(|depth| run_whole(&mut connection, &nested(*depth)).is_some());
+        let refused = (1..300).find(|depth| run_whole(&connection, &nested(*depth)).is_some());
         let refused = refused.unwrap_or(300);
         assert!(refused > least, "{open} {refused}");
-        assert_eq!(run_whole(&mut connection, &nested(refused)), Some("54001"), "{open}");
+        assert_eq!(run_whole(&connection, &nested(refused)), Some("54001"), "{open}");
     }
 }
 
 /// Each view is made of the one before, twice.
 #[test]
 fn views_that_double_come_to_an_end() {
-    let mut connection = connect();
-    assert_eq!(run(&mut connection, "CREATE VIEW v0 AS SELECT 1 AS a"), None);
+    let connection = connect();
+    assert_eq!(run(&connection, "CREATE VIEW v0 AS SELECT 1 AS a"), None);
     let refused = (1..=24).find_map(|n| {
         let before = n - 1;
         let view =
             format!("CREATE VIEW v{n} AS SELECT x.a FROM v{before} x, v{before} y WHERE x.a = y.a");
-        run_whole(&mut connection, &view)
+        run_whole(&connection, &view)
     });
     assert_eq!(refused, Some("54001"));
 }
@@ -382,10 +382,10 @@ proptest! {
         for (from, to) in ["fruit", "account", "country"].iter().zip(tables) {
             text = text.replace(from, ["p", "t", "plain", "v"][to]);
         }
-        let mut connection = connect();
-        run_whole(&mut connection, &text);
+        let connection = connect();
+        run_whole(&connection, &text);
         // Whatever it was, the database goes on.
-        prop_assert_eq!(run(&mut connection, "SELECT 1"), None);
+        prop_assert_eq!(run(&connection, "SELECT 1"), None);
         let report = connection.database().environment().verify().unwrap();
         prop_assert!(report.complaints.is_empty(), "{}: {:?}", text, report.complaints);
     }

@@ -128,7 +128,7 @@ fn shown(value: &Value) -> String {
     }
 }
 
-fn run_record(connection: &mut Connection, record: &Record) -> Expected {
+fn run_record(connection: &Connection, record: &Record) -> Expected {
     let failed =
         |error: SqlError| Expected::Error(format!("{} ({})", error.code(), error.message()));
     match &record.expected {
@@ -188,7 +188,7 @@ fn run_file(file: &str, records: &[Record], run: &Run) -> Vec<String> {
             continue;
         }
         let connection = connections.entry(&record.connection).or_insert_with(|| {
-            let mut connection = database.connect();
+            let connection = database.connect();
             connection.execute(&format!("SET execution_mode = '{}'", run.way), &[]).unwrap();
             connection
         });

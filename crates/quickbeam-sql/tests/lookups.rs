@@ -12,7 +12,7 @@ fn database(isolation: Isolation) -> SqlDatabase {
 }
 
 fn filled() -> Connection {
-    let mut c = database(Isolation::Serializable).connect();
+    let c = database(Isolation::Serializable).connect();
     c.execute_script(
         "CREATE TABLE g (a INTEGER PRIMARY KEY, b INTEGER, c TEXT);
          CREATE TABLE p (x INTEGER, y INTEGER, z INTEGER, PRIMARY KEY (x, y));
@@ -26,7 +26,7 @@ fn filled() -> Connection {
     let mut insert = c.prepare("INSERT INTO g VALUES ($1, $2, $3)").unwrap();
     for n in 0..5_000 {
         let row = [Value::Integer(n), Value::Integer(n % 1_000), Value::text(format!("n{n}"))];
-        insert.execute(&mut c, &row).unwrap();
+        insert.execute(&row).unwrap();
     }
     c.execute_script(
         "COMMIT;
@@ -38,14 +38,14 @@ fn filled() -> Connection {
     c
 }
 
-fn plan(c: &mut Connection, text: &str, parameters: &[Value]) -> String {
+fn plan(c: &Connection, text: &str, parameters: &[Value]) -> String {
     let lines = c.query(&format!("EXPLAIN {text}"), parameters).unwrap().collect().unwrap();
     lines.iter().map(|line| line[0].to_string()).collect::<Vec<_>>().join("\n")
 }
 
 /// The rows, in order, and the same whichever way the statement goes.
-fn rows(c: &mut Connection, text: &str, parameters: &[Value]) -> Vec<String> {
-    let mut answer = |way: &str| {
+fn rows(c: &Connection, text: &str, parameters: &[Value]) -> Vec<String> {
+    let answer = |way: &str| {
         c.execute(&format!("SET execution_mode = '{way}'"), &[]).unwrap();
         let rows = c.query(text, parameters).unwrap().collect().unwrap();
         let shown =
@@ -62,7 +62,7 @@ fn rows(c: &mut Connection, text: &str, parameters: &[Value]) -> Vec<String> {
 
 #[test]
 fn each_value_of_a_list_is_looked_up() {
-    let mut c = filled();
+    let c = filled();
     let number = |n: i32| Value::Integer(n);
     for (text, parameters, lines, found) in [
         (
@@ -120,37 +120,37 @@ fn each_value_of_a_list_is_looked_up() {
             vec!["1", "2"],
         ),
     ] {
-        let plan = plan(&mut c, text, &parameters);
+        let plan = plan(&c, text, &parameters);
         for line in lines {
             assert!(plan.contains(line), "{text}: no {line} in\n{plan}");
         }
         assert!(!plan.contains("Seq Scan"), "{text}\n{plan}");
-        assert_eq!(rows(&mut c, text, &parameters), found, "{text}");
+        assert_eq!(rows(&c, text, &parameters), found, "{text}");
     }
     // One value alone is what it was: no loop.
-    let one = plan(&mut c, "SELECT a FROM g WHERE a = 77", &[]);
+    let one = plan(&c, "SELECT a FROM g WHERE a = 77", &[]);
     assert!(one.starts_with("Primary Key Lookup on g"), "{one}");
     // Most of a table is read as a whole.
     let list: Vec<String> = (0..2_000).map(|n| n.to_string()).collect();
     let text = format!("SELECT count(*) FROM g WHERE a IN ({})", list.join(", "));
-    let whole = plan(&mut c, &text, &[]);
+    let whole = plan(&c, &text, &[]);
     assert!(whole.contains("Seq Scan on g"), "{whole}");
-    assert_eq!(rows(&mut c, &text, &[]), ["2000"]);
+    assert_eq!(rows(&c, &text, &[]), ["2000"]);
     for text in ["UPDATE g SET b = 0 WHERE a IN (1, 2)", "DELETE FROM g WHERE a = 1 OR a = 2"] {
-        let change = plan(&mut c, text, &[]);
+        let change = plan(&c, text, &[]);
         assert!(change.contains("IN-List (2 values)"), "{change}");
         assert_eq!(c.execute(text, &[]).unwrap(), 2);
     }
-    let locked = plan(&mut c, "SELECT a FROM g WHERE a IN (3, 4) FOR UPDATE", &[]);
+    let locked = plan(&c, "SELECT a FROM g WHERE a IN (3, 4) FOR UPDATE", &[]);
     assert!(locked.contains("Lock Rows") && locked.contains("IN-List"), "{locked}");
 }
 
 #[test]
 fn a_prepared_list_takes_other_values_each_time() {
-    let mut c = filled();
+    let c = filled();
     let mut statement = c.prepare("SELECT a FROM g WHERE a IN ($1, $2, $3)").unwrap();
     for (values, count) in [([1, 2, 3], 3), ([5, 5, 5], 1), ([9, -1, 9], 1), ([4_999, 0, 7], 3)] {
-        let rows = statement.query(&mut c, &values.map(Value::Integer)).unwrap().collect().unwrap();
+        let rows = statement.query(&values.map(Value::Integer)).unwrap().collect().unwrap();
         assert_eq!(rows.len(), count, "{values:?}");
     }
 }
@@ -158,7 +158,7 @@ fn a_prepared_list_takes_other_values_each_time() {
 #[test]
 fn rows_that_another_changed_are_looked_at_again() {
     let database = database(Isolation::ReadCommitted);
-    let (mut a, mut b) = (database.connect(), database.connect());
+    let (mut a, b) = (database.connect(), database.connect());
     a.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, n INTEGER)", &[]).unwrap();
     a.execute("INSERT INTO t VALUES (1, 0), (2, 0), (3, 0)", &[]).unwrap();
     a.execute("BEGIN", &[]).unwrap();
@@ -170,12 +170,12 @@ fn rows_that_another_changed_are_looked_at_again() {
         a.execute("COMMIT", &[]).unwrap();
         assert_eq!(other.join().unwrap().unwrap(), 2);
     });
-    assert_eq!(rows(&mut a, "SELECT id, n FROM t", &[]), ["1 10", "2 11", "3 0"]);
+    assert_eq!(rows(&a, "SELECT id, n FROM t", &[]), ["1 10", "2 11", "3 0"]);
 }
 
 #[test]
 fn subqueries_are_answered_by_hash() {
-    let mut c = filled();
+    let c = filled();
     for (text, line, found) in [
         (
             "SELECT count(*) FROM g WHERE a NOT IN (SELECT b FROM g)",
@@ -211,26 +211,26 @@ fn subqueries_are_answered_by_hash() {
             "1000",
         ),
     ] {
-        let plan = plan(&mut c, text, &[]);
+        let plan = plan(&c, text, &[]);
         assert!(plan.contains(line), "{text}: no {line} in\n{plan}");
-        assert_eq!(rows(&mut c, text, &[]), [found], "{text}");
+        assert_eq!(rows(&c, text, &[]), [found], "{text}");
     }
     // One row asks: the subquery ends with the first row that decides. So it does where each row looks up what it asks for.
-    let one = plan(&mut c, "SELECT a FROM g WHERE a = 7 AND b IN (SELECT b FROM g)", &[]);
+    let one = plan(&c, "SELECT a FROM g WHERE a = 7 AND b IN (SELECT b FROM g)", &[]);
     assert!(!one.contains("by hash"), "{one}");
     let few = "SELECT count(*) FROM d WHERE EXISTS (SELECT 1 FROM g WHERE g.a = d.x)";
     let plan = plan(
-        &mut c,
+        &c,
         "SELECT a FROM g x WHERE a = 7 AND EXISTS (SELECT 1 FROM g y WHERE y.a = x.b)",
         &[],
     );
     assert!(plan.contains("Primary Key Lookup on g y") && !plan.contains("by hash"), "{plan}");
-    assert_eq!(rows(&mut c, few, &[]), ["3"]);
+    assert_eq!(rows(&c, few, &[]), ["3"]);
 }
 
 #[test]
 fn what_few_rows_of_a_subquery_deliver_is_looked_up() {
-    let mut c = filled();
+    let c = filled();
     c.execute_script(
         "INSERT INTO g SELECT a + 5000, b, c || 'x' FROM g;
          INSERT INTO g SELECT a + 10000, b, c || 'y' FROM g;
@@ -291,23 +291,23 @@ fn what_few_rows_of_a_subquery_deliver_is_looked_up() {
             vec!["4999", "77"],
         ),
     ] {
-        let plan = plan(&mut c, text, &[]);
+        let plan = plan(&c, text, &[]);
         assert!(plan.contains(line), "{text}: no {line} in\n{plan}");
-        assert_eq!(rows(&mut c, text, &[]), found, "{text}");
+        assert_eq!(rows(&c, text, &[]), found, "{text}");
     }
 }
 
 #[test]
 fn what_a_subquery_keeps_counts() {
-    let mut c = filled();
+    let c = filled();
     let text = "SELECT count(*) FROM g WHERE a NOT IN (SELECT a FROM g)";
     c.execute("SET work_mem = '64kB'", &[]).unwrap();
     assert_eq!(c.query(text, &[]).and_then(|rows| rows.collect()).unwrap_err().code(), "53200");
     c.execute("SET work_mem = '64MB'", &[]).unwrap();
-    assert_eq!(rows(&mut c, text, &[]), ["0"]);
+    assert_eq!(rows(&c, text, &[]), ["0"]);
     // What is kept for one row around is given up for the next.
     c.execute("SET work_mem = '512kB'", &[]).unwrap();
     let nested = "SELECT count(*) FROM g x WHERE x.a < 50 AND EXISTS
         (SELECT 1 FROM g y WHERE y.a > x.a AND y.b NOT IN (SELECT b FROM g z WHERE z.b > x.a))";
-    assert_eq!(rows(&mut c, nested, &[]), ["50"]);
+    assert_eq!(rows(&c, nested, &[]), ["50"]);
 }

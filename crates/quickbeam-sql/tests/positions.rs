@@ -284,7 +284,7 @@ const DEFINITIONS: &[(&str, &str)] = &[
 fn connect() -> Connection {
     let database = SqlDatabase::memory(Options::default()).unwrap();
     database.environment().create_database("d").unwrap();
-    let mut connection = database.connect();
+    let connection = database.connect();
     connection.execute_script(SETUP).unwrap();
     connection
 }
@@ -295,7 +295,7 @@ fn found(error: &SqlError) -> (&'static str, Option<usize>) {
 
 #[test]
 fn every_kind_of_statement_says_where_its_error_is() {
-    let mut connection = connect();
+    let connection = connect();
     for &(marked, code) in CASES.iter().chain(DEFINITIONS) {
         let statement = marked.replace('«', "");
         // What comes before moves the place, however it is written.

@@ -43,7 +43,7 @@ fn records(text: &str) -> Vec<Record> {
     records
 }
 
-fn answer(connection: &mut Connection, text: &str) -> Vec<String> {
+fn answer(connection: &Connection, text: &str) -> Vec<String> {
     let rows = match connection.query(text, &[]) {
         Ok(rows) => rows,
         Err(error) => return vec![format!("-> error {}", error.code())],
@@ -71,12 +71,12 @@ fn answer(connection: &mut Connection, text: &str) -> Vec<String> {
 fn run(path: &Path, mode: &str) -> Vec<String> {
     let options = Options::new().durability(Durability::InMemory);
     let database = SqlDatabase::memory(options).unwrap();
-    let mut connection = database.connect();
+    let connection = database.connect();
     connection.execute_script(&format!("SET execution_mode = {mode}")).unwrap();
     let name = path.file_name().unwrap().to_string_lossy().into_owned();
     let mut wrong = Vec::new();
     for record in records(&fs::read_to_string(path).unwrap()) {
-        let found = answer(&mut connection, &record.text);
+        let found = answer(&connection, &record.text);
         if found != record.answer {
             wrong.push(format!(
                 "{name}:{} ({mode})\n{}\nexpected\n{}\nfound\n{}\n",

@@ -42,7 +42,7 @@ fn an_errors_place_is_counted_in_the_whole_script() {
 
 #[test]
 fn statements_before_a_failing_one_stay_and_a_script_that_does_not_parse_does_nothing() {
-    let mut connection = connect();
+    let connection = connect();
     let error = connection
         .execute_script(
             "create table t (a int); insert into t values (1); select b from t; drop table t",
@@ -57,7 +57,7 @@ fn statements_before_a_failing_one_stay_and_a_script_that_does_not_parse_does_no
 
 #[test]
 fn what_the_parser_takes_as_something_else_is_executed_as_written() {
-    let mut connection = connect();
+    let connection = connect();
     connection
         .execute_script(
             "create sequence s start 7 increment 2; select nextval('s');
@@ -70,7 +70,7 @@ fn what_the_parser_takes_as_something_else_is_executed_as_written() {
 
 #[test]
 fn a_long_script_on_one_line_is_executed() {
-    let mut connection = connect();
+    let connection = connect();
     let script = format!("create table t (a int);{}", "insert into t values (1);".repeat(5_000));
     connection.execute_script(&script).unwrap();
     assert_eq!(connection.execute("select * from t", &[]).unwrap(), 5_000);

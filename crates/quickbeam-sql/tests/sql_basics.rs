@@ -9,7 +9,7 @@ fn connect() -> Connection {
 }
 
 /// The answer as text: columns by blanks, rows by semicolons.
-fn ask(connection: &mut Connection, text: &str) -> String {
+fn ask(connection: &Connection, text: &str) -> String {
     let rows = match connection.query(text, &[]).and_then(|rows| rows.collect()) {
         Ok(rows) => rows,
         Err(error) => return format!("error {}", error.code()),
@@ -19,58 +19,55 @@ fn ask(connection: &mut Connection, text: &str) -> String {
     rows.collect::<Vec<_>>().join("; ")
 }
 
-fn run(connection: &mut Connection, text: &str) -> u64 {
+fn run(connection: &Connection, text: &str) -> u64 {
     connection.execute(text, &[]).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
 #[test]
 fn rows_are_inserted_found_changed_and_removed() {
-    let mut c = connect();
+    let c = connect();
     run(
-        &mut c,
+        &c,
         "CREATE TABLE fruit (id INTEGER PRIMARY KEY, name TEXT NOT NULL, price NUMERIC(8,2), stock INTEGER DEFAULT 10)",
     );
     assert_eq!(
         run(
-            &mut c,
+            &c,
             "INSERT INTO fruit (id, name, price) VALUES (1, 'apple', 1.5), (2, 'pear', 2), (3, 'plum', NULL)"
         ),
         3
     );
-    assert_eq!(ask(&mut c, "SELECT * FROM fruit WHERE id = 2"), "2 pear 2.00 10");
+    assert_eq!(ask(&c, "SELECT * FROM fruit WHERE id = 2"), "2 pear 2.00 10");
     assert_eq!(
-        ask(&mut c, "SELECT name, stock * 2 AS twice FROM fruit WHERE price IS NULL"),
+        ask(&c, "SELECT name, stock * 2 AS twice FROM fruit WHERE price IS NULL"),
         "plum 20"
     );
+    assert_eq!(run(&c, "UPDATE fruit SET stock = stock + 5, name = name || '!' WHERE id >= 2"), 2);
     assert_eq!(
-        run(&mut c, "UPDATE fruit SET stock = stock + 5, name = name || '!' WHERE id >= 2"),
-        2
-    );
-    assert_eq!(
-        ask(&mut c, "SELECT id, name, stock FROM fruit ORDER BY id DESC"),
+        ask(&c, "SELECT id, name, stock FROM fruit ORDER BY id DESC"),
         "3 plum! 15; 2 pear! 15; 1 apple 10"
     );
-    assert_eq!(run(&mut c, "DELETE FROM fruit WHERE name LIKE 'p%'"), 2);
-    assert_eq!(ask(&mut c, "SELECT count(*), sum(stock), min(name) FROM fruit"), "1 10 apple");
-    assert_eq!(ask(&mut c, "INSERT INTO fruit VALUES (1, 'again', 1, 1)"), "error 23505");
-    assert_eq!(ask(&mut c, "INSERT INTO fruit (id) VALUES (9)"), "error 23502");
+    assert_eq!(run(&c, "DELETE FROM fruit WHERE name LIKE 'p%'"), 2);
+    assert_eq!(ask(&c, "SELECT count(*), sum(stock), min(name) FROM fruit"), "1 10 apple");
+    assert_eq!(ask(&c, "INSERT INTO fruit VALUES (1, 'again', 1, 1)"), "error 23505");
+    assert_eq!(ask(&c, "INSERT INTO fruit (id) VALUES (9)"), "error 23502");
     assert_eq!(
-        ask(&mut c, "INSERT INTO fruit (id, name) VALUES (8, 'fig') RETURNING id + 1, stock"),
+        ask(&c, "INSERT INTO fruit (id, name) VALUES (8, 'fig') RETURNING id + 1, stock"),
         "9 10"
     );
 }
 
 #[test]
 fn prepared_statements_take_parameters() {
-    let mut c = connect();
-    run(&mut c, "CREATE TABLE t (id BIGINT PRIMARY KEY, v TEXT)");
+    let c = connect();
+    run(&c, "CREATE TABLE t (id BIGINT PRIMARY KEY, v TEXT)");
     let mut insert = c.prepare("INSERT INTO t VALUES ($1, $2)").unwrap();
     for n in 0..500i64 {
-        assert_eq!(insert.execute(&mut c, params![n, format!("v{n}")]).unwrap(), 1);
+        assert_eq!(insert.execute(params![n, format!("v{n}")]).unwrap(), 1);
     }
     let mut select = c.prepare("SELECT v, id FROM t WHERE id = $1").unwrap();
     for n in [0i64, 77, 499] {
-        let mut rows = select.query(&mut c, params![n]).unwrap();
+        let mut rows = select.query(params![n]).unwrap();
         let row = rows.next().unwrap().unwrap();
         assert_eq!(
             (row.get::<&str>(0).unwrap(), row.get::<i64>(1).unwrap()),
@@ -78,18 +75,18 @@ fn prepared_statements_take_parameters() {
         );
         assert!(rows.next().unwrap().is_none());
     }
-    assert_eq!(select.query(&mut c, &[]).map(|_| ()).unwrap_err().code(), "42P02");
+    assert_eq!(select.query(&[]).map(|_| ()).unwrap_err().code(), "42P02");
     // A change of the catalog makes it prepare itself anew.
-    run(&mut c, "ALTER TABLE t ADD COLUMN w INTEGER DEFAULT 7");
+    run(&c, "ALTER TABLE t ADD COLUMN w INTEGER DEFAULT 7");
     let mut all = c.prepare("SELECT * FROM t WHERE id = $1").unwrap();
-    assert_eq!(all.query(&mut c, params![5]).unwrap().collect().unwrap()[0].len(), 3);
-    assert_eq!(select.query(&mut c, params![5]).unwrap().collect().unwrap().len(), 1);
+    assert_eq!(all.query(params![5]).unwrap().collect().unwrap()[0].len(), 3);
+    assert_eq!(select.query(params![5]).unwrap().collect().unwrap().len(), 1);
 }
 
 #[test]
 fn parameters_that_no_statement_could_write_are_refused() {
-    let mut c = connect();
-    run(&mut c, "CREATE TABLE t (x TEXT, v VARCHAR(9), d DATE, k TIME, m TIMESTAMP)");
+    let c = connect();
+    run(&c, "CREATE TABLE t (x TEXT, v VARCHAR(9), d DATE, k TIME, m TIMESTAMP)");
     let insert = "INSERT INTO t VALUES ($1, $2, $3, $4, $5)";
     let mut insert = c.prepare(insert).unwrap();
     let good = [
@@ -99,7 +96,7 @@ fn parameters_that_no_statement_could_write_are_refused() {
         Value::Time(86_400_000_000),
         Value::Timestamp(i64::MIN),
     ];
-    assert_eq!(insert.execute(&mut c, &good).unwrap(), 1);
+    assert_eq!(insert.execute(&good).unwrap(), 1);
     for (place, bad, code) in [
         (0, Value::text("a\0"), "22021"),
         (1, Value::text("\0"), "22021"),
@@ -113,22 +110,22 @@ fn parameters_that_no_statement_could_write_are_refused() {
     ] {
         let mut values = good.clone();
         values[place] = bad;
-        assert_eq!(insert.execute(&mut c, &values).unwrap_err().code(), code, "{values:?}");
+        assert_eq!(insert.execute(&values).unwrap_err().code(), code, "{values:?}");
     }
-    assert_eq!(ask(&mut c, "SELECT count(*) FROM t"), "1");
+    assert_eq!(ask(&c, "SELECT count(*) FROM t"), "1");
 }
 
 #[test]
 fn parameters_that_are_selected_take_the_type_that_is_needed() {
-    let mut c = connect();
-    run(&mut c, "CREATE TABLE t (a INTEGER, b DATE, c VARCHAR(3))");
-    run(&mut c, "INSERT INTO t VALUES (1, '2020-01-01', 'x')");
+    let c = connect();
+    run(&c, "CREATE TABLE t (a INTEGER, b DATE, c VARCHAR(3))");
+    run(&c, "INSERT INTO t VALUES (1, '2020-01-01', 'x')");
     let mut insert = c.prepare("INSERT INTO t (a, b, c) SELECT $1, $2, $3 FROM t").unwrap();
     let values = params![2, "2020-02-02", "abc"];
-    assert_eq!(insert.execute(&mut c, values).unwrap(), 1);
-    assert_eq!(insert.execute(&mut c, params![3, "x", "abc"]).unwrap_err().code(), "22007");
+    assert_eq!(insert.execute(values).unwrap(), 1);
+    assert_eq!(insert.execute(params![3, "x", "abc"]).unwrap_err().code(), "22007");
     let too_long = params![3, "2020-02-02", "abcd"];
-    assert_eq!(insert.execute(&mut c, too_long).unwrap_err().code(), "22001");
+    assert_eq!(insert.execute(too_long).unwrap_err().code(), "22001");
     for (text, expected) in [
         ("SELECT $1 FROM t UNION SELECT 1 ORDER BY 1", vec![Value::Integer(1), Value::Integer(7)]),
         ("SELECT 1 UNION ALL SELECT $1", vec![Value::Integer(1), Value::Integer(7)]),
@@ -138,7 +135,7 @@ fn parameters_that_are_selected_take_the_type_that_is_needed() {
         ("SELECT $1 GROUP BY 1 UNION ALL SELECT a FROM t WHERE a = $1", vec![Value::Integer(7)]),
     ] {
         let mut query = c.prepare(text).unwrap();
-        let rows = query.query(&mut c, params![7]).unwrap().collect().unwrap();
+        let rows = query.query(params![7]).unwrap().collect().unwrap();
         let found: Vec<Value> = rows.into_iter().map(|mut row| row.remove(0)).collect();
         assert_eq!(found, expected, "{text}");
     }
@@ -146,51 +143,51 @@ fn parameters_that_are_selected_take_the_type_that_is_needed() {
 
 #[test]
 fn transactions_commit_and_roll_back() {
-    let mut c = connect();
-    run(&mut c, "CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER)");
-    run(&mut c, "BEGIN");
-    run(&mut c, "INSERT INTO t VALUES (1, 1)");
-    run(&mut c, "SAVEPOINT a");
-    run(&mut c, "INSERT INTO t VALUES (2, 2)");
-    run(&mut c, "ROLLBACK TO SAVEPOINT a");
+    let c = connect();
+    run(&c, "CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER)");
+    run(&c, "BEGIN");
+    run(&c, "INSERT INTO t VALUES (1, 1)");
+    run(&c, "SAVEPOINT a");
+    run(&c, "INSERT INTO t VALUES (2, 2)");
+    run(&c, "ROLLBACK TO SAVEPOINT a");
     // A statement that fails leaves nothing of itself, and the transaction goes on.
-    assert_eq!(ask(&mut c, "INSERT INTO t VALUES (5, 5), (6, 6), (1, 0)"), "error 23505");
-    assert_eq!(ask(&mut c, "SELEC 1"), "error 42601");
-    assert_eq!(ask(&mut c, "SELECT nope FROM t"), "error 42703");
+    assert_eq!(ask(&c, "INSERT INTO t VALUES (5, 5), (6, 6), (1, 0)"), "error 23505");
+    assert_eq!(ask(&c, "SELEC 1"), "error 42601");
+    assert_eq!(ask(&c, "SELECT nope FROM t"), "error 42703");
     assert!(c.execute("SELEC 1", &[]).is_err() && c.in_transaction());
-    run(&mut c, "INSERT INTO t VALUES (3, 3)");
-    run(&mut c, "COMMIT");
-    assert_eq!(ask(&mut c, "SELECT id FROM t"), "1; 3");
-    run(&mut c, "BEGIN");
-    run(&mut c, "DELETE FROM t");
-    run(&mut c, "CREATE TABLE u (x INTEGER)");
-    run(&mut c, "ROLLBACK");
-    assert_eq!(ask(&mut c, "SELECT count(*) FROM t"), "2");
-    assert_eq!(ask(&mut c, "SELECT * FROM u"), "error 42P01");
-    assert_eq!(ask(&mut c, "COMMIT"), "error 25P01");
+    run(&c, "INSERT INTO t VALUES (3, 3)");
+    run(&c, "COMMIT");
+    assert_eq!(ask(&c, "SELECT id FROM t"), "1; 3");
+    run(&c, "BEGIN");
+    run(&c, "DELETE FROM t");
+    run(&c, "CREATE TABLE u (x INTEGER)");
+    run(&c, "ROLLBACK");
+    assert_eq!(ask(&c, "SELECT count(*) FROM t"), "2");
+    assert_eq!(ask(&c, "SELECT * FROM u"), "error 42P01");
+    assert_eq!(ask(&c, "COMMIT"), "error 25P01");
 }
 
 #[test]
 fn sql_and_key_value_calls_share_a_transaction() {
-    let mut c = connect();
-    run(&mut c, "CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER)");
+    let c = connect();
+    run(&c, "CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER)");
     let environment = c.database().environment().clone();
     let pairs = environment.create_database("pairs").unwrap();
     let mut insert = c.prepare("INSERT INTO t VALUES ($1, 0)").unwrap();
     for commit in [false, true] {
         let transaction = environment.begin().unwrap();
         pairs.put(&transaction, b"k", b"v").unwrap();
-        insert.execute_in(&mut c, &transaction, params![1]).unwrap();
+        insert.execute_in(&transaction, params![1]).unwrap();
         if commit {
             transaction.commit().unwrap();
         } else {
             transaction.abort().unwrap();
         }
         let expected = if commit { "1" } else { "0" };
-        assert_eq!(ask(&mut c, "SELECT count(*) FROM t"), expected);
-        assert_eq!(ask(&mut c, "SELECT count(*) FROM pairs"), expected);
+        assert_eq!(ask(&c, "SELECT count(*) FROM t"), expected);
+        assert_eq!(ask(&c, "SELECT count(*) FROM pairs"), expected);
     }
-    assert_eq!(ask(&mut c, "SELECT * FROM pairs"), "\\x6b \\x76");
+    assert_eq!(ask(&c, "SELECT * FROM pairs"), "\\x6b \\x76");
     // No table takes its name, and it has no definition that SQL could change.
     for (text, code) in [
         ("CREATE TABLE pairs (a INTEGER)", "42P07"),
@@ -202,17 +199,17 @@ fn sql_and_key_value_calls_share_a_transaction() {
         ("ALTER TABLE pairs ADD COLUMN a INTEGER", "42809"),
         ("CREATE INDEX i ON pairs (value)", "42809"),
     ] {
-        assert_eq!(ask(&mut c, text), format!("error {code}"), "{text}");
+        assert_eq!(ask(&c, text), format!("error {code}"), "{text}");
     }
-    assert_eq!(ask(&mut c, "SELECT * FROM pairs"), "\\x6b \\x76");
-    assert_eq!(run(&mut c, "UPDATE pairs SET value = value || '!' || '\\x00'"), 1);
-    assert_eq!(ask(&mut c, "SELECT * FROM pairs WHERE key = 'k'"), "\\x6b \\x762100");
+    assert_eq!(ask(&c, "SELECT * FROM pairs"), "\\x6b \\x76");
+    assert_eq!(run(&c, "UPDATE pairs SET value = value || '!' || '\\x00'"), 1);
+    assert_eq!(ask(&c, "SELECT * FROM pairs WHERE key = 'k'"), "\\x6b \\x762100");
 }
 
 #[test]
 fn mistakes_are_named_with_their_place() {
-    let mut c = connect();
-    run(&mut c, "CREATE TABLE t (id INTEGER PRIMARY KEY, v TEXT)");
+    let c = connect();
+    run(&c, "CREATE TABLE t (id INTEGER PRIMARY KEY, v TEXT)");
     for (text, code, position) in [
         ("SELECT nope FROM t", "42703", Some(7)),
         ("SELECT * FROM nope", "42P01", Some(14)),
@@ -267,16 +264,16 @@ fn mistakes_are_named_with_their_place() {
             }
         }
     }
-    run(&mut c, "INSERT INTO t VALUES (1, 'x')");
-    assert_eq!(ask(&mut c, "SELECT 1 / (id - id) FROM t"), "error 22012");
+    run(&c, "INSERT INTO t VALUES (1, 'x')");
+    assert_eq!(ask(&c, "SELECT 1 / (id - id) FROM t"), "error 22012");
     let error = c.query("SELECT s.id FROM t s GROUP BY s.v", &[]).map(|_| ()).unwrap_err();
     assert!(error.message().starts_with("column \"s.id\" must appear in the GROUP BY"), "{error}");
 }
 
 #[test]
 fn hostile_statements_are_errors() {
-    let mut c = connect();
-    run(&mut c, "CREATE TABLE t (id INTEGER PRIMARY KEY)");
+    let c = connect();
+    run(&c, "CREATE TABLE t (id INTEGER PRIMARY KEY)");
     let deep = |open: &str, middle: &str, close: &str, n: usize| {
         format!("{}{middle}{}", open.repeat(n), close.repeat(n))
     };
@@ -301,5 +298,5 @@ fn hostile_statements_are_errors() {
         assert_eq!(error.code().len(), 5, "{error}");
     }
     let many = format!("SELECT count(*) FROM t WHERE {}", vec!["id = 5"; 600].join(" OR "));
-    assert_eq!(ask(&mut c, &many), "0");
+    assert_eq!(ask(&c, &many), "0");
 }

@@ -8,7 +8,7 @@ fn connect() -> Connection {
     SqlDatabase::memory(options).unwrap().connect()
 }
 
-fn ask(connection: &mut Connection, text: &str) -> String {
+fn ask(connection: &Connection, text: &str) -> String {
     let rows = match connection.query(text, &[]).and_then(|rows| rows.collect()) {
         Ok(rows) => rows,
         Err(error) => return format!("error {} {}", error.code(), error.message()),
@@ -18,14 +18,14 @@ fn ask(connection: &mut Connection, text: &str) -> String {
     rows.collect::<Vec<_>>().join("; ")
 }
 
-fn plan(connection: &mut Connection, text: &str) -> String {
+fn plan(connection: &Connection, text: &str) -> String {
     let lines = connection.query(&format!("EXPLAIN {text}"), &[]).unwrap().collect().unwrap();
     lines.iter().map(|line| line[0].to_string()).collect::<Vec<_>>().join("\n")
 }
 
 /// People and what they ordered; some ordered nothing, one order is nobody's.
 fn shop() -> Connection {
-    let mut c = connect();
+    let c = connect();
     c.execute_script(
         "CREATE TABLE person (id INTEGER PRIMARY KEY, name TEXT NOT NULL, city CHAR(6), boss INTEGER);
          CREATE TABLE orders (id INTEGER PRIMARY KEY, person INTEGER, amount NUMERIC(8,2), day DATE);
@@ -41,7 +41,7 @@ fn shop() -> Connection {
 
 #[test]
 fn queries_answer() {
-    let mut c = shop();
+    let c = shop();
     for (text, expected) in [
         (
             "SELECT p.name, o.amount FROM person p JOIN orders o ON o.person = p.id ORDER BY o.id",
@@ -133,13 +133,13 @@ fn queries_answer() {
             "Bob",
         ),
     ] {
-        assert_eq!(ask(&mut c, text), expected, "{text}\n{}", plan(&mut c, "SELECT 1"));
+        assert_eq!(ask(&c, text), expected, "{text}\n{}", plan(&c, "SELECT 1"));
     }
 }
 
 #[test]
 fn changes_of_many_rows() {
-    let mut c = shop();
+    let c = shop();
     for (text, expected) in [
         ("UPDATE person SET id = id + 1 RETURNING id", "error 23505"),
         ("UPDATE person SET id = id + 10 WHERE id > 2 RETURNING id, name", "13 cat; 14 dan"),
@@ -163,20 +163,20 @@ fn changes_of_many_rows() {
         ("UPDATE orders SET id = id + 1000", ""),
         ("SELECT min(id), max(id), count(*) FROM orders", "1010 1114 8"),
     ] {
-        let answer = ask(&mut c, text);
+        let answer = ask(&c, text);
         let answer = if answer.starts_with("error") { answer[..11].to_owned() } else { answer };
         assert_eq!(answer, expected, "{text}");
     }
     c.execute("CREATE TABLE copy AS SELECT name, count(*) AS n FROM person GROUP BY name", &[])
         .unwrap();
-    assert_eq!(ask(&mut c, "SELECT count(*), sum(n) FROM copy"), "5 5");
+    assert_eq!(ask(&c, "SELECT count(*), sum(n) FROM copy"), "5 5");
     c.execute("SELECT id INTO ids FROM person", &[]).unwrap();
-    assert_eq!(ask(&mut c, "SELECT max(id) FROM ids"), "14");
+    assert_eq!(ask(&c, "SELECT max(id) FROM ids"), "14");
 }
 
 #[test]
 fn definitions() {
-    let mut c = shop();
+    let c = shop();
     c.execute_script(
         "CREATE VIEW rich AS SELECT person, sum(amount) AS total FROM orders GROUP BY person;
          CREATE SEQUENCE s START WITH 5;
@@ -199,7 +199,7 @@ fn definitions() {
         ("TRUNCATE d", ""),
         ("SELECT count(*) FROM d", "0"),
     ] {
-        let answer = ask(&mut c, text);
+        let answer = ask(&c, text);
         let answer = if answer.starts_with("error") { answer[..11].to_owned() } else { answer };
         assert_eq!(answer, expected, "{text}");
     }
@@ -207,7 +207,7 @@ fn definitions() {
 
 #[test]
 fn plans_use_keys_and_indexes() {
-    let mut c = shop();
+    let c = shop();
     for (text, expected) in [
         ("SELECT * FROM person WHERE id = 1", "Primary Key Lookup on person"),
         ("SELECT * FROM person WHERE id = $1", "Primary Key Lookup on person"),
@@ -224,7 +224,7 @@ fn plans_use_keys_and_indexes() {
         ),
         ("UPDATE person SET boss = 1 WHERE id = 3", "Primary Key Lookup on person"),
     ] {
-        let plan = plan(&mut c, text.replace("$1", "1").as_str());
+        let plan = plan(&c, text.replace("$1", "1").as_str());
         assert!(plan.contains(expected), "{text}\n{plan}");
         assert!(!text.contains("LIMIT") || !plan.contains("Sort"), "{text}\n{plan}");
     }
@@ -238,7 +238,7 @@ fn plans_use_keys_and_indexes() {
 
 #[test]
 fn plans_use_hash_keys_for_equality_of_all_columns_alone() {
-    let mut c = shop();
+    let c = shop();
     let table = "CREATE TABLE h (a INTEGER, b INTEGER, c TEXT, d INTEGER, PRIMARY KEY (a, b) USING HASH, UNIQUE (c) USING HASH)";
     c.execute(table, &[]).unwrap();
     c.execute("CREATE INDEX h_d ON h USING HASH (d)", &[]).unwrap();
@@ -258,41 +258,39 @@ fn plans_use_hash_keys_for_equality_of_all_columns_alone() {
         ("SELECT * FROM h ORDER BY a, b", "Sort"),
         ("DELETE FROM h WHERE a = 1 AND b = 2", "Primary Key Hash Lookup on h"),
     ] {
-        let plan = plan(&mut c, text);
+        let plan = plan(&c, text);
         assert!(plan.contains(expected), "{text}\n{plan}");
     }
 }
 
 #[test]
 fn a_statement_stays_within_its_memory_and_can_be_cancelled() {
-    let mut c = connect();
+    let c = connect();
     c.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, v TEXT)", &[]).unwrap();
     let mut insert = c.prepare("INSERT INTO t VALUES ($1, $2)").unwrap();
     for n in 0..2_000 {
-        insert.execute(&mut c, params![n, "x".repeat(50)]).unwrap();
+        insert.execute(params![n, "x".repeat(50)]).unwrap();
     }
     c.set_memory_limit(20_000);
-    assert!(ask(&mut c, "SELECT * FROM t ORDER BY v").starts_with("error 53200"));
-    assert!(
-        ask(&mut c, "SELECT count(*) FROM t a JOIN t b ON a.v = b.v").starts_with("error 53200")
-    );
-    assert_eq!(ask(&mut c, "SELECT id FROM t ORDER BY v, id DESC LIMIT 1"), "1999");
+    assert!(ask(&c, "SELECT * FROM t ORDER BY v").starts_with("error 53200"));
+    assert!(ask(&c, "SELECT count(*) FROM t a JOIN t b ON a.v = b.v").starts_with("error 53200"));
+    assert_eq!(ask(&c, "SELECT id FROM t ORDER BY v, id DESC LIMIT 1"), "1999");
     c.set_memory_limit(1 << 30);
     let cancel = c.cancel_handle();
     let thread = std::thread::spawn(move || {
         std::thread::sleep(std::time::Duration::from_millis(100));
         cancel.cancel();
     });
-    let answer = ask(&mut c, "SELECT count(*) FROM t a, t b, t c WHERE a.id + b.id + c.id = -1");
+    let answer = ask(&c, "SELECT count(*) FROM t a, t b, t c WHERE a.id + b.id + c.id = -1");
     thread.join().unwrap();
     assert!(answer.starts_with("error 57014"), "{answer}");
-    assert_eq!(ask(&mut c, "SELECT count(*) FROM t"), "2000");
+    assert_eq!(ask(&c, "SELECT count(*) FROM t"), "2000");
 }
 
 /// A table of many rows, and the answers of a query in each way.
 fn many() -> Connection {
     let options = Options::new().durability(Durability::InMemory);
-    let mut connection = SqlDatabase::memory(options).unwrap().connect();
+    let connection = SqlDatabase::memory(options).unwrap().connect();
     connection
         .execute_script(
             "CREATE TABLE n (a INTEGER NOT NULL, b BIGINT, c CHAR(4), d DATE, e BOOLEAN, f DOUBLE PRECISION, g NUMERIC);
@@ -308,7 +306,7 @@ fn many() -> Connection {
 
 #[test]
 fn both_ways_give_the_same() {
-    let mut connection = many();
+    let connection = many();
     connection.execute("ALTER TABLE n ADD COLUMN h INTEGER DEFAULT 7", &[]).unwrap();
     connection
         .execute("INSERT INTO n VALUES (-1, 5, 'ab  ', '1999-12-31', false, -0.0, 1, NULL)", &[])
@@ -357,7 +355,7 @@ fn both_ways_give_the_same() {
         ),
     ] {
         let parameters = if text.contains("$1") { vec![Value::Integer(5)] } else { Vec::new() };
-        let mut answer = |way: &str| {
+        let answer = |way: &str| {
             connection.execute(&format!("SET execution_mode = '{way}'"), &[]).unwrap();
             let plan = connection
                 .query(&format!("EXPLAIN {text}"), &parameters)
@@ -384,7 +382,7 @@ fn both_ways_give_the_same() {
 
 #[test]
 fn a_statement_by_columns_keeps_to_its_budget_and_can_be_analyzed() {
-    let mut connection = many();
+    let connection = many();
     let text = "SELECT a, count(*) FROM n GROUP BY a";
     connection.execute("SET work_mem = '64kB'", &[]).unwrap();
     let error = connection.execute(text, &[]).unwrap_err();
@@ -407,7 +405,7 @@ fn a_statement_by_columns_keeps_to_its_budget_and_can_be_analyzed() {
 #[test]
 fn texts_that_are_computed_count_against_the_budget() {
     for way in ["row", "vectorized"] {
-        let mut c = many();
+        let c = many();
         c.execute(&format!("SET execution_mode = '{way}'"), &[]).unwrap();
         c.execute("SET work_mem = '4MB'", &[]).unwrap();
         for text in [
@@ -415,17 +413,17 @@ fn texts_that_are_computed_count_against_the_budget() {
             "SELECT count(*) FROM (SELECT repeat(c || 'x', 900) AS r FROM n ORDER BY 1 LIMIT 8000) s",
             "INSERT INTO n (a, b, c) SELECT a + 9000, b, c FROM n RETURNING repeat(c || 'x', 900)",
         ] {
-            assert!(ask(&mut c, text).starts_with("error 53200"), "{way}: {text}");
+            assert!(ask(&c, text).starts_with("error 53200"), "{way}: {text}");
         }
         // What need not be kept does not count.
         let few = "SELECT left(r, 1) FROM (SELECT repeat(c || 'x', 900) AS r FROM n) s ORDER BY r LIMIT 1";
-        assert_eq!(ask(&mut c, few), "x", "{way}");
+        assert_eq!(ask(&c, few), "x", "{way}");
     }
 }
 
 #[test]
 fn joins_by_columns_give_the_same() {
-    let mut c = many();
+    let c = many();
     c.execute_script(
         "CREATE TABLE small (k SMALLINT NOT NULL, s TEXT, d DATE, f REAL); INSERT INTO small SELECT x.a::SMALLINT, x.c, x.d, x.f::REAL FROM n x WHERE x.a % 3 = 1;
          INSERT INTO small SELECT * FROM small WHERE k < 50; INSERT INTO small VALUES (7, NULL, NULL, NULL), (-5, 'y', 'infinity', 'NaN'); CREATE TABLE empty (k INTEGER, s TEXT)",
@@ -515,7 +513,7 @@ fn joins_by_columns_give_the_same() {
         ("SELECT count(*) FROM n JOIN small s ON n.a = s.k AND length(s.s) = n.b", 0),
     ] {
         let parameters = if text.contains("$1") { vec![Value::Integer(5)] } else { Vec::new() };
-        let mut answer = |way: &str| {
+        let answer = |way: &str| {
             c.execute(&format!("SET execution_mode = '{way}'"), &[]).unwrap();
             let plan = c.query(&format!("EXPLAIN {text}"), &parameters).unwrap().collect().unwrap();
             let is_join = |row: &&Vec<Value>| row[0].to_string().contains("Join (vectorized)");
@@ -532,14 +530,14 @@ fn joins_by_columns_give_the_same() {
 
 #[test]
 fn a_join_by_columns_keeps_to_its_budget_and_can_be_cancelled_and_analyzed() {
-    let mut c = many();
+    let c = many();
     c.execute("SET execution_mode = 'vectorized'", &[]).unwrap();
     let text = "SELECT count(*), min(y.c) FROM n x JOIN n y ON x.a = y.a AND x.b <= y.b";
     c.execute("SET work_mem = '256kB'", &[]).unwrap();
-    assert!(ask(&mut c, text).starts_with("error 53200"));
-    assert!(ask(&mut c, &text.replace("x.a = y.a", "x.c = y.c")).starts_with("error 53200"));
+    assert!(ask(&c, text).starts_with("error 53200"));
+    assert!(ask(&c, &text.replace("x.a = y.a", "x.c = y.c")).starts_with("error 53200"));
     // Only the side that is collected counts.
-    assert_eq!(ask(&mut c, &format!("{text} WHERE y.a < 100 AND x.a > 96")), "1 x   ");
+    assert_eq!(ask(&c, &format!("{text} WHERE y.a < 100 AND x.a > 96")), "1 x   ");
     c.execute("SET work_mem = '64MB'", &[]).unwrap();
     let rows = c.query(&format!("EXPLAIN ANALYZE {text} WHERE y.a < 100"), &[]).unwrap();
     let lines: Vec<String> = rows.collect().unwrap().iter().map(|row| row[0].to_string()).collect();
@@ -556,14 +554,14 @@ fn a_join_by_columns_keeps_to_its_budget_and_can_be_cancelled_and_analyzed() {
         cancel.cancel();
     });
     let text = "SELECT count(*) FROM n x JOIN n y ON x.c = y.c JOIN n z ON y.c = z.c AND x.a = z.a + y.a + 9000";
-    assert_eq!(joins_by_columns(&mut c, text), 2);
-    let answer = ask(&mut c, text);
+    assert_eq!(joins_by_columns(&c, text), 2);
+    let answer = ask(&c, text);
     thread.join().unwrap();
     assert!(answer.starts_with("error 57014"), "{answer}");
 }
 
 /// How many joins of a query go by columns.
-fn joins_by_columns(connection: &mut Connection, text: &str) -> usize {
+fn joins_by_columns(connection: &Connection, text: &str) -> usize {
     plan(connection, text).matches("Join (vectorized)").count()
 }
 
@@ -607,7 +605,7 @@ fn answers_come_as_record_batches() {
 
 #[test]
 fn hash_joins_find_keys_of_every_kind_of_number() {
-    let mut c = connect();
+    let c = connect();
     c.execute_script(
         "CREATE TABLE a (k SMALLINT, n INTEGER); CREATE TABLE b (k BIGINT, d NUMERIC(20,2));",
     )
@@ -626,7 +624,7 @@ fn hash_joins_find_keys_of_every_kind_of_number() {
     }
     c.execute("INSERT INTO b VALUES (9223372036854775807, 1), (-9223372036854775808, 0.5)", &[])
         .unwrap();
-    assert!(plan(&mut c, "SELECT * FROM a JOIN b ON a.k = b.k").contains("Hash Join"));
+    assert!(plan(&c, "SELECT * FROM a JOIN b ON a.k = b.k").contains("Hash Join"));
     let expected = |on_b: bool| {
         let count = |wanted: i32, b: bool| {
             (0..400)
@@ -637,8 +635,7 @@ fn hash_joins_find_keys_of_every_kind_of_number() {
         };
         numbers.iter().map(|&number| count(number, false) * count(number, true)).sum::<usize>()
     };
-    let mut check =
-        |text: &str, count: usize| assert_eq!(ask(&mut c, text), count.to_string(), "{text}");
+    let check = |text: &str, count: usize| assert_eq!(ask(&c, text), count.to_string(), "{text}");
     check("SELECT count(*) FROM a JOIN b ON a.k = b.k", expected(true));
     check("SELECT count(*) FROM b JOIN a ON a.k = b.k AND a.k + 0 = b.k", expected(true));
     check("SELECT count(*) FROM a JOIN b ON a.k = b.d", expected(false) + count_of_one(&numbers));
@@ -653,7 +650,7 @@ fn count_of_one(numbers: &[i32]) -> usize {
 /// Rows are known by their place in the statement, which may have any number of them.
 #[test]
 fn statements_of_many_parts_mean_what_they_mean_alone() {
-    let mut c = connect();
+    let c = connect();
     c.execute_script(
         "CREATE TABLE t (a INTEGER, b INTEGER);
          CREATE TABLE u (a INTEGER PRIMARY KEY, b INTEGER);
@@ -671,19 +668,16 @@ fn statements_of_many_parts_mean_what_they_mean_alone() {
         "SELECT count(*) FROM t x GROUP BY x.a HAVING count(*) = (SELECT max(z.a) / 5 FROM u z)",
     ];
     for query in queries {
-        let alone = ask(&mut c, query);
+        let alone = ask(&c, query);
         for more in [30, 31, 32, 33, 60, 61, 62, 63, 64, 65, 80, 900] {
             let empty = "SELECT a FROM t WHERE a > 99 UNION ALL ".repeat(more);
-            assert_eq!(ask(&mut c, &format!("{empty}{query}")), alone, "{more} and {query}");
+            assert_eq!(ask(&c, &format!("{empty}{query}")), alone, "{more} and {query}");
         }
     }
     // Each by itself they are simple.
     let simple = "SELECT a FROM t WHERE a = 4 UNION ALL ".repeat(80);
     let expected = "4; ".repeat(80);
-    assert_eq!(
-        ask(&mut c, &format!("{simple}SELECT a FROM t WHERE a = 3")),
-        format!("{expected}3")
-    );
+    assert_eq!(ask(&c, &format!("{simple}SELECT a FROM t WHERE a = 3")), format!("{expected}3"));
     // Joined they are nested in each other, which has an end.
     let chain = |kind: &str, on: &str, count: usize| -> String {
         let join = |n: usize| {
@@ -708,17 +702,17 @@ fn statements_of_many_parts_mean_what_they_mean_alone() {
             format!("SELECT count(*), count(t{}.a) FROM u t0{}", count - 1, chain(kind, on, count))
         };
         if !expected.is_empty() {
-            assert_eq!(ask(&mut c, &query(100)), expected, "{kind}{on}");
+            assert_eq!(ask(&c, &query(100)), expected, "{kind}{on}");
         }
-        assert!(ask(&mut c, &query(122)).starts_with("error 54001 too many tables are joined"));
+        assert!(ask(&c, &query(122)).starts_with("error 54001 too many tables are joined"));
     }
     // Each side may have its own type, and be asked as rows of an INSERT.
     let mixed: String = (0..500).map(|n| format!("SELECT {n}, NULL UNION ALL ")).collect();
     let query = format!("SELECT sum(n), count(x), max(x) FROM ({mixed}SELECT 0.5, 7) s(n, x)");
-    assert_eq!(ask(&mut c, &query), "124750.5 1 7");
+    assert_eq!(ask(&c, &query), "124750.5 1 7");
     let inserted = format!("INSERT INTO t {mixed}SELECT 1, 2");
     assert_eq!(c.execute(&inserted, &[]).unwrap(), 501);
-    assert_eq!(ask(&mut c, "SELECT count(*), sum(b) FROM t"), "506 9");
+    assert_eq!(ask(&c, "SELECT count(*), sum(b) FROM t"), "506 9");
     let distinct = "SELECT a FROM u UNION ".repeat(700);
-    assert_eq!(ask(&mut c, &format!("{distinct}SELECT 10 ORDER BY 1")), "1; 2; 3; 10");
+    assert_eq!(ask(&c, &format!("{distinct}SELECT 10 ORDER BY 1")), "1; 2; 3; 10");
 }

@@ -17,7 +17,7 @@ const TABLES: &str = "
     CREATE INDEX lines_state ON lines (state);";
 
 /// 4,000 orders of 400 customers; three lines each, of three states; and as many lines that belong to no order.
-fn fill(connection: &mut Connection) {
+fn fill(connection: &Connection) {
     let digits = "(VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9))";
     connection
         .execute_script(&format!(
@@ -30,13 +30,13 @@ fn fill(connection: &mut Connection) {
         .unwrap();
 }
 
-fn ask(connection: &mut Connection, text: &str) -> String {
+fn ask(connection: &Connection, text: &str) -> String {
     let rows = connection.query(text, &[]).unwrap().collect().unwrap();
     let line = |row: &Vec<Value>| row.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
     rows.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-fn plan(connection: &mut Connection, text: &str) -> String {
+fn plan(connection: &Connection, text: &str) -> String {
     ask(connection, &format!("EXPLAIN {text}"))
 }
 
@@ -47,7 +47,7 @@ const JOIN: &str =
 fn a_few_rows_find_what_belongs_to_them_by_an_index_that_is_not_unique() {
     for index in ["lines (order_id)", "lines USING HASH (order_id)", "lines (order_id, state)"] {
         let database = database();
-        let connection = &mut database.connect();
+        let connection = &database.connect();
         connection.execute_script(TABLES).unwrap();
         connection.execute(&format!("CREATE INDEX lines_order ON {index}"), &[]).unwrap();
         fill(connection);
@@ -79,7 +79,7 @@ fn a_few_rows_find_what_belongs_to_them_by_an_index_that_is_not_unique() {
 #[test]
 fn an_index_of_few_values_is_not_asked_for_each_row() {
     let database = database();
-    let connection = &mut database.connect();
+    let connection = &database.connect();
     connection.execute_script(TABLES).unwrap();
     fill(connection);
     let query = "SELECT count(*) FROM orders o JOIN lines l ON l.state = o.id WHERE o.customer < 7";
@@ -94,7 +94,7 @@ fn nulls_are_not_counted_as_a_value() {
     for index in ["lines (order_id)", "lines USING HASH (order_id)", "lines (order_id DESC, state)"]
     {
         let database = database();
-        let connection = &mut database.connect();
+        let connection = &database.connect();
         connection.execute_script(TABLES).unwrap();
         connection.execute(&format!("CREATE INDEX lines_order ON {index}"), &[]).unwrap();
         fill(connection);
@@ -110,7 +110,7 @@ fn nulls_are_not_counted_as_a_value() {
 #[test]
 fn a_hash_index_says_nothing_about_what_it_does_not_find() {
     let database = database();
-    let connection = &mut database.connect();
+    let connection = &database.connect();
     connection.execute_script(TABLES).unwrap();
     connection.execute("CREATE INDEX lines_hash ON lines USING HASH (id, state)", &[]).unwrap();
     fill(connection);
@@ -134,7 +134,7 @@ fn a_hash_index_says_nothing_about_what_it_does_not_find() {
 #[test]
 fn joins_within_joins_are_planned_once() {
     let database = database();
-    let connection = &mut database.connect();
+    let connection = &database.connect();
     connection.execute_script(TABLES).unwrap();
     connection.execute("INSERT INTO orders VALUES (1, 1), (2, 2), (3, 2)", &[]).unwrap();
     let joins = |n: usize| {
@@ -155,7 +155,7 @@ fn joins_within_joins_are_planned_once() {
 #[test]
 fn what_a_parameter_finds_is_judged_by_what_a_value_finds() {
     let database = database();
-    let connection = &mut database.connect();
+    let connection = &database.connect();
     connection.execute_script(TABLES).unwrap();
     fill(connection);
     connection.execute("CREATE INDEX lines_order ON lines (order_id)", &[]).unwrap();
@@ -173,7 +173,7 @@ fn what_a_parameter_finds_is_judged_by_what_a_value_finds() {
 #[test]
 fn a_subquery_may_be_asked_any_number_of_times() {
     let database = database();
-    let connection = &mut database.connect();
+    let connection = &database.connect();
     connection.execute_script(TABLES).unwrap();
     connection.execute("CREATE INDEX lines_order ON lines (order_id)", &[]).unwrap();
     fill(connection);
@@ -199,7 +199,7 @@ fn a_subquery_may_be_asked_any_number_of_times() {
 #[test]
 fn what_is_joined_without_a_key_is_computed_once() {
     let database = database();
-    let connection = &mut database.connect();
+    let connection = &database.connect();
     connection.execute_script(TABLES).unwrap();
     fill(connection);
     let groups = "(SELECT state, count(*) AS n FROM lines GROUP BY state) g";
@@ -220,12 +220,12 @@ fn what_is_joined_without_a_key_is_computed_once() {
 #[test]
 fn explain_begins_anew_each_time() {
     let database = database();
-    let connection = &mut database.connect();
+    let connection = &database.connect();
     connection.execute_script(TABLES).unwrap();
     connection.execute("INSERT INTO orders VALUES (1, 1), (2, 2), (3, 2)", &[]).unwrap();
     let mut analyzed = connection.prepare("EXPLAIN ANALYZE SELECT * FROM orders").unwrap();
     for _ in 0..3 {
-        let rows = analyzed.query(connection, &[]).unwrap().collect().unwrap();
+        let rows = analyzed.query(&[]).unwrap().collect().unwrap();
         let first = rows[0][0].to_string();
         assert!(first.contains("actual rows=3"), "{first}");
     }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use quickbeam::{Error, Isolation, Options, TransactionOptions};
-use quickbeam_sql::{Connection, Result, SqlDatabase, params};
+use quickbeam_sql::{Connection, Result, SqlDatabase, SqlState, params};
 
 const LEVELS: [Isolation; 3] =
     [Isolation::Serializable, Isolation::Snapshot, Isolation::ReadCommitted];
@@ -19,15 +19,15 @@ fn memory(isolation: Isolation, script: &str) -> SqlDatabase {
     database
 }
 
-fn number(connection: &mut Connection, query: &str) -> i64 {
+fn number(connection: &Connection, query: &str) -> i64 {
     let mut rows = connection.query(query, &[]).unwrap();
     rows.next().unwrap().unwrap().get(0).unwrap()
 }
 
 /// Runs `work` in a transaction until it commits, or fails for good; how.
 fn transact(
-    connection: &mut Connection,
-    mut work: impl FnMut(&mut Connection) -> Result<()>,
+    connection: &Connection,
+    mut work: impl FnMut(&Connection) -> Result<()>,
 ) -> Result<()> {
     loop {
         connection.begin()?;
@@ -52,7 +52,7 @@ const FAMILY: &str = "CREATE TABLE parent (id INTEGER PRIMARY KEY, a INTEGER);
 fn children_of_one_parent_do_not_get_in_each_others_way() {
     for isolation in LEVELS {
         let database = memory(isolation, FAMILY);
-        let (mut one, mut two) = (database.connect(), database.connect());
+        let (mut one, two) = (database.connect(), database.connect());
         one.begin().unwrap();
         two.begin().unwrap();
         one.execute("INSERT INTO child VALUES (1, 1)", &[]).unwrap();
@@ -69,13 +69,13 @@ fn a_child_and_the_end_of_its_parent_exclude_each_other() {
     for isolation in LEVELS {
         for child_first in [true, false] {
             let database = memory(isolation, FAMILY);
-            let (mut one, mut two) = (database.connect(), database.connect());
+            let (one, two) = (database.connect(), database.connect());
             one.begin().unwrap();
             two.begin().unwrap();
             one.execute("INSERT INTO child VALUES (1, 1)", &[]).unwrap();
             two.execute("DELETE FROM parent WHERE id = 1", &[]).unwrap();
             let (first, second) = if child_first { (one, two) } else { (two, one) };
-            let mut connections = [first, second];
+            let connections = [first, second];
             connections[0].commit().unwrap();
             let error = connections[1].commit().unwrap_err();
             assert_eq!(error.code(), "40001", "{isolation:?}, child first: {child_first}");
@@ -87,7 +87,7 @@ fn a_child_and_the_end_of_its_parent_exclude_each_other() {
 }
 
 /// What a thread does over and over: parents come, and go with their children; children come by a transaction of which half is undone.
-fn family_life(connection: &mut Connection, thread: i32, round: i32) -> Option<Result<()>> {
+fn family_life(connection: &Connection, thread: i32, round: i32) -> Option<Result<()>> {
     let parent = (round * 7 + thread * 3) % 5;
     let place = (round + thread) % 6;
     match (round + thread) % 4 {
@@ -137,10 +137,10 @@ fn constraints_hold_whatever_threads_do() {
             for thread in 0..4_i32 {
                 let (database, start, children) = (&database, &start, &children);
                 scope.spawn(move || {
-                    let mut connection = database.connect();
+                    let connection = database.connect();
                     start.wait();
                     for round in 0..1_500_i32 {
-                        let child = family_life(&mut connection, thread, round);
+                        let child = family_life(&connection, thread, round);
                         if child.is_some_and(assert_known) {
                             children.fetch_add(1, Ordering::Relaxed);
                         }
@@ -148,7 +148,7 @@ fn constraints_hold_whatever_threads_do() {
                 });
             }
         });
-        let mut connection = database.connect();
+        let connection = database.connect();
         for (what, query) in [
             (
                 "orphans",
@@ -160,7 +160,7 @@ fn constraints_hold_whatever_threads_do() {
                 "SELECT count(*) FROM (SELECT parent, place FROM child GROUP BY parent, place HAVING count(*) > 1) d",
             ),
         ] {
-            assert_eq!(number(&mut connection, query), 0, "{isolation:?}{method}: {what}");
+            assert_eq!(number(&connection, query), 0, "{isolation:?}{method}: {what}");
         }
         // By the index, a place after the other, and by the rows.
         let by_index: i64 = (0..25)
@@ -169,10 +169,10 @@ fn constraints_hold_whatever_threads_do() {
                 let one = format!(
                     "SELECT count(*) FROM child WHERE parent = {parent} AND place = {place}"
                 );
-                number(&mut connection, &one)
+                number(&connection, &one)
             })
             .sum();
-        let by_rows = number(&mut connection, "SELECT count(*) FROM child");
+        let by_rows = number(&connection, "SELECT count(*) FROM child");
         assert_eq!(by_index, by_rows, "{isolation:?}{method}");
         assert!(children.into_inner() > 0, "{isolation:?}{method}: nothing was done");
         let report = database.environment().verify().unwrap();
@@ -192,11 +192,11 @@ fn what_is_rolled_back_was_never_seen() {
             for thread in 0..3_i32 {
                 let database = &database;
                 scope.spawn(move || {
-                    let mut connection = database.connect();
+                    let connection = database.connect();
                     for round in 0..2_000_i32 {
                         let (from, to) = (1 + (thread + round) % 3, 1 + (thread + round + 1) % 3);
                         let amount = 1 + (round * 37) % 90;
-                        let done = transact(&mut connection, |connection| {
+                        let done = transact(&connection, |connection| {
                             let add = "UPDATE account SET balance = balance + $2 WHERE id = $1";
                             connection.execute(add, params![to, amount])?;
                             // An error ends the transaction: the first half must go, too.
@@ -207,8 +207,7 @@ fn what_is_rolled_back_was_never_seen() {
                             assert_eq!(error.code(), "23514", "{isolation:?}: {error}");
                         }
                         // Under read committed this is one statement, so one snapshot.
-                        let sum =
-                            number(&mut connection, "SELECT sum(balance)::BIGINT FROM account");
+                        let sum = number(&connection, "SELECT sum(balance)::BIGINT FROM account");
                         assert_eq!(sum, 300, "{isolation:?}");
                     }
                 });
@@ -223,7 +222,7 @@ fn rows_that_are_skipped_are_left_to_who_has_them() {
         Isolation::ReadCommitted,
         "CREATE TABLE job (id INTEGER PRIMARY KEY, done_by INTEGER);",
     );
-    let mut connection = database.connect();
+    let connection = database.connect();
     for id in 0..90_i32 {
         connection.execute("INSERT INTO job VALUES ($1, NULL)", params![id]).unwrap();
     }
@@ -231,10 +230,10 @@ fn rows_that_are_skipped_are_left_to_who_has_them() {
         for thread in 0..3_i32 {
             let database = &database;
             scope.spawn(move || {
-                let mut connection = database.connect();
+                let connection = database.connect();
                 loop {
                     let mut found = None;
-                    transact(&mut connection, |connection| {
+                    transact(&connection, |connection| {
                         let next = "SELECT id FROM job WHERE done_by IS NULL ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED";
                         let rows = connection.query(next, &[])?.collect()?;
                         found = rows.first().and_then(|row| row[0].as_ref().as_i64());
@@ -253,7 +252,7 @@ fn rows_that_are_skipped_are_left_to_who_has_them() {
         }
     });
     // A row that was skipped may have been put back by an abort; nobody aborted here.
-    assert_eq!(number(&mut connection, "SELECT count(*) FROM job WHERE done_by IS NULL"), 0);
+    assert_eq!(number(&connection, "SELECT count(*) FROM job WHERE done_by IS NULL"), 0);
 }
 
 /// Waiting for a row is part of a statement: who cancels the statement need not wait for the lock timeout.
@@ -314,7 +313,7 @@ fn cancelling_does_not_end_calls_of_the_engine_in_a_lent_transaction() {
         let database = memory(isolation, "CREATE TABLE t (a INTEGER)");
         let environment = database.environment();
         let pairs = environment.create_database("pairs").unwrap();
-        let mut connection = database.connect();
+        let connection = database.connect();
         let mut insert = connection.prepare("INSERT INTO t VALUES (1)").unwrap();
         let mut count = connection.prepare("SELECT count(*) FROM t").unwrap();
         let holder = environment.begin().unwrap();
@@ -322,8 +321,8 @@ fn cancelling_does_not_end_calls_of_the_engine_in_a_lent_transaction() {
         let options =
             TransactionOptions::new().isolation(isolation).lock_timeout(Duration::from_millis(20));
         let lent = environment.begin_with(options).unwrap();
-        insert.execute_in(&mut connection, &lent, &[]).unwrap();
-        count.query_in(&mut connection, &lent, &[]).unwrap().collect().unwrap();
+        insert.execute_in(&lent, &[]).unwrap();
+        count.query_in(&lent, &[]).unwrap().collect().unwrap();
         connection.cancel_handle().cancel();
         let outcome = pairs.put(&lent, b"held", b"2");
         assert!(matches!(outcome, Err(Error::LockTimeout { .. })), "{isolation:?}: {outcome:?}");
@@ -334,7 +333,7 @@ fn cancelling_does_not_end_calls_of_the_engine_in_a_lent_transaction() {
 #[test]
 fn a_durability_that_the_environment_does_not_have_is_refused() {
     let database = memory(Isolation::Serializable, "CREATE TABLE t (a INTEGER)");
-    let mut connection = database.connect();
+    let connection = database.connect();
     for ask in ["SET durability = 'sync'", "BEGIN; SET LOCAL durability = 'nosync'"] {
         let error = connection.execute_script(ask).unwrap_err();
         assert_eq!(error.state().code(), "22023", "{error}");
@@ -348,5 +347,103 @@ fn a_durability_that_the_environment_does_not_have_is_refused() {
     let error = connection.execute("INSERT INTO t VALUES (2)", &[]).unwrap_err();
     assert_eq!(error.state().code(), "25006", "{error}");
     connection.rollback().unwrap();
-    assert_eq!(number(&mut connection, "SELECT count(*) FROM t"), 1);
+    assert_eq!(number(&connection, "SELECT count(*) FROM t"), 1);
+}
+
+#[test]
+fn a_dropped_transaction_guard_rolls_back() {
+    let mut connection = memory(Isolation::Serializable, "CREATE TABLE t (a INT)").connect();
+    let insert = |connection: &Connection| connection.execute("INSERT INTO t VALUES (1)", &[]);
+    let fails_early = |connection: &mut Connection| -> quickbeam_sql::Result<()> {
+        let transaction = connection.transaction()?;
+        insert(&transaction)?;
+        transaction.execute("INSERT INTO missing VALUES (1)", &[])?;
+        transaction.commit()
+    };
+    assert!(fails_early(&mut connection).is_err());
+    assert!(!connection.in_transaction());
+
+    let transaction = connection.transaction().unwrap();
+    insert(&transaction).unwrap();
+    transaction.commit().unwrap();
+    let count = connection.query_row("SELECT count(*) FROM t", &[], |row| row.get::<u32>("count"));
+    assert_eq!(count.unwrap(), 1);
+}
+
+#[test]
+fn statements_run_while_rows_are_read() {
+    for isolation in [Isolation::ReadCommitted, Isolation::Snapshot, Isolation::Serializable] {
+        let database = memory(
+            isolation,
+            "CREATE TABLE t (a INT PRIMARY KEY, b INT);
+             INSERT INTO t SELECT n, 0 FROM generate_series(1, 1000) g(n)",
+        );
+        let connection = database.connect();
+        connection.set_isolation(isolation);
+        for begins in [false, true] {
+            if begins {
+                connection.begin().unwrap();
+            }
+            // The same text runs while its own rows are read: two executions of one statement.
+            let all = "SELECT a, b FROM t ORDER BY a";
+            let mut rows = connection.query(all, &[]).unwrap();
+            let mut read = 0;
+            while let Some(row) = rows.next().unwrap() {
+                let a = row.get::<i32>("a").unwrap();
+                read += 1;
+                assert_eq!(a, read);
+                if a % 100 == 0 {
+                    let update = "UPDATE t SET b = b + 1 WHERE a = $1";
+                    assert_eq!(connection.execute(update, params![a]).unwrap(), 1);
+                    assert_eq!(connection.query(all, &[]).unwrap().collect().unwrap().len(), 1000);
+                }
+            }
+            assert_eq!(read, 1000);
+            drop(rows);
+            if begins {
+                connection.commit().unwrap();
+            }
+        }
+        let sum = connection.query_row("SELECT sum(b) FROM t", &[], |row| row.get::<i64>(0));
+        assert_eq!(sum.unwrap(), 20);
+    }
+}
+
+#[test]
+fn a_transaction_does_not_end_under_open_rows() {
+    let database = memory(
+        Isolation::Serializable,
+        "CREATE TABLE t (a INT PRIMARY KEY); INSERT INTO t VALUES (1), (2)",
+    );
+    let connection = database.connect();
+    connection.begin().unwrap();
+    connection.execute("SAVEPOINT s", &[]).unwrap();
+    let mut rows = connection.query("SELECT a FROM t ORDER BY a", &[]).unwrap();
+    assert_eq!(rows.next().unwrap().unwrap().get::<i32>(0).unwrap(), 1);
+    for statement in ["COMMIT", "ROLLBACK", "ROLLBACK TO s", "DROP TABLE t", "TRUNCATE t"] {
+        let error = connection.execute(statement, &[]).unwrap_err();
+        assert_eq!(error.state(), SqlState::ObjectInUse, "{statement}");
+    }
+    assert_eq!(rows.next().unwrap().unwrap().get::<i32>(0).unwrap(), 2);
+    drop(rows);
+    connection.commit().unwrap();
+    assert!(!connection.in_transaction());
+}
+
+#[test]
+fn a_result_column_is_read_by_name() {
+    let database = memory(Isolation::Serializable, "CREATE TABLE t (a INT PRIMARY KEY, b TEXT)");
+    let connection = database.connect();
+    connection.execute("INSERT INTO t VALUES (1, NULL)", &[]).unwrap();
+    let mut rows = connection.query("SELECT a, b AS \"Name\", 7 FROM t", &[]).unwrap();
+    let row = rows.next().unwrap().unwrap();
+    assert_eq!(row.get::<u8>("a").unwrap(), 1);
+    assert_eq!(row.get::<Option<String>>("Name").unwrap(), None);
+    assert_eq!(row.get::<usize>("?column?").unwrap(), 7);
+    assert_eq!(row.get::<i32>("name").unwrap_err().state(), SqlState::UndefinedColumn);
+    assert_eq!(row.get::<i32>(3).unwrap_err().state(), SqlState::UndefinedColumn);
+    let null = row.get::<String>("Name").unwrap_err();
+    assert_eq!(null.state(), SqlState::NullValueNotAllowed);
+    assert!(null.hint().unwrap_or_default().contains("Option"), "{null:?}");
+    assert_eq!(row.get::<String>("a").unwrap_err().state(), SqlState::DatatypeMismatch);
 }

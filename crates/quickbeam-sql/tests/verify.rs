@@ -78,7 +78,7 @@ fn sound_tables_have_no_complaints() {
     let verified = database.verify().unwrap();
     assert_eq!(verified.complaints, Vec::<String>::new());
     assert_eq!((verified.tables, verified.rows, verified.entries), (4, 13, 3 + 2 * 5 + 3));
-    let mut connection = database.connect();
+    let connection = database.connect();
     connection
         .execute_script("DROP VIEW v; DROP TABLE c; ALTER TABLE loose DROP COLUMN a")
         .unwrap();
@@ -203,7 +203,7 @@ fn a_break_between_rows_indexes_and_constraints_is_named_by_table_and_key() {
 fn values_that_constraints_forbid_are_found() {
     // Rows of a table of the same columns without the constraints.
     let (environment, database) = database();
-    let mut connection = database.connect();
+    let connection = database.connect();
     connection
         .execute_script(
             "CREATE TABLE free (id INT PRIMARY KEY, name TEXT); INSERT INTO free VALUES (9, NULL);
@@ -264,7 +264,7 @@ fn trees_and_values_of_sequences_that_are_missing_or_too_many_are_found() {
 
 /// Values are given out, so that the sequences are used.
 fn connection_uses(database: &SqlDatabase) {
-    let mut connection = database.connect();
+    let connection = database.connect();
     let rows = connection.query("SELECT nextval('s')", &[]).unwrap().collect().unwrap();
     assert_eq!(rows, [[Value::BigInt(1)]]);
 }
@@ -272,7 +272,7 @@ fn connection_uses(database: &SqlDatabase) {
 #[test]
 fn complaints_about_one_table_are_counted_beyond_a_hundred() {
     let (environment, database) = database();
-    let mut connection = database.connect();
+    let connection = database.connect();
     connection.execute("CREATE TABLE many (id INT PRIMARY KEY, n INT)", &[]).unwrap();
     connection.execute("CREATE INDEX many_n ON many (n)", &[]).unwrap();
     for id in 0..150 {

@@ -94,7 +94,7 @@ impl Shell {
         format: Format,
         is_interactive: bool,
     ) -> anyhow::Result<Shell> {
-        let mut connection = database.connect();
+        let connection = database.connect();
         let input = SharedInput::default();
         connection.set_copy_access(Files { input: input.clone(), is_interactive });
         let is_running = Arc::new(AtomicBool::new(false));
@@ -261,9 +261,9 @@ impl Shell {
         let text = if is_text { &with_format } else { text };
         let mut statement = self.connection.prepare(text)?;
         if statement.columns().is_empty() {
-            return Ok(Done::Changed(statement.execute(&mut self.connection, &[])?));
+            return Ok(Done::Changed(statement.execute(&[])?));
         }
-        let rows = statement.query(&mut self.connection, &[])?;
+        let rows = statement.query(&[])?;
         let mut output = self.settings.output(self.is_interactive).map_err(io::Error::other)?;
         let shown = show::rows(&mut output, rows, &self.settings);
         let is_paged = output.is_paged();

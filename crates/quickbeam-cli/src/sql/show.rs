@@ -347,7 +347,7 @@ mod tests {
 
     fn written(query: &str, format: Format) -> String {
         let database = SqlDatabase::memory(Options::default()).unwrap();
-        let mut connection = database.connect();
+        let connection = database.connect();
         let mut output = Vec::new();
         let answer = connection.query(query, &[]).unwrap();
         assert!(rows(&mut output, answer, &Settings::new(format)).is_ok());

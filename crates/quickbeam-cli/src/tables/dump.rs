@@ -34,7 +34,7 @@ pub trait Sink {
 /// Writes all tables, views and sequences of an environment. Writes nothing if there are none.
 pub fn write(environment: &Environment, sink: &mut impl Sink) -> anyhow::Result<()> {
     let database = SqlDatabase::over(environment).context("cannot open the tables")?;
-    let mut connection = database.connect();
+    let connection = database.connect();
     let transaction = environment.begin_read()?;
     let catalog = database.catalog().snapshot(&transaction)?;
     if catalog.relations().is_empty() {
@@ -49,7 +49,7 @@ pub fn write(environment: &Environment, sink: &mut impl Sink) -> anyhow::Result<
         sink.statement(&create_table(&catalog, table, wording))?;
     }
     for table in catalog.tables() {
-        rows(&mut connection, &transaction, table, sink)
+        rows(&connection, &transaction, table, sink)
             .with_context(|| format!("cannot dump the table {:?} to its end", table.name))?;
     }
     for table in catalog.tables() {
@@ -69,7 +69,7 @@ pub fn write(environment: &Environment, sink: &mut impl Sink) -> anyhow::Result<
 }
 
 fn rows(
-    connection: &mut Connection,
+    connection: &Connection,
     transaction: &Transaction,
     table: &Table,
     sink: &mut impl Sink,
@@ -78,7 +78,7 @@ fn rows(
     let columns: Vec<String> = table.columns.iter().map(|column| quoted(&column.name)).collect();
     let columns = columns.join(", ");
     let mut all = connection.prepare_in(transaction, &format!("SELECT {columns} FROM {name}"))?;
-    let mut rows = all.query_in(connection, transaction, &[])?;
+    let mut rows = all.query_in(transaction, &[])?;
     let copy = format!("COPY {name} ({columns}) FROM STDIN WITH (FORMAT csv)");
     let mut any = false;
     while let Some(row) = rows.next()? {

@@ -26,7 +26,7 @@ pub fn load(
     format: Format,
 ) -> anyhow::Result<(Vec<Loaded>, Input)> {
     let database = SqlDatabase::over(environment).context("cannot open the tables")?;
-    let mut connection = database.connect();
+    let connection = database.connect();
     let input = Arc::new(Mutex::new(input));
     connection.set_copy_access(Rows { input: input.clone(), format });
     let mut loaded = Vec::new();
@@ -42,9 +42,9 @@ pub fn load(
         let at = || format!("line {line}");
         let text = std::str::from_utf8(&item).context("the statement is not UTF-8");
         let text = text.with_context(at)?;
-        let mut executed = || {
+        let executed = || {
             let mut statement = connection.prepare_in(transaction, text)?;
-            statement.execute_in(&mut connection, transaction, &[])
+            statement.execute_in(transaction, &[])
         };
         let rows = executed().map_err(|error| told(&error));
         let rows = rows.with_context(|| shown(text)).with_context(at)?;

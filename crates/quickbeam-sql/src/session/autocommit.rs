@@ -8,9 +8,9 @@ use quickbeam::Transaction;
 
 use super::connection::Session;
 use super::executor::Done;
-use super::rows::{Held, Rows};
+use super::rows::{ReadTransaction, Rows};
 use super::session_command::{Control, Settings, control_of};
-use super::statement::Statement;
+use super::statement::{Lease, PreparedStatement};
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::Value;
 
@@ -18,30 +18,31 @@ use crate::types::Value;
 const ATTEMPTS: usize = 20;
 
 impl Session {
-    pub fn prepare(&mut self, statement: &mut Statement) -> Result<()> {
+    pub fn prepare(&self, statement: &mut PreparedStatement) -> Result<()> {
         // What steers needs no plan, and comes before a transaction's first statement.
         if self.control_of(statement)?.is_some() {
             return Ok(());
         }
-        if self.open.is_some() {
+        if self.in_transaction() {
             self.make_begun()?;
-            return self.ensure_compiled(statement, self.begun()?).map(|_| ());
+            let transaction = self.begun()?;
+            return self.ensure_compiled(statement, &transaction).map(|_| ());
         }
         let reader = self.database.environment.begin_read()?;
         self.ensure_compiled(statement, &reader).map(|_| ())
     }
 
     /// Executes a statement.
-    pub fn execute(&mut self, statement: &mut Statement, parameters: &[Value]) -> Result<u64> {
+    pub fn execute(&self, statement: &mut PreparedStatement, parameters: &[Value]) -> Result<u64> {
         self.limits.cancelled.store(false, Ordering::Relaxed);
-        if self.open.is_some() {
+        if self.in_transaction() {
             if let Some(control) = self.control_of(statement)? {
                 let control = control.clone();
                 return self.control(&control).map(|()| 0);
             }
             self.make_begun()?;
-            let done = self.run(statement, self.begun()?, parameters)?;
-            return Ok(done.count);
+            let transaction = self.begun()?;
+            return Ok(self.run(statement, &transaction, parameters)?.count);
         }
         let mut attempt = 0;
         loop {
@@ -56,8 +57,8 @@ impl Session {
 
     /// Executes a statement in a transaction of its own.
     pub(super) fn execute_alone(
-        &mut self,
-        statement: &mut Statement,
+        &self,
+        statement: &mut PreparedStatement,
         parameters: &[Value],
     ) -> Result<Done> {
         if let Some(control) = self.control_of(statement)? {
@@ -65,7 +66,7 @@ impl Session {
             self.control(&control)?;
             return Ok(Done::default());
         }
-        self.clock.reset();
+        self.reset_clock();
         let reads_only = statement.prepared.as_ref().is_some_and(|prepared| prepared.reads_only);
         let transaction = if reads_only {
             self.database.environment.begin_read()?
@@ -86,7 +87,7 @@ impl Session {
 
     /// The steering that a statement does. Its text is looked at once.
     #[inline]
-    fn control_of<'s>(&self, statement: &'s mut Statement) -> Result<Option<&'s Control>> {
+    fn control_of<'s>(&self, statement: &'s mut PreparedStatement) -> Result<Option<&'s Control>> {
         if statement.control.is_none() {
             let control = match crate::parse::statement(&statement.text)? {
                 Some(parsed) => control_of(&parsed)?,
@@ -98,20 +99,16 @@ impl Session {
     }
 
     /// Executes a query.
-    pub fn query<'c>(
-        &'c mut self,
-        statement: &'c mut Statement,
-        parameters: &[Value],
-    ) -> Result<Rows<'c>> {
+    pub fn query<'c>(&'c self, mut lease: Lease<'c>, parameters: &[Value]) -> Result<Rows<'c>> {
+        let statement = lease.statement()?;
         self.limits.cancelled.store(false, Ordering::Relaxed);
         if self.control_of(statement)?.is_some() {
             self.execute(statement, parameters)?;
             return Ok(Rows::none());
         }
-        if self.open.is_some() {
+        if self.in_transaction() {
             self.make_begun()?;
-            let session = &*self;
-            return session.stream(statement, Held::Lent(session.begun()?), parameters);
+            return self.stream(lease, ReadTransaction::Session(self.begun()?), parameters);
         }
         let mut attempt = 0;
         loop {
@@ -119,11 +116,10 @@ impl Session {
                 statement.prepared.as_ref().is_some_and(|prepared| prepared.reads_only);
             if reads_only || attempt == 0 {
                 // A first look, to know what it is.
-                self.clock.reset();
+                self.reset_clock();
                 let reader = self.database.environment.begin_read()?;
                 if self.ensure_compiled(statement, &reader)?.reads_only {
-                    let session = &*self;
-                    return session.stream(statement, Held::Own(reader), parameters);
+                    return self.stream(lease, ReadTransaction::Own(reader), parameters);
                 }
             }
             attempt += 1;
@@ -140,40 +136,43 @@ impl Session {
     }
 
     /// Prepares a statement for a transaction of the engine.
-    pub fn prepare_in(&self, statement: &mut Statement, transaction: &Transaction) -> Result<()> {
+    pub fn prepare_in(
+        &self,
+        statement: &mut PreparedStatement,
+        transaction: &Transaction,
+    ) -> Result<()> {
         self.check_foreign(statement)?;
         self.ensure_compiled(statement, transaction).map(|_| ())
     }
 
     /// Executes a statement in a transaction of the engine.
     pub fn execute_in(
-        &mut self,
-        statement: &mut Statement,
+        &self,
+        statement: &mut PreparedStatement,
         transaction: &Transaction,
         parameters: &[Value],
     ) -> Result<u64> {
         self.check_foreign(statement)?;
         self.limits.cancelled.store(false, Ordering::Relaxed);
-        self.clock.reset();
+        self.reset_clock();
         Ok(self.run(statement, transaction, parameters)?.count)
     }
 
     /// Executes a query in a transaction of the engine.
     pub fn query_in<'c>(
-        &'c mut self,
-        statement: &'c mut Statement,
+        &'c self,
+        mut lease: Lease<'c>,
         transaction: &'c Transaction,
         parameters: &[Value],
     ) -> Result<Rows<'c>> {
-        self.check_foreign(statement)?;
+        self.check_foreign(lease.statement()?)?;
         self.limits.cancelled.store(false, Ordering::Relaxed);
-        self.clock.reset();
-        let session = &*self;
-        session.stream(statement, Held::Lent(transaction), parameters)
+        self.reset_clock();
+        self.stream(lease, ReadTransaction::Lent(transaction), parameters)
     }
 
     /// A transaction of the engine is begun and ended by who has it.
-    fn check_foreign(&self, statement: &mut Statement) -> Result<()> {
+    fn check_foreign(&self, statement: &mut PreparedStatement) -> Result<()> {
         match self.control_of(statement)? {
             None => Ok(()),
             Some(_) => {
@@ -186,6 +185,6 @@ impl Session {
 }
 
 /// Whether a statement that failed may succeed if it is begun again.
-fn is_tried_again(error: &SqlError, statement: &Statement) -> bool {
+fn is_tried_again(error: &SqlError, statement: &PreparedStatement) -> bool {
     error.is_retryable() && error.state() != SqlState::LockNotAvailable && !statement.is_copy()
 }

@@ -1,38 +1,44 @@
 //! Connections: what a program does with one, its settings, and its cache of statements.
 
-use std::collections::HashMap;
+use std::cell::{Cell, RefCell};
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use lru::LruCache;
 use parking_lot::Mutex;
 use quickbeam::{Durability, Isolation, Transaction};
 
 use super::copy::CopyAccess;
 use super::database::{Cancel, SqlDatabase};
-use super::rows::Rows;
+use super::row::Row;
+use super::rows::{MappedRows, OpenQueries, Rows};
 use super::session_command::Settings;
-use super::statement::Statement;
+use super::sql_transaction::SqlTransaction;
+use super::statement::{
+    CachedStatement, Lease, PreparedStatement, Statement, StatementCache, first_row,
+};
 use super::transaction::Open;
 use crate::catalog::CatalogSnapshot;
-use crate::error::{Result, SqlError};
+use crate::error::Result;
 use crate::execute::StatementLimits;
 use crate::expression::{Clock, Given};
 use crate::plan::ExecutionMode;
 use crate::types::Value;
 
 /// Statements kept by text.
-const CACHED: usize = 256;
+const CACHED: NonZeroUsize = NonZeroUsize::new(256).unwrap();
 
 /// Bytes that a statement may keep, unless it is set otherwise.
 const MEMORY: usize = 256 << 20;
 
-/// A connection to a database: settings, an open transaction, and a cache of statements. One thread
-/// uses it at a time.
+/// A connection to a database: settings, an open transaction, and a cache of the 256 statements
+/// used last. One thread uses it at a time; statements may run while rows of others are read.
 ///
 /// ```
 /// use quickbeam_sql::{SqlDatabase, params};
 ///
-/// let mut connection = SqlDatabase::memory(Default::default())?.connect();
+/// let connection = SqlDatabase::memory(Default::default())?.connect();
 /// connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
 /// connection.execute("INSERT INTO fruit VALUES ($1, $2)", params![1, "apple"])?;
 /// let rows = connection.query("SELECT name FROM fruit", &[])?.collect()?;
@@ -41,14 +47,15 @@ const MEMORY: usize = 256 << 20;
 /// ```
 pub struct Connection {
     pub(super) session: Session,
-    cache: HashMap<Box<str>, Statement>,
+    cache: StatementCache,
 }
 
 /// What a connection has beside its cache.
 pub(super) struct Session {
     pub database: SqlDatabase,
-    pub open: Option<Open>,
-    pub settings: Settings,
+    pub open: RefCell<Option<Open>>,
+    pub reading: OpenQueries,
+    pub settings: Cell<Settings>,
     pub limits: StatementLimits,
     pub clock: Clock,
     pub given: Given,
@@ -57,20 +64,21 @@ pub(super) struct Session {
 
 impl Connection {
     pub(super) fn new(database: SqlDatabase) -> Connection {
-        let limits =
-            StatementLimits { cancelled: Arc::new(AtomicBool::new(false)), memory: MEMORY };
-        let (settings, clock) = (Settings::default(), Clock::default());
-        let copy_access = Mutex::new(None);
+        let limits = StatementLimits {
+            cancelled: Arc::new(AtomicBool::new(false)),
+            memory: Cell::new(MEMORY),
+        };
         let session = Session {
             database,
-            open: None,
-            settings,
+            open: RefCell::default(),
+            reading: OpenQueries::default(),
+            settings: Cell::default(),
             limits,
-            clock,
+            clock: Clock::default(),
             given: Given::default(),
-            copy_access,
+            copy_access: Mutex::new(None),
         };
-        Connection { session, cache: HashMap::new() }
+        Connection { session, cache: RefCell::new(LruCache::new(CACHED)) }
     }
 
     /// Returns the database.
@@ -89,7 +97,7 @@ impl Connection {
     ///
     /// ```
     /// # use quickbeam_sql::{SqlDatabase, params};
-    /// # let mut connection = SqlDatabase::memory(Default::default())?.connect();
+    /// # let connection = SqlDatabase::memory(Default::default())?.connect();
     /// assert!(!connection.in_transaction());
     /// connection.begin()?;
     /// assert!(connection.in_transaction());
@@ -97,69 +105,167 @@ impl Connection {
     /// ```
     #[must_use]
     pub fn in_transaction(&self) -> bool {
-        self.session.open.is_some()
+        self.session.in_transaction()
     }
 
     /// Prepares a statement. It is compiled once and can run many times.
     ///
     /// ```
     /// # use quickbeam_sql::{SqlDatabase, params};
-    /// # let database = SqlDatabase::memory(Default::default())?;
-    /// # let mut connection = database.connect();
+    /// # let connection = SqlDatabase::memory(Default::default())?.connect();
     /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
     /// let mut insert = connection.prepare("INSERT INTO fruit VALUES ($1, $2)")?;
-    /// insert.execute(&mut connection, params![1, "apple"])?;
-    /// insert.execute(&mut connection, params![2, "pear"])?;
+    /// insert.execute(params![1, "apple"])?;
+    /// insert.execute(params![2, "pear"])?;
     /// # Ok::<(), quickbeam_sql::SqlError>(())
     /// ```
-    pub fn prepare(&mut self, text: &str) -> Result<Statement> {
-        let mut statement = Statement::new(text);
+    pub fn prepare(&self, text: &str) -> Result<Statement<'_>> {
+        let mut statement = PreparedStatement::new(text);
         self.session.prepare(&mut statement)?;
-        Ok(statement)
+        Ok(Statement::new(self, statement))
     }
 
-    /// Prepares a statement for a transaction of the engine: it may name what that transaction has made and not committed.
-    pub fn prepare_in(&mut self, transaction: &Transaction, text: &str) -> Result<Statement> {
-        let mut statement = Statement::new(text);
+    /// Prepares a statement for a transaction of the engine. It may name tables that the
+    /// transaction has created and not committed.
+    pub fn prepare_in(&self, transaction: &Transaction, text: &str) -> Result<Statement<'_>> {
+        let mut statement = PreparedStatement::new(text);
         self.session.prepare_in(&mut statement, transaction)?;
-        Ok(statement)
+        Ok(Statement::new(self, statement))
     }
 
-    /// Executes a statement and returns how many rows it inserted, changed, removed or, for a
-    /// query, delivered. The compiled statement is cached by its text.
+    /// Executes a statement and returns the number of rows that it inserted, changed or removed.
+    /// The compiled statement is cached by its text.
     ///
     /// ```
     /// # use quickbeam_sql::{SqlDatabase, params};
-    /// # let database = SqlDatabase::memory(Default::default())?;
-    /// # let mut connection = database.connect();
+    /// # let connection = SqlDatabase::memory(Default::default())?.connect();
     /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
     /// let sql = "INSERT INTO fruit VALUES ($1, 'apple'), ($2, 'pear')";
     /// assert_eq!(connection.execute(sql, params![1, 2])?, 2);
     /// assert_eq!(connection.execute("DELETE FROM fruit WHERE id = $1", params![1])?, 1);
     /// # Ok::<(), quickbeam_sql::SqlError>(())
     /// ```
-    pub fn execute(&mut self, text: &str, parameters: &[Value]) -> Result<u64> {
-        let statement = cached(&mut self.cache, text)?;
-        self.session.execute(statement, parameters)
+    pub fn execute(&self, text: &str, parameters: &[Value]) -> Result<u64> {
+        let mut cached = CachedStatement::take(&self.cache, text);
+        self.session.execute(cached.statement()?, parameters)
     }
 
-    /// Executes a query and returns its rows.
+    /// Executes a query and returns its rows. Other statements may be executed while they are read.
     ///
     /// ```
     /// # use quickbeam_sql::{SqlDatabase, params};
-    /// # let database = SqlDatabase::memory(Default::default())?;
-    /// # let mut connection = database.connect();
+    /// # let connection = SqlDatabase::memory(Default::default())?.connect();
     /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
     /// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, NULL)", &[])?;
     /// let mut rows = connection.query("SELECT name FROM fruit WHERE id = $1", params![1])?;
     /// while let Some(row) = rows.next()? {
-    ///     assert_eq!(row.get::<&str>(0)?, "apple");
+    ///     assert_eq!(row.get::<&str>("name")?, "apple");
+    ///     connection.execute("UPDATE fruit SET name = 'pear' WHERE id = 2", &[])?;
     /// }
     /// # Ok::<(), quickbeam_sql::SqlError>(())
     /// ```
-    pub fn query(&mut self, text: &str, parameters: &[Value]) -> Result<Rows<'_>> {
-        let statement = cached(&mut self.cache, text)?;
-        self.session.query(statement, parameters)
+    pub fn query(&self, text: &str, parameters: &[Value]) -> Result<Rows<'_>> {
+        let cached = CachedStatement::take(&self.cache, text);
+        self.session.query(Lease::Cached(cached), parameters)
+    }
+
+    /// Executes a query and returns what the function makes of its first row. Without a row it is
+    /// an error (02000); [`query_optional`](Self::query_optional) returns `None` then.
+    ///
+    /// ```
+    /// # use quickbeam_sql::{SqlDatabase, params};
+    /// # let connection = SqlDatabase::memory(Default::default())?.connect();
+    /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
+    /// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, NULL)", &[])?;
+    /// let count = connection.query_row("SELECT count(*) FROM fruit", &[], |row| row.get::<u64>(0))?;
+    /// assert_eq!(count, 2);
+    /// # Ok::<(), quickbeam_sql::SqlError>(())
+    /// ```
+    pub fn query_row<T>(
+        &self,
+        text: &str,
+        parameters: &[Value],
+        map: impl FnOnce(&Row<'_>) -> Result<T>,
+    ) -> Result<T> {
+        first_row(self.query(text, parameters)?, map)
+    }
+
+    /// Executes a query and returns what the function makes of its first row, or `None` without
+    /// one.
+    ///
+    /// ```
+    /// # use quickbeam_sql::{SqlDatabase, params};
+    /// # let connection = SqlDatabase::memory(Default::default())?.connect();
+    /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
+    /// let name = connection.query_optional("SELECT name FROM fruit", &[], |row| row.get::<String>(0))?;
+    /// assert_eq!(name, None);
+    /// # Ok::<(), quickbeam_sql::SqlError>(())
+    /// ```
+    pub fn query_optional<T>(
+        &self,
+        text: &str,
+        parameters: &[Value],
+        map: impl FnOnce(&Row<'_>) -> Result<T>,
+    ) -> Result<Option<T>> {
+        let mut rows = self.query(text, parameters)?;
+        rows.next()?.map(|row| map(&row)).transpose()
+    }
+
+    /// Executes a query and returns an iterator over what the function makes of each row.
+    ///
+    /// ```
+    /// # use quickbeam_sql::{SqlDatabase, params};
+    /// # let connection = SqlDatabase::memory(Default::default())?.connect();
+    /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
+    /// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, NULL)", &[])?;
+    /// let ids = connection.query_map("SELECT id FROM fruit ORDER BY id", &[], |row| row.get(0))?;
+    /// assert_eq!(ids.collect::<Result<Vec<i64>, _>>()?, [1, 2]);
+    /// # Ok::<(), quickbeam_sql::SqlError>(())
+    /// ```
+    pub fn query_map<T, F: FnMut(&Row<'_>) -> Result<T>>(
+        &self,
+        text: &str,
+        parameters: &[Value],
+        map: F,
+    ) -> Result<MappedRows<'_, F>> {
+        Ok(self.query(text, parameters)?.mapped(map))
+    }
+
+    /// Like [`execute`](Self::execute), in a transaction of the engine that the caller commits. The
+    /// transaction may also be used for key/value calls; all of it commits or rolls back together.
+    ///
+    /// ```
+    /// # use quickbeam_sql::{SqlDatabase, params};
+    /// # let connection = SqlDatabase::memory(Default::default())?.connect();
+    /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
+    /// let environment = connection.database().environment().clone();
+    /// let events = environment.create_database("events")?;
+    /// environment.transact_with(|transaction| -> Result<(), Box<dyn std::error::Error>> {
+    ///     connection.execute_in(transaction, "INSERT INTO fruit VALUES (1, 'apple')", &[])?;
+    ///     events.put(transaction, b"1", b"apple added")?;
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn execute_in(
+        &self,
+        transaction: &Transaction,
+        text: &str,
+        parameters: &[Value],
+    ) -> Result<u64> {
+        let mut cached = CachedStatement::take(&self.cache, text);
+        self.session.execute_in(cached.statement()?, transaction, parameters)
+    }
+
+    /// Like [`query`](Self::query), in a transaction of the engine.
+    pub fn query_in<'c>(
+        &'c self,
+        transaction: &'c Transaction,
+        text: &str,
+        parameters: &[Value],
+    ) -> Result<Rows<'c>> {
+        let cached = CachedStatement::take(&self.cache, text);
+        self.session.query_in(Lease::Cached(cached), transaction, parameters)
     }
 
     /// Executes several statements in order. Each is a transaction of its own unless the script has
@@ -168,7 +274,7 @@ impl Connection {
     /// ```
     /// # use quickbeam_sql::{SqlDatabase, params};
     /// # let database = SqlDatabase::memory(Default::default())?;
-    /// # let mut connection = database.connect();
+    /// # let connection = database.connect();
     /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
     /// connection.execute_script(
     ///     "BEGIN;
@@ -178,10 +284,10 @@ impl Connection {
     /// )?;
     /// # Ok::<(), quickbeam_sql::SqlError>(())
     /// ```
-    pub fn execute_script(&mut self, text: &str) -> Result<()> {
+    pub fn execute_script(&self, text: &str) -> Result<()> {
         for piece in crate::parse::pieces(text)? {
             let start = piece.start;
-            let mut statement = Statement::new(text.get(piece).unwrap_or_default());
+            let mut statement = PreparedStatement::new(text.get(piece).unwrap_or_default());
             self.session.execute(&mut statement, &[]).map_err(|error| error.shifted(start))?;
         }
         Ok(())
@@ -190,30 +296,52 @@ impl Connection {
     /// Returns the schema as the next statement would see it.
     pub fn catalog_snapshot(&self) -> Result<Arc<CatalogSnapshot>> {
         let database = &self.session.database;
-        match self.session.open.as_ref().and_then(|open| open.transaction.as_ref()) {
-            Some(transaction) => database.catalog.snapshot(transaction),
-            None => database.catalog.snapshot(&database.environment.begin_read()?),
+        match self.session.begun() {
+            Ok(transaction) => database.catalog.snapshot(&transaction),
+            Err(_) => database.catalog.snapshot(&database.environment.begin_read()?),
         }
     }
 
-    /// Begins a transaction, as BEGIN does.
+    /// Begins a transaction and returns a guard for it. Dropped without a commit, for example by an
+    /// early return, it rolls back.
+    ///
+    /// ```
+    /// # use quickbeam_sql::{SqlDatabase, params};
+    /// # let mut connection = SqlDatabase::memory(Default::default())?.connect();
+    /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
+    /// let transaction = connection.transaction()?;
+    /// transaction.execute("INSERT INTO fruit VALUES (1, 'apple')", &[])?;
+    /// transaction.commit()?;
+    ///
+    /// let transaction = connection.transaction()?;
+    /// transaction.execute("DELETE FROM fruit", &[])?;
+    /// drop(transaction);
+    /// assert_eq!(connection.query("SELECT * FROM fruit", &[])?.collect()?.len(), 1);
+    /// # Ok::<(), quickbeam_sql::SqlError>(())
+    /// ```
+    pub fn transaction(&mut self) -> Result<SqlTransaction<'_>> {
+        self.begin()?;
+        Ok(SqlTransaction::new(self))
+    }
+
+    /// Begins a transaction, as BEGIN does. [`transaction`](Self::transaction) ends it by itself.
     ///
     /// ```
     /// # use quickbeam_sql::{SqlDatabase, params};
     /// # let database = SqlDatabase::memory(Default::default())?;
-    /// # let mut connection = database.connect();
+    /// # let connection = database.connect();
     /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
     /// connection.begin()?;
     /// connection.execute("INSERT INTO fruit VALUES (1, 'apple')", &[])?;
     /// connection.commit()?;
     /// # Ok::<(), quickbeam_sql::SqlError>(())
     /// ```
-    pub fn begin(&mut self) -> Result<()> {
+    pub fn begin(&self) -> Result<()> {
         self.session.begin(Settings::default())
     }
 
     /// Commits the transaction, as COMMIT does.
-    pub fn commit(&mut self) -> Result<()> {
+    pub fn commit(&self) -> Result<()> {
         self.session.commit()
     }
 
@@ -222,7 +350,7 @@ impl Connection {
     /// ```
     /// # use quickbeam_sql::{SqlDatabase, params};
     /// # let database = SqlDatabase::memory(Default::default())?;
-    /// # let mut connection = database.connect();
+    /// # let connection = database.connect();
     /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
     /// connection.begin()?;
     /// connection.execute("INSERT INTO fruit VALUES (1, 'apple')", &[])?;
@@ -230,7 +358,7 @@ impl Connection {
     /// assert!(connection.query("SELECT * FROM fruit", &[])?.collect()?.is_empty());
     /// # Ok::<(), quickbeam_sql::SqlError>(())
     /// ```
-    pub fn rollback(&mut self) -> Result<()> {
+    pub fn rollback(&self) -> Result<()> {
         self.session.rollback()
     }
 
@@ -238,12 +366,13 @@ impl Connection {
     ///
     /// ```
     /// # use quickbeam_sql::{SqlDatabase, params};
-    /// # let mut connection = SqlDatabase::memory(Default::default())?.connect();
+    /// # let connection = SqlDatabase::memory(Default::default())?.connect();
     /// connection.set_isolation(quickbeam::Isolation::ReadCommitted);
     /// # Ok::<(), quickbeam_sql::SqlError>(())
     /// ```
-    pub fn set_isolation(&mut self, isolation: Isolation) {
-        self.session.settings.isolation = Some(isolation);
+    pub fn set_isolation(&self, isolation: Isolation) {
+        let settings = self.session.settings.get();
+        self.session.settings.set(Settings { isolation: Some(isolation), ..settings });
     }
 
     /// Sets the durability of later transactions.
@@ -254,50 +383,37 @@ impl Connection {
     /// use quickbeam_sql::SqlDatabase;
     ///
     /// let database = SqlDatabase::open(directory.path(), Options::default())?;
-    /// let mut connection = database.connect();
+    /// let connection = database.connect();
     /// connection.set_durability(Durability::NoSync);
     /// connection.execute("CREATE TABLE log (line TEXT)", &[])?;
     /// # Ok::<(), quickbeam_sql::SqlError>(())
     /// ```
-    pub fn set_durability(&mut self, durability: Durability) {
-        self.session.settings.durability = Some(durability);
+    pub fn set_durability(&self, durability: Durability) {
+        let settings = self.session.settings.get();
+        self.session.settings.set(Settings { durability: Some(durability), ..settings });
     }
 
     /// Sets what COPY may read and write. Without it COPY is refused.
-    pub fn set_copy_access(&mut self, access: impl CopyAccess + 'static) {
-        *self.session.copy_access.get_mut() = Some(Box::new(access));
+    pub fn set_copy_access(&self, access: impl CopyAccess + 'static) {
+        *self.session.copy_access.lock() = Some(Box::new(access));
     }
 
     /// Sets the memory in bytes that one statement may use, for sorts and joins for example.
     ///
     /// ```
     /// # use quickbeam_sql::{SqlDatabase, params};
-    /// # let mut connection = SqlDatabase::memory(Default::default())?.connect();
+    /// # let connection = SqlDatabase::memory(Default::default())?.connect();
     /// connection.set_memory_limit(64 << 20);
     /// # Ok::<(), quickbeam_sql::SqlError>(())
     /// ```
-    pub fn set_memory_limit(&mut self, bytes: usize) {
-        self.session.limits.memory = bytes;
+    pub fn set_memory_limit(&self, bytes: usize) {
+        self.session.limits.memory.set(bytes);
     }
-}
-
-/// The statement of that text.
-fn cached<'c>(
-    cache: &'c mut HashMap<Box<str>, Statement>,
-    text: &str,
-) -> Result<&'c mut Statement> {
-    if !cache.contains_key(text) {
-        if cache.len() >= CACHED {
-            cache.clear();
-        }
-        cache.insert(text.into(), Statement::new(text));
-    }
-    cache.get_mut(text).ok_or_else(|| SqlError::internal("a statement is not where it was put"))
 }
 
 impl Session {
     /// What the session wants of the planner.
     pub fn way(&self) -> ExecutionMode {
-        self.settings.way.unwrap_or_default()
+        self.settings.get().way.unwrap_or_default()
     }
 }

@@ -5,8 +5,8 @@ use quickbeam::Transaction;
 use super::connection::Session;
 use super::definition::apply;
 use super::prepare::{CompileContext, Prepared, Program, lines};
-use super::rows::{Held, Rows};
-use super::statement::Statement;
+use super::rows::{ReadTransaction, Rows};
+use super::statement::{Lease, PreparedStatement};
 use crate::bind::{Names, check_of, column_default};
 use crate::catalog::Table;
 use crate::catalog::errors::read_only;
@@ -53,7 +53,7 @@ impl Session {
     /// Executes a statement to its end, as one of the transaction's.
     pub(super) fn run(
         &self,
-        statement: &mut Statement,
+        statement: &mut PreparedStatement,
         transaction: &Transaction,
         parameters: &[Value],
     ) -> Result<Done> {
@@ -90,6 +90,7 @@ impl Session {
         match work {
             Program::Nothing => return Ok(Done::default()),
             Program::Catalog(change) => {
+                self.check_no_rows_read()?;
                 return self
                     .whole(transaction, alone, || apply(change, &look))
                     .map(|()| Done::default());
@@ -217,30 +218,41 @@ impl Session {
     /// Begins a query whose rows are delivered as they are asked for.
     pub(super) fn stream<'c>(
         &'c self,
-        statement: &'c mut Statement,
-        held: Held<'c>,
+        mut lease: Lease<'c>,
+        read: ReadTransaction<'c>,
         parameters: &[Value],
     ) -> Result<Rows<'c>> {
-        let transaction = held.transaction();
+        let transaction = read.transaction();
         transaction.interrupt_on(&self.limits.cancelled);
         transaction.begin_statement();
-        let prepared = match self.ensure_compiled(statement, transaction) {
-            Ok(prepared) => prepared,
+        match self.start(lease.statement()?, transaction, parameters) {
+            // The rows end the statement when they are dropped.
+            Ok(None) => Ok(Rows::streaming(self, lease, read)),
+            Ok(Some(rows)) => {
+                transaction.end_statement();
+                Ok(rows)
+            }
             Err(error) => {
                 transaction.end_statement();
-                return Err(error);
+                Err(error)
             }
-        };
+        }
+    }
+
+    /// Makes a query ready to deliver rows; what is no query is executed, and its rows returned.
+    fn start<'c>(
+        &self,
+        statement: &mut PreparedStatement,
+        transaction: &Transaction,
+        parameters: &[Value],
+    ) -> Result<Option<Rows<'c>>> {
+        let prepared = self.ensure_compiled(statement, transaction)?;
         if !matches!(prepared.work, Program::Query(_)) {
-            let done = self.run_prepared(prepared, transaction, parameters, false);
-            transaction.end_statement();
-            return Ok(Rows::of(prepared.columns.clone(), done?.returned));
+            let done = self.run_prepared(prepared, transaction, parameters, false)?;
+            return Ok(Some(Rows::of(prepared.columns.clone(), done.returned)));
         }
-        let taken = prepared.take_parameters(parameters);
-        if taken.is_err() {
-            transaction.end_statement();
-        }
-        taken?;
-        Ok(Rows::streaming(self, prepared, held))
+        prepared.take_parameters(parameters)?;
+        prepared.restart();
+        Ok(None)
     }
 }

@@ -369,6 +369,14 @@ impl Prepared {
         Ok(values)
     }
 
+    /// Begins another execution of a query.
+    pub fn restart(&mut self) {
+        if let Program::Query(query) = &mut self.work {
+            query.root.rewind();
+        }
+        self.executions += 1;
+    }
+
     /// Takes the parameters of an execution, each as one of the type that the statement needs.
     pub fn take_parameters(&mut self, given: &[Value]) -> Result<()> {
         take_parameters(&self.parameters, given, &mut self.values)

@@ -1,35 +1,69 @@
 //! Rows of an answer.
 
+use std::cell::{Cell, Ref};
 use std::sync::Arc;
 
 use quickbeam::Transaction;
 
 use super::connection::Session;
 use super::prepare::{Prepared, Program};
+use super::row::{OwnedRow, Row};
+use super::statement::Lease;
 use crate::bind::OutputColumn;
-use crate::error::{Result, SqlError, SqlState};
+use crate::error::Result;
 use crate::execute::{Context, MemoryBudget, Returned};
-use crate::expression::{Expr, Slot};
-use crate::types::{Value, ValueRef};
+use crate::types::Value;
 
 /// The transaction that a query reads in.
-pub(super) enum Held<'c> {
-    /// The query's own.
+pub(super) enum ReadTransaction<'c> {
+    /// A snapshot of the query alone.
     Own(Transaction),
-    /// Another one's.
+    /// A transaction of the caller.
     Lent(&'c Transaction),
+    /// The connection's; the borrow keeps it from ending.
+    Session(Ref<'c, Transaction>),
 }
 
-impl Held<'_> {
+impl ReadTransaction<'_> {
     pub fn transaction(&self) -> &Transaction {
         match self {
-            Held::Own(transaction) => transaction,
-            Held::Lent(transaction) => transaction,
+            ReadTransaction::Own(transaction) => transaction,
+            ReadTransaction::Lent(transaction) => transaction,
+            ReadTransaction::Session(transaction) => transaction,
+        }
+    }
+}
+
+/// Queries of a connection whose rows are being read.
+#[derive(Default)]
+pub(super) struct OpenQueries {
+    pub queries: Cell<usize>,
+    /// Those that read in the connection's transaction, or in one of the caller.
+    pub in_transaction: Cell<usize>,
+}
+
+impl OpenQueries {
+    fn add(&self, read: &ReadTransaction<'_>) {
+        self.queries.set(self.queries.get() + 1);
+        if !matches!(read, ReadTransaction::Own(_)) {
+            self.in_transaction.set(self.in_transaction.get() + 1);
+        }
+    }
+
+    fn remove(&self, read: &ReadTransaction<'_>) {
+        self.queries.set(self.queries.get().saturating_sub(1));
+        if !matches!(read, ReadTransaction::Own(_)) {
+            self.in_transaction.set(self.in_transaction.get().saturating_sub(1));
         }
     }
 }
 
 /// The rows of a result. Each row is computed when it is asked for.
+///
+/// [`next`](Self::next) returns borrowed rows, which is the fast way. As an iterator, by
+/// [`mapped`](Self::mapped) or `for`, it returns values. The connection stays usable meanwhile, but
+/// its transaction cannot end. Changes that other statements of the transaction make meanwhile may
+/// or may not be seen.
 ///
 /// ```
 /// # use quickbeam_sql::{SqlDatabase, params};
@@ -56,15 +90,16 @@ enum RowsSource<'c> {
 
 struct Running<'c> {
     session: &'c Session,
-    prepared: &'c mut Prepared,
-    held: Held<'c>,
+    lease: Lease<'c>,
+    read: ReadTransaction<'c>,
     budget: MemoryBudget,
     done: bool,
 }
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
-        self.held.transaction().end_statement();
+        self.read.transaction().end_statement();
+        self.session.reading.remove(&self.read);
     }
 }
 
@@ -79,17 +114,16 @@ impl<'c> Rows<'c> {
         Rows { source: RowsSource::Kept { columns, rows, next: 0 }, values: Vec::new() }
     }
 
+    /// The rows of a query that was made ready.
     pub(super) fn streaming(
         session: &'c Session,
-        prepared: &'c mut Prepared,
-        held: Held<'c>,
+        lease: Lease<'c>,
+        read: ReadTransaction<'c>,
     ) -> Rows<'c> {
-        if let Program::Query(query) = &mut prepared.work {
-            query.root.rewind();
-        }
-        prepared.executions += 1;
-        let budget = MemoryBudget::new(prepared.executions);
-        let running = Running { session, prepared, held, budget, done: false };
+        let executions = lease.prepared().map_or(0, |prepared| prepared.executions);
+        let budget = MemoryBudget::new(executions);
+        session.reading.add(&read);
+        let running = Running { session, lease, read, budget, done: false };
         Rows { source: RowsSource::Running(running), values: Vec::new() }
     }
 
@@ -110,7 +144,7 @@ impl<'c> Rows<'c> {
     pub fn columns(&self) -> &[OutputColumn] {
         match &self.source {
             RowsSource::Kept { columns, .. } => columns,
-            RowsSource::Running(running) => &running.prepared.columns,
+            RowsSource::Running(running) => running.columns(),
         }
     }
 
@@ -144,24 +178,35 @@ impl<'c> Rows<'c> {
     }
 
     fn row(&self) -> Row<'_> {
-        let width = self.columns().len();
+        let columns = self.columns();
         match &self.source {
             RowsSource::Kept { rows, next, .. } => {
                 let values = rows.get(next.wrapping_sub(1)).map_or(&[][..], |row| row);
-                Row { width, values, standing: None }
+                Row::of_values(columns, values)
             }
-            RowsSource::Running(running) => {
-                let outputs = match &running.prepared.work {
-                    Program::Query(query) => &query.outputs[..],
-                    _ => &[],
-                };
-                Row {
-                    width,
-                    values: &self.values,
-                    standing: Some((&running.prepared.slots, outputs)),
+            RowsSource::Running(running) => match running.lease.prepared() {
+                Some(Prepared { work: Program::Query(query), slots, .. }) => {
+                    Row::current(columns, &self.values, slots, &query.outputs)
                 }
-            }
+                _ => Row::of_values(columns, &[]),
+            },
         }
+    }
+
+    /// Returns an iterator over what the function makes of each row.
+    ///
+    /// ```
+    /// # use quickbeam_sql::{SqlDatabase, params};
+    /// # let connection = SqlDatabase::memory(Default::default())?.connect();
+    /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
+    /// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, 'pear')", &[])?;
+    /// let names = connection.query("SELECT name FROM fruit ORDER BY id", &[])?;
+    /// let names: Vec<String> = names.mapped(|row| row.get("name")).collect::<Result<_, _>>()?;
+    /// assert_eq!(names, ["apple", "pear"]);
+    /// # Ok::<(), quickbeam_sql::SqlError>(())
+    /// ```
+    pub fn mapped<T, F: FnMut(&Row<'_>) -> Result<T>>(self, map: F) -> MappedRows<'c, F> {
+        MappedRows { rows: self, map }
     }
 
     /// Returns the remaining rows as values.
@@ -185,20 +230,92 @@ impl<'c> Rows<'c> {
     }
 }
 
+/// The rows of a query through a function, as an iterator.
+pub struct MappedRows<'c, F> {
+    rows: Rows<'c>,
+    map: F,
+}
+
+impl<T, F: FnMut(&Row<'_>) -> Result<T>> Iterator for MappedRows<'_, F> {
+    type Item = Result<T>;
+
+    fn next(&mut self) -> Option<Result<T>> {
+        match self.rows.next() {
+            Ok(None) => None,
+            Ok(Some(row)) => Some((self.map)(&row)),
+            Err(error) => Some(Err(error)),
+        }
+    }
+}
+
+/// The rows of a query as values.
+///
+/// ```
+/// # use quickbeam_sql::{SqlDatabase, params};
+/// # let connection = SqlDatabase::memory(Default::default())?.connect();
+/// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
+/// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, 'pear')", &[])?;
+/// for row in connection.query("SELECT id, name FROM fruit", &[])? {
+///     let row = row?;
+///     let name = row.get::<String>("name")?;
+///     connection.execute("UPDATE fruit SET name = $1 WHERE id = $2", params![name + "s", row.get::<i32>("id")?])?;
+/// }
+/// # Ok::<(), quickbeam_sql::SqlError>(())
+/// ```
+impl<'c> IntoIterator for Rows<'c> {
+    type Item = Result<OwnedRow>;
+    type IntoIter = OwnedRows<'c>;
+
+    fn into_iter(self) -> OwnedRows<'c> {
+        let columns = match &self.source {
+            RowsSource::Kept { columns, .. } => columns.clone(),
+            RowsSource::Running(running) => {
+                running.lease.prepared().map_or_else(|| Arc::new([]) as _, |it| it.columns.clone())
+            }
+        };
+        OwnedRows { columns, rows: self }
+    }
+}
+
+/// The rows of a query as values, as an iterator.
+pub struct OwnedRows<'c> {
+    columns: Arc<[OutputColumn]>,
+    rows: Rows<'c>,
+}
+
+impl Iterator for OwnedRows<'_> {
+    type Item = Result<OwnedRow>;
+
+    fn next(&mut self) -> Option<Result<OwnedRow>> {
+        match self.rows.next() {
+            Ok(None) => None,
+            Ok(Some(row)) => {
+                let values = row.to_values();
+                Some(values.map(|values| OwnedRow::new(self.columns.clone(), values)))
+            }
+            Err(error) => Some(Err(error)),
+        }
+    }
+}
+
 impl Running<'_> {
+    fn columns(&self) -> &[OutputColumn] {
+        self.lease.prepared().map_or(&[], |prepared| &prepared.columns)
+    }
+
     fn next(&mut self, values: &mut Vec<Value>) -> Result<bool> {
-        let Prepared {
+        let Some(Prepared {
             snapshot: Some(snapshot),
             work: Program::Query(query),
             slots,
             values: parameters,
             ..
-        } = &mut *self.prepared
+        }) = self.lease.prepared_mut()
         else {
             return Ok(false);
         };
         let mut context = Context {
-            transaction: self.held.transaction(),
+            transaction: self.read.transaction(),
             catalog: &self.session.database.catalog,
             snapshot,
             slots: std::mem::take(slots),
@@ -227,191 +344,5 @@ impl Running<'_> {
         self.budget = context.budget;
         *slots = context.slots;
         more
-    }
-}
-
-#[cold]
-fn no_column(column: usize) -> SqlError {
-    let message = format!("the answer has no column {column}");
-    SqlError::new(SqlState::UndefinedColumn, message)
-}
-
-/// A row of a result, valid until the next one is asked for.
-#[derive(Clone, Copy)]
-pub struct Row<'r> {
-    width: usize,
-    /// Its values; those that are computed, if it is read where it stands.
-    values: &'r [Value],
-    standing: Option<(&'r [Slot], &'r [Expr])>,
-}
-
-impl<'r> Row<'r> {
-    /// Returns the number of columns.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.width
-    }
-
-    /// Returns whether there are no columns.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Returns the value of a column, borrowed.
-    ///
-    /// ```
-    /// # use quickbeam_sql::{SqlDatabase, params};
-    /// # let database = SqlDatabase::memory(Default::default())?;
-    /// # let mut connection = database.connect();
-    /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
-    /// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, NULL)", &[])?;
-    /// let mut rows = connection.query("SELECT name FROM fruit ORDER BY id", &[])?;
-    /// rows.next()?;
-    /// assert!(rows.next()?.unwrap().value(0)?.is_null());
-    /// # Ok::<(), quickbeam_sql::SqlError>(())
-    /// ```
-    pub fn value(&self, column: usize) -> Result<ValueRef<'r>> {
-        let Some((slots, outputs)) = self.standing else {
-            return self.values.get(column).map(Value::as_ref).ok_or_else(|| no_column(column));
-        };
-        match outputs.get(column) {
-            Some(Expr::Column(at)) => match slots.get(at.slot) {
-                Some(slot) => slot.column(at.column),
-                None => Err(no_column(column)),
-            },
-            Some(_) => {
-                let computed = |output: &&Expr| output.as_column().is_none();
-                let number = outputs.iter().take(column).filter(computed).count();
-                self.values.get(number).map(Value::as_ref).ok_or_else(|| no_column(column))
-            }
-            None => Err(no_column(column)),
-        }
-    }
-
-    /// Returns the value of a column as a Rust type. NULL is an error unless the type is an
-    /// [`Option`].
-    ///
-    /// ```
-    /// # use quickbeam_sql::{SqlDatabase, params};
-    /// # let database = SqlDatabase::memory(Default::default())?;
-    /// # let mut connection = database.connect();
-    /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
-    /// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, NULL)", &[])?;
-    /// let mut rows = connection.query("SELECT id, name FROM fruit WHERE id = 2", &[])?;
-    /// let row = rows.next()?.unwrap();
-    /// assert_eq!(row.get::<i64>(0)?, 2);
-    /// assert_eq!(row.get::<Option<String>>(1)?, None);
-    /// assert!(row.get::<String>(1).is_err());
-    /// # Ok::<(), quickbeam_sql::SqlError>(())
-    /// ```
-    pub fn get<T: ColumnValue<'r>>(&self, column: usize) -> Result<T> {
-        let value = self.value(column)?;
-        T::from_value(value).ok_or_else(|| {
-            let message =
-                format!("column {column} is {value:?}, which is no {}", std::any::type_name::<T>());
-            SqlError::new(SqlState::DatatypeMismatch, message)
-        })
-    }
-
-    /// Returns all values.
-    pub fn to_values(&self) -> Result<Vec<Value>> {
-        (0..self.len()).map(|column| Ok(self.value(column)?.to_value())).collect()
-    }
-}
-
-/// A Rust type that a column can be read as.
-///
-/// ```
-/// # use quickbeam_sql::{SqlDatabase, params};
-/// # let database = SqlDatabase::memory(Default::default())?;
-/// # let mut connection = database.connect();
-/// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
-/// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, NULL)", &[])?;
-/// use quickbeam_sql::{ColumnValue, ValueRef};
-///
-/// struct Id(i64);
-///
-/// impl<'r> ColumnValue<'r> for Id {
-///     fn from_value(value: ValueRef<'r>) -> Option<Self> {
-///         value.as_i64().map(Id)
-///     }
-/// }
-///
-/// let mut rows = connection.query("SELECT max(id) FROM fruit", &[])?;
-/// assert_eq!(rows.next()?.unwrap().get::<Id>(0)?.0, 2);
-/// # Ok::<(), quickbeam_sql::SqlError>(())
-/// ```
-pub trait ColumnValue<'r>: Sized {
-    /// Converts the value, or returns `None` if it has another type or does not fit.
-    fn from_value(value: ValueRef<'r>) -> Option<Self>;
-}
-
-macro_rules! integers {
-    ($($type:ty),*) => {
-        $(impl<'r> ColumnValue<'r> for $type {
-            fn from_value(value: ValueRef<'r>) -> Option<Self> {
-                value.as_i64().and_then(|value| value.try_into().ok())
-            }
-        })*
-    };
-}
-
-integers!(i16, i32, i64, u16, u32, u64, usize);
-
-impl<'r> ColumnValue<'r> for f64 {
-    fn from_value(value: ValueRef<'r>) -> Option<Self> {
-        value.as_f64()
-    }
-}
-
-impl<'r> ColumnValue<'r> for bool {
-    fn from_value(value: ValueRef<'r>) -> Option<Self> {
-        match value {
-            ValueRef::Boolean(value) => Some(value),
-            _ => None,
-        }
-    }
-}
-
-impl<'r> ColumnValue<'r> for &'r str {
-    fn from_value(value: ValueRef<'r>) -> Option<Self> {
-        match value {
-            ValueRef::Text(text) => Some(text),
-            _ => None,
-        }
-    }
-}
-
-impl<'r> ColumnValue<'r> for String {
-    fn from_value(value: ValueRef<'r>) -> Option<Self> {
-        <&str>::from_value(value).map(str::to_owned)
-    }
-}
-
-impl<'r> ColumnValue<'r> for &'r [u8] {
-    fn from_value(value: ValueRef<'r>) -> Option<Self> {
-        match value {
-            ValueRef::Bytea(bytes) => Some(bytes),
-            _ => None,
-        }
-    }
-}
-
-impl<'r> ColumnValue<'r> for Vec<u8> {
-    fn from_value(value: ValueRef<'r>) -> Option<Self> {
-        <&[u8]>::from_value(value).map(<[u8]>::to_vec)
-    }
-}
-
-impl<'r> ColumnValue<'r> for Value {
-    fn from_value(value: ValueRef<'r>) -> Option<Self> {
-        Some(value.to_value())
-    }
-}
-
-impl<'r, T: ColumnValue<'r>> ColumnValue<'r> for Option<T> {
-    fn from_value(value: ValueRef<'r>) -> Option<Self> {
-        if value.is_null() { Some(None) } else { T::from_value(value).map(Some) }
     }
 }

@@ -1,49 +1,248 @@
-//! Prepared statements.
+//! Prepared statements: bound to a connection, and free of one.
 
+use std::cell::RefCell;
 use std::sync::Arc;
+
+use lru::LruCache;
 
 use super::Connection;
 use super::connection::Session;
 use super::prepare::{CompileContext, Prepared, Program};
-use super::rows::Rows;
+use super::row::Row;
+use super::rows::{MappedRows, Rows};
 use super::session_command::Control;
 use crate::bind::OutputColumn;
 use crate::catalog::CatalogSnapshot;
-use crate::error::Result;
+use crate::error::{Result, SqlError, SqlState};
 use crate::plan::ExecutionMode;
 use crate::types::{DataType, Value};
 
-/// A prepared statement. It works with any connection to its database, in one thread at a time.
+/// A prepared statement of a connection. It is compiled once and executed many times.
 ///
 /// ```
 /// # use quickbeam_sql::{SqlDatabase, params};
 /// # let database = SqlDatabase::memory(Default::default())?;
-/// # let mut connection = database.connect();
+/// # let connection = database.connect();
 /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
 /// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, NULL)", &[])?;
 /// let mut select = connection.prepare("SELECT name FROM fruit WHERE id = $1")?;
 /// for id in [1, 2] {
-///     let mut rows = select.query(&mut connection, params![id])?;
+///     let mut rows = select.query(params![id])?;
 ///     while let Some(row) = rows.next()? {
-///         println!("{:?}", row.get::<Option<&str>>(0)?);
+///         println!("{:?}", row.get::<Option<&str>>("name")?);
 ///     }
 /// }
 /// # Ok::<(), quickbeam_sql::SqlError>(())
 /// ```
-pub struct Statement {
+pub struct Statement<'c> {
+    connection: &'c Connection,
+    statement: PreparedStatement,
+}
+
+impl<'c> Statement<'c> {
+    pub(super) fn new(connection: &'c Connection, statement: PreparedStatement) -> Statement<'c> {
+        Statement { connection, statement }
+    }
+
+    /// Returns the text of the statement.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        self.statement.text()
+    }
+
+    /// Returns the names and types of the result columns; empty without a result.
+    ///
+    /// ```
+    /// # use quickbeam_sql::{SqlDatabase, params};
+    /// # let database = SqlDatabase::memory(Default::default())?;
+    /// # let connection = database.connect();
+    /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
+    /// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, NULL)", &[])?;
+    /// let select = connection.prepare("SELECT id, name AS label FROM fruit")?;
+    /// assert_eq!(select.columns()[1].name, "label");
+    /// # Ok::<(), quickbeam_sql::SqlError>(())
+    /// ```
+    #[must_use]
+    pub fn columns(&self) -> &[OutputColumn] {
+        self.statement.columns()
+    }
+
+    /// Returns the types of the parameters.
+    ///
+    /// ```
+    /// # use quickbeam_sql::{SqlDatabase, params};
+    /// # let database = SqlDatabase::memory(Default::default())?;
+    /// # let connection = database.connect();
+    /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
+    /// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, NULL)", &[])?;
+    /// use quickbeam_sql::DataType;
+    ///
+    /// let select = connection.prepare("SELECT name FROM fruit WHERE id = $1")?;
+    /// assert_eq!(select.parameters(), [DataType::Integer]);
+    /// # Ok::<(), quickbeam_sql::SqlError>(())
+    /// ```
+    #[must_use]
+    pub fn parameters(&self) -> &[DataType] {
+        self.statement.parameters()
+    }
+
+    /// Executes the statement and returns the number of rows that it inserted, changed or removed.
+    ///
+    /// ```
+    /// # use quickbeam_sql::{SqlDatabase, params};
+    /// # let database = SqlDatabase::memory(Default::default())?;
+    /// # let connection = database.connect();
+    /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
+    /// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, NULL)", &[])?;
+    /// let mut rename = connection.prepare("UPDATE fruit SET name = $2 WHERE id = $1")?;
+    /// assert_eq!(rename.execute(params![2, "pear"])?, 1);
+    /// # Ok::<(), quickbeam_sql::SqlError>(())
+    /// ```
+    pub fn execute(&mut self, parameters: &[Value]) -> Result<u64> {
+        self.statement.execute(self.connection, parameters)
+    }
+
+    /// Executes the statement and returns its rows.
+    ///
+    /// ```
+    /// # use quickbeam_sql::{SqlDatabase, params};
+    /// # let database = SqlDatabase::memory(Default::default())?;
+    /// # let connection = database.connect();
+    /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
+    /// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, NULL)", &[])?;
+    /// let mut select = connection.prepare("SELECT id FROM fruit ORDER BY id")?;
+    /// assert_eq!(select.query(&[])?.collect()?.len(), 2);
+    /// # Ok::<(), quickbeam_sql::SqlError>(())
+    /// ```
+    pub fn query(&mut self, parameters: &[Value]) -> Result<Rows<'_>> {
+        self.statement.query(self.connection, parameters)
+    }
+
+    /// Executes the statement and returns what the function makes of its first row. Without a row
+    /// it is an error (02000).
+    ///
+    /// ```
+    /// # use quickbeam_sql::{SqlDatabase, params};
+    /// # let database = SqlDatabase::memory(Default::default())?;
+    /// # let connection = database.connect();
+    /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
+    /// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, NULL)", &[])?;
+    /// let mut name = connection.prepare("SELECT name FROM fruit WHERE id = $1")?;
+    /// assert_eq!(name.query_row(params![1], |row| row.get::<String>(0))?, "apple");
+    /// # Ok::<(), quickbeam_sql::SqlError>(())
+    /// ```
+    pub fn query_row<T>(
+        &mut self,
+        parameters: &[Value],
+        map: impl FnOnce(&Row<'_>) -> Result<T>,
+    ) -> Result<T> {
+        first_row(self.query(parameters)?, map)
+    }
+
+    /// Executes the statement and returns an iterator over what the function makes of each row.
+    ///
+    /// ```
+    /// # use quickbeam_sql::{SqlDatabase, params};
+    /// # let database = SqlDatabase::memory(Default::default())?;
+    /// # let connection = database.connect();
+    /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
+    /// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, NULL)", &[])?;
+    /// let mut ids = connection.prepare("SELECT id FROM fruit ORDER BY id")?;
+    /// let ids: Vec<i32> = ids.query_map(&[], |row| row.get("id"))?.collect::<Result<_, _>>()?;
+    /// assert_eq!(ids, [1, 2]);
+    /// # Ok::<(), quickbeam_sql::SqlError>(())
+    /// ```
+    pub fn query_map<T, F: FnMut(&Row<'_>) -> Result<T>>(
+        &mut self,
+        parameters: &[Value],
+        map: F,
+    ) -> Result<MappedRows<'_, F>> {
+        Ok(self.query(parameters)?.mapped(map))
+    }
+
+    /// Like [`execute`](Self::execute), in a transaction of the engine that the caller commits. The
+    /// transaction may also be used for key/value calls; all of it commits or rolls back together.
+    ///
+    /// ```
+    /// # use quickbeam_sql::{SqlDatabase, params};
+    /// # let database = SqlDatabase::memory(Default::default())?;
+    /// # let connection = database.connect();
+    /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
+    /// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, NULL)", &[])?;
+    /// let environment = database.environment().clone();
+    /// let events = environment.create_database("events")?;
+    /// let mut insert = connection.prepare("INSERT INTO fruit VALUES ($1, $2)")?;
+    ///
+    /// let transaction = environment.begin()?;
+    /// insert.execute_in(&transaction, params![3, "plum"])?;
+    /// events.put(&transaction, b"3", b"plum added")?;
+    /// transaction.commit()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn execute_in(
+        &mut self,
+        transaction: &quickbeam::Transaction,
+        parameters: &[Value],
+    ) -> Result<u64> {
+        self.statement.execute_in(self.connection, transaction, parameters)
+    }
+
+    /// Like [`query`](Self::query), in a transaction of the engine.
+    ///
+    /// ```
+    /// # use quickbeam_sql::{SqlDatabase, params};
+    /// # let database = SqlDatabase::memory(Default::default())?;
+    /// # let connection = database.connect();
+    /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
+    /// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, NULL)", &[])?;
+    /// let snapshot = database.environment().begin_read()?;
+    /// let mut select = connection.prepare("SELECT count(*) FROM fruit")?;
+    /// let mut rows = select.query_in(&snapshot, &[])?;
+    /// assert_eq!(rows.next()?.unwrap().get::<i64>(0)?, 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn query_in<'s>(
+        &'s mut self,
+        transaction: &'s quickbeam::Transaction,
+        parameters: &[Value],
+    ) -> Result<Rows<'s>> {
+        self.statement.query_in(self.connection, transaction, parameters)
+    }
+
+    /// Returns the statement without its connection, to be kept beside it in a struct, for example.
+    ///
+    /// ```
+    /// # use quickbeam_sql::{SqlDatabase, params};
+    /// # let database = SqlDatabase::memory(Default::default())?;
+    /// # let connection = database.connect();
+    /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
+    /// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, NULL)", &[])?;
+    /// let mut insert = connection.prepare("INSERT INTO fruit VALUES ($1, $2)")?.into_prepared();
+    /// insert.execute(&database.connect(), params![3, "plum"])?;
+    /// # Ok::<(), quickbeam_sql::SqlError>(())
+    /// ```
+    #[must_use]
+    pub fn into_prepared(self) -> PreparedStatement {
+        self.statement
+    }
+}
+
+/// A prepared statement that works with any connection to its database. [`Statement`] is the same
+/// with a connection.
+pub struct PreparedStatement {
     pub(super) text: Arc<str>,
     pub(super) prepared: Option<Prepared>,
     /// The version of the catalog that it was prepared for.
     pub(super) version: u64,
-    /// What the session wanted of the planner then.
+    /// The execution mode that the session asked for then.
     pub(super) way: ExecutionMode,
-    /// What it steers; the outer `None`: nobody has looked yet.
+    /// The session command that it is; the outer `None` before the text is parsed.
     pub(super) control: Option<Option<Control>>,
 }
 
-impl Statement {
-    pub(super) fn new(text: &str) -> Statement {
-        Statement {
+impl PreparedStatement {
+    pub(super) fn new(text: &str) -> PreparedStatement {
+        PreparedStatement {
             text: text.into(),
             prepared: None,
             version: 0,
@@ -65,125 +264,124 @@ impl Statement {
     }
 
     /// Returns the names and types of the result columns; empty without a result.
-    ///
-    /// ```
-    /// # use quickbeam_sql::{SqlDatabase, params};
-    /// # let database = SqlDatabase::memory(Default::default())?;
-    /// # let mut connection = database.connect();
-    /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
-    /// let select = connection.prepare("SELECT id, name AS label FROM fruit")?;
-    /// assert_eq!(select.columns()[1].name, "label");
-    /// # Ok::<(), quickbeam_sql::SqlError>(())
-    /// ```
     #[must_use]
     pub fn columns(&self) -> &[OutputColumn] {
         self.prepared.as_ref().map_or(&[], |prepared| &prepared.columns)
     }
 
     /// Returns the types of the parameters.
-    ///
-    /// ```
-    /// # use quickbeam_sql::{SqlDatabase, params};
-    /// # let database = SqlDatabase::memory(Default::default())?;
-    /// # let mut connection = database.connect();
-    /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
-    /// use quickbeam_sql::DataType;
-    ///
-    /// let select = connection.prepare("SELECT name FROM fruit WHERE id = $1")?;
-    /// assert_eq!(select.parameters(), [DataType::Integer]);
-    /// # Ok::<(), quickbeam_sql::SqlError>(())
-    /// ```
     #[must_use]
     pub fn parameters(&self) -> &[DataType] {
         self.prepared.as_ref().map_or(&[], |prepared| &prepared.parameters)
     }
 
-    /// Executes it and returns how many rows it inserted, changed, removed or, for a query,
-    /// delivered.
-    ///
-    /// ```
-    /// # use quickbeam_sql::{SqlDatabase, params};
-    /// # let database = SqlDatabase::memory(Default::default())?;
-    /// # let mut connection = database.connect();
-    /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
-    /// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, NULL)", &[])?;
-    /// let mut rename = connection.prepare("UPDATE fruit SET name = $2 WHERE id = $1")?;
-    /// assert_eq!(rename.execute(&mut connection, params![2, "pear"])?, 1);
-    /// # Ok::<(), quickbeam_sql::SqlError>(())
-    /// ```
-    pub fn execute(&mut self, connection: &mut Connection, parameters: &[Value]) -> Result<u64> {
+    /// Executes the statement, as [`Statement::execute`].
+    pub fn execute(&mut self, connection: &Connection, parameters: &[Value]) -> Result<u64> {
         connection.session.execute(self, parameters)
     }
 
-    /// Executes it and returns its rows.
-    ///
-    /// ```
-    /// # use quickbeam_sql::{SqlDatabase, params};
-    /// # let database = SqlDatabase::memory(Default::default())?;
-    /// # let mut connection = database.connect();
-    /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
-    /// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, NULL)", &[])?;
-    /// let mut select = connection.prepare("SELECT id FROM fruit ORDER BY id")?;
-    /// let rows = select.query(&mut connection, &[])?.collect()?;
-    /// assert_eq!(rows.len(), 2);
-    /// # Ok::<(), quickbeam_sql::SqlError>(())
-    /// ```
+    /// Executes the statement and returns its rows, as [`Statement::query`].
     pub fn query<'c>(
         &'c mut self,
-        connection: &'c mut Connection,
+        connection: &'c Connection,
         parameters: &[Value],
     ) -> Result<Rows<'c>> {
-        connection.session.query(self, parameters)
+        connection.session.query(Lease::Borrowed(self), parameters)
     }
 
-    /// Like [`execute`](Self::execute), in a transaction of the engine that the caller commits. The
-    /// transaction may also be used for key/value calls; all of it commits or rolls back together.
-    ///
-    /// ```
-    /// # use quickbeam_sql::{SqlDatabase, params};
-    /// # let database = SqlDatabase::memory(Default::default())?;
-    /// # let mut connection = database.connect();
-    /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
-    /// let environment = database.environment().clone();
-    /// let events = environment.create_database("events")?;
-    /// let mut insert = connection.prepare("INSERT INTO fruit VALUES ($1, $2)")?;
-    ///
-    /// let transaction = environment.begin()?;
-    /// insert.execute_in(&mut connection, &transaction, params![1, "apple"])?;
-    /// events.put(&transaction, b"1", b"apple added")?;
-    /// transaction.commit()?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
+    /// Executes the statement in a transaction of the engine, as [`Statement::execute_in`].
     pub fn execute_in(
         &mut self,
-        connection: &mut Connection,
+        connection: &Connection,
         transaction: &quickbeam::Transaction,
         parameters: &[Value],
     ) -> Result<u64> {
         connection.session.execute_in(self, transaction, parameters)
     }
 
-    /// Like [`query`](Self::query), in a transaction of the engine.
-    ///
-    /// ```
-    /// # use quickbeam_sql::{SqlDatabase, params};
-    /// # let database = SqlDatabase::memory(Default::default())?;
-    /// # let mut connection = database.connect();
-    /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
-    /// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, NULL)", &[])?;
-    /// let snapshot = database.environment().begin_read()?;
-    /// let mut select = connection.prepare("SELECT count(*) FROM fruit")?;
-    /// let mut rows = select.query_in(&mut connection, &snapshot, &[])?;
-    /// assert_eq!(rows.next()?.unwrap().get::<i64>(0)?, 2);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
+    /// Executes the statement in a transaction of the engine, as [`Statement::query_in`].
     pub fn query_in<'c>(
         &'c mut self,
-        connection: &'c mut Connection,
+        connection: &'c Connection,
         transaction: &'c quickbeam::Transaction,
         parameters: &[Value],
     ) -> Result<Rows<'c>> {
-        connection.session.query_in(self, transaction, parameters)
+        connection.session.query_in(Lease::Borrowed(self), transaction, parameters)
+    }
+}
+
+/// Returns what the function makes of the first row.
+pub(super) fn first_row<T>(
+    mut rows: Rows<'_>,
+    map: impl FnOnce(&Row<'_>) -> Result<T>,
+) -> Result<T> {
+    match rows.next()? {
+        Some(row) => map(&row),
+        None => Err(SqlError::new(SqlState::NoData, "the query returned no row")),
+    }
+}
+
+/// Statements by text, the least recently used one dropped first. `None` stands for a statement
+/// that is in use.
+pub(super) type StatementCache = RefCell<LruCache<Arc<str>, Option<Box<PreparedStatement>>>>;
+
+/// A statement in use: the caller's, or the cache's.
+pub(super) enum Lease<'c> {
+    Borrowed(&'c mut PreparedStatement),
+    Cached(CachedStatement<'c>),
+}
+
+impl Lease<'_> {
+    pub fn statement(&mut self) -> Result<&mut PreparedStatement> {
+        match self {
+            Lease::Borrowed(statement) => Ok(statement),
+            Lease::Cached(cached) => cached.statement(),
+        }
+    }
+
+    #[inline]
+    pub fn prepared(&self) -> Option<&Prepared> {
+        match self {
+            Lease::Borrowed(statement) => statement.prepared.as_ref(),
+            Lease::Cached(cached) => cached.statement.as_ref()?.prepared.as_ref(),
+        }
+    }
+
+    #[inline]
+    pub fn prepared_mut(&mut self) -> Option<&mut Prepared> {
+        match self {
+            Lease::Borrowed(statement) => statement.prepared.as_mut(),
+            Lease::Cached(cached) => cached.statement.as_mut()?.prepared.as_mut(),
+        }
+    }
+}
+
+/// A statement taken from the cache. It goes back when it is dropped.
+pub(super) struct CachedStatement<'c> {
+    cache: &'c StatementCache,
+    statement: Option<Box<PreparedStatement>>,
+}
+
+impl<'c> CachedStatement<'c> {
+    /// Takes the statement of a text. While it is in use, another of the same text is compiled anew.
+    pub fn take(cache: &'c StatementCache, text: &str) -> CachedStatement<'c> {
+        let kept = cache.borrow_mut().get_mut(text).and_then(Option::take);
+        let statement = kept.unwrap_or_else(|| Box::new(PreparedStatement::new(text)));
+        CachedStatement { cache, statement: Some(statement) }
+    }
+
+    pub fn statement(&mut self) -> Result<&mut PreparedStatement> {
+        let statement = self.statement.as_deref_mut();
+        statement.ok_or_else(|| SqlError::internal("a statement that went back to the cache"))
+    }
+}
+
+impl Drop for CachedStatement<'_> {
+    fn drop(&mut self) {
+        // A text that did not compile is not worth a place.
+        if let Some(statement) = self.statement.take().filter(|it| it.control.is_some()) {
+            self.cache.borrow_mut().put(statement.text.clone(), Some(statement));
+        }
     }
 }
 
@@ -192,7 +390,7 @@ impl Session {
     #[inline]
     pub(super) fn ensure_compiled<'s>(
         &self,
-        statement: &'s mut Statement,
+        statement: &'s mut PreparedStatement,
         transaction: &quickbeam::Transaction,
     ) -> Result<&'s mut Prepared> {
         let version = self.database.catalog.version(transaction)?;
@@ -222,7 +420,7 @@ impl Session {
         !planned.is_due() || !self.look(transaction, snapshot).plan_is_stale(planned)
     }
 
-    /// What the binder and the planner ask about the database, as the transaction sees it.
+    /// The database as the transaction sees it, for the binder and the planner.
     pub(super) fn look<'l>(
         &'l self,
         transaction: &'l quickbeam::Transaction,
@@ -234,7 +432,7 @@ impl Session {
     #[cold]
     fn recompile(
         &self,
-        statement: &mut Statement,
+        statement: &mut PreparedStatement,
         transaction: &quickbeam::Transaction,
     ) -> Result<()> {
         let snapshot = self.database.catalog.snapshot(transaction)?;
@@ -243,5 +441,45 @@ impl Session {
         statement.version = snapshot.version();
         statement.way = self.way();
         Ok(())
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::num::NonZeroUsize;
+
+    use super::*;
+
+    fn execute(cache: &StatementCache, text: &str) {
+        let mut cached = CachedStatement::take(cache, text);
+        cached.statement().unwrap().control = Some(None);
+    }
+
+    #[test]
+    fn the_least_recently_used_statement_leaves_the_cache() {
+        let cache = RefCell::new(LruCache::new(NonZeroUsize::new(2).unwrap()));
+        for text in ["a", "b", "a", "c"] {
+            execute(&cache, text);
+        }
+        let is_kept = |text: &str| cache.borrow().contains(text);
+        assert_eq!(["a", "b", "c"].map(is_kept), [true, false, true]);
+    }
+
+    #[test]
+    fn a_text_that_did_not_compile_is_not_kept() {
+        let cache = RefCell::new(LruCache::new(NonZeroUsize::new(2).unwrap()));
+        drop(CachedStatement::take(&cache, "a"));
+        assert!(cache.borrow().is_empty());
+    }
+
+    #[test]
+    fn a_statement_in_use_is_compiled_again() {
+        let cache = RefCell::new(LruCache::new(NonZeroUsize::new(2).unwrap()));
+        execute(&cache, "a");
+        let mut first = CachedStatement::take(&cache, "a");
+        let mut second = CachedStatement::take(&cache, "a");
+        assert!(first.statement().unwrap().control.is_some());
+        assert!(second.statement().unwrap().control.is_none());
     }
 }

@@ -90,10 +90,10 @@ mod tests {
     use quickbeam::Options;
 
     use crate::session::SqlDatabase;
-    use crate::session::statement::Statement;
+    use crate::session::statement::PreparedStatement;
 
     /// About how many rows of the first table a statement was planned for; none if that does not matter.
-    fn planned_rows(statement: &Statement) -> Option<f64> {
+    fn planned_rows(statement: &PreparedStatement) -> Option<f64> {
         let planned = statement.prepared.as_ref().unwrap().planned_for.as_ref()?;
         planned.tables.first().map(|(_, rows)| *rows)
     }
@@ -101,10 +101,10 @@ mod tests {
     #[test]
     fn a_copy_is_planned_for_the_tables_of_its_query() {
         let database = SqlDatabase::memory(Options::default()).unwrap();
-        let connection = &mut database.connect();
+        let connection = &database.connect();
         connection.execute("CREATE TABLE t (a INTEGER PRIMARY KEY, b INTEGER)", &[]).unwrap();
         let copy = "COPY (SELECT count(*) FROM t WHERE b = 3) TO STDOUT WITH (FORMAT csv)";
-        let copy = connection.prepare(copy).unwrap();
+        let copy = connection.prepare(copy).unwrap().into_prepared();
         assert!(planned_rows(&copy).is_some());
     }
 
@@ -115,8 +115,11 @@ mod tests {
         for name in ["kv_a", "kv_b"] {
             database.environment().create_database(name).unwrap();
         }
-        let connection = &mut database.connect();
-        let mut both = connection.prepare("SELECT count(*) FROM kv_a a, kv_a c, kv_b b").unwrap();
+        let connection = &database.connect();
+        let mut both = connection
+            .prepare("SELECT count(*) FROM kv_a a, kv_a c, kv_b b")
+            .unwrap()
+            .into_prepared();
         both.execute(connection, &[]).unwrap();
         let planned = both.prepared.as_ref().unwrap().planned_for.as_ref().unwrap();
         assert_eq!(planned.tables.len(), 2);
@@ -125,11 +128,12 @@ mod tests {
     #[test]
     fn a_statement_is_planned_again_when_its_tables_have_grown_or_shrunk() {
         let database = SqlDatabase::memory(Options::default()).unwrap();
-        let connection = &mut database.connect();
+        let connection = &database.connect();
         connection.execute("CREATE TABLE t (a INTEGER PRIMARY KEY, b INTEGER)", &[]).unwrap();
-        let mut all = connection.prepare("SELECT count(*) FROM t WHERE b = 3").unwrap();
-        let mut one = connection.prepare("SELECT b FROM t WHERE a = 3").unwrap();
-        let mut run = |connection: &mut crate::Connection, times: usize| {
+        let mut all =
+            connection.prepare("SELECT count(*) FROM t WHERE b = 3").unwrap().into_prepared();
+        let mut one = connection.prepare("SELECT b FROM t WHERE a = 3").unwrap().into_prepared();
+        let mut run = |connection: &crate::Connection, times: usize| {
             for _ in 0..times {
                 all.execute(connection, &[]).unwrap();
                 one.execute(connection, &[]).unwrap();

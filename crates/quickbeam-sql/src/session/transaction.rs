@@ -1,5 +1,7 @@
 //! The transaction of a connection: BEGIN to COMMIT or ROLLBACK, its settings and savepoints, and the statements that steer it.
 
+use std::cell::{Ref, RefCell, RefMut};
+
 use quickbeam::{Durability, Savepoint, Transaction, TransactionOptions};
 use smol_str::SmolStr;
 
@@ -12,7 +14,7 @@ pub(super) struct Open {
     settings: Settings,
     /// Begun with the first statement, so that SET TRANSACTION can still say how.
     pub transaction: Option<Transaction>,
-    savepoints: Vec<(SmolStr, Savepoint)>,
+    savepoints: RefCell<Vec<(SmolStr, Savepoint)>>,
     /// Settings of the session to come back at the end.
     before: Settings,
     memory_before: usize,
@@ -20,7 +22,7 @@ pub(super) struct Open {
 
 impl Session {
     pub fn options(&self, settings: Settings) -> TransactionOptions {
-        let settings = settings.or(self.settings);
+        let settings = settings.or(self.settings.get());
         TransactionOptions::new()
             .isolation(settings.isolation)
             .durability(settings.durability)
@@ -30,71 +32,93 @@ impl Session {
 
     /// Begins the transaction under way, if that was not done yet.
     #[inline]
-    pub fn make_begun(&mut self) -> Result<()> {
-        if self.open.as_ref().is_some_and(|open| open.transaction.is_none()) {
-            self.begin_now()?;
+    pub fn make_begun(&self) -> Result<()> {
+        let is_due =
+            |open: &Option<Open>| open.as_ref().is_some_and(|open| open.transaction.is_none());
+        if is_due(&self.open.borrow()) { self.begin_now() } else { Ok(()) }
+    }
+
+    #[inline(never)]
+    fn begin_now(&self) -> Result<()> {
+        if let Some(open) = &mut *self.open_mut()? {
+            let options = self.options(open.settings);
+            open.transaction = Some(self.database.environment.begin_with(options)?);
         }
         Ok(())
     }
 
-    #[inline(never)]
-    fn begin_now(&mut self) -> Result<()> {
-        let Some(settings) = self.open.as_ref().map(|open| open.settings) else { return Ok(()) };
-        let transaction = self.database.environment.begin_with(self.options(settings))?;
-        if let Some(open) = &mut self.open {
-            open.transaction = Some(transaction);
+    /// The transaction under way, to be changed or ended: an error while rows are read in it.
+    fn open_mut(&self) -> Result<RefMut<'_, Option<Open>>> {
+        self.open.try_borrow_mut().map_err(|_| rows_are_read())
+    }
+
+    /// Refuses what would pull away what a query of the transaction is reading.
+    pub fn check_no_rows_read(&self) -> Result<()> {
+        if self.reading.in_transaction.get() > 0 { Err(rows_are_read()) } else { Ok(()) }
+    }
+
+    /// Forgets the time of the last transaction, unless rows computed with it are being read.
+    #[inline]
+    pub fn reset_clock(&self) {
+        if self.reading.queries.get() == 0 {
+            self.clock.reset();
         }
-        Ok(())
     }
 
     /// The transaction under way, which was begun.
     #[inline]
-    pub fn begun(&self) -> Result<&Transaction> {
-        let transaction = self.open.as_ref().and_then(|open| open.transaction.as_ref());
-        transaction.ok_or_else(|| SqlError::internal("a transaction that was not begun"))
+    pub fn begun(&self) -> Result<Ref<'_, Transaction>> {
+        Ref::filter_map(self.open.borrow(), |open| open.as_ref()?.transaction.as_ref())
+            .map_err(|_| SqlError::internal("a transaction that was not begun"))
     }
 
-    pub fn begin(&mut self, settings: Settings) -> Result<()> {
-        if self.open.is_some() {
+    /// Whether a transaction was begun that takes in the next statement.
+    #[inline]
+    pub fn in_transaction(&self) -> bool {
+        self.open.borrow().is_some()
+    }
+
+    pub fn begin(&self, settings: Settings) -> Result<()> {
+        if self.in_transaction() {
             let message = "there is already a transaction in progress";
             return Err(SqlError::new(SqlState::ActiveSqlTransaction, message));
         }
-        self.clock.reset();
-        self.open = Some(Open {
+        self.reset_clock();
+        *self.open_mut()? = Some(Open {
             settings,
             transaction: None,
-            savepoints: Vec::new(),
-            before: self.settings,
-            memory_before: self.limits.memory,
+            savepoints: RefCell::default(),
+            before: self.settings.get(),
+            memory_before: self.limits.memory.get(),
         });
         Ok(())
     }
 
-    fn take_open(&mut self) -> Result<Open> {
-        let open = self.open.take().ok_or_else(|| {
+    fn take_open(&self) -> Result<Open> {
+        let open = self.open_mut()?.take().ok_or_else(|| {
             let message = "there is no transaction in progress";
             SqlError::new(SqlState::NoActiveSqlTransaction, message)
         })?;
-        self.settings = open.before;
-        self.limits.memory = open.memory_before;
+        self.settings.set(open.before);
+        self.limits.memory.set(open.memory_before);
         Ok(open)
     }
 
-    pub fn commit(&mut self) -> Result<()> {
+    pub fn commit(&self) -> Result<()> {
         match self.take_open()?.transaction {
             Some(transaction) => Ok(transaction.commit()?),
             None => Ok(()),
         }
     }
 
-    pub fn rollback(&mut self) -> Result<()> {
+    pub fn rollback(&self) -> Result<()> {
         match self.take_open()?.transaction {
             Some(transaction) => Ok(transaction.abort()?),
             None => Ok(()),
         }
     }
 
-    pub fn control(&mut self, control: &Control) -> Result<()> {
+    pub fn control(&self, control: &Control) -> Result<()> {
         match control {
             Control::Begin(settings) => self.begin(*settings),
             Control::Commit => self.commit(),
@@ -102,20 +126,21 @@ impl Session {
             Control::AsItIs => Ok(()),
             Control::Set(settings, local) => {
                 self.check_durability(settings)?;
-                if *local && self.open.is_none() {
+                if *local && !self.in_transaction() {
                     let message = "SET LOCAL can only be used in transaction blocks";
                     return Err(SqlError::new(SqlState::NoActiveSqlTransaction, message));
                 }
                 if let Some(memory) = settings.memory {
-                    self.limits.memory = memory;
+                    self.limits.memory.set(memory);
                 }
                 if *local {
                     return self.set_transaction(*settings);
                 }
-                self.settings = settings.or(self.settings);
-                if let Some(open) = &mut self.open {
+                let mut open = self.open_mut()?;
+                self.settings.set(settings.or(self.settings.get()));
+                if let Some(open) = &mut *open {
                     open.before = settings.or(open.before);
-                    open.memory_before = self.limits.memory;
+                    open.memory_before = self.limits.memory.get();
                 }
                 Ok(())
             }
@@ -125,6 +150,7 @@ impl Session {
                 Ok(())
             }),
             Control::RollbackTo(name) => self.with_savepoints(|transaction, savepoints| {
+                self.check_no_rows_read()?;
                 let at = find(savepoints, name)?;
                 savepoints.truncate(at + 1);
                 let savepoint = savepoints.get(at).map(|(_, savepoint)| *savepoint);
@@ -158,12 +184,12 @@ impl Session {
         }
     }
 
-    fn set_transaction(&mut self, settings: Settings) -> Result<()> {
+    fn set_transaction(&self, settings: Settings) -> Result<()> {
         let asks = settings.isolation.is_some()
             || settings.durability.is_some()
             || settings.lock_timeout.is_some()
             || settings.read_only.is_some();
-        match &mut self.open {
+        match &mut *self.open_mut()? {
             None => {
                 let message = "SET TRANSACTION can only be used in transaction blocks";
                 Err(SqlError::new(SqlState::NoActiveSqlTransaction, message))
@@ -181,13 +207,13 @@ impl Session {
     }
 
     fn with_savepoints(
-        &mut self,
+        &self,
         work: impl FnOnce(&Transaction, &mut Vec<(SmolStr, Savepoint)>) -> Result<()>,
     ) -> Result<()> {
         self.make_begun()?;
-        match &mut self.open {
+        match &*self.open.borrow() {
             Some(Open { transaction: Some(transaction), savepoints, .. }) => {
-                work(transaction, savepoints)
+                work(transaction, &mut savepoints.borrow_mut())
             }
             _ => {
                 let message = "SAVEPOINT can only be used in transaction blocks";
@@ -195,6 +221,13 @@ impl Session {
             }
         }
     }
+}
+
+#[cold]
+fn rows_are_read() -> SqlError {
+    let message = "the transaction cannot change this while rows of its queries are being read";
+    SqlError::new(SqlState::ObjectInUse, message)
+        .with_hint("Drop the rows, or collect them, first.")
 }
 
 fn find(savepoints: &[(SmolStr, Savepoint)], name: &str) -> Result<usize> {

@@ -306,14 +306,13 @@ impl Transaction {
     }
 
     /// Begins a statement. Under read committed, all calls until
-    /// [`end_statement`](Self::end_statement) read one snapshot, taken now. Has no effect under
-    /// other isolation levels.
+    /// [`end_statement`](Self::end_statement) read one snapshot, taken now. A statement within a
+    /// statement reads the snapshot of the outer one. Has no effect under other isolation levels.
     #[inline]
     pub fn begin_statement(&self) {
         if self.is_read_committed() {
-            self.state.borrow_mut().in_statement = false;
             self.begin_call();
-            self.state.borrow_mut().in_statement = true;
+            self.state.borrow_mut().statement_depth += 1;
         }
     }
 
@@ -322,7 +321,8 @@ impl Transaction {
     pub fn end_statement(&self) {
         self.state.interrupt_on_nothing();
         if self.is_read_committed() {
-            self.state.borrow_mut().in_statement = false;
+            let state = &mut *self.state.borrow_mut();
+            state.statement_depth = state.statement_depth.saturating_sub(1);
         }
     }
 
@@ -332,7 +332,7 @@ impl Transaction {
     pub(crate) fn begin_call(&self) {
         if self.is_read_committed() {
             let state = &mut *self.state.borrow_mut();
-            if state.in_statement {
+            if state.statement_depth > 0 {
                 return;
             }
             let registry = &self.inner().registry;

@@ -79,8 +79,8 @@ pub struct State {
     pub(super) names_moved: bool,
     /// The catalog was changed here.
     pub(super) changed_catalog: bool,
-    /// Several calls are one statement: they read one snapshot, even under read committed.
-    pub(super) in_statement: bool,
+    /// Statements begun and not ended. Within one, calls read one snapshot under read committed.
+    pub(super) statement_depth: u32,
     /// Memory for the old and the new value of a record that is modified.
     pub(super) values: (Vec<u8>, Vec<u8>),
     /// Tree and leaf of the newest purge to be done after commit.
@@ -129,7 +129,7 @@ impl State {
             renamed,
             names_moved,
             changed_catalog,
-            in_statement,
+            statement_depth,
             values: _,
             last_purge,
             finished,
@@ -150,7 +150,7 @@ impl State {
         renamed.clear();
         (*newest_savepoint, *tracked_since, *last_purge) = (0, None, (0, 0));
         (*inconsistent, *names_moved, *changed_catalog) = (false, false, false);
-        (*in_statement, *finished) = (false, false);
+        (*statement_depth, *finished) = (0, false);
     }
 
     /// Bytes of memory that it keeps.

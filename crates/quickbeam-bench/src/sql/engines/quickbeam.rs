@@ -3,7 +3,7 @@
 use anyhow::{Result, anyhow};
 use quickbeam::{Durability, Options};
 use quickbeam_sql::{
-    Connection, Row, SqlDatabase, SqlError, Statement, Value as SqlValue, ValueRef,
+    Connection, PreparedStatement, Row, SqlDatabase, SqlError, Value as SqlValue, ValueRef,
 };
 
 use crate::engine::{Mode, OpError, OpResult, Support};
@@ -90,7 +90,7 @@ fn classify(error: SqlError) -> OpError {
 
 struct Session {
     connection: Connection,
-    statements: Vec<Statement>,
+    statements: Vec<PreparedStatement>,
     /// The parameters of the statement being executed.
     values: Vec<SqlValue>,
 }
@@ -113,14 +113,14 @@ impl SqlConnection for Session {
 
     fn prepare(&mut self, sql: &str) -> Result<Prepared> {
         let statement = self.connection.prepare(sql).map_err(|error| anyhow!("{sql}: {error}"))?;
-        self.statements.push(statement);
+        self.statements.push(statement.into_prepared());
         Ok(Prepared(self.statements.len() - 1))
     }
 
     fn execute(&mut self, statement: Prepared, parameters: &[Value<'_>]) -> OpResult<u64> {
         let statement = &mut self.statements[statement.0];
         convert(parameters, &mut self.values);
-        statement.execute(&mut self.connection, &self.values).map_err(classify)
+        statement.execute(&self.connection, &self.values).map_err(classify)
     }
 
     fn query(
@@ -132,7 +132,7 @@ impl SqlConnection for Session {
         let statement = &mut self.statements[statement.0];
         convert(parameters, &mut self.values);
         let mut visit_all = || {
-            let mut rows = statement.query(&mut self.connection, &self.values)?;
+            let mut rows = statement.query(&self.connection, &self.values)?;
             while let Some(row) = rows.next()? {
                 visit(&Standing(row));
             }

@@ -29,8 +29,8 @@ impl Context<'_> {
     pub fn keep(&self, bytes: usize) -> Result<()> {
         let used = self.budget.used.get().saturating_add(bytes);
         self.budget.used.set(used);
-        if used > self.limits.memory {
-            return Err(out_of_memory(self.limits.memory));
+        if used > self.limits.memory.get() {
+            return Err(out_of_memory(self.limits.memory.get()));
         }
         Ok(())
     }

@@ -36,6 +36,7 @@ mod update;
 mod window;
 mod window_frame;
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -68,7 +69,7 @@ pub struct StatementLimits {
     /// Set by another thread: the statement ends with an error.
     pub cancelled: Arc<AtomicBool>,
     /// Bytes that a statement may keep.
-    pub memory: usize,
+    pub memory: Cell<usize>,
 }
 
 /// The context of an execution.
