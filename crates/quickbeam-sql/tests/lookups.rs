@@ -158,7 +158,7 @@ fn a_prepared_list_takes_other_values_each_time() {
 #[test]
 fn rows_that_another_changed_are_looked_at_again() {
     let database = database(Isolation::ReadCommitted);
-    let (mut a, b) = (database.connect(), database.connect());
+    let (a, b) = (database.connect(), database.connect());
     a.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, n INTEGER)", &[]).unwrap();
     a.execute("INSERT INTO t VALUES (1, 0), (2, 0), (3, 0)", &[]).unwrap();
     a.execute("BEGIN", &[]).unwrap();

@@ -100,7 +100,7 @@ fn everything_is_there_after_closing() {
     fill(&connection);
     run(&connection, "ROLLBACK");
     drop((connection, database));
-    check(&mut open(directory.path()).connect());
+    check(&open(directory.path()).connect());
 }
 
 #[test]
@@ -114,5 +114,5 @@ fn everything_committed_is_there_after_a_crash() {
     fill(&connection);
     // What the files hold while the environment is open and a transaction unfinished: what a crash of the process leaves.
     files::copy_environment(directory.path(), copy.path()).unwrap();
-    check(&mut open(copy.path()).connect());
+    check(&open(copy.path()).connect());
 }

@@ -235,5 +235,5 @@ fn explain_begins_anew_each_time() {
     fill(connection);
     let grown = plan(connection, JOIN);
     assert_ne!(before, grown);
-    assert_eq!(grown, plan(&mut database.connect(), JOIN));
+    assert_eq!(grown, plan(&database.connect(), JOIN));
 }

@@ -60,7 +60,7 @@ fn children_of_one_parent_do_not_get_in_each_others_way() {
         one.execute("INSERT INTO child VALUES (3, 1)", &[]).unwrap();
         two.commit().unwrap_or_else(|error| panic!("{isolation:?}: {error}"));
         one.commit().unwrap_or_else(|error| panic!("{isolation:?}: {error}"));
-        assert_eq!(number(&mut one, "SELECT count(*) FROM child"), 3);
+        assert_eq!(number(&one, "SELECT count(*) FROM child"), 3);
     }
 }
 
@@ -81,7 +81,7 @@ fn a_child_and_the_end_of_its_parent_exclude_each_other() {
             assert_eq!(error.code(), "40001", "{isolation:?}, child first: {child_first}");
             let mut third = database.connect();
             let orphans = "SELECT count(*) FROM child WHERE parent NOT IN (SELECT id FROM parent)";
-            assert_eq!(number(&mut third, orphans), 0, "{isolation:?}");
+            assert_eq!(number(&third, orphans), 0, "{isolation:?}");
         }
     }
 }
@@ -296,14 +296,14 @@ fn waiting_for_a_row_can_be_cancelled() {
                 assert_eq!(error.state().code(), "57014", "{error}");
                 if begun {
                     // The transaction goes on without the statement.
-                    assert_eq!(number(&mut waiting, "SELECT sum(b) FROM t"), 6);
+                    assert_eq!(number(&waiting, "SELECT sum(b) FROM t"), 6);
                     waiting.rollback().unwrap();
                 }
             }
         }
         holder.commit().unwrap();
         assert_eq!(waiting.execute("UPDATE t SET b = b + 1 WHERE a = 1", &[]).unwrap(), 1);
-        assert_eq!(number(&mut holder, "SELECT b FROM t"), 3);
+        assert_eq!(number(&holder, "SELECT b FROM t"), 3);
     }
 }
 
