@@ -52,7 +52,7 @@ const FAMILY: &str = "CREATE TABLE parent (id INTEGER PRIMARY KEY, a INTEGER);
 fn children_of_one_parent_do_not_get_in_each_others_way() {
     for isolation in LEVELS {
         let database = memory(isolation, FAMILY);
-        let (mut one, two) = (database.connect(), database.connect());
+        let (one, two) = (database.connect(), database.connect());
         one.begin().unwrap();
         two.begin().unwrap();
         one.execute("INSERT INTO child VALUES (1, 1)", &[]).unwrap();
@@ -79,7 +79,7 @@ fn a_child_and_the_end_of_its_parent_exclude_each_other() {
             connections[0].commit().unwrap();
             let error = connections[1].commit().unwrap_err();
             assert_eq!(error.code(), "40001", "{isolation:?}, child first: {child_first}");
-            let mut third = database.connect();
+            let third = database.connect();
             let orphans = "SELECT count(*) FROM child WHERE parent NOT IN (SELECT id FROM parent)";
             assert_eq!(number(&third, orphans), 0, "{isolation:?}");
         }
@@ -261,7 +261,7 @@ fn waiting_for_a_row_can_be_cancelled() {
     for isolation in LEVELS {
         let options = Options::new().isolation(isolation).lock_timeout(Duration::from_secs(3_600));
         let database = SqlDatabase::memory(options).unwrap();
-        let (mut holder, mut waiting) = (database.connect(), database.connect());
+        let (holder, waiting) = (database.connect(), database.connect());
         holder
             .execute_script(
                 "CREATE TABLE t (a INTEGER PRIMARY KEY, b INTEGER); INSERT INTO t VALUES (1, 1)",
