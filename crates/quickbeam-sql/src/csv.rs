@@ -118,15 +118,8 @@ impl<R: Read> CsvReader<R> {
     }
 
     /// The number of fields of the record.
-    #[must_use]
-    pub fn len(&self) -> usize {
+    pub fn field_count(&self) -> usize {
         self.fields.len()
-    }
-
-    /// Whether the record has no fields: before the first one.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.fields.is_empty()
     }
 
     /// A field of the record; `None` is NULL.
@@ -301,7 +294,7 @@ mod tests {
         let mut reader = CsvReader::new(Pieces(text, piece), dialect.clone());
         let mut records = Vec::new();
         while reader.read()? {
-            let fields = (0..reader.len()).map(|n| Ok(reader.field(n)?.map(str::to_owned)));
+            let fields = (0..reader.field_count()).map(|n| Ok(reader.field(n)?.map(str::to_owned)));
             records.push((reader.line(), fields.collect::<Result<_>>()?));
         }
         Ok(records)

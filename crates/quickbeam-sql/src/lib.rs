@@ -34,25 +34,26 @@
 //! - [`Statement::execute_in`] runs in a transaction of the engine, together with key/value calls.
 //! - [`SqlError`] has PostgreSQL's codes; [`SqlError::is_retryable`] says whether to try again.
 //!
-//! The modules, bottom first: [`error`], [`csv`], [`types`] (data types and values), [`catalog`]
+//! The public modules, bottom first: [`types`] (data types and values), [`catalog`]
 //! (definitions), [`table`] (rows and keys as bytes, tables). The upper half parses, binds, plans
 //! and executes statements on them.
 
-pub mod bind;
+mod bind;
 pub mod catalog;
-pub mod csv;
-pub mod error;
+mod csv;
+mod error;
 mod execute;
-pub mod expression;
+mod expression;
 mod parse;
-pub mod plan;
-pub mod session;
+mod plan;
+mod session;
 pub mod table;
 pub mod types;
 
 pub use arrow_array;
 pub use arrow_schema;
-pub use bind::CopyPlace;
+pub use bind::{CopyPlace, OutputColumn};
+pub use csv::Dialect as CsvDialect;
 pub use error::{Result, SqlError, SqlState};
 pub use parse::pieces as split_statements;
 pub use session::{

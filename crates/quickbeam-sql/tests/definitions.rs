@@ -13,7 +13,8 @@ fn connect(setup: &str) -> Connection {
 
 /// The code of a statement's error; nothing if it has none.
 fn code(connection: &Connection, text: &str) -> &'static str {
-    connection.execute(text, &[]).err().map_or("", |error| error.code())
+    let result = connection.query(text, &[]).and_then(|rows| rows.collect());
+    result.err().map_or("", |error| error.code())
 }
 
 fn ask(connection: &Connection, text: &str) -> String {

@@ -30,7 +30,8 @@ fn ask(connection: &Connection, text: &str) -> String {
 }
 
 fn run(connection: &Connection, text: &str) {
-    connection.execute(text, &[]).unwrap_or_else(|error| panic!("{text}: {error}"));
+    let result = connection.query(text, &[]).and_then(|rows| rows.collect());
+    result.unwrap_or_else(|error| panic!("{text}: {error}"));
 }
 
 fn fill(connection: &Connection) {

@@ -383,14 +383,15 @@ fn both_ways_give_the_same() {
 #[test]
 fn a_statement_by_columns_keeps_to_its_budget_and_can_be_analyzed() {
     let connection = many();
+    let rows = |text: &str| connection.query(text, &[]).and_then(|rows| rows.collect());
     let text = "SELECT a, count(*) FROM n GROUP BY a";
     connection.execute("SET work_mem = '64kB'", &[]).unwrap();
-    let error = connection.execute(text, &[]).unwrap_err();
+    let error = rows(text).unwrap_err();
     assert_eq!(error.code(), "53200");
-    let error = connection.execute("SELECT c FROM n ORDER BY c, a", &[]).unwrap_err();
+    let error = rows("SELECT c FROM n ORDER BY c, a").unwrap_err();
     assert_eq!(error.code(), "53200");
     connection.execute("SET work_mem = '64MB'", &[]).unwrap();
-    assert_eq!(connection.execute(text, &[]).unwrap(), 8192);
+    assert_eq!(rows(text).unwrap().len(), 8192);
     let plan = connection.query(&format!("EXPLAIN ANALYZE {text} HAVING a < 10"), &[]).unwrap();
     let lines: Vec<String> = plan.collect().unwrap().iter().map(|row| row[0].to_string()).collect();
     assert!(lines.iter().any(|line| line.contains("(vectorized) (actual rows=8192)")), "{lines:?}");

@@ -8,8 +8,8 @@ use std::io::{self, Write};
 
 use anyhow::bail;
 use comfy_table::{Cell, CellAlignment, ContentLineStyle, LineStyle, Table, TableStyle};
-use quickbeam_sql::bind::OutputColumn;
-use quickbeam_sql::csv::Dialect;
+use quickbeam_sql::CsvDialect as Dialect;
+use quickbeam_sql::OutputColumn;
 use quickbeam_sql::{DataType, Rows, SqlError, ValueRef};
 
 use super::settings::Settings;

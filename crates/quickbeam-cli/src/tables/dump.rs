@@ -4,12 +4,12 @@ use std::io::Write;
 
 use anyhow::{Context, bail};
 use quickbeam::{Environment, Transaction};
+use quickbeam_sql::CsvDialect as Dialect;
 use quickbeam_sql::catalog::Table;
 use quickbeam_sql::catalog::text::{
     Wording, add_foreign_keys, create_indexes, create_sequence, create_table, create_view, quoted,
     set_sequence,
 };
-use quickbeam_sql::csv::Dialect;
 use quickbeam_sql::types::format_value;
 use quickbeam_sql::{Connection, Row, SqlDatabase, ValueRef};
 

@@ -44,7 +44,11 @@ pub fn load(
         let text = text.with_context(at)?;
         let executed = || {
             let mut statement = connection.prepare_in(transaction, text)?;
-            statement.execute_in(transaction, &[])
+            if statement.columns().is_empty() {
+                return statement.execute_in(transaction, &[]);
+            }
+            // setval() of a sequence, for example.
+            Ok(statement.query_in(transaction, &[])?.collect()?.len() as u64)
         };
         let rows = executed().map_err(|error| told(&error));
         let rows = rows.with_context(|| shown(text)).with_context(at)?;

@@ -53,7 +53,6 @@ pub use definition::{
 };
 pub use scope::{Scope, ScopeColumn, ScopeRelation};
 pub use tree::*;
-pub use types::data_type;
 pub use walk::{PartMut, QueryPart};
 pub use window_tree::*;
 

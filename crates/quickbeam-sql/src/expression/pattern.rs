@@ -63,14 +63,6 @@ impl Pattern {
         Pattern { parts, insensitive }
     }
 
-    /// Returns the literal prefix of every matching text.
-    pub fn prefix(&self) -> &str {
-        match self.parts.first() {
-            Some(PatternPart::Text(text)) if !self.insensitive => text,
-            _ => "",
-        }
-    }
-
     /// Returns whether the pattern ends with the escape character. That is an error only for texts
     /// that match up to there.
     pub fn is_unfinished(&self) -> bool {

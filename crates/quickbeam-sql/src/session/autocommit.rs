@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use quickbeam::Transaction;
 
 use super::connection::Session;
-use super::executor::Done;
+use super::executor::{Done, ResultRows};
 use super::rows::{ReadTransaction, Rows};
 use super::session_command::{Control, Settings, control_of};
 use super::statement::{Lease, PreparedStatement};
@@ -32,8 +32,13 @@ impl Session {
         self.ensure_compiled(statement, &reader).map(|_| ())
     }
 
-    /// Executes a statement.
-    pub fn execute(&self, statement: &mut PreparedStatement, parameters: &[Value]) -> Result<u64> {
+    /// Executes a statement for the number of rows that it changes.
+    pub fn execute(
+        &self,
+        statement: &mut PreparedStatement,
+        parameters: &[Value],
+        result: ResultRows,
+    ) -> Result<u64> {
         self.limits.cancelled.store(false, Ordering::Relaxed);
         if self.in_transaction() {
             if let Some(control) = self.control_of(statement)? {
@@ -42,12 +47,12 @@ impl Session {
             }
             self.make_begun()?;
             let transaction = self.begun()?;
-            return Ok(self.run(statement, &transaction, parameters)?.count);
+            return Ok(self.run(statement, &transaction, parameters, result)?.count);
         }
         let mut attempt = 0;
         loop {
             attempt += 1;
-            match self.execute_alone(statement, parameters) {
+            match self.execute_alone(statement, parameters, result) {
                 Err(error) if attempt < ATTEMPTS && is_tried_again(&error, statement) => {}
                 Ok(done) => return Ok(done.count),
                 Err(error) => return Err(error),
@@ -60,6 +65,7 @@ impl Session {
         &self,
         statement: &mut PreparedStatement,
         parameters: &[Value],
+        result: ResultRows,
     ) -> Result<Done> {
         if let Some(control) = self.control_of(statement)? {
             let control = control.clone();
@@ -77,8 +83,9 @@ impl Session {
         let prepared = self.ensure_compiled(statement, &transaction)?;
         if reads_only && !prepared.reads_only {
             // What was prepared before only read. Now it is known that it does more.
-            return self.execute_alone(statement, parameters);
+            return self.execute_alone(statement, parameters, result);
         }
+        result.check(prepared)?;
         // Dropped without a commit, the transaction is aborted.
         let done = self.run_prepared(prepared, &transaction, parameters, true)?;
         transaction.commit()?;
@@ -89,10 +96,9 @@ impl Session {
     #[inline]
     fn control_of<'s>(&self, statement: &'s mut PreparedStatement) -> Result<Option<&'s Control>> {
         if statement.control.is_none() {
-            let control = match crate::parse::statement(&statement.text)? {
-                Some(parsed) => control_of(&parsed)?,
-                None => None,
-            };
+            let parsed = crate::parse::statement(&statement.text)?;
+            let control = parsed.as_ref().map(control_of).transpose()?.flatten();
+            statement.parsed = parsed.filter(|_| control.is_none()).map(Box::new);
             statement.control = Some(control);
         }
         Ok(statement.control.as_ref().and_then(Option::as_ref))
@@ -103,7 +109,7 @@ impl Session {
         let statement = lease.statement()?;
         self.limits.cancelled.store(false, Ordering::Relaxed);
         if self.control_of(statement)?.is_some() {
-            self.execute(statement, parameters)?;
+            self.execute(statement, parameters, ResultRows::Kept)?;
             return Ok(Rows::none());
         }
         if self.in_transaction() {
@@ -123,7 +129,7 @@ impl Session {
                 }
             }
             attempt += 1;
-            match self.execute_alone(statement, parameters) {
+            match self.execute_alone(statement, parameters, ResultRows::Kept) {
                 Err(error) if attempt < ATTEMPTS && is_tried_again(&error, statement) => {}
                 Err(error) => return Err(error),
                 Ok(done) => {
@@ -155,7 +161,7 @@ impl Session {
         self.check_foreign(statement)?;
         self.limits.cancelled.store(false, Ordering::Relaxed);
         self.reset_clock();
-        Ok(self.run(statement, transaction, parameters)?.count)
+        Ok(self.run(statement, transaction, parameters, ResultRows::Refused)?.count)
     }
 
     /// Executes a query in a transaction of the engine.

@@ -11,6 +11,7 @@ use quickbeam::{Durability, Isolation, Transaction};
 
 use super::copy::CopyAccess;
 use super::database::{Cancel, SqlDatabase};
+use super::executor::ResultRows;
 use super::row::Row;
 use super::rows::{MappedRows, OpenQueries, Rows};
 use super::session_command::Settings;
@@ -133,8 +134,9 @@ impl Connection {
         Ok(Statement::new(self, statement))
     }
 
-    /// Executes a statement and returns the number of rows that it inserted, changed or removed.
-    /// The compiled statement is cached by its text.
+    /// Executes a statement and returns the number of rows that it inserted, changed or removed. A
+    /// statement that returns rows is an error (55000), and is not run. The compiled statement is
+    /// cached by its text.
     ///
     /// ```
     /// # use quickbeam_sql::{SqlDatabase, params};
@@ -147,7 +149,7 @@ impl Connection {
     /// ```
     pub fn execute(&self, text: &str, parameters: &[Value]) -> Result<u64> {
         let mut cached = CachedStatement::take(&self.cache, text);
-        self.session.execute(cached.statement()?, parameters)
+        self.session.execute(cached.statement()?, parameters, ResultRows::Refused)
     }
 
     /// Executes a query and returns its rows. Other statements may be executed while they are read.
@@ -269,7 +271,7 @@ impl Connection {
     }
 
     /// Executes several statements in order. Each is a transaction of its own unless the script has
-    /// a BEGIN. The position of an error counts from the start of the script.
+    /// a BEGIN. Rows that they return are dropped. The position of an error counts from the start of the script.
     ///
     /// ```
     /// # use quickbeam_sql::{SqlDatabase, params};
@@ -288,7 +290,8 @@ impl Connection {
         for piece in crate::parse::pieces(text)? {
             let start = piece.start;
             let mut statement = PreparedStatement::new(text.get(piece).unwrap_or_default());
-            self.session.execute(&mut statement, &[]).map_err(|error| error.shifted(start))?;
+            let done = self.session.execute(&mut statement, &[], ResultRows::Kept);
+            done.map_err(|error| error.shifted(start))?;
         }
         Ok(())
     }

@@ -256,12 +256,12 @@ impl CopyFrom {
     fn fields(&self, reader: &CsvReader<impl Read>, values: &mut Vec<Value>) -> Result<()> {
         values.clear();
         let line = || format!("COPY {}, line {}", self.relation, reader.line());
-        if reader.len() > self.columns.len() {
+        if reader.field_count() > self.columns.len() {
             let message = "extra data after last expected column";
             return Err(SqlError::new(SqlState::BadCopyFileFormat, message).in_context(line()));
         }
         for (number, column) in self.columns.iter().enumerate() {
-            if number >= reader.len() {
+            if number >= reader.field_count() {
                 let message = format!("missing data for column \"{}\"", column.name);
                 return Err(SqlError::new(SqlState::BadCopyFileFormat, message).in_context(line()));
             }

@@ -10,11 +10,38 @@ use super::statement::{Lease, PreparedStatement};
 use crate::bind::{Names, check_of, column_default};
 use crate::catalog::Table;
 use crate::catalog::errors::read_only;
-use crate::error::{Result, SqlError};
+use crate::error::{Result, SqlError, SqlState};
 use crate::execute::{Context, MemoryBudget, Returned};
 use crate::expression::{Current, Frame, Slot};
 use crate::table::{self, Expressions, StoredRow, TableHandle};
 use crate::types::Value;
+
+/// What happens to the rows that a statement returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ResultRows {
+    /// The caller reads them, or drops them.
+    Kept,
+    /// The caller cannot read them: a statement that returns rows is an error.
+    Refused,
+}
+
+impl ResultRows {
+    /// Refuses a statement whose rows nobody would read, before it runs.
+    #[inline]
+    pub fn check(self, prepared: &Prepared) -> Result<()> {
+        if self == ResultRows::Refused && !prepared.columns.is_empty() {
+            return Err(rows_not_read());
+        }
+        Ok(())
+    }
+}
+
+#[cold]
+fn rows_not_read() -> SqlError {
+    let message = "the statement returns rows, which `execute` does not read";
+    SqlError::new(SqlState::ObjectNotInPrerequisiteState, message)
+        .with_hint("Call `query`, `query_row` or `query_map`.")
+}
 
 /// What an execution did.
 #[derive(Default)]
@@ -56,11 +83,13 @@ impl Session {
         statement: &mut PreparedStatement,
         transaction: &Transaction,
         parameters: &[Value],
+        rows: ResultRows,
     ) -> Result<Done> {
         transaction.begin_statement();
-        let result = self
-            .ensure_compiled(statement, transaction)
-            .and_then(|prepared| self.run_prepared(prepared, transaction, parameters, false));
+        let result = self.ensure_compiled(statement, transaction).and_then(|prepared| {
+            rows.check(prepared)?;
+            self.run_prepared(prepared, transaction, parameters, false)
+        });
         transaction.end_statement();
         result
     }

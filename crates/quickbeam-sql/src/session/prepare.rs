@@ -104,9 +104,13 @@ impl CompileContext<'_> {
         }
     }
 
-    /// Prepares the only statement of a text.
-    pub fn prepare(&self, text: &str) -> Result<Prepared> {
-        match crate::parse::statement(text)? {
+    /// Prepares the only statement of a text, whose syntax tree is known if it was just parsed.
+    pub fn prepare(&self, text: &str, parsed: Option<Box<Ast>>) -> Result<Prepared> {
+        let parsed = match parsed {
+            Some(parsed) => Some(parsed),
+            None => crate::parse::statement(text)?.map(Box::new),
+        };
+        match parsed {
             Some(parsed) => self.statement(&parsed, text, false),
             None => Ok(self.prepared(Program::Nothing)),
         }

@@ -4,9 +4,11 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use lru::LruCache;
+use sqlparser::ast::Statement as Ast;
 
 use super::Connection;
 use super::connection::Session;
+use super::executor::ResultRows;
 use super::prepare::{CompileContext, Prepared, Program};
 use super::row::Row;
 use super::rows::{MappedRows, Rows};
@@ -86,7 +88,8 @@ impl<'c> Statement<'c> {
         self.statement.parameters()
     }
 
-    /// Executes the statement and returns the number of rows that it inserted, changed or removed.
+    /// Executes the statement and returns the number of rows that it inserted, changed or removed. A
+    /// statement that returns rows is an error (55000), and is not run.
     ///
     /// ```
     /// # use quickbeam_sql::{SqlDatabase, params};
@@ -238,6 +241,8 @@ pub struct PreparedStatement {
     pub(super) way: ExecutionMode,
     /// The session command that it is; the outer `None` before the text is parsed.
     pub(super) control: Option<Option<Control>>,
+    /// The syntax tree, from parsing the text until compiling it.
+    pub(super) parsed: Option<Box<Ast>>,
 }
 
 impl PreparedStatement {
@@ -248,6 +253,7 @@ impl PreparedStatement {
             version: 0,
             way: ExecutionMode::Auto,
             control: None,
+            parsed: None,
         }
     }
 
@@ -277,7 +283,7 @@ impl PreparedStatement {
 
     /// Executes the statement, as [`Statement::execute`].
     pub fn execute(&mut self, connection: &Connection, parameters: &[Value]) -> Result<u64> {
-        connection.session.execute(self, parameters)
+        connection.session.execute(self, parameters, ResultRows::Refused)
     }
 
     /// Executes the statement and returns its rows, as [`Statement::query`].
@@ -437,7 +443,9 @@ impl Session {
     ) -> Result<()> {
         let snapshot = self.database.catalog.snapshot(transaction)?;
         statement.prepared = None;
-        statement.prepared = Some(self.look(transaction, &snapshot).prepare(&statement.text)?);
+        let parsed = statement.parsed.take();
+        let look = self.look(transaction, &snapshot);
+        statement.prepared = Some(look.prepare(&statement.text, parsed)?);
         statement.version = snapshot.version();
         statement.way = self.way();
         Ok(())
