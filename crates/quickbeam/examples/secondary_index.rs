@@ -7,7 +7,7 @@
 
 use std::error::Error;
 
-use quickbeam::{Database, Environment, Options, Result, Transaction};
+use quickbeam::{Database, Environment, Options, ReadTransaction, Result, Transaction};
 
 struct People {
     by_id: Database,
@@ -35,7 +35,7 @@ impl People {
     }
 
     /// The ids of all people in a city, in order.
-    fn in_city(&self, transaction: &Transaction, city: &str) -> Result<Vec<u32>> {
+    fn in_city(&self, transaction: &impl ReadTransaction, city: &str) -> Result<Vec<u32>> {
         let prefix = [city.as_bytes(), &[0]].concat();
         let mut ids = Vec::new();
         let mut cursor = self.by_city.cursor(transaction)?;

@@ -5,12 +5,12 @@
 use std::error::Error;
 use std::thread;
 
-use quickbeam::{Database, Environment, Options, Result, Transaction};
+use quickbeam::{Database, Environment, Options, ReadTransaction, Result, Transaction};
 
 const ACCOUNTS: u32 = 10;
 const OPENING_BALANCE: u64 = 100;
 
-fn balance(accounts: &Database, transaction: &Transaction, id: u32) -> Result<u64> {
+fn balance(accounts: &Database, transaction: &impl ReadTransaction, id: u32) -> Result<u64> {
     let bytes = accounts.get(transaction, &id.to_be_bytes())?;
     Ok(bytes.and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_be_bytes))
 }

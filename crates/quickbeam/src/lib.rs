@@ -72,6 +72,6 @@ pub use salvage::{
 };
 pub use store::{DataStore, StoreCursor, StoreDatabase};
 pub use transaction::{
-    Cursor, Database, IntField, IntRange, Range, Record, Savepoint, Scan, ScanBatch, Transaction,
-    Updated,
+    Cursor, Database, IntField, IntRange, Range, ReadTransaction, Record, Savepoint, Scan,
+    ScanBatch, Snapshot, Transaction, Updated,
 };

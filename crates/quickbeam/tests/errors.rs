@@ -142,7 +142,7 @@ fn handles_of_another_environment_are_refused() {
 fn a_read_only_transaction_does_not_write() {
     let (environment, database) = memory_environment();
     environment.transact(|t| database.put(t, b"key", b"value")).unwrap();
-    let reader = environment.begin_read().unwrap();
+    let reader = environment.begin_with(TransactionOptions::new().read_only(true)).unwrap();
     assert!(matches!(database.put(&reader, b"key", b""), Err(Error::ReadOnly)));
     assert!(matches!(database.put_if_absent(&reader, b"new", b""), Err(Error::ReadOnly)));
     assert!(matches!(database.delete(&reader, b"key"), Err(Error::ReadOnly)));

@@ -14,8 +14,8 @@ use common::{
     put, small_options, world_with,
 };
 use quickbeam::{
-    AccessMethod, DataStore, Database, Environment, Error, Isolation, Scan, ScanBatch, Transaction,
-    salvage_in,
+    AccessMethod, DataStore, Database, Environment, Error, Isolation, ReadTransaction, Scan,
+    ScanBatch, salvage_in,
 };
 
 /// Keys and values by group.
@@ -38,7 +38,7 @@ fn draw(random: &mut Random) -> (Vec<u8>, Vec<u8>) {
 
 fn read_group(
     database: &Database,
-    transaction: &Transaction,
+    transaction: &impl ReadTransaction,
     scan: &mut Scan,
     group: &[u8],
 ) -> BTreeMap<Vec<u8>, Vec<u8>> {

@@ -260,7 +260,6 @@ fn read_only_transactions_never_fail_and_see_whole_commits() {
             let all = common::records(&database, &reader).unwrap();
             let (lefts, rights): (Vec<_>, Vec<_>) = all.iter().partition(|(key, _)| key[0] == b'l');
             assert!(lefts.iter().map(|pair| pair.1).eq(rights.iter().map(|pair| pair.1)));
-            reader.commit().unwrap();
         }
         stop.store(true, Ordering::Relaxed);
     };

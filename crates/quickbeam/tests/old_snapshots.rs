@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use common::random::Random;
 use quickbeam::{
-    Database, Durability, Environment, Isolation, Options, Transaction, TransactionOptions,
+    Database, Durability, Environment, Isolation, Options, ReadTransaction, Snapshot, Transaction,
+    TransactionOptions,
 };
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -22,7 +23,7 @@ fn options() -> Options {
         .isolation(Isolation::Snapshot)
 }
 
-fn all(database: &Database, transaction: &Transaction) -> Model {
+fn all(database: &Database, transaction: &impl ReadTransaction) -> Model {
     let mut cursor = database.cursor(transaction).unwrap();
     let mut records = Model::new();
     let mut more = cursor.first().unwrap();
@@ -76,7 +77,7 @@ fn snapshots_see_what_they_saw_whatever_is_committed_and_whichever_of_them_end()
         let environment = Environment::memory(options()).unwrap();
         let database = environment.create_database("data").unwrap();
         let mut model = Model::new();
-        let mut readers: Vec<(Transaction, Model)> = Vec::new();
+        let mut readers: Vec<(Snapshot, Model)> = Vec::new();
         // A transaction that stays open keeps the horizon back for a while.
         let mut open: Option<Transaction> = None;
         for step in 0..1500 {
@@ -167,7 +168,7 @@ fn sums_stay_the_same_in_every_snapshot_while_money_moves() {
     for n in 0..ACCOUNTS {
         environment.transact(|t| database.put(t, &key(n), &100i64.to_le_bytes())).unwrap();
     }
-    let sum = |transaction: &Transaction| -> i64 {
+    let sum = |transaction: &Snapshot| -> i64 {
         all(&database, transaction).into_values().map(number).sum()
     };
     let oldest = environment.begin_read().unwrap();

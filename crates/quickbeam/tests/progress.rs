@@ -13,7 +13,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use common::{begin, put};
 use quickbeam::{
-    Database, Durability, Environment, Isolation, Options, Scan, ScanBatch, Transaction,
+    Database, Durability, Environment, Isolation, Options, ReadTransaction, Scan, ScanBatch,
+    Transaction,
 };
 
 /// Commits after which a writer gives up.
@@ -62,7 +63,7 @@ fn read_beside(
     })
 }
 
-fn scan(database: &Database, transaction: &Transaction, backward: bool) -> Vec<Vec<u8>> {
+fn scan(database: &Database, transaction: &impl ReadTransaction, backward: bool) -> Vec<Vec<u8>> {
     let mut scan = Scan::new(Bound::Unbounded, Bound::Unbounded);
     if backward {
         scan = scan.backward();
@@ -74,7 +75,7 @@ fn scan(database: &Database, transaction: &Transaction, backward: bool) -> Vec<V
     keys
 }
 
-fn walk(database: &Database, transaction: &Transaction, backward: bool) -> Vec<Vec<u8>> {
+fn walk(database: &Database, transaction: &impl ReadTransaction, backward: bool) -> Vec<Vec<u8>> {
     let (mut cursor, mut keys) = (database.cursor(transaction).unwrap(), Vec::new());
     while if backward { cursor.prev() } else { cursor.next() }.unwrap() {
         keys.push(cursor.key().to_vec());

@@ -5,8 +5,8 @@ use std::ops::Bound;
 
 use proptest::prelude::*;
 use quickbeam::{
-    Database, Environment, IntField, IntRange, Isolation, Options, Scan, ScanBatch, Transaction,
-    TransactionOptions,
+    Database, Environment, IntField, IntRange, Isolation, Options, ReadTransaction, Scan,
+    ScanBatch, TransactionOptions,
 };
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -18,7 +18,7 @@ fn environment() -> Environment {
 
 fn read_all(
     database: &Database,
-    transaction: &Transaction,
+    transaction: &impl ReadTransaction,
     scan: &mut Scan,
 ) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut batch = ScanBatch::default();
@@ -159,7 +159,7 @@ proptest! {
             model.insert(key, row(1, *number, 0, 5));
         }
         for (low, more, low_small, more_small) in &windows {
-            for (transaction, model) in [(&transaction, &model), (&before, &old)] {
+            for (transaction, model) in [(&transaction, &model), (before.as_transaction(), &old)] {
                 let mut scan = Scan::new(Bound::Unbounded, Bound::Unbounded);
                 if backward {
                     scan = scan.backward();

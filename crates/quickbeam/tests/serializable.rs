@@ -8,7 +8,9 @@ use std::ops::Bound;
 use std::sync::Barrier;
 
 use common::{Random, begin, memory_environment, put};
-use quickbeam::{Database, Environment, Error, Isolation, Result, Scan, ScanBatch, Transaction};
+use quickbeam::{
+    Database, Environment, Error, Isolation, ReadTransaction, Result, Scan, ScanBatch, Transaction,
+};
 
 /// Each of two threads takes itself off duty if it sees the other on duty: under serializable one stays.
 #[test]
@@ -232,7 +234,7 @@ fn fill(environment: &Environment, database: &Database, count: u32) {
 }
 
 /// Reads all records by a scan; how many.
-fn scan_all(database: &Database, transaction: &Transaction) -> usize {
+fn scan_all(database: &Database, transaction: &impl ReadTransaction) -> usize {
     let (mut scan, mut batch) =
         (Scan::new(Bound::Unbounded, Bound::Unbounded), ScanBatch::default());
     let mut count = 0;

@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use common::{Random, begin, first_seed, memory_environment, records};
-use quickbeam::{AccessMethod, Database, Environment, Error, Isolation, Transaction, Updated};
+use quickbeam::{
+    AccessMethod, Database, Environment, Error, Isolation, Transaction, TransactionOptions, Updated,
+};
 
 const LEVELS: [Isolation; 3] =
     [Isolation::Serializable, Isolation::Snapshot, Isolation::ReadCommitted];
@@ -157,7 +159,7 @@ fn who_comes_later_waits_or_is_refused() {
     let error = add_one(database, &late, b"key").unwrap_err();
     assert!(matches!(error, Error::WriteConflict), "{error}");
     drop(late);
-    let reader = environment.begin_read().unwrap();
+    let reader = environment.begin_with(TransactionOptions::new().read_only(true)).unwrap();
     assert!(matches!(add_one(database, &reader, b"key"), Err(Error::ReadOnly)));
 }
 

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 use quickbeam::{
-    DataStore, Database, Durability, Environment, Options, StoreDatabase, Transaction,
+    DataStore, Database, Durability, Environment, Options, ReadTransaction, StoreDatabase,
+    Transaction,
 };
 
 use crate::engine::{
@@ -106,17 +107,16 @@ struct Handle<'e> {
 }
 
 /// The handle inside a transaction.
-struct Inside<'a> {
+struct Inside<'a, T> {
     database: &'a Database,
-    transaction: Transaction,
+    transaction: T,
 }
 
 impl Session for Handle<'_> {
     fn read(&mut self, work: &mut ReadWork<'_>) -> OpResult {
         let transaction = self.environment.begin_read().map_err(classify)?;
         let mut inside = Inside { database: &self.database, transaction };
-        work(&mut inside)?;
-        inside.transaction.commit().map_err(classify)
+        work(&mut inside)
     }
 
     fn write(&mut self, work: &mut WriteWork<'_>) -> OpResult {
@@ -138,13 +138,13 @@ impl Session for Handle<'_> {
     }
 }
 
-impl Reader for Inside<'_> {
+impl<T: ReadTransaction> Reader for Inside<'_, T> {
     fn get(&mut self, key: &[u8], value: &mut Vec<u8>) -> OpResult<bool> {
         self.database.get_into(&self.transaction, key, value).map_err(classify)
     }
 }
 
-impl Writer for Inside<'_> {
+impl Writer for Inside<'_, Transaction> {
     fn insert(&mut self, key: &[u8], value: &[u8]) -> OpResult {
         self.database.put(&self.transaction, key, value).map_err(classify)
     }

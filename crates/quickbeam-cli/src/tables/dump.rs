@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use anyhow::{Context, bail};
-use quickbeam::{Environment, Transaction};
+use quickbeam::{Environment, Snapshot};
 use quickbeam_sql::CsvDialect as Dialect;
 use quickbeam_sql::catalog::Table;
 use quickbeam_sql::catalog::text::{
@@ -70,7 +70,7 @@ pub fn write(environment: &Environment, sink: &mut impl Sink) -> anyhow::Result<
 
 fn rows(
     connection: &Connection,
-    transaction: &Transaction,
+    transaction: &Snapshot,
     table: &Table,
     sink: &mut impl Sink,
 ) -> anyhow::Result<()> {

@@ -30,7 +30,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::{Mutex, RwLock};
-use quickbeam::{AccessMethod, Database, Environment, Transaction};
+use quickbeam::{AccessMethod, Database, Environment, ReadTransaction, Transaction};
 use smol_str::SmolStr;
 
 pub use crate::error::TREE_PREFIX;
@@ -154,7 +154,8 @@ impl Catalog {
 
     /// The version of the catalog that the transaction sees.
     #[inline]
-    pub fn version(&self, transaction: &Transaction) -> Result<u64> {
+    pub fn version(&self, transaction: &impl ReadTransaction) -> Result<u64> {
+        let transaction = transaction.as_transaction();
         let engine = transaction.catalog_version();
         match engine.and_then(|engine| self.known.get(engine)) {
             Some(version) => Ok(version),
@@ -175,7 +176,8 @@ impl Catalog {
     }
 
     /// What the transaction sees of the catalog.
-    pub fn snapshot(&self, transaction: &Transaction) -> Result<Arc<CatalogSnapshot>> {
+    pub fn snapshot(&self, transaction: &impl ReadTransaction) -> Result<Arc<CatalogSnapshot>> {
+        let transaction = transaction.as_transaction();
         loop {
             let version = self.version(transaction)?;
             let is_private = transaction.catalog_version().is_none();

@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use quickbeam::{Transaction, TransactionOptions};
+use quickbeam::{ReadTransaction, Transaction, TransactionOptions};
 use smol_str::SmolStr;
 
 use super::change::CatalogChange;
@@ -148,9 +148,10 @@ impl Catalog {
     /// The next value that is reserved for nobody, as the transaction sees it; none: the sequence has come to its end.
     pub fn next_unreserved(
         &self,
-        transaction: &Transaction,
+        transaction: &impl ReadTransaction,
         sequence: &Sequence,
     ) -> Result<Option<i64>> {
+        let transaction = transaction.as_transaction();
         let mut record = Vec::new();
         self.sequences.get_into(transaction, &sequence.key(), &mut record)?;
         next_of(sequence, &record)

@@ -4,11 +4,11 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use quickbeam::Transaction;
+use quickbeam::{ReadTransaction, Transaction, TransactionOptions};
 
 use super::connection::Session;
 use super::executor::{Done, ResultRows};
-use super::rows::{ReadTransaction, Rows};
+use super::rows::{QueryTransaction, Rows};
 use super::session_command::{Control, Settings, control_of};
 use super::statement::{Lease, PreparedStatement};
 use crate::error::{Result, SqlError, SqlState};
@@ -29,7 +29,7 @@ impl Session {
             return self.ensure_compiled(statement, &transaction).map(|_| ());
         }
         let reader = self.database.environment.begin_read()?;
-        self.ensure_compiled(statement, &reader).map(|_| ())
+        self.ensure_compiled(statement, reader.as_transaction()).map(|_| ())
     }
 
     /// Executes a statement for the number of rows that it changes.
@@ -74,11 +74,12 @@ impl Session {
         }
         self.reset_clock();
         let reads_only = statement.prepared.as_ref().is_some_and(|prepared| prepared.reads_only);
-        let transaction = if reads_only {
-            self.database.environment.begin_read()?
+        let options = if reads_only {
+            TransactionOptions::new().read_only(true)
         } else {
-            self.database.environment.begin_with(self.options(Settings::default()))?
+            self.options(Settings::default())
         };
+        let transaction = self.database.environment.begin_with(options)?;
         transaction.begin_statement();
         let prepared = self.ensure_compiled(statement, &transaction)?;
         if reads_only && !prepared.reads_only {
@@ -114,7 +115,7 @@ impl Session {
         }
         if self.in_transaction() {
             self.make_begun()?;
-            return self.stream(lease, ReadTransaction::Session(self.begun()?), parameters);
+            return self.stream(lease, QueryTransaction::Session(self.begun()?), parameters);
         }
         let mut attempt = 0;
         loop {
@@ -124,8 +125,8 @@ impl Session {
                 // A first look, to know what it is.
                 self.reset_clock();
                 let reader = self.database.environment.begin_read()?;
-                if self.ensure_compiled(statement, &reader)?.reads_only {
-                    return self.stream(lease, ReadTransaction::Own(reader), parameters);
+                if self.ensure_compiled(statement, reader.as_transaction())?.reads_only {
+                    return self.stream(lease, QueryTransaction::Own(reader), parameters);
                 }
             }
             attempt += 1;
@@ -174,7 +175,7 @@ impl Session {
         self.check_foreign(lease.statement()?)?;
         self.limits.cancelled.store(false, Ordering::Relaxed);
         self.reset_clock();
-        self.stream(lease, ReadTransaction::Lent(transaction), parameters)
+        self.stream(lease, QueryTransaction::Lent(transaction), parameters)
     }
 
     /// A transaction of the engine is begun and ended by who has it.

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use lru::LruCache;
 use parking_lot::Mutex;
-use quickbeam::{Durability, Isolation, Transaction};
+use quickbeam::{Durability, Isolation, ReadTransaction, Transaction};
 
 use super::copy::CopyAccess;
 use super::database::{Cancel, SqlDatabase};
@@ -128,9 +128,13 @@ impl Connection {
 
     /// Prepares a statement for a transaction of the engine. It may name tables that the
     /// transaction has created and not committed.
-    pub fn prepare_in(&self, transaction: &Transaction, text: &str) -> Result<Statement<'_>> {
+    pub fn prepare_in(
+        &self,
+        transaction: &impl ReadTransaction,
+        text: &str,
+    ) -> Result<Statement<'_>> {
         let mut statement = PreparedStatement::new(text);
-        self.session.prepare_in(&mut statement, transaction)?;
+        self.session.prepare_in(&mut statement, transaction.as_transaction())?;
         Ok(Statement::new(self, statement))
     }
 
@@ -259,13 +263,14 @@ impl Connection {
         self.session.execute_in(cached.statement()?, transaction, parameters)
     }
 
-    /// Like [`query`](Self::query), in a transaction of the engine.
+    /// Like [`query`](Self::query), in a transaction or snapshot of the engine.
     pub fn query_in<'c>(
         &'c self,
-        transaction: &'c Transaction,
+        transaction: &'c impl ReadTransaction,
         text: &str,
         parameters: &[Value],
     ) -> Result<Rows<'c>> {
+        let transaction = transaction.as_transaction();
         let cached = CachedStatement::take(&self.cache, text);
         self.session.query_in(Lease::Cached(cached), transaction, parameters)
     }
@@ -300,8 +305,10 @@ impl Connection {
     pub fn catalog_snapshot(&self) -> Result<Arc<CatalogSnapshot>> {
         let database = &self.session.database;
         match self.session.begun() {
-            Ok(transaction) => database.catalog.snapshot(&transaction),
-            Err(_) => database.catalog.snapshot(&database.environment.begin_read()?),
+            Ok(transaction) => database.catalog.snapshot(&*transaction),
+            Err(_) => {
+                database.catalog.snapshot(database.environment.begin_read()?.as_transaction())
+            }
         }
     }
 

@@ -5,7 +5,7 @@ use quickbeam::Transaction;
 use super::connection::Session;
 use super::definition::apply;
 use super::prepare::{CompileContext, Prepared, Program, lines};
-use super::rows::{ReadTransaction, Rows};
+use super::rows::{QueryTransaction, Rows};
 use super::statement::{Lease, PreparedStatement};
 use crate::bind::{Names, check_of, column_default};
 use crate::catalog::Table;
@@ -248,7 +248,7 @@ impl Session {
     pub(super) fn stream<'c>(
         &'c self,
         mut lease: Lease<'c>,
-        read: ReadTransaction<'c>,
+        read: QueryTransaction<'c>,
         parameters: &[Value],
     ) -> Result<Rows<'c>> {
         let transaction = read.transaction();

@@ -3,7 +3,7 @@
 use std::cell::{Cell, Ref};
 use std::sync::Arc;
 
-use quickbeam::Transaction;
+use quickbeam::{ReadTransaction, Snapshot, Transaction};
 
 use super::connection::Session;
 use super::prepare::{Prepared, Program};
@@ -15,21 +15,21 @@ use crate::execute::{Context, MemoryBudget, Returned};
 use crate::types::Value;
 
 /// The transaction that a query reads in.
-pub(super) enum ReadTransaction<'c> {
+pub(super) enum QueryTransaction<'c> {
     /// A snapshot of the query alone.
-    Own(Transaction),
+    Own(Snapshot),
     /// A transaction of the caller.
     Lent(&'c Transaction),
     /// The connection's; the borrow keeps it from ending.
     Session(Ref<'c, Transaction>),
 }
 
-impl ReadTransaction<'_> {
+impl QueryTransaction<'_> {
     pub fn transaction(&self) -> &Transaction {
         match self {
-            ReadTransaction::Own(transaction) => transaction,
-            ReadTransaction::Lent(transaction) => transaction,
-            ReadTransaction::Session(transaction) => transaction,
+            QueryTransaction::Own(snapshot) => snapshot.as_transaction(),
+            QueryTransaction::Lent(transaction) => transaction,
+            QueryTransaction::Session(transaction) => transaction,
         }
     }
 }
@@ -43,16 +43,16 @@ pub(super) struct OpenQueries {
 }
 
 impl OpenQueries {
-    fn add(&self, read: &ReadTransaction<'_>) {
+    fn add(&self, read: &QueryTransaction<'_>) {
         self.queries.set(self.queries.get() + 1);
-        if !matches!(read, ReadTransaction::Own(_)) {
+        if !matches!(read, QueryTransaction::Own(_)) {
             self.in_transaction.set(self.in_transaction.get() + 1);
         }
     }
 
-    fn remove(&self, read: &ReadTransaction<'_>) {
+    fn remove(&self, read: &QueryTransaction<'_>) {
         self.queries.set(self.queries.get().saturating_sub(1));
-        if !matches!(read, ReadTransaction::Own(_)) {
+        if !matches!(read, QueryTransaction::Own(_)) {
             self.in_transaction.set(self.in_transaction.get().saturating_sub(1));
         }
     }
@@ -91,7 +91,7 @@ enum RowsSource<'c> {
 struct Running<'c> {
     session: &'c Session,
     lease: Lease<'c>,
-    read: ReadTransaction<'c>,
+    read: QueryTransaction<'c>,
     budget: MemoryBudget,
     done: bool,
 }
@@ -118,7 +118,7 @@ impl<'c> Rows<'c> {
     pub(super) fn streaming(
         session: &'c Session,
         lease: Lease<'c>,
-        read: ReadTransaction<'c>,
+        read: QueryTransaction<'c>,
     ) -> Rows<'c> {
         let executions = lease.prepared().map_or(0, |prepared| prepared.executions);
         let budget = MemoryBudget::new(executions);

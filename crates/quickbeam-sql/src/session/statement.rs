@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use lru::LruCache;
+use quickbeam::ReadTransaction;
 use sqlparser::ast::Statement as Ast;
 
 use super::Connection;
@@ -190,7 +191,7 @@ impl<'c> Statement<'c> {
         self.statement.execute_in(self.connection, transaction, parameters)
     }
 
-    /// Like [`query`](Self::query), in a transaction of the engine.
+    /// Like [`query`](Self::query), in a transaction or snapshot of the engine.
     ///
     /// ```
     /// # use quickbeam_sql::{SqlDatabase, params};
@@ -206,7 +207,7 @@ impl<'c> Statement<'c> {
     /// ```
     pub fn query_in<'s>(
         &'s mut self,
-        transaction: &'s quickbeam::Transaction,
+        transaction: &'s impl ReadTransaction,
         parameters: &[Value],
     ) -> Result<Rows<'s>> {
         self.statement.query_in(self.connection, transaction, parameters)
@@ -309,10 +310,10 @@ impl PreparedStatement {
     pub fn query_in<'c>(
         &'c mut self,
         connection: &'c Connection,
-        transaction: &'c quickbeam::Transaction,
+        transaction: &'c impl ReadTransaction,
         parameters: &[Value],
     ) -> Result<Rows<'c>> {
-        connection.session.query_in(Lease::Borrowed(self), transaction, parameters)
+        connection.session.query_in(Lease::Borrowed(self), transaction.as_transaction(), parameters)
     }
 }
 

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use quickbeam::{AccessMethod, Transaction};
+use quickbeam::{AccessMethod, ReadTransaction, Transaction};
 
 use super::database::SqlDatabase;
 use super::prepare::CompileContext;
@@ -32,8 +32,9 @@ pub struct Verified {
 impl SqlDatabase {
     /// Verifies the catalog, and of each table the rows, the entries of its indexes and its constraints, as of one moment.
     pub fn verify(&self) -> Result<Verified> {
-        let transaction = self.environment.begin_read()?;
-        let snapshot = match self.catalog.snapshot(&transaction) {
+        let view = self.environment.begin_read()?;
+        let transaction = view.as_transaction();
+        let snapshot = match self.catalog.snapshot(transaction) {
             Ok(snapshot) => snapshot,
             Err(error) => {
                 let complaints = vec![format!("the catalog cannot be read: {}", error.message())];
@@ -41,11 +42,11 @@ impl SqlDatabase {
             }
         };
         let mut verified = Verified::default();
-        self.verify_trees(&snapshot, &transaction, &mut verified.complaints)?;
-        self.verify_references(&snapshot, &transaction, &mut verified.complaints);
+        self.verify_trees(&snapshot, transaction, &mut verified.complaints)?;
+        self.verify_references(&snapshot, transaction, &mut verified.complaints);
         for table in snapshot.tables() {
             verified.tables += 1;
-            self.verify_table(table, &snapshot, &transaction, &mut verified);
+            self.verify_table(table, &snapshot, transaction, &mut verified);
         }
         Ok(verified)
     }

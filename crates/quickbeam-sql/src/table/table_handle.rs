@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
-use quickbeam::{Database, Transaction};
+use quickbeam::{Database, ReadTransaction, Transaction};
 
 use super::key_encoding::KeySpec;
 use super::row_format::StoredRow;
@@ -274,7 +274,7 @@ impl RowIds {
                 // Nobody has given out an id of this table yet: all its rows are from before. They are read in a transaction
                 // of its own, so that the insert does not depend on what it finds.
                 let reader = environment.begin_read()?;
-                let last = match last_row(&handle.rows, &reader) {
+                let last = match last_row(&handle.rows, reader.as_transaction()) {
                     Err(quickbeam::Error::NoSuchDatabase { .. }) => {
                         last_row(&handle.rows, transaction)
                     }

@@ -4,7 +4,9 @@
 
 use std::sync::Arc;
 
-use quickbeam::{Environment, Isolation, Options, Transaction, TransactionOptions};
+use quickbeam::{
+    Environment, Isolation, Options, ReadTransaction, Transaction, TransactionOptions,
+};
 use quickbeam_sql::catalog::{
     Catalog, ForeignKeyAction, NewColumn, NewForeignKey, NewKey, NewTable, Table,
 };
@@ -144,7 +146,8 @@ pub fn update(
 }
 
 /// All rows, in the order of their keys.
-pub fn rows(catalog: &Catalog, transaction: &Transaction, table: &str) -> Vec<Vec<Value>> {
+pub fn rows(catalog: &Catalog, transaction: &impl ReadTransaction, table: &str) -> Vec<Vec<Value>> {
+    let transaction = transaction.as_transaction();
     let snapshot = catalog.snapshot(transaction).unwrap();
     let id = snapshot.table_named(table).unwrap().id;
     let handle = snapshot.handle(transaction, id).unwrap();

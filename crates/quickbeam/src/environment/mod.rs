@@ -33,7 +33,7 @@ use crate::latency::Latencies;
 use crate::mvcc::{DeferredTask, Timestamp, TransactionTable};
 use crate::options::{AccessMethod, Durability, Options, TransactionOptions};
 use crate::sync::shard;
-use crate::transaction::{Database, Transaction};
+use crate::transaction::{Database, Snapshot, Transaction};
 use crate::vfs::{Event, File, MemoryVfs, OsVfs, Task, Vfs};
 use crate::wal::Log;
 
@@ -276,8 +276,8 @@ impl Environment {
         Transaction::begin(hold.clone(), &options)
     }
 
-    /// Begins a read-only transaction on one snapshot. It never waits for another transaction and
-    /// is never aborted.
+    /// Returns a read-only snapshot of the committed state. It never waits for a transaction and is
+    /// never aborted.
     ///
     /// ```
     /// # let environment = quickbeam::Environment::memory(Default::default())?;
@@ -287,8 +287,9 @@ impl Environment {
     /// assert_eq!(fruit.get(&snapshot, b"apple")?, None);
     /// # Ok::<(), quickbeam::Error>(())
     /// ```
-    pub fn begin_read(&self) -> Result<Transaction> {
-        self.begin_with(TransactionOptions { read_only: true, ..TransactionOptions::default() })
+    pub fn begin_read(&self) -> Result<Snapshot> {
+        let options = TransactionOptions { read_only: true, ..TransactionOptions::default() };
+        Ok(Snapshot::new(self.begin_with(options)?))
     }
 
     /// Creates a B+tree database in a transaction of its own. Fails if the name exists.

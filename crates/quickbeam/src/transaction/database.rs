@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::write::WriteOp;
-use super::{Cursor, Transaction, Updated, check_ordered};
+use super::{Cursor, ReadTransaction, Transaction, Updated, check_ordered};
 use crate::access::btree::{LeafHint, Tree};
 use crate::access::hash::{BucketDirectory, HASH_BYTES, with_stored};
 use crate::error::{Error, Result};
@@ -188,7 +188,7 @@ impl Database {
     /// assert_eq!(fruit.get(&transaction, b"pear")?, None);
     /// # Ok::<(), quickbeam::Error>(())
     /// ```
-    pub fn get(&self, transaction: &Transaction, key: &[u8]) -> Result<Option<Vec<u8>>> {
+    pub fn get(&self, transaction: &impl ReadTransaction, key: &[u8]) -> Result<Option<Vec<u8>>> {
         let mut value = Vec::new();
         Ok(self.get_into(transaction, key, &mut value)?.then_some(value))
     }
@@ -209,10 +209,11 @@ impl Database {
     #[inline]
     pub fn get_into(
         &self,
-        transaction: &Transaction,
+        transaction: &impl ReadTransaction,
         key: &[u8],
         value: &mut Vec<u8>,
     ) -> Result<bool> {
+        let transaction = transaction.as_transaction();
         let tree = self.tree(transaction, false)?;
         self.read(transaction, tree, key, value)
     }
@@ -258,7 +259,7 @@ impl Database {
     /// assert!(!fruit.exists(&transaction, b"pear")?);
     /// # Ok::<(), quickbeam::Error>(())
     /// ```
-    pub fn exists(&self, transaction: &Transaction, key: &[u8]) -> Result<bool> {
+    pub fn exists(&self, transaction: &impl ReadTransaction, key: &[u8]) -> Result<bool> {
         self.get_into(transaction, key, &mut Vec::new())
     }
 
@@ -363,7 +364,8 @@ impl Database {
     /// assert!(fruit.estimate(&transaction)? < 100.0);
     /// # Ok::<(), quickbeam::Error>(())
     /// ```
-    pub fn estimate(&self, transaction: &Transaction) -> Result<f64> {
+    pub fn estimate(&self, transaction: &impl ReadTransaction) -> Result<f64> {
+        let transaction = transaction.as_transaction();
         let tree = self.tree(transaction, false)?;
         let ways = [0.1, 0.5, 0.9];
         let mut sum = 0.0;
@@ -375,7 +377,8 @@ impl Database {
 
     /// About what part of the records have keys less than `key`, from a look at one leaf. For planning. Of a hash database
     /// nothing can be said: [`Error::Misuse`].
-    pub fn estimate_before(&self, transaction: &Transaction, key: &[u8]) -> Result<f64> {
+    pub fn estimate_before(&self, transaction: &impl ReadTransaction, key: &[u8]) -> Result<f64> {
+        let transaction = transaction.as_transaction();
         let tree = self.tree(transaction, false)?;
         check_ordered(tree)?;
         tree.way_to(&transaction.inner().pool, key)
@@ -383,7 +386,12 @@ impl Database {
 
     /// The key that lies about so far (`way`, 0 to 1) between the first and the last, in the order of a hash database by hash values, whether
     /// the transaction sees its record or not; none where there are none. For planning: a sample of the keys.
-    pub fn sample_key(&self, transaction: &Transaction, way: f64) -> Result<Option<Vec<u8>>> {
+    pub fn sample_key(
+        &self,
+        transaction: &impl ReadTransaction,
+        way: f64,
+    ) -> Result<Option<Vec<u8>>> {
+        let transaction = transaction.as_transaction();
         let tree = self.tree(transaction, false)?;
         let key = tree.key_at(&transaction.inner().pool, way.clamp(0.0, 1.0))?;
         Ok(key.map(|mut stored| stored.split_off(tree.key_start().min(stored.len()))))
@@ -401,7 +409,8 @@ impl Database {
     /// assert_eq!((cursor.key(), cursor.value()), (&b"apple"[..], &b"red"[..]));
     /// # Ok::<(), quickbeam::Error>(())
     /// ```
-    pub fn cursor<'t>(&self, transaction: &'t Transaction) -> Result<Cursor<'t>> {
+    pub fn cursor<'t>(&self, transaction: &'t impl ReadTransaction) -> Result<Cursor<'t>> {
+        let transaction = transaction.as_transaction();
         Ok(Cursor::new(transaction, self.clone(), self.tree(transaction, false)?))
     }
 

@@ -4,7 +4,7 @@
 //! Above: users with several records for one value, such as an index. Below: scans, and the
 //! directory that locates a group's first leaf.
 
-use super::{Database, Scan, Transaction};
+use super::{Database, ReadTransaction, Scan, Transaction};
 use crate::access::btree::Tree;
 use crate::access::hash::{group_bounds, hash_of, hashed_part};
 use crate::error::{Error, Result};
@@ -14,7 +14,8 @@ use crate::page::PageId;
 impl Database {
     /// Estimates the share of records in a group of an [`AccessMethod::HashPrefix`] database, from
     /// 0 to 1. Meant for query planning.
-    pub fn estimate_group(&self, transaction: &Transaction, group: &[u8]) -> Result<f64> {
+    pub fn estimate_group(&self, transaction: &impl ReadTransaction, group: &[u8]) -> Result<f64> {
+        let transaction = transaction.as_transaction();
         let tree = self.tree(transaction, false)?;
         check_groups(tree)?;
         let (mut low, mut high) = (group.to_vec(), Vec::new());

@@ -8,7 +8,7 @@
 use std::ops::{Bound, RangeBounds};
 
 use super::scan::{Scan, ScanBatch};
-use super::{Database, Transaction};
+use super::{Database, ReadTransaction, Transaction};
 use crate::error::{Error, Result};
 
 /// A record's key and value.
@@ -100,22 +100,27 @@ impl Database {
     /// ```
     pub fn range<'t, K: AsRef<[u8]>>(
         &self,
-        transaction: &'t Transaction,
+        transaction: &'t impl ReadTransaction,
         bounds: impl RangeBounds<K>,
     ) -> Range<'t> {
+        let transaction = transaction.as_transaction();
         self.between(transaction, to_owned(bounds.start_bound()), to_owned(bounds.end_bound()))
     }
 
     /// Returns the records whose keys begin with `prefix`, in ascending order.
-    pub fn prefix<'t>(&self, transaction: &'t Transaction, prefix: impl AsRef<[u8]>) -> Range<'t> {
-        let prefix = prefix.as_ref();
+    pub fn prefix<'t>(
+        &self,
+        transaction: &'t impl ReadTransaction,
+        prefix: impl AsRef<[u8]>,
+    ) -> Range<'t> {
+        let (transaction, prefix) = (transaction.as_transaction(), prefix.as_ref());
         self.between(transaction, Bound::Included(prefix.to_vec()), after_prefix(prefix))
     }
 
     /// Returns all records in ascending order. A hash database has an arbitrary order and no
     /// `rev()`.
-    pub fn iter<'t>(&self, transaction: &'t Transaction) -> Range<'t> {
-        self.between(transaction, Bound::Unbounded, Bound::Unbounded)
+    pub fn iter<'t>(&self, transaction: &'t impl ReadTransaction) -> Range<'t> {
+        self.between(transaction.as_transaction(), Bound::Unbounded, Bound::Unbounded)
     }
 
     fn between<'t>(

@@ -17,7 +17,7 @@ use std::ops::Bound;
 
 use super::leaf_filter::{IntField, IntRange, LeafFilter, Left};
 use super::read::Sight;
-use super::{Database, State, Transaction, check_ordered};
+use super::{Database, ReadTransaction, State, Transaction, check_ordered};
 use crate::access::btree::{Neighbour, Tree};
 use crate::access::hash::group_bounds;
 use crate::buffer::Tries;
@@ -399,7 +399,17 @@ impl Database {
     ///
     /// A batch is empty only in a scan with windows, so that the caller of a selective scan gets
     /// control in between. A hash database can only be scanned without bounds, or by groups.
+    #[inline]
     pub fn scan(
+        &self,
+        transaction: &impl ReadTransaction,
+        scan: &mut Scan,
+        batch: &mut ScanBatch,
+    ) -> Result<bool> {
+        self.scan_in(transaction.as_transaction(), scan, batch)
+    }
+
+    fn scan_in(
         &self,
         transaction: &Transaction,
         scan: &mut Scan,

@@ -14,7 +14,7 @@ use std::marker::PhantomData;
 use std::ops::{Bound, RangeBounds};
 
 use crate::error::{Error, Result};
-use crate::transaction::{Database, Range, Transaction};
+use crate::transaction::{Database, Range, ReadTransaction, Transaction};
 
 pub use key::{DecodeKey, EncodeKey};
 #[cfg(feature = "postcard")]
@@ -86,7 +86,7 @@ impl<K, V> TypedDatabase<K, V> {
     }
 
     /// Returns the value of `key`, or `None` if there is no record.
-    pub fn get<Q>(&self, transaction: &Transaction, key: &Q) -> Result<Option<V>>
+    pub fn get<Q>(&self, transaction: &impl ReadTransaction, key: &Q) -> Result<Option<V>>
     where
         K: Borrow<Q>,
         Q: EncodeKey + ?Sized,
@@ -97,7 +97,7 @@ impl<K, V> TypedDatabase<K, V> {
     }
 
     /// Returns whether there is a record with the key.
-    pub fn exists<Q>(&self, transaction: &Transaction, key: &Q) -> Result<bool>
+    pub fn exists<Q>(&self, transaction: &impl ReadTransaction, key: &Q) -> Result<bool>
     where
         K: Borrow<Q>,
         Q: EncodeKey + ?Sized,
@@ -130,7 +130,7 @@ impl<K, V> TypedDatabase<K, V> {
     /// Returns the records whose keys lie in `bounds`, in key order; `rev()` reverses the order.
     pub fn range<'t, Q>(
         &self,
-        transaction: &'t Transaction,
+        transaction: &'t impl ReadTransaction,
         bounds: impl RangeBounds<Q>,
     ) -> TypedRange<'t, K, V>
     where
@@ -145,7 +145,7 @@ impl<K, V> TypedDatabase<K, V> {
 
     /// Returns all records in key order.
     #[must_use]
-    pub fn iter<'t>(&self, transaction: &'t Transaction) -> TypedRange<'t, K, V> {
+    pub fn iter<'t>(&self, transaction: &'t impl ReadTransaction) -> TypedRange<'t, K, V> {
         TypedRange { range: self.database.iter(transaction), types: PhantomData }
     }
 }

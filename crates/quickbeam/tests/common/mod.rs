@@ -25,7 +25,7 @@ use faulty::FaultyVfs;
 use quickbeam::vfs::{OpenMode, Vfs};
 use quickbeam::{
     AccessMethod, Database, Durability, Environment, Error, Isolation, LOCK_FILE, LOG_DIRECTORY,
-    Options, Result, Transaction, TransactionOptions,
+    Options, ReadTransaction, Result, Transaction, TransactionOptions,
 };
 pub use random::{Random, first_seed, rounds};
 
@@ -91,7 +91,10 @@ pub fn hash_of(key: &[u8]) -> u32 {
 }
 
 /// All records of a database, by a forward scan.
-pub fn records(database: &Database, transaction: &Transaction) -> quickbeam::Result<Records> {
+pub fn records(
+    database: &Database,
+    transaction: &impl ReadTransaction,
+) -> quickbeam::Result<Records> {
     let mut records = Records::new();
     let mut cursor = database.cursor(transaction)?;
     let mut more = cursor.first()?;
