@@ -1,8 +1,8 @@
 //! Values as the protocol's text and binary formats, and the numbers of types.
 
 use bytes::{BufMut, BytesMut};
-use quickbeam_sql::types::{format_value, parse_value};
-use quickbeam_sql::{DataType, Interval, Value, ValueRef};
+use quickbeam_sql::types::{ArrayBuilder, Dimension, MAX_DIMENSIONS, format_value, parse_value};
+use quickbeam_sql::{ArrayRef, DataType, ElementType, Interval, Value, ValueRef};
 
 use crate::failure::Failure;
 
@@ -48,8 +48,32 @@ pub fn wire_type(data_type: DataType) -> WireType {
             (1700, -1, (i32::from(precision) << 16 | i32::from(scale)) + 4)
         }
         DataType::Uuid => (2950, 16, -1),
+        DataType::Array(element) => (array_oid(element), -1, -1),
     };
     WireType { oid, size, modifier }
+}
+
+/// Returns PostgreSQL's number of an array type.
+fn array_oid(element: ElementType) -> u32 {
+    match element.data_type() {
+        DataType::Boolean => 1000,
+        DataType::Bytea => 1001,
+        DataType::SmallInt => 1005,
+        DataType::Integer => 1007,
+        DataType::Text | DataType::Array(_) => 1009,
+        DataType::Char(_) => 1014,
+        DataType::Varchar(_) => 1015,
+        DataType::BigInt => 1016,
+        DataType::Real => 1021,
+        DataType::Double => 1022,
+        DataType::Timestamp => 1115,
+        DataType::Date => 1182,
+        DataType::Time => 1183,
+        DataType::TimestampTz => 1185,
+        DataType::Interval => 1187,
+        DataType::Numeric(_) => 1231,
+        DataType::Uuid => 2951,
+    }
 }
 
 /// Appends a value with its length; NULL has the length -1.
@@ -105,12 +129,26 @@ fn put_binary(out: &mut BytesMut, value: ValueRef<'_>) {
             out.put_i32(interval.months);
         }
         ValueRef::Uuid(bytes) => out.put_slice(&bytes),
+        ValueRef::Array(array) => put_array(out, array),
         ValueRef::Numeric(_) => {
             let mut text = String::new();
             format_value(&mut text, value, 0);
             put_numeric(out, &text);
         }
     }
+}
+
+/// Appends an array: its dimensions, and its elements with their lengths.
+fn put_array(out: &mut BytesMut, array: ArrayRef<'_>) {
+    let dimensions = array.dimensions();
+    out.put_i32(dimensions.len() as i32);
+    out.put_i32(array.iter().any(|element| element.is_null()).into());
+    out.put_u32(wire_type(array.element_type().data_type()).oid);
+    for one in dimensions {
+        out.put_u32(one.length);
+        out.put_i32(one.lower);
+    }
+    array.iter().for_each(|element| put_value(out, element, true));
 }
 
 /// Appends a decimal number as groups of four digits, with the weight of the first group.
@@ -210,8 +248,59 @@ fn binary_parameter(bytes: &[u8], data_type: DataType) -> Result<Value, Failure>
             })
         }
         DataType::Uuid => Value::Uuid(fixed(bytes, data_type)?),
+        DataType::Array(element) => binary_array(bytes, element)?,
         DataType::Numeric(_) => parse_value(&numeric_text(bytes).ok_or_else(invalid)?, data_type)?,
     })
+}
+
+/// Reads a binary array of elements of that type.
+fn binary_array(bytes: &[u8], element: ElementType) -> Result<Value, Failure> {
+    let data_type = DataType::Array(element);
+    let mut rest = bytes;
+    let mut number = || {
+        let (first, after) = rest.split_first_chunk().ok_or_else(|| invalid_binary(data_type))?;
+        rest = after;
+        Ok::<i32, Failure>(i32::from_be_bytes(*first))
+    };
+    let (count, _, oid) = (number()?, number()?, number()?);
+    if oid as u32 != wire_type(element.data_type()).oid {
+        return Err(Failure::new("42804", "wrong element type"));
+    }
+    let mut dimensions = Vec::new();
+    for _ in 0..count {
+        let (length, lower) = (number()?, number()?);
+        if dimensions.len() == MAX_DIMENSIONS {
+            return Err(invalid_binary(data_type));
+        }
+        let length = u32::try_from(length).map_err(|_| invalid_binary(data_type))?;
+        dimensions.push(Dimension { length, lower });
+    }
+    let mut builder = ArrayBuilder::new(element);
+    while !rest.is_empty() {
+        let (length, after) = rest.split_first_chunk().ok_or_else(|| invalid_binary(data_type))?;
+        let length = i32::from_be_bytes(*length);
+        let value = match usize::try_from(length) {
+            Ok(length) => {
+                let (value, after) =
+                    after.split_at_checked(length).ok_or_else(|| invalid_binary(data_type))?;
+                rest = after;
+                Some(value)
+            }
+            Err(_) => {
+                rest = after;
+                None
+            }
+        };
+        let value = parameter(value, element.data_type(), true)?;
+        builder.push(value.as_ref())?;
+    }
+    let expected = dimensions.iter().map(|one| u64::from(one.length)).product::<u64>();
+    if !dimensions.is_empty() && expected != builder.len() as u64
+        || dimensions.is_empty() && !builder.is_empty()
+    {
+        return Err(invalid_binary(data_type));
+    }
+    Ok(Value::Array(builder.finish(&dimensions)?))
 }
 
 /// The decimal text of a binary NUMERIC; `None` if the bytes are none.

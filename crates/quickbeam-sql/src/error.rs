@@ -73,6 +73,8 @@ sql_states! {
     SubstringError = "22011",
     /// An index outside a value.
     ArraySubscriptError = "2202E",
+    /// A value of the wrong kind or form.
+    DataException = "22000",
     /// Bytes that are not UTF-8, or a zero character in a text.
     CharacterNotInRepertoire = "22021",
     /// An escape character that a pattern may not have there.

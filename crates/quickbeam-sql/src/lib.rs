@@ -60,7 +60,7 @@ pub use session::{
     Cancel, ColumnIndex, ColumnValue, Connection, CopyAccess, MappedRows, OwnedRow, OwnedRows,
     PreparedStatement, Row, Rows, SqlDatabase, SqlTransaction, Statement, Verified,
 };
-pub use types::{DataType, Interval, Numeric, Value, ValueRef};
+pub use types::{Array, ArrayRef, DataType, ElementType, Interval, Numeric, Value, ValueRef};
 
 /// The examples of the README, compiled and run as documentation tests.
 #[cfg(doctest)]

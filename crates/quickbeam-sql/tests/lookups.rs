@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 use quickbeam::{Durability, Isolation, Options};
-use quickbeam_sql::{Connection, SqlDatabase, Value};
+use quickbeam_sql::{Array, Connection, DataType, ElementType, SqlDatabase, Value};
 
 fn database(isolation: Isolation) -> SqlDatabase {
     let options = Options::new().durability(Durability::InMemory).isolation(isolation);
@@ -310,4 +310,44 @@ fn what_a_subquery_keeps_counts() {
     let nested = "SELECT count(*) FROM g x WHERE x.a < 50 AND EXISTS
         (SELECT 1 FROM g y WHERE y.a > x.a AND y.b NOT IN (SELECT b FROM g z WHERE z.b > x.a))";
     assert_eq!(rows(&c, nested, &[]), ["50"]);
+}
+
+fn array(data_type: DataType, text: &str) -> Value {
+    Value::Array(Array::parse(text, ElementType::new(data_type).unwrap()).unwrap())
+}
+
+#[test]
+fn any_of_an_array_looks_rows_up_by_key() {
+    let c = filled();
+    let numbers = [array(DataType::Integer, "{7,3,NULL,3,9999}")];
+    for text in ["SELECT b FROM g WHERE a = ANY($1)", "SELECT b FROM g WHERE a = ANY($1::int[])"] {
+        let by_key = plan(&c, text, &numbers);
+        assert!(by_key.contains("Primary Key Lookup on g"), "{by_key}");
+        assert_eq!(rows(&c, text, &numbers), ["3", "7"]);
+    }
+    // A parameter without a type takes the type of the column, and its text is read as that type.
+    let text = "SELECT b FROM g WHERE a = ANY($1)";
+    assert_eq!(rows(&c, text, &[Value::text("{1,2}")]), ["1", "2"]);
+    assert_eq!(rows(&c, text, &[Value::Null]), Vec::<String>::new());
+    assert_eq!(rows(&c, text, &[array(DataType::Integer, "{}")]), Vec::<String>::new());
+    let names = [array(DataType::Text, "{n5,n6,nobody}")];
+    let text = "SELECT a FROM g WHERE c = ANY($1)";
+    let by_index = plan(&c, text, &names);
+    assert!(by_index.contains("g_c"), "{by_index}");
+    assert_eq!(rows(&c, text, &names), ["5", "6"]);
+    assert_eq!(rows(&c, "SELECT a FROM g WHERE c <> ALL($1) AND a < 8", &names).len(), 6);
+    let text = "SELECT z FROM h WHERE x = ANY($1) AND y = 2";
+    assert_eq!(rows(&c, text, &numbers), ["103", "107"]);
+}
+
+#[test]
+fn arrays_are_refused_in_keys() {
+    let c = database(Isolation::Serializable).connect();
+    for text in [
+        "CREATE TABLE k (a INTEGER[] PRIMARY KEY)",
+        "CREATE TABLE k (a INTEGER, b TEXT[] UNIQUE)",
+        "CREATE TABLE k (a INTEGER[]); CREATE INDEX i ON k (a)",
+    ] {
+        assert_eq!(c.execute_script(text).unwrap_err().code(), "0A000", "{text}");
+    }
 }

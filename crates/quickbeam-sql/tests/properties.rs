@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use quickbeam_sql::catalog::{Added, NewTable, Table};
 use quickbeam_sql::table::{KeyBound, KeyPart, KeyRange, KeySpec, StoredRow, prefix_end};
 use quickbeam_sql::types::{compare_as, convert, format_value, parse_value};
-use quickbeam_sql::{DataType, Interval, Numeric, Value, ValueRef};
+use quickbeam_sql::{Array, DataType, ElementType, Interval, Numeric, Value, ValueRef};
 
 const TYPES: [DataType; 17] = [
     DataType::Boolean,
@@ -90,6 +90,12 @@ fn value(data_type: DataType) -> BoxedStrategy<Value> {
                 })
                 .boxed()
         }
+        DataType::Array(element) => prop::collection::vec(or_null(element.data_type()), 0..5)
+            .prop_map(move |values| {
+                let values = values.iter().map(Value::as_ref);
+                Value::Array(Array::new(element, values).unwrap())
+            })
+            .boxed(),
     }
 }
 
@@ -147,6 +153,18 @@ fn order(part: &KeyPart, a: &Value, b: &Value) -> Ordering {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    #[test]
+    fn arrays_survive_their_text(
+        (element, value) in prop::sample::select(&TYPES[..]).prop_flat_map(|data_type| {
+            let element = ElementType::new(data_type).unwrap();
+            (Just(element), value(DataType::Array(element)))
+        })
+    ) {
+        let mut text = String::new();
+        format_value(&mut text, value.as_ref(), 0);
+        prop_assert_eq!(parse_value(&text, DataType::Array(element)).unwrap(), value);
+    }
 
     /// KEY-1.
     #[test]

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::Expr;
-use crate::types::{DataType, Value};
+use crate::types::{DataType, ElementType, Value};
 
 /// Group columns from this number on are aggregates without an assigned position.
 pub(super) const AGGREGATES: usize = 1 << 20;
@@ -127,7 +127,7 @@ impl Binder<'_> {
             return Err(error.at(call.position as usize));
         }
         // PostgreSQL sorts to find equal values, and so concatenates them in order.
-        if let (AggregateKind::Concatenation, Some(argument), true) =
+        if let (AggregateKind::Concatenation | AggregateKind::Elements, Some(argument), true) =
             (kind, &aggregate.argument, aggregate.order.is_empty())
         {
             let expr = argument.clone();
@@ -305,6 +305,11 @@ impl Binder<'_> {
         }
         let [argument] = self.aggregate_values(call, scope)?;
         let position = argument.position;
+        if (kind, argument.data_type) == (AggregateKind::Elements, None) {
+            let message = format!("function {}(unknown) is not unique", kind.name());
+            let error = SqlError::new(SqlState::AmbiguousFunction, message);
+            return Err(error.at(position as usize));
+        }
         let argument = match (kind, argument.data_type) {
             (AggregateKind::All | AggregateKind::Any, None) => {
                 Typed::new(self.coerce(argument, DataType::Boolean)?, DataType::Boolean, position)
@@ -343,6 +348,10 @@ fn is_variance(kind: AggregateKind) -> bool {
 fn result_type(kind: AggregateKind, given: DataType) -> Option<DataType> {
     Some(match (kind, given) {
         (AggregateKind::Count, _) => DataType::BigInt,
+        (AggregateKind::Elements, DataType::Array(_)) => given,
+        (AggregateKind::Elements, given) => {
+            DataType::Array(ElementType::new(given.unconstrained())?)
+        }
         (AggregateKind::Sum, DataType::SmallInt | DataType::Integer) => DataType::BigInt,
         (AggregateKind::Sum, DataType::BigInt | DataType::Numeric(_)) => DataType::Numeric(None),
         (AggregateKind::Sum, DataType::Real) => DataType::Real,

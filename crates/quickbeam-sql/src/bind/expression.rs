@@ -103,6 +103,9 @@ impl Binder<'_> {
                 format: None,
             } => {
                 let target = self.data_type(data_type, ast)?;
+                if let (Ast::Array(array), DataType::Array(element)) = (&**expr, target) {
+                    return self.typed_array(array, element, ast, scope);
+                }
                 let inner = self.expression(expr, scope)?;
                 let bound = self.cast_or_read(inner, target)?;
                 Ok(self.rounded(bound, data_type))
@@ -114,6 +117,10 @@ impl Binder<'_> {
                 Ok(self.rounded(bound, &typed.data_type))
             }
             Ast::Interval(interval) => self.interval(interval, scope),
+            Ast::Array(array) => self.array(array, ast, scope),
+            Ast::CompoundFieldAccess { root, access_chain } => {
+                self.subscripts(root, access_chain, scope)
+            }
             Ast::Case { operand, conditions, else_result, .. } => {
                 self.case(operand.as_deref(), conditions, else_result.as_deref(), scope)
             }
@@ -135,7 +142,7 @@ impl Binder<'_> {
 
     /// Binds a cast. A quoted literal is read at once as the target type, even if it is never
     /// evaluated.
-    fn cast_or_read(&mut self, value: Typed, target: DataType) -> Result<Typed> {
+    pub(super) fn cast_or_read(&mut self, value: Typed, target: DataType) -> Result<Typed> {
         if value.data_type.is_none() && matches!(value.expr, Expr::Constant(_)) {
             let position = value.position;
             return Ok(Typed::new(self.coerce(value, target)?, target, position));

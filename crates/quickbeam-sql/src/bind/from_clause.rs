@@ -190,6 +190,13 @@ impl Binder<'_> {
             TableFactor::Function { name, args, with_ordinality, alias, .. } => {
                 self.table_function(name, args, *with_ordinality, alias.as_ref(), scope)
             }
+            TableFactor::UNNEST {
+                alias, array_exprs, with_offset: false, with_ordinality, ..
+            } => {
+                let arguments: Vec<&Ast> = array_exprs.iter().collect();
+                let ordinality = *with_ordinality;
+                self.rows_of("unnest".into(), 0, &arguments, ordinality, alias.as_ref(), scope)
+            }
             TableFactor::NestedJoin { table_with_joins, alias: None } => {
                 self.nested(|binder| binder.joined(table_with_joins, scope))
             }
@@ -333,7 +340,7 @@ fn has_lateral(item: &TableWithJoins) -> bool {
     let is_lateral = |factor: &TableFactor| match factor {
         TableFactor::Derived { lateral, .. } => *lateral,
         TableFactor::Table { args, .. } => args.is_some(),
-        TableFactor::Function { .. } => true,
+        TableFactor::Function { .. } | TableFactor::UNNEST { .. } => true,
         TableFactor::NestedJoin { table_with_joins, .. } => has_lateral(table_with_joins),
         _ => false,
     };

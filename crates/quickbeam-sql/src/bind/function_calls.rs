@@ -70,6 +70,9 @@ impl Binder<'_> {
         }
         let (list, distinct, order) = match &call.args {
             FunctionArguments::None => (&[][..], false, &[][..]),
+            FunctionArguments::Subquery(query) if name == "array" => {
+                return self.array_of_query(query, position, scope);
+            }
             FunctionArguments::Subquery(_) => return refuse("a subquery as argument"),
             FunctionArguments::List(list) => {
                 let order = match &list.clauses[..] {
@@ -170,7 +173,14 @@ impl Binder<'_> {
             "current_date" if arguments.is_empty() => {
                 return Ok(session_value(Function::CURRENT_DATE, DataType::Date, position));
             }
-            _ => return self.builtin(name, arguments, position),
+            _ => {
+                let types: Vec<Option<DataType>> =
+                    arguments.iter().map(|argument| argument.data_type).collect();
+                return match self.array_function(name, &types, position) {
+                    Some(found) => found.and_then(|it| self.call_array(it, arguments, position)),
+                    None => self.builtin(name, arguments, position),
+                };
+            }
         };
         if arguments.is_empty() {
             return self.builtin(name, arguments, position);

@@ -52,6 +52,8 @@ fn name_in(expr: &Ast) -> Option<(SmolStr, bool)> {
             Some(TrimWhereField::Both) | None => "btrim",
         }),
         Ast::Ceil { .. } => good("ceil"),
+        Ast::Array(_) => good("array"),
+        Ast::CompoundFieldAccess { root, .. } => name_in(root),
         Ast::Floor { .. } => good("floor"),
         _ => None,
     }
@@ -77,5 +79,6 @@ fn of_type(data_type: DataType) -> &'static str {
         DataType::TimestampTz => "timestamptz",
         DataType::Uuid => "uuid",
         DataType::Interval => "interval",
+        DataType::Array(element) => of_type(element.data_type()),
     }
 }

@@ -8,6 +8,7 @@
 //!   chain of AND or OR counts once.
 
 mod aggregates;
+mod arrays;
 mod common_tables;
 mod copy;
 mod definition;

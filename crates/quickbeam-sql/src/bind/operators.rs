@@ -76,6 +76,10 @@ impl Binder<'_> {
         if let Some(operator) = arithmetic(op) {
             return self.calculate(operator, left, right, position);
         }
+        let is_array = |side: &Typed| matches!(side.data_type, Some(DataType::Array(_)));
+        if is_array(&left) || is_array(&right) {
+            return self.array_operator(&op.to_string(), left, right, position);
+        }
         if *op == BinaryOperator::StringConcat {
             return self.concatenate(left, right, position);
         }
@@ -88,7 +92,12 @@ impl Binder<'_> {
 
     /// Binds `||`: BYTEA with BYTEA, or a text with any type. An untyped operand takes the type
     /// that the other side requires.
-    fn concatenate(&mut self, left: Typed, right: Typed, position: u32) -> Result<Typed> {
+    pub(super) fn concatenate(
+        &mut self,
+        left: Typed,
+        right: Typed,
+        position: u32,
+    ) -> Result<Typed> {
         let types = [left.data_type, right.data_type];
         let is_bytes = |side: &Option<DataType>| *side == Some(DataType::Bytea);
         if types.iter().any(is_bytes) && types.iter().all(|side| side.is_none() || is_bytes(side)) {

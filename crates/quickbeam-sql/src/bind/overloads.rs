@@ -18,6 +18,7 @@ enum Category {
     Text,
     DateTime,
     Span,
+    Array,
     Other,
 }
 
@@ -30,6 +31,7 @@ fn category(data_type: DataType) -> Category {
             Category::DateTime
         }
         DataType::Interval => Category::Span,
+        DataType::Array(_) => Category::Array,
         _ => Category::Other,
     }
 }

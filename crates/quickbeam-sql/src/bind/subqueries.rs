@@ -11,7 +11,7 @@ use crate::expression::{ColumnRef, Comparison, Expr};
 use crate::types::DataType;
 
 impl Binder<'_> {
-    fn subquery(
+    pub(super) fn subquery(
         &mut self,
         query: &ast::Query,
         scope: &Scope,
@@ -72,7 +72,8 @@ impl Binder<'_> {
             (Some(comparison), Ast::Subquery(query)) => {
                 self.any_of(value, comparison, query, any, scope)
             }
-            _ => Err(SqlError::unsupported("ANY or ALL of what is no subquery")),
+            (Some(comparison), _) => self.any_element(value, comparison, right, any, scope),
+            (None, _) => Err(SqlError::unsupported(format!("ANY or ALL with the operator {op}"))),
         }
     }
 

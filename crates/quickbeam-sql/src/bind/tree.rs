@@ -6,8 +6,8 @@ use smol_str::SmolStr;
 
 use super::Windows;
 use crate::catalog::Table;
-use crate::expression::{Comparison, Expr, Slots};
-use crate::types::DataType;
+use crate::expression::{Comparison, Expr, RowFunction, Slots};
+use crate::types::{DataType, ElementType};
 
 /// A place for one row, as the binder knows it.
 #[derive(Clone, Debug)]
@@ -128,6 +128,8 @@ pub struct TableFunction {
 pub enum TableFunctionKind {
     /// `generate_series(start, stop [, step])` of this type.
     GenerateSeries(DataType),
+    /// A function that returns all its rows at once.
+    Rows(&'static RowFunction),
 }
 
 /// VALUES.
@@ -206,6 +208,8 @@ pub enum SubqueryKind {
     Scalar,
     /// Its only row, as a row; NULLs if it has no row.
     Row,
+    /// The array of the values of its only column.
+    Array(ElementType),
     /// Whether there is a row.
     Exists,
     /// Whether the comparison with the value holds for any row, as in ANY. The comparison has the
@@ -355,6 +359,8 @@ pub enum AggregateKind {
     Any,
     /// STRING_AGG
     Concatenation,
+    /// ARRAY_AGG
+    Elements,
     /// BIT_AND
     BitAnd,
     /// BIT_OR
@@ -412,6 +418,7 @@ const AGGREGATE_NAMES: &[(&str, AggregateKind)] = &[
     ("every", AggregateKind::All),
     ("bool_or", AggregateKind::Any),
     ("string_agg", AggregateKind::Concatenation),
+    ("array_agg", AggregateKind::Elements),
     ("bit_and", AggregateKind::BitAnd),
     ("bit_or", AggregateKind::BitOr),
     ("bit_xor", AggregateKind::BitXor),
@@ -448,6 +455,11 @@ impl AggregateKind {
     pub fn name(self) -> &'static str {
         let known = AGGREGATE_NAMES.iter().find(|(_, kind)| *kind == self);
         known.map_or("aggregate", |(name, _)| name)
+    }
+
+    /// Returns whether NULL arguments count.
+    pub fn keeps_nulls(self) -> bool {
+        matches!(self, AggregateKind::Elements)
     }
 
     /// Returns whether the aggregate takes two variables.

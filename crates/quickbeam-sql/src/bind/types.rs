@@ -1,10 +1,12 @@
 //! Type names of the statement text, and the common type of several values.
 
-use sqlparser::ast::{CharacterLength, DataType as Written, ExactNumberInfo, TimezoneInfo};
+use sqlparser::ast::{
+    ArrayElemTypeDef, CharacterLength, DataType as Written, ExactNumberInfo, TimezoneInfo,
+};
 
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::NumberKind;
-use crate::types::{CastContext, DataType, MAX_PRECISION, cast_context};
+use crate::types::{CastContext, DataType, ElementType, MAX_PRECISION, cast_context};
 
 fn invalid(message: String) -> SqlError {
     SqlError::new(SqlState::InvalidParameterValue, message)
@@ -86,6 +88,16 @@ pub fn data_type(written: &Written) -> Result<DataType> {
             DataType::TimestampTz
         }
         Written::Uuid => DataType::Uuid,
+        // Sizes of array types have no effect, and all numbers of dimensions are one type.
+        Written::Array(
+            ArrayElemTypeDef::SquareBracket(element, _) | ArrayElemTypeDef::Qualified(element, _),
+        ) => match data_type(&element)? {
+            nested @ DataType::Array(_) => nested,
+            element => match ElementType::new(element) {
+                Some(element) => DataType::Array(element),
+                None => return Err(SqlError::unsupported(format!("the type {written}"))),
+            },
+        },
         Written::Interval { fields: None, precision: None | Some(6) } => DataType::Interval,
         Written::Custom(name, arguments) if arguments.is_empty() => {
             let name = name.to_string().to_lowercase();
@@ -162,6 +174,11 @@ pub fn common(left: DataType, right: DataType) -> Option<DataType> {
         };
     }
     match (left, right) {
+        (DataType::Array(_), DataType::Array(_))
+            if left.unconstrained() == right.unconstrained() =>
+        {
+            Some(left.unconstrained())
+        }
         (DataType::Timestamp, DataType::TimestampTz)
         | (DataType::TimestampTz, DataType::Timestamp) => Some(DataType::TimestampTz),
         (DataType::Date, other @ (DataType::Timestamp | DataType::TimestampTz))

@@ -250,7 +250,10 @@ impl SubqueryKind {
     pub fn value(&self) -> Option<&Expr> {
         match self {
             SubqueryKind::Any(value, _) | SubqueryKind::All(value, _) => Some(value),
-            SubqueryKind::Scalar | SubqueryKind::Row | SubqueryKind::Exists => None,
+            SubqueryKind::Scalar
+            | SubqueryKind::Row
+            | SubqueryKind::Array(_)
+            | SubqueryKind::Exists => None,
         }
     }
 
@@ -258,7 +261,10 @@ impl SubqueryKind {
     pub fn value_mut(&mut self) -> Option<&mut Expr> {
         match self {
             SubqueryKind::Any(value, _) | SubqueryKind::All(value, _) => Some(value),
-            SubqueryKind::Scalar | SubqueryKind::Row | SubqueryKind::Exists => None,
+            SubqueryKind::Scalar
+            | SubqueryKind::Row
+            | SubqueryKind::Array(_)
+            | SubqueryKind::Exists => None,
         }
     }
 }

@@ -13,6 +13,7 @@ use super::schema::{Index, ObjectId, Sequence, Table, View};
 use super::{Catalog, CatalogSnapshot, OBJECT, VERSION};
 use crate::error::{Result, SqlError, SqlState};
 use crate::table::{Filling, IndexHandle, KeySpec, StoredRow, TableHandle, index_tree, rows_tree};
+use crate::types::DataType;
 
 /// Most columns of a table.
 const COLUMN_LIMIT: usize = 1600;
@@ -256,6 +257,18 @@ impl Table {
     /// The position of a column that has to be there.
     pub(super) fn known_column(&self, name: &str) -> Result<usize> {
         self.column(name).ok_or_else(|| no_column(&self.name, name))
+    }
+
+    /// Checks that the values of a column have an order in keys.
+    pub(super) fn check_key_type(&self, position: usize) -> Result<()> {
+        let Some(column) = self.columns.get(position) else { return Ok(()) };
+        match column.data_type {
+            DataType::Array(_) => Err(SqlError::unsupported(format!(
+                "column \"{}\" of type {} in a key or index",
+                column.name, column.data_type
+            ))),
+            _ => Ok(()),
+        }
     }
 
     /// The positions of columns that have to be there, each named once.

@@ -172,6 +172,7 @@ impl CatalogChange<'_> {
             return Err(many_primary_keys(&table.name));
         }
         let columns = table.known_columns(&key.columns)?;
+        columns.iter().try_for_each(|position| table.check_key_type(*position))?;
         let name = self.name_or_made(key.name.as_ref(), &[&table.name], "pkey", taken)?;
         taken.push(name.clone());
         for &position in &columns {
@@ -188,6 +189,7 @@ impl CatalogChange<'_> {
         taken: &mut Vec<SmolStr>,
     ) -> Result<Index> {
         let columns = table.known_columns(&key.columns)?;
+        columns.iter().try_for_each(|position| table.check_key_type(*position))?;
         let mut parts = vec![table.name.as_str()];
         parts.extend(key.columns.iter().map(SmolStr::as_str));
         let name = self.name_or_made(key.name.as_ref(), &parts, "key", taken)?;

@@ -27,6 +27,7 @@ impl Catalog {
         let mut columns = Vec::with_capacity(new.columns.len());
         for (name, descending, nulls_first) in &new.columns {
             let position = table.known_column(name)?;
+            table.check_key_type(position)?;
             let is_plain = !descending && nulls_first.is_none();
             if new.method == Method::Hash && !is_plain {
                 let message = "access method \"hash\" does not support ASC/DESC options";

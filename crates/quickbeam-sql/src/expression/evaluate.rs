@@ -160,7 +160,12 @@ impl Expr {
                 functions::call(*function, arguments, frame)
                     .map_err(|error| error.at(position.0 as usize))?
             }
+            Expr::Array(element, list, position) => {
+                let array = super::array_ops::construct(*element, list, frame);
+                Datum::Own(array.map_err(|error| error.at(position.0 as usize))?)
+            }
             Expr::Compare(..)
+            | Expr::CompareElements(..)
             | Expr::Distinct(..)
             | Expr::And(_)
             | Expr::Or(_)
@@ -251,6 +256,9 @@ impl Expr {
                     }
                     _ => None,
                 }
+            }
+            Expr::CompareElements(comparison, pair, is_any) => {
+                super::array_ops::compare_elements(*comparison, pair, *is_any, frame)?
             }
             other => match other.evaluate(frame)?.as_ref() {
                 ValueRef::Boolean(value) => Some(value),

@@ -30,6 +30,8 @@ pub enum Special {
     Now,
     /// `current_date`, in UTC
     CurrentDate,
+    /// A subscript or slice of an array
+    Subscripts,
 }
 
 macro_rules! special_functions {
@@ -56,6 +58,8 @@ special_functions! {
     ROUND_SECOND = RoundSecond, "round_second";
     /// `now`
     NOW = Now, "now";
+    /// A subscript or slice of an array
+    SUBSCRIPTS = Subscripts, "subscripts";
     /// `current_date`, in UTC
     CURRENT_DATE = CurrentDate, "current_date";
 }
@@ -130,6 +134,7 @@ fn special_form<'a>(
                 .map_err(|_| SqlError::new(SqlState::DatetimeFieldOverflow, "date out of range"))?;
             Ok(Datum::Own(Value::Date(day)))
         }
+        Special::Subscripts => super::array_ops::subscripts(arguments, frame),
         Special::NullIf | Special::RoundSecond => {
             let [first, second] = arguments else { return Err(mismatch()) };
             let (first, second) = (first.evaluate(frame)?, second.evaluate(frame)?);

@@ -12,6 +12,7 @@
 //! - EXPR-4: the binder limits the depth of expressions ([`MAX_DEPTH`]), so evaluation may recurse.
 
 mod arithmetic;
+mod array_ops;
 mod builtin;
 mod dates;
 mod evaluate;
@@ -24,14 +25,15 @@ mod slots;
 use std::sync::Arc;
 
 pub use arithmetic::{Arithmetic, NumberKind};
-pub use builtin::{Builtin, overloads};
+pub use array_ops::stack_arrays;
+pub use builtin::{Builtin, Polymorphic, RowFunction, Shape, overloads, polymorphic, row_function};
 pub use evaluate::{Datum, cast};
 pub use frame::{Clock, Current, Frame, Given, Sequences, Slot};
 pub use functions::Function;
 pub use pattern::Pattern;
 pub use slots::Slots;
 
-use crate::types::{DataType, Value};
+use crate::types::{DataType, ElementType, Value};
 
 /// Maximum nesting depth, which the binder enforces.
 pub const MAX_DEPTH: usize = 120;
@@ -164,6 +166,10 @@ pub enum Expr {
     /// `[NOT] LIKE` with a pattern computed for each row, its escape character, whether case is
     /// ignored, and whether it is negated.
     LikeAny(Box<[Expr; 2]>, Option<char>, bool, bool),
+    /// A comparison of a value with the elements of an array; true: `ANY`, false: `ALL`.
+    CompareElements(Comparison, Box<[Expr; 2]>, bool),
+    /// `ARRAY[…]` of elements of that type, or of arrays of them.
+    Array(ElementType, Vec<Expr>, TextPosition),
     /// The branches of a CASE, and its ELSE.
     Case(Vec<(Expr, Expr)>, Box<Expr>),
     /// `nextval` of a sequence, by its number.
@@ -245,8 +251,9 @@ impl Expr {
             | Expr::Distinct(pair, _)
             | Expr::Arithmetic(_, _, pair, _)
             | Expr::SetValue(_, pair)
+            | Expr::CompareElements(_, pair, _)
             | Expr::LikeAny(pair, ..) => pair.iter().for_each(visit),
-            Expr::And(list) | Expr::Or(list) | Expr::Call(_, list, _) => {
+            Expr::And(list) | Expr::Or(list) | Expr::Call(_, list, _) | Expr::Array(_, list, _) => {
                 list.iter().for_each(visit)
             }
             Expr::InList(a, list, _) => {
@@ -284,8 +291,9 @@ impl Expr {
             | Expr::Distinct(pair, _)
             | Expr::Arithmetic(_, _, pair, _)
             | Expr::SetValue(_, pair)
+            | Expr::CompareElements(_, pair, _)
             | Expr::LikeAny(pair, ..) => pair.iter_mut().for_each(visit),
-            Expr::And(list) | Expr::Or(list) | Expr::Call(_, list, _) => {
+            Expr::And(list) | Expr::Or(list) | Expr::Call(_, list, _) | Expr::Array(_, list, _) => {
                 list.iter_mut().for_each(visit);
             }
             Expr::InList(a, list, _) => {

@@ -102,6 +102,8 @@ impl Expr {
             | Expr::Like(a, ..) => is_null(a),
             // PostgreSQL treats a list of one member as a comparison.
             Expr::InList(a, list, _) => is_null(a) || matches!(&list[..], [one] if is_null(one)),
+            // A NULL on the left side decides only if the array has elements.
+            Expr::CompareElements(_, pair, _) => is_null(&pair[1]),
             Expr::Compare(_, pair) | Expr::Arithmetic(_, _, pair, _) | Expr::LikeAny(pair, ..) => {
                 pair.iter().any(is_null)
             }

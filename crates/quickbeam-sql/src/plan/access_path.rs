@@ -7,7 +7,7 @@ use super::{AccessPath, KeyRangeExpr, Statistics, TableAccess};
 use crate::bind::OrderKey;
 use crate::catalog::{Method, Table};
 use crate::expression::{Comparison, Expr, Slots};
-use crate::types::DataType;
+use crate::types::{DataType, Value};
 
 /// Costs, in rows read one after the other: a row by its key.
 const LOOKUP_COST: f64 = 6.0;
@@ -26,6 +26,9 @@ const DEFAULT_EQ_SELECTIVITY: f64 = 0.05;
 const DEFAULT_INEQ_SELECTIVITY: f64 = 0.3;
 const DEFAULT_RANGE_SELECTIVITY: f64 = 0.1;
 const DEFAULT_SELECTIVITY: f64 = 0.5;
+
+/// The number of elements that an array of unknown length is estimated to have.
+const ELEMENTS: f64 = 10.0;
 
 /// A condition that compares a column with something that does not depend on the table.
 #[derive(Clone, Copy)]
@@ -154,6 +157,9 @@ pub(super) fn selectivity(conjunct: &Expr) -> f64 {
         Expr::Compare(..) => DEFAULT_INEQ_SELECTIVITY,
         Expr::Or(list) => list.iter().map(selectivity).sum::<f64>().min(1.0),
         Expr::InList(_, list, false) => (DEFAULT_EQ_SELECTIVITY * list.len() as f64).min(0.5),
+        Expr::CompareElements(Comparison::Equal, _, true) => {
+            (DEFAULT_EQ_SELECTIVITY * ELEMENTS).min(0.5)
+        }
         Expr::InSet(_, set, false) => (DEFAULT_EQ_SELECTIVITY * set.len() as f64).min(0.5),
         _ => DEFAULT_SELECTIVITY,
     }
@@ -258,7 +264,8 @@ fn candidates(
         let is_key = key_columns.contains(&column)
             || table.indexes.iter().any(|i| i.columns.iter().any(|c| c.position == column));
         if is_key {
-            let members = InListKeys { slot: (wish.values)(), values };
+            let is_array = matches!(conjunct, Expr::CompareElements(..));
+            let members = InListKeys { slot: (wish.values)(), values, is_array };
             each_of(table, &sargs, rows, all, part_of, (number, column, members), &mut found);
         }
     }
@@ -280,7 +287,10 @@ fn each_of(
     let sargs: Vec<Sarg<'_>> = std::iter::once(sarg).chain(sargs.iter().copied()).collect();
     // A few of the values give the selectivity of one.
     let part_of = |index: Option<usize>, range: &KeyRangeExpr| {
-        let told = members.values.iter().filter(|value| value.as_constant().is_some()).take(4);
+        let is_known = |value: &&Expr| {
+            value.as_constant().is_some_and(|value| !matches!(value, Value::Array(_)))
+        };
+        let told = members.values.iter().filter(is_known).take(4);
         let parts: Vec<f64> = told
             .filter_map(|told| {
                 let mut range = range.clone();
@@ -297,7 +307,13 @@ fn each_of(
     };
     let mut paths = Vec::new();
     lookups(table, &sargs, rows, all, false, &part_of, &mut paths);
-    let count = members.values.len() as f64;
+    let length = |value: &Expr| match value.as_constant() {
+        Some(Value::Array(array)) => array.as_ref().len() as f64,
+        Some(_) => 1.0,
+        None if members.is_array => ELEMENTS,
+        None => 1.0,
+    };
+    let count = members.values.iter().map(length).sum::<f64>();
     let by_members = paths.into_iter().filter(|path| path.used.contains(&number));
     found.extend(by_members.map(|path| Candidate {
         cost: path.cost * count,

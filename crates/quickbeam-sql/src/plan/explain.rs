@@ -177,6 +177,7 @@ impl Writer<'_> {
             PlanNode::FunctionScan(function) => {
                 let name = match function.kind {
                     TableFunctionKind::GenerateSeries(_) => "generate_series",
+                    TableFunctionKind::Rows(function) => function.name,
                 };
                 self.line(depth, format!("Function Scan on {name}{counted}"));
             }
@@ -218,6 +219,7 @@ impl Writer<'_> {
         let kind = match kind {
             SubqueryKind::Scalar => "scalar",
             SubqueryKind::Row => "row",
+            SubqueryKind::Array(_) => "array",
             SubqueryKind::Exists => "EXISTS",
             SubqueryKind::Any(..) => "ANY",
             SubqueryKind::All(..) => "ALL",
@@ -380,6 +382,13 @@ impl Writer<'_> {
             Expr::LikeAny(pair, _, _, negated) => {
                 format!("({} {}LIKE {})", self.text(&pair[0]), not(negated), self.text(&pair[1]))
             }
+            Expr::CompareElements(comparison, pair, is_any) => {
+                let quantifier = if *is_any { "ANY" } else { "ALL" };
+                let [value, array] = &**pair;
+                let (value, array) = (self.text(value), self.text(array));
+                format!("({value} {} {quantifier} ({array}))", comparison.symbol())
+            }
+            Expr::Array(_, list, _) => format!("ARRAY[{}]", self.list(list, ", ")),
             Expr::Case(..) => "CASE … END".to_owned(),
             Expr::CurrentValue(None) => "lastval()".to_owned(),
             Expr::CurrentValue(Some(sequence)) => format!("currval({sequence})"),

@@ -13,6 +13,8 @@ pub(super) struct InListKeys {
     pub slot: usize,
     /// The values, possibly with duplicates.
     pub values: Vec<Expr>,
+    /// Whether the value is an array of the values.
+    pub is_array: bool,
 }
 
 /// Returns the column that a condition limits to these values. `fits` checks a column and a value.
@@ -62,6 +64,11 @@ fn take(
         Expr::InList(side, list, false) => list.iter().try_for_each(|value| add(side, value)),
         Expr::InSet(side, set, false) => {
             set.iter().try_for_each(|value| add(side, &Expr::Constant(value.clone())))
+        }
+        // The values of an array are its elements: see `InListScan`.
+        Expr::CompareElements(Comparison::Equal, pair, true) => {
+            let [side, array] = &**pair;
+            add(side, array)
         }
         Expr::Or(parts) => parts
             .iter()

@@ -324,7 +324,7 @@ impl Planner<'_> {
         let Source::Table(table) = &self.slots[slot].source else {
             return Err(SqlError::internal("a row in FROM that is of no table"));
         };
-        let alike = |a: &Expr, b: &Expr| self.hash_alike(a, b);
+        let alike = |a: &Expr, b: &Expr| self.keys_alike(a, b);
         let values = || self.slot_of_members(slot);
         let wish = PathRequest { bound, order, few, alike: &alike, values: &values };
         let (access, members, cost, ordered) =
@@ -361,7 +361,7 @@ impl Planner<'_> {
         if let JoinItem::Table(slot) = item
             && let Source::Table(table) = &self.slots[*slot].source
         {
-            let alike = |a: &Expr, b: &Expr| self.hash_alike(a, b);
+            let alike = |a: &Expr, b: &Expr| self.keys_alike(a, b);
             let bound = &(&outer_slots | outside);
             let values = || self.slot_of_members(*slot);
             let wish =
@@ -497,7 +497,7 @@ impl Planner<'_> {
             && let Source::Table(table) = &self.slots[*slot].source
         {
             let all: Vec<Expr> = on.iter().chain(&inner_only).cloned().collect();
-            let alike = |a: &Expr, b: &Expr| self.hash_alike(a, b);
+            let alike = |a: &Expr, b: &Expr| self.keys_alike(a, b);
             let bound = &(&left_slots | outside);
             let values = || self.slot_of_members(*slot);
             let wish =

@@ -125,6 +125,15 @@ impl<'p> Planner<'p> {
         }
     }
 
+    /// Whether keys of a column and of a value, or of the elements of an array, are comparable.
+    pub fn keys_alike(&self, column: &Expr, value: &Expr) -> bool {
+        match (self.type_of(column), self.type_of(value)) {
+            (Some(a), Some(DataType::Array(element))) => types_alike(a, element.data_type()),
+            (Some(a), Some(b)) => types_alike(a, b),
+            _ => false,
+        }
+    }
+
     /// Whether values of both that are equal have the same hash.
     pub fn hash_alike(&self, left: &Expr, right: &Expr) -> bool {
         match (self.type_of(left), self.type_of(right)) {

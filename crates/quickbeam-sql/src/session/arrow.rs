@@ -49,9 +49,11 @@ fn arrow_type(data_type: DataType) -> ArrowType {
         DataType::Numeric(Some((precision, scale))) => {
             ArrowType::Decimal128(precision, scale as i8)
         }
-        DataType::Numeric(None) | DataType::Text | DataType::Varchar(_) | DataType::Char(_) => {
-            ArrowType::Utf8
-        }
+        DataType::Numeric(None)
+        | DataType::Text
+        | DataType::Varchar(_)
+        | DataType::Char(_)
+        | DataType::Array(_) => ArrowType::Utf8,
         DataType::Bytea => ArrowType::Binary,
         DataType::Date => ArrowType::Date32,
         DataType::Time => ArrowType::Time64(TimeUnit::Microsecond),
@@ -110,9 +112,11 @@ impl ArrowBuilder {
                 let builder = builder.with_precision_and_scale(precision, scale as i8);
                 ArrowBuilder::Decimal(builder.map_err(|error| failed(&error))?, scale)
             }
-            DataType::Numeric(None) | DataType::Text | DataType::Varchar(_) | DataType::Char(_) => {
-                ArrowBuilder::Text(StringBuilder::new())
-            }
+            DataType::Numeric(None)
+            | DataType::Text
+            | DataType::Varchar(_)
+            | DataType::Char(_)
+            | DataType::Array(_) => ArrowBuilder::Text(StringBuilder::new()),
             DataType::Bytea => ArrowBuilder::Bytea(BinaryBuilder::new()),
             DataType::Date => ArrowBuilder::Date(Date32Builder::new()),
             DataType::Time => ArrowBuilder::Time(Time64MicrosecondBuilder::new()),
@@ -163,8 +167,8 @@ impl ArrowBuilder {
                 builder.append_value(digits);
             }
             (ArrowBuilder::Text(builder), ValueRef::Text(text)) => builder.append_value(text),
-            (ArrowBuilder::Text(builder), ValueRef::Numeric(number)) => {
-                builder.append_value(number.to_string());
+            (ArrowBuilder::Text(builder), ValueRef::Numeric(_) | ValueRef::Array(_)) => {
+                builder.append_value(value.to_string());
             }
             (ArrowBuilder::Bytea(builder), ValueRef::Bytea(bytes)) => builder.append_value(bytes),
             (ArrowBuilder::Date(builder), ValueRef::Date(days)) => builder.append_value(days),

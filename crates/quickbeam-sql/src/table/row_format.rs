@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use crate::catalog::{Column, Table};
 use crate::error::{Result, SqlError};
-use crate::types::{DataType, Interval, Numeric, Value, ValueRef};
+use crate::types::{ArrayRef, DataType, Interval, Numeric, Value, ValueRef};
 
 /// Bytes of the layout's number.
 pub(super) const HEADER: usize = 2;
@@ -41,6 +41,7 @@ pub(super) enum ColumnEncoding {
     Interval,
     Text,
     Bytea,
+    Array,
 }
 
 impl ColumnEncoding {
@@ -61,6 +62,7 @@ impl ColumnEncoding {
             DataType::TimestampTz => ColumnEncoding::TimestampTz,
             DataType::Uuid => ColumnEncoding::Uuid,
             DataType::Interval => ColumnEncoding::Interval,
+            DataType::Array(_) => ColumnEncoding::Array,
         }
     }
 }
@@ -240,6 +242,10 @@ impl<'a> StoredRow<'a> {
                 ValueRef::Text(text.map_err(|_| damaged("a text is not UTF-8"))?)
             }
             ColumnEncoding::Bytea => ValueRef::Bytea(self.content(place)?),
+            ColumnEncoding::Array => {
+                let array = ArrayRef::read(self.content(place)?);
+                ValueRef::Array(array.ok_or_else(|| damaged("an array cannot be read"))?)
+            }
         })
     }
 
@@ -356,6 +362,9 @@ pub(super) fn encode<'p, 'v>(
                     out.extend_from_slice(text.as_bytes())
                 }
                 (ColumnEncoding::Bytea, ValueRef::Bytea(bytes)) => out.extend_from_slice(bytes),
+                (ColumnEncoding::Array, ValueRef::Array(array)) => {
+                    out.extend_from_slice(array.bytes());
+                }
                 _ => return Err(mismatch(position, value)),
             }
             let end = u32::try_from(out.len() - start).map_err(|_| too_long())?;

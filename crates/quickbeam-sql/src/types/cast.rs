@@ -8,9 +8,10 @@ use std::cmp::Ordering;
 
 use smol_str::{SmolStr, SmolStrBuilder};
 
+use super::array::ArrayBuilder;
 use super::datetime::{DATE_INFINITY, DAY, TIMESTAMP_INFINITY, is_timestamp};
 use super::text::{checked_text, format_value, parse_value};
-use super::{DataType, Interval, Numeric, Value, ValueRef};
+use super::{ArrayRef, DataType, ElementType, Interval, Numeric, Value, ValueRef};
 use crate::error::{Result, SqlError, SqlState};
 
 /// The weakest context in which a cast applies without being written.
@@ -52,6 +53,7 @@ pub fn cast_context(from: DataType, to: DataType) -> Option<CastContext> {
             }
         }
         (a, b) if a.is_text() && b.is_text() => Implicit,
+        (T::Array(a), T::Array(b)) => return cast_context(a.data_type(), b.data_type()),
         (_, b) if b.is_text() => Assignment,
         (a, _) if a.is_text() => Explicit,
         (T::Boolean, T::Integer) | (T::Integer, T::Boolean) => Explicit,
@@ -110,6 +112,13 @@ pub fn convert(value: Value, from: DataType, to: DataType, explicit: bool) -> Re
         (Value::Numeric(number), DataType::Numeric(Some((precision, scale)))) => {
             Value::Numeric(number.fit(precision, scale)?)
         }
+        (Value::Array(array), DataType::Array(to)) => {
+            let array = array.as_ref();
+            if array.element_type() == to {
+                return Ok(value);
+            }
+            return convert_array(array, from, to, explicit);
+        }
         (Value::Text(_), to) if to.is_text() => return text_to_text(value, from, to, explicit),
         (Value::Text(text), to) => {
             let text =
@@ -131,6 +140,22 @@ pub fn convert(value: Value, from: DataType, to: DataType, explicit: bool) -> Re
         (value, to) if to.is_numeric() => number(value.as_ref(), to)?,
         (value, to) => other(value.as_ref(), to)?,
     })
+}
+
+/// Converts the elements of an array.
+fn convert_array(
+    array: ArrayRef<'_>,
+    from: DataType,
+    to: ElementType,
+    explicit: bool,
+) -> Result<Value> {
+    let from = from.element().unwrap_or(array.element_type()).data_type();
+    let mut builder = ArrayBuilder::new(to);
+    for element in array.iter() {
+        let element = convert(element.to_value(), from, to.data_type(), explicit)?;
+        builder.push(element.as_ref())?;
+    }
+    Ok(Value::Array(builder.finish(&array.dimensions())?))
 }
 
 fn text_to_text(value: Value, from: DataType, to: DataType, explicit: bool) -> Result<Value> {

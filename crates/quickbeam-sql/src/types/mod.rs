@@ -4,6 +4,8 @@
 //! content, a [`ValueRef`] borrows it, for example from a row's bytes. All comparisons are defined
 //! on [`ValueRef`].
 
+mod array;
+mod array_text;
 mod cast;
 mod datetime;
 mod interval;
@@ -16,6 +18,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+pub use array::{Array, ArrayBuilder, ArrayRef, Dimension, ElementType, MAX_DIMENSIONS};
+pub use array_text::{format_array, too_many as too_many_dimensions};
 pub use cast::{CastContext, assign, cast, cast_context, compare_as, convert};
 pub use datetime::{
     DATE_INFINITY, DAY, SECOND, TIMESTAMP_INFINITY, date_of, days_in_month, days_of, is_date,
@@ -65,6 +69,8 @@ pub enum DataType {
     Uuid,
     /// A span of months, days and microseconds.
     Interval,
+    /// An array of any number of dimensions.
+    Array(ElementType),
 }
 
 impl DataType {
@@ -87,8 +93,16 @@ impl DataType {
         matches!(self, DataType::Text | DataType::Varchar(_) | DataType::Char(_))
     }
 
-    /// Returns the bytes of a value in a row, or `None` if the length varies (TEXT, VARCHAR, CHAR,
-    /// BYTEA).
+    /// Returns the element type of an array.
+    #[must_use]
+    pub fn element(self) -> Option<ElementType> {
+        match self {
+            DataType::Array(element) => Some(element),
+            _ => None,
+        }
+    }
+
+    /// Returns the bytes of a value in a row, or `None` if the length varies.
     #[must_use]
     pub fn fixed_width(self) -> Option<usize> {
         Some(match self {
@@ -102,9 +116,11 @@ impl DataType {
             | DataType::TimestampTz => 8,
             DataType::Uuid | DataType::Interval => 16,
             DataType::Numeric(_) => 17,
-            DataType::Text | DataType::Varchar(_) | DataType::Char(_) | DataType::Bytea => {
-                return None;
-            }
+            DataType::Text
+            | DataType::Varchar(_)
+            | DataType::Char(_)
+            | DataType::Bytea
+            | DataType::Array(_) => return None,
         })
     }
 
@@ -114,6 +130,7 @@ impl DataType {
         match self {
             DataType::Numeric(_) => DataType::Numeric(None),
             DataType::Varchar(_) => DataType::Varchar(None),
+            DataType::Array(element) => DataType::Array(element.unconstrained()),
             other => other,
         }
     }
@@ -124,6 +141,7 @@ impl DataType {
         let plain = |data_type: DataType| match data_type {
             DataType::Varchar(_) => DataType::Text,
             DataType::Char(_) => DataType::Char(1),
+            DataType::Array(element) => DataType::Array(element.stored()),
             other => other.unconstrained(),
         };
         plain(self) == plain(other)
@@ -154,6 +172,7 @@ impl fmt::Display for DataType {
             DataType::TimestampTz => f.write_str("timestamp with time zone"),
             DataType::Uuid => f.write_str("uuid"),
             DataType::Interval => f.write_str("interval"),
+            DataType::Array(element) => write!(f, "{}[]", element.data_type()),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::array_text::{format_array, parse_array};
 use super::datetime::{
     format_date, format_time, format_timestamp, format_timestamptz, parse_date, parse_time,
     parse_timestamp, parse_timestamptz,
@@ -52,6 +53,7 @@ pub fn parse_value(text: &str, data_type: DataType) -> Result<Value> {
         DataType::Timestamp => Value::Timestamp(parse_timestamp(text)?),
         DataType::TimestampTz => Value::TimestampTz(parse_timestamptz(text, 0)?),
         DataType::Interval => Value::Interval(parse_interval(text, IntervalUnit::Micros(SECOND))?),
+        DataType::Array(element) => parse_array(text, element)?,
         DataType::Uuid => Value::Uuid(parse_uuid(text).ok_or_else(|| invalid(data_type, text))?),
     })
 }
@@ -285,6 +287,10 @@ pub fn format_value(out: &mut String, value: ValueRef<'_>, east: i64) {
         }
         ValueRef::Interval(v) => {
             format_interval(out, v);
+            Ok(())
+        }
+        ValueRef::Array(v) => {
+            format_array(out, v, east);
             Ok(())
         }
         ValueRef::Uuid(v) => v.iter().enumerate().try_for_each(|(index, byte)| {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use smol_str::SmolStr;
 
-use super::{DataType, Interval, Numeric};
+use super::{Array, ArrayRef, DataType, Interval, Numeric};
 
 /// A SQL value. Texts of up to 23 bytes and values of fixed length are inline; cloning never copies
 /// a long text.
@@ -60,6 +60,8 @@ pub enum Value {
     Uuid([u8; 16]),
     /// INTERVAL.
     Interval(Interval),
+    /// An array.
+    Array(Array),
 }
 
 /// A borrowed [`Value`].
@@ -98,6 +100,8 @@ pub enum ValueRef<'a> {
     Uuid([u8; 16]),
     /// INTERVAL.
     Interval(Interval),
+    /// An array.
+    Array(ArrayRef<'a>),
 }
 
 impl Value {
@@ -106,6 +110,7 @@ impl Value {
         let beside = match self {
             Value::Text(text) if text.is_heap_allocated() => text.len() + 16,
             Value::Bytea(bytes) => bytes.len() + 16,
+            Value::Array(array) => array.as_ref().bytes().len() + 16,
             _ => 0,
         };
         size_of::<Value>() + beside
@@ -148,6 +153,7 @@ impl Value {
             Value::TimestampTz(v) => ValueRef::TimestampTz(*v),
             Value::Uuid(v) => ValueRef::Uuid(*v),
             Value::Interval(v) => ValueRef::Interval(*v),
+            Value::Array(v) => ValueRef::Array(v.as_ref()),
         }
     }
 
@@ -211,6 +217,7 @@ impl<'a> ValueRef<'a> {
             ValueRef::TimestampTz(v) => Value::TimestampTz(v),
             ValueRef::Uuid(v) => Value::Uuid(v),
             ValueRef::Interval(v) => Value::Interval(v),
+            ValueRef::Array(v) => Value::Array(v.to_array()),
         }
     }
 
@@ -234,6 +241,7 @@ impl<'a> ValueRef<'a> {
             ValueRef::TimestampTz(_) => DataType::TimestampTz,
             ValueRef::Uuid(_) => DataType::Uuid,
             ValueRef::Interval(_) => DataType::Interval,
+            ValueRef::Array(v) => DataType::Array(v.element_type()),
         })
     }
 
@@ -289,6 +297,7 @@ impl<'a> ValueRef<'a> {
             (V::Interval(a), V::Interval(b)) => a.cmp(&b),
             (V::Real(a), V::Real(b)) => compare_floats(a.into(), b.into()),
             (V::Double(a), V::Double(b)) => compare_floats(a, b),
+            (V::Array(a), V::Array(b)) => a.compare(b),
             (a, b) => return compare_numbers(a, b),
         })
     }
@@ -323,6 +332,7 @@ impl<'a> ValueRef<'a> {
             ValueRef::TimestampTz(_) => 7,
             ValueRef::Uuid(_) => 8,
             ValueRef::Interval(_) => 9,
+            ValueRef::Array(_) => 11,
         }
     }
 }
@@ -386,6 +396,7 @@ impl Hash for ValueRef<'_> {
             ValueRef::Time(v) | ValueRef::Timestamp(v) | ValueRef::TimestampTz(v) => v.hash(state),
             ValueRef::Uuid(v) => v.hash(state),
             ValueRef::Interval(v) => v.hash(state),
+            ValueRef::Array(v) => v.hash(state),
         }
     }
 }

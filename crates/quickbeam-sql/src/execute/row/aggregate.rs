@@ -6,8 +6,8 @@ use super::statistical_aggregate::{Moments, Regression};
 use super::{Context, MemoryCharge, Operator};
 use crate::bind::{Aggregate, AggregateKind};
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::{Current, Datum, Expr};
-use crate::types::{DataType, Numeric, Value, ValueRef};
+use crate::expression::{Current, Datum, Expr, stack_arrays};
+use crate::types::{DataType, ElementType, Numeric, Value, ValueRef};
 
 /// The state of an aggregate for one group.
 #[derive(Clone, Debug)]
@@ -24,6 +24,8 @@ pub enum AggregateState {
     Bits(Option<i64>),
     /// Concatenated texts or bytes.
     Joined(Option<Vec<u8>>),
+    /// The elements of an array.
+    Elements(Vec<Value>),
     Moments(Box<Moments>),
     Regression(Box<Regression>),
     /// The rows of an aggregate with ORDER BY or WITHIN GROUP.
@@ -56,6 +58,7 @@ impl AggregateState {
                 AggregateState::Bits(None)
             }
             (AggregateKind::Concatenation, _) => AggregateState::Joined(None),
+            (AggregateKind::Elements, _) => AggregateState::Elements(Vec::new()),
             (
                 AggregateKind::SampleVariance
                 | AggregateKind::PopulationVariance
@@ -142,6 +145,7 @@ impl AggregateState {
                 });
             }
             AggregateState::Moments(moments) => return moments.add(value),
+            AggregateState::Elements(values) => values.push(value.to_value()),
             AggregateState::Joined(_)
             | AggregateState::Regression(_)
             | AggregateState::Collected(_) => return Err(not_a_number()),
@@ -216,6 +220,11 @@ impl AggregateState {
             AggregateState::Moments(moments) => moments.finish(aggregate.kind)?,
             AggregateState::Regression(regression) => regression.finish(aggregate.kind),
             AggregateState::Collected(rows) => rows.finish(aggregate)?,
+            AggregateState::Elements(values) if values.is_empty() => Value::Null,
+            AggregateState::Elements(values) => {
+                let element = aggregate.data_type.element().unwrap_or(ElementType::TEXT);
+                stack_arrays(element, values)?
+            }
         })
     }
 }
@@ -400,7 +409,7 @@ impl RowAggregate {
             };
             let value = argument.evaluate(&frame)?;
             let value = value.as_ref();
-            if value.is_null() {
+            if value.is_null() && !aggregate.kind.keeps_nulls() {
                 continue;
             }
             if aggregate.distinct {
@@ -412,6 +421,9 @@ impl RowAggregate {
                     continue;
                 }
                 self.account.keep(self.key.len() + 48, context)?;
+            }
+            if let AggregateState::Elements(_) = state {
+                self.account.keep(value.to_value().memory(), context)?;
             }
             if !aggregate.has_more_arguments() {
                 state.add(aggregate.kind, value)?;

@@ -61,6 +61,16 @@ pub fn append(value: ValueRef<'_>, out: &mut Vec<u8>) {
             out.push(10);
             out.extend_from_slice(&v.length().to_le_bytes());
         }
+        ValueRef::Array(v) => {
+            out.push(11);
+            let dimensions = v.dimensions();
+            out.push(dimensions.len() as u8);
+            for one in dimensions {
+                out.extend_from_slice(&one.length.to_le_bytes());
+                out.extend_from_slice(&one.lower.to_le_bytes());
+            }
+            v.iter().for_each(|element| append(element, out));
+        }
         ValueRef::Uuid(v) => {
             out.push(9);
             out.extend_from_slice(&v);

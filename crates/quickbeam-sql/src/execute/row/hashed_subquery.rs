@@ -71,9 +71,10 @@ impl HashedSubquery {
         let (expr, comparison, any) = match kind {
             SubqueryKind::Any(expr, comparison) => (Some(expr), *comparison, true),
             SubqueryKind::All(expr, comparison) => (Some(expr), *comparison, false),
-            SubqueryKind::Exists | SubqueryKind::Scalar | SubqueryKind::Row => {
-                (None, Comparison::Equal, true)
-            }
+            SubqueryKind::Exists
+            | SubqueryKind::Scalar
+            | SubqueryKind::Row
+            | SubqueryKind::Array(_) => (None, Comparison::Equal, true),
         };
         let value = expr.map(|expr| context.value(expr)).transpose()?;
         let float = value.as_ref().is_some_and(|value| is_float(value.as_ref()));

@@ -1,11 +1,12 @@
-//! The distinct values of an IN list, for lookups.
+//! The distinct values of an IN list or of an array, for lookups.
 
 use super::Context;
 use crate::error::Result;
 use crate::expression::Expr;
-use crate::types::Value;
+use crate::types::{Value, ValueRef};
 
-/// The values that some expressions have, in ascending order, each once, and no NULL.
+/// The values of expressions, and the elements of those that are arrays, in ascending order, each
+/// once, and no NULL.
 #[derive(Debug)]
 pub struct InListScan {
     slot: usize,
@@ -30,9 +31,14 @@ impl InListScan {
             None => {
                 self.values.clear();
                 for expr in &self.exprs {
-                    let value = context.value(expr)?;
-                    if !value.is_null() {
-                        self.values.push(value);
+                    match context.value(expr)? {
+                        Value::Null => {}
+                        // No key holds an array, so an array lists the keys.
+                        Value::Array(array) => {
+                            let elements = array.as_ref().iter().filter(|it| !it.is_null());
+                            self.values.extend(elements.map(ValueRef::to_value));
+                        }
+                        value => self.values.push(value),
                     }
                 }
                 self.values.sort();

@@ -5,8 +5,8 @@ use super::hashed_subquery::HashedSubquery;
 use super::{Context, MemoryCharge, Operator, bound_of};
 use crate::bind::{CombineKind, SubqueryKind};
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::Expr;
-use crate::types::Value;
+use crate::expression::{Expr, stack_arrays};
+use crate::types::{Array, Value};
 
 /// The operators of a query, and its outputs.
 #[derive(Debug)]
@@ -137,8 +137,7 @@ impl Apply {
         hash: Option<Vec<Expr>>,
     ) -> Apply {
         // The value compared differs from row to row.
-        let once =
-            once && matches!(kind, SubqueryKind::Scalar | SubqueryKind::Row | SubqueryKind::Exists);
+        let once = once && !matches!(kind, SubqueryKind::Any(..) | SubqueryKind::All(..));
         Apply {
             input,
             query,
@@ -213,6 +212,21 @@ impl Apply {
         match &self.kind {
             SubqueryKind::Exists => Ok(Value::Boolean(next(context)?.is_some())),
             SubqueryKind::Row => Err(SqlError::internal("a row as one value")),
+            SubqueryKind::Array(element) => {
+                let mut charge = MemoryCharge::default();
+                charge.clear(context);
+                let mut values = Vec::new();
+                while let Some(value) = next(context)? {
+                    charge.keep(value.memory(), context)?;
+                    values.push(value);
+                }
+                let array = match values.is_empty() {
+                    true => Value::Array(Array::empty(*element)),
+                    false => stack_arrays(*element, &values)?,
+                };
+                charge.clear(context);
+                Ok(array)
+            }
             SubqueryKind::Scalar => {
                 let Some(value) = next(context)? else { return Ok(Value::Null) };
                 if next(context)?.is_some() {

@@ -1,10 +1,10 @@
 //! Functions that return rows.
 
-use super::Context;
+use super::{Context, MemoryCharge};
 use crate::bind::{TableFunction, TableFunctionKind};
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::{Current, Expr};
-use crate::types::{DataType, Numeric, Value};
+use crate::expression::{Current, Expr, RowFunction};
+use crate::types::{DataType, Numeric, Value, ValueRef};
 
 /// The rows of a function, computed one at a time.
 #[derive(Debug)]
@@ -16,6 +16,7 @@ pub struct FunctionScan {
     state: State,
     row: i64,
     fresh: bool,
+    charge: MemoryCharge,
 }
 
 /// The rest of a series: its next value, last value and step.
@@ -24,6 +25,8 @@ enum State {
     Ended,
     Integers(i64, i64, i64),
     Numerics(Numeric, Numeric, Numeric),
+    /// Rows that are computed already.
+    Rows(std::vec::IntoIter<Vec<Value>>),
 }
 
 impl FunctionScan {
@@ -36,6 +39,7 @@ impl FunctionScan {
             state: State::Ended,
             row: 0,
             fresh: true,
+            charge: MemoryCharge::default(),
         }
     }
 
@@ -45,16 +49,19 @@ impl FunctionScan {
 
     /// Evaluates the arguments. A NULL among them makes the series empty.
     fn start(&mut self, context: &Context<'_>) -> Result<State> {
+        self.charge.clear(context);
         let values: Result<Vec<Value>> =
             self.arguments.iter().map(|argument| context.value(argument)).collect();
         let values = values?;
+        if let TableFunctionKind::Rows(function) = self.kind {
+            return self.rows(function, &values, context);
+        }
         if values.iter().any(Value::is_null) {
             return Ok(State::Ended);
         }
         let is_zero =
             || SqlError::new(SqlState::InvalidParameterValue, "step size cannot equal zero");
-        let TableFunctionKind::GenerateSeries(data_type) = self.kind;
-        if let DataType::Numeric(_) = data_type {
+        if let TableFunctionKind::GenerateSeries(DataType::Numeric(_)) = self.kind {
             let number = |at: usize| values.get(at).and_then(|value| value.as_ref().as_numeric());
             let step = number(2).unwrap_or(Numeric::from(1));
             let (Some(first), Some(last)) = (number(0), number(1)) else {
@@ -73,10 +80,27 @@ impl FunctionScan {
         }
     }
 
+    /// Computes all rows of a function.
+    fn rows(
+        &mut self,
+        function: &RowFunction,
+        values: &[Value],
+        context: &Context<'_>,
+    ) -> Result<State> {
+        if function.is_strict && values.iter().any(Value::is_null) {
+            return Ok(State::Ended);
+        }
+        let values: Vec<ValueRef<'_>> = values.iter().map(Value::as_ref).collect();
+        let rows = (function.run)(&values)?;
+        for row in &rows {
+            self.charge.keep_values(row, context)?;
+        }
+        Ok(State::Rows(rows.into_iter()))
+    }
+
     fn next_value(&mut self) -> Option<Value> {
-        let TableFunctionKind::GenerateSeries(data_type) = self.kind;
         match &mut self.state {
-            State::Ended => None,
+            State::Ended | State::Rows(_) => None,
             State::Integers(next, last, step) => {
                 let value = *next;
                 if if *step > 0 { value > *last } else { value < *last } {
@@ -86,8 +110,10 @@ impl FunctionScan {
                     Some(after) => *next = after,
                     None => self.state = State::Ended,
                 }
-                Some(match data_type {
-                    DataType::Integer => Value::Integer(value as i32),
+                Some(match self.kind {
+                    TableFunctionKind::GenerateSeries(DataType::Integer) => {
+                        Value::Integer(value as i32)
+                    }
                     _ => Value::BigInt(value),
                 })
             }
@@ -111,11 +137,19 @@ impl FunctionScan {
             self.row = 0;
         }
         context.check_cancelled()?;
-        let Some(value) = self.next_value() else { return Ok(false) };
+        if let State::Rows(rows) = &mut self.state {
+            let Some(row) = rows.next() else { return Ok(false) };
+            let slot = context.slot(self.slot)?;
+            slot.values.clear();
+            slot.values.extend(row);
+        } else {
+            let Some(value) = self.next_value() else { return Ok(false) };
+            let slot = context.slot(self.slot)?;
+            slot.values.clear();
+            slot.values.push(value);
+        }
         self.row += 1;
         let slot = context.slot(self.slot)?;
-        slot.values.clear();
-        slot.values.push(value);
         if self.ordinality {
             slot.values.push(Value::BigInt(self.row));
         }

@@ -328,7 +328,8 @@ impl Computation<'_> {
     fn add(&self, state: &mut AggregateState, aggregate: &Aggregate, row: usize) -> Result<()> {
         let (value, counts) = (self.argument(row, 0), self.argument(row, 1));
         let is_counted = matches!(counts, ValueRef::Boolean(true));
-        if is_counted && (aggregate.argument.is_none() || !value.is_null()) {
+        let takes_null = aggregate.argument.is_none() || aggregate.kind.keeps_nulls();
+        if is_counted && (takes_null || !value.is_null()) {
             match aggregate.second {
                 Some(_) => state.add_pair(aggregate.kind, value, self.argument(row, 2))?,
                 None => state.add(aggregate.kind, value)?,
@@ -341,7 +342,8 @@ impl Computation<'_> {
     fn remove(&self, state: &mut AggregateState, aggregate: &Aggregate, row: usize) -> bool {
         let (value, counts) = (self.argument(row, 0), self.argument(row, 1));
         let is_counted = matches!(counts, ValueRef::Boolean(true));
-        if !is_counted || aggregate.argument.is_some() && value.is_null() {
+        let skips_null = aggregate.argument.is_some() && !aggregate.kind.keeps_nulls();
+        if !is_counted || skips_null && value.is_null() {
             return true;
         }
         match (state, value.as_i64()) {

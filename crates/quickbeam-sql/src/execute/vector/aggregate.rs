@@ -194,8 +194,11 @@ impl VectorAggregator {
         let mut key = Vec::new();
         for (row, place) in places.iter().enumerate() {
             let value = vector.value(row, data_type);
-            if value.is_null() {
+            if value.is_null() && !self.aggregate.kind.keeps_nulls() {
                 continue;
+            }
+            if self.aggregate.kind.keeps_nulls() {
+                account.keep(value.to_value().memory(), context)?;
             }
             if self.aggregate.distinct {
                 key.clear();

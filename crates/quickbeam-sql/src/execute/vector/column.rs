@@ -42,9 +42,11 @@ pub fn kind_of(data_type: DataType) -> Option<VectorType> {
         DataType::Real | DataType::Double => VectorType::Doubles,
         DataType::Boolean => VectorType::Truths,
         DataType::Text | DataType::Varchar(_) | DataType::Char(_) => VectorType::Texts,
-        DataType::Numeric(_) | DataType::Bytea | DataType::Uuid | DataType::Interval => {
-            return None;
-        }
+        DataType::Numeric(_)
+        | DataType::Bytea
+        | DataType::Uuid
+        | DataType::Interval
+        | DataType::Array(_) => return None,
     })
 }
 

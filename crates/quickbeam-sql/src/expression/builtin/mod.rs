@@ -4,6 +4,7 @@
 //! types of the entry, so an implementation receives values of those types. An operator is an entry
 //! under its symbol, for example `&` or `|/`.
 
+mod arrays;
 mod bits;
 mod bytes;
 mod double;
@@ -15,10 +16,15 @@ mod interval_ops;
 mod number_templates;
 mod numeric;
 mod regular;
+mod regular_arrays;
 mod regular_syntax;
+mod row_functions;
 mod templates;
 mod text;
 mod trigonometry;
+
+pub use arrays::{Polymorphic, Shape, polymorphic};
+pub use row_functions::{RowFunction, row_function};
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -129,6 +135,7 @@ const NUMERIC: DataType = DataType::Numeric(None);
 
 /// All tables, each in the module that implements its functions.
 static TABLES: &[&[Builtin]] = &[
+    arrays::TABLE,
     bits::TABLE,
     bytes::TABLE,
     double::TABLE,
@@ -140,6 +147,7 @@ static TABLES: &[&[Builtin]] = &[
     number_templates::TABLE,
     numeric::TABLE,
     regular::TABLE,
+    regular_arrays::TABLE,
     templates::TABLE,
     text::TABLE,
     trigonometry::TABLE,

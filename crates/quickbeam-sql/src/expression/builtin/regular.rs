@@ -115,7 +115,7 @@ fn compiled(pattern: &str, source: Source) -> Result<Rc<Regex>> {
 
 /// Returns the compiled expression of the second argument, with the options of the argument at
 /// `at`, if there is one. `name` is a function without the option `g`.
-fn expression(arguments: &[ValueRef<'_>], at: usize, name: &str) -> Result<Rc<Regex>> {
+pub(super) fn expression(arguments: &[ValueRef<'_>], at: usize, name: &str) -> Result<Rc<Regex>> {
     let options = match arguments.get(at) {
         Some(_) => Options::parse(text(arguments, at)?)?,
         None => Options::default(),
@@ -125,6 +125,11 @@ fn expression(arguments: &[ValueRef<'_>], at: usize, name: &str) -> Result<Rc<Re
         return Err(invalid(message));
     }
     compiled(text(arguments, 1)?, Source::Regular(options))
+}
+
+/// Returns the compiled expression with these options.
+pub(super) fn compile(pattern: &str, options: Options) -> Result<Rc<Regex>> {
+    compiled(pattern, Source::Regular(options))
 }
 
 fn operator(arguments: &[ValueRef<'_>], ignores_case: bool, wanted: bool) -> Result<Value> {
@@ -214,7 +219,7 @@ fn replaced(
 }
 
 /// Returns where the search goes on: an empty match is followed by at least one character.
-fn after(text: &str, start: usize, end: usize) -> usize {
+pub(super) fn after(text: &str, start: usize, end: usize) -> usize {
     if end > start {
         return end;
     }

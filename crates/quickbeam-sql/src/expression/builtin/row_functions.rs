@@ -1,0 +1,134 @@
+//! Functions that return rows: their arguments are values, their result is a list of rows.
+
+use super::arrays::{array, split_values};
+use super::integer;
+use super::regular_arrays::{captures_of, split_regular};
+use crate::error::Result;
+use crate::types::{Array, DataType, ElementType, Value, ValueRef};
+
+/// A row.
+pub type Row = Vec<Value>;
+
+/// A function that returns rows.
+pub struct RowFunction {
+    /// Its name.
+    pub name: &'static str,
+    /// The types of its arguments; `None` for an array of any type.
+    pub arguments: &'static [Option<DataType>],
+    /// The names and types of its columns.
+    pub columns: &'static [(&'static str, DataType)],
+    /// Whether a NULL argument makes the result empty.
+    pub is_strict: bool,
+    /// Its rows.
+    pub run: fn(&[ValueRef<'_>]) -> Result<Vec<Row>>,
+}
+
+impl std::fmt::Debug for RowFunction {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+impl PartialEq for RowFunction {
+    fn eq(&self, other: &RowFunction) -> bool {
+        std::ptr::eq(self, other)
+    }
+}
+
+impl Eq for RowFunction {}
+
+/// `unnest`, whose columns have the types of its arguments.
+pub static UNNEST: RowFunction =
+    RowFunction { name: "unnest", arguments: &[], columns: &[], is_strict: false, run: unnest };
+
+const TEXT: Option<DataType> = Some(DataType::Text);
+const INTEGER: Option<DataType> = Some(DataType::Integer);
+const BOOLEAN: Option<DataType> = Some(DataType::Boolean);
+const TEXTS: DataType = DataType::Array(ElementType::TEXT);
+
+const fn strict(
+    name: &'static str,
+    arguments: &'static [Option<DataType>],
+    columns: &'static [(&'static str, DataType)],
+    run: fn(&[ValueRef<'_>]) -> Result<Vec<Row>>,
+) -> RowFunction {
+    RowFunction { name, arguments, columns, is_strict: true, run }
+}
+
+static TABLE: &[RowFunction] = &[
+    strict("generate_subscripts", &[None, INTEGER], SUBSCRIPTS, subscripts),
+    strict("generate_subscripts", &[None, INTEGER, BOOLEAN], SUBSCRIPTS, subscripts),
+    RowFunction { is_strict: false, ..strict("string_to_table", &[TEXT, TEXT], PARTS, parts) },
+    RowFunction {
+        is_strict: false,
+        ..strict("string_to_table", &[TEXT, TEXT, TEXT], PARTS, parts)
+    },
+    strict("regexp_split_to_table", &[TEXT, TEXT], SPLIT, split),
+    strict("regexp_split_to_table", &[TEXT, TEXT, TEXT], SPLIT, split),
+    strict("regexp_matches", &[TEXT, TEXT], MATCHES, matches),
+    strict("regexp_matches", &[TEXT, TEXT, TEXT], MATCHES, matches),
+];
+
+const SUBSCRIPTS: &[(&str, DataType)] = &[("generate_subscripts", DataType::Integer)];
+const PARTS: &[(&str, DataType)] = &[("string_to_table", DataType::Text)];
+const SPLIT: &[(&str, DataType)] = &[("regexp_split_to_table", DataType::Text)];
+const MATCHES: &[(&str, DataType)] = &[("regexp_matches", TEXTS)];
+
+/// Returns the function of that name that takes so many arguments.
+pub fn row_function(name: &str, count: usize) -> Option<&'static RowFunction> {
+    if name == UNNEST.name {
+        return Some(&UNNEST);
+    }
+    TABLE.iter().find(|known| known.name == name && known.arguments.len() == count)
+}
+
+fn rows_of<'v>(values: impl IntoIterator<Item = ValueRef<'v>>) -> Vec<Row> {
+    values.into_iter().map(|value| vec![value.to_value()]).collect()
+}
+
+/// Returns a row for each element. Shorter arrays are filled with NULLs.
+fn unnest(arguments: &[ValueRef<'_>]) -> Result<Vec<Row>> {
+    let mut arrays = Vec::with_capacity(arguments.len());
+    for (at, argument) in arguments.iter().enumerate() {
+        arrays.push(if argument.is_null() { None } else { Some(array(arguments, at)?) });
+    }
+    let count = arrays.iter().flatten().map(|array| array.len()).max().unwrap_or(0);
+    let element = |number: usize| {
+        let of_row = arrays.iter();
+        of_row.map(|array| array.map_or(Value::Null, |it| it.get(number).to_value())).collect()
+    };
+    Ok((0..count).map(element).collect())
+}
+
+fn subscripts(arguments: &[ValueRef<'_>]) -> Result<Vec<Row>> {
+    let (array, number) = (array(arguments, 0)?, integer(arguments, 1)?);
+    let number = usize::try_from(number - 1).ok();
+    let Some(dimension) = number.and_then(|number| array.dimension(number)) else {
+        return Ok(Vec::new());
+    };
+    let places = i64::from(dimension.lower)..=dimension.upper();
+    let places = places.map(|place| ValueRef::Integer(place as i32));
+    Ok(match arguments.get(2) {
+        Some(ValueRef::Boolean(true)) => rows_of(places.rev()),
+        _ => rows_of(places),
+    })
+}
+
+fn parts(arguments: &[ValueRef<'_>]) -> Result<Vec<Row>> {
+    match arguments.first() {
+        Some(ValueRef::Null) | None => Ok(Vec::new()),
+        _ => Ok(rows_of(split_values(arguments)?)),
+    }
+}
+
+fn split(arguments: &[ValueRef<'_>]) -> Result<Vec<Row>> {
+    let parts = split_regular(arguments, "regexp_split_to_table")?;
+    Ok(rows_of(parts.into_iter().map(ValueRef::Text)))
+}
+
+fn matches(arguments: &[ValueRef<'_>]) -> Result<Vec<Row>> {
+    let found = captures_of(arguments)?;
+    let row =
+        |groups: Vec<ValueRef<'_>>| Ok(vec![Value::Array(Array::new(ElementType::TEXT, groups)?)]);
+    found.into_iter().map(row).collect()
+}
