@@ -29,7 +29,7 @@ const MODULES: [(&str, &str); 7] = [
 /// A module with a mistake: name in this crate, module, affected file, replaced text, replacement.
 type Mistake = (&'static str, &'static str, &'static str, &'static str, &'static str);
 
-const MISTAKES: [Mistake; 18] = [
+const MISTAKES: [Mistake; 20] = [
     (
         "entry_change_before_held",
         "entry",
@@ -121,6 +121,20 @@ const MISTAKES: [Mistake; 18] = [
         "mvcc/snapshots.rs",
         "            if is_taken(slot) {\n                self.marks[group].fetch_or(bit, Ordering::SeqCst);\n            } else if left == 0 {",
         "            if left == 0 {",
+    ),
+    (
+        "versions_expiry_not_ordered",
+        "versions",
+        "mvcc/snapshots.rs",
+        "        fence(Ordering::Acquire);\n",
+        "",
+    ),
+    (
+        "versions_pinned_without_comparing",
+        "versions",
+        "mvcc/snapshots.rs",
+        "        let is_unchanged =\n            word.compare_exchange(own, pinned, Ordering::SeqCst, Ordering::Relaxed).is_ok();\n",
+        "        word.store(pinned, Ordering::SeqCst);\n        let is_unchanged = true;\n",
     ),
     (
         "versions_state_before_waiting",

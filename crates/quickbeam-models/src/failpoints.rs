@@ -1,6 +1,7 @@
 //! Canaries are never planted in a model; the models' mistakes are in `build.rs`.
 
 pub enum Canary {
+    ExpiryIgnored,
     SnapshotWrong,
     TreeFreedEarly,
     VersionMergedEarly,

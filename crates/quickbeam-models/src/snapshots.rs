@@ -105,11 +105,60 @@ macro_rules! models {
                     reader.join().unwrap();
                 });
             }
+
+            /// A snapshot expires while its owner reads: what the owner read was still there, or
+            /// the owner finds that its snapshot has expired.
+            pub fn read_beside_expiry() {
+                try_within(4, || {
+                    let snapshots = Arc::new(Snapshots::with_slots(1));
+                    let newest = Arc::new(AtomicU64::new(1));
+                    let gone = Arc::new(AtomicU64::new(0));
+                    let (slot, snapshot) = snapshots.acquire(&newest, Duration::ZERO).unwrap();
+                    newest.fetch_add(1, Ordering::SeqCst);
+                    let reader = {
+                        let (snapshots, gone) = (snapshots.clone(), gone.clone());
+                        start(move || {
+                            let gone = gone.load(Ordering::Relaxed);
+                            let is_right = gone <= snapshot || snapshots.is_expired(slot);
+                            assert!(is_right, "what the snapshot sees is gone");
+                        })
+                    };
+                    let retirer = start(move || {
+                        snapshots.expire_oldest(&newest);
+                        gone.store(snapshots.retire_up_to(&newest), Ordering::Release);
+                    });
+                    retirer.join().unwrap();
+                    reader.join().unwrap();
+                });
+            }
+
+            /// A transaction pins its snapshot while the snapshot expires: one of the two succeeds.
+            pub fn pin_beside_expiry() {
+                try_within(4, || {
+                    let snapshots = Arc::new(Snapshots::with_slots(1));
+                    let newest = Arc::new(AtomicU64::new(1));
+                    let (slot, snapshot) = snapshots.acquire(&newest, Duration::ZERO).unwrap();
+                    newest.fetch_add(1, Ordering::SeqCst);
+                    let writer = {
+                        let snapshots = snapshots.clone();
+                        start(move || snapshots.pin(slot))
+                    };
+                    let retirer = start(move || {
+                        snapshots.expire_oldest(&newest);
+                        snapshots.retire_up_to(&newest)
+                    });
+                    let mark = retirer.join().unwrap();
+                    let is_pinned = writer.join().unwrap();
+                    assert!(!is_pinned || mark <= snapshot, "what the snapshot sees is gone");
+                });
+            }
         }
     };
 }
 
 models!(right, versions);
+models!(expiry_not_ordered, versions_expiry_not_ordered);
+models!(pinned_without_comparing, versions_pinned_without_comparing);
 models!(snapshot_of_the_claim, versions_snapshot_of_the_claim);
 models!(newest_after_slots, versions_newest_after_slots);
 models!(unmarked_without_a_second_look, versions_unmarked_without_a_second_look);
@@ -146,4 +195,26 @@ fn found_a_reader_that_keeps_the_snapshot_it_claimed_a_slot_with() {
 #[should_panic = "what the snapshot sees is gone"]
 fn found_a_retirer_that_publishes_its_mark_after_reading_the_slots() {
     newest_after_slots::begin_beside_retiring(1, 6);
+}
+
+#[test]
+fn reader_finds_that_its_snapshot_has_expired() {
+    right::read_beside_expiry();
+}
+
+#[test]
+#[should_panic = "what the snapshot sees is gone"]
+fn found_a_reader_that_loads_its_slot_before_its_reads() {
+    expiry_not_ordered::read_beside_expiry();
+}
+
+#[test]
+fn pinned_snapshot_does_not_expire() {
+    right::pin_beside_expiry();
+}
+
+#[test]
+#[should_panic = "what the snapshot sees is gone"]
+fn found_a_snapshot_that_is_pinned_after_it_expired() {
+    pinned_without_comparing::pin_beside_expiry();
 }

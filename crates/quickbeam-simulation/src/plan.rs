@@ -1,7 +1,7 @@
 //! Plans: the sizes, options, work and faults that a seed stands for. A run draws nothing that a
 //! plan could contain, so that a plan can be reduced ([`crate::shrink`]).
 
-use quickbeam::{AccessMethod, Durability, Isolation, Options};
+use quickbeam::{AccessMethod, Durability, Isolation, Options, UndoPolicy};
 use std::time::Duration;
 
 use crate::disk::{Loss, Medium};
@@ -161,6 +161,7 @@ fn draw_round(random: &mut Random, first: bool) -> Round {
 /// Random streams for features that were added after plans were first drawn.
 const HASTY: u64 = 0xc00c;
 const LOST_ROOTS: u64 = 0xc01b;
+const OLD_SNAPSHOTS: u64 = 0xc0a9;
 
 impl Plan {
     /// Returns the access method of the database of that name.
@@ -206,7 +207,7 @@ impl Plan {
             vec![Isolation::ReadCommitted, Isolation::Serializable],
         ]);
         let rounds = 2 + random.below(3);
-        let plan = Plan {
+        let mut plan = Plan {
             seed,
             store: random.chance(8),
             clients: random.pick(&[1, 2, 3, 4, 6]),
@@ -239,6 +240,9 @@ impl Plan {
             lost_roots: 0,
             options,
         };
+        if Random::part(seed, OLD_SNAPSHOTS).chance(15) {
+            plan.limit_old_snapshots();
+        }
         if plan.store {
             plan.for_store()
         } else if durability != Durability::InMemory && Random::part(seed, LOST_ROOTS).chance(12) {
@@ -247,6 +251,21 @@ impl Plan {
             plan.for_churn()
         } else {
             plan
+        }
+    }
+
+    /// Limits old snapshots, so that they expire during transactions or delay writers.
+    fn limit_old_snapshots(&mut self) {
+        let random = &mut Random::part(self.seed, OLD_SNAPSHOTS + 1);
+        if random.chance(50) {
+            let age = Duration::from_micros(random.pick(&[50, 500, 5000]));
+            self.options.reader_max_age = Some(age);
+        }
+        if random.chance(70) {
+            self.options.undo_limit = Some(random.pick(&[0, 2000, 20_000]));
+            let policies =
+                [UndoPolicy::ExpireReaders, UndoPolicy::ExpireReaders, UndoPolicy::DelayWriters];
+            self.options.undo_policy = random.pick(&policies);
         }
     }
 

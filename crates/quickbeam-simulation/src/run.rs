@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quickbeam::vfs::Vfs;
-use quickbeam::{Durability, Environment, Error, Options, Result};
+use quickbeam::{Durability, Environment, Error, Options, Result, TransactionOptions};
 
 use crate::client::{Client, Oracle, SharedOracle, open};
 use crate::disk::Disk;
@@ -69,7 +69,8 @@ pub fn outcome(mut core: Core) -> Outcome {
 
 /// Returns the content of all databases.
 pub fn dump(environment: &Environment) -> Result<State> {
-    let reader = environment.begin_read()?;
+    let options = TransactionOptions::new().read_only(true).never_expires(true);
+    let reader = environment.begin_with(options)?;
     let mut state = State::new();
     for name in reader.databases()? {
         let database = reader.open_database(&name)?;

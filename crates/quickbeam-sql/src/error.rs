@@ -431,13 +431,15 @@ impl From<quickbeam::Error> for SqlError {
     fn from(error: quickbeam::Error) -> SqlError {
         use quickbeam::Error as E;
         let state = match &error {
-            E::WriteConflict | E::SerializationFailure => SqlState::SerializationFailure,
+            E::WriteConflict | E::SerializationFailure | E::SnapshotTooOld => {
+                SqlState::SerializationFailure
+            }
             // A table's tree is named anew when its definition changes: who still knew the old one begins again.
             E::NoSuchDatabase { name } if name.starts_with(TREE_PREFIX) => {
                 SqlState::SerializationFailure
             }
             E::Deadlock => SqlState::DeadlockDetected,
-            E::LockTimeout { .. } => SqlState::LockNotAvailable,
+            E::LockTimeout { .. } | E::UndoLimit { .. } => SqlState::LockNotAvailable,
             E::ReadOnly | E::ReadOnlyEnvironment => SqlState::ReadOnlySqlTransaction,
             E::Interrupted => return SqlError::canceled(),
             E::Corruption { .. } | E::FormatVersion { .. } => SqlState::DataCorrupted,

@@ -46,6 +46,22 @@ pub enum Error {
         "serialization failure: what this transaction read was changed by one that committed since; abort and retry"
     )]
     SerializationFailure,
+    /// The transaction's snapshot expired, because it was older than
+    /// [`Options::reader_max_age`](crate::Options::reader_max_age) or because of
+    /// [`Options::undo_limit`](crate::Options::undo_limit).
+    #[error(
+        "snapshot too old: the versions that this transaction reads were removed to keep the limits on old snapshots; abort and retry, or raise undo_limit or reader_max_age"
+    )]
+    SnapshotTooOld,
+    /// The undo entries kept for old snapshots stayed above
+    /// [`Options::undo_limit`](crate::Options::undo_limit) for longer than the lock timeout.
+    #[error(
+        "undo limit: versions kept for old snapshots stayed above undo_limit for {waited_ms} ms; end old transactions or raise the limit, then retry"
+    )]
+    UndoLimit {
+        /// How long this transaction waited, in milliseconds.
+        waited_ms: u64,
+    },
     /// Stored bytes differ from the bytes written.
     #[error(
         "corruption in {file} at {place}: {detail}; restore from a backup, or salvage what is readable"
@@ -190,6 +206,8 @@ impl Error {
                 | Error::Deadlock
                 | Error::LockTimeout { .. }
                 | Error::SerializationFailure
+                | Error::SnapshotTooOld
+                | Error::UndoLimit { .. }
         )
     }
 

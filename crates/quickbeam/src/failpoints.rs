@@ -63,11 +63,13 @@ pub enum Canary {
     CloseSilent,
     /// Recovery joins fragments by the transaction's number alone.
     PiecesMixed,
+    /// A transaction uses what it read after its snapshot expired.
+    ExpiryIgnored,
 }
 
 impl Canary {
     /// All canaries.
-    pub const ALL: [Canary; 20] = [
+    pub const ALL: [Canary; 21] = [
         Canary::LogNotFlushed,
         Canary::RecordDropped,
         Canary::UndoLost,
@@ -88,6 +90,7 @@ impl Canary {
         Canary::VersionMergedEarly,
         Canary::CloseSilent,
         Canary::PiecesMixed,
+        Canary::ExpiryIgnored,
     ];
 }
 

@@ -66,7 +66,7 @@ mod wal;
 pub use environment::{DATA_FILE, Environment, LOCK_FILE, LOG_DIRECTORY, Statistics, VerifyReport};
 pub use error::{Error, Result};
 pub use latency::LatencySummary;
-pub use options::{AccessMethod, Durability, Isolation, Options, TransactionOptions};
+pub use options::{AccessMethod, Durability, Isolation, Options, TransactionOptions, UndoPolicy};
 pub use salvage::{
     LostLog, LostPage, LostRange, LostValue, SalvageReport, SalvagedDatabase, salvage, salvage_in,
 };

@@ -104,6 +104,20 @@ pub enum Isolation {
     ReadCommitted,
 }
 
+/// What happens when undo entries kept for old snapshots exceed [`Options::undo_limit`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum UndoPolicy {
+    /// Transactions wait before their first change until there is less undo, but no longer than
+    /// their lock timeout; then the change fails with
+    /// [`Error::UndoLimit`](crate::Error::UndoLimit).
+    #[default]
+    DelayWriters,
+    /// The oldest snapshots expire. Their transactions fail with
+    /// [`Error::SnapshotTooOld`](crate::Error::SnapshotTooOld). A transaction with changes keeps
+    /// its snapshot.
+    ExpireReaders,
+}
+
 /// Defines builder methods, each of which sets the field of its name.
 macro_rules! setters {
     ($($field:ident: $type:ty),* $(,)?) => {
@@ -161,6 +175,14 @@ pub struct Options {
     /// How long [`Environment::transact`](crate::Environment::transact) retries after conflicts.
     /// Default 30 s.
     pub retry_timeout: Duration,
+    /// Bytes of undo entries of committed transactions that old snapshots may hold in memory.
+    /// Default none.
+    pub undo_limit: Option<u64>,
+    /// What happens when there are more. Default [`UndoPolicy::DelayWriters`].
+    pub undo_policy: UndoPolicy,
+    /// Age at which the snapshot of a transaction without changes expires. Calls of that transaction
+    /// then fail with [`Error::SnapshotTooOld`](crate::Error::SnapshotTooOld). Default none.
+    pub reader_max_age: Option<Duration>,
     /// Log bytes since the last checkpoint that start a checkpoint. Default 256 MiB.
     pub checkpoint_bytes: u64,
     /// Time after which a checkpoint starts if anything changed. Default 60 s.
@@ -184,6 +206,9 @@ impl Default for Options {
             isolation: Isolation::Serializable,
             lock_timeout: Duration::from_secs(10),
             retry_timeout: Duration::from_secs(30),
+            undo_limit: None,
+            undo_policy: UndoPolicy::default(),
+            reader_max_age: None,
             checkpoint_bytes: 256 << 20,
             checkpoint_interval: Duration::from_secs(60),
             recovery_target: None,
@@ -217,6 +242,9 @@ impl Options {
         isolation: Isolation,
         lock_timeout: Duration,
         retry_timeout: Duration,
+        undo_limit: impl Into<Option<u64>>,
+        undo_policy: UndoPolicy,
+        reader_max_age: impl Into<Option<Duration>>,
         checkpoint_bytes: u64,
         checkpoint_interval: Duration,
         recovery_target: impl Into<Option<Duration>>,
@@ -272,6 +300,9 @@ pub struct TransactionOptions {
     pub lock_timeout: Option<Duration>,
     /// The transaction reads one snapshot, never waits or fails with a conflict, and cannot write.
     pub read_only: bool,
+    /// The snapshot never expires, whatever [`Options::reader_max_age`] and
+    /// [`Options::undo_policy`] say. Meant for backups.
+    pub never_expires: bool,
 }
 
 impl TransactionOptions {
@@ -286,5 +317,6 @@ impl TransactionOptions {
         durability: impl Into<Option<Durability>>,
         lock_timeout: impl Into<Option<Duration>>,
         read_only: bool,
+        never_expires: bool,
     }
 }

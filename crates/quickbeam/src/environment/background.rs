@@ -73,13 +73,14 @@ impl Engine {
     }
 }
 
-/// Keeps some frames free, and runs deferred work if there are no commits.
+/// Keeps some frames free, limits old snapshots, and runs deferred work if there are no commits.
 fn make_room(inner: &Engine) {
     inner.rounds(&*inner.pool.frames_wanted, HOUSEKEEPING_POLL, || {
         inner.note_time();
         inner.pool.make_ready();
         inner.pool.fill_free_frames()?;
         inner.registry.look_after();
+        inner.limit_old_snapshots();
         inner.run_deferred(usize::MAX)
     });
 }

@@ -8,6 +8,7 @@
 
 mod background;
 mod free_trees;
+mod old_snapshots;
 mod open;
 mod retry;
 mod statistics;
@@ -37,6 +38,7 @@ use crate::transaction::{Database, Snapshot, Transaction};
 use crate::vfs::{Event, File, MemoryVfs, OsVfs, Task, Vfs};
 use crate::wal::Log;
 
+use old_snapshots::OldSnapshots;
 pub(crate) use open::{Access, Opened, open_data_file};
 pub use open::{DATA_FILE, LOCK_FILE, LOG_DIRECTORY};
 pub use statistics::{Statistics, pool_statistics, sample_trees};
@@ -99,6 +101,7 @@ pub struct Engine {
     /// Timestamp of the newest commit that changed the catalog.
     pub catalog_version: AtomicU64,
     pub counters: TransactionCounters,
+    pub old_snapshots: OldSnapshots,
     incarnation: u32,
     /// Sorted by number, so that checkpoints list them in the same order in every simulation run.
     trees: RwLock<BTreeMap<u32, Tree>>,
@@ -277,7 +280,7 @@ impl Environment {
     }
 
     /// Returns a read-only snapshot of the committed state. It never waits for a transaction and is
-    /// never aborted.
+    /// aborted only if the options limit old snapshots.
     ///
     /// ```
     /// # let environment = quickbeam::Environment::memory(Default::default())?;

@@ -274,7 +274,6 @@ pub fn open(
     let inner = Engine {
         id: vfs.random() ^ identity.environment,
         path: path.map(Path::to_owned),
-        options,
         registry,
         pool,
         log,
@@ -284,6 +283,7 @@ pub fn open(
         is_read_only: access == Access::Read,
         catalog_version: AtomicU64::new(0),
         counters: super::TransactionCounters::default(),
+        old_snapshots: super::OldSnapshots::new(&options, &*vfs),
         incarnation,
         trees: crate::sync::locks::RwLock::new(map),
         freeing_trees: crate::sync::locks::RwLock::default(),
@@ -297,6 +297,7 @@ pub fn open(
         stop: AtomicBool::new(false),
         checkpoint_wanted: vfs.event(),
         lock: crate::sync::locks::Mutex::new(lock),
+        options,
         vfs,
     };
     if path.is_some() || created {

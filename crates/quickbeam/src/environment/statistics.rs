@@ -73,6 +73,12 @@ pub struct Statistics {
     pub open_transactions: usize,
     /// Age of the oldest open transaction.
     pub oldest_transaction: Option<Duration>,
+    /// Age of the oldest snapshot in use, which holds old versions in memory.
+    pub oldest_snapshot: Option<Duration>,
+    /// Snapshots that expired, by age or because of the undo limit.
+    pub expired_snapshots: u64,
+    /// Transactions that waited for the undo limit before their first change.
+    pub delayed_writers: u64,
     /// Commits since the oldest snapshot in use.
     pub oldest_snapshot_lag: u64,
     /// Transaction records kept for running transactions and old snapshots.
@@ -173,6 +179,11 @@ impl Engine {
         let now = self.vfs.now();
         numbers.oldest_transaction =
             since.map(|since| now.saturating_sub(Duration::from_millis(since)));
+        let taken = self.registry.snapshots.oldest_taken_ms();
+        numbers.oldest_snapshot =
+            taken.map(|taken| now.saturating_sub(Duration::from_millis(taken)));
+        numbers.expired_snapshots = self.old_snapshots.expired.load(Ordering::Relaxed);
+        numbers.delayed_writers = self.old_snapshots.delayed.load(Ordering::Relaxed);
         let newest = self.registry.newest_commit.load(Ordering::Relaxed);
         let oldest = self.registry.snapshots.oldest().unwrap_or(newest);
         numbers.oldest_snapshot_lag = newest.saturating_sub(oldest);

@@ -217,9 +217,22 @@ impl TransactionTable {
         }
         let running: usize = order.writers().map(|writer| writer.undo_bytes()).sum();
         drop(order);
-        let tables: usize =
-            self.shards().iter().map(|shard| shard_bytes(shard.read().capacity())).sum();
-        (ids, running + tables + self.past_bytes.load(Ordering::Relaxed))
+        (ids, running + self.table_bytes() + self.past_bytes.load(Ordering::Relaxed))
+    }
+
+    /// Returns the bytes of memory of the undo entries of committed transactions.
+    pub fn committed_undo_bytes(&self) -> usize {
+        let order = self.order.lock();
+        let is_committed =
+            |writer: &&Arc<TransactionRecord>| writer.state() != TransactionState::Active;
+        let recent: usize = order.writers().filter(is_committed).map(|w| w.undo_bytes()).sum();
+        drop(order);
+        recent + self.table_bytes() + self.past_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Returns the bytes of memory of the tables of ids.
+    fn table_bytes(&self) -> usize {
+        self.shards().iter().map(|shard| shard_bytes(shard.read().capacity())).sum()
     }
 }
 

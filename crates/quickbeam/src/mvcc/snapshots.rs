@@ -11,31 +11,42 @@
 //!   the slot is free. Retiring visits marked slots only. Bits of free slots are cleared regularly,
 //!   so that a burst of transactions does not make every later commit visit all slots.
 //! - SNAP-2: one thread at a time retires; the order lock of the transaction table ensures that.
+//! - SNAP-3: a snapshot whose owner has changed nothing may expire: another thread replaces the word
+//!   of its slot, and only then may versions that it sees be removed. The owner checks its slot after
+//!   each call's reads. If the word is still there, they were from the snapshot; otherwise the call
+//!   discards them. Before its first change the owner pins the word, which then never expires.
 
-use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::time::Duration;
 
 use crossbeam_utils::CachePadded;
 
 use super::Timestamp;
 use crate::error::{Error, Result};
+use crate::failpoints::{Canary, planted};
 use crate::sync::shard;
 
 /// Maximum number of open transactions.
 const SLOTS: usize = 4096;
 const FREE: u64 = 0;
+/// The slot's snapshot has expired (SNAP-3).
+const EXPIRED: u64 = u64::MAX;
+/// Set in the word of a snapshot that cannot expire (SNAP-3).
+const PINNED: u64 = 1 << 63;
 /// Slots whose mark bits share one word.
 const GROUP: usize = u64::BITS as usize;
 /// Number of retirements after which the marks of free slots are cleared.
 const RETIREMENTS_PER_UNMARK: u64 = 64;
 
 struct SnapshotSlot {
-    /// Snapshot + 1, or [`FREE`].
+    /// Snapshot + 1, perhaps with [`PINNED`]; or [`FREE`] or [`EXPIRED`].
     snapshot: AtomicU64,
     /// The owner also reads newer snapshots, which it does not publish.
     keeps_newer: AtomicBool,
     /// When the transaction began, in milliseconds of the VFS's clock.
     since_ms: AtomicU64,
+    /// When its snapshot was taken; `u64::MAX` while unknown.
+    snapshot_ms: AtomicU64,
     /// Commits made from this slot, counted by its owner only.
     commits: AtomicU64,
 }
@@ -46,9 +57,16 @@ impl SnapshotSlot {
             snapshot: AtomicU64::new(FREE),
             keeps_newer: AtomicBool::new(false),
             since_ms: AtomicU64::new(0),
+            snapshot_ms: AtomicU64::new(u64::MAX),
             commits: AtomicU64::new(0),
         })
     }
+}
+
+/// Returns the snapshot in a slot's word, or `None` if the slot is free or its snapshot expired.
+#[inline]
+fn snapshot_in(word: u64) -> Option<Timestamp> {
+    (word != FREE && word != EXPIRED).then(|| (word & !PINNED) - 1)
 }
 
 /// The snapshots that were in use at one moment.
@@ -108,7 +126,9 @@ impl Snapshots {
     pub fn acquire(&self, newest: &AtomicU64, now: Duration) -> Result<(usize, Timestamp)> {
         let snapshot = newest.load(Ordering::SeqCst);
         let slot = self.claim(snapshot)?;
-        self.slots[slot].since_ms.store(now.as_millis() as u64, Ordering::Relaxed);
+        let now_ms = now.as_millis() as u64;
+        self.slots[slot].since_ms.store(now_ms, Ordering::Relaxed);
+        self.slots[slot].snapshot_ms.store(now_ms, Ordering::Relaxed);
         if self.slots[slot].keeps_newer.load(Ordering::Relaxed) {
             self.slots[slot].keeps_newer.store(false, Ordering::SeqCst);
         }
@@ -118,12 +138,24 @@ impl Snapshots {
         Ok((slot, self.refresh(slot, newest)))
     }
 
-    /// Moves the snapshot in `slot` to the newest commit.
+    /// Moves the snapshot in `slot`, which is not pinned, to the newest commit. An expired snapshot
+    /// is replaced by one that has not expired.
     #[inline]
     pub fn refresh(&self, slot: usize, newest: &AtomicU64) -> Timestamp {
+        self.publish(slot, newest, 0)
+    }
+
+    /// Moves the pinned snapshot in `slot` to the newest commit.
+    #[inline]
+    pub fn refresh_pinned(&self, slot: usize, newest: &AtomicU64) -> Timestamp {
+        self.publish(slot, newest, PINNED)
+    }
+
+    #[inline]
+    fn publish(&self, slot: usize, newest: &AtomicU64, bits: u64) -> Timestamp {
         loop {
             let snapshot = newest.load(Ordering::SeqCst);
-            self.slots[slot].snapshot.store(snapshot + 1, Ordering::SeqCst);
+            self.slots[slot].snapshot.store((snapshot + 1) | bits, Ordering::SeqCst);
             if self.retired.load(Ordering::SeqCst) <= snapshot {
                 return snapshot;
             }
@@ -219,7 +251,78 @@ impl Snapshots {
     /// slot free may retire the snapshot.
     #[inline]
     pub fn release(&self, slot: usize) {
-        self.slots[slot].snapshot.store(FREE, Ordering::Release);
+        let slot = &self.slots[slot];
+        // For a thread that finds the slot taken again before its next owner has stored the time.
+        slot.snapshot_ms.store(u64::MAX, Ordering::Relaxed);
+        slot.snapshot.store(FREE, Ordering::Release);
+    }
+
+    /// Stores when the snapshot in `slot` was refreshed.
+    pub fn set_time(&self, slot: usize, now: Duration) {
+        self.slots[slot].snapshot_ms.store(now.as_millis() as u64, Ordering::Relaxed);
+    }
+
+    /// Keeps the snapshot in `slot` from expiring. Returns false if it has expired. Called by the
+    /// slot's owner before its first change (SNAP-3).
+    pub fn pin(&self, slot: usize) -> bool {
+        let word = &self.slots[slot].snapshot;
+        let own = word.load(Ordering::Relaxed);
+        let pinned = own | PINNED;
+        let is_unchanged =
+            word.compare_exchange(own, pinned, Ordering::SeqCst, Ordering::Relaxed).is_ok();
+        own != EXPIRED && is_unchanged
+    }
+
+    /// Returns whether the snapshot in `slot` has expired. If it has not, everything that the
+    /// slot's owner read before this call was from its snapshot (SNAP-3).
+    #[inline]
+    pub fn is_expired(&self, slot: usize) -> bool {
+        // Orders the owner's reads before the load of the word.
+        fence(Ordering::Acquire);
+        let word = self.slots[slot].snapshot.load(Ordering::Relaxed);
+        word == EXPIRED && !planted(Canary::ExpiryIgnored)
+    }
+
+    /// Expires the snapshot in `slot` if it is still the one with that word, which is not pinned.
+    fn expire(&self, slot: usize, word: u64) -> bool {
+        let slot = &self.slots[slot].snapshot;
+        slot.compare_exchange(word, EXPIRED, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+    }
+
+    /// Expires the snapshots that were taken before a time, in milliseconds of the VFS's clock.
+    /// Returns how many. Those of transactions with changes remain.
+    pub fn expire_before(&self, time_ms: u64) -> usize {
+        let mut expired = 0;
+        self.for_marked(|slot| {
+            let word = self.slots[slot].snapshot.load(Ordering::SeqCst);
+            let is_old = self.slots[slot].snapshot_ms.load(Ordering::Relaxed) < time_ms;
+            if is_old && snapshot_in(word).is_some() && word & PINNED == 0 {
+                expired += usize::from(self.expire(slot, word));
+            }
+        });
+        expired
+    }
+
+    /// Expires the oldest snapshot in use. Returns false if it is the newest commit or pinned, or
+    /// if there is none.
+    pub fn expire_oldest(&self, newest: &AtomicU64) -> bool {
+        let mut oldest: Option<(Timestamp, u64, usize)> = None;
+        self.for_marked(|slot| {
+            let word = self.slots[slot].snapshot.load(Ordering::SeqCst);
+            let Some(snapshot) = snapshot_in(word) else { return };
+            // Of equal snapshots, a pinned one is chosen: the others are not worth expiring.
+            let is_older = oldest.is_none_or(|(found, other, _)| {
+                snapshot < found || (snapshot == found && word > other)
+            });
+            if is_older {
+                oldest = Some((snapshot, word, slot));
+            }
+        });
+        oldest.is_some_and(|(snapshot, word, slot)| {
+            snapshot < newest.load(Ordering::SeqCst)
+                && word & PINNED == 0
+                && self.expire(slot, word)
+        })
     }
 
     /// Returns the newest timestamp that every snapshot, now and later, includes: versions replaced
@@ -234,9 +337,10 @@ impl Snapshots {
         }
         // A reader that published an older snapshot before it could see the mark is found here.
         let mut oldest = newest;
-        self.for_marked(|slot| match self.slots[slot].snapshot.load(Ordering::SeqCst) {
-            FREE => {}
-            snapshot => oldest = oldest.min(snapshot - 1),
+        self.for_marked(|slot| {
+            if let Some(snapshot) = snapshot_in(self.slots[slot].snapshot.load(Ordering::SeqCst)) {
+                oldest = oldest.min(snapshot);
+            }
         });
         oldest
     }
@@ -255,14 +359,12 @@ impl Snapshots {
         self.retired.fetch_max(live.open_from, Ordering::SeqCst);
         self.for_marked(|slot| {
             let slot = &self.slots[slot];
-            let snapshot = slot.snapshot.load(Ordering::SeqCst);
-            if snapshot == FREE {
-                return;
-            }
+            let word = slot.snapshot.load(Ordering::SeqCst);
+            let Some(snapshot) = snapshot_in(word) else { return };
             if slot.keeps_newer.load(Ordering::SeqCst) {
-                live.open_from = live.open_from.min(snapshot - 1);
+                live.open_from = live.open_from.min(snapshot);
             }
-            live.snapshots.push(snapshot - 1);
+            live.snapshots.push(snapshot);
         });
         live.snapshots.sort_unstable();
         live.snapshots.dedup();
@@ -271,8 +373,14 @@ impl Snapshots {
 
     /// Returns the oldest snapshot in use, as far as visible without stopping other threads.
     pub fn oldest(&self) -> Option<Timestamp> {
-        let snapshots = self.slots.iter().map(|slot| slot.snapshot.load(Ordering::SeqCst));
-        snapshots.filter(|&snapshot| snapshot != FREE).min().map(|snapshot| snapshot - 1)
+        self.slots.iter().filter_map(|slot| snapshot_in(slot.snapshot.load(Ordering::SeqCst))).min()
+    }
+
+    /// Returns when the snapshot in use longest was taken, in milliseconds of the VFS's clock.
+    pub fn oldest_taken_ms(&self) -> Option<u64> {
+        let unexpired =
+            |slot: &&SnapshotSlot| snapshot_in(slot.snapshot.load(Ordering::SeqCst)).is_some();
+        self.taken().filter(unexpired).map(|slot| slot.snapshot_ms.load(Ordering::Relaxed)).min()
     }
 
     /// Returns the taken slots, whether marked or not.

@@ -302,8 +302,13 @@ impl<'t> Cursor<'t> {
     }
 
     /// Moves to the first visible record at or after the search bound.
-    fn forward(&mut self, mut start: From) -> Result<bool> {
-        self.begin_call()?;
+    fn forward(&mut self, start: From) -> Result<bool> {
+        let begun = self.begin_call();
+        let moved = begun.and_then(|()| self.search_forward(start));
+        self.transaction.unless_expired(moved)
+    }
+
+    fn search_forward(&mut self, mut start: From) -> Result<bool> {
         let (transaction, tree) = (self.transaction, self.tree);
         let state = &mut *transaction.state.borrow_mut();
         let pool = &transaction.inner().pool;
@@ -379,8 +384,13 @@ impl<'t> Cursor<'t> {
 
     /// Moves to the last visible record at or before the search bound; `is_bounded` is false for
     /// the end of the tree.
-    fn backward(&mut self, mut is_bounded: bool, mut start: From) -> Result<bool> {
-        self.begin_call()?;
+    fn backward(&mut self, is_bounded: bool, start: From) -> Result<bool> {
+        let begun = self.begin_call();
+        let moved = begun.and_then(|()| self.search_backward(is_bounded, start));
+        self.transaction.unless_expired(moved)
+    }
+
+    fn search_backward(&mut self, mut is_bounded: bool, mut start: From) -> Result<bool> {
         let (transaction, tree) = (self.transaction, self.tree);
         let state = &mut *transaction.state.borrow_mut();
         let pool = &transaction.inner().pool;

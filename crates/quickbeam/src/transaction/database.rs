@@ -381,7 +381,7 @@ impl Database {
         let transaction = transaction.as_transaction();
         let tree = self.tree(transaction, false)?;
         check_ordered(tree)?;
-        tree.way_to(&transaction.inner().pool, key)
+        transaction.unless_expired(tree.way_to(&transaction.inner().pool, key))
     }
 
     /// The key that lies about so far (`way`, 0 to 1) between the first and the last, in the order of a hash database by hash values, whether
@@ -393,7 +393,8 @@ impl Database {
     ) -> Result<Option<Vec<u8>>> {
         let transaction = transaction.as_transaction();
         let tree = self.tree(transaction, false)?;
-        let key = tree.key_at(&transaction.inner().pool, way.clamp(0.0, 1.0))?;
+        let key = tree.key_at(&transaction.inner().pool, way.clamp(0.0, 1.0));
+        let key = transaction.unless_expired(key)?;
         Ok(key.map(|mut stored| stored.split_off(tree.key_start().min(stored.len()))))
     }
 

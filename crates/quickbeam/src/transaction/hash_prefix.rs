@@ -21,8 +21,9 @@ impl Database {
         let (mut low, mut high) = (group.to_vec(), Vec::new());
         let (_, is_bounded) = group_bounds(&mut low, &mut high);
         let pool = &transaction.inner().pool;
-        let end = if is_bounded { tree.way_to(pool, &high)? } else { 1.0 };
-        Ok((end - tree.way_to(pool, &low)?).max(0.0))
+        let end = if is_bounded { tree.way_to(pool, &high) } else { Ok(1.0) };
+        let share = end.and_then(|end| Ok((end - tree.way_to(pool, &low)?).max(0.0)));
+        transaction.unless_expired(share)
     }
 
     /// Returns the hash value that orders the key's record, or 0 in a B+tree. Records inserted in

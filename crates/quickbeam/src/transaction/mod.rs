@@ -42,7 +42,7 @@ use std::time::Duration;
 
 use crate::environment::ShardedEngineRef;
 use crate::error::{Error, Result};
-use crate::mvcc::{DeferredTask, TransactionRecord};
+use crate::mvcc::{DeferredTask, Timestamp, TransactionRecord};
 use crate::options::{Durability, Isolation, TransactionOptions};
 use crate::sync::shard;
 
@@ -72,6 +72,17 @@ pub struct Savepoint {
     created: usize,
 }
 
+/// Whether a transaction's snapshot can expire (SNAP-3).
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Expiry {
+    /// No: the environment's options set no limit.
+    Never,
+    /// Yes, at any time.
+    Possible,
+    /// No: the transaction may have changes, or its options keep the snapshot.
+    Pinned,
+}
+
 /// A transaction: reads, changes, and their commit. Dropping it without
 /// [`commit`](Transaction::commit) aborts it. It may move between threads, but only one thread uses
 /// it at a time.
@@ -95,6 +106,8 @@ pub struct Transaction {
     lock_timeout: Cell<Duration>,
     /// Reads are added to the read set, even below serializable.
     tracking: Cell<bool>,
+    /// Whether the snapshot can expire.
+    expiry: Cell<Expiry>,
     /// A call failed with a retryable error.
     met_conflict: Cell<bool>,
     state: Held,
@@ -115,9 +128,17 @@ impl Transaction {
                 inner.options.durability
             )));
         }
-        let now = inner.recent_time();
+        let now = inner.snapshot_time();
         let registry = &inner.registry;
-        let (slot, snapshot) = registry.snapshots.acquire(&registry.newest_commit, now)?;
+        let (slot, mut snapshot) = registry.snapshots.acquire(&registry.newest_commit, now)?;
+        let expiry = match inner.old_snapshots.may_expire {
+            false => Expiry::Never,
+            true if options.never_expires => {
+                snapshot = registry.snapshots.refresh_pinned(slot, &registry.newest_commit);
+                Expiry::Pinned
+            }
+            true => Expiry::Possible,
+        };
         // The closing thread sets `closed` before it counts open transactions: one of the two
         // threads sees the other.
         if let Err(closed) = inner.check_open() {
@@ -132,6 +153,7 @@ impl Transaction {
             durability,
             lock_timeout: Cell::new(options.lock_timeout.unwrap_or(inner.options.lock_timeout)),
             tracking: Cell::new(false),
+            expiry: Cell::new(expiry),
             met_conflict: Cell::new(false),
             state: Held::begin(snapshot, catalog_version, inner.id),
             hold,
@@ -339,7 +361,7 @@ impl Transaction {
             }
             let registry = &self.inner().registry;
             state.snapshot = match state.tracked_since {
-                None => registry.snapshots.refresh(self.slot, &registry.newest_commit),
+                None => self.refresh_snapshot(),
                 // The slot keeps the first snapshot, so that versions needed by validation stay.
                 Some(_) => registry.newest_commit.load(Ordering::SeqCst),
             };
@@ -350,6 +372,53 @@ impl Transaction {
                 state.resolved.clear();
             }
         }
+    }
+
+    /// Moves the snapshot to the newest commit.
+    #[inline]
+    fn refresh_snapshot(&self) -> Timestamp {
+        let inner = self.inner();
+        let (snapshots, newest) = (&inner.registry.snapshots, &inner.registry.newest_commit);
+        match self.expiry.get() {
+            Expiry::Never => snapshots.refresh(self.slot, newest),
+            Expiry::Pinned => snapshots.refresh_pinned(self.slot, newest),
+            Expiry::Possible => {
+                snapshots.set_time(self.slot, inner.snapshot_time());
+                snapshots.refresh(self.slot, newest)
+            }
+        }
+    }
+
+    /// Ends a call that reads: returns its result, or an error if the snapshot has expired, whatever
+    /// the call read from it (SNAP-3).
+    #[inline]
+    fn unless_expired<T>(&self, result: Result<T>) -> Result<T> {
+        if self.expiry.get() == Expiry::Possible
+            && self.inner().registry.snapshots.is_expired(self.slot)
+        {
+            self.note_failure(&Error::SnapshotTooOld);
+            return Err(Error::SnapshotTooOld);
+        }
+        result
+    }
+
+    /// Waits for the undo limit and pins the snapshot, as the environment's options require, before
+    /// the first change (LIMIT-2, SNAP-3).
+    #[cold]
+    fn prepare_first_change(&self, state: &State) -> Result<()> {
+        let inner = self.inner();
+        if inner.old_snapshots.limits_undo {
+            let interrupt = self.state.interrupt();
+            let timeout = self.lock_timeout.get();
+            inner.wait_for_undo(state.snapshot, timeout, interrupt.as_deref())?;
+        }
+        if self.expiry.get() == Expiry::Possible {
+            if !inner.registry.snapshots.pin(self.slot) {
+                return Err(Error::SnapshotTooOld);
+            }
+            self.expiry.set(Expiry::Pinned);
+        }
+        Ok(())
     }
 
     /// Returns whether reads are added to the read set for validation.

@@ -30,12 +30,13 @@ impl Transaction {
     /// Looks a record up. Its value replaces what is in `value`; false when there is none to be seen.
     pub(super) fn read(&self, tree: Tree, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
         let state = &mut *self.state.borrow_mut();
-        self.read_in(state, tree, key, value)
+        let found = self.read_in(state, tree, key, value);
+        self.unless_expired(found)
     }
 
     /// About how many records a tree has.
     pub(super) fn estimate(&self, tree: Tree, way: f64) -> Result<f64> {
-        tree.estimate(&self.inner().pool, way)
+        self.unless_expired(tree.estimate(&self.inner().pool, way))
     }
 
     pub(super) fn read_in(

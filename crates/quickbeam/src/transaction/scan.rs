@@ -439,9 +439,11 @@ impl Database {
                 return Ok(true);
             }
             if scan.backward {
-                transaction.scan_back(tree, scan, batch)?;
+                let scanned = transaction.scan_back(tree, scan, batch);
+                transaction.unless_expired(scanned)?;
             } else {
-                transaction.scan_on(tree, scan, batch)?;
+                let scanned = transaction.scan_on(tree, scan, batch);
+                transaction.unless_expired(scanned)?;
                 if let Some((hash, leaf)) = aimed.take() {
                     self.learn(transaction, tree, hash, leaf);
                 }

@@ -112,13 +112,26 @@ impl Transaction {
         let state = &mut *self.state.borrow_mut();
         Self::check_consistent(state)?;
         // Taken out for the time of the call, which is cheaper than another reference to it.
-        let writer = state.writer.take().unwrap_or_else(|| self.inner().registry.begin_writer());
+        let writer = match state.writer.take() {
+            Some(writer) => writer,
+            None => self.begin_writer(state)?,
+        };
         let done = work(state, &writer);
         state.writer = Some(writer);
         if let Err(error) = &done {
             self.note_failure(error);
         }
         done
+    }
+
+    /// Registers the transaction as a writer, before its first change.
+    #[inline]
+    fn begin_writer(&self, state: &State) -> Result<Arc<TransactionRecord>> {
+        let inner = self.inner();
+        if inner.old_snapshots.limits_undo || inner.old_snapshots.may_expire {
+            self.prepare_first_change(state).inspect_err(|error| self.note_failure(error))?;
+        }
+        Ok(inner.registry.begin_writer())
     }
 
     fn change_as(
