@@ -113,6 +113,12 @@ sql_states! {
     InFailedSqlTransaction = "25P02",
     /// No prepared statement of that name.
     InvalidSqlStatementName = "26000",
+    /// No cursor of that name.
+    InvalidCursorName = "34000",
+    /// A cursor of that name exists already.
+    DuplicateCursor = "42P03",
+    /// A prepared statement of that name exists already.
+    DuplicatePreparedStatement = "42P05",
     /// Something else depends on what was to be dropped.
     DependentObjectsStillExist = "2BP01",
     /// No savepoint of that name.
@@ -199,6 +205,8 @@ sql_states! {
     ObjectNotInPrerequisiteState = "55000",
     /// The object is in use, for example by a query whose rows are being read.
     ObjectInUse = "55006",
+    /// A setting that cannot be changed.
+    CannotChangeRuntimeParameter = "55P02",
     /// Another transaction kept a record for longer than the lock timeout.
     LockNotAvailable = "55P03",
     /// The statement was cancelled.

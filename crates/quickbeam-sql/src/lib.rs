@@ -55,6 +55,7 @@ pub use arrow_schema;
 pub use bind::{CopyPlace, OutputColumn};
 pub use csv::Dialect as CsvDialect;
 pub use error::{Result, SqlError, SqlState};
+pub use expression::SERVER_VERSION;
 pub use parse::pieces as split_statements;
 pub use session::{
     Cancel, ColumnIndex, ColumnValue, Connection, CopyAccess, MappedRows, OwnedRow, OwnedRows,

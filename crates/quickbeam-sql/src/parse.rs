@@ -4,6 +4,7 @@
 //! Below: the parser crate. Nesting is limited here, before any recursion over the tree. Positions
 //! become byte offsets.
 
+mod command;
 mod explain;
 mod literals;
 mod positions;
@@ -15,7 +16,7 @@ mod windows;
 use std::ops::Range;
 use std::str::Chars;
 
-use sqlparser::ast::{Expr, Query, Statement};
+use sqlparser::ast::{DataType, Expr, Query, Statement};
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
@@ -23,6 +24,7 @@ use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 
 use crate::error::{Result, SqlError, SqlState};
 
+pub use command::{Command, Direction, Discard, Name, command};
 pub use positions::{count_table_names, first_from, is_word, last_before};
 pub use sequences::RESTART as RESTART_SEQUENCE;
 pub use text::Text;
@@ -228,8 +230,14 @@ fn check_chains(text: &str, tokens: &[TokenWithSpan]) -> Result<()> {
     Ok(())
 }
 
-/// Hands over each statement of a text, and the bytes of the text that it has.
-fn each(text: &str, mut take: impl FnMut(Range<usize>, Statement)) -> Result<()> {
+/// Returns whether the token ends a statement.
+fn statement_end(token: &Token) -> bool {
+    matches!(token, Token::SemiColon | Token::EOF)
+}
+
+/// Calls `take` with the byte range of each statement of a text, and the statement unless it is a
+/// [`Command`].
+fn each(text: &str, mut take: impl FnMut(Range<usize>, Option<Statement>)) -> Result<()> {
     let mut parser = parser_for(text)?;
     let mut place = TextCursor { rest: text.chars(), line: 1, column: 1, length: text.len() };
     loop {
@@ -239,7 +247,11 @@ fn each(text: &str, mut take: impl FnMut(Range<usize>, Statement)) -> Result<()>
             return Ok(());
         }
         let start = place.advance(first.span.start);
-        let statement = parser.parse_statement().map_err(|error| syntax_error(text, error))?;
+        let statement = if command::skip(&mut parser) {
+            None
+        } else {
+            Some(parser.parse_statement().map_err(|error| syntax_error(text, error))?)
+        };
         let behind = parser.peek_token_ref();
         let end = match behind.token {
             Token::EOF => text.len(),
@@ -295,8 +307,24 @@ pub fn statement(text: &str) -> Result<Option<Statement>> {
         let message = "cannot prepare several statements at once";
         return Err(SqlError::new(SqlState::SyntaxError, message).at(position));
     }
-    first.iter_mut().try_for_each(|statement| explain::adapt(text, statement))?;
-    Ok(first)
+    match first {
+        None => Ok(None),
+        Some(Some(mut statement)) => {
+            explain::adapt(text, &mut statement)?;
+            Ok(Some(statement))
+        }
+        Some(None) => {
+            let message = "syntax error: a command is not allowed here";
+            Err(SqlError::new(SqlState::SyntaxError, message))
+        }
+    }
+}
+
+/// Parses a list of type names.
+pub fn data_types(text: &str) -> Result<Vec<DataType>> {
+    let mut parser = parser_for(text)?;
+    let types = parser.parse_comma_separated(Parser::parse_data_type);
+    types.map_err(|error| syntax_error(text, error))
 }
 
 /// Parses a stored expression.

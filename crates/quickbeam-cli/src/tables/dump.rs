@@ -7,8 +7,8 @@ use quickbeam::{Environment, Snapshot};
 use quickbeam_sql::CsvDialect as Dialect;
 use quickbeam_sql::catalog::Table;
 use quickbeam_sql::catalog::text::{
-    Wording, add_foreign_keys, create_indexes, create_sequence, create_table, create_view, quoted,
-    set_sequence,
+    Wording, add_foreign_keys, comments, create_indexes, create_sequence, create_table,
+    create_view, quoted, set_sequence,
 };
 use quickbeam_sql::types::format_value;
 use quickbeam_sql::{Connection, Row, SqlDatabase, ValueRef};
@@ -54,6 +54,7 @@ pub fn write(environment: &Environment, sink: &mut impl Sink) -> anyhow::Result<
     }
     for table in catalog.tables() {
         create_indexes(table, wording).try_for_each(|text| sink.statement(&text))?;
+        comments(table).try_for_each(|text| sink.statement(&text))?;
     }
     for table in catalog.tables() {
         add_foreign_keys(&catalog, table).try_for_each(|text| sink.statement(&text))?;

@@ -7,6 +7,7 @@ use sqlparser::ast::{
     self, BinaryOperator, CastKind, Expr as Ast, UnaryOperator, Value as Literal,
 };
 
+use super::catalogs::{is_byte_order, plain_operator};
 use super::insert::is_default;
 use super::literals::quoted;
 use super::operators::{comparison, many_operators, trimmed};
@@ -45,6 +46,13 @@ impl Binder<'_> {
             Ast::Identifier(_) | Ast::CompoundIdentifier(_) => self.column(ast, scope),
             Ast::BinaryOp { left, op: op @ (BinaryOperator::And | BinaryOperator::Or), right } => {
                 self.connective(left, op, right, scope)
+            }
+            Ast::BinaryOp { left, op: op @ BinaryOperator::PGCustomBinaryOperator(_), right } => {
+                let (op, left, right) = (plain_operator(op)?, left.clone(), right.clone());
+                self.nested(|binder| binder.expression(&Ast::BinaryOp { left, op, right }, scope))
+            }
+            Ast::Collate { expr, collation } if is_byte_order(collation) => {
+                self.expression(expr, scope)
             }
             Ast::BinaryOp { left, op, right } => {
                 let position = self.position(&**left);
@@ -102,6 +110,9 @@ impl Binder<'_> {
                 kind: CastKind::Cast | CastKind::DoubleColon,
                 format: None,
             } => {
+                if let Some(bound) = self.identifier_cast(expr, data_type, scope)? {
+                    return Ok(bound);
+                }
                 let target = self.data_type(data_type, ast)?;
                 if let (Ast::Array(array), DataType::Array(element)) = (&**expr, target) {
                     return self.typed_array(array, element, ast, scope);
@@ -173,7 +184,11 @@ impl Binder<'_> {
         let found = match &names[..] {
             [name] => scope.resolve(None, name),
             [relation, name] => scope.resolve(Some(relation), name),
-            [schema, relation, name] if schema == "public" => scope.resolve(Some(relation), name),
+            [schema, relation, name]
+                if matches!(&schema[..], "public" | "pg_catalog" | "information_schema") =>
+            {
+                scope.resolve(Some(relation), name)
+            }
             _ => Err(SqlError::unsupported(format!("the name {ast}"))),
         };
         let column = found.map_err(|error| error.at(position as usize))?;

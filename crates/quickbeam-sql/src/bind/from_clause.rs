@@ -7,12 +7,14 @@ use sqlparser::ast::{
     Expr as Ast, JoinConstraint, JoinOperator, ObjectName, TableAlias, TableFactor, TableWithJoins,
 };
 
+use super::catalogs::named_catalog;
 use super::full_join_using::Pair;
 use super::{
     Binder, From, JoinKind, Query, QueryPart, Scope, ScopeColumn, ScopeRelation, Source, Typed,
     VIEW_DEPTH, VIEW_SLOTS, fold, object_name,
 };
 use crate::catalog::errors::no_relation;
+use crate::catalog::system::system_table;
 use crate::catalog::{Relation, Table, View};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{ColumnRef, Comparison, Expr, Slots};
@@ -248,6 +250,9 @@ impl Binder<'_> {
         scope: &mut Scope,
     ) -> Result<From> {
         let position = self.position(name) as usize;
+        if let Some(table) = named_catalog(name).map_err(|error| error.at(position))? {
+            return self.catalog(table, alias, scope);
+        }
         let folded = object_name(name).map_err(|error| error.at(position))?;
         if name.0.len() == 1
             && let Some(query) = self.common_table(&folded, position)?
@@ -268,7 +273,10 @@ impl Binder<'_> {
                     format!("cannot read from \"{folded}\": it is neither table nor view");
                 Err(SqlError::new(SqlState::WrongObjectType, message).at(position))
             }
-            None => Err(no_relation(&folded).at(position)),
+            None => match system_table(None, &folded).filter(|_| name.0.len() == 1) {
+                Some(table) => self.catalog(table, alias, scope),
+                None => Err(no_relation(&folded).at(position)),
+            },
         }
     }
 

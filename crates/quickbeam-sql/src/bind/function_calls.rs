@@ -7,8 +7,9 @@ use sqlparser::ast::{
 };
 
 use super::aggregates::AggregateCall;
-use super::{AggregateKind, Binder, Scope, Typed, object_name};
+use super::{AggregateKind, Binder, Scope, Typed, function_name};
 use crate::catalog::Relation;
+use crate::catalog::describe::name_parts;
 use crate::catalog::errors::{is_not, no_relation};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Expr, Function, TextPosition};
@@ -17,41 +18,8 @@ use crate::types::{DataType, Value};
 /// The name of the only user: a process that opens the directory has all rights.
 const USER: &str = "quickbeam";
 
-/// Splits a qualified name in a text; unquoted parts fold to lower case.
-fn parts_of(name: &str) -> Option<Vec<String>> {
-    let mut parts = Vec::new();
-    let mut rest = name.trim();
-    loop {
-        let (part, behind) = match rest.strip_prefix('"') {
-            Some(quoted) => {
-                // A doubled quote within quotes is one quote.
-                let mut part = String::new();
-                let mut left = quoted;
-                loop {
-                    let (text, behind) = left.split_once('"')?;
-                    part.push_str(text);
-                    match behind.strip_prefix('"') {
-                        Some(more) => left = more,
-                        None => break (part, behind),
-                    }
-                    part.push('"');
-                }
-            }
-            None => {
-                let (part, behind) = rest.split_at(rest.find('.').unwrap_or(rest.len()));
-                (part.to_lowercase(), behind)
-            }
-        };
-        if part.is_empty() {
-            return None;
-        }
-        parts.push(part);
-        if behind.is_empty() {
-            return Some(parts);
-        }
-        rest = behind.strip_prefix('.')?;
-    }
-}
+/// The name of the only database of an environment.
+const DATABASE: &str = "quickbeam";
 
 /// A call without arguments whose value depends on the transaction.
 fn session_value(function: Function, data_type: DataType, position: u32) -> Typed {
@@ -62,7 +30,7 @@ impl Binder<'_> {
     /// Binds a call of a function or an aggregate.
     pub(super) fn call(&mut self, call: &ast::Function, scope: &Scope) -> Result<Typed> {
         let position = self.position(call);
-        let name = object_name(&call.name).map_err(|error| error.at(position as usize))?;
+        let name = function_name(&call.name).map_err(|error| error.at(position as usize))?;
         let refuse = |what: &str| Err(SqlError::unsupported(what).at(position as usize));
         let has_more = call.uses_odbc_syntax || call.parameters != FunctionArguments::None;
         if has_more || call.null_treatment.is_some() {
@@ -142,9 +110,9 @@ impl Binder<'_> {
             ("current_user" | "session_user" | "user", []) => {
                 return Ok(Typed::new(Expr::Constant(Value::text(USER)), DataType::Text, position));
             }
-            ("current_schema", []) => {
-                let schema = Expr::Constant(Value::text("public"));
-                return Ok(Typed::new(schema, DataType::Text, position));
+            ("current_database" | "current_catalog", []) => {
+                let name = Expr::Constant(Value::text(DATABASE));
+                return Ok(Typed::new(name, DataType::Text, position));
             }
             ("current_timestamp" | "localtimestamp" | "current_time" | "localtime", list)
                 if list.len() < 2 =>
@@ -284,7 +252,7 @@ impl Binder<'_> {
 
     /// Looks up the relation named by a text.
     fn relation_in(&self, name: &str) -> Result<Option<Relation>> {
-        let parts = parts_of(name);
+        let parts = name_parts(name);
         let folded = match parts.as_deref() {
             Some([name]) => Some(name),
             Some([schema, name]) if schema == "public" => Some(name),

@@ -9,6 +9,7 @@
 
 mod aggregates;
 mod arrays;
+mod catalogs;
 mod common_tables;
 mod copy;
 mod definition;
@@ -54,6 +55,7 @@ pub use definition::{
 };
 pub use scope::{Scope, ScopeColumn, ScopeRelation};
 pub use tree::*;
+pub use types::data_type;
 pub use walk::{PartMut, QueryPart};
 pub use window_tree::*;
 
@@ -171,6 +173,28 @@ pub fn object_name(name: &ObjectName) -> Result<SmolStr> {
         _ => {
             let message = format!("schema of \"{name}\" does not exist: the only one is public");
             Err(SqlError::new(SqlState::UndefinedTable, message))
+        }
+    }
+}
+
+/// Returns the name of a function. All functions are in the schema `pg_catalog`.
+pub fn function_name(name: &ObjectName) -> Result<SmolStr> {
+    match &name.0[..] {
+        [ObjectNamePart::Identifier(schema), ObjectNamePart::Identifier(function)]
+            if fold(schema) == "pg_catalog" =>
+        {
+            Ok(fold(function))
+        }
+        [_] => object_name(name),
+        [ObjectNamePart::Identifier(schema), _]
+            if !matches!(&fold(schema)[..], "public" | "information_schema") =>
+        {
+            let message = format!("schema \"{}\" does not exist", fold(schema));
+            Err(SqlError::new(SqlState::InvalidSchemaName, message))
+        }
+        _ => {
+            let message = format!("function {name} does not exist");
+            Err(SqlError::new(SqlState::UndefinedFunction, message))
         }
     }
 }

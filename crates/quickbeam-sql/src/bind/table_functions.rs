@@ -8,7 +8,7 @@ use sqlparser::ast::{Expr as Ast, FunctionArg, FunctionArgExpr, ObjectName, Tabl
 use super::from_clause::lateral_scope;
 use super::{
     Binder, Body, From, OutputColumn, Query, Scope, Source, TableFunction, TableFunctionKind,
-    Typed, fold, object_name, types,
+    Typed, fold, function_name, types,
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Expr, RowFunction, row_function};
@@ -25,7 +25,7 @@ impl Binder<'_> {
         scope: &mut Scope,
     ) -> Result<From> {
         let position = self.position(name);
-        let folded = object_name(name).map_err(|error| error.at(position as usize))?;
+        let folded = function_name(name).map_err(|error| error.at(position as usize))?;
         let mut arguments = Vec::with_capacity(args.len());
         for argument in args {
             let FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) = argument else {

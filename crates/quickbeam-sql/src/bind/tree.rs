@@ -130,6 +130,8 @@ pub enum TableFunctionKind {
     GenerateSeries(DataType),
     /// A function that returns all its rows at once.
     Rows(&'static RowFunction),
+    /// The rows of a system catalog.
+    Catalog(&'static crate::catalog::system::SystemTable),
 }
 
 /// VALUES.

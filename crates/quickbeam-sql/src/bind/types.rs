@@ -101,11 +101,32 @@ pub fn data_type(written: &Written) -> Result<DataType> {
         Written::Interval { fields: None, precision: None | Some(6) } => DataType::Interval,
         Written::Custom(name, arguments) if arguments.is_empty() => {
             let name = name.to_string().to_lowercase();
-            return match &name[..] {
+            let name = name.strip_prefix("pg_catalog.").unwrap_or(&name);
+            return match name {
                 "serial" | "serial4" => Ok(DataType::Integer),
                 "bigserial" | "serial8" => Ok(DataType::BigInt),
                 "smallserial" | "serial2" => Ok(DataType::SmallInt),
                 "bpchar" => Ok(DataType::Text),
+                // OIDs are BIGINT here, and names TEXT.
+                "oid" | "xid" => Ok(DataType::BigInt),
+                "name" | "\"char\"" | "regproc" => Ok(DataType::Text),
+                // With a schema, the parser takes the names of its own types for those of others.
+                "text" => Ok(DataType::Text),
+                "bool" => Ok(DataType::Boolean),
+                "int2" => Ok(DataType::SmallInt),
+                "int4" => Ok(DataType::Integer),
+                "int8" => Ok(DataType::BigInt),
+                "float4" => Ok(DataType::Real),
+                "float8" => Ok(DataType::Double),
+                "numeric" => Ok(DataType::Numeric(None)),
+                "varchar" => Ok(DataType::Varchar(None)),
+                "bytea" => Ok(DataType::Bytea),
+                "date" => Ok(DataType::Date),
+                "time" => Ok(DataType::Time),
+                "timestamp" => Ok(DataType::Timestamp),
+                "timestamptz" => Ok(DataType::TimestampTz),
+                "uuid" => Ok(DataType::Uuid),
+                "interval" => Ok(DataType::Interval),
                 _ => Err(SqlError::new(
                     SqlState::UndefinedObject,
                     format!("type \"{name}\" does not exist"),

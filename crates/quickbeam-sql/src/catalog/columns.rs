@@ -178,6 +178,27 @@ impl Catalog {
         change.put_table(&table)
     }
 
+    /// COMMENT ON a table, or on one of its columns. `None` removes the comment.
+    pub fn set_comment(
+        &self,
+        transaction: &Transaction,
+        table: &str,
+        column: Option<&str>,
+        comment: Option<Arc<str>>,
+    ) -> Result<()> {
+        let change = CatalogChange::begin(self, transaction)?;
+        let mut table = change.table(table)?;
+        let number = match column {
+            Some(column) => table.columns[table.known_column(column)?].id,
+            None => 0,
+        };
+        match comment {
+            Some(comment) => table.comments.insert(number, comment),
+            None => table.comments.remove(&number),
+        };
+        change.put_table(&table)
+    }
+
     /// ALTER TABLE … ALTER COLUMN … SET or DROP DEFAULT.
     pub fn set_default(
         &self,

@@ -15,17 +15,19 @@ mod change;
 mod columns;
 mod constraints;
 mod definition;
+pub mod describe;
 pub(crate) mod errors;
 mod indexes;
 mod records;
 mod schema;
 mod sequences;
 mod snapshot;
+pub mod system;
 mod tables;
 pub mod text;
 mod views;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -254,6 +256,7 @@ impl Catalog {
             generation: 0,
             layouts: Layouts::first(&columns),
             next_column: 3,
+            comments: BTreeMap::new(),
             database: Some(name.into()),
             columns,
         };

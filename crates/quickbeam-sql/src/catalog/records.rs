@@ -2,6 +2,7 @@
 //!
 //! Columns are named by their numbers here, by their positions in memory (SCHEMA-1); the two are converted nowhere else.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use quickbeam::AccessMethod;
@@ -38,6 +39,9 @@ pub struct TableRecord {
     /// The newest first.
     layouts: Vec<LayoutRecord>,
     next_column: u16,
+    /// By the number of the column, 0 for the table itself.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    comments: BTreeMap<u16, Arc<str>>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -149,6 +153,7 @@ impl TableRecord {
                 })
                 .collect(),
             next_column: table.next_column,
+            comments: table.comments.clone(),
         }
     }
 
@@ -214,6 +219,7 @@ impl TableRecord {
             generation: self.generation,
             layouts,
             next_column: self.next_column,
+            comments: self.comments,
             database: None,
             columns,
         })

@@ -4,6 +4,7 @@
 //!   changes and is never used again, everywhere on disk.
 //! - SCHEMA-2: tables, views, sequences and indexes share one space of names. Names are as the parser folded them.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use quickbeam::AccessMethod;
@@ -64,6 +65,8 @@ pub struct Table {
     pub(crate) layouts: crate::table::Layouts,
     /// The number of the next column made.
     pub(crate) next_column: u16,
+    /// Comments, by the number of their column; that of the table itself by 0.
+    pub comments: BTreeMap<u16, Arc<str>>,
     /// A database of the engine seen as a table: its name.
     pub(crate) database: Option<SmolStr>,
 }

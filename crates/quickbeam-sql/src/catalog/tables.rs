@@ -1,6 +1,6 @@
 //! CREATE, DROP, RENAME and TRUNCATE of tables.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use quickbeam::Transaction;
@@ -39,6 +39,7 @@ impl Catalog {
             generation: 0,
             layouts: Layouts::first(&columns),
             next_column: columns.len() as u16 + 1,
+            comments: BTreeMap::new(),
             database: None,
             columns,
         };

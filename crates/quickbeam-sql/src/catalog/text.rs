@@ -181,6 +181,19 @@ fn add_foreign_key(catalog: &CatalogSnapshot, table: &Table, key: &ForeignKey) -
     Some(text)
 }
 
+/// COMMENT ON a table and its columns.
+pub fn comments(table: &Table) -> impl Iterator<Item = String> + '_ {
+    table.comments.iter().filter_map(|(number, comment)| {
+        let name = quoted(&table.name);
+        let comment = literal(comment);
+        if *number == 0 {
+            return Some(format!("COMMENT ON TABLE {name} IS {comment}"));
+        }
+        let column = table.columns.get(table.position_of(*number)?)?;
+        Some(format!("COMMENT ON COLUMN {name}.{} IS {comment}", quoted(&column.name)))
+    })
+}
+
 /// CREATE VIEW.
 #[must_use]
 pub fn create_view(view: &View) -> String {

@@ -1,10 +1,11 @@
 //! Execution of plans.
 
 mod row;
+mod system;
 mod vector;
 
 pub use row::{
     Context, InsertExec, MemoryBudget, OperatorBuilder, QueryProgram, Returned, StatementLimits,
-    TableHandles, UpdateExec, constant_range,
+    TableHandles, UpdateExec, constant_range, values_memory,
 };
 pub use vector::can_batch;

@@ -134,18 +134,18 @@ impl Expr {
             }
             Expr::NextValue(sequence, data_type) => {
                 let sequences =
-                    frame.sequences.ok_or_else(|| SqlError::unsupported("a sequence here"))?;
+                    frame.host.ok_or_else(|| SqlError::unsupported("a sequence here"))?;
                 let value = Datum::Ref(ValueRef::BigInt(sequences.next_value(*sequence)?));
                 cast(value, *data_type, false)?
             }
             Expr::CurrentValue(sequence) => {
                 let sequences =
-                    frame.sequences.ok_or_else(|| SqlError::unsupported("a sequence here"))?;
+                    frame.host.ok_or_else(|| SqlError::unsupported("a sequence here"))?;
                 Datum::Ref(ValueRef::BigInt(sequences.current_value(*sequence)?))
             }
             Expr::SetValue(sequence, arguments) => {
                 let sequences =
-                    frame.sequences.ok_or_else(|| SqlError::unsupported("a sequence here"))?;
+                    frame.host.ok_or_else(|| SqlError::unsupported("a sequence here"))?;
                 let [value, is_called] = &**arguments;
                 let value = value.evaluate(frame)?;
                 match (value.as_ref().as_i64(), is_called.truth(frame)?) {

@@ -7,8 +7,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use quickbeam::ScanBatch;
 
-use crate::catalog::Table;
-use crate::error::Result;
+use crate::catalog::{CatalogSnapshot, Table};
+use crate::error::{Result, SqlError};
 use crate::table::StoredRow;
 use crate::types::{Value, ValueRef};
 
@@ -156,6 +156,12 @@ impl Given {
         self.newest.set(Some(sequence));
     }
 
+    /// Forgets all values.
+    pub fn clear(&self) {
+        self.values.borrow_mut().clear();
+        self.newest.set(None);
+    }
+
     /// Returns the last value taken from the sequence, or from any sequence without a number.
     pub fn value(&self, sequence: Option<u32>) -> Option<i64> {
         let sequence = sequence.or(self.newest.get())?;
@@ -163,8 +169,60 @@ impl Given {
     }
 }
 
-/// The source of sequence values.
-pub trait Sequences {
+/// An advisory lock: one number, or two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AdvisoryKey {
+    /// A BIGINT.
+    One(i64),
+    /// Two INTEGERs.
+    Two(i32, i32),
+}
+
+/// A request for an advisory lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AdvisoryRequest {
+    /// The lock.
+    pub key: AdvisoryKey,
+    /// Whether other sessions may share it.
+    pub is_shared: bool,
+    /// Whether the request waits for the lock.
+    pub waits: bool,
+    /// Whether the lock is released when the transaction ends.
+    pub in_transaction: bool,
+}
+
+/// The session that a statement runs in.
+pub trait SessionState {
+    /// Returns the value of a setting as SHOW does; `None` if there is no such setting.
+    fn setting(&self, name: &str) -> Result<Option<String>>;
+
+    /// Returns each setting: its name, its value as SHOW has it, and its description.
+    fn settings(&self) -> Result<Vec<[String; 3]>>;
+
+    /// Changes a setting, as SET or SET LOCAL does, and returns the value as SHOW does.
+    fn set_setting(&self, name: &str, value: &str, is_local: bool) -> Result<String>;
+
+    /// Returns the session's number.
+    fn process_id(&self) -> i32;
+
+    /// Takes an advisory lock and returns whether it did.
+    fn lock_advisory(&self, request: AdvisoryRequest) -> Result<bool>;
+
+    /// Releases an advisory lock of the session and returns whether it held the lock.
+    fn unlock_advisory(&self, key: AdvisoryKey, is_shared: bool) -> bool;
+
+    /// Releases all advisory locks of the session but those of the transaction.
+    fn unlock_all_advisory(&self);
+}
+
+/// What functions read and change besides rows: sequences, the session and the catalog.
+pub trait Host {
+    /// Returns the session.
+    fn session(&self) -> &dyn SessionState;
+
+    /// Returns the catalog that the statement sees.
+    fn snapshot(&self) -> &CatalogSnapshot;
+
     /// Takes the next value of the sequence with that number.
     fn next_value(&self, sequence: u32) -> Result<i64>;
 
@@ -184,14 +242,19 @@ pub struct Frame<'a> {
     pub parameters: &'a [Value],
     /// The transaction's start time, if there is a transaction.
     pub clock: Option<&'a Clock>,
-    /// The sequences, where an expression may take values.
-    pub sequences: Option<&'a dyn Sequences>,
+    /// The sequences, the session and the catalog, where an expression may use them.
+    pub host: Option<&'a dyn Host>,
 }
 
 impl<'a> Frame<'a> {
     /// Returns a frame without rows.
     pub fn of_parameters(parameters: &'a [Value]) -> Frame<'a> {
-        Frame { slots: &[], parameters, clock: None, sequences: None }
+        Frame { slots: &[], parameters, clock: None, host: None }
+    }
+
+    /// Returns the sequences, the session and the catalog.
+    pub fn host(&self) -> Result<&'a dyn Host> {
+        self.host.ok_or_else(|| SqlError::unsupported("a function of the session here"))
     }
 
     /// Returns the transaction's start time in microseconds since 1970 UTC.

@@ -26,9 +26,13 @@ use std::sync::Arc;
 
 pub use arithmetic::{Arithmetic, NumberKind};
 pub use array_ops::stack_arrays;
-pub use builtin::{Builtin, Polymorphic, RowFunction, Shape, overloads, polymorphic, row_function};
+pub use builtin::{
+    Builtin, Polymorphic, RowFunction, SERVER_VERSION, Shape, overloads, polymorphic, row_function,
+};
 pub use evaluate::{Datum, cast};
-pub use frame::{Clock, Current, Frame, Given, Sequences, Slot};
+pub use frame::{
+    AdvisoryKey, AdvisoryRequest, Clock, Current, Frame, Given, Host, SessionState, Slot,
+};
 pub use functions::Function;
 pub use pattern::Pattern;
 pub use slots::Slots;

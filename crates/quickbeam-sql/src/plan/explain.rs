@@ -178,6 +178,10 @@ impl Writer<'_> {
                 let name = match function.kind {
                     TableFunctionKind::GenerateSeries(_) => "generate_series",
                     TableFunctionKind::Rows(function) => function.name,
+                    TableFunctionKind::Catalog(table) => {
+                        self.line(depth, format!("Catalog Scan on {}{counted}", table.name));
+                        return;
+                    }
                 };
                 self.line(depth, format!("Function Scan on {name}{counted}"));
             }

@@ -2,7 +2,6 @@
 //! others, or one of the engine.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use quickbeam::{ReadTransaction, Transaction, TransactionOptions};
 
@@ -20,7 +19,10 @@ const ATTEMPTS: usize = 20;
 impl Session {
     pub fn prepare(&self, statement: &mut PreparedStatement) -> Result<()> {
         // What steers needs no plan, and comes before a transaction's first statement.
-        if self.control_of(statement)?.is_some() {
+        if let Some(control) = self.control_of(statement)? {
+            if let Control::Command(command) = control {
+                statement.columns = self.command_columns(&command.clone());
+            }
             return Ok(());
         }
         if self.in_transaction() {
@@ -39,10 +41,13 @@ impl Session {
         parameters: &[Value],
         result: ResultRows,
     ) -> Result<u64> {
-        self.limits.cancelled.store(false, Ordering::Relaxed);
+        self.begin_limits();
         if self.in_transaction() {
             if let Some(control) = self.control_of(statement)? {
                 let control = control.clone();
+                if let Control::Command(command) = control {
+                    return self.execute_command(&command, &statement.text.clone(), result);
+                }
                 return self.control(&control).map(|()| 0);
             }
             self.make_begun()?;
@@ -69,6 +74,10 @@ impl Session {
     ) -> Result<Done> {
         if let Some(control) = self.control_of(statement)? {
             let control = control.clone();
+            if let Control::Command(command) = control {
+                let count = self.execute_command(&command, &statement.text.clone(), result)?;
+                return Ok(Done { count, ..Done::default() });
+            }
             self.control(&control)?;
             return Ok(Done::default());
         }
@@ -88,17 +97,23 @@ impl Session {
         }
         result.check(prepared)?;
         // Dropped without a commit, the transaction is aborted.
-        let done = self.run_prepared(prepared, &transaction, parameters, true)?;
-        transaction.commit()?;
-        Ok(done)
+        let done = self.run_prepared(prepared, &transaction, parameters, true);
+        let done = done.and_then(|done| transaction.commit().map(|_| done).map_err(Into::into));
+        self.release_locks(true);
+        done
     }
 
     /// The steering that a statement does. Its text is looked at once.
     #[inline]
     fn control_of<'s>(&self, statement: &'s mut PreparedStatement) -> Result<Option<&'s Control>> {
         if statement.control.is_none() {
-            let parsed = crate::parse::statement(&statement.text)?;
-            let control = parsed.as_ref().map(control_of).transpose()?.flatten();
+            let (control, parsed) = match crate::parse::command(&statement.text)? {
+                Some(command) => (Some(Control::Command(Arc::new(command))), None),
+                None => {
+                    let parsed = crate::parse::statement(&statement.text)?;
+                    (parsed.as_ref().map(control_of).transpose()?.flatten(), parsed)
+                }
+            };
             statement.parsed = parsed.filter(|_| control.is_none()).map(Box::new);
             statement.control = Some(control);
         }
@@ -108,8 +123,11 @@ impl Session {
     /// Executes a query.
     pub fn query<'c>(&'c self, mut lease: Lease<'c>, parameters: &[Value]) -> Result<Rows<'c>> {
         let statement = lease.statement()?;
-        self.limits.cancelled.store(false, Ordering::Relaxed);
-        if self.control_of(statement)?.is_some() {
+        self.begin_limits();
+        if let Some(control) = self.control_of(statement)? {
+            if let Control::Command(command) = control.clone() {
+                return self.query_command(&command, &statement.text.clone());
+            }
             self.execute(statement, parameters, ResultRows::Kept)?;
             return Ok(Rows::none());
         }
@@ -160,7 +178,7 @@ impl Session {
         parameters: &[Value],
     ) -> Result<u64> {
         self.check_foreign(statement)?;
-        self.limits.cancelled.store(false, Ordering::Relaxed);
+        self.begin_limits();
         self.reset_clock();
         Ok(self.run(statement, transaction, parameters, ResultRows::Refused)?.count)
     }
@@ -173,7 +191,7 @@ impl Session {
         parameters: &[Value],
     ) -> Result<Rows<'c>> {
         self.check_foreign(lease.statement()?)?;
-        self.limits.cancelled.store(false, Ordering::Relaxed);
+        self.begin_limits();
         self.reset_clock();
         self.stream(lease, QueryTransaction::Lent(transaction), parameters)
     }

@@ -3,7 +3,8 @@
 use std::cell::{Cell, RefCell};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use lru::LruCache;
 use parking_lot::Mutex;
@@ -12,6 +13,7 @@ use quickbeam::{Durability, Isolation, ReadTransaction, Transaction};
 use super::copy::CopyAccess;
 use super::database::{Cancel, SqlDatabase};
 use super::executor::ResultRows;
+use super::named::{Cursors, NamedStatements};
 use super::row::Row;
 use super::rows::{MappedRows, OpenQueries, Rows};
 use super::session_command::Settings;
@@ -20,10 +22,11 @@ use super::statement::{
     CachedStatement, Lease, PreparedStatement, Statement, StatementCache, first_row,
 };
 use super::transaction::Open;
+use super::variables::Variables;
 use crate::catalog::CatalogSnapshot;
 use crate::error::Result;
 use crate::execute::StatementLimits;
-use crate::expression::{Clock, Given};
+use crate::expression::{AdvisoryKey, AdvisoryRequest, Clock, Given, SessionState};
 use crate::plan::ExecutionMode;
 use crate::types::Value;
 
@@ -31,7 +34,7 @@ use crate::types::Value;
 const CACHED: NonZeroUsize = NonZeroUsize::new(256).unwrap();
 
 /// Bytes that a statement may keep, unless it is set otherwise.
-const MEMORY: usize = 256 << 20;
+pub(super) const MEMORY: usize = 256 << 20;
 
 /// A connection to a database: settings, an open transaction, and a cache of the 256 statements
 /// used last. One thread uses it at a time; statements may run while rows of others are read.
@@ -57,6 +60,14 @@ pub(super) struct Session {
     pub open: RefCell<Option<Open>>,
     pub reading: OpenQueries,
     pub settings: Cell<Settings>,
+    pub variables: RefCell<Variables>,
+    pub statement_timeout: Cell<Option<Duration>>,
+    pub named: NamedStatements,
+    pub cursors: Cursors,
+    /// The session's number in its database.
+    pub number: i32,
+    /// Whether the session took advisory locks, and whether its transaction did.
+    pub has_locks: Cell<[bool; 2]>,
     pub limits: StatementLimits,
     pub clock: Clock,
     pub given: Given,
@@ -68,12 +79,20 @@ impl Connection {
         let limits = StatementLimits {
             cancelled: Arc::new(AtomicBool::new(false)),
             memory: Cell::new(MEMORY),
+            deadline: Cell::new(None),
         };
+        let number = database.shared.new_session();
         let session = Session {
             database,
             open: RefCell::default(),
             reading: OpenQueries::default(),
             settings: Cell::default(),
+            variables: RefCell::default(),
+            statement_timeout: Cell::default(),
+            named: RefCell::default(),
+            cursors: RefCell::default(),
+            number,
+            has_locks: Cell::default(),
             limits,
             clock: Clock::default(),
             given: Given::default(),
@@ -422,8 +441,67 @@ impl Connection {
 }
 
 impl Session {
+    /// Begins the limits of a statement: it was not cancelled yet, and its time starts now.
+    #[inline]
+    pub fn begin_limits(&self) {
+        self.limits.cancelled.store(false, Ordering::Relaxed);
+        let timeout = self.statement_timeout.get();
+        self.limits.deadline.set(timeout.and_then(|timeout| Instant::now().checked_add(timeout)));
+    }
+
+    /// Releases the advisory locks of the transaction, or those of the session.
+    #[inline]
+    pub fn release_locks(&self, in_transaction: bool) {
+        let mut has_locks = self.has_locks.get();
+        if std::mem::take(&mut has_locks[usize::from(in_transaction)]) {
+            self.has_locks.set(has_locks);
+            self.database.shared.locks.release(self.number, in_transaction);
+        }
+    }
+
     /// What the session wants of the planner.
     pub fn way(&self) -> ExecutionMode {
         self.settings.get().way.unwrap_or_default()
+    }
+}
+
+impl SessionState for Session {
+    fn setting(&self, name: &str) -> Result<Option<String>> {
+        self.show(name)
+    }
+
+    fn settings(&self) -> Result<Vec<[String; 3]>> {
+        self.show_all()
+    }
+
+    fn set_setting(&self, name: &str, value: &str, is_local: bool) -> Result<String> {
+        let shown = self.assign(name, Some(value), is_local)?;
+        Ok(shown.unwrap_or_default())
+    }
+
+    fn process_id(&self) -> i32 {
+        self.number
+    }
+
+    fn lock_advisory(&self, request: AdvisoryRequest) -> Result<bool> {
+        let mut has_locks = self.has_locks.get();
+        has_locks[usize::from(request.in_transaction)] = true;
+        self.has_locks.set(has_locks);
+        self.database.shared.locks.lock(self.number, request, || self.limits.check())
+    }
+
+    fn unlock_advisory(&self, key: AdvisoryKey, is_shared: bool) -> bool {
+        self.database.shared.locks.unlock(self.number, key, is_shared)
+    }
+
+    fn unlock_all_advisory(&self) {
+        self.release_locks(false);
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.release_locks(true);
+        self.release_locks(false);
     }
 }

@@ -2,11 +2,12 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 use quickbeam::{Environment, Options};
 
 use super::Connection;
+use super::advisory::AdvisoryLocks;
 use crate::catalog::Catalog;
 use crate::error::Result;
 
@@ -26,6 +27,23 @@ use crate::error::Result;
 pub struct SqlDatabase {
     pub(super) environment: Environment,
     pub(super) catalog: Arc<Catalog>,
+    pub(super) shared: Arc<Shared>,
+}
+
+/// The state that the sessions of a database share in memory.
+#[derive(Debug, Default)]
+pub(super) struct Shared {
+    /// The advisory locks.
+    pub locks: AdvisoryLocks,
+    /// The number of the newest session.
+    sessions: AtomicI32,
+}
+
+impl Shared {
+    /// Returns the number of a new session.
+    pub fn new_session(&self) -> i32 {
+        self.sessions.fetch_add(1, Ordering::Relaxed).wrapping_add(1)
+    }
 }
 
 impl SqlDatabase {
@@ -74,7 +92,7 @@ impl SqlDatabase {
     /// ```
     pub fn over(environment: &Environment) -> Result<SqlDatabase> {
         let catalog = Catalog::open(environment)?;
-        Ok(SqlDatabase { environment: environment.clone(), catalog })
+        Ok(SqlDatabase { environment: environment.clone(), catalog, shared: Arc::default() })
     }
 
     /// Returns the environment, for key/value databases and transactions.

@@ -155,6 +155,9 @@ fn alter(name: &str, change: &TableChange, look: &CompileContext<'_>) -> Result<
             let rewrite = |text: &str| renamed(text, from, to);
             catalog.rename_column(transaction, name, from, to, &rewrite)
         }
+        TableChange::Comment(column, comment) => {
+            catalog.set_comment(transaction, name, column.as_deref(), comment.clone())
+        }
         TableChange::Rename(to) => catalog.rename_table(transaction, name, to),
         TableChange::AddPrimaryKey(key) => catalog.add_primary_key(transaction, name, key),
         TableChange::AddUnique(key) => catalog.add_unique(transaction, name, key),

@@ -7,7 +7,7 @@ use super::definition::apply;
 use super::prepare::{CompileContext, Prepared, Program, lines};
 use super::rows::{QueryTransaction, Rows};
 use super::statement::{Lease, PreparedStatement};
-use crate::bind::{Names, check_of, column_default};
+use crate::bind::{Names, OutputColumn, check_of, column_default};
 use crate::catalog::Table;
 use crate::catalog::errors::read_only;
 use crate::error::{Result, SqlError, SqlState};
@@ -29,7 +29,13 @@ impl ResultRows {
     /// Refuses a statement whose rows nobody would read, before it runs.
     #[inline]
     pub fn check(self, prepared: &Prepared) -> Result<()> {
-        if self == ResultRows::Refused && !prepared.columns.is_empty() {
+        self.check_columns(&prepared.columns)
+    }
+
+    /// As [`check`](Self::check), by the columns of the rows.
+    #[inline]
+    pub fn check_columns(self, columns: &[OutputColumn]) -> Result<()> {
+        if self == ResultRows::Refused && !columns.is_empty() {
             return Err(rows_not_read());
         }
         Ok(())
@@ -162,6 +168,7 @@ impl Session {
             slots: std::mem::take(slots),
             parameters,
             clock: &self.clock,
+            session: self,
             given: &self.given,
             limits: &self.limits,
             budget: MemoryBudget::new(*executions),

@@ -1,10 +1,4 @@
-//! Settings of PostgreSQL that programs make, and that have one value here.
-//!
-//! SET of that value is done; SET of another one that PostgreSQL takes is refused (`0A000`), and of
-//! what PostgreSQL does not take, too (`22023`). Nothing is accepted without effect but the name of
-//! the program, which changes no answer.
-
-use crate::error::{Result, SqlError, SqlState};
+//! Values of PostgreSQL's settings: which are supported.
 
 /// The encodings of clients that PostgreSQL knows besides UTF8, as they are looked up.
 const ENCODINGS: [&str; 42] = [
@@ -69,98 +63,69 @@ const MORE_ENCODINGS: [&str; 13] = [
     "win1258",
 ];
 
-/// What a value of a setting is here.
-enum Is {
-    TheOnlyOne,
+/// Whether a value is supported.
+pub(super) enum Is {
+    /// It is, and is shown so; `None`: as it was given.
+    Supported(Option<String>),
     /// PostgreSQL takes it.
     Another,
+    /// PostgreSQL does not take it either.
     Invalid,
 }
 
-/// Checks the SET of a setting that is not one of Quickbeam's. The value is in small letters.
-pub(super) fn check(name: &str, value: &str) -> Result<()> {
-    let is = match name {
-        "application_name" => Is::TheOnlyOne,
-        _ if value == "default" => Is::TheOnlyOne,
-        "client_encoding" => encoding(value),
-        "search_path" => search_path(value),
-        "datestyle" => date_style(value),
-        "extra_float_digits" => match value.parse::<i32>() {
-            Ok(1..=3) => Is::TheOnlyOne,
-            Ok(-15..=0) => Is::Another,
-            _ => Is::Invalid,
-        },
-        _ => {
-            let message = format!("unrecognized configuration parameter \"{name}\"");
-            return Err(SqlError::new(SqlState::UndefinedObject, message));
-        }
-    };
-    match is {
-        Is::TheOnlyOne => Ok(()),
-        Is::Another => Err(SqlError::unsupported(format!("{name} \"{value}\""))),
-        Is::Invalid => {
-            let message = format!("invalid value for parameter \"{name}\": \"{value}\"");
-            Err(SqlError::new(SqlState::InvalidParameterValue, message))
-        }
-    }
-}
-
-/// Texts go in and out in UTF-8.
-fn encoding(value: &str) -> Is {
+/// Checks `client_encoding`: texts go in and out in UTF-8.
+pub(super) fn encoding(value: &str) -> Is {
     let name: String = value.chars().filter(char::is_ascii_alphanumeric).collect();
     match &name[..] {
-        "utf8" | "unicode" => Is::TheOnlyOne,
+        "utf8" | "unicode" => Is::Supported(Some("UTF8".to_owned())),
         "sqlascii" => Is::Another,
         name if ENCODINGS.contains(&name) || MORE_ENCODINGS.contains(&name) => Is::Another,
         _ => Is::Invalid,
     }
 }
 
-/// There is the schema `public` only: a path with it finds what there is, wherever it stands.
-fn search_path(value: &str) -> Is {
-    let mut names = value.split(',').map(|name| name.trim().trim_matches('"'));
-    if names.any(|name| name == "public") { Is::TheOnlyOne } else { Is::Another }
-}
-
-/// Dates are in ISO form. The order of day and month says how texts are read that are not read here.
-fn date_style(value: &str) -> Is {
-    let mut is = Is::TheOnlyOne;
+/// Checks `DateStyle`: dates are shown in ISO form. The order of day and month only matters for
+/// texts that are not read.
+pub(super) fn date_style(value: &str) -> Is {
+    let mut order = "MDY";
     for word in value.split(',').map(str::trim) {
         match word {
-            "iso" | "mdy" | "us" | "noneuropean" | "noneuro" | "dmy" | "european" | "euro"
-            | "ymd" => {}
-            "sql" | "postgres" | "german" => is = Is::Another,
+            "iso" | "default" => {}
+            "mdy" | "us" | "noneuropean" | "noneuro" => order = "MDY",
+            "dmy" | "european" | "euro" => order = "DMY",
+            "ymd" => order = "YMD",
+            "sql" | "postgres" | "german" => return Is::Another,
             _ => return Is::Invalid,
         }
     }
-    is
+    Is::Supported(Some(format!("ISO, {order}")))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::check;
-
-    #[test]
-    fn only_the_value_that_holds_is_accepted() {
-        for (name, value, expected) in [
-            ("client_encoding", "utf-8", None),
-            ("client_encoding", "latin1", Some("0A000")),
-            ("client_encoding", "nosuch", Some("22023")),
-            ("search_path", "public", None),
-            ("search_path", "\"$user\", public", None),
-            ("search_path", "nosuch", Some("0A000")),
-            ("datestyle", "iso, dmy", None),
-            ("datestyle", "german", Some("0A000")),
-            ("datestyle", "nosuch", Some("22023")),
-            ("extra_float_digits", "3", None),
-            ("extra_float_digits", "0", Some("0A000")),
-            ("extra_float_digits", "4", Some("22023")),
-            ("application_name", "anything", None),
-            ("datestyle", "default", None),
-            ("nosuch", "1", Some("42704")),
-        ] {
-            let code = check(name, value).err().map(|error| error.code());
-            assert_eq!(code, expected, "{name} = {value}");
-        }
+/// Checks `extra_float_digits`: numbers are shown with the shortest digits that read back.
+pub(super) fn float_digits(value: &str) -> Is {
+    match value.trim().parse::<i32>() {
+        Ok(number @ 1..=3) => Is::Supported(Some(number.to_string())),
+        Ok(-15..=0) => Is::Another,
+        _ => Is::Invalid,
     }
+}
+
+/// Checks `TimeZone`: time stamps are shown in UTC.
+pub(super) fn time_zone(value: &str) -> Is {
+    match value.trim() {
+        "utc" | "etc/utc" | "zulu" | "universal" | "default" | "local" | "0" | "+00" | "+00:00" => {
+            Is::Supported(Some("UTC".to_owned()))
+        }
+        "gmt" | "etc/gmt" => Is::Supported(Some("GMT".to_owned())),
+        name if jiff::tz::TimeZone::get(name).is_ok() || name.parse::<f64>().is_ok() => Is::Another,
+        _ => Is::Invalid,
+    }
+}
+
+/// Checks `search_path`: it is empty, or has a schema that exists. Names without a schema are
+/// always found in `public`.
+pub(super) fn search_path(value: &str) -> Is {
+    let mut names = value.split(',').map(|name| name.trim().trim_matches('"'));
+    let is_known = names.any(|name| matches!(name, "" | "public" | "pg_catalog"));
+    if is_known { Is::Supported(None) } else { Is::Another }
 }

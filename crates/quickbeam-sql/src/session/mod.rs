@@ -8,6 +8,7 @@
 //!   one it is undone, and the transaction can go on.
 //! - SESSION-2: a plan is used only under the catalog version it was made for, in the transaction that uses it.
 
+mod advisory;
 mod arrow;
 mod autocommit;
 mod connection;
@@ -17,15 +18,19 @@ mod database;
 mod definition;
 mod executor;
 mod foreign;
+mod named;
 mod params;
 mod prepare;
 mod row;
 mod rows;
 mod session_command;
+mod setting_table;
 mod sql_transaction;
 mod statement;
 mod statistics;
 mod transaction;
+mod utility;
+mod variables;
 mod verify;
 
 pub use connection::Connection;

@@ -79,6 +79,8 @@ pub(super) struct CompileContext<'l> {
     pub snapshot: &'l Arc<CatalogSnapshot>,
     /// What the session wants of the planner.
     pub way: ExecutionMode,
+    /// The declared types of the first parameters.
+    pub types: &'l [DataType],
 }
 
 impl Names for CompileContext<'_> {
@@ -191,6 +193,10 @@ impl CompileContext<'_> {
             } => Program::Catalog(binder.drop(*object_type, names, *if_exists, *cascade)?),
             Ast::Call(call) => Program::Catalog(binder.call_procedure(call)?),
             Ast::Truncate(truncate) => Program::Catalog(binder.truncate(truncate)?),
+            Ast::Comment { object_type, object_name, comment, if_exists: false } => {
+                let comment = comment.as_deref();
+                Program::Catalog(binder.comment(*object_type, object_name, comment)?)
+            }
             Ast::AlterTable(alter) => Program::Catalog(binder.alter_table(alter)?),
             Ast::Copy { source, to, target, options, legacy_options, values } => {
                 if values.iter().any(Option::is_some) {
@@ -216,6 +222,7 @@ impl CompileContext<'_> {
             return self.plan(&insert, text);
         }
         let mut binder = Binder::new(self, text);
+        binder.parameters = self.types.iter().copied().map(Some).collect();
         let changed = match parsed {
             Ast::Query(query) => binder.change_with(query)?,
             _ => None,

@@ -100,6 +100,9 @@ impl Drop for Running<'_> {
     fn drop(&mut self) {
         self.read.transaction().end_statement();
         self.session.reading.remove(&self.read);
+        if matches!(self.read, QueryTransaction::Own(_)) {
+            self.session.release_locks(true);
+        }
     }
 }
 
@@ -321,6 +324,7 @@ impl Running<'_> {
             slots: std::mem::take(slots),
             parameters,
             clock: &self.session.clock,
+            session: self.session,
             given: &self.session.given,
             limits: &self.session.limits,
             budget: self.budget.clone(),

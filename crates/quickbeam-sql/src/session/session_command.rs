@@ -1,5 +1,6 @@
 //! Statements that steer: BEGIN, COMMIT, ROLLBACK, SAVEPOINT, SET, SHOW.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use quickbeam::{Durability, Isolation};
@@ -9,9 +10,9 @@ use sqlparser::ast::{
     TransactionMode, Value as Literal,
 };
 
-use super::foreign;
-use crate::bind::{fold, object_name};
+use crate::bind::fold;
 use crate::error::{Result, SqlError, SqlState};
+use crate::parse::Command;
 use crate::plan::ExecutionMode;
 
 /// A statement that steers.
@@ -27,8 +28,10 @@ pub(super) enum Control {
     Transaction(Settings),
     /// SET, of the session; true: LOCAL.
     Set(Settings, bool),
-    /// A setting of PostgreSQL, of the only value that there is here.
-    AsItIs,
+    /// SET of a setting; `None`: to its default; true: LOCAL.
+    Assign(SmolStr, Option<String>, bool),
+    /// A session or maintenance command.
+    Command(Arc<Command>),
 }
 
 /// Settings; `None`: as they were.
@@ -77,8 +80,20 @@ impl Settings {
         }
     }
 
+    /// Takes back the value of the engine's setting of that name.
+    pub fn reset(&mut self, name: &str) {
+        match name {
+            "durability" => self.durability = None,
+            "transaction_isolation" | "default_transaction_isolation" => self.isolation = None,
+            "transaction_read_only" | "default_transaction_read_only" => self.read_only = None,
+            "lock_timeout" => self.lock_timeout = None,
+            "execution_mode" => self.way = None,
+            _ => self.memory = None,
+        }
+    }
+
     /// Sets what is known by that name; false when nothing is.
-    fn set(&mut self, name: &str, value: &str) -> Result<bool> {
+    pub fn set(&mut self, name: &str, value: &str) -> Result<bool> {
         let invalid = || {
             let message = format!("invalid value for parameter \"{name}\": \"{value}\"");
             SqlError::new(SqlState::InvalidParameterValue, message)
@@ -146,13 +161,40 @@ fn split_unit(value: &str) -> Option<(u64, &str)> {
     Some((value[..end].parse().ok()?, value[end..].trim()))
 }
 
+/// Returns the value that SET gives a setting; `None` for DEFAULT.
+fn value_of(name: &str, values: &[Expr]) -> Option<String> {
+    if let [Expr::Identifier(only)] = values
+        && only.quote_style.is_none()
+        && only.value.eq_ignore_ascii_case("default")
+    {
+        return None;
+    }
+    // The names of schemas are quoted where it is needed.
+    let is_path = name.eq_ignore_ascii_case("search_path");
+    let text = |value: &Expr| {
+        let text = text_of(value);
+        if is_path { quoted(&text) } else { text }
+    };
+    Some(values.iter().map(text).collect::<Vec<_>>().join(", "))
+}
+
+fn quoted(name: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_lowercase() || c == '_' || c.is_ascii_digit();
+    let begins = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_');
+    if begins && name.chars().all(is_plain) {
+        return name.to_owned();
+    }
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
 fn text_of(value: &Expr) -> String {
     match value {
         Expr::Value(value) => match &value.value {
-            Literal::SingleQuotedString(text) => text.to_lowercase(),
-            other => other.to_string().to_lowercase(),
+            Literal::SingleQuotedString(text) => text.clone(),
+            other => other.to_string(),
         },
-        other => other.to_string().to_lowercase(),
+        Expr::Identifier(name) => fold(name).to_string(),
+        other => other.to_string(),
     }
 }
 
@@ -189,25 +231,21 @@ fn set_of(set: &Set) -> Result<Control> {
             })
         }
         Set::SingleAssignment { scope, variable, values, .. } => {
-            let name = object_name(variable)?;
-            let value = values.iter().map(text_of).collect::<Vec<_>>().join(", ");
-            let local = matches!(scope, Some(ContextModifier::Local));
-            if settings.set(&name, &value)? {
-                let of_transaction = name.starts_with("transaction_");
-                return Ok(if of_transaction {
-                    Control::Transaction(settings)
-                } else {
-                    Control::Set(settings, local)
-                });
-            }
-            foreign::check(&name, &value)?;
-            Ok(Control::AsItIs)
+            let parts: Vec<_> = variable.0.iter().filter_map(|part| part.as_ident()).collect();
+            let name =
+                SmolStr::from(parts.iter().map(|part| fold(part)).collect::<Vec<_>>().join("."));
+            let is_local = matches!(scope, Some(ContextModifier::Local));
+            Ok(Control::Assign(name.clone(), value_of(&name, values), is_local))
         }
         Set::SetNames { charset_name, collation_name: None } => {
-            foreign::check("client_encoding", &charset_name.value.to_lowercase())?;
-            Ok(Control::AsItIs)
+            let value = Some(charset_name.value.clone());
+            Ok(Control::Assign("client_encoding".into(), value, false))
         }
-        Set::SetNamesDefault {} => Ok(Control::AsItIs),
+        Set::SetNamesDefault {} => Ok(Control::Assign("client_encoding".into(), None, false)),
+        Set::SetTimeZone { local, value } => {
+            let values = std::slice::from_ref(value);
+            Ok(Control::Assign("timezone".into(), value_of("timezone", values), *local))
+        }
         other => Err(SqlError::unsupported(format!("{other}"))),
     }
 }

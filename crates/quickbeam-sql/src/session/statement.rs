@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use lru::LruCache;
 use quickbeam::ReadTransaction;
+use smol_str::SmolStr;
 use sqlparser::ast::Statement as Ast;
 
 use super::Connection;
 use super::connection::Session;
 use super::executor::ResultRows;
+use super::named::NamedStatements;
 use super::prepare::{CompileContext, Prepared, Program};
 use super::row::Row;
 use super::rows::{MappedRows, Rows};
@@ -244,6 +246,10 @@ pub struct PreparedStatement {
     pub(super) control: Option<Option<Control>>,
     /// The syntax tree, from parsing the text until compiling it.
     pub(super) parsed: Option<Box<Ast>>,
+    /// The types of its first parameters, if they were declared.
+    pub(super) types: Arc<[DataType]>,
+    /// The columns of a command's result.
+    pub(super) columns: Arc<[OutputColumn]>,
 }
 
 impl PreparedStatement {
@@ -255,7 +261,14 @@ impl PreparedStatement {
             way: ExecutionMode::Auto,
             control: None,
             parsed: None,
+            types: Arc::new([]),
+            columns: Arc::new([]),
         }
+    }
+
+    /// Declares the types of the first parameters.
+    pub(super) fn with_types(self, types: Arc<[DataType]>) -> PreparedStatement {
+        PreparedStatement { types, ..self }
     }
 
     /// Whether it is a COPY, which is not tried again by itself (COPY-2).
@@ -273,7 +286,7 @@ impl PreparedStatement {
     /// Returns the names and types of the result columns; empty without a result.
     #[must_use]
     pub fn columns(&self) -> &[OutputColumn] {
-        self.prepared.as_ref().map_or(&[], |prepared| &prepared.columns)
+        self.prepared.as_ref().map_or(&self.columns, |prepared| &prepared.columns)
     }
 
     /// Returns the types of the parameters.
@@ -336,6 +349,7 @@ pub(super) type StatementCache = RefCell<LruCache<Arc<str>, Option<Box<PreparedS
 pub(super) enum Lease<'c> {
     Borrowed(&'c mut PreparedStatement),
     Cached(CachedStatement<'c>),
+    Owned(Box<PreparedStatement>),
 }
 
 impl Lease<'_> {
@@ -343,6 +357,7 @@ impl Lease<'_> {
         match self {
             Lease::Borrowed(statement) => Ok(statement),
             Lease::Cached(cached) => cached.statement(),
+            Lease::Owned(statement) => Ok(statement),
         }
     }
 
@@ -351,6 +366,7 @@ impl Lease<'_> {
         match self {
             Lease::Borrowed(statement) => statement.prepared.as_ref(),
             Lease::Cached(cached) => cached.statement.as_ref()?.prepared.as_ref(),
+            Lease::Owned(statement) => statement.prepared.as_ref(),
         }
     }
 
@@ -359,13 +375,20 @@ impl Lease<'_> {
         match self {
             Lease::Borrowed(statement) => statement.prepared.as_mut(),
             Lease::Cached(cached) => cached.statement.as_mut()?.prepared.as_mut(),
+            Lease::Owned(statement) => statement.prepared.as_mut(),
         }
     }
 }
 
-/// A statement taken from the cache. It goes back when it is dropped.
+/// The place that a statement goes back to.
+enum Home<'c> {
+    Cache(&'c StatementCache),
+    Named(&'c NamedStatements, SmolStr),
+}
+
+/// A statement taken from the cache, or a named one. It goes back when it is dropped.
 pub(super) struct CachedStatement<'c> {
-    cache: &'c StatementCache,
+    home: Home<'c>,
     statement: Option<Box<PreparedStatement>>,
 }
 
@@ -374,7 +397,16 @@ impl<'c> CachedStatement<'c> {
     pub fn take(cache: &'c StatementCache, text: &str) -> CachedStatement<'c> {
         let kept = cache.borrow_mut().get_mut(text).and_then(Option::take);
         let statement = kept.unwrap_or_else(|| Box::new(PreparedStatement::new(text)));
-        CachedStatement { cache, statement: Some(statement) }
+        CachedStatement { home: Home::Cache(cache), statement: Some(statement) }
+    }
+
+    /// Wraps a statement that PREPARE named.
+    pub fn of_named(
+        named: &'c NamedStatements,
+        name: SmolStr,
+        statement: Box<PreparedStatement>,
+    ) -> CachedStatement<'c> {
+        CachedStatement { home: Home::Named(named, name), statement: Some(statement) }
     }
 
     pub fn statement(&mut self) -> Result<&mut PreparedStatement> {
@@ -386,8 +418,20 @@ impl<'c> CachedStatement<'c> {
 impl Drop for CachedStatement<'_> {
     fn drop(&mut self) {
         // A text that did not compile is not worth a place.
-        if let Some(statement) = self.statement.take().filter(|it| it.control.is_some()) {
-            self.cache.borrow_mut().put(statement.text.clone(), Some(statement));
+        let Some(statement) = self.statement.take().filter(|it| it.control.is_some()) else {
+            return;
+        };
+        match &self.home {
+            Home::Cache(cache) => {
+                cache.borrow_mut().put(statement.text.clone(), Some(statement));
+            }
+            Home::Named(named, name) => {
+                if let Some(named) = named.borrow_mut().get_mut(name)
+                    && Arc::ptr_eq(&named.text, &statement.text)
+                {
+                    named.statement = Some(statement);
+                }
+            }
         }
     }
 }
@@ -433,7 +477,8 @@ impl Session {
         transaction: &'l quickbeam::Transaction,
         snapshot: &'l Arc<CatalogSnapshot>,
     ) -> CompileContext<'l> {
-        CompileContext { database: &self.database, transaction, snapshot, way: self.way() }
+        let way = self.way();
+        CompileContext { database: &self.database, transaction, snapshot, way, types: &[] }
     }
 
     #[cold]
@@ -445,7 +490,7 @@ impl Session {
         let snapshot = self.database.catalog.snapshot(transaction)?;
         statement.prepared = None;
         let parsed = statement.parsed.take();
-        let look = self.look(transaction, &snapshot);
+        let look = CompileContext { types: &statement.types, ..self.look(transaction, &snapshot) };
         statement.prepared = Some(look.prepare(&statement.text, parsed)?);
         statement.version = snapshot.version();
         statement.way = self.way();

@@ -7,17 +7,19 @@ use smol_str::SmolStr;
 
 use super::connection::Session;
 use super::session_command::{Control, Settings};
+use super::variables::Saved;
 use crate::error::{Result, SqlError, SqlState};
 
 /// A transaction under way.
 pub(super) struct Open {
-    settings: Settings,
+    pub settings: Settings,
     /// Begun with the first statement, so that SET TRANSACTION can still say how.
     pub transaction: Option<Transaction>,
     savepoints: RefCell<Vec<(SmolStr, Savepoint)>>,
-    /// Settings of the session to come back at the end.
-    before: Settings,
-    memory_before: usize,
+    /// The settings after a commit.
+    pub base: RefCell<Saved>,
+    /// The settings after a rollback.
+    before: Saved,
 }
 
 impl Session {
@@ -84,38 +86,48 @@ impl Session {
             return Err(SqlError::new(SqlState::ActiveSqlTransaction, message));
         }
         self.reset_clock();
+        let before = self.saved();
         *self.open_mut()? = Some(Open {
             settings,
             transaction: None,
             savepoints: RefCell::default(),
-            before: self.settings.get(),
-            memory_before: self.limits.memory.get(),
+            base: RefCell::new(before.clone()),
+            before,
         });
         Ok(())
     }
 
+    /// Takes the transaction to end it.
     fn take_open(&self) -> Result<Open> {
-        let open = self.open_mut()?.take().ok_or_else(|| {
+        self.open_mut()?.take().ok_or_else(|| {
             let message = "there is no transaction in progress";
             SqlError::new(SqlState::NoActiveSqlTransaction, message)
-        })?;
-        self.settings.set(open.before);
-        self.limits.memory.set(open.memory_before);
-        Ok(open)
+        })
+    }
+
+    /// Restores the settings after a transaction (SETTING-1), closes its cursors and releases its
+    /// advisory locks.
+    fn ended(&self, settings: Saved, is_committed: bool) {
+        self.restore(settings);
+        if !self.cursors.borrow().is_empty() {
+            self.end_cursors(is_committed);
+        }
+        self.release_locks(true);
     }
 
     pub fn commit(&self) -> Result<()> {
-        match self.take_open()?.transaction {
-            Some(transaction) => Ok(transaction.commit()?),
-            None => Ok(()),
-        }
+        let Open { transaction, base, before, .. } = self.take_open()?;
+        let result = transaction.map_or(Ok(()), |transaction| Ok(transaction.commit()?));
+        let is_committed = result.is_ok();
+        self.ended(if is_committed { base.into_inner() } else { before }, is_committed);
+        result
     }
 
     pub fn rollback(&self) -> Result<()> {
-        match self.take_open()?.transaction {
-            Some(transaction) => Ok(transaction.abort()?),
-            None => Ok(()),
-        }
+        let Open { transaction, before, .. } = self.take_open()?;
+        let result = transaction.map_or(Ok(()), |transaction| Ok(transaction.abort()?));
+        self.ended(before, false);
+        result
     }
 
     pub fn control(&self, control: &Control) -> Result<()> {
@@ -123,7 +135,10 @@ impl Session {
             Control::Begin(settings) => self.begin(*settings),
             Control::Commit => self.commit(),
             Control::Rollback => self.rollback(),
-            Control::AsItIs => Ok(()),
+            Control::Assign(name, value, is_local) => {
+                self.assign(name, value.as_deref(), *is_local).map(|_| ())
+            }
+            Control::Command(_) => Err(SqlError::internal("a command without its text")),
             Control::Set(settings, local) => {
                 self.check_durability(settings)?;
                 if *local && !self.in_transaction() {
@@ -136,11 +151,11 @@ impl Session {
                 if *local {
                     return self.set_transaction(*settings);
                 }
-                let mut open = self.open_mut()?;
                 self.settings.set(settings.or(self.settings.get()));
-                if let Some(open) = &mut *open {
-                    open.before = settings.or(open.before);
-                    open.memory_before = self.limits.memory.get();
+                if let Some(open) = &*self.open.borrow() {
+                    let mut base = open.base.borrow_mut();
+                    base.settings = settings.or(base.settings);
+                    base.memory = settings.memory.unwrap_or(base.memory);
                 }
                 Ok(())
             }

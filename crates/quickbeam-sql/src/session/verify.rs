@@ -133,8 +133,13 @@ impl SqlDatabase {
         transaction: &Transaction,
         verified: &mut Verified,
     ) {
-        let look =
-            CompileContext { database: self, transaction, snapshot, way: ExecutionMode::Auto };
+        let look = CompileContext {
+            database: self,
+            transaction,
+            snapshot,
+            way: ExecutionMode::Auto,
+            types: &[],
+        };
         let name = format!("table \"{}\"", table.name);
         let checked = || -> Result<(u64, u64, Vec<String>)> {
             let handle = snapshot.handle(transaction, table.id)?;

@@ -8,6 +8,7 @@ use super::table::Defined;
 use super::table_outline::Outline;
 use super::{CatalogChange, TableChange};
 use crate::catalog::Relation;
+use crate::catalog::errors::no_column;
 use crate::error::{Result, SqlError};
 use crate::expression::Frame;
 use crate::types::Value;
@@ -17,6 +18,33 @@ fn cascades(behavior: Option<ast::DropBehavior>) -> bool {
 }
 
 impl Binder<'_> {
+    /// COMMENT ON a table or a column.
+    pub fn comment(
+        &mut self,
+        object: ast::CommentObject,
+        name: &ast::ObjectName,
+        comment: Option<&str>,
+    ) -> Result<CatalogChange> {
+        let (table, column) = match object {
+            ast::CommentObject::Table => (name.clone(), None),
+            ast::CommentObject::Column if name.0.len() > 1 => {
+                let mut parts = name.0.clone();
+                let column = parts.pop().and_then(|part| part.as_ident().map(fold));
+                (ast::ObjectName(parts), column)
+            }
+            _ => return Err(SqlError::unsupported(format!("COMMENT ON {object}"))),
+        };
+        let table = self.defined_table(&table)?;
+        if let Some(column) = &column
+            && table.column(column).is_none()
+        {
+            return Err(no_column(&table.name, column));
+        }
+        let comment = comment.filter(|text| !text.is_empty()).map(Into::into);
+        let change = TableChange::Comment(column, comment);
+        Ok(CatalogChange::Alter(table.name.clone(), vec![change], false))
+    }
+
     /// ALTER TABLE.
     pub fn alter_table(&mut self, alter: &ast::AlterTable) -> Result<CatalogChange> {
         // No table has others under it: it is always altered alone, with ONLY or without.
@@ -78,6 +106,8 @@ impl Binder<'_> {
                 let (RenameTableNameKind::As(name) | RenameTableNameKind::To(name)) = table_name;
                 changes.push(TableChange::Rename(self.new_relation(name, false)?.0));
             }
+            // There are no roles: everything belongs to the only user.
+            AlterTableOperation::OwnerTo { .. } => {}
             AlterTableOperation::AddConstraint { not_valid: true, .. } => {
                 return Err(SqlError::unsupported("a constraint that is NOT VALID"));
             }

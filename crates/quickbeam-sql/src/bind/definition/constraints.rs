@@ -64,6 +64,13 @@ pub(super) struct Constraints {
     pub foreign_keys: Vec<NewForeignKey>,
 }
 
+/// Returns whether an operator class orders texts by their bytes, as all indexes do.
+fn is_byte_order(class: &ast::ObjectName) -> bool {
+    let name = class.to_string().to_lowercase();
+    let name = name.strip_prefix("pg_catalog.").unwrap_or(&name);
+    matches!(name, "text_pattern_ops" | "varchar_pattern_ops" | "bpchar_pattern_ops")
+}
+
 impl Binder<'_> {
     /// Returns the column of an index. Expressions are refused.
     pub(super) fn index_column<'c>(&self, column: &'c IndexColumn) -> Result<&'c Ident> {
@@ -71,7 +78,9 @@ impl Binder<'_> {
         let refuse =
             |what: String| Err(SqlError::unsupported(what).at(self.position(&item.expr) as usize));
         match &item.expr {
-            _ if operator_class.is_some() => refuse("a key with an operator class".into()),
+            _ if operator_class.as_ref().is_some_and(|class| !is_byte_order(class)) => {
+                refuse("a key with an operator class".into())
+            }
             ast::Expr::Identifier(name) => Ok(name),
             other => refuse(format!("a key on the expression {other}")),
         }

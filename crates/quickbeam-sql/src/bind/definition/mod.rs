@@ -75,6 +75,8 @@ pub enum TableChange {
     RenameColumn(SmolStr, SmolStr),
     /// RENAME TO.
     Rename(SmolStr),
+    /// COMMENT ON the table or one of its columns; `None` removes the comment.
+    Comment(Option<SmolStr>, Option<Arc<str>>),
     /// ADD PRIMARY KEY.
     AddPrimaryKey(NewKey),
     /// ADD UNIQUE.

@@ -44,7 +44,20 @@ pub fn check_create_table(create: &ast::CreateTable) -> Result<()> {
         .query(create.query.clone())
         .with_data(create.with_data.filter(|with| with.statistics.is_none()))
         .build();
+    let plain = ast::CreateTable { table_options: fill_factor(&create.table_options), ..plain };
     if *create == plain { Ok(()) } else { Err(SqlError::unsupported("this form of CREATE TABLE")) }
+}
+
+/// Returns the options of a table if they only say that its pages are to be full.
+fn fill_factor(options: &ast::CreateTableOptions) -> ast::CreateTableOptions {
+    let is_fill = |option: &ast::SqlOption| {
+        matches!(option, ast::SqlOption::KeyValue { key, value }
+            if key.value.eq_ignore_ascii_case("fillfactor") && value.to_string() == "100")
+    };
+    match options {
+        ast::CreateTableOptions::With(list) if list.iter().all(is_fill) => options.clone(),
+        _ => ast::CreateTableOptions::None,
+    }
 }
 
 /// A column as it was written.

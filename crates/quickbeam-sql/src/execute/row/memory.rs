@@ -47,7 +47,16 @@ fn out_of_memory(limit: usize) -> SqlError {
     SqlError::new(SqlState::OutOfMemory, message)
 }
 
-fn bytes_of(values: &[Value]) -> usize {
+impl super::StatementLimits {
+    /// Refuses more bytes than a statement may keep.
+    pub fn check_memory(&self, bytes: usize) -> Result<()> {
+        let limit = self.memory.get();
+        if bytes > limit { Err(out_of_memory(limit)) } else { Ok(()) }
+    }
+}
+
+/// Returns the memory that values take.
+pub fn bytes_of(values: &[Value]) -> usize {
     values.iter().map(Value::memory).sum()
 }
 

@@ -39,6 +39,7 @@ mod window_frame;
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use quickbeam::Transaction;
 
@@ -46,7 +47,7 @@ use super::vector::BatchProgram;
 use crate::bind::Aggregate;
 use crate::catalog::{Catalog, CatalogSnapshot, ObjectId, Sequence, Table};
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::{Clock, ColumnRef, Current, Expr, Frame, Given, Sequences, Slot};
+use crate::expression::{Clock, ColumnRef, Current, Expr, Frame, Given, Host, SessionState, Slot};
 use crate::plan::PlanNode;
 use crate::table::TableHandle;
 use crate::types::{DataType, Value};
@@ -55,8 +56,8 @@ pub(super) use aggregate::AggregateState;
 pub(super) use hash::{KeyTable, append, mix, seed};
 pub use insert::{InsertExec, Returned};
 pub(super) use join_index::{JoinIndex, NONE, ROW_BYTES, members_of};
-pub use memory::MemoryBudget;
 pub(super) use memory::MemoryCharge;
+pub use memory::{MemoryBudget, bytes_of as values_memory};
 pub use query::QueryProgram;
 pub(super) use scan::TableScan;
 pub use scan::constant_range;
@@ -70,6 +71,31 @@ pub struct StatementLimits {
     pub cancelled: Arc<AtomicBool>,
     /// Bytes that a statement may keep.
     pub memory: Cell<usize>,
+    /// When the statement ends with an error, if `statement_timeout` is set.
+    pub deadline: Cell<Option<Instant>>,
+}
+
+impl StatementLimits {
+    /// Ends a statement that was cancelled or that has run for too long.
+    #[inline]
+    pub fn check(&self) -> Result<()> {
+        if self.cancelled.load(Ordering::Relaxed) {
+            return Err(SqlError::canceled());
+        }
+        match self.deadline.get() {
+            None => Ok(()),
+            Some(deadline) => check_deadline(deadline),
+        }
+    }
+}
+
+#[cold]
+fn check_deadline(deadline: Instant) -> Result<()> {
+    if Instant::now() < deadline {
+        return Ok(());
+    }
+    let message = "canceling statement due to statement timeout";
+    Err(SqlError::new(SqlState::QueryCanceled, message))
 }
 
 /// The context of an execution.
@@ -86,6 +112,8 @@ pub struct Context<'t> {
     pub parameters: &'t [Value],
     /// The transaction's time.
     pub clock: &'t Clock,
+    /// The session.
+    pub session: &'t dyn SessionState,
     /// Sequence values that the session has seen.
     pub given: &'t Given,
     /// The limits of the statement.
@@ -94,7 +122,15 @@ pub struct Context<'t> {
     pub budget: MemoryBudget,
 }
 
-impl Sequences for Context<'_> {
+impl Host for Context<'_> {
+    fn session(&self) -> &dyn SessionState {
+        self.session
+    }
+
+    fn snapshot(&self) -> &CatalogSnapshot {
+        self.snapshot
+    }
+
     fn next_value(&self, sequence: u32) -> Result<i64> {
         let value = self.catalog.next_value(self.transaction, self.sequence(sequence)?)?;
         self.given.note(sequence, value);
@@ -140,7 +176,7 @@ impl Context<'_> {
             slots: &self.slots,
             parameters: self.parameters,
             clock: Some(self.clock),
-            sequences: Some(self),
+            host: Some(self),
         }
     }
 
@@ -162,10 +198,7 @@ impl Context<'_> {
     /// Ends a cancelled statement (DIRECT-3).
     #[inline]
     pub fn check_cancelled(&self) -> Result<()> {
-        if self.limits.cancelled.load(Ordering::Relaxed) {
-            return Err(SqlError::canceled());
-        }
-        Ok(())
+        self.limits.check()
     }
 
     /// Puts computed values into a slot.

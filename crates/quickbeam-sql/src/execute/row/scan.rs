@@ -555,7 +555,7 @@ pub fn constant_range(spec: &KeySpec, range: &KeyRangeExpr) -> Option<KeyRange> 
     if !range.equal.iter().chain(bounds).all(|value| value.as_constant().is_some()) {
         return None;
     }
-    let frame = Frame { slots: &[], parameters: &[], clock: None, sequences: None };
+    let frame = Frame { slots: &[], parameters: &[], clock: None, host: None };
     let mut out = KeyRange::default();
     encode_range(spec, range, &frame, &mut out).ok()?.then_some(out)
 }

@@ -1,5 +1,6 @@
 //! Functions that return rows.
 
+use super::super::system::system_rows;
 use super::{Context, MemoryCharge};
 use crate::bind::{TableFunction, TableFunctionKind};
 use crate::error::{Result, SqlError, SqlState};
@@ -58,6 +59,10 @@ impl FunctionScan {
         }
         if values.iter().any(Value::is_null) {
             return Ok(State::Ended);
+        }
+        if let TableFunctionKind::Catalog(table) = self.kind {
+            let rows = system_rows(table, context.snapshot, context.session)?;
+            return Ok(State::Rows(rows.into_iter()));
         }
         let is_zero =
             || SqlError::new(SqlState::InvalidParameterValue, "step size cannot equal zero");

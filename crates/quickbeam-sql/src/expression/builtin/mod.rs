@@ -7,6 +7,7 @@
 mod arrays;
 mod bits;
 mod bytes;
+mod catalog;
 mod double;
 mod encoding;
 mod fields;
@@ -19,12 +20,14 @@ mod regular;
 mod regular_arrays;
 mod regular_syntax;
 mod row_functions;
+mod session;
 mod templates;
 mod text;
 mod trigonometry;
 
 pub use arrays::{Polymorphic, Shape, polymorphic};
 pub use row_functions::{RowFunction, row_function};
+pub use session::SERVER_VERSION;
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -138,6 +141,8 @@ static TABLES: &[&[Builtin]] = &[
     arrays::TABLE,
     bits::TABLE,
     bytes::TABLE,
+    catalog::PRIVILEGES,
+    catalog::TABLE,
     double::TABLE,
     encoding::TABLE,
     fields::TABLE,
@@ -148,6 +153,7 @@ static TABLES: &[&[Builtin]] = &[
     numeric::TABLE,
     regular::TABLE,
     regular_arrays::TABLE,
+    session::TABLE,
     templates::TABLE,
     text::TABLE,
     trigonometry::TABLE,

@@ -65,11 +65,14 @@ static TABLE: &[RowFunction] = &[
     },
     strict("regexp_split_to_table", &[TEXT, TEXT], SPLIT, split),
     strict("regexp_split_to_table", &[TEXT, TEXT, TEXT], SPLIT, split),
+    strict("pg_partition_ancestors", &[Some(DataType::BigInt)], ANCESTORS, |_| Ok(Vec::new())),
     strict("regexp_matches", &[TEXT, TEXT], MATCHES, matches),
     strict("regexp_matches", &[TEXT, TEXT, TEXT], MATCHES, matches),
 ];
 
 const SUBSCRIPTS: &[(&str, DataType)] = &[("generate_subscripts", DataType::Integer)];
+/// No table is a partition of another one.
+const ANCESTORS: &[(&str, DataType)] = &[("relid", DataType::BigInt)];
 const PARTS: &[(&str, DataType)] = &[("string_to_table", DataType::Text)];
 const SPLIT: &[(&str, DataType)] = &[("regexp_split_to_table", DataType::Text)];
 const MATCHES: &[(&str, DataType)] = &[("regexp_matches", TEXTS)];

@@ -1,0 +1,263 @@
+//! Definitions in the words of PostgreSQL's functions: `pg_get_indexdef()`,
+//! `pg_get_constraintdef()`.
+
+use std::sync::Arc;
+
+use super::CatalogSnapshot;
+use super::schema::{
+    Column, ForeignKey, ForeignKeyAction, Index, KeyColumn, Method, Sequence, Table, View,
+};
+use super::system::{
+    check_oid, constraint_oid, foreign_key_oid, object_oid, primary_key_oid, system_table,
+};
+
+/// Returns a name as PostgreSQL writes it: in quotes if it needs them.
+#[must_use]
+pub fn quoted_if_needed(name: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_lowercase() || c == '_' || c.is_ascii_digit();
+    let begins = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_');
+    if begins && name.chars().all(is_plain) {
+        return name.to_owned();
+    }
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// Splits a qualified name in a text; unquoted parts fold to lower case. Returns `None` if the text
+/// is no name.
+#[must_use]
+pub fn name_parts(name: &str) -> Option<Vec<String>> {
+    let mut parts = Vec::new();
+    let mut rest = name.trim();
+    loop {
+        let (part, behind) = match rest.strip_prefix('"') {
+            Some(quoted) => {
+                // A doubled quote within quotes is one quote.
+                let mut part = String::new();
+                let mut left = quoted;
+                loop {
+                    let (text, behind) = left.split_once('"')?;
+                    part.push_str(text);
+                    match behind.strip_prefix('"') {
+                        Some(more) => left = more,
+                        None => break (part, behind),
+                    }
+                    part.push('"');
+                }
+            }
+            None => {
+                let (part, behind) = rest.split_at(rest.find('.').unwrap_or(rest.len()));
+                (part.to_lowercase(), behind)
+            }
+        };
+        if part.is_empty() {
+            return None;
+        }
+        parts.push(part);
+        if behind.is_empty() {
+            return Some(parts);
+        }
+        rest = behind.strip_prefix('.')?;
+    }
+}
+
+/// An object of the catalogs that has an OID.
+#[derive(Clone, Copy, Debug)]
+pub enum Described<'s> {
+    /// A table.
+    Table(&'s Arc<Table>),
+    /// A view.
+    View(&'s Arc<View>),
+    /// A sequence.
+    Sequence(&'s Arc<Sequence>),
+    /// A secondary index.
+    Index(&'s Arc<Table>, &'s Arc<Index>),
+    /// The index of a primary key.
+    PrimaryKey(&'s Arc<Table>),
+}
+
+impl<'s> Described<'s> {
+    /// Returns the object's OID.
+    #[must_use]
+    pub fn oid(self) -> i64 {
+        match self {
+            Described::Table(table) => object_oid(table.id),
+            Described::View(view) => object_oid(view.id),
+            Described::Sequence(sequence) => object_oid(sequence.id),
+            Described::Index(_, index) => object_oid(index.id),
+            Described::PrimaryKey(table) => primary_key_oid(table),
+        }
+    }
+
+    /// Returns the object's name.
+    #[must_use]
+    pub fn name(self) -> &'s str {
+        match self {
+            Described::Table(table) => &table.name,
+            Described::View(view) => &view.name,
+            Described::Sequence(sequence) => &sequence.name,
+            Described::Index(_, index) => &index.name,
+            Described::PrimaryKey(table) => table.primary_key.as_ref().map_or("", |key| &key.name),
+        }
+    }
+}
+
+impl CatalogSnapshot {
+    /// Returns all relations, those of `pg_class`.
+    #[must_use]
+    pub fn described(&self) -> Vec<Described<'_>> {
+        let mut all = Vec::new();
+        for table in self.tables.values() {
+            all.push(Described::Table(table));
+            if table.primary_key.is_some() {
+                all.push(Described::PrimaryKey(table));
+            }
+            all.extend(table.indexes.iter().map(|index| Described::Index(table, index)));
+        }
+        all.extend(self.views.values().map(Described::View));
+        all.extend(self.sequences.values().map(Described::Sequence));
+        all
+    }
+
+    /// Returns the OID of the relation that a text names.
+    #[must_use]
+    pub fn oid_named(&self, text: &str) -> Option<i64> {
+        let parts = name_parts(text)?;
+        let (schema, name) = match &parts[..] {
+            [name] => (None, name),
+            [schema, name] => (Some(&schema[..]), name),
+            _ => return None,
+        };
+        if schema.is_none_or(|schema| schema == "public") {
+            let found = self.described().into_iter().find(|found| found.name() == name);
+            if let Some(found) = found {
+                return Some(found.oid());
+            }
+        }
+        system_table(schema, name).map(|table| table.oid)
+    }
+
+    /// Returns the relation of an OID.
+    #[must_use]
+    pub fn relation_of(&self, oid: i64) -> Option<Described<'_>> {
+        self.described().into_iter().find(|found| found.oid() == oid)
+    }
+
+    /// Returns the definition of the constraint of an OID.
+    #[must_use]
+    pub fn constraint_definition(&self, oid: i64) -> Option<String> {
+        for table in self.tables.values() {
+            if let Some(key) = &table.primary_key
+                && constraint_oid(table.id) == oid
+            {
+                return Some(format!("PRIMARY KEY ({})", names(table, key.columns.iter())));
+            }
+            let unique =
+                |index: &&Arc<Index>| index.is_constraint && constraint_oid(index.id) == oid;
+            if let Some(index) = table.indexes.iter().find(unique) {
+                let columns = index.columns.iter().map(|column| &column.position);
+                return Some(format!("UNIQUE ({})", names(table, columns)));
+            }
+            if let Some(check) = table.checks.iter().find(|it| check_oid(table, &it.name) == oid) {
+                return Some(format!("CHECK (({}))", check.expression));
+            }
+            let same = |key: &&ForeignKey| foreign_key_oid(table, &key.name) == oid;
+            if let Some(key) = table.foreign_keys.iter().find(same) {
+                return self.foreign_key_definition(table, key);
+            }
+        }
+        None
+    }
+
+    fn foreign_key_definition(&self, table: &Table, key: &ForeignKey) -> Option<String> {
+        let parent = self.table(key.parent)?;
+        let positions: Vec<usize> =
+            key.parent_columns.iter().filter_map(|id| parent.position_of(*id)).collect();
+        let mut text = format!(
+            "FOREIGN KEY ({}) REFERENCES {}({})",
+            names(table, key.columns.iter()),
+            quoted_if_needed(&parent.name),
+            names(parent, positions.iter())
+        );
+        for (when, action) in [("UPDATE", key.on_update), ("DELETE", key.on_delete)] {
+            let action = match action {
+                ForeignKeyAction::NoAction => continue,
+                ForeignKeyAction::Restrict => "RESTRICT",
+                ForeignKeyAction::Cascade => "CASCADE",
+                ForeignKeyAction::SetNull => "SET NULL",
+                ForeignKeyAction::SetDefault => "SET DEFAULT",
+            };
+            text.push_str(&format!(" ON {when} {action}"));
+        }
+        Some(text)
+    }
+}
+
+/// Returns the names of columns with commas between them.
+fn names<'c>(table: &Table, positions: impl Iterator<Item = &'c usize>) -> String {
+    let columns = positions.filter_map(|position| table.columns.get(*position));
+    let names: Vec<String> = columns.map(|column| quoted_if_needed(&column.name)).collect();
+    names.join(", ")
+}
+
+/// Returns the key columns of an index.
+#[must_use]
+pub fn key_columns(index: Described<'_>) -> Vec<KeyColumn> {
+    match index {
+        Described::Index(_, index) => index.columns.clone(),
+        Described::PrimaryKey(table) => {
+            let positions = table.primary_key.iter().flat_map(|key| &key.columns);
+            let column = |position: &usize| KeyColumn {
+                position: *position,
+                descending: false,
+                nulls_first: false,
+            };
+            positions.map(column).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Returns the definition of an index, or of one of its columns.
+#[must_use]
+pub fn index_definition(index: Described<'_>, column: usize) -> Option<String> {
+    let (table, unique, method) = match index {
+        Described::Index(table, index) => (table, index.unique, index.method),
+        Described::PrimaryKey(table) => (table, true, table.primary_key.as_ref()?.method),
+        _ => return None,
+    };
+    let keys = key_columns(index);
+    let name = |key: &KeyColumn| {
+        let column: Option<&Column> = table.columns.get(key.position);
+        column.map_or_else(String::new, |column| quoted_if_needed(&column.name))
+    };
+    if let Some(at) = column.checked_sub(1) {
+        return Some(keys.get(at).map_or_else(String::new, name));
+    }
+    let part = |key: &KeyColumn| {
+        let order = match (key.descending, key.nulls_first) {
+            (false, false) => "",
+            (false, true) => " NULLS FIRST",
+            (true, true) => " DESC",
+            (true, false) => " DESC NULLS LAST",
+        };
+        format!("{}{order}", name(key))
+    };
+    let parts: Vec<String> = keys.iter().map(part).collect();
+    Some(format!(
+        "CREATE {}INDEX {} ON public.{} USING {} ({})",
+        if unique { "UNIQUE " } else { "" },
+        quoted_if_needed(index.name()),
+        quoted_if_needed(&table.name),
+        method_name(method),
+        parts.join(", ")
+    ))
+}
+
+/// Returns the access method's name.
+#[must_use]
+pub fn method_name(method: Method) -> &'static str {
+    match method {
+        Method::Range => "btree",
+        Method::Hash => "hash",
+    }
+}

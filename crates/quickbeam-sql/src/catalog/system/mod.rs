@@ -1,0 +1,189 @@
+//! The system catalogs: `pg_catalog` and `information_schema`, with the columns of PostgreSQL 15.
+//!
+//! The rows of some are fixed and stand in files beside this one; the others are computed from a
+//! catalog snapshot when a query reads them. OIDs are BIGINT, names TEXT.
+
+mod oids;
+
+use std::sync::LazyLock;
+
+use smol_str::SmolStr;
+
+pub use oids::{
+    CATALOG_SCHEMA, CLASS_OF_CLASS, INFORMATION_SCHEMA, OWNER, PUBLIC_SCHEMA, check_oid,
+    constraint_oid, default_oid, foreign_key_oid, object_oid, primary_key_oid, row_type_oid,
+    type_modifier, type_named, type_oid,
+};
+
+use crate::types::{DataType, ElementType, Value, parse_value};
+
+/// A system catalog.
+#[derive(Debug, PartialEq, Eq)]
+pub struct SystemTable {
+    /// Its schema.
+    pub schema: &'static str,
+    /// Its name.
+    pub name: &'static str,
+    /// Its OID.
+    pub oid: i64,
+    /// `r`, or `v` if it is a view in PostgreSQL.
+    pub kind: &'static str,
+    /// Its columns: name, PostgreSQL's type, and the type here.
+    pub columns: Vec<(SmolStr, &'static str, DataType)>,
+}
+
+/// The catalogs: a line has the schema, the name, the OID, the kind, and the columns with their
+/// types.
+static COLUMNS: &str = include_str!("columns.tsv");
+
+static TABLES: LazyLock<Vec<SystemTable>> = LazyLock::new(|| {
+    let table = |line: &'static str| {
+        let mut fields = line.split('\t');
+        let (schema, name) = (fields.next()?, fields.next()?);
+        let (oid, kind) = (fields.next()?.parse().ok()?, fields.next()?);
+        let column = |field: &'static str| {
+            let (name, data_type) = field.split_once(':')?;
+            Some((SmolStr::new_static(name), data_type, column_type(data_type)))
+        };
+        Some(SystemTable { schema, name, oid, kind, columns: fields.filter_map(column).collect() })
+    };
+    COLUMNS.lines().filter_map(table).collect()
+});
+
+/// Returns the type in which a column of a system catalog is delivered.
+fn column_type(name: &str) -> DataType {
+    match name {
+        "bool" => DataType::Boolean,
+        "int2" => DataType::SmallInt,
+        "int4" | "cardinal_number" => DataType::Integer,
+        "int8" | "oid" | "xid" => DataType::BigInt,
+        "float4" => DataType::Real,
+        "float8" => DataType::Double,
+        "timestamptz" | "time_stamp" => DataType::TimestampTz,
+        "interval" => DataType::Interval,
+        "_int2" | "int2vector" => array(DataType::SmallInt),
+        "_oid" | "oidvector" => array(DataType::BigInt),
+        "_float4" => array(DataType::Real),
+        "_text" | "_name" | "_char" | "_aclitem" | "_regtype" => array(DataType::Text),
+        _ => DataType::Text,
+    }
+}
+
+fn array(element: DataType) -> DataType {
+    ElementType::new(element).map_or(DataType::Text, DataType::Array)
+}
+
+/// Returns the system catalog of that name; without a schema one of `pg_catalog`.
+#[must_use]
+pub fn system_table(schema: Option<&str>, name: &str) -> Option<&'static SystemTable> {
+    let schema = schema.unwrap_or("pg_catalog");
+    TABLES.iter().find(|table| table.name == name && table.schema == schema)
+}
+
+/// All system catalogs.
+pub fn system_tables() -> impl Iterator<Item = &'static SystemTable> {
+    TABLES.iter()
+}
+
+/// Returns the rows of a catalog that are the same in every database, in COPY's text format.
+fn fixed_text(table: &str) -> &'static str {
+    match table {
+        "pg_type" => include_str!("pg_type.tsv"),
+        "pg_am" => include_str!("pg_am.tsv"),
+        "pg_collation" => include_str!("pg_collation.tsv"),
+        "pg_language" => include_str!("pg_language.tsv"),
+        "pg_tablespace" => include_str!("pg_tablespace.tsv"),
+        "pg_opclass" => include_str!("pg_opclass.tsv"),
+        _ => "",
+    }
+}
+
+/// Returns the rows of a catalog that are the same in every database.
+#[must_use]
+pub fn fixed_rows(table: &SystemTable) -> Vec<Vec<Value>> {
+    let text = if table.schema == "pg_catalog" { fixed_text(table.name) } else { "" };
+    let row = |line: &str| {
+        let fields = line.split('\t').zip(&table.columns);
+        let value = |(field, (_, _, data_type)): (&str, &(SmolStr, &str, DataType))| match field {
+            "\\N" => Value::Null,
+            field => parse_value(field, *data_type).unwrap_or(Value::Null),
+        };
+        fields.map(value).collect()
+    };
+    text.lines().map(row).collect()
+}
+
+/// A row of `pg_type`, as far as other catalogs repeat it.
+#[derive(Debug)]
+pub struct TypeRow {
+    /// The type's OID.
+    pub oid: i64,
+    /// Its name.
+    pub name: &'static str,
+    /// The OID of the arrays of it.
+    pub array: i64,
+    /// Its length in PostgreSQL; negative if it varies.
+    pub length: i16,
+    /// Whether PostgreSQL passes it by value.
+    pub by_value: bool,
+    /// Its alignment.
+    pub align: &'static str,
+    /// Its storage.
+    pub storage: &'static str,
+    /// Its collation.
+    pub collation: i64,
+}
+
+static TYPE_ROWS: LazyLock<Vec<TypeRow>> = LazyLock::new(|| {
+    let Some(table) = system_table(None, "pg_type") else { return Vec::new() };
+    let row = |line: &'static str| {
+        let fields: Vec<&'static str> = line.split('\t').collect();
+        let field = |name: &str| {
+            let at = table.columns.iter().position(|column| column.0 == name)?;
+            fields.get(at).copied()
+        };
+        Some(TypeRow {
+            oid: field("oid")?.parse().ok()?,
+            name: field("typname")?,
+            array: field("typarray")?.parse().ok()?,
+            length: field("typlen")?.parse().ok()?,
+            by_value: field("typbyval")? == "t",
+            align: field("typalign")?,
+            storage: field("typstorage")?,
+            collation: field("typcollation")?.parse().ok()?,
+        })
+    };
+    fixed_text("pg_type").lines().filter_map(row).collect()
+});
+
+/// Returns the row of `pg_type` with that OID.
+#[must_use]
+pub fn type_row(oid: i64) -> Option<&'static TypeRow> {
+    TYPE_ROWS.iter().find(|row| row.oid == oid)
+}
+
+/// Returns the row of `pg_type` with that name.
+#[must_use]
+pub fn type_row_named(name: &str) -> Option<&'static TypeRow> {
+    TYPE_ROWS.iter().find(|row| row.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fixed_rows_fit_the_columns() {
+        for name in ["pg_type", "pg_am", "pg_collation", "pg_language", "pg_opclass"] {
+            let table = system_table(None, name).unwrap();
+            let rows = fixed_rows(table);
+            assert!(!rows.is_empty());
+            for row in rows {
+                assert_eq!(row.len(), table.columns.len(), "{name}");
+                assert!(!row[0].is_null());
+            }
+        }
+        assert_eq!(type_row(25).unwrap().name, "text");
+        assert_eq!(type_row_named("int4").unwrap().array, 1007);
+    }
+}

@@ -1,0 +1,156 @@
+//! OIDs: the numbers of objects in the system catalogs.
+//!
+//! An object of the catalog keeps its number for its lifetime, above those that PostgreSQL gives
+//! its own. Objects without a number have one made of their table's number and their name.
+
+use super::super::schema::{ObjectId, Table};
+use super::type_row_named;
+use crate::types::DataType;
+
+/// The schema `pg_catalog`.
+pub const CATALOG_SCHEMA: i64 = 11;
+/// The schema `public`.
+pub const PUBLIC_SCHEMA: i64 = 2200;
+/// The schema `information_schema`.
+pub const INFORMATION_SCHEMA: i64 = 13_000;
+/// The owner of all objects.
+pub const OWNER: i64 = 10;
+/// The catalog `pg_class`.
+pub const CLASS_OF_CLASS: i64 = 1259;
+
+/// The first number of objects.
+const FIRST: i64 = 16_384;
+/// Distances between the numbers of the kinds of objects that go with one of the catalog.
+const OF_PRIMARY_KEY: i64 = 1 << 28;
+const OF_CONSTRAINT: i64 = 2 << 28;
+const OF_ROW_TYPE: i64 = 3 << 28;
+
+/// Returns the OID of a table, view, sequence or index.
+pub fn object_oid(id: ObjectId) -> i64 {
+    FIRST + i64::from(id.0)
+}
+
+/// Returns the OID of the index of a primary key.
+pub fn primary_key_oid(table: &Table) -> i64 {
+    OF_PRIMARY_KEY + object_oid(table.id)
+}
+
+/// Returns the OID of the constraint of a primary key, by its table, or a UNIQUE constraint, by its
+/// index.
+pub fn constraint_oid(id: ObjectId) -> i64 {
+    OF_CONSTRAINT + object_oid(id)
+}
+
+/// Returns the OID of the type of a relation's rows.
+pub fn row_type_oid(id: ObjectId) -> i64 {
+    OF_ROW_TYPE + object_oid(id)
+}
+
+/// Returns an OID made of a table's number and a name (FNV-1a).
+fn named_oid(table: &Table, kind: u8, name: &str) -> i64 {
+    let mut hash: u32 = 0x811c_9dc5;
+    let bytes = table.id.0.to_le_bytes().into_iter().chain([kind]).chain(name.bytes());
+    for byte in bytes {
+        hash = (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
+    }
+    i64::from(hash | 0x8000_0000)
+}
+
+/// Returns the OID of a CHECK constraint.
+pub fn check_oid(table: &Table, name: &str) -> i64 {
+    named_oid(table, b'c', name)
+}
+
+/// Returns the OID of a FOREIGN KEY constraint.
+pub fn foreign_key_oid(table: &Table, name: &str) -> i64 {
+    named_oid(table, b'f', name)
+}
+
+/// Returns the OID of the DEFAULT of a column.
+pub fn default_oid(table: &Table, column: u16) -> i64 {
+    named_oid(table, b'd', &column.to_string())
+}
+
+/// Returns PostgreSQL's name of a type.
+fn type_name(data_type: DataType) -> &'static str {
+    match data_type {
+        DataType::Boolean => "bool",
+        DataType::SmallInt => "int2",
+        DataType::Integer => "int4",
+        DataType::BigInt => "int8",
+        DataType::Real => "float4",
+        DataType::Double => "float8",
+        DataType::Numeric(_) => "numeric",
+        DataType::Varchar(_) => "varchar",
+        DataType::Char(_) => "bpchar",
+        DataType::Bytea => "bytea",
+        DataType::Date => "date",
+        DataType::Time => "time",
+        DataType::Timestamp => "timestamp",
+        DataType::TimestampTz => "timestamptz",
+        DataType::Uuid => "uuid",
+        DataType::Interval => "interval",
+        DataType::Text | DataType::Array(_) => "text",
+    }
+}
+
+/// Returns the OID of a type.
+pub fn type_oid(data_type: DataType) -> i64 {
+    match data_type {
+        DataType::Array(element) => {
+            type_row_named(type_name(element.data_type())).map_or(0, |row| row.array)
+        }
+        data_type => type_row_named(type_name(data_type)).map_or(0, |row| row.oid),
+    }
+}
+
+/// Returns the modifier that PostgreSQL keeps for a type with a length or precision.
+pub fn type_modifier(data_type: DataType) -> i32 {
+    match data_type {
+        DataType::Numeric(Some((precision, scale))) => {
+            ((i32::from(precision) << 16) | i32::from(scale)) + 4
+        }
+        DataType::Varchar(Some(length)) | DataType::Char(length) => {
+            i32::try_from(length).map_or(-1, |length| length + 4)
+        }
+        DataType::Array(element) => type_modifier(element.data_type()),
+        _ => -1,
+    }
+}
+
+/// Returns the name of a type as `format_type()` does, by its OID and modifier.
+pub fn type_named(oid: i64, modifier: Option<i32>) -> Option<String> {
+    let row = super::type_row(oid)?;
+    let element = row.name.strip_prefix('_').filter(|_| row.array == 0);
+    if let Some(element) = element.and_then(type_row_named) {
+        return Some(format!("{}[]", type_named(element.oid, modifier)?));
+    }
+    let given = modifier.filter(|modifier| *modifier >= 0);
+    let length = |name: &str| match given {
+        Some(modifier) => format!("{name}({})", modifier - 4),
+        None => name.to_owned(),
+    };
+    Some(match row.name {
+        "bool" => "boolean".to_owned(),
+        "int2" => "smallint".to_owned(),
+        "int4" => "integer".to_owned(),
+        "int8" => "bigint".to_owned(),
+        "float4" => "real".to_owned(),
+        "float8" => "double precision".to_owned(),
+        "varchar" => length("character varying"),
+        // Without a modifier the type has no length; `character` alone has the length 1.
+        "bpchar" if modifier.is_some() && given.is_none() => "bpchar".to_owned(),
+        "bpchar" => length("character"),
+        "char" => "\"char\"".to_owned(),
+        "time" => "time without time zone".to_owned(),
+        "timetz" => "time with time zone".to_owned(),
+        "timestamp" => "timestamp without time zone".to_owned(),
+        "timestamptz" => "timestamp with time zone".to_owned(),
+        "any" => "\"any\"".to_owned(),
+        "numeric" => match given.map(|modifier| modifier - 4) {
+            Some(modifier) => format!("numeric({},{})", modifier >> 16, modifier & 0x7ff),
+            None => "numeric".to_owned(),
+        },
+        name => name.to_owned(),
+    })
+}

@@ -1,0 +1,283 @@
+//! `information_schema`.
+
+use super::constraints::{Constraint, constraints};
+use super::{NAME, Source, SystemRow, view_columns};
+use crate::catalog::describe::Described;
+use crate::catalog::system::{type_oid, type_row};
+use crate::catalog::{Column, ForeignKeyAction};
+use crate::types::{DataType, Value};
+
+fn number(number: usize) -> Value {
+    Value::Integer(i32::try_from(number).unwrap_or(i32::MAX))
+}
+
+fn yes_no(yes: bool) -> &'static str {
+    if yes { "YES" } else { "NO" }
+}
+
+/// Sets the catalog, schema and name that columns with a prefix hold.
+fn qualified(row: &mut SystemRow<'_>, prefix: &str, last: &str, name: &str) {
+    row.text(&format!("{prefix}_catalog"), NAME).text(&format!("{prefix}_schema"), "public");
+    row.text(last, name);
+}
+
+fn rule(action: ForeignKeyAction) -> &'static str {
+    match action {
+        ForeignKeyAction::NoAction => "NO ACTION",
+        ForeignKeyAction::Restrict => "RESTRICT",
+        ForeignKeyAction::Cascade => "CASCADE",
+        ForeignKeyAction::SetNull => "SET NULL",
+        ForeignKeyAction::SetDefault => "SET DEFAULT",
+    }
+}
+
+impl Source<'_> {
+    pub(super) fn information_schema(&mut self) {
+        match self.table.name {
+            "tables" | "views" | "columns" | "sequences" => self.relations(),
+            "schemata" => {
+                for schema in ["information_schema", "pg_catalog", "public"] {
+                    self.add(|row| {
+                        row.text("catalog_name", NAME).text("schema_name", schema);
+                        row.text("schema_owner", NAME);
+                    });
+                }
+            }
+            "information_schema_catalog_name" => self.add(|row| {
+                row.text("catalog_name", NAME);
+            }),
+            "enabled_roles" | "applicable_roles" => self.add(|row| {
+                row.text("role_name", NAME).text("grantee", NAME).text("is_grantable", "NO");
+            }),
+            "character_sets" => self.add(|row| {
+                row.text("character_set_name", "UTF8").text("character_repertoire", "UCS");
+                row.text("form_of_use", "UTF8").text("default_collate_catalog", NAME);
+            }),
+            "table_constraints"
+            | "key_column_usage"
+            | "referential_constraints"
+            | "constraint_column_usage"
+            | "constraint_table_usage"
+            | "check_constraints" => {
+                for constraint in constraints(self.snapshot) {
+                    self.constraint(&constraint);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn relations(&mut self) {
+        let snapshot = self.snapshot;
+        for relation in snapshot.described() {
+            match (self.table.name, relation) {
+                ("tables", Described::Table(_) | Described::View(_)) => {
+                    let is_table = matches!(relation, Described::Table(_));
+                    self.add(|row| {
+                        qualified(row, "table", "table_name", relation.name());
+                        row.text("table_type", if is_table { "BASE TABLE" } else { "VIEW" });
+                        row.text("is_insertable_into", yes_no(is_table)).text("is_typed", "NO");
+                    });
+                }
+                ("views", Described::View(view)) => self.add(|row| {
+                    qualified(row, "table", "table_name", &view.name);
+                    row.text("view_definition", &view.query).text("check_option", "NONE");
+                    for flag in [
+                        "is_updatable",
+                        "is_insertable_into",
+                        "is_trigger_updatable",
+                        "is_trigger_deletable",
+                        "is_trigger_insertable_into",
+                    ] {
+                        row.text(flag, "NO");
+                    }
+                }),
+                ("columns", Described::Table(table)) => {
+                    for column in &table.columns {
+                        self.add(|row| table_column(row, &table.name, column));
+                    }
+                }
+                ("columns", Described::View(view)) => {
+                    let columns = view_columns(snapshot, view);
+                    for (at, (name, data_type)) in columns.iter().enumerate() {
+                        self.add(|row| {
+                            column_row(row, &view.name, (at + 1, name), *data_type);
+                            row.text("is_updatable", "NO");
+                        });
+                    }
+                }
+                ("sequences", Described::Sequence(sequence)) => self.add(|row| {
+                    qualified(row, "sequence", "sequence_name", &sequence.name);
+                    row.text("data_type", sequence.data_type.to_string());
+                    let bits = match sequence.data_type {
+                        DataType::SmallInt => 16,
+                        DataType::Integer => 32,
+                        _ => 64,
+                    };
+                    row.set("numeric_precision", bits).set("numeric_precision_radix", 2);
+                    row.set("numeric_scale", 0);
+                    row.text("start_value", sequence.start.to_string());
+                    row.text("minimum_value", sequence.minimum.to_string());
+                    row.text("maximum_value", sequence.maximum.to_string());
+                    row.text("increment", sequence.increment.to_string());
+                    row.text("cycle_option", yes_no(sequence.cycle));
+                }),
+                _ => {}
+            }
+        }
+    }
+
+    fn constraint(&mut self, constraint: &Constraint<'_>) {
+        let common = |row: &mut SystemRow<'_>| {
+            qualified(row, "constraint", "constraint_name", constraint.name);
+            qualified(row, "table", "table_name", &constraint.table.name);
+        };
+        match self.table.name {
+            "table_constraints" => self.add(|row| {
+                common(row);
+                row.text(
+                    "constraint_type",
+                    match constraint.kind {
+                        "p" => "PRIMARY KEY",
+                        "u" => "UNIQUE",
+                        "f" => "FOREIGN KEY",
+                        _ => "CHECK",
+                    },
+                );
+                row.text("is_deferrable", "NO").text("initially_deferred", "NO");
+                row.text("enforced", "YES");
+                if constraint.kind == "u" {
+                    row.text("nulls_distinct", "YES");
+                }
+            }),
+            "check_constraints" => {
+                if let Some(check) = constraint.check {
+                    self.add(|row| {
+                        common(row);
+                        row.text("check_clause", format!("(({check}))"));
+                    });
+                }
+            }
+            "key_column_usage" if constraint.kind != "c" => {
+                for (at, column) in constraint.columns.iter().enumerate() {
+                    self.add(|row| {
+                        common(row);
+                        row.text("column_name", &column.name)
+                            .set("ordinal_position", number(at + 1));
+                        if constraint.parent.is_some() {
+                            row.set("position_in_unique_constraint", number(at + 1));
+                        }
+                    });
+                }
+            }
+            "referential_constraints" => {
+                if let Some(parent) = &constraint.parent {
+                    self.add(|row| {
+                        common(row);
+                        if let Some(key) = parent.key {
+                            let name = "unique_constraint_name";
+                            qualified(row, "unique_constraint", name, key);
+                        }
+                        row.text("match_option", "NONE")
+                            .text("update_rule", rule(parent.on_update));
+                        row.text("delete_rule", rule(parent.on_delete));
+                    });
+                }
+            }
+            "constraint_column_usage" | "constraint_table_usage" => {
+                let (table, columns) = match &constraint.parent {
+                    Some(parent) => (parent.table, &parent.columns),
+                    None => (constraint.table, &constraint.columns),
+                };
+                let of_table = self.table.name == "constraint_table_usage";
+                let count = if of_table { 1 } else { columns.len() };
+                for column in columns.iter().take(count) {
+                    self.add(|row| {
+                        common(row);
+                        row.text("table_name", &table.name).text("column_name", &column.name);
+                    });
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Returns the name of a type without its length or precision.
+fn bare_name(data_type: DataType) -> String {
+    let name = data_type.unconstrained().to_string();
+    name.split('(').next().unwrap_or_default().to_owned()
+}
+
+fn column_row(
+    row: &mut SystemRow<'_>,
+    relation: &str,
+    (position, name): (usize, &str),
+    data_type: DataType,
+) {
+    qualified(row, "table", "table_name", relation);
+    row.text("column_name", name).set("ordinal_position", number(position));
+    row.text("is_nullable", "YES").text("is_self_referencing", "NO").text("is_identity", "NO");
+    row.text("identity_cycle", "NO").text("is_generated", "NEVER").text("is_updatable", "YES");
+    let is_array = matches!(data_type, DataType::Array(_));
+    if is_array {
+        row.text("data_type", "ARRAY");
+    } else {
+        row.text("data_type", bare_name(data_type));
+    }
+    row.text("udt_catalog", NAME).text("udt_schema", "pg_catalog");
+    row.text("dtd_identifier", position.to_string());
+    if let Some(known) = type_row(type_oid(data_type)) {
+        row.text("udt_name", known.name);
+    }
+    let octets = 1 << 30;
+    match data_type {
+        DataType::Varchar(None) | DataType::Text => {
+            row.set("character_octet_length", octets);
+        }
+        DataType::Varchar(Some(length)) | DataType::Char(length) => {
+            let length = i32::try_from(length).unwrap_or(i32::MAX);
+            row.set("character_maximum_length", length);
+            row.set("character_octet_length", length.saturating_mul(4).min(octets));
+        }
+        DataType::Numeric(limits) => {
+            row.set("numeric_precision_radix", 10);
+            if let Some((precision, scale)) = limits {
+                row.set("numeric_precision", i32::from(precision));
+                row.set("numeric_scale", i32::from(scale));
+            }
+        }
+        DataType::Time | DataType::Timestamp | DataType::TimestampTz | DataType::Interval => {
+            row.set("datetime_precision", 6);
+        }
+        DataType::Date => {
+            row.set("datetime_precision", 0);
+        }
+        _ => {
+            let bits = match data_type {
+                DataType::SmallInt => 16,
+                DataType::Integer => 32,
+                DataType::BigInt => 64,
+                DataType::Real => 24,
+                DataType::Double => 53,
+                _ => return,
+            };
+            row.set("numeric_precision", bits).set("numeric_precision_radix", 2);
+            if data_type.is_integer() {
+                row.set("numeric_scale", 0);
+            }
+        }
+    }
+}
+
+fn table_column(row: &mut SystemRow<'_>, table: &str, column: &Column) {
+    column_row(row, table, (column.id.into(), &column.name), column.data_type);
+    row.text("is_nullable", yes_no(!column.not_null));
+    if let Some(default) = &column.default {
+        row.text("column_default", default);
+    }
+    if let Some(identity) = column.identity {
+        row.text("is_identity", "YES");
+        row.text("identity_generation", if identity.always { "ALWAYS" } else { "BY DEFAULT" });
+    }
+}

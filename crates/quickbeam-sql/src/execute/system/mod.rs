@@ -1,0 +1,126 @@
+//! The rows of the system catalogs, computed from the catalog snapshot of the statement.
+//!
+//! A row is built by the names of its columns. A column that is not set has the value that stands
+//! for nothing in its type: 0, false, or NULL.
+
+mod constraints;
+mod information_schema;
+mod relations;
+mod session;
+
+use smol_str::SmolStr;
+
+use crate::bind::{Binder, Names};
+use crate::catalog::system::{SystemTable, fixed_rows};
+use crate::catalog::{CatalogSnapshot, ObjectId, Relation, View};
+use crate::error::Result;
+use crate::expression::SessionState;
+use crate::types::{DataType, Value, parse_value};
+
+/// The name of the only database and of the only user.
+const NAME: &str = "quickbeam";
+
+/// A row of a system catalog.
+struct SystemRow<'t> {
+    table: &'t SystemTable,
+    values: Vec<Value>,
+}
+
+impl<'t> SystemRow<'t> {
+    fn new(table: &'t SystemTable) -> SystemRow<'t> {
+        let value = |(_, name, data_type): &(SmolStr, &str, DataType)| match (*name, data_type) {
+            ("oid", _) => Value::BigInt(0),
+            (_, DataType::Boolean) => Value::Boolean(false),
+            (_, DataType::SmallInt) => Value::SmallInt(0),
+            ("int4", _) => Value::Integer(0),
+            (_, DataType::Real) => Value::Real(0.0),
+            _ => Value::Null,
+        };
+        SystemRow { table, values: table.columns.iter().map(value).collect() }
+    }
+
+    /// Sets a column, if the catalog has one of that name.
+    fn set(&mut self, name: &str, value: impl Into<Value>) -> &mut Self {
+        let at = self.table.columns.iter().position(|column| column.0 == name);
+        if let Some(place) = at.and_then(|at| self.values.get_mut(at)) {
+            *place = value.into();
+        }
+        self
+    }
+
+    fn text(&mut self, name: &str, text: impl AsRef<str>) -> &mut Self {
+        let column = self.table.columns.iter().find(|column| column.0 == name);
+        match column.map(|column| column.2) {
+            Some(array @ DataType::Array(_)) => {
+                self.set(name, parse_value(text.as_ref(), array).unwrap_or(Value::Null))
+            }
+            _ => self.set(name, Value::text(text.as_ref())),
+        }
+    }
+}
+
+/// What the rows are computed from.
+struct Source<'s> {
+    table: &'static SystemTable,
+    snapshot: &'s CatalogSnapshot,
+    session: &'s dyn SessionState,
+    rows: Vec<Vec<Value>>,
+}
+
+impl Source<'_> {
+    fn add(&mut self, set: impl FnOnce(&mut SystemRow<'_>)) {
+        let mut row = SystemRow::new(self.table);
+        set(&mut row);
+        self.rows.push(row.values);
+    }
+}
+
+/// Names as a snapshot knows them.
+struct SnapshotNames<'s>(&'s CatalogSnapshot);
+
+impl Names for SnapshotNames<'_> {
+    fn relation(&self, name: &str) -> Result<Option<Relation>> {
+        Ok(self.0.relation(name))
+    }
+
+    fn sequence_name(&self, id: ObjectId) -> Option<SmolStr> {
+        self.0.sequence(id).map(|sequence| sequence.name.clone())
+    }
+}
+
+/// Returns the names and types of a view's columns.
+fn view_columns(snapshot: &CatalogSnapshot, view: &View) -> Vec<(SmolStr, DataType)> {
+    let names = SnapshotNames(snapshot);
+    let types: Result<Vec<DataType>> = crate::parse::query(&view.query).and_then(|parsed| {
+        let query = Binder::new(&names, "").query_statement(&parsed)?;
+        Ok(query.columns.iter().map(|column| column.data_type).collect())
+    });
+    // The tables of the engine's databases are not part of a snapshot.
+    let types = types.unwrap_or_default();
+    let columns = view.columns.iter().enumerate();
+    let typed = |(at, name): (usize, &SmolStr)| {
+        (name.clone(), types.get(at).copied().unwrap_or(DataType::Bytea))
+    };
+    columns.map(typed).collect()
+}
+
+/// Returns the rows of a system catalog.
+pub fn system_rows(
+    table: &'static SystemTable,
+    snapshot: &CatalogSnapshot,
+    session: &dyn SessionState,
+) -> Result<Vec<Vec<Value>>> {
+    let mut source = Source { table, snapshot, session, rows: fixed_rows(table) };
+    if table.schema == "information_schema" {
+        source.information_schema();
+    } else {
+        match table.name {
+            "pg_settings" | "pg_database" | "pg_roles" | "pg_user" | "pg_authid" | "pg_shadow"
+            | "pg_namespace" => source.session_rows()?,
+            "pg_constraint" => source.pg_constraint(),
+            "pg_index" | "pg_indexes" => source.pg_index(),
+            _ => source.relation_rows(),
+        }
+    }
+    Ok(source.rows)
+}

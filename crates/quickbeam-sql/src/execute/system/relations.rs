@@ -1,0 +1,281 @@
+//! Catalogs of tables, views, sequences and their columns.
+
+use super::{NAME, Source, SystemRow, view_columns};
+use crate::catalog::Method;
+use crate::catalog::describe::{Described, index_definition, key_columns};
+use crate::catalog::system::{
+    CATALOG_SCHEMA, CLASS_OF_CLASS, INFORMATION_SCHEMA, OWNER, PUBLIC_SCHEMA, SystemTable,
+    default_oid, object_oid, row_type_oid, system_tables, type_modifier, type_oid, type_row,
+    type_row_named,
+};
+use crate::catalog::{Column, Sequence, Table};
+use crate::types::{DataType, Value};
+
+/// The access methods in `pg_am`.
+const HEAP: i64 = 2;
+const BTREE: i64 = 403;
+const HASH: i64 = 405;
+
+fn method(method: Method) -> i64 {
+    match method {
+        Method::Range => BTREE,
+        Method::Hash => HASH,
+    }
+}
+
+fn small(number: usize) -> Value {
+    Value::SmallInt(i16::try_from(number).unwrap_or(i16::MAX))
+}
+
+impl Source<'_> {
+    /// Adds the rows of the catalogs that list relations; others are empty.
+    pub(super) fn relation_rows(&mut self) {
+        let snapshot = self.snapshot;
+        match self.table.name {
+            "pg_class" => {
+                system_tables().for_each(|table| self.system_class(table));
+                snapshot.described().into_iter().for_each(|relation| self.pg_class(relation));
+            }
+            "pg_attribute" => self.pg_attribute(),
+            "pg_attrdef" => {
+                for table in snapshot.tables() {
+                    for column in &table.columns {
+                        let Some(default) = &column.default else { continue };
+                        self.add(|row| {
+                            row.set("oid", default_oid(table, column.id));
+                            row.set("adrelid", object_oid(table.id));
+                            row.set("adnum", small(column.id.into())).text("adbin", default);
+                        });
+                    }
+                }
+            }
+            "pg_description" => {
+                for table in snapshot.tables() {
+                    for (number, comment) in &table.comments {
+                        if *number > 0 && table.position_of(*number).is_none() {
+                            continue;
+                        }
+                        self.add(|row| {
+                            row.set("objoid", object_oid(table.id)).set("classoid", CLASS_OF_CLASS);
+                            row.set("objsubid", i32::from(*number)).text("description", comment);
+                        });
+                    }
+                }
+            }
+            "pg_tables" => {
+                for table in snapshot.tables() {
+                    self.add(|row| {
+                        row.text("schemaname", "public").text("tablename", &table.name);
+                        row.text("tableowner", NAME);
+                        let has_index = table.primary_key.is_some() || !table.indexes.is_empty();
+                        row.set("hasindexes", has_index);
+                        row.set("hastriggers", !table.foreign_keys.is_empty());
+                    });
+                }
+            }
+            "pg_views" => {
+                for relation in snapshot.described() {
+                    let Described::View(view) = relation else { continue };
+                    self.add(|row| {
+                        row.text("schemaname", "public").text("viewname", &view.name);
+                        row.text("viewowner", NAME).text("definition", &view.query);
+                    });
+                }
+            }
+            "pg_sequence" | "pg_sequences" => {
+                for relation in snapshot.described() {
+                    if let Described::Sequence(sequence) = relation {
+                        self.pg_sequence(sequence);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn pg_class(&mut self, relation: Described<'_>) {
+        self.add(|row| {
+            row.set("oid", relation.oid()).text("relname", relation.name());
+            row.set("relnamespace", PUBLIC_SCHEMA).set("relowner", OWNER);
+            row.set("relfilenode", relation.oid()).set("reltuples", Value::Real(-1.0));
+            row.text("relpersistence", "p").text("relreplident", "n").set("relispopulated", true);
+            match relation {
+                Described::Table(table) => {
+                    row.text("relkind", "r").set("relam", HEAP).text("relreplident", "d");
+                    row.set("reltype", row_type_oid(table.id));
+                    row.set("relnatts", small(table.columns.len()));
+                    row.set("relchecks", small(table.checks.len()));
+                    let has_index = table.primary_key.is_some() || !table.indexes.is_empty();
+                    row.set("relhasindex", has_index);
+                    let has_keys =
+                        !table.foreign_keys.is_empty() || !table.referenced_by.is_empty();
+                    row.set("relhastriggers", has_keys);
+                }
+                Described::View(view) => {
+                    row.text("relkind", "v").set("reltype", row_type_oid(view.id));
+                    row.set("relnatts", small(view.columns.len())).set("relhasrules", true);
+                    row.set("relfilenode", 0_i64);
+                }
+                Described::Sequence(_) => {
+                    row.text("relkind", "S").set("relnatts", small(3));
+                }
+                Described::Index(_, index) => {
+                    row.text("relkind", "i").set("relam", method(index.method));
+                    row.set("relnatts", small(index.columns.len()));
+                }
+                Described::PrimaryKey(table) => {
+                    let key = table.primary_key.as_ref();
+                    row.text("relkind", "i");
+                    row.set("relam", key.map_or(BTREE, |key| method(key.method)));
+                    row.set("relnatts", small(key.map_or(0, |key| key.columns.len())));
+                }
+            }
+        });
+    }
+
+    fn system_class(&mut self, table: &SystemTable) {
+        let is_catalog = table.schema == "pg_catalog";
+        self.add(|row| {
+            row.set("oid", table.oid).text("relname", table.name).text("relkind", table.kind);
+            row.set("relnamespace", if is_catalog { CATALOG_SCHEMA } else { INFORMATION_SCHEMA });
+            row.set("relowner", OWNER).set("relnatts", small(table.columns.len()));
+            row.text("relpersistence", "p").text("relreplident", "n").set("relispopulated", true);
+            row.set("reltuples", Value::Real(-1.0));
+        });
+    }
+
+    fn pg_attribute(&mut self) {
+        let snapshot = self.snapshot;
+        for table in system_tables() {
+            for (at, (name, type_name, data_type)) in table.columns.iter().enumerate() {
+                self.add(|row| {
+                    attribute(row, table.oid, at + 1, name, *data_type);
+                    if let Some(known) = type_row_named(type_name) {
+                        row.set("atttypid", known.oid).set("attlen", known.length);
+                        row.set("attbyval", known.by_value).set("attcollation", known.collation);
+                        row.text("attalign", known.align).text("attstorage", known.storage);
+                    }
+                });
+            }
+        }
+        for relation in snapshot.described() {
+            match relation {
+                Described::Table(table) => {
+                    for column in &table.columns {
+                        self.add(|row| table_column(row, table, column));
+                    }
+                }
+                Described::View(view) => {
+                    let columns = view_columns(snapshot, view);
+                    for (at, (name, data_type)) in columns.iter().enumerate() {
+                        self.add(|row| {
+                            attribute(row, relation.oid(), at + 1, name, *data_type);
+                        });
+                    }
+                }
+                Described::Sequence(_) => {
+                    let columns = [
+                        ("last_value", DataType::BigInt),
+                        ("log_cnt", DataType::BigInt),
+                        ("is_called", DataType::Boolean),
+                    ];
+                    for (at, (name, data_type)) in columns.into_iter().enumerate() {
+                        self.add(|row| {
+                            attribute(row, relation.oid(), at + 1, name, data_type);
+                            row.set("attnotnull", true);
+                        });
+                    }
+                }
+                Described::Index(table, _) | Described::PrimaryKey(table) => {
+                    for (at, key) in key_columns(relation).iter().enumerate() {
+                        let Some(column) = table.columns.get(key.position) else { continue };
+                        self.add(|row| {
+                            attribute(row, relation.oid(), at + 1, &column.name, column.data_type);
+                        });
+                    }
+                }
+            }
+        }
+    }
+
+    fn pg_sequence(&mut self, sequence: &Sequence) {
+        self.add(|row| {
+            let sequence_type = sequence.data_type;
+            row.set("seqrelid", object_oid(sequence.id)).set("seqtypid", type_oid(sequence_type));
+            row.set("seqstart", sequence.start).set("seqincrement", sequence.increment);
+            row.set("seqmin", sequence.minimum).set("seqmax", sequence.maximum);
+            row.set("seqcache", 1_i64).set("seqcycle", sequence.cycle);
+            row.text("schemaname", "public").text("sequencename", &sequence.name);
+            row.text("sequenceowner", NAME).text("data_type", sequence_type.to_string());
+            row.set("start_value", sequence.start).set("increment_by", sequence.increment);
+            row.set("min_value", sequence.minimum).set("max_value", sequence.maximum);
+            row.set("cache_size", 1_i64).set("cycle", sequence.cycle);
+        });
+    }
+
+    pub(super) fn pg_index(&mut self) {
+        for relation in self.snapshot.described() {
+            let (table, unique, is_primary) = match relation {
+                Described::Index(table, index) => (table, index.unique, false),
+                Described::PrimaryKey(table) => (table, true, true),
+                _ => continue,
+            };
+            let keys = key_columns(relation);
+            let column = |position: usize| table.columns.get(position);
+            let list = |number: &dyn Fn(&crate::catalog::KeyColumn) -> i64| {
+                let numbers: Vec<String> = keys.iter().map(|key| number(key).to_string()).collect();
+                // The subscripts of these arrays begin at 0.
+                format!("[0:{}]={{{}}}", keys.len().saturating_sub(1), numbers.join(","))
+            };
+            let numbers = list(&|key| column(key.position).map_or(0, |it| it.id.into()));
+            let options =
+                list(&|key| i64::from(key.descending) | (i64::from(key.nulls_first) << 1));
+            let collations = list(&|key| {
+                let row = column(key.position).and_then(|it| type_row(type_oid(it.data_type)));
+                row.map_or(0, |row| row.collation)
+            });
+            self.add(|row| {
+                row.set("indexrelid", relation.oid()).set("indrelid", object_oid(table.id));
+                row.set("indnatts", small(keys.len())).set("indnkeyatts", small(keys.len()));
+                row.set("indisunique", unique).set("indisprimary", is_primary);
+                for flag in ["indimmediate", "indisvalid", "indisready", "indislive"] {
+                    row.set(flag, true);
+                }
+                row.text("indkey", &numbers).text("indoption", &options);
+                row.text("indcollation", &collations);
+                row.text("schemaname", "public").text("tablename", &table.name);
+                row.text("indexname", relation.name());
+                if let Some(definition) = index_definition(relation, 0) {
+                    row.text("indexdef", definition);
+                }
+            });
+        }
+    }
+}
+
+fn attribute(
+    row: &mut SystemRow<'_>,
+    relation: i64,
+    number: usize,
+    name: &str,
+    data_type: DataType,
+) {
+    let oid = type_oid(data_type);
+    row.set("attrelid", relation).text("attname", name).set("atttypid", oid);
+    row.set("attstattarget", -1_i32).set("attnum", small(number)).set("attcacheoff", -1_i32);
+    row.set("atttypmod", type_modifier(data_type)).text("attcompression", "");
+    row.text("attidentity", "").text("attgenerated", "").set("attislocal", true);
+    if let Some(known) = type_row(oid) {
+        row.set("attlen", known.length).set("attbyval", known.by_value);
+        row.text("attalign", known.align).text("attstorage", known.storage);
+        row.set("attcollation", known.collation);
+    }
+}
+
+fn table_column(row: &mut SystemRow<'_>, table: &Table, column: &Column) {
+    attribute(row, object_oid(table.id), column.id.into(), &column.name, column.data_type);
+    row.set("attnotnull", column.not_null).set("atthasdef", column.default.is_some());
+    if let Some(identity) = column.identity {
+        row.text("attidentity", if identity.always { "a" } else { "d" });
+    }
+}

@@ -1,0 +1,170 @@
+//! Functions of the session: settings, identity and advisory locks.
+
+use super::super::Frame;
+use super::super::frame::{AdvisoryKey, AdvisoryRequest};
+use super::{Builtin, Implementation, integer, mismatch, text, volatile};
+use crate::error::{Result, SqlError, SqlState};
+use crate::types::DataType::{BigInt, Boolean, Integer, Text};
+use crate::types::{DataType, ElementType, Value, ValueRef};
+
+/// The version of PostgreSQL that statements answer as.
+pub const SERVER_VERSION: &str = "15.0 (Quickbeam)";
+
+/// Declares a strict function whose result does not change within a statement.
+pub(super) const fn stable(
+    name: &'static str,
+    arguments: &'static [DataType],
+    result: DataType,
+    run: super::OfSession,
+) -> Builtin {
+    Builtin::new(name, arguments, result, Implementation::Stable(run))
+}
+
+pub(super) static TABLE: &[Builtin] = &[
+    stable("current_setting", &[Text], Text, |frame, v| setting(frame, text(v, 0)?, false)),
+    stable("current_setting", &[Text, Boolean], Text, |frame, v| {
+        setting(frame, text(v, 0)?, boolean(v, 1)?)
+    }),
+    volatile("set_config", &[Text, Text, Boolean], Text, |frame, v| {
+        let session = frame.host()?.session();
+        session.set_setting(text(v, 0)?, text(v, 1)?, boolean(v, 2)?).map(Value::text)
+    }),
+    stable("current_schema", &[], Text, |frame, _| {
+        let path = frame.host()?.session().setting("search_path")?.unwrap_or_default();
+        let mut names = path.split(',').map(|name| name.trim().trim_matches('"'));
+        let known = names.find(|name| matches!(*name, "public" | "pg_catalog"));
+        Ok(known.map_or(Value::Null, Value::text))
+    }),
+    stable("current_schemas", &[Boolean], TEXTS, |frame, v| {
+        let path = frame.host()?.session().setting("search_path")?.unwrap_or_default();
+        let names = path.split(',').map(|name| name.trim().trim_matches('"'));
+        let mut known: Vec<&str> =
+            names.filter(|name| matches!(*name, "public" | "pg_catalog")).collect();
+        if boolean(v, 0)? && !known.contains(&"pg_catalog") {
+            known.insert(0, "pg_catalog");
+        }
+        crate::types::parse_value(&format!("{{{}}}", known.join(",")), TEXTS)
+    }),
+    stable("version", &[], Text, |_, _| {
+        let version = SERVER_VERSION.split(' ').next().unwrap_or_default();
+        let own = env!("CARGO_PKG_VERSION");
+        let bits = usize::BITS;
+        Ok(Value::text(format!("PostgreSQL {version} (Quickbeam {own}), {bits}-bit")))
+    }),
+    stable("pg_backend_pid", &[], Integer, |frame, _| {
+        Ok(Value::Integer(frame.host()?.session().process_id()))
+    }),
+    stable("pg_is_in_recovery", &[], Boolean, |_, _| Ok(Value::Boolean(false))),
+    stable("pg_client_encoding", &[], Text, |_, _| Ok(Value::text("UTF8"))),
+    stable("inet_server_addr", &[], Text, |_, _| Ok(Value::Null)),
+    stable("inet_server_port", &[], Integer, |_, _| Ok(Value::Null)),
+    stable("inet_client_addr", &[], Text, |_, _| Ok(Value::Null)),
+    stable("inet_client_port", &[], Integer, |_, _| Ok(Value::Null)),
+    volatile("pg_advisory_lock", &[BigInt], Text, |f, v| lock(f, v, EXCLUSIVE, true, false)),
+    volatile("pg_advisory_lock", &[Integer, Integer], Text, |f, v| {
+        lock(f, v, EXCLUSIVE, true, false)
+    }),
+    volatile("pg_advisory_lock_shared", &[BigInt], Text, |f, v| lock(f, v, SHARED, true, false)),
+    volatile("pg_advisory_lock_shared", &[Integer, Integer], Text, |f, v| {
+        lock(f, v, SHARED, true, false)
+    }),
+    volatile("pg_advisory_xact_lock", &[BigInt], Text, |f, v| lock(f, v, EXCLUSIVE, true, true)),
+    volatile("pg_advisory_xact_lock", &[Integer, Integer], Text, |f, v| {
+        lock(f, v, EXCLUSIVE, true, true)
+    }),
+    volatile("pg_advisory_xact_lock_shared", &[BigInt], Text, |f, v| {
+        lock(f, v, SHARED, true, true)
+    }),
+    volatile("pg_advisory_xact_lock_shared", &[Integer, Integer], Text, |f, v| {
+        lock(f, v, SHARED, true, true)
+    }),
+    volatile("pg_try_advisory_lock", &[BigInt], Boolean, |f, v| {
+        lock(f, v, EXCLUSIVE, false, false)
+    }),
+    volatile("pg_try_advisory_lock", &[Integer, Integer], Boolean, |f, v| {
+        lock(f, v, EXCLUSIVE, false, false)
+    }),
+    volatile("pg_try_advisory_lock_shared", &[BigInt], Boolean, |f, v| {
+        lock(f, v, SHARED, false, false)
+    }),
+    volatile("pg_try_advisory_lock_shared", &[Integer, Integer], Boolean, |f, v| {
+        lock(f, v, SHARED, false, false)
+    }),
+    volatile("pg_try_advisory_xact_lock", &[BigInt], Boolean, |f, v| {
+        lock(f, v, EXCLUSIVE, false, true)
+    }),
+    volatile("pg_try_advisory_xact_lock", &[Integer, Integer], Boolean, |f, v| {
+        lock(f, v, EXCLUSIVE, false, true)
+    }),
+    volatile("pg_try_advisory_xact_lock_shared", &[BigInt], Boolean, |f, v| {
+        lock(f, v, SHARED, false, true)
+    }),
+    volatile("pg_try_advisory_xact_lock_shared", &[Integer, Integer], Boolean, |f, v| {
+        lock(f, v, SHARED, false, true)
+    }),
+    volatile("pg_advisory_unlock", &[BigInt], Boolean, |f, v| unlock(f, v, EXCLUSIVE)),
+    volatile("pg_advisory_unlock", &[Integer, Integer], Boolean, |f, v| unlock(f, v, EXCLUSIVE)),
+    volatile("pg_advisory_unlock_shared", &[BigInt], Boolean, |f, v| unlock(f, v, SHARED)),
+    volatile("pg_advisory_unlock_shared", &[Integer, Integer], Boolean, |f, v| {
+        unlock(f, v, SHARED)
+    }),
+    volatile("pg_advisory_unlock_all", &[], Text, |frame, _| {
+        frame.host()?.session().unlock_all_advisory();
+        Ok(Value::text(""))
+    }),
+];
+
+/// The type TEXT[].
+const TEXTS: DataType = DataType::Array(ElementType::TEXT);
+
+const EXCLUSIVE: bool = false;
+const SHARED: bool = true;
+
+fn boolean(arguments: &[ValueRef<'_>], at: usize) -> Result<bool> {
+    match arguments.get(at) {
+        Some(ValueRef::Boolean(value)) => Ok(*value),
+        _ => Err(mismatch()),
+    }
+}
+
+/// Returns the value of a setting, or NULL for an unknown one if that is not an error.
+fn setting(frame: &Frame<'_>, name: &str, missing_ok: bool) -> Result<Value> {
+    match frame.host()?.session().setting(name)? {
+        Some(value) => Ok(Value::text(value)),
+        None if missing_ok => Ok(Value::Null),
+        None => {
+            let message = format!("unrecognized configuration parameter \"{name}\"");
+            Err(SqlError::new(SqlState::UndefinedObject, message))
+        }
+    }
+}
+
+/// Returns the lock that one or two arguments name.
+fn key(arguments: &[ValueRef<'_>]) -> Result<AdvisoryKey> {
+    match arguments {
+        [_] => Ok(AdvisoryKey::One(integer(arguments, 0)?)),
+        [ValueRef::Integer(first), ValueRef::Integer(second)] => {
+            Ok(AdvisoryKey::Two(*first, *second))
+        }
+        _ => Err(mismatch()),
+    }
+}
+
+/// Takes an advisory lock. Returns an empty text if the request waits, like a function without a
+/// result.
+fn lock(
+    frame: &Frame<'_>,
+    arguments: &[ValueRef<'_>],
+    is_shared: bool,
+    waits: bool,
+    in_transaction: bool,
+) -> Result<Value> {
+    let request = AdvisoryRequest { key: key(arguments)?, is_shared, waits, in_transaction };
+    let done = frame.host()?.session().lock_advisory(request)?;
+    Ok(if waits { Value::text("") } else { Value::Boolean(done) })
+}
+
+fn unlock(frame: &Frame<'_>, arguments: &[ValueRef<'_>], is_shared: bool) -> Result<Value> {
+    let session = frame.host()?.session();
+    Ok(Value::Boolean(session.unlock_advisory(key(arguments)?, is_shared)))
+}

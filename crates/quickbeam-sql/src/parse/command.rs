@@ -1,0 +1,503 @@
+//! Session and maintenance commands, which the parser crate reads otherwise than PostgreSQL.
+//!
+//! Such a command begins with a word of its own, so that other statements pay one comparison.
+
+use std::ops::Range;
+
+use smol_str::SmolStr;
+use sqlparser::dialect::PostgreSqlDialect;
+use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
+
+use super::{offset_of, statement_end};
+use crate::error::{Result, SqlError, SqlState};
+
+/// A session or maintenance command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// SHOW of a setting, by its name; `None`: of all.
+    Show(Option<SmolStr>),
+    /// RESET of a setting; `None`: of all.
+    Reset(Option<SmolStr>),
+    /// PREPARE: the name, the text of the types in parentheses, and the statement's text.
+    Prepare(SmolStr, Option<Range<usize>>, Range<usize>),
+    /// EXECUTE: the name, and the text of the arguments in parentheses.
+    Execute(SmolStr, Option<Range<usize>>),
+    /// DEALLOCATE; `None`: ALL.
+    Deallocate(Option<SmolStr>),
+    /// DISCARD.
+    Discard(Discard),
+    /// CHECKPOINT.
+    Checkpoint,
+    /// VACUUM, ANALYZE, REINDEX or CLUSTER, of the named relations.
+    Maintain(&'static str, Vec<Name>),
+    /// LOCK TABLE: the relations, and whether other transactions keep reading and writing them.
+    Lock(Vec<Name>, bool),
+    /// GRANT.
+    Grant,
+    /// REVOKE.
+    Revoke,
+    /// DECLARE: the cursor's name, whether it outlives the transaction, and the query's text.
+    Declare(SmolStr, bool, Range<usize>),
+    /// FETCH, or MOVE if the flag is false.
+    Fetch(SmolStr, Direction, bool),
+    /// CLOSE; `None`: ALL.
+    Close(Option<SmolStr>),
+}
+
+/// A name and, if it is qualified, its schema.
+pub type Name = (Option<SmolStr>, SmolStr);
+
+/// What DISCARD gives up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Discard {
+    /// The whole state of the session.
+    All,
+    /// Cached plans.
+    Plans,
+    /// The values taken from sequences.
+    Sequences,
+    /// Temporary tables.
+    Temporary,
+}
+
+/// Where FETCH and MOVE go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// That many rows on, or back if negative.
+    By(i64),
+    /// All rows on, or back.
+    All(bool),
+    /// To the row of that number, counted from the end if negative.
+    Absolute(i64),
+    /// To the row at that distance.
+    Relative(i64),
+}
+
+/// The first words of commands.
+const WORDS: [&str; 19] = [
+    "SHOW",
+    "RESET",
+    "PREPARE",
+    "EXECUTE",
+    "DEALLOCATE",
+    "DISCARD",
+    "CHECKPOINT",
+    "VACUUM",
+    "ANALYZE",
+    "ANALYSE",
+    "REINDEX",
+    "CLUSTER",
+    "LOCK",
+    "GRANT",
+    "REVOKE",
+    "DECLARE",
+    "FETCH",
+    "MOVE",
+    "CLOSE",
+];
+
+/// Returns whether a statement that begins with the token is a command.
+pub(super) fn begins_command(token: &Token) -> bool {
+    matches!(token, Token::Word(word) if word.quote_style.is_none()
+        && WORDS.iter().any(|known| word.value.eq_ignore_ascii_case(known)))
+}
+
+/// Returns the first word of a text, after blanks and comments.
+fn first_word(text: &str) -> &str {
+    let mut rest = text;
+    loop {
+        rest = rest.trim_start_matches(|c: char| c.is_whitespace() || c == ';');
+        if let Some(comment) = rest.strip_prefix("--") {
+            rest = comment.split_once('\n').map_or("", |(_, rest)| rest);
+        } else if let Some(comment) = rest.strip_prefix("/*") {
+            rest = comment.split_once("*/").map_or("", |(_, rest)| rest);
+        } else {
+            break;
+        }
+    }
+    let end = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());
+    rest.get(..end).unwrap_or_default()
+}
+
+/// Returns the command of a text, or `None` for any other statement.
+///
+/// # Errors
+/// A syntax error if the text begins as a command and does not go on as one.
+pub fn command(text: &str) -> Result<Option<Command>> {
+    let word = first_word(text);
+    let Some(word) = WORDS.iter().find(|known| word.eq_ignore_ascii_case(known)) else {
+        return Ok(None);
+    };
+    let tokens = Tokenizer::new(&PostgreSqlDialect {}, text).tokenize_with_location();
+    let tokens = tokens.map_err(|error| {
+        let message = format!("syntax error: {}", error.message);
+        SqlError::new(SqlState::SyntaxError, message).at(offset_of(text, error.location))
+    })?;
+    let mut tokens: Vec<TokenWithSpan> =
+        tokens.into_iter().filter(|one| !matches!(one.token, Token::Whitespace(_))).collect();
+    while tokens.first().is_some_and(|one| one.token == Token::SemiColon) {
+        tokens.remove(0);
+    }
+    let mut cursor = TokenCursor { text, tokens, at: 1 };
+    let command = cursor.command(word)?;
+    cursor.end()?;
+    Ok(Some(command))
+}
+
+/// A position in the tokens of a command.
+struct TokenCursor<'t> {
+    text: &'t str,
+    tokens: Vec<TokenWithSpan>,
+    at: usize,
+}
+
+impl TokenCursor<'_> {
+    fn peek(&self) -> Option<&Token> {
+        let token = &self.tokens.get(self.at)?.token;
+        (*token != Token::EOF).then_some(token)
+    }
+
+    /// Returns the byte at which the next token begins.
+    fn offset(&self) -> usize {
+        let next = self.tokens.get(self.at);
+        next.map_or(self.text.len(), |next| offset_of(self.text, next.span.start))
+    }
+
+    fn error(&self) -> SqlError {
+        let found = self.peek().map_or_else(|| "end of input".to_owned(), |it| format!("\"{it}\""));
+        SqlError::new(SqlState::SyntaxError, format!("syntax error at or near {found}"))
+            .at(self.offset())
+    }
+
+    fn takes(&mut self, word: &str) -> bool {
+        let found = matches!(self.peek(), Some(Token::Word(next))
+            if next.quote_style.is_none() && next.value.eq_ignore_ascii_case(word));
+        self.at += usize::from(found);
+        found
+    }
+
+    fn takes_token(&mut self, token: &Token) -> bool {
+        let found = self.peek() == Some(token);
+        self.at += usize::from(found);
+        found
+    }
+
+    fn expect(&mut self, word: &str) -> Result<()> {
+        if self.takes(word) { Ok(()) } else { Err(self.error()) }
+    }
+
+    fn name(&mut self) -> Result<SmolStr> {
+        let Some(Token::Word(word)) = self.peek() else { return Err(self.error()) };
+        let name = match word.quote_style {
+            Some(_) => SmolStr::new(&word.value),
+            None => SmolStr::new(word.value.to_lowercase()),
+        };
+        self.at += 1;
+        Ok(name)
+    }
+
+    /// Reads a name with dots, as one text.
+    fn dotted(&mut self) -> Result<SmolStr> {
+        let mut name = self.name()?.to_string();
+        while self.takes_token(&Token::Period) {
+            name.push('.');
+            name.push_str(&self.name()?);
+        }
+        Ok(name.into())
+    }
+
+    fn qualified(&mut self) -> Result<Name> {
+        let first = self.name()?;
+        if self.takes_token(&Token::Period) {
+            return Ok((Some(first), self.name()?));
+        }
+        Ok((None, first))
+    }
+
+    fn end(&mut self) -> Result<()> {
+        while self.takes_token(&Token::SemiColon) {}
+        if self.peek().is_some() { Err(self.error()) } else { Ok(()) }
+    }
+
+    fn skip_rest(&mut self) -> Range<usize> {
+        let start = self.offset();
+        while self.peek().is_some_and(|token| *token != Token::SemiColon) {
+            self.at += 1;
+        }
+        start..self.offset()
+    }
+
+    /// Skips parentheses and returns the text in them, if the next token opens some.
+    fn parentheses(&mut self) -> Result<Option<Range<usize>>> {
+        if !self.takes_token(&Token::LParen) {
+            return Ok(None);
+        }
+        let start = self.offset();
+        let mut depth = 1;
+        loop {
+            let end = self.offset();
+            match self.peek() {
+                Some(Token::LParen) => depth += 1,
+                Some(Token::RParen) => depth -= 1,
+                Some(_) => {}
+                None => return Err(self.error()),
+            }
+            self.at += 1;
+            if depth == 0 {
+                return Ok(Some(start..end));
+            }
+        }
+    }
+
+    fn number(&mut self) -> Result<Option<i64>> {
+        let start = self.at;
+        let is_negative = self.takes_token(&Token::Minus);
+        if !is_negative {
+            self.takes_token(&Token::Plus);
+        }
+        let Some(Token::Number(digits, _)) = self.peek() else {
+            self.at = start;
+            return Ok(None);
+        };
+        let number: i64 = digits.parse().map_err(|_| self.error())?;
+        self.at += 1;
+        Ok(Some(if is_negative { -number } else { number }))
+    }
+
+    fn command(&mut self, word: &str) -> Result<Command> {
+        Ok(match word {
+            "SHOW" => Command::Show(self.setting()?),
+            "RESET" => Command::Reset(self.setting()?),
+            "PREPARE" => {
+                let name = self.name()?;
+                let types = self.parentheses()?;
+                self.expect("AS")?;
+                Command::Prepare(name, types, self.skip_rest())
+            }
+            "EXECUTE" => Command::Execute(self.name()?, self.parentheses()?),
+            "DEALLOCATE" => {
+                self.takes("PREPARE");
+                Command::Deallocate(if self.takes("ALL") { None } else { Some(self.name()?) })
+            }
+            "DISCARD" => Command::Discard(self.discard()?),
+            "CHECKPOINT" => Command::Checkpoint,
+            "VACUUM" => self.maintain("VACUUM", &["FULL", "FREEZE", "VERBOSE", "ANALYZE"])?,
+            "ANALYZE" | "ANALYSE" => self.maintain("ANALYZE", &["VERBOSE"])?,
+            "REINDEX" => self.reindex()?,
+            "CLUSTER" => self.maintain("CLUSTER", &["VERBOSE"])?,
+            "LOCK" => self.lock()?,
+            "GRANT" | "REVOKE" => {
+                self.skip_rest();
+                if word == "GRANT" { Command::Grant } else { Command::Revoke }
+            }
+            "DECLARE" => self.declare()?,
+            "FETCH" | "MOVE" => {
+                let direction = self.direction()?;
+                if !self.takes("FROM") {
+                    self.takes("IN");
+                }
+                Command::Fetch(self.name()?, direction, word == "FETCH")
+            }
+            _ => Command::Close(if self.takes("ALL") { None } else { Some(self.name()?) }),
+        })
+    }
+
+    /// Reads the name of a setting; `None` is ALL.
+    fn setting(&mut self) -> Result<Option<SmolStr>> {
+        if self.takes("ALL") {
+            return Ok(None);
+        }
+        let name = self.dotted()?;
+        let rest: &[&str] = match &name[..] {
+            "time" => &["ZONE"],
+            "transaction" => &["ISOLATION", "LEVEL"],
+            "session" => &["AUTHORIZATION"],
+            _ => return Ok(Some(name)),
+        };
+        rest.iter().try_for_each(|word| self.expect(word))?;
+        Ok(Some(SmolStr::new_static(match &name[..] {
+            "time" => "timezone",
+            "session" => "session_authorization",
+            _ => "transaction_isolation",
+        })))
+    }
+
+    fn discard(&mut self) -> Result<Discard> {
+        for (word, discard) in [
+            ("ALL", Discard::All),
+            ("PLANS", Discard::Plans),
+            ("SEQUENCES", Discard::Sequences),
+            ("TEMP", Discard::Temporary),
+            ("TEMPORARY", Discard::Temporary),
+        ] {
+            if self.takes(word) {
+                return Ok(discard);
+            }
+        }
+        Err(self.error())
+    }
+
+    fn maintain(&mut self, what: &'static str, options: &[&str]) -> Result<Command> {
+        if self.parentheses()?.is_none() {
+            while options.iter().any(|option| self.takes(option)) {}
+        }
+        let mut names = Vec::new();
+        if self.peek().is_some_and(|token| *token != Token::SemiColon) {
+            loop {
+                self.takes("ONLY");
+                names.push(self.qualified()?);
+                self.parentheses()?;
+                if self.takes("USING") {
+                    self.name()?;
+                }
+                if !self.takes_token(&Token::Comma) {
+                    break;
+                }
+            }
+        }
+        Ok(Command::Maintain(what, names))
+    }
+
+    fn reindex(&mut self) -> Result<Command> {
+        self.parentheses()?;
+        let is_one = self.takes("INDEX") || self.takes("TABLE");
+        if !is_one && !self.takes("SCHEMA") && !self.takes("DATABASE") && !self.takes("SYSTEM") {
+            return Err(self.error());
+        }
+        self.takes("CONCURRENTLY");
+        let name = self.qualified()?;
+        Ok(Command::Maintain("REINDEX", if is_one { vec![name] } else { Vec::new() }))
+    }
+
+    fn lock(&mut self) -> Result<Command> {
+        self.takes("TABLE");
+        let mut names = Vec::new();
+        loop {
+            self.takes("ONLY");
+            names.push(self.qualified()?);
+            self.takes_token(&Token::Mul);
+            if !self.takes_token(&Token::Comma) {
+                break;
+            }
+        }
+        let mut is_weak = false;
+        if self.takes("IN") {
+            let start = self.at;
+            while !self.takes("MODE") {
+                self.name()?;
+            }
+            let words: Vec<String> = self
+                .tokens
+                .get(start..self.at - 1)
+                .unwrap_or_default()
+                .iter()
+                .map(|one| one.token.to_string().to_uppercase())
+                .collect();
+            is_weak = match &words.join(" ")[..] {
+                "ACCESS SHARE" | "ROW SHARE" | "ROW EXCLUSIVE" => true,
+                "SHARE UPDATE EXCLUSIVE"
+                | "SHARE"
+                | "SHARE ROW EXCLUSIVE"
+                | "EXCLUSIVE"
+                | "ACCESS EXCLUSIVE" => false,
+                _ => {
+                    self.at = start;
+                    return Err(self.error());
+                }
+            };
+        }
+        self.takes("NOWAIT");
+        Ok(Command::Lock(names, is_weak))
+    }
+
+    fn declare(&mut self) -> Result<Command> {
+        let name = self.name()?;
+        while ["BINARY", "INSENSITIVE", "ASENSITIVE", "SCROLL"].iter().any(|one| self.takes(one))
+            || (self.takes("NO") && self.takes("SCROLL"))
+        {}
+        self.expect("CURSOR")?;
+        let holds = self.takes("WITH");
+        if holds || self.takes("WITHOUT") {
+            self.expect("HOLD")?;
+        }
+        self.expect("FOR")?;
+        Ok(Command::Declare(name, holds, self.skip_rest()))
+    }
+
+    fn direction(&mut self) -> Result<Direction> {
+        for (word, direction) in [
+            ("NEXT", Direction::By(1)),
+            ("PRIOR", Direction::By(-1)),
+            ("FIRST", Direction::Absolute(1)),
+            ("LAST", Direction::Absolute(-1)),
+            ("ALL", Direction::All(true)),
+        ] {
+            if self.takes(word) {
+                return Ok(direction);
+            }
+        }
+        if self.takes("ABSOLUTE") {
+            return self.number()?.map(Direction::Absolute).ok_or_else(|| self.error());
+        }
+        if self.takes("RELATIVE") {
+            return self.number()?.map(Direction::Relative).ok_or_else(|| self.error());
+        }
+        let is_forward = self.takes("FORWARD");
+        let is_backward = !is_forward && self.takes("BACKWARD");
+        if (is_forward || is_backward) && self.takes("ALL") {
+            return Ok(Direction::All(is_forward));
+        }
+        let count = self.number()?.unwrap_or(1);
+        Ok(Direction::By(if is_backward { -count } else { count }))
+    }
+}
+
+/// Moves a parser over a command and returns whether there was one.
+pub(super) fn skip(parser: &mut sqlparser::parser::Parser<'_>) -> bool {
+    if !begins_command(&parser.peek_token_ref().token) {
+        return false;
+    }
+    while !statement_end(&parser.peek_token_ref().token) {
+        parser.next_token();
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_read() {
+        let name = |name: &str| Some(SmolStr::new(name));
+        for (text, expected) in [
+            ("-- a\n SHOW TimeZone;", Command::Show(name("timezone"))),
+            ("show time zone", Command::Show(name("timezone"))),
+            ("SHOW TRANSACTION ISOLATION LEVEL", Command::Show(name("transaction_isolation"))),
+            ("show all", Command::Show(None)),
+            (
+                "PREPARE a (int, text) AS SELECT $1",
+                Command::Prepare("a".into(), Some(11..20), 25..34),
+            ),
+            ("EXECUTE a(f(1), ')')", Command::Execute("a".into(), Some(10..19))),
+            ("DEALLOCATE PREPARE ALL", Command::Deallocate(None)),
+            (
+                "VACUUM (ANALYZE) public.t, u",
+                Command::Maintain("VACUUM", vec![(name("public"), "t".into()), (None, "u".into())]),
+            ),
+            ("LOCK TABLE t IN ACCESS SHARE MODE", Command::Lock(vec![(None, "t".into())], true)),
+            ("LOCK t", Command::Lock(vec![(None, "t".into())], false)),
+            ("FETCH BACKWARD 3 FROM c", Command::Fetch("c".into(), Direction::By(-3), true)),
+            ("FETCH c", Command::Fetch("c".into(), Direction::By(1), true)),
+            ("MOVE FORWARD ALL IN c", Command::Fetch("c".into(), Direction::All(true), false)),
+        ] {
+            assert_eq!(command(text).unwrap(), Some(expected), "{text}");
+        }
+        for text in ["SELECT 1", "ABORT", "showing"] {
+            assert_eq!(command(text).unwrap(), None, "{text}");
+        }
+        for text in ["SHOW", "SHOW a b", "DISCARD t", "LOCK t IN MY MODE", "CLOSE a; SELECT 1"] {
+            assert_eq!(command(text).unwrap_err().code(), "42601", "{text}");
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! Session and maintenance commands: SHOW, PREPARE, cursors, DISCARD, CHECKPOINT, LOCK TABLE.
+//!
+//! VACUUM, ANALYZE, REINDEX and CLUSTER check the names that they are given and do nothing else:
+//! the engine keeps its trees and its statistics up to date by itself. GRANT does nothing, since
+//! every connection has all rights.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use quickbeam::ReadTransaction;
+use smol_str::SmolStr;
+
+use super::connection::Session;
+use super::executor::ResultRows;
+use super::named::{CursorRows, Named, no_cursor, no_statement};
+use super::rows::Rows;
+use super::setting_table::setting;
+use super::statement::{CachedStatement, Lease, PreparedStatement};
+use crate::bind::OutputColumn;
+use crate::catalog::errors::no_relation;
+use crate::error::{Result, SqlError, SqlState};
+use crate::execute::{Returned, values_memory};
+use crate::parse::{Command, Direction, Discard, Name};
+use crate::types::{DataType, Value};
+
+fn text_column(name: &str) -> OutputColumn {
+    OutputColumn { name: name.into(), data_type: DataType::Text }
+}
+
+#[cold]
+fn not_in_transaction(what: &str) -> SqlError {
+    let message = format!("{what} cannot run inside a transaction block");
+    SqlError::new(SqlState::ActiveSqlTransaction, message)
+}
+
+impl Session {
+    /// Returns the columns of a command's result.
+    pub fn command_columns(&self, command: &Command) -> Arc<[OutputColumn]> {
+        match command {
+            Command::Show(Some(name)) => {
+                let name = setting(name).map_or(&name[..], |setting| setting.name);
+                Arc::new([text_column(name)])
+            }
+            Command::Show(None) => Arc::new(["name", "setting", "description"].map(text_column)),
+            Command::Execute(name, _) => {
+                let named = self.named.borrow();
+                let statement = named.get(name).and_then(|named| named.statement.as_ref());
+                statement.map_or_else(|| Arc::new([]) as Arc<[_]>, |it| it.columns().into())
+            }
+            Command::Fetch(name, _, true) => {
+                let cursors = self.cursors.borrow();
+                cursors.get(name).map_or_else(|| Arc::new([]) as Arc<[_]>, |it| it.columns.clone())
+            }
+            _ => Arc::new([]),
+        }
+    }
+
+    /// Executes a command and returns the number of rows of its result, or that it changed.
+    pub fn execute_command(
+        &self,
+        command: &Command,
+        text: &str,
+        result: ResultRows,
+    ) -> Result<u64> {
+        if let Command::Execute(name, arguments) = command {
+            let values = self.argument_values(arguments.as_ref(), text)?;
+            let mut cached = self.named_statement(name)?;
+            return self.execute(cached.statement()?, &values, result);
+        }
+        result.check_columns(&self.command_columns(command))?;
+        if let Command::Fetch(name, direction, _) = command {
+            return Ok(self.fetch(name, *direction)?.1.len() as u64);
+        }
+        self.query_command(command, text).map(|_| 0)
+    }
+
+    /// Executes a command and returns its rows.
+    pub fn query_command<'c>(&'c self, command: &Command, text: &str) -> Result<Rows<'c>> {
+        match command {
+            Command::Show(Some(name)) => {
+                let value = self.show(name)?.ok_or_else(|| {
+                    let message = format!("unrecognized configuration parameter \"{name}\"");
+                    SqlError::new(SqlState::UndefinedObject, message)
+                })?;
+                return Ok(Rows::of(self.command_columns(command), vec![vec![Value::text(value)]]));
+            }
+            Command::Show(None) => {
+                let rows = self.show_all()?.into_iter();
+                let rows = rows.map(|row| row.map(Value::text).into()).collect();
+                return Ok(Rows::of(self.command_columns(command), rows));
+            }
+            Command::Execute(name, arguments) => {
+                let values = self.argument_values(arguments.as_ref(), text)?;
+                return self.query(Lease::Cached(self.named_statement(name)?), &values);
+            }
+            Command::Fetch(name, direction, returns_rows) => {
+                let (columns, rows) = self.fetch(name, *direction)?;
+                return Ok(if *returns_rows { Rows::of(columns, rows) } else { Rows::none() });
+            }
+            Command::Reset(None) => self.reset_all(),
+            Command::Reset(Some(name)) => drop(self.assign(name, None, false)?),
+            Command::Prepare(name, types, statement) => {
+                self.prepare_named(name, types.as_ref(), statement, text)?;
+            }
+            Command::Deallocate(None) => self.named.borrow_mut().clear(),
+            Command::Deallocate(Some(name)) => {
+                let removed = self.named.borrow_mut().remove(name);
+                removed.ok_or_else(|| no_statement(name))?;
+            }
+            Command::Discard(discard) => self.discard(*discard)?,
+            Command::Checkpoint => self.database.environment.checkpoint()?,
+            Command::Maintain(what, names) => {
+                if self.in_transaction() && matches!(*what, "VACUUM") {
+                    return Err(not_in_transaction(what));
+                }
+                self.check_relations(names)?;
+            }
+            Command::Lock(names, is_weak) => self.lock_tables(names, *is_weak)?,
+            Command::Grant => {}
+            Command::Revoke => {
+                return Err(SqlError::unsupported("REVOKE: every connection has all rights"));
+            }
+            Command::Declare(name, holds, query) => self.declare(name, *holds, query, text)?,
+            Command::Close(None) => self.cursors.borrow_mut().clear(),
+            Command::Close(Some(name)) => {
+                let removed = self.cursors.borrow_mut().remove(name);
+                removed.ok_or_else(|| no_cursor(name))?;
+            }
+        }
+        Ok(Rows::none())
+    }
+
+    fn prepare_named(
+        &self,
+        name: &SmolStr,
+        types: Option<&Range<usize>>,
+        statement: &Range<usize>,
+        text: &str,
+    ) -> Result<()> {
+        if self.named.borrow().contains_key(name) {
+            let message = format!("prepared statement \"{name}\" already exists");
+            return Err(SqlError::new(SqlState::DuplicatePreparedStatement, message));
+        }
+        let types: Arc<[DataType]> = match types.and_then(|range| text.get(range.clone())) {
+            None => Arc::new([]),
+            Some(types) => {
+                let types = crate::parse::data_types(types)?;
+                let types = types.iter().map(crate::bind::data_type);
+                types.collect::<Result<Vec<_>>>()?.into()
+            }
+        };
+        let inner = text.get(statement.clone()).unwrap_or_default();
+        let mut prepared = Box::new(PreparedStatement::new(inner).with_types(types.clone()));
+        self.prepare(&mut prepared).map_err(|error| error.shifted(statement.start))?;
+        if matches!(prepared.control, Some(Some(_))) {
+            return Err(SqlError::new(SqlState::SyntaxError, "syntax error: a command in PREPARE"));
+        }
+        let named = Named { text: prepared.text.clone(), types, statement: Some(prepared) };
+        self.named.borrow_mut().insert(name.clone(), named);
+        Ok(())
+    }
+
+    /// Evaluates the arguments of EXECUTE.
+    fn argument_values(&self, arguments: Option<&Range<usize>>, text: &str) -> Result<Vec<Value>> {
+        let Some(arguments) = arguments.and_then(|range| text.get(range.clone())) else {
+            return Ok(Vec::new());
+        };
+        let statement = Box::new(PreparedStatement::new(&format!("SELECT {arguments}")));
+        let rows = self.query(Lease::Owned(statement), &[])?.collect()?;
+        Ok(rows.into_iter().next().unwrap_or_default())
+    }
+
+    fn named_statement(&self, name: &SmolStr) -> Result<CachedStatement<'_>> {
+        let mut named = self.named.borrow_mut();
+        let found = named.get_mut(name).ok_or_else(|| no_statement(name))?;
+        let fresh = || {
+            let statement = PreparedStatement::new("").with_types(found.types.clone());
+            Box::new(PreparedStatement { text: found.text.clone(), ..statement })
+        };
+        let statement = found.statement.take().unwrap_or_else(fresh);
+        Ok(CachedStatement::of_named(&self.named, name.clone(), statement))
+    }
+
+    fn discard(&self, discard: Discard) -> Result<()> {
+        match discard {
+            // Plans are checked against the catalog and the sizes of tables at each execution.
+            Discard::Plans => {}
+            Discard::Sequences => self.given.clear(),
+            Discard::Temporary => {}
+            Discard::All => {
+                if self.in_transaction() {
+                    return Err(not_in_transaction("DISCARD ALL"));
+                }
+                self.cursors.borrow_mut().clear();
+                self.reset_all();
+                self.named.borrow_mut().clear();
+                self.release_locks(false);
+                self.given.clear();
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that relations exist.
+    fn check_relations(&self, names: &[Name]) -> Result<()> {
+        if names.is_empty() {
+            return Ok(());
+        }
+        let catalog = &self.database.catalog;
+        let check = |transaction: &quickbeam::Transaction| {
+            let snapshot = catalog.snapshot(transaction)?;
+            for (schema, name) in names {
+                let is_public = schema.as_ref().is_none_or(|schema| schema == "public");
+                let is_known = snapshot.relation(name).is_some()
+                    || catalog.key_value_database(transaction, name)?.is_some();
+                if !is_public || !is_known {
+                    return Err(no_relation(name));
+                }
+            }
+            Ok(())
+        };
+        if self.in_transaction() {
+            self.make_begun()?;
+            check(&*self.begun()?)
+        } else {
+            check(self.database.environment.begin_read()?.as_transaction())
+        }
+    }
+
+    /// LOCK TABLE in a mode that excludes neither readers nor writers. The others have no
+    /// counterpart: conflicts are found row by row.
+    fn lock_tables(&self, names: &[Name], is_weak: bool) -> Result<()> {
+        if !self.in_transaction() {
+            let message = "LOCK TABLE can only be used in transaction blocks";
+            return Err(SqlError::new(SqlState::NoActiveSqlTransaction, message));
+        }
+        self.check_relations(names)?;
+        if is_weak {
+            return Ok(());
+        }
+        let error = SqlError::unsupported("LOCK TABLE in a mode that excludes writers");
+        Err(error.with_hint("Use SERIALIZABLE transactions, row locks or advisory locks."))
+    }
+
+    fn declare(&self, name: &SmolStr, holds: bool, query: &Range<usize>, text: &str) -> Result<()> {
+        if !holds && !self.in_transaction() {
+            let message = "DECLARE CURSOR can only be used in transaction blocks";
+            return Err(SqlError::new(SqlState::NoActiveSqlTransaction, message));
+        }
+        if self.cursors.borrow().contains_key(name) {
+            let message = format!("cursor \"{name}\" already exists");
+            return Err(SqlError::new(SqlState::DuplicateCursor, message));
+        }
+        let statement = PreparedStatement::new(text.get(query.clone()).unwrap_or_default());
+        let shifted = |error: SqlError| error.shifted(query.start);
+        let mut rows = self.query(Lease::Owned(Box::new(statement)), &[]).map_err(shifted)?;
+        let columns: Arc<[OutputColumn]> = rows.columns().into();
+        if columns.is_empty() {
+            return Err(SqlError::new(
+                SqlState::SyntaxError,
+                "syntax error: DECLARE needs a query",
+            ));
+        }
+        let (mut kept, mut bytes) = (Vec::new(), 0);
+        while let Some(row) = rows.next().map_err(shifted)? {
+            let values = row.to_values()?;
+            bytes += values_memory(&values);
+            self.limits.check_memory(bytes)?;
+            kept.push(values);
+        }
+        drop(rows);
+        let is_new = self.in_transaction();
+        let cursor = CursorRows { columns, rows: kept, at: 0, holds, is_new };
+        self.cursors.borrow_mut().insert(name.clone(), cursor);
+        Ok(())
+    }
+
+    fn fetch(
+        &self,
+        name: &SmolStr,
+        direction: Direction,
+    ) -> Result<(Arc<[OutputColumn]>, Returned)> {
+        let mut cursors = self.cursors.borrow_mut();
+        let cursor = cursors.get_mut(name).ok_or_else(|| no_cursor(name))?;
+        let rows = cursor.fetch(direction);
+        Ok((cursor.columns.clone(), rows))
+    }
+}
