@@ -12,6 +12,9 @@ const EPOCH_DAYS: i32 = 10_957;
 /// Microseconds from 1970-01-01 to 2000-01-01.
 const EPOCH_MICROSECONDS: i64 = EPOCH_DAYS as i64 * 86_400_000_000;
 
+/// The first byte of a binary JSONB value.
+const JSONB_VERSION: u8 = 1;
+
 /// The decimal digits of a group of a binary NUMERIC.
 const GROUP: usize = 4;
 
@@ -48,6 +51,8 @@ pub fn wire_type(data_type: DataType) -> WireType {
             (1700, -1, (i32::from(precision) << 16 | i32::from(scale)) + 4)
         }
         DataType::Uuid => (2950, 16, -1),
+        DataType::Json => (114, -1, -1),
+        DataType::Jsonb => (3802, -1, -1),
         DataType::Array(element) => (array_oid(element), -1, -1),
     };
     WireType { oid, size, modifier }
@@ -73,6 +78,8 @@ fn array_oid(element: ElementType) -> u32 {
         DataType::Interval => 1187,
         DataType::Numeric(_) => 1231,
         DataType::Uuid => 2951,
+        DataType::Json => 199,
+        DataType::Jsonb => 3807,
     }
 }
 
@@ -130,6 +137,11 @@ fn put_binary(out: &mut BytesMut, value: ValueRef<'_>) {
         }
         ValueRef::Uuid(bytes) => out.put_slice(&bytes),
         ValueRef::Array(array) => put_array(out, array),
+        ValueRef::Json(text) => out.put_slice(text.as_bytes()),
+        ValueRef::Jsonb(text) => {
+            out.put_u8(JSONB_VERSION);
+            out.put_slice(text.as_bytes());
+        }
         ValueRef::Numeric(_) => {
             let mut text = String::new();
             format_value(&mut text, value, 0);
@@ -249,6 +261,11 @@ fn binary_parameter(bytes: &[u8], data_type: DataType) -> Result<Value, Failure>
         }
         DataType::Uuid => Value::Uuid(fixed(bytes, data_type)?),
         DataType::Array(element) => binary_array(bytes, element)?,
+        DataType::Json => parse_value(utf8(bytes)?, data_type)?,
+        DataType::Jsonb => match bytes {
+            [JSONB_VERSION, text @ ..] => parse_value(utf8(text)?, data_type)?,
+            _ => return Err(invalid()),
+        },
         DataType::Numeric(_) => parse_value(&numeric_text(bytes).ok_or_else(invalid)?, data_type)?,
     })
 }

@@ -71,6 +71,8 @@ sql_states! {
     InvalidParameterValue = "22023",
     /// A negative length of a part of a text.
     SubstringError = "22011",
+    /// A character that cannot be a text.
+    UntranslatableCharacter = "22P05",
     /// An index outside a value.
     ArraySubscriptError = "2202E",
     /// A value of the wrong kind or form.

@@ -154,7 +154,7 @@ const DEFINITIONS: &[(&str, &str)] = &[
     ("ALTER TABLE t RENAME TO «v", "42P07"),
     // Columns and their types.
     ("CREATE TABLE n (a INTEGER, b «nothing)", "42704"),
-    ("CREATE TABLE n (a INTEGER, b «JSON)", "0A000"),
+    ("CREATE TABLE n (a INTEGER, b «CLOB)", "0A000"),
     ("CREATE TABLE n (a /* INTEGER[] */ «INTEGER[])", "0A000"),
     ("CREATE TABLE n (a «VARCHAR(0))", "22023"),
     ("CREATE TABLE n (a «NUMERIC(50))", "22023"),
@@ -274,9 +274,9 @@ const DEFINITIONS: &[(&str, &str)] = &[
     ("CREATE TABLE n AS SELECT id, «1/(id-1) FROM t", "22012"),
     ("WITH c AS (SELECT 1), d AS (SELECT 2), «C AS (SELECT 3) SELECT 4", "42712"),
     // Types and operators without a place of their own in the parser's tree.
-    ("SELECT CAST(now() AS «JSON)", "0A000"),
-    ("SELECT id::TEXT::«JSON FROM t", "0A000"),
-    ("SELECT CAST(CAST(id AS TEXT) AS -- AS JSON\n «JSON) FROM t", "0A000"),
+    ("SELECT CAST(now() AS «CLOB)", "0A000"),
+    ("SELECT id::TEXT::«CLOB FROM t", "0A000"),
+    ("SELECT CAST(CAST(id AS TEXT) AS -- AS CLOB\n «CLOB) FROM t", "0A000"),
     ("SELECT 1 = 2 /* = */ «= - /* = */ 3", "42601"),
     ("SELECT a <= 2 «<> (3) FROM t", "42601"),
 ];

@@ -35,6 +35,19 @@ const TYPES: [DataType; 17] = [
     DataType::Interval,
 ];
 
+/// Types of array elements.
+const ELEMENTS: [DataType; 9] = [
+    DataType::Integer,
+    DataType::Double,
+    DataType::Numeric(None),
+    DataType::Text,
+    DataType::Bytea,
+    DataType::Timestamp,
+    DataType::Interval,
+    DataType::Json,
+    DataType::Jsonb,
+];
+
 fn numeric() -> impl Strategy<Value = Numeric> {
     let mantissa = prop_oneof![
         -20..20_i128,
@@ -89,6 +102,11 @@ fn value(data_type: DataType) -> BoxedStrategy<Value> {
                     Value::Interval(Interval { months, days, micros })
                 })
                 .boxed()
+        }
+        DataType::Json | DataType::Jsonb => {
+            let texts = vec!["1", "1.50", "null", "\"a b\"", "[1, {\"a\": 2}]", "{}", "[]", "true"];
+            let read = move |text: &'static str| parse_value(text, data_type).unwrap();
+            prop::sample::select(texts).prop_map(read).boxed()
         }
         DataType::Array(element) => prop::collection::vec(or_null(element.data_type()), 0..5)
             .prop_map(move |values| {
@@ -156,7 +174,7 @@ proptest! {
 
     #[test]
     fn arrays_survive_their_text(
-        (element, value) in prop::sample::select(&TYPES[..]).prop_flat_map(|data_type| {
+        (element, value) in prop::sample::select(&ELEMENTS[..]).prop_flat_map(|data_type| {
             let element = ElementType::new(data_type).unwrap();
             (Just(element), value(DataType::Array(element)))
         })

@@ -127,8 +127,9 @@ impl Binder<'_> {
             return Err(error.at(call.position as usize));
         }
         // PostgreSQL sorts to find equal values, and so concatenates them in order.
-        if let (AggregateKind::Concatenation | AggregateKind::Elements, Some(argument), true) =
-            (kind, &aggregate.argument, aggregate.order.is_empty())
+        let is_list = kind == AggregateKind::Concatenation || kind.keeps_nulls();
+        if let (true, Some(argument), true) =
+            (is_list, &aggregate.argument, aggregate.order.is_empty())
         {
             let expr = argument.clone();
             aggregate.order.push(AggregateOrder { expr, descending: false, nulls_first: false });
@@ -140,6 +141,11 @@ impl Binder<'_> {
         let kind = call.kind;
         let (argument, second, data_type) = match kind {
             AggregateKind::Concatenation => self.concatenation(call, scope)?,
+            AggregateKind::JsonMembers(is_binary) => {
+                let [key, value] = self.aggregate_values(call, scope)?;
+                let (key, value) = (self.settle(key)?.expr, self.settle(value)?.expr);
+                (Some(key), Some(value), json_type(is_binary))
+            }
             kind if kind.is_regression() => {
                 let [y, x] = self.aggregate_values(call, scope)?;
                 let y = self.number(y, call)?;
@@ -305,6 +311,11 @@ impl Binder<'_> {
         }
         let [argument] = self.aggregate_values(call, scope)?;
         let position = argument.position;
+        if let (AggregateKind::JsonElements(_), None) = (kind, argument.data_type) {
+            let message = "could not determine polymorphic type because input has type unknown";
+            let error = SqlError::new(SqlState::DatatypeMismatch, message);
+            return Err(error.at(position as usize));
+        }
         if (kind, argument.data_type) == (AggregateKind::Elements, None) {
             let message = format!("function {}(unknown) is not unique", kind.name());
             let error = SqlError::new(SqlState::AmbiguousFunction, message);
@@ -334,6 +345,10 @@ impl Binder<'_> {
     }
 }
 
+fn json_type(is_binary: bool) -> DataType {
+    if is_binary { DataType::Jsonb } else { DataType::Json }
+}
+
 fn is_variance(kind: AggregateKind) -> bool {
     matches!(
         kind,
@@ -348,6 +363,7 @@ fn is_variance(kind: AggregateKind) -> bool {
 fn result_type(kind: AggregateKind, given: DataType) -> Option<DataType> {
     Some(match (kind, given) {
         (AggregateKind::Count, _) => DataType::BigInt,
+        (AggregateKind::JsonElements(is_binary), _) => json_type(is_binary),
         (AggregateKind::Elements, DataType::Array(_)) => given,
         (AggregateKind::Elements, given) => {
             DataType::Array(ElementType::new(given.unconstrained())?)
@@ -361,9 +377,11 @@ fn result_type(kind: AggregateKind, given: DataType) -> Option<DataType> {
         (AggregateKind::Minimum | AggregateKind::Maximum, DataType::Numeric(_)) => {
             DataType::Numeric(None)
         }
-        (AggregateKind::Minimum | AggregateKind::Maximum, given) if given != DataType::Boolean => {
-            given
-        }
+        (
+            AggregateKind::Minimum | AggregateKind::Maximum,
+            DataType::Boolean | DataType::Json | DataType::Jsonb,
+        ) => return None,
+        (AggregateKind::Minimum | AggregateKind::Maximum, given) => given,
         (AggregateKind::All | AggregateKind::Any, DataType::Boolean) => DataType::Boolean,
         (AggregateKind::BitAnd | AggregateKind::BitOr | AggregateKind::BitXor, given)
             if given.is_integer() =>

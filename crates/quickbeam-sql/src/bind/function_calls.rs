@@ -12,7 +12,7 @@ use crate::catalog::Relation;
 use crate::catalog::describe::name_parts;
 use crate::catalog::errors::{is_not, no_relation};
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::{Expr, Function, TextPosition};
+use crate::expression::{Builtin, Expr, Function, TextPosition, json_of_any};
 use crate::types::{DataType, Value};
 
 /// The name of the only user: a process that opens the directory has all rights.
@@ -141,6 +141,11 @@ impl Binder<'_> {
             "current_date" if arguments.is_empty() => {
                 return Ok(session_value(Function::CURRENT_DATE, DataType::Date, position));
             }
+            _ if arguments.len() == 1
+                && let Some(builtin) = json_of_any(name) =>
+            {
+                return self.json_of_any(builtin, arguments, position);
+            }
             _ => {
                 let types: Vec<Option<DataType>> =
                     arguments.iter().map(|argument| argument.data_type).collect();
@@ -156,6 +161,23 @@ impl Binder<'_> {
         let (exprs, result) = self.unify(arguments, name)?;
         let call = Expr::Call(special, exprs, TextPosition(position));
         Ok(self.folded(Typed::new(call, result, position)))
+    }
+
+    /// Binds `to_json` and `to_jsonb`.
+    fn json_of_any(
+        &mut self,
+        builtin: &'static Builtin,
+        arguments: Vec<Typed>,
+        position: u32,
+    ) -> Result<Typed> {
+        if arguments.iter().any(|argument| argument.data_type.is_none()) {
+            let message = "could not determine polymorphic type because input has type unknown";
+            let error = SqlError::new(SqlState::DatatypeMismatch, message);
+            return Err(error.at(position as usize));
+        }
+        let list = arguments.into_iter().map(|argument| argument.expr).collect();
+        let call = Expr::Call(Function(builtin), list, TextPosition(position));
+        Ok(self.folded(Typed::new(call, builtin.result, position)))
     }
 
     /// Binds `current_timestamp` and related functions, with an optional precision of the second.

@@ -79,6 +79,8 @@ fn of_type(data_type: DataType) -> &'static str {
         DataType::TimestampTz => "timestamptz",
         DataType::Uuid => "uuid",
         DataType::Interval => "interval",
+        DataType::Json => "json",
+        DataType::Jsonb => "jsonb",
         DataType::Array(element) => of_type(element.data_type()),
     }
 }

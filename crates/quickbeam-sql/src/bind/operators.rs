@@ -77,7 +77,9 @@ impl Binder<'_> {
             return self.calculate(operator, left, right, position);
         }
         let is_array = |side: &Typed| matches!(side.data_type, Some(DataType::Array(_)));
-        if is_array(&left) || is_array(&right) {
+        let is_json =
+            |side: &Typed| matches!(side.data_type, Some(DataType::Json | DataType::Jsonb));
+        if (is_array(&left) || is_array(&right)) && !is_json(&left) {
             return self.array_operator(&op.to_string(), left, right, position);
         }
         if *op == BinaryOperator::StringConcat {
@@ -99,6 +101,10 @@ impl Binder<'_> {
         position: u32,
     ) -> Result<Typed> {
         let types = [left.data_type, right.data_type];
+        let is_json = |side: &Option<DataType>| *side == Some(DataType::Jsonb);
+        if types.iter().any(is_json) && types.iter().all(|side| side.is_none() || is_json(side)) {
+            return self.operator("||", vec![left, right], position);
+        }
         let is_bytes = |side: &Option<DataType>| *side == Some(DataType::Bytea);
         if types.iter().any(is_bytes) && types.iter().all(|side| side.is_none() || is_bytes(side)) {
             return self.operator("||", vec![left, right], position);
@@ -161,6 +167,9 @@ impl Binder<'_> {
             .iter()
             .all(|side| !matches!(side, Some(DataType::Text)));
         let unlike = || no_operator([left.data_type, right.data_type], operator, position);
+        if a == DataType::Json || b == DataType::Json {
+            return Err(unlike());
+        }
         if blanks(a) || blanks(b) {
             if !(a.is_text() && b.is_text()) {
                 return Err(unlike());
@@ -203,6 +212,9 @@ impl Binder<'_> {
         position: u32,
     ) -> Result<Typed> {
         let (a, b) = (left.data_type, right.data_type);
+        if a == Some(DataType::Jsonb) {
+            return self.operator(operator.symbol(), vec![left, right], position);
+        }
         let ambiguous = || {
             let symbol = operator.symbol();
             Err(many_operators(&format!("{} {symbol} {}", name_of(a), name_of(b)), position))

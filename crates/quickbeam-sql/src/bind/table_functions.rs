@@ -66,8 +66,10 @@ impl Binder<'_> {
         };
         let slot = self.add_slot(folded.clone(), Source::Computed);
         let function = TableFunction { kind, arguments, ordinality, slot };
-        // The alias of a function with one column names the column too.
-        if let ([only], Some(alias)) = (&mut columns[..], alias) {
+        // The alias of a function names its only column too, unless the column has its own name.
+        if let ([only], Some(alias)) = (&mut columns[..], alias)
+            && only.name == folded
+        {
             only.name = fold(&alias.name);
         }
         if ordinality {

@@ -363,6 +363,10 @@ pub enum AggregateKind {
     Concatenation,
     /// ARRAY_AGG
     Elements,
+    /// JSON_AGG, JSONB_AGG
+    JsonElements(bool),
+    /// JSON_OBJECT_AGG, JSONB_OBJECT_AGG
+    JsonMembers(bool),
     /// BIT_AND
     BitAnd,
     /// BIT_OR
@@ -421,6 +425,10 @@ const AGGREGATE_NAMES: &[(&str, AggregateKind)] = &[
     ("bool_or", AggregateKind::Any),
     ("string_agg", AggregateKind::Concatenation),
     ("array_agg", AggregateKind::Elements),
+    ("json_agg", AggregateKind::JsonElements(false)),
+    ("jsonb_agg", AggregateKind::JsonElements(true)),
+    ("json_object_agg", AggregateKind::JsonMembers(false)),
+    ("jsonb_object_agg", AggregateKind::JsonMembers(true)),
     ("bit_and", AggregateKind::BitAnd),
     ("bit_or", AggregateKind::BitOr),
     ("bit_xor", AggregateKind::BitXor),
@@ -461,7 +469,12 @@ impl AggregateKind {
 
     /// Returns whether NULL arguments count.
     pub fn keeps_nulls(self) -> bool {
-        matches!(self, AggregateKind::Elements)
+        matches!(
+            self,
+            AggregateKind::Elements
+                | AggregateKind::JsonElements(_)
+                | AggregateKind::JsonMembers(_)
+        )
     }
 
     /// Returns whether the aggregate takes two variables.

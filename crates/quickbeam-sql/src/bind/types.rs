@@ -79,6 +79,8 @@ pub fn data_type(written: &Written) -> Result<DataType> {
             DataType::Char(length(written, "char")?.unwrap_or(1))
         }
         Written::Bytea => DataType::Bytea,
+        Written::JSON => DataType::Json,
+        Written::JSONB => DataType::Jsonb,
         Written::Date => DataType::Date,
         Written::Time(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => DataType::Time,
         Written::Timestamp(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => {

@@ -263,7 +263,12 @@ impl Table {
     pub(super) fn check_key_type(&self, position: usize) -> Result<()> {
         let Some(column) = self.columns.get(position) else { return Ok(()) };
         match column.data_type {
-            DataType::Array(_) => Err(SqlError::unsupported(format!(
+            DataType::Json => {
+                let message =
+                    "data type json has no default operator class for access method \"btree\"";
+                Err(SqlError::new(SqlState::UndefinedObject, message))
+            }
+            DataType::Array(_) | DataType::Jsonb => Err(SqlError::unsupported(format!(
                 "column \"{}\" of type {} in a key or index",
                 column.name, column.data_type
             ))),

@@ -29,6 +29,7 @@ pub use array_ops::stack_arrays;
 pub use builtin::{
     Builtin, Polymorphic, RowFunction, SERVER_VERSION, Shape, overloads, polymorphic, row_function,
 };
+pub use builtin::{json_of_any, write_key, write_value};
 pub use evaluate::{Datum, cast};
 pub use frame::{
     AdvisoryKey, AdvisoryRequest, Clock, Current, Frame, Given, Host, SessionState, Slot,

@@ -53,6 +53,8 @@ fn arrow_type(data_type: DataType) -> ArrowType {
         | DataType::Text
         | DataType::Varchar(_)
         | DataType::Char(_)
+        | DataType::Json
+        | DataType::Jsonb
         | DataType::Array(_) => ArrowType::Utf8,
         DataType::Bytea => ArrowType::Binary,
         DataType::Date => ArrowType::Date32,
@@ -116,6 +118,8 @@ impl ArrowBuilder {
             | DataType::Text
             | DataType::Varchar(_)
             | DataType::Char(_)
+            | DataType::Json
+            | DataType::Jsonb
             | DataType::Array(_) => ArrowBuilder::Text(StringBuilder::new()),
             DataType::Bytea => ArrowBuilder::Bytea(BinaryBuilder::new()),
             DataType::Date => ArrowBuilder::Date(Date32Builder::new()),
@@ -166,7 +170,10 @@ impl ArrowBuilder {
                 let digits = digits(number, *scale).ok_or_else(|| misfit(value))?;
                 builder.append_value(digits);
             }
-            (ArrowBuilder::Text(builder), ValueRef::Text(text)) => builder.append_value(text),
+            (
+                ArrowBuilder::Text(builder),
+                ValueRef::Text(text) | ValueRef::Json(text) | ValueRef::Jsonb(text),
+            ) => builder.append_value(text),
             (ArrowBuilder::Text(builder), ValueRef::Numeric(_) | ValueRef::Array(_)) => {
                 builder.append_value(value.to_string());
             }

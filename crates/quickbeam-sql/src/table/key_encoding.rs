@@ -286,7 +286,9 @@ impl KeyPart {
             ValueRef::Interval(v) => {
                 out.extend_from_slice(&(v.length() ^ i128::MIN).to_be_bytes());
             }
-            ValueRef::Array(_) => return Err(SqlError::internal("an array in a key")),
+            ValueRef::Array(_) | ValueRef::Json(_) | ValueRef::Jsonb(_) => {
+                return Err(SqlError::internal("an array or a JSON value in a key"));
+            }
             ValueRef::Null => {
                 return Err(SqlError::internal("a NULL in a key that has none"));
             }
@@ -341,7 +343,7 @@ impl KeyPart {
                 Value::Interval(Interval::of_length(length))
             }
             DataType::Uuid => Value::Uuid(source.take()?),
-            DataType::Array(_) => return Err(damaged()),
+            DataType::Array(_) | DataType::Json | DataType::Jsonb => return Err(damaged()),
         })
     }
 }

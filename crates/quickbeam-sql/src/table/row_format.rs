@@ -42,6 +42,8 @@ pub(super) enum ColumnEncoding {
     Text,
     Bytea,
     Array,
+    Json,
+    Jsonb,
 }
 
 impl ColumnEncoding {
@@ -63,6 +65,8 @@ impl ColumnEncoding {
             DataType::Uuid => ColumnEncoding::Uuid,
             DataType::Interval => ColumnEncoding::Interval,
             DataType::Array(_) => ColumnEncoding::Array,
+            DataType::Json => ColumnEncoding::Json,
+            DataType::Jsonb => ColumnEncoding::Jsonb,
         }
     }
 }
@@ -237,10 +241,9 @@ impl<'a> StoredRow<'a> {
                 let number = Numeric::new(mantissa, scale);
                 ValueRef::Numeric(number.map_err(|_| damaged("a NUMERIC is out of range"))?)
             }
-            ColumnEncoding::Text => {
-                let text = std::str::from_utf8(self.content(place)?);
-                ValueRef::Text(text.map_err(|_| damaged("a text is not UTF-8"))?)
-            }
+            ColumnEncoding::Text => ValueRef::Text(self.text(place)?),
+            ColumnEncoding::Json => ValueRef::Json(self.text(place)?),
+            ColumnEncoding::Jsonb => ValueRef::Jsonb(self.text(place)?),
             ColumnEncoding::Bytea => ValueRef::Bytea(self.content(place)?),
             ColumnEncoding::Array => {
                 let array = ArrayRef::read(self.content(place)?);
@@ -260,6 +263,12 @@ impl<'a> StoredRow<'a> {
             }
             _ => self.columns.get(position).is_none_or(|column| column.missing.is_null()),
         }
+    }
+
+    #[inline]
+    fn text(self, place: &ColumnLayout) -> Result<&'a str> {
+        let text = std::str::from_utf8(self.content(place)?);
+        text.map_err(|_| damaged("a text is not UTF-8"))
     }
 
     fn content(self, place: &ColumnLayout) -> Result<&'a [u8]> {
@@ -358,7 +367,9 @@ pub(super) fn encode<'p, 'v>(
         if !place.is_fixed {
             match (place.kind, value) {
                 (_, ValueRef::Null) => {}
-                (ColumnEncoding::Text, ValueRef::Text(text)) => {
+                (ColumnEncoding::Text, ValueRef::Text(text))
+                | (ColumnEncoding::Json, ValueRef::Json(text))
+                | (ColumnEncoding::Jsonb, ValueRef::Jsonb(text)) => {
                     out.extend_from_slice(text.as_bytes())
                 }
                 (ColumnEncoding::Bytea, ValueRef::Bytea(bytes)) => out.extend_from_slice(bytes),

@@ -69,6 +69,8 @@ impl ElementType {
             DataType::TimestampTz => (15, 0),
             DataType::Uuid => (16, 0),
             DataType::Interval => (17, 0),
+            DataType::Json => (18, 0),
+            DataType::Jsonb => (19, 0),
             DataType::Array(_) => return None,
         };
         Some(ElementType(code << CODE_SHIFT | modifier & ((1 << CODE_SHIFT) - 1)))
@@ -97,6 +99,8 @@ impl ElementType {
             15 => DataType::TimestampTz,
             16 => DataType::Uuid,
             17 => DataType::Interval,
+            18 => DataType::Json,
+            19 => DataType::Jsonb,
             _ => DataType::Text,
         }
     }
@@ -117,7 +121,7 @@ impl ElementType {
     }
 
     fn of_code(code: u8) -> Option<ElementType> {
-        matches!(code, 1..=17).then_some(ElementType(u32::from(code) << CODE_SHIFT))
+        matches!(code, 1..=19).then_some(ElementType(u32::from(code) << CODE_SHIFT))
     }
 
     fn code(self) -> u8 {
@@ -260,7 +264,9 @@ impl ArrayBuilder {
                 out.extend_from_slice(&v.mantissa().to_le_bytes());
                 out.push(v.scale());
             }
-            ValueRef::Text(v) => out.extend_from_slice(v.as_bytes()),
+            ValueRef::Text(v) | ValueRef::Json(v) | ValueRef::Jsonb(v) => {
+                out.extend_from_slice(v.as_bytes());
+            }
             ValueRef::Bytea(v) => out.extend_from_slice(v),
             ValueRef::Uuid(v) => out.extend_from_slice(&v),
             ValueRef::Interval(v) => {
@@ -452,6 +458,8 @@ impl<'a> ArrayRef<'a> {
             DataType::Text | DataType::Varchar(_) | DataType::Char(_) => {
                 ValueRef::Text(std::str::from_utf8(bytes).ok()?)
             }
+            DataType::Json => ValueRef::Json(std::str::from_utf8(bytes).ok()?),
+            DataType::Jsonb => ValueRef::Jsonb(std::str::from_utf8(bytes).ok()?),
             DataType::Bytea => ValueRef::Bytea(bytes),
             DataType::Uuid => ValueRef::Uuid(bytes.try_into().ok()?),
             DataType::Interval => ValueRef::Interval(Interval {

@@ -22,7 +22,11 @@ fn format_element(out: &mut String, value: ValueRef<'_>, east: i64) {
     if value.is_null() {
         return out.push_str("NULL");
     }
-    if !matches!(value, ValueRef::Text(_) | ValueRef::Bytea(_)) {
+    let is_free = matches!(
+        value,
+        ValueRef::Text(_) | ValueRef::Bytea(_) | ValueRef::Json(_) | ValueRef::Jsonb(_)
+    );
+    if !is_free {
         let start = out.len();
         format_value(out, value, east);
         if out.get(start..).is_some_and(needs_quotes) {

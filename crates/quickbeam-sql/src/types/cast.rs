@@ -10,6 +10,7 @@ use smol_str::{SmolStr, SmolStrBuilder};
 
 use super::array::ArrayBuilder;
 use super::datetime::{DATE_INFINITY, DAY, TIMESTAMP_INFINITY, is_timestamp};
+use super::json::{Json, JsonKind};
 use super::text::{checked_text, format_value, parse_value};
 use super::{ArrayRef, DataType, ElementType, Interval, Numeric, Value, ValueRef};
 use crate::error::{Result, SqlError, SqlState};
@@ -53,6 +54,9 @@ pub fn cast_context(from: DataType, to: DataType) -> Option<CastContext> {
             }
         }
         (a, b) if a.is_text() && b.is_text() => Implicit,
+        (T::Json, T::Jsonb) | (T::Jsonb, T::Json) => Assignment,
+        (T::Jsonb, T::Boolean) => Explicit,
+        (T::Jsonb, b) if b.is_numeric() => Explicit,
         (T::Array(a), T::Array(b)) => return cast_context(a.data_type(), b.data_type()),
         (_, b) if b.is_text() => Assignment,
         (a, _) if a.is_text() => Explicit,
@@ -108,7 +112,14 @@ pub fn convert(value: Value, from: DataType, to: DataType, explicit: bool) -> Re
         | (Value::Timestamp(_), DataType::Timestamp)
         | (Value::TimestampTz(_), DataType::TimestampTz)
         | (Value::Uuid(_), DataType::Uuid)
-        | (Value::Interval(_), DataType::Interval) => value,
+        | (Value::Interval(_), DataType::Interval)
+        | (Value::Json(_), DataType::Json)
+        | (Value::Jsonb(_), DataType::Jsonb) => value,
+        (Value::Json(text), DataType::Jsonb) => parse_value(text, to)?,
+        (Value::Jsonb(text), DataType::Json) => Value::Json(text.clone()),
+        (Value::Jsonb(text), to) if to.is_numeric() || to == DataType::Boolean => {
+            return from_jsonb(text, to);
+        }
         (Value::Numeric(number), DataType::Numeric(Some((precision, scale)))) => {
             Value::Numeric(number.fit(precision, scale)?)
         }
@@ -140,6 +151,23 @@ pub fn convert(value: Value, from: DataType, to: DataType, explicit: bool) -> Re
         (value, to) if to.is_numeric() => number(value.as_ref(), to)?,
         (value, to) => other(value.as_ref(), to)?,
     })
+}
+
+/// Converts a JSON number or truth value.
+fn from_jsonb(text: &str, to: DataType) -> Result<Value> {
+    let value = Json::read(text)?;
+    match (&value.kind, to) {
+        (JsonKind::Boolean(truth), DataType::Boolean) => Ok(Value::Boolean(*truth)),
+        (JsonKind::Number, to) if to.is_numeric() => {
+            let number = value.number()?.map_or(Value::Null, Value::Numeric);
+            convert(number, DataType::Numeric(None), to, true)
+        }
+        (kind, to) => {
+            let message =
+                format!("cannot cast jsonb {} to type {}", kind.name(), to.unconstrained());
+            Err(SqlError::new(SqlState::InvalidParameterValue, message))
+        }
+    }
 }
 
 /// Converts the elements of an array.

@@ -9,6 +9,7 @@ mod array_text;
 mod cast;
 mod datetime;
 mod interval;
+pub mod json;
 mod numeric;
 mod numeric_math;
 mod text;
@@ -69,6 +70,10 @@ pub enum DataType {
     Uuid,
     /// A span of months, days and microseconds.
     Interval,
+    /// JSON, kept as it is written.
+    Json,
+    /// JSON in a canonical form.
+    Jsonb,
     /// An array of any number of dimensions.
     Array(ElementType),
 }
@@ -120,6 +125,8 @@ impl DataType {
             | DataType::Varchar(_)
             | DataType::Char(_)
             | DataType::Bytea
+            | DataType::Json
+            | DataType::Jsonb
             | DataType::Array(_) => return None,
         })
     }
@@ -172,6 +179,8 @@ impl fmt::Display for DataType {
             DataType::TimestampTz => f.write_str("timestamp with time zone"),
             DataType::Uuid => f.write_str("uuid"),
             DataType::Interval => f.write_str("interval"),
+            DataType::Json => f.write_str("json"),
+            DataType::Jsonb => f.write_str("jsonb"),
             DataType::Array(element) => write!(f, "{}[]", element.data_type()),
         }
     }

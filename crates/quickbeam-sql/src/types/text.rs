@@ -7,6 +7,7 @@ use super::datetime::{
     format_date, format_time, format_timestamp, format_timestamptz, parse_date, parse_time,
     parse_timestamp, parse_timestamptz,
 };
+use super::json::{parse_json, parse_jsonb};
 use super::{
     DataType, IntervalUnit, Numeric, SECOND, Value, ValueRef, format_interval, parse_interval,
 };
@@ -54,6 +55,8 @@ pub fn parse_value(text: &str, data_type: DataType) -> Result<Value> {
         DataType::TimestampTz => Value::TimestampTz(parse_timestamptz(text, 0)?),
         DataType::Interval => Value::Interval(parse_interval(text, IntervalUnit::Micros(SECOND))?),
         DataType::Array(element) => parse_array(text, element)?,
+        DataType::Json => Value::json(parse_json(checked_text(text)?)?),
+        DataType::Jsonb => Value::jsonb(parse_jsonb(checked_text(text)?)?),
         DataType::Uuid => Value::Uuid(parse_uuid(text).ok_or_else(|| invalid(data_type, text))?),
     })
 }
@@ -264,7 +267,7 @@ pub fn format_value(out: &mut String, value: ValueRef<'_>, east: i64) {
             Ok(())
         }
         ValueRef::Numeric(v) => write!(out, "{v}"),
-        ValueRef::Text(v) => out.write_str(v),
+        ValueRef::Text(v) | ValueRef::Json(v) | ValueRef::Jsonb(v) => out.write_str(v),
         ValueRef::Bytea(v) => {
             out.push_str("\\x");
             v.iter().try_for_each(|byte| write!(out, "{byte:02x}"))

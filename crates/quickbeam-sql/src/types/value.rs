@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use smol_str::SmolStr;
 
+use super::json::{compare_jsonb, jsonb_key};
 use super::{Array, ArrayRef, DataType, Interval, Numeric};
 
 /// A SQL value. Texts of up to 23 bytes and values of fixed length are inline; cloning never copies
@@ -60,6 +61,10 @@ pub enum Value {
     Uuid([u8; 16]),
     /// INTERVAL.
     Interval(Interval),
+    /// JSON: its text.
+    Json(SmolStr),
+    /// JSONB: its canonical text.
+    Jsonb(SmolStr),
     /// An array.
     Array(Array),
 }
@@ -100,6 +105,10 @@ pub enum ValueRef<'a> {
     Uuid([u8; 16]),
     /// INTERVAL.
     Interval(Interval),
+    /// JSON: its text.
+    Json(&'a str),
+    /// JSONB: its canonical text.
+    Jsonb(&'a str),
     /// An array.
     Array(ArrayRef<'a>),
 }
@@ -108,7 +117,11 @@ impl Value {
     /// Returns the bytes of memory that the value occupies, including its heap content.
     pub fn memory(&self) -> usize {
         let beside = match self {
-            Value::Text(text) if text.is_heap_allocated() => text.len() + 16,
+            Value::Text(text) | Value::Json(text) | Value::Jsonb(text)
+                if text.is_heap_allocated() =>
+            {
+                text.len() + 16
+            }
             Value::Bytea(bytes) => bytes.len() + 16,
             Value::Array(array) => array.as_ref().bytes().len() + 16,
             _ => 0,
@@ -124,6 +137,16 @@ impl Value {
     /// Returns a BYTEA value.
     pub fn bytea(bytes: impl AsRef<[u8]>) -> Value {
         Value::Bytea(bytes.as_ref().into())
+    }
+
+    /// Returns a JSON value of a valid text.
+    pub(crate) fn json(text: impl AsRef<str>) -> Value {
+        Value::Json(SmolStr::new(text))
+    }
+
+    /// Returns a JSONB value of a canonical text.
+    pub(crate) fn jsonb(text: impl AsRef<str>) -> Value {
+        Value::Jsonb(SmolStr::new(text))
     }
 
     /// Whether it is NULL.
@@ -153,6 +176,8 @@ impl Value {
             Value::TimestampTz(v) => ValueRef::TimestampTz(*v),
             Value::Uuid(v) => ValueRef::Uuid(*v),
             Value::Interval(v) => ValueRef::Interval(*v),
+            Value::Json(v) => ValueRef::Json(v),
+            Value::Jsonb(v) => ValueRef::Jsonb(v),
             Value::Array(v) => ValueRef::Array(v.as_ref()),
         }
     }
@@ -217,6 +242,8 @@ impl<'a> ValueRef<'a> {
             ValueRef::TimestampTz(v) => Value::TimestampTz(v),
             ValueRef::Uuid(v) => Value::Uuid(v),
             ValueRef::Interval(v) => Value::Interval(v),
+            ValueRef::Json(v) => Value::Json(SmolStr::new(v)),
+            ValueRef::Jsonb(v) => Value::Jsonb(SmolStr::new(v)),
             ValueRef::Array(v) => Value::Array(v.to_array()),
         }
     }
@@ -241,6 +268,8 @@ impl<'a> ValueRef<'a> {
             ValueRef::TimestampTz(_) => DataType::TimestampTz,
             ValueRef::Uuid(_) => DataType::Uuid,
             ValueRef::Interval(_) => DataType::Interval,
+            ValueRef::Json(_) => DataType::Json,
+            ValueRef::Jsonb(_) => DataType::Jsonb,
             ValueRef::Array(v) => DataType::Array(v.element_type()),
         })
     }
@@ -298,6 +327,8 @@ impl<'a> ValueRef<'a> {
             (V::Real(a), V::Real(b)) => compare_floats(a.into(), b.into()),
             (V::Double(a), V::Double(b)) => compare_floats(a, b),
             (V::Array(a), V::Array(b)) => a.compare(b),
+            (V::Jsonb(a), V::Jsonb(b)) => compare_jsonb(a, b),
+            (V::Json(a), V::Json(b)) => a.cmp(b),
             (a, b) => return compare_numbers(a, b),
         })
     }
@@ -333,6 +364,8 @@ impl<'a> ValueRef<'a> {
             ValueRef::Uuid(_) => 8,
             ValueRef::Interval(_) => 9,
             ValueRef::Array(_) => 11,
+            ValueRef::Json(_) => 12,
+            ValueRef::Jsonb(_) => 13,
         }
     }
 }
@@ -397,6 +430,8 @@ impl Hash for ValueRef<'_> {
             ValueRef::Uuid(v) => v.hash(state),
             ValueRef::Interval(v) => v.hash(state),
             ValueRef::Array(v) => v.hash(state),
+            ValueRef::Json(v) => v.hash(state),
+            ValueRef::Jsonb(v) => jsonb_key(v).hash(state),
         }
     }
 }

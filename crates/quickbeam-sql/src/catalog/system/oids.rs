@@ -90,6 +90,8 @@ fn type_name(data_type: DataType) -> &'static str {
         DataType::TimestampTz => "timestamptz",
         DataType::Uuid => "uuid",
         DataType::Interval => "interval",
+        DataType::Json => "json",
+        DataType::Jsonb => "jsonb",
         DataType::Text | DataType::Array(_) => "text",
     }
 }

@@ -6,8 +6,8 @@ use super::statistical_aggregate::{Moments, Regression};
 use super::{Context, MemoryCharge, Operator};
 use crate::bind::{Aggregate, AggregateKind};
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::{Current, Datum, Expr, stack_arrays};
-use crate::types::{DataType, ElementType, Numeric, Value, ValueRef};
+use crate::expression::{Current, Datum, Expr, stack_arrays, write_key, write_value};
+use crate::types::{DataType, ElementType, Numeric, Value, ValueRef, convert};
 
 /// The state of an aggregate for one group.
 #[derive(Clone, Debug)]
@@ -26,6 +26,8 @@ pub enum AggregateState {
     Joined(Option<Vec<u8>>),
     /// The elements of an array.
     Elements(Vec<Value>),
+    /// The text of the elements or members of a JSON value.
+    Json(String),
     Moments(Box<Moments>),
     Regression(Box<Regression>),
     /// The rows of an aggregate with ORDER BY or WITHIN GROUP.
@@ -59,6 +61,9 @@ impl AggregateState {
             }
             (AggregateKind::Concatenation, _) => AggregateState::Joined(None),
             (AggregateKind::Elements, _) => AggregateState::Elements(Vec::new()),
+            (AggregateKind::JsonElements(_) | AggregateKind::JsonMembers(_), _) => {
+                AggregateState::Json(String::new())
+            }
             (
                 AggregateKind::SampleVariance
                 | AggregateKind::PopulationVariance
@@ -146,6 +151,10 @@ impl AggregateState {
             }
             AggregateState::Moments(moments) => return moments.add(value),
             AggregateState::Elements(values) => values.push(value.to_value()),
+            AggregateState::Json(out) => {
+                out.push_str(if out.is_empty() { "[" } else { ", " });
+                write_value(out, value)?;
+            }
             AggregateState::Joined(_)
             | AggregateState::Regression(_)
             | AggregateState::Collected(_) => return Err(not_a_number()),
@@ -174,6 +183,16 @@ impl AggregateState {
             AggregateState::Joined(joined) => {
                 *joined = Some(part(value));
                 Ok(())
+            }
+            AggregateState::Json(out) if matches!(kind, AggregateKind::JsonMembers(_)) => {
+                if value.is_null() {
+                    let message = "field name must not be null";
+                    return Err(SqlError::new(SqlState::InvalidParameterValue, message));
+                }
+                out.push_str(if out.is_empty() { "{ " } else { ", " });
+                write_key(out, value)?;
+                out.push_str(" : ");
+                write_value(out, second)
             }
             AggregateState::Regression(regression) => match second {
                 ValueRef::Null => Ok(()),
@@ -220,6 +239,12 @@ impl AggregateState {
             AggregateState::Moments(moments) => moments.finish(aggregate.kind)?,
             AggregateState::Regression(regression) => regression.finish(aggregate.kind),
             AggregateState::Collected(rows) => rows.finish(aggregate)?,
+            AggregateState::Json(text) if text.is_empty() => Value::Null,
+            AggregateState::Json(text) => {
+                let end = if text.starts_with('{') { " }" } else { "]" };
+                let value = Value::json(format!("{text}{end}"));
+                convert(value, DataType::Json, aggregate.data_type, true)?
+            }
             AggregateState::Elements(values) if values.is_empty() => Value::Null,
             AggregateState::Elements(values) => {
                 let element = aggregate.data_type.element().unwrap_or(ElementType::TEXT);
@@ -422,7 +447,7 @@ impl RowAggregate {
                 }
                 self.account.keep(self.key.len() + 48, context)?;
             }
-            if let AggregateState::Elements(_) = state {
+            if let AggregateState::Elements(_) | AggregateState::Json(_) = state {
                 self.account.keep(value.to_value().memory(), context)?;
             }
             if !aggregate.has_more_arguments() {

@@ -4,6 +4,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::OnceLock;
 
 use crate::types::ValueRef;
+use crate::types::json::jsonb_key;
 
 /// Appends the key bytes of a value. Equal integers of all widths, and equal decimals of all
 /// scales, have the same bytes.
@@ -60,6 +61,17 @@ pub fn append(value: ValueRef<'_>, out: &mut Vec<u8>) {
         ValueRef::Interval(v) => {
             out.push(10);
             out.extend_from_slice(&v.length().to_le_bytes());
+        }
+        ValueRef::Json(v) => {
+            out.push(12);
+            out.extend_from_slice(&(v.len() as u64).to_le_bytes());
+            out.extend_from_slice(v.as_bytes());
+        }
+        ValueRef::Jsonb(v) => {
+            let v = jsonb_key(v);
+            out.push(13);
+            out.extend_from_slice(&(v.len() as u64).to_le_bytes());
+            out.extend_from_slice(v.as_bytes());
         }
         ValueRef::Array(v) => {
             out.push(11);

@@ -46,6 +46,8 @@ pub fn kind_of(data_type: DataType) -> Option<VectorType> {
         | DataType::Bytea
         | DataType::Uuid
         | DataType::Interval
+        | DataType::Json
+        | DataType::Jsonb
         | DataType::Array(_) => return None,
     })
 }

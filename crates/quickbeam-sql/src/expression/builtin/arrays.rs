@@ -4,6 +4,7 @@
 use std::cmp::Ordering;
 
 use super::super::array_ops::has_element;
+use super::json_functions::to_json;
 use super::{
     Builtin, Implementation, OfValues, append, check_size, count, integer, mismatch, text,
 };
@@ -94,6 +95,7 @@ static POLYMORPHIC: &[Polymorphic] = &[
     strict("cardinality", &[A], I, |v| count(array(v, 0)?.len())),
     strict("array_to_string", &[A, T], T, to_text),
     tolerant("array_to_string", &[A, T, T], T, to_text),
+    strict("array_to_json", &[A], Shape::Is(DataType::Json), |v| to_json(v, false)),
     strict("trim_array", &[A, I], A, trim),
     tolerant("array_fill", &[E, Shape::Is(INTEGERS)], A, fill),
     tolerant("array_fill", &[E, Shape::Is(INTEGERS), Shape::Is(INTEGERS)], A, fill),

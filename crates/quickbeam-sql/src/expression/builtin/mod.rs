@@ -14,6 +14,8 @@ mod fields;
 mod format;
 mod integer;
 mod interval_ops;
+mod json_changes;
+mod json_functions;
 mod number_templates;
 mod numeric;
 mod regular;
@@ -26,6 +28,7 @@ mod text;
 mod trigonometry;
 
 pub use arrays::{Polymorphic, Shape, polymorphic};
+pub use json_functions::{json_of_any, write_key, write_value};
 pub use row_functions::{RowFunction, row_function};
 pub use session::SERVER_VERSION;
 
@@ -149,6 +152,8 @@ static TABLES: &[&[Builtin]] = &[
     format::TABLE,
     integer::TABLE,
     interval_ops::TABLE,
+    json_changes::TABLE,
+    json_functions::TABLE,
     number_templates::TABLE,
     numeric::TABLE,
     regular::TABLE,

@@ -2,6 +2,7 @@
 
 use super::arrays::{array, split_values};
 use super::integer;
+use super::json_changes::{each, elements, keys};
 use super::regular_arrays::{captures_of, split_regular};
 use crate::error::Result;
 use crate::types::{Array, DataType, ElementType, Value, ValueRef};
@@ -44,6 +45,9 @@ pub static UNNEST: RowFunction =
 const TEXT: Option<DataType> = Some(DataType::Text);
 const INTEGER: Option<DataType> = Some(DataType::Integer);
 const BOOLEAN: Option<DataType> = Some(DataType::Boolean);
+const JSON: Option<DataType> = Some(DataType::Json);
+const JSONB: Option<DataType> = Some(DataType::Jsonb);
+const PAIRS: &[(&str, DataType)] = &[("key", DataType::Text), ("value", DataType::Text)];
 const TEXTS: DataType = DataType::Array(ElementType::TEXT);
 
 const fn strict(
@@ -66,6 +70,24 @@ static TABLE: &[RowFunction] = &[
     strict("regexp_split_to_table", &[TEXT, TEXT], SPLIT, split),
     strict("regexp_split_to_table", &[TEXT, TEXT, TEXT], SPLIT, split),
     strict("pg_partition_ancestors", &[Some(DataType::BigInt)], ANCESTORS, |_| Ok(Vec::new())),
+    strict("json_each", &[JSON], &[("key", DataType::Text), ("value", DataType::Json)], |v| {
+        each(v, false)
+    }),
+    strict("jsonb_each", &[JSONB], &[("key", DataType::Text), ("value", DataType::Jsonb)], |v| {
+        each(v, false)
+    }),
+    strict("json_each_text", &[JSON], PAIRS, |v| each(v, true)),
+    strict("jsonb_each_text", &[JSONB], PAIRS, |v| each(v, true)),
+    strict("json_object_keys", &[JSON], &[("json_object_keys", DataType::Text)], keys),
+    strict("jsonb_object_keys", &[JSONB], &[("jsonb_object_keys", DataType::Text)], keys),
+    strict("json_array_elements", &[JSON], &[("value", DataType::Json)], |v| elements(v, false)),
+    strict("jsonb_array_elements", &[JSONB], &[("value", DataType::Jsonb)], |v| elements(v, false)),
+    strict("json_array_elements_text", &[JSON], &[("value", DataType::Text)], |v| {
+        elements(v, true)
+    }),
+    strict("jsonb_array_elements_text", &[JSONB], &[("value", DataType::Text)], |v| {
+        elements(v, true)
+    }),
     strict("regexp_matches", &[TEXT, TEXT], MATCHES, matches),
     strict("regexp_matches", &[TEXT, TEXT, TEXT], MATCHES, matches),
 ];
