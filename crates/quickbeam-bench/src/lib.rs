@@ -1,11 +1,12 @@
-//! The benchmark suite of Quickbeam: the key/value and SQL tables of the Berkeley DB white paper, the
-//! log-write test of its reference manual and the experiments of the TimesTen report, on Quickbeam and
-//! on the engines a user would take instead, in one run on one machine.
+//! The benchmark suite of Quickbeam: the key/value and SQL tables of the Berkeley DB white paper,
+//! the log-write test of its reference manual and the experiments of the TimesTen report, on
+//! Quickbeam and on the engines a user would take instead, in one run on one machine.
 //!
-//! [`run`] executes [`BenchArguments`], the command-line arguments of `quickbeam bench`. The layers,
-//! from the work to its report: [`workload`] defines keys, values and orders; [`engine`] is what a
-//! key/value engine must offer and [`engines`] holds the adapters, [`sql`] both for SQL engines; [`kv`],
-//! [`logwrite`], [`tpcb`], [`wisconsin`] and [`tptbm`] measure, [`all`] runs them; [`report`] renders.
+//! [`run`] executes [`BenchArguments`], the command-line arguments of `quickbeam bench`. The
+//! layers, from the work to its report: [`workload`] defines keys, values and orders; [`engine`] is
+//! what a key/value engine must offer and [`engines`] holds the adapters, [`sql`] both for SQL
+//! engines; [`kv`], [`logwrite`], [`tpcb`], [`wisconsin`] and [`tptbm`] measure, [`all`] runs them;
+//! [`report`] renders.
 
 pub mod all;
 pub mod args;

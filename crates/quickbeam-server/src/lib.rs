@@ -1,7 +1,9 @@
-//! A PostgreSQL server for the SQL of [Quickbeam](quickbeam): the same tables, in the same process, over a socket.
+//! A PostgreSQL server for the SQL of [Quickbeam](quickbeam): the same tables, in the same process,
+//! over a socket.
 //!
-//! A [`Server`] stands over a [`SqlDatabase`](quickbeam_sql::SqlDatabase) that the program has open. The
-//! program goes on using the database directly, and clients connect by TCP or by a UNIX socket.
+//! A [`Server`] stands over a [`SqlDatabase`](quickbeam_sql::SqlDatabase) that the program has
+//! open. The program goes on using the database directly, and clients connect by TCP or by a UNIX
+//! socket.
 //!
 //! ```
 //! use quickbeam_server::{Server, ServerOptions};
@@ -18,7 +20,8 @@
 //! connection on a thread of its own; `statement` runs SQL; `rows` and `types` encode and decode
 //! values; `wire` reads and writes messages.
 //!
-//! - SERVER-1: without authentication the server listens on loopback addresses and UNIX sockets only.
+//! - SERVER-1: without authentication the server listens on loopback addresses and UNIX sockets
+//!   only.
 //! - SERVER-2: a connection's memory is bounded by its largest message and its suspended portals.
 
 mod failure;

@@ -1,4 +1,5 @@
-//! One connection: requests of the simple and the extended protocol, and the state of its transaction.
+//! One connection: requests of the simple and the extended protocol, and the state of its
+//! transaction.
 //!
 //! Above: the server's threads. Below: statements and the wire.
 //!
@@ -278,8 +279,8 @@ impl Session {
         io(self.wire.send(&message))
     }
 
-    /// Executes a portal and says what was done. A statement that others follow begins a transaction
-    /// that ends with the request (SESSION-3).
+    /// Executes a portal and says what was done. A statement that others follow begins a
+    /// transaction that ends with the request (SESSION-3).
     fn execute(&mut self, portal: &mut Portal, limit: usize, is_followed: bool) -> Done<()> {
         let tag = portal.prepared.borrow().tag.clone();
         if tag.is_empty() {

@@ -97,7 +97,7 @@ pub fn refuse(wire: &mut Wire, code: &str, message: &str) -> io::Result<()> {
     wire.flush()
 }
 
-/// Sends what a client is told before its first statement.
+/// Sends the messages that a client receives before its first statement.
 pub fn welcome(wire: &mut Wire, user: &str, number: i32, key: i32) -> io::Result<()> {
     wire.send(&PgWireBackendMessage::Authentication(Authentication::Ok))?;
     let settings = [

@@ -46,7 +46,7 @@ pub struct Prepared {
     statement: PreparedStatement,
 }
 
-/// A prepared statement, shared by the portals made of it.
+/// A prepared statement, shared by the portals bound from it.
 pub type SharedPrepared = Rc<RefCell<Prepared>>;
 
 impl Prepared {

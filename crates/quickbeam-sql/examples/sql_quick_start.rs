@@ -1,6 +1,7 @@
 //! Creates a table, inserts and queries rows, and runs a transaction.
 //!
-//! `cargo run -p quickbeam-sql --example sql_quick_start [DIRECTORY]`; it can run twice on one directory.
+//! `cargo run -p quickbeam-sql --example sql_quick_start [DIRECTORY]`; it can run twice on one
+//! directory.
 
 use std::error::Error;
 use std::path::PathBuf;

@@ -1,7 +1,9 @@
 //! Comma-separated values, as PostgreSQL's COPY reads and writes them.
 //!
-//! Above: COPY, and programs that write answers. Below: a reader of bytes. An empty field without quotes is NULL and one with quotes is an empty text, and a line without anything is a record of
-//! one NULL: what is written reads back the same. Readers that hide where quotes stood, and pass over empty lines, cannot tell these apart.
+//! Above: COPY, and programs that write answers. Below: a reader of bytes. An empty field without
+//! quotes is NULL and one with quotes is an empty text, and a line without anything is a record of
+//! one NULL: what is written reads back the same. Readers that hide where quotes stood, and pass
+//! over empty lines, cannot tell these apart.
 //!
 //! - CSV-1: a record is in memory once; so is a piece of the input, of fixed size.
 //! - CSV-2: what a reader delivers does not depend on how the input is cut into pieces.
@@ -69,9 +71,9 @@ impl Dialect {
 enum CsvState {
     Plain,
     Quoted,
-    /// Behind a quote within quotes, which ends them unless another one follows.
+    /// After a quote within quotes, which closes them unless another quote follows.
     MaybeEnd,
-    /// Behind the escape character within quotes.
+    /// After the escape character within quotes.
     Escaped,
 }
 
@@ -216,7 +218,7 @@ impl<R: Read> CsvReader<R> {
         self.at += length;
     }
 
-    /// Takes bytes within quotes, and the quote or escape behind them if it is there.
+    /// Consumes bytes within quotes, and the quote or escape character that follows them, if any.
     fn quoted_run(&mut self) -> CsvState {
         let rest = self.piece.get(self.at..self.filled).unwrap_or_default();
         let Dialect { quote, escape, .. } = self.dialect;

@@ -1,11 +1,14 @@
-//! Errors of SQL: a SQLSTATE code that programs act on, a message for people, and where in the statement.
+//! Errors of SQL: a SQLSTATE code that programs act on, a message for people, and where in the
+//! statement.
 //!
-//! Above: every public function of the crate. Below: [`quickbeam::Error`], whose kinds map to codes in one place.
-//! An error is one pointer wide, so that a `Result` of a small value stays small on the hot path.
+//! Above: every public function of the crate. Below: [`quickbeam::Error`], whose kinds map to codes
+//! in one place. An error is one pointer wide, so that a `Result` of a small value stays small on
+//! the hot path.
 
 use std::fmt;
 
-/// Trees of the engine whose names start like this belong to SQL; everything else is a key/value database.
+/// Trees of the engine whose names start like this belong to SQL; everything else is a key/value
+/// database.
 pub const TREE_PREFIX: &str = "sql.";
 
 /// The result of every fallible call.
@@ -181,7 +184,7 @@ sql_states! {
     InvalidColumnDefinition = "42611",
     /// A table definition that cannot be.
     InvalidTableDefinition = "42P16",
-    /// A parameter whose type cannot be told.
+    /// A parameter whose type cannot be determined.
     IndeterminateDatatype = "42P18",
     /// A value given for a column that is always generated.
     GeneratedAlways = "428C9",
@@ -377,7 +380,8 @@ impl SqlError {
         self.content.position
     }
 
-    /// The place of the error as PostgreSQL counts it: in characters, the first of which is 1. `text` is what was executed.
+    /// The place of the error as PostgreSQL counts it: in characters, the first of which is 1.
+    /// `text` is what was executed.
     #[must_use]
     pub fn character_position(&self, text: &str) -> Option<usize> {
         let before = text.get(..self.content.position?)?;
@@ -429,7 +433,7 @@ impl std::error::Error for SqlError {
 }
 
 impl SqlError {
-    /// Somebody cancelled the statement.
+    /// Returns the error of a cancelled statement.
     #[cold]
     pub fn canceled() -> SqlError {
         SqlError::new(SqlState::QueryCanceled, "canceling statement due to user request")
@@ -444,7 +448,8 @@ impl From<quickbeam::Error> for SqlError {
             E::WriteConflict | E::SerializationFailure | E::SnapshotTooOld => {
                 SqlState::SerializationFailure
             }
-            // A table's tree is named anew when its definition changes: who still knew the old one begins again.
+            // A table's tree gets a new name when its definition changes: a transaction that still
+            // uses the old name must be retried.
             E::NoSuchDatabase { name } if name.starts_with(TREE_PREFIX) => {
                 SqlState::SerializationFailure
             }

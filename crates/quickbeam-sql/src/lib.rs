@@ -1,6 +1,6 @@
 //! SQL on Quickbeam: tables, indexes and constraints as trees of the engine, in the same
-//! transactions as its key/value databases. The dialect is PostgreSQL's; `docs/sql.md` lists what is
-//! covered.
+//! transactions as its key/value databases. The dialect is PostgreSQL's; `docs/sql.md` lists what
+//! is covered.
 //!
 //! ```
 //! use quickbeam::Options;

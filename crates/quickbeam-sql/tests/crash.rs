@@ -1,7 +1,10 @@
-//! A process in which four threads run the transactions of TPC-B through SQL is killed, over and over, in one and the same directory. Each time the
-//! balances of branches, tellers and accounts agree with the history, every transaction that was acknowledged is in it once, and nothing is half there.
+//! A process in which four threads run the transactions of TPC-B through SQL is killed, over and
+//! over, in one and the same directory. Each time the balances of branches, tellers and accounts
+//! agree with the history, every transaction that was acknowledged is in it once, and nothing is
+//! half there.
 //!
-//! `QUICKBEAM_CRASH_ROUNDS` sets how many times each kind of environment is killed; `QUICKBEAM_SEED` repeats the waits, not the moments.
+//! `QUICKBEAM_CRASH_ROUNDS` sets how many times each kind of environment is killed;
+//! `QUICKBEAM_SEED` repeats the waits, not the moments.
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, clippy::disallowed_types)]
 

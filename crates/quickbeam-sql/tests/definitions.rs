@@ -1,4 +1,5 @@
-//! Statements that define: what of them is refused rather than left out, and that all they say is done.
+//! Statements that define: what of them is refused rather than left out, and that all they say is
+//! done.
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
@@ -24,7 +25,8 @@ fn ask(connection: &Connection, text: &str) -> String {
     rows.collect::<Vec<_>>().join("; ")
 }
 
-/// Clauses of PostgreSQL or of others that the parser takes. Whoever writes them means something by them.
+/// Clauses of PostgreSQL or of others that the parser takes. Whoever writes them means something by
+/// them.
 #[test]
 fn clauses_that_would_be_without_effect_are_refused() {
     let connection = connect(
@@ -110,7 +112,8 @@ fn operations_of_one_alter_table_see_what_those_before_them_did() {
     assert_eq!(ask(&connection, "SELECT * FROM t"), "1 10 100 1 NULL; 2 20 200 NULL x");
 }
 
-/// It was not known which columns such a CHECK reads: it kept the old name, and nothing could be inserted any more.
+/// It was not known which columns such a CHECK reads: it kept the old name, and nothing could be
+/// inserted any more.
 #[test]
 fn the_check_of_an_added_column_follows_its_name() {
     let connection = connect(

@@ -1,7 +1,9 @@
-//! The same statements on the same rows as SQLite, and both ways, row by row and by columns, generated; what differs is shrunk to the smallest case.
+//! The same statements on the same rows as SQLite, and both ways, row by row and by columns,
+//! generated; what differs is shrunk to the smallest case.
 //!
-//! Statements keep to what both dialects mean alike: no division, hardly any overflow (which ends a case), no truth values in an answer. Answers are compared
-//! as sets, and in order where the order is total.
+//! Statements keep to what both dialects mean alike: no division, hardly any overflow (which ends a
+//! case), no truth values in an answer. Answers are compared as sets, and in order where the order
+//! is total.
 
 #[path = "common/sqlite.rs"]
 mod sqlite;
@@ -92,7 +94,8 @@ fn conditions(both: bool, subqueries: bool) -> BoxedStrategy<String> {
     .boxed()
 }
 
-/// Joins by equal columns under groups or an order, which can go by columns; and whether the order of the answer is total.
+/// Joins by equal columns under groups or an order, which can go by columns; and whether the order
+/// of the answer is total.
 fn equal_join() -> BoxedStrategy<(String, bool)> {
     let keys = prop::sample::select(vec![
         "t.a = u.a",
@@ -259,7 +262,8 @@ fn window() -> BoxedStrategy<String> {
         .boxed()
 }
 
-/// A query in FROM, of the name x with a column v, that reads a row of t around the subquery it stands in.
+/// A query in FROM, of the name x with a column v, that reads a row of t around the subquery it
+/// stands in.
 fn correlated() -> BoxedStrategy<String> {
     let outer = prop::sample::select(vec!["t.a", "t.b", "t.k", "t.a + t.b"]);
     let form = prop::sample::select(vec![
@@ -337,7 +341,8 @@ fn case() -> impl Strategy<Value = Case> {
         })
 }
 
-/// The definition of the same table with a hash key, or of the same index as a hash index, which SQLite does not have.
+/// The definition of the same table with a hash key, or of the same index as a hash index, which
+/// SQLite does not have.
 fn with_hash_key(definition: &str) -> String {
     if definition.starts_with("CREATE INDEX") {
         return definition.replace(" (", " USING HASH (");
@@ -369,7 +374,8 @@ fn theirs(connection: &rusqlite::Connection, text: &str) -> Answer {
     })
 }
 
-/// The answer of a query in one way: `execution_mode`. An execution of the same statement that had little memory, or ended early, comes before.
+/// The answer of a query in one way: `execution_mode`. An execution of the same statement that had
+/// little memory, or ended early, comes before.
 fn by_way(connection: &Connection, way: &str, text: &str, turn: usize) -> Answer {
     connection.execute(&format!("SET execution_mode = '{way}'"), &[]).unwrap();
     if turn.is_multiple_of(2) {
@@ -413,7 +419,8 @@ proptest! {
                 right.sort();
             }
             if right.is_ok() && left.as_ref().is_err_and(|error| error.contains("(22003)")) {
-                // Some products of products are no INTEGER any more. In SQLite every integer has 64 bits.
+                // Some products of products are no INTEGER any more. In SQLite every integer has 64
+                // bits.
                 return Ok(());
             }
             match (&left, &right) {

@@ -1,7 +1,9 @@
-//! As `differential.rs`, on generated schemas: tables with keys, constraints and indexes of all kinds, views, queries and changes of them. What
-//! Quickbeam answers directly (vectorized), and what SQLite answers must be the same; after each change, so must be every table.
+//! As `differential.rs`, on generated schemas: tables with keys, constraints and indexes of all
+//! kinds, views, queries and changes of them. What Quickbeam answers directly (vectorized), and
+//! what SQLite answers must be the same; after each change, so must be every table.
 //!
-//! Statements are trees of choices that are made against the schema as the text is written: what differs is shrunk in both, each by itself.
+//! Statements are trees of choices that are made against the schema as the text is written: what
+//! differs is shrunk in both, each by itself.
 
 #[path = "differential_schemas/change.rs"]
 mod change;
@@ -137,8 +139,9 @@ fn theirs(connection: &rusqlite::Connection, text: &str) -> Answer {
 /// Bytes that a statement may keep.
 const MEMORY: usize = 64 << 20;
 
-/// An execution of a query that ends with an error in the middle, without memory, or early: the next one answers as if it had not been. There is
-/// one of them before each answer: what it leaves must not be used up by another.
+/// An execution of a query that ends with an error in the middle, without memory, or early: the
+/// next one answers as if it had not been. There is one of them before each answer: what it leaves
+/// must not be used up by another.
 fn disturb(connection: &Connection, text: &str, turn: usize) {
     if text.contains(TRAP) && !turn.is_multiple_of(3) {
         let spring = format!("UPDATE {TRAP} SET n = 0 WHERE k = {}", turn % 7);
@@ -154,7 +157,8 @@ fn disturb(connection: &Connection, text: &str, turn: usize) {
     }
 }
 
-/// Whether SQLite gave a statement up for being too much work: views of joins, joined, can be. It has changed nothing then.
+/// Whether SQLite gave a statement up for being too much work: views of joins, joined, can be. It
+/// has changed nothing then.
 fn is_too_much(answer: &Answer) -> bool {
     answer.as_ref().is_err_and(|error| error == sqlite::TOO_MUCH)
 }

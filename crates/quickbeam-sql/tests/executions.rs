@@ -1,8 +1,9 @@
-//! A statement that is executed again answers as a fresh one does, however its last execution ended: at its end, early, with an error in the
-//! middle of its rows, cancelled, without memory, or in the way of another transaction (DIRECT-2).
+//! A statement that is executed again answers as a fresh one does, however its last execution
+//! ended: at its end, early, with an error in the middle of its rows, cancelled, without memory, or
+//! in the way of another transaction (DIRECT-2).
 //!
-//! The statements are generated: every way to find rows under every way to use them. The parameter `$1` chooses the row at which an
-//! execution divides by zero, so one text both fails and succeeds.
+//! The statements are generated: every way to find rows under every way to use them. The parameter
+//! `$1` chooses the row at which an execution divides by zero, so one text both fails and succeeds.
 
 #![allow(clippy::unwrap_used)]
 
@@ -20,7 +21,8 @@ const GOOD: [i32; 2] = [-7, -1];
 /// Divides by zero at the row of `t` whose `a` is `$1`.
 const TRAP: &str = "1000 / (t.a - $1::int)";
 
-/// Rows with the columns k, g, c and x, of which x may be the trap; then whether rows can be locked.
+/// Rows with the columns k, g, c and x, of which x may be the trap; then whether rows can be
+/// locked.
 const SOURCES: [(&str, bool); 24] = [
     ("SELECT t.a AS k, t.b AS g, t.c AS c, {x} AS x FROM t", true),
     ("SELECT t.a AS k, t.b AS g, t.c AS c, t.d AS x FROM t WHERE {x} > -5000", true),
@@ -99,7 +101,8 @@ const USES: [&str; 14] = [
     "SELECT k, x FROM ({q}) s ORDER BY x FETCH FIRST 3 ROWS WITH TIES",
 ];
 
-/// Queries that are plans of their own: steps by columns below others, and those that no source above has.
+/// Queries that are plans of their own: steps by columns below others, and those that no source
+/// above has.
 const QUERIES: [&str; 17] = [
     "SELECT 7 AS k, 1000 / (63 - $1::int) AS x",
     "SELECT q.g, count(*), sum(q.x), max(u.c) FROM (SELECT t.b AS g, {x} AS x FROM t LIMIT 5000) q JOIN u ON q.g = u.b GROUP BY q.g",
@@ -172,7 +175,8 @@ struct Subject<'c> {
 }
 
 impl Subject<'_> {
-    /// The first rows of an execution, which is then given up; `before` is called before each of them.
+    /// The first rows of an execution, which is then given up; `before` is called before each of
+    /// them.
     fn first(&mut self, trap: i32, most: usize, mut before: impl FnMut(usize)) -> Answer {
         if self.undone {
             self.connection.begin().unwrap();

@@ -1,4 +1,5 @@
-//! Statements that nobody should write: an error with a code, never a panic, never half a statement.
+//! Statements that nobody should write: an error with a code, never a panic, never half a
+//! statement.
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
@@ -48,7 +49,8 @@ fn run(connection: &Connection, text: &str) -> Option<&'static str> {
     done.err().map(|error| {
         let code = error.code();
         assert!(!["XX000", "XX001"].contains(&code), "{text}: {error}");
-        // Not every error has a place (`positions.rs` has those that do), but what does not read as SQL always stands somewhere.
+        // Not every error has a place (`positions.rs` has those that do), but what does not read as
+        // SQL always stands somewhere.
         assert!(error.position().is_none_or(|at| text.is_char_boundary(at)), "{text}: {error}");
         let needs_place = error.message().starts_with("syntax error");
         assert!(!needs_place || error.position().is_some(), "{text}: {error}");
@@ -99,7 +101,8 @@ fn what_fails_half_way_leaves_nothing() {
     ] {
         assert_eq!(run_whole(&connection, text), Some(code), "{text}");
     }
-    // The tables are whole: what was not there can be inserted, what is there is found by each index.
+    // The tables are whole: what was not there can be inserted, what is there is found by each
+    // index.
     assert_eq!(run(&connection, "INSERT INTO p VALUES (10, 'ten', 1), (11, 'elev', 1)"), None);
     assert_eq!(run(&connection, "UPDATE t SET a = a + 1 WHERE a = 30"), None);
 }
@@ -168,8 +171,9 @@ fn giants_are_errors_or_answers() {
     }
 }
 
-/// Everything that walks a plan goes as deep as it is: joins, queries within queries, and subqueries in expressions, which stand one above the
-/// other. What is a test's stack is enough for the deepest that are taken.
+/// Everything that walks a plan goes as deep as it is: joins, queries within queries, and
+/// subqueries in expressions, which stand one above the other. What is a test's stack is enough for
+/// the deepest that are taken.
 #[test]
 fn plans_are_no_deeper_than_the_stack() {
     let connection = connect();

@@ -1,7 +1,8 @@
-//! SQL logic tests: files of statements with what must come of them, `tests/logic/*.test`, each run under every isolation, under every durability
-//! and in memory.
+//! SQL logic tests: files of statements with what must come of them, `tests/logic/*.test`, each run
+//! under every isolation, under every durability and in memory.
 //!
-//! A file is a head of comments (`#`: its name and purpose), then records, with empty lines between them:
+//! A file is a head of comments (`#`: its name and purpose), then records, with empty lines between
+//! them:
 //!
 //! ```text
 //! statement ok                   connection b                  query [rowsort]
@@ -12,8 +13,9 @@
 //!                                INSERT INTO …
 //! ```
 //!
-//! Values of a row stand one blank apart, NULL as `NULL`, an empty text as `(empty)`. `rowsort`: the rows come in any order. `query error CODE` is a
-//! query that fails. `skipif NAME` and `onlyif NAME` before a record name what a run is of: an isolation, a durability or `memory`.
+//! Values of a row stand one blank apart, NULL as `NULL`, an empty text as `(empty)`. `rowsort`:
+//! the rows come in any order. `query error CODE` is a query that fails. `skipif NAME` and
+//! `onlyif NAME` before a record name what a run is of: an isolation, a durability or `memory`.
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 

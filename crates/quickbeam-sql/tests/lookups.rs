@@ -1,5 +1,5 @@
-//! Subqueries answered by hash, and lookups for each value of a list: what EXPLAIN says of them, that parameters give the same as
-//! constants and both ways the same, and that what is kept counts.
+//! Subqueries answered by hash, and lookups for each value of a list: what EXPLAIN says of them,
+//! that parameters give the same as constants and both ways the same, and that what is kept counts.
 
 #![allow(clippy::unwrap_used)]
 
@@ -215,7 +215,8 @@ fn subqueries_are_answered_by_hash() {
         assert!(plan.contains(line), "{text}: no {line} in\n{plan}");
         assert_eq!(rows(&c, text, &[]), [found], "{text}");
     }
-    // One row asks: the subquery ends with the first row that decides. So it does where each row looks up what it asks for.
+    // One row asks: the subquery ends with the first row that decides. So it does where each row
+    // looks up what it asks for.
     let one = plan(&c, "SELECT a FROM g WHERE a = 7 AND b IN (SELECT b FROM g)", &[]);
     assert!(!one.contains("by hash"), "{one}");
     let few = "SELECT count(*) FROM d WHERE EXISTS (SELECT 1 FROM g WHERE g.a = d.x)";

@@ -1,5 +1,6 @@
-//! Random statements on a table with indexes, beside a map that says what must come of them: errors, rollbacks of statements, to savepoints
-//! and of transactions, changes of the definition in between.
+//! Random statements on a table with indexes, beside a map that says what must come of them:
+//! errors, rollbacks of statements, to savepoints and of transactions, changes of the definition in
+//! between.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,4 +1,5 @@
-//! Where errors are: statements of every kind, each with the code of its error and the place that must be named.
+//! Where errors are: statements of every kind, each with the code of its error and the place that
+//! must be named.
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 

@@ -331,7 +331,8 @@ proptest! {
     }
 }
 
-/// A table with a column of each type, in that order, and another with some columns added and dropped.
+/// A table with a column of each type, in that order, and another with some columns added and
+/// dropped.
 fn tables() -> (Table, Table) {
     let (environment, catalog) = common::memory();
     let transaction = environment.begin().unwrap();

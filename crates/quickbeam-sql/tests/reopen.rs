@@ -1,4 +1,5 @@
-//! Tables, definitions, sequences and row ids after the environment was opened again: closed before, or left as in a crash.
+//! Tables, definitions, sequences and row ids after the environment was opened again: closed
+//! before, or left as in a crash.
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
@@ -113,7 +114,8 @@ fn everything_committed_is_there_after_a_crash() {
     run(&connection, "CREATE TABLE early (a INTEGER)");
     database.environment().checkpoint().unwrap();
     fill(&connection);
-    // What the files hold while the environment is open and a transaction unfinished: what a crash of the process leaves.
+    // What the files hold while the environment is open and a transaction unfinished: what a crash
+    // of the process leaves.
     files::copy_environment(directory.path(), copy.path()).unwrap();
     check(&open(copy.path()).connect());
 }

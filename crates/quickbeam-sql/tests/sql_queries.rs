@@ -1,4 +1,5 @@
-//! Queries: joins, groups, order, subqueries, set operations, NULLs; and that the plan is the one meant.
+//! Queries: joins, groups, order, subqueries, set operations, NULLs; and that the plan is the one
+//! meant.
 
 use quickbeam::{Durability, Options};
 use quickbeam_sql::{Connection, SqlDatabase, Value, params};
@@ -502,7 +503,8 @@ fn joins_by_columns_give_the_same() {
             2,
         ),
         ("SELECT count(*) FROM n LEFT JOIN small s ON n.a = s.k WHERE s.k * 2000 > n.b", 1),
-        // What only the row-by-row way can do, or does no worse: a second part that may fail, what has no column, full joins.
+        // What only the row-by-row way can do, or does no worse: a second part that may fail, what
+        // has no column, full joins.
         ("SELECT sum(n.a) FROM n JOIN small s ON n.b = s.k AND n.a + 2147483000 = s.k", 0),
         (
             "SELECT sum(n.a) FROM n JOIN small s ON n.a = s.k AND n.b > s.k AND n.a * 300000 > s.k + n.b",

@@ -1,4 +1,5 @@
-//! Plans follow how rows are distributed over the values of keys and indexes, and how many there are now.
+//! Plans follow how rows are distributed over the values of keys and indexes, and how many there
+//! are now.
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
@@ -16,7 +17,8 @@ const TABLES: &str = "
     CREATE INDEX orders_customer ON orders (customer);
     CREATE INDEX lines_state ON lines (state);";
 
-/// 4,000 orders of 400 customers; three lines each, of three states; and as many lines that belong to no order.
+/// 4,000 orders of 400 customers; three lines each, of three states; and as many lines that belong
+/// to no order.
 fn fill(connection: &Connection) {
     let digits = "(VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9))";
     connection
@@ -169,7 +171,8 @@ fn what_a_parameter_finds_is_judged_by_what_a_value_finds() {
     assert_eq!(counted[0][0], Value::BigInt(3));
 }
 
-/// What a subquery keeps is given back when it is asked again: the budget is not for all of them together.
+/// What a subquery keeps is given back when it is asked again: the budget is not for all of them
+/// together.
 #[test]
 fn a_subquery_may_be_asked_any_number_of_times() {
     let database = database();

@@ -1,4 +1,5 @@
-//! Tables through the lower half: changes of rows, constraints, changes of the definition, all of it rolled back too.
+//! Tables through the lower half: changes of rows, constraints, changes of the definition, all of
+//! it rolled back too.
 
 #![allow(clippy::unwrap_used)]
 

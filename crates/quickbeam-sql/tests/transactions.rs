@@ -1,4 +1,5 @@
-//! Constraints and rollbacks while several connections are at work: statements of SQL, under every isolation.
+//! Constraints and rollbacks while several connections are at work: statements of SQL, under every
+//! isolation.
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, clippy::disallowed_types)]
 
@@ -86,7 +87,8 @@ fn a_child_and_the_end_of_its_parent_exclude_each_other() {
     }
 }
 
-/// What a thread does over and over: parents come, and go with their children; children come by a transaction of which half is undone.
+/// What a thread does over and over: parents come, and go with their children; children come by a
+/// transaction of which half is undone.
 fn family_life(connection: &Connection, thread: i32, round: i32) -> Option<Result<()>> {
     let parent = (round * 7 + thread * 3) % 5;
     let place = (round + thread) % 6;
@@ -255,7 +257,8 @@ fn rows_that_are_skipped_are_left_to_who_has_them() {
     assert_eq!(number(&connection, "SELECT count(*) FROM job WHERE done_by IS NULL"), 0);
 }
 
-/// Waiting for a row is part of a statement: who cancels the statement need not wait for the lock timeout.
+/// Waiting for a row is part of a statement: who cancels the statement need not wait for the lock
+/// timeout.
 #[test]
 fn waiting_for_a_row_can_be_cancelled() {
     for isolation in LEVELS {
@@ -280,7 +283,8 @@ fn waiting_for_a_row_can_be_cancelled() {
                     waiting.execute("INSERT INTO t VALUES (5, 5)", &[]).unwrap();
                 }
                 let cancel = waiting.cancel_handle();
-                // Until it is noticed: what is cancelled before the statement begins does not count.
+                // Until it is noticed: what is cancelled before the statement begins does not
+                // count.
                 let noticed = AtomicUsize::new(0);
                 let error = std::thread::scope(|scope| {
                     scope.spawn(|| {

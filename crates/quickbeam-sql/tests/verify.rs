@@ -1,4 +1,5 @@
-//! What `SqlDatabase::verify()` finds: each break is made in the trees, behind SQL's back, and named by table and key.
+//! What `SqlDatabase::verify()` finds: each break is made in the trees, behind SQL's back, and
+//! named by table and key.
 
 #![allow(clippy::unwrap_used)]
 

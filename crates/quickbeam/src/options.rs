@@ -180,8 +180,9 @@ pub struct Options {
     pub undo_limit: Option<u64>,
     /// What happens when there are more. Default [`UndoPolicy::DelayWriters`].
     pub undo_policy: UndoPolicy,
-    /// Age at which the snapshot of a transaction without changes expires. Calls of that transaction
-    /// then fail with [`Error::SnapshotTooOld`](crate::Error::SnapshotTooOld). Default none.
+    /// Age at which the snapshot of a transaction without changes expires. Calls of that
+    /// transaction then fail with [`Error::SnapshotTooOld`](crate::Error::SnapshotTooOld). Default
+    /// none.
     pub reader_max_age: Option<Duration>,
     /// Log bytes since the last checkpoint that start a checkpoint. Default 256 MiB.
     pub checkpoint_bytes: u64,

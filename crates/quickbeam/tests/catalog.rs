@@ -1,5 +1,5 @@
-//! Named databases: made, renamed, emptied and dropped in transactions, beside others that use them, and across
-//! crashes. A crash is a copy of the files while the environment is open.
+//! Named databases: made, renamed, emptied and dropped in transactions, beside others that use
+//! them, and across crashes. A crash is a copy of the files while the environment is open.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
 
@@ -233,7 +233,8 @@ fn change(random: &mut Random, transaction: &Transaction, all: &mut All) -> Resu
     Ok(())
 }
 
-/// Random changes in random transactions; a copy of the files at any commit, opened, is what was committed.
+/// Random changes in random transactions; a copy of the files at any commit, opened, is what was
+/// committed.
 #[test]
 fn random_changes_survive_crashes_and_reopening() {
     let first = common::first_seed();

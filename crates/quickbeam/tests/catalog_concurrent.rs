@@ -1,5 +1,5 @@
-//! Named databases changed beside transactions that use them, at every isolation level: nobody reads or writes what a
-//! name no longer means, and what was dropped is never touched again.
+//! Named databases changed beside transactions that use them, at every isolation level: nobody
+//! reads or writes what a name no longer means, and what was dropped is never touched again.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
 
@@ -107,7 +107,8 @@ fn a_snapshot_goes_on_reading_what_was_dropped() {
     common::assert_sound(&environment);
 }
 
-/// Each call of a read committed transaction sees the names as they are then; nothing freed is ever touched.
+/// Each call of a read committed transaction sees the names as they are then; nothing freed is ever
+/// touched.
 #[test]
 fn read_committed_does_not_use_what_was_dropped_and_freed() {
     for write in [true, false] {
@@ -140,7 +141,8 @@ fn read_committed_does_not_use_what_was_dropped_and_freed() {
     }
 }
 
-/// One transaction after the other empties the database and puts one record in it: every snapshot has exactly one.
+/// One transaction after the other empties the database and puts one record in it: every snapshot
+/// has exactly one.
 #[test]
 fn handles_and_snapshots_agree_while_a_database_is_emptied() {
     let (_, environment) = environment_in_world();
@@ -189,8 +191,8 @@ fn handles_and_snapshots_agree_while_a_database_is_emptied() {
     common::assert_sound(&environment);
 }
 
-/// Databases made, filled, emptied record by record and dropped on all sides: the work that deletions and drops leave
-/// for later is done beside each other.
+/// Databases made, filled, emptied record by record and dropped on all sides: the work that
+/// deletions and drops leave for later is done beside each other.
 #[test]
 fn dropping_beside_deleting_touches_nothing_twice() {
     let (vfs, environment) = environment_in_world();
@@ -260,7 +262,8 @@ fn other_changes_of_the_catalog_do_not_disturb_ones_own() {
     }
 }
 
-/// Below serializable, having read a database is no reason to fail when it is dropped; having written to it is.
+/// Below serializable, having read a database is no reason to fail when it is dropped; having
+/// written to it is.
 #[test]
 fn only_serializable_transactions_fail_for_what_they_read_in_a_dropped_database() {
     for isolation in [Isolation::Snapshot, Isolation::ReadCommitted] {

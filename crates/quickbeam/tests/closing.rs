@@ -47,8 +47,8 @@ fn wait_for(what: &str, done: impl Fn() -> bool) {
     panic!("{what} did not happen");
 }
 
-/// Whichever call fails, with whatever durability and in whichever thread: either some call reports it, or nothing
-/// that was committed is missing.
+/// Whichever call fails, with whatever durability and in whichever thread: either some call reports
+/// it, or nothing that was committed is missing.
 #[test]
 fn a_failing_call_is_reported_by_close_at_the_latest() {
     for durability in
@@ -85,7 +85,8 @@ fn a_failing_call_is_reported_by_close_at_the_latest() {
     }
 }
 
-/// Nobody but the log's thread writes `NoSync` commits, and nobody but the checkpoint's thread what is `InMemory`.
+/// Nobody but the log's thread writes `NoSync` commits, and nobody but the checkpoint's thread what
+/// is `InMemory`.
 #[test]
 fn close_reports_what_failed_in_the_background() {
     for durability in [Durability::NoSync, Durability::InMemory] {
@@ -151,7 +152,8 @@ fn a_close_that_finds_the_device_full_leaves_the_environment_open() {
     }
 }
 
-/// A handle that closes while others work: a transaction that is open keeps the environment open, for everybody.
+/// A handle that closes while others work: a transaction that is open keeps the environment open,
+/// for everybody.
 #[test]
 fn a_refused_close_is_not_seen_by_other_handles() {
     let scene = Scene::new(&options());
@@ -203,8 +205,8 @@ fn a_data_store_that_cannot_keep_its_changes_says_so() {
     }
 }
 
-/// The log's thread makes a segment ready. Before it is done, commits have filled that segment, and a checkpoint has let go
-/// of it. That is no failure.
+/// The log's thread makes a segment ready. Before it is done, commits have filled that segment, and
+/// a checkpoint has let go of it. That is no failure.
 #[test]
 fn a_checkpoint_beside_the_preparation_of_a_segment_fails_nothing() {
     let options = options().durability(Durability::WriteNoSync).checkpoint_bytes(1 << 30);

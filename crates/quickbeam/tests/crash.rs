@@ -1,9 +1,11 @@
-//! A process that four threads commit in is killed, over and over, in one and the same directory. What it had
-//! acknowledged is there, and the state is that after some number of its commits, exactly.
+//! A process that four threads commit in is killed, over and over, in one and the same directory.
+//! What it had acknowledged is there, and the state is that after some number of its commits,
+//! exactly.
 //!
-//! Every transaction takes the next number of one sequence, and what it changes follows from that number; so after
-//! number N there is one right content for each database, known without having watched. `QUICKBEAM_CRASH_ROUNDS` sets
-//! how many times each kind of environment is killed; `QUICKBEAM_SEED` repeats the waits, not the moments.
+//! Every transaction takes the next number of one sequence, and what it changes follows from that
+//! number; so after number N there is one right content for each database, known without having
+//! watched. `QUICKBEAM_CRASH_ROUNDS` sets how many times each kind of environment is killed;
+//! `QUICKBEAM_SEED` repeats the waits, not the moments.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
 
@@ -160,7 +162,8 @@ fn victim() {
     });
 }
 
-/// Kills in one and the same directory; then one begins anew, since all that is there is compared after each.
+/// Kills in one and the same directory; then one begins anew, since all that is there is compared
+/// after each.
 const KILLS: usize = 100;
 
 /// Kills a process again and again; `keeps`: what it acknowledged survives.
@@ -280,8 +283,8 @@ fn churn_victim() {
     });
 }
 
-/// Kills a process that makes and frees trees again and again. After each kill every value is whole and every page is
-/// accounted for; `keeps`: what the process acknowledged survives.
+/// Kills a process that makes and frees trees again and again. After each kill every value is whole
+/// and every page is accounted for; `keeps`: what the process acknowledged survives.
 fn kill_churn(durability: Durability, keeps: bool, rounds: usize) {
     let rounds = common::rounds("QUICKBEAM_CRASH_ROUNDS", rounds);
     let seed = common::first_seed();

@@ -1,7 +1,8 @@
-//! Bytes damaged in the data file: never wrong data, never a panic. What is read is right or an error that names the
-//! place, and verify finds every damaged block that is in use.
+//! Bytes damaged in the data file: never wrong data, never a panic. What is read is right or an
+//! error that names the place, and verify finds every damaged block that is in use.
 //!
-//! Copies in memory of environments closed cleanly, crashed, or never synced again; each damaged in its own way.
+//! Copies in memory of environments closed cleanly, crashed, or never synced again; each damaged in
+//! its own way.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
 
@@ -32,7 +33,8 @@ const RESERVED: usize = 64 << 10;
 
 type All = BTreeMap<String, Records>;
 
-/// Databases with short and long values, changed and deleted in part, so that blocks are free among those in use.
+/// Databases with short and long values, changed and deleted in part, so that blocks are free among
+/// those in use.
 fn build(vfs: &Arc<FaultyVfs>, options: &Options) -> (Environment, All) {
     let environment = Environment::open_in(vfs.clone(), Some(place()), options.clone()).unwrap();
     for name in ["one", "two", "gone"] {
@@ -216,7 +218,8 @@ fn a_byte_in_any_block_is_noticed_or_of_no_account() {
         }
         let first_unharmed = outcomes[0] == Outcome::Unharmed;
         unharmed += usize::from(first_unharmed);
-        // A block is in use or not: all damage to it is noticed or none. (Zeros over zeros are no damage.)
+        // A block is in use or not: all damage to it is noticed or none. (Zeros over zeros are no
+        // damage.)
         for (number, outcome) in outcomes.iter().enumerate() {
             assert_eq!(
                 *outcome == Outcome::Unharmed,
@@ -247,8 +250,8 @@ fn newest_slot(data: &[u8]) -> usize {
     usize::from(sequence(SLOTS[1]) > sequence(SLOTS[0]))
 }
 
-/// Damages every byte of one root slot, in one of its copies or in both: nothing is lost by one. By both, the other slot
-/// serves, with everything that was committed, or all is refused.
+/// Damages every byte of one root slot, in one of its copies or in both: nothing is lost by one. By
+/// both, the other slot serves, with everything that was committed, or all is refused.
 fn damage_slots(files: &Files, all: &All, options: &Options, what: &str) {
     let newest = newest_slot(&files[Path::new(DATA_FILE)]);
     for (name, slot) in [("older", SLOTS[1 - newest]), ("newest", SLOTS[newest])] {
@@ -332,7 +335,8 @@ fn data_and_log_that_do_not_belong_together_are_refused() {
     }
 }
 
-/// What no log tells, a damaged slot takes along: that is refused, and never shown as the state before.
+/// What no log tells, a damaged slot takes along: that is refused, and never shown as the state
+/// before.
 #[test]
 fn a_lost_root_is_refused_where_no_log_makes_up_for_it() {
     let options = small_options().durability(Durability::InMemory);

@@ -1,5 +1,5 @@
-//! A device that is full: nothing acknowledged is lost, reading goes on, and so does everything once there is room.
-//! Devices that fail are in `failures.rs`.
+//! A device that is full: nothing acknowledged is lost, reading goes on, and so does everything
+//! once there is room. Devices that fail are in `failures.rs`.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
 
@@ -12,8 +12,8 @@ use quickbeam::vfs::{OpenMode, Vfs};
 use quickbeam::{DataStore, Environment, Error, Options};
 use std::sync::Arc;
 
-/// Loads the scene until the device is full, three times, with room given back in between; how often a call was refused.
-/// Nothing but a full device may be told, ever.
+/// Loads the scene until the device is full, three times, with room given back in between; how
+/// often a call was refused. Nothing but a full device may be told, ever.
 fn fill_the_device(seed: u64, options: &Options) -> usize {
     let mut random = Random::new(seed);
     let scene = Scene::new(options);
@@ -90,7 +90,8 @@ fn reading_goes_on_while_the_device_is_full() {
     assert!(scene.environment.statistics().evictions > 100);
 }
 
-/// A call that is refused has changed nothing, and the transaction goes on; also one so large that it leaves for the log.
+/// A call that is refused has changed nothing, and the transaction goes on; also one so large that
+/// it leaves for the log.
 #[test]
 fn a_refused_change_leaves_nothing_of_itself() {
     let first = common::first_seed();
@@ -140,8 +141,8 @@ fn a_refused_change_leaves_nothing_of_itself() {
     assert!(refused > 50, "{refused}");
 }
 
-/// Rolling back to a savepoint needs pages that have been put out, in a cache full of changed ones: there is always
-/// room for that (POOL-5).
+/// Rolling back to a savepoint needs pages that have been put out, in a cache full of changed ones:
+/// there is always room for that (POOL-5).
 #[test]
 fn rolling_back_to_a_savepoint_succeeds_on_a_full_device() {
     let first = common::first_seed();

@@ -1,5 +1,6 @@
-//! Mistakes in calls: each a clear error of its own kind, nothing changed. Places that are no environment, or are in use,
-//! are in `places.rs`; devices that are full or fail in `devices.rs` and `failures.rs`.
+//! Mistakes in calls: each a clear error of its own kind, nothing changed. Places that are no
+//! environment, or are in use, are in `places.rs`; devices that are full or fail in `devices.rs`
+//! and `failures.rs`.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
 

@@ -1,4 +1,5 @@
-//! What is said about how much there is, and where: near enough for planning, whatever the access method.
+//! What is said about how much there is, and where: near enough for planning, whatever the access
+//! method.
 
 #![allow(clippy::unwrap_used)]
 

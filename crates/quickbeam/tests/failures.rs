@@ -1,5 +1,6 @@
-//! Devices that fail and places that nobody may write to. After a failed flush or write nothing is acknowledged until the
-//! environment is opened again, and reading goes on; a failed read is one reader's error.
+//! Devices that fail and places that nobody may write to. After a failed flush or write nothing is
+//! acknowledged until the environment is opened again, and reading goes on; a failed read is one
+//! reader's error.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
 
@@ -16,8 +17,8 @@ use common::{Random, assert_same, contents, place, small_options};
 use quickbeam::vfs::OpenMode;
 use quickbeam::{DATA_FILE, Durability, Environment, Error};
 
-/// The first call of some kind fails, once: from then on nothing is acknowledged, everything is still read, and what had
-/// been acknowledged is there after opening again.
+/// The first call of some kind fails, once: from then on nothing is acknowledged, everything is
+/// still read, and what had been acknowledged is there after opening again.
 fn fails_for_good(
     durability: Durability,
     through: bool,
@@ -207,8 +208,8 @@ fn a_read_only_file_system_and_directory_of_the_operating_system() {
     refused(&directory.path().join("new"));
 }
 
-/// While a chain is freed, its pages are read from the device with no pass held: a checkpoint that begins meanwhile, and
-/// so every writer that comes after it, need not wait for the device.
+/// While a chain is freed, its pages are read from the device with no pass held: a checkpoint that
+/// begins meanwhile, and so every writer that comes after it, need not wait for the device.
 #[test]
 fn freeing_a_long_value_reads_the_device_outside_the_gate() {
     let options = small_options().cache_size(64 * 4096).durability(Durability::NoSync);

@@ -1,9 +1,11 @@
-//! Environments of every version of the file format as they were written once, kept as files: every release opens them and
-//! finds the same in them; and a file of a later version is refused with the way forward.
+//! Environments of every version of the file format as they were written once, kept as files: every
+//! release opens them and finds the same in them; and a file of a later version is refused with the
+//! way forward.
 //!
-//! The fixtures are files in `tests/fixtures`, packed: runs of equal bytes are counted. They are never made anew for a
-//! version that has some. `QUICKBEAM_MAKE_FIXTURES=1 cargo test -p quickbeam --test format -- --test-threads 1` makes those that are not there, which
-//! is for the first release of a later version.
+//! The fixtures are files in `tests/fixtures`, packed: runs of equal bytes are counted. They are
+//! never made anew for a version that has some.
+//! `QUICKBEAM_MAKE_FIXTURES=1 cargo test -p quickbeam --test format -- --test-threads 1` makes
+//! those that are not there, which is for the first release of a later version.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
 
@@ -34,8 +36,8 @@ fn expected() -> Records {
     records
 }
 
-/// An environment with a tree and, beside it, the same in a hash database; `crashed`: with half of its records in the
-/// log alone, and a hash database of which the checkpoint does not know.
+/// An environment with a tree and, beside it, the same in a hash database; `crashed`: with half of
+/// its records in the log alone, and a hash database of which the checkpoint does not know.
 fn environment(crashed: bool) -> Files {
     let vfs = FaultyVfs::in_memory();
     let environment = Environment::open_in(vfs.clone(), Some(place()), options()).unwrap();

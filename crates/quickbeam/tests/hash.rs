@@ -1,5 +1,5 @@
-//! Hash databases: what sets them apart from trees. What both must do is in the tests of models, histories, crashes and
-//! damage, which run on either.
+//! Hash databases: what sets them apart from trees. What both must do is in the tests of models,
+//! histories, crashes and damage, which run on either.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
 
@@ -240,7 +240,8 @@ fn a_database_stays_what_it_was_made_as() {
 
 #[test]
 fn a_record_that_was_not_there_may_not_come_unseen() {
-    // Serializable: who read that there is no record, or every record, cannot commit once there is another.
+    // Serializable: who read that there is no record, or every record, cannot commit once there is
+    // another.
     let read = |database: &Database, transaction: &Transaction| {
         assert_eq!(database.get(transaction, b"new").unwrap(), None);
     };
@@ -269,8 +270,8 @@ fn a_record_that_was_not_there_may_not_come_unseen() {
     }
 }
 
-/// Threads that put, delete and look up while buckets split and merge under them: each has keys of its own, and
-/// knows what they hold.
+/// Threads that put, delete and look up while buckets split and merge under them: each has keys of
+/// its own, and knows what they hold.
 #[test]
 fn threads_find_their_records_while_buckets_split_and_merge() {
     let (environment, database) = memory();

@@ -1,5 +1,5 @@
-//! Hash databases of groups ([`AccessMethod::HashPrefix`]): records found by the hash value of the first part of their keys. Everything
-//! is compared with a map.
+//! Hash databases of groups ([`AccessMethod::HashPrefix`]): records found by the hash value of the
+//! first part of their keys. Everything is compared with a map.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
 

@@ -1,8 +1,10 @@
-//! Random histories of transactions, on both access methods, checked for what their isolation level forbids.
+//! Random histories of transactions, on both access methods, checked for what their isolation level
+//! forbids.
 //!
-//! Two ways of making them. Several transactions taken step by step in a random order by one thread: every history
-//! can be made again from its seed. And the same transactions on several threads: all else can happen.
-//! `QUICKBEAM_SEED` repeats a failure, `QUICKBEAM_HISTORIES` makes that many times as many.
+//! Two ways of making them. Several transactions taken step by step in a random order by one
+//! thread: every history can be made again from its seed. And the same transactions on several
+//! threads: all else can happen. `QUICKBEAM_SEED` repeats a failure, `QUICKBEAM_HISTORIES` makes
+//! that many times as many.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
 
@@ -49,7 +51,8 @@ fn judge(stage: &Stage, mut history: Vec<Record>, seed: u64) -> usize {
     history.iter().filter(|record| record.committed).count()
 }
 
-/// Several transactions at once, taken step by step by one thread. Nobody waits: who would fails at once.
+/// Several transactions at once, taken step by step by one thread. Nobody waits: who would fails at
+/// once.
 fn interleaved(seed: u64, isolation: Isolation) -> usize {
     let mut random = Random::new(seed);
     let stage = stage(&mut random, isolation, Duration::ZERO);

@@ -1,5 +1,5 @@
-//! What each isolation level promises, one small scene after the other. `serializable.rs` has what only that level
-//! promises; `histories.rs` looks for what both miss.
+//! What each isolation level promises, one small scene after the other. `serializable.rs` has what
+//! only that level promises; `histories.rs` looks for what both miss.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
 
@@ -186,7 +186,8 @@ fn opposite_orders_end_in_a_deadlock_at_once() {
             let other = scope.spawn(|| work(b"b", b"a"));
             (work(b"a", b"b"), other.join().unwrap())
         });
-        // The lock timeout is a minute: whoever got another error than these would have taken that long.
+        // The lock timeout is a minute: whoever got another error than these would have taken that
+        // long.
         let (victim, winner) = if one.is_err() { (one, other) } else { (other, one) };
         assert!(matches!(victim, Err(Error::Deadlock)), "{isolation:?}: {victim:?}");
         assert_eq!(environment.statistics().deadlocks, 1);
@@ -220,7 +221,8 @@ fn the_lock_timeout_is_honoured_and_the_transaction_goes_on() {
     }
 }
 
-/// Readers beside writers that change pairs of records together: each pair is always alike, and no reader ever fails.
+/// Readers beside writers that change pairs of records together: each pair is always alike, and no
+/// reader ever fails.
 #[test]
 fn read_only_transactions_never_fail_and_see_whole_commits() {
     let (environment, database) = memory_environment();
@@ -325,7 +327,8 @@ fn waiting_ends_when_the_flag_is_raised_and_the_transaction_goes_on() {
         });
         database.put(&waiting, b"free", b"2").unwrap();
         waiting.commit().unwrap();
-        // The flag was that transaction's; the thread's next one has none, although it is given the same memory.
+        // The flag was that transaction's; the thread's next one has none, although it is given the
+        // same memory.
         let next = begin_waiting(&environment, isolation, Duration::from_millis(20));
         let outcome = database.put(&next, b"held", b"3");
         assert!(matches!(outcome, Err(Error::LockTimeout { .. })), "{outcome:?}");

@@ -1,9 +1,11 @@
-//! Threads that split, merge, evict, scan and checkpoint the same tree at once, in a cache far too small for it.
+//! Threads that split, merge, evict, scan and checkpoint the same tree at once, in a cache far too
+//! small for it.
 //!
-//! Each writer has keys of its own, spread among the others' so that they share leaves, and keeps a sum of what it has
-//! in a record of the same transaction. Whoever scans finds the sums right at any moment; at the end each writer's
-//! records are what it thinks, in the environment and in a copy of its files opened anew. Seeds are printed;
-//! `QUICKBEAM_LATCH` makes that many times as many transactions.
+//! Each writer has keys of its own, spread among the others' so that they share leaves, and keeps a
+//! sum of what it has in a record of the same transaction. Whoever scans finds the sums right at
+//! any moment; at the end each writer's records are what it thinks, in the environment and in a
+//! copy of its files opened anew. Seeds are printed; `QUICKBEAM_LATCH` makes that many times as
+//! many transactions.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
 
@@ -295,7 +297,8 @@ fn in_files_with_nosync_and_serializable() {
     common::assert_sound(&again);
 }
 
-/// All writers change the same few records: waiting, deadlocks and rolling back, with every change accounted for.
+/// All writers change the same few records: waiting, deadlocks and rolling back, with every change
+/// accounted for.
 #[test]
 fn many_threads_on_few_records() {
     let seed = common::first_seed();

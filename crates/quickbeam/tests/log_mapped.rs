@@ -1,5 +1,6 @@
-//! Commits whose records are stored in mapped segments: what is in the files when the process is no more, across the ends of
-//! segments, checkpoints that let go of segments made ready ahead, other openings, and copies that have holes.
+//! Commits whose records are stored in mapped segments: what is in the files when the process is no
+//! more, across the ends of segments, checkpoints that let go of segments made ready ahead, other
+//! openings, and copies that have holes.
 //!
 //! On a file system that is not mapped (see `vfs/os.rs`) the same is shown of write calls.
 
@@ -70,7 +71,8 @@ fn survives(durability: Durability, folder: &Path) {
             let what = format!("{durability:?}, opening {opening}, round {round}");
             assert_same(&found_in_copy(&directory, &copy, options(durability)), &known, &what);
             if round % 2 == 0 {
-                // At rest: segments made ready ahead are removed, and made again when they are wanted.
+                // At rest: segments made ready ahead are removed, and made again when they are
+                // wanted.
                 environment.checkpoint().unwrap();
                 commit(&environment, &database, &mut known, random, 1);
                 assert_same(&found_in_copy(&directory, &copy, options(durability)), &known, &what);

@@ -1,5 +1,6 @@
-//! Large transactions, whose operations go to the log in pieces before they commit: a crash beside one, checkpoints
-//! while one is open, rolling back what has left for the log, damage among the pieces.
+//! Large transactions, whose operations go to the log in pieces before they commit: a crash beside
+//! one, checkpoints while one is open, rolling back what has left for the log, damage among the
+//! pieces.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
 
@@ -157,7 +158,8 @@ fn what_was_rolled_back_after_it_left_for_the_log_stays_away() {
     }
 }
 
-/// More changes than one writer number can name, all of long values: their old chains are named once by a checkpoint.
+/// More changes than one writer number can name, all of long values: their old chains are named
+/// once by a checkpoint.
 #[test]
 fn a_very_large_transaction_survives_a_crash_after_a_checkpoint() {
     let options = options().cache_size(64 << 20);
@@ -222,12 +224,14 @@ fn damage_among_the_pieces_is_refused() {
     assert!(damaged > 10);
 }
 
-/// Transaction numbers begin again with each opening. Where the newest root is lost, recovery reads the log of two
-/// openings: pieces that the first one left unfinished are not part of the second one's commits.
+/// Transaction numbers begin again with each opening. Where the newest root is lost, recovery reads
+/// the log of two openings: pieces that the first one left unfinished are not part of the second
+/// one's commits.
 #[test]
 fn pieces_of_an_unfinished_transaction_join_no_commit_of_a_later_opening() {
     const SLOTS: [usize; 2] = [0, 8192];
-    // Both openings write to the same segment, so that no checkpoint lets go of the first one's pieces.
+    // Both openings write to the same segment, so that no checkpoint lets go of the first one's
+    // pieces.
     let scene = scene_with(options().log_segment_size(4 << 20));
     let transaction = scene.environment.begin().unwrap();
     scene.put_much(&transaction, "unfinished", 1);
@@ -253,8 +257,9 @@ fn pieces_of_an_unfinished_transaction_join_no_commit_of_a_later_opening() {
     assert_same(&data_in(&second_crash), &expected, "the older root and the log of two openings");
 }
 
-/// Rolling back to a savepoint gives the records back to others, also where the log has the changes already. What others
-/// commit to them before this transaction commits is the newer state, after a crash as well.
+/// Rolling back to a savepoint gives the records back to others, also where the log has the changes
+/// already. What others commit to them before this transaction commits is the newer state, after a
+/// crash as well.
 #[test]
 fn what_was_rolled_back_does_not_undo_a_later_commit() {
     for reverse in [false, true] {

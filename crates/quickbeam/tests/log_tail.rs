@@ -1,5 +1,6 @@
-//! The end of the log: cut, zeroed, damaged, missing. What recovery makes of it must be the state after one of the
-//! commits, the last one that is whole; damage before commits that were durable must be refused, not cut off (LOG-4).
+//! The end of the log: cut, zeroed, damaged, missing. What recovery makes of it must be the state
+//! after one of the commits, the last one that is whole; damage before commits that were durable
+//! must be refused, not cut off (LOG-4).
 //!
 //! Everything happens to copies in memory, so that each byte can have its turn.
 
@@ -95,7 +96,8 @@ impl Scene {
             states.push(state);
         }
         if durability == Durability::NoSync {
-            // Appended one after the other and written together: none of them knows another one durable.
+            // Appended one after the other and written together: none of them knows another one
+            // durable.
             environment.transact(|t| database.put(t, b"last", b"")).unwrap();
             let mut state = states.last().unwrap().clone();
             state.insert(b"last".to_vec(), Vec::new());
@@ -151,7 +153,8 @@ fn assert_names_place(opened: Result<Environment>, what: &str) {
     }
 }
 
-/// A segment has its whole length before its first record: one that is shorter has lost what it may have held.
+/// A segment has its whole length before its first record: one that is shorter has lost what it may
+/// have held.
 #[test]
 fn a_log_cut_at_any_byte_is_refused() {
     let scene = Scene::new(8, Durability::Sync, 1);
@@ -165,7 +168,8 @@ fn a_log_cut_at_any_byte_is_refused() {
     scene.expect(scene.open_with(&path, bytes.to_vec()), 8, "whole");
 }
 
-/// The segment in which recovery begins is missing, and no other tells of it: that is not an empty log.
+/// The segment in which recovery begins is missing, and no other tells of it: that is not an empty
+/// log.
 #[test]
 fn a_missing_first_segment_is_refused() {
     for durability in [Durability::Sync, Durability::WriteNoSync, Durability::NoSync] {
@@ -183,7 +187,8 @@ fn a_missing_first_segment_is_refused() {
     }
 }
 
-/// After a flush of the folder that failed, nobody knows which segments have their names: commits are refused.
+/// After a flush of the folder that failed, nobody knows which segments have their names: commits
+/// are refused.
 #[test]
 fn a_failed_flush_of_the_folder_of_segments_stops_commits() {
     for kind in [std::io::ErrorKind::Other, std::io::ErrorKind::StorageFull] {
@@ -302,7 +307,8 @@ fn a_byte_damaged_before_records_that_were_not_durable_ends_the_log() {
     }
 }
 
-/// Enough commits for several segments, none of which a checkpoint has made unnecessary; the last one and all states.
+/// Enough commits for several segments, none of which a checkpoint has made unnecessary; the last
+/// one and all states.
 fn long_scene() -> (Files, Options, Records) {
     let options = small_options().checkpoint_bytes(1 << 30);
     let vfs = FaultyVfs::in_memory();
@@ -392,7 +398,8 @@ fn an_empty_log_is_an_end() {
     }
 }
 
-/// Where a checkpoint's position leaves no room for another record in its segment, the next segment need not be there.
+/// Where a checkpoint's position leaves no room for another record in its segment, the next segment
+/// need not be there.
 #[test]
 fn a_checkpoint_at_the_end_of_a_segment_needs_no_next_one() {
     let mut left_over = Vec::new();

@@ -1,5 +1,5 @@
-//! The engine against a plain ordered map: random operations, sizes, page sizes, cache sizes, durability levels, access
-//! methods and re-openings must leave both with the same records.
+//! The engine against a plain ordered map: random operations, sizes, page sizes, cache sizes,
+//! durability levels, access methods and re-openings must leave both with the same records.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
 

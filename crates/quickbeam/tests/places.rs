@@ -1,5 +1,5 @@
-//! Where an environment is opened: in use by another, not an environment, of the other product or of another version.
-//! Each is refused by name and left as it was.
+//! Where an environment is opened: in use by another, not an environment, of the other product or
+//! of another version. Each is refused by name and left as it was.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
 
@@ -61,7 +61,8 @@ fn another_process_opens() {
     }
 }
 
-/// Another opener makes the environment, and goes, after this one has seen an empty directory and before it has the lock.
+/// Another opener makes the environment, and goes, after this one has seen an empty directory and
+/// before it has the lock.
 #[test]
 fn two_openers_of_an_empty_directory_do_not_overwrite_each_other() {
     let directory = tempfile::tempdir().unwrap();

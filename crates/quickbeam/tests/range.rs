@@ -9,7 +9,8 @@ use std::ops::Bound;
 use common::{Random, Records, memory_environment, small_options};
 use quickbeam::{AccessMethod, Environment, Error};
 
-/// An environment with records in it, some of them with long values and some that the reader may not see.
+/// An environment with records in it, some of them with long values and some that the reader may
+/// not see.
 fn filled(random: &mut Random) -> (Environment, quickbeam::Database, Records) {
     let (environment, database) = memory_environment();
     let mut records = Records::new();

@@ -1,4 +1,5 @@
-//! Opening to read: whatever state a directory is in, everything committed is shown, and nothing in it is written.
+//! Opening to read: whatever state a directory is in, everything committed is shown, and nothing in
+//! it is written.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
 
@@ -87,7 +88,8 @@ fn everything_committed_is_read_and_nothing_is_written() {
     }
 }
 
-/// Recovery has to fit in memory, twice the cache; where it does not, the error says what would help.
+/// Recovery has to fit in memory, twice the cache; where it does not, the error says what would
+/// help.
 #[test]
 fn a_recovery_that_needs_too_much_memory_says_so() {
     let options = options().checkpoint_bytes(1 << 30).cache_size(4096 * 2000);
@@ -106,7 +108,8 @@ fn a_recovery_that_needs_too_much_memory_says_so() {
     assert!(memory.files(place()) == files, "something was written");
 }
 
-/// Closing finds no room, and opening for writing neither: reading goes on, and so does everything once there is room.
+/// Closing finds no room, and opening for writing neither: reading goes on, and so does everything
+/// once there is room.
 #[test]
 fn an_environment_on_a_full_device_is_read() {
     let options = options().cache_size(4096 * 2000);

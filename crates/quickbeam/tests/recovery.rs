@@ -1,5 +1,6 @@
-//! Recovery itself: again and again, stopped at any of its steps, after lives that were stopped at any of theirs, and
-//! with another durability at each opening. A world that stands still after so many changes plays the crash.
+//! Recovery itself: again and again, stopped at any of its steps, after lives that were stopped at
+//! any of theirs, and with another durability at each opening. A world that stands still after so
+//! many changes plays the crash.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
 
@@ -9,7 +10,8 @@ use common::faulty::FaultyVfs;
 use common::{Files, Random, Records, contents, open_files, place, small_options, world_with};
 use quickbeam::{Durability, Environment, Options, Result};
 
-/// Enough commits for several segments, none of which a checkpoint has made unnecessary; the last one and all states.
+/// Enough commits for several segments, none of which a checkpoint has made unnecessary; the last
+/// one and all states.
 fn long_scene() -> (Files, Options, Records) {
     let options = small_options().checkpoint_bytes(1 << 30);
     let vfs = FaultyVfs::in_memory();
@@ -126,7 +128,8 @@ fn a_crash_at_any_step_of_a_life_keeps_what_was_acknowledged() {
     }
 }
 
-/// Durability may be another one at each opening: the log's positions and what it holds stay in order.
+/// Durability may be another one at each opening: the log's positions and what it holds stay in
+/// order.
 #[test]
 fn changing_the_durability_between_openings_loses_nothing() {
     let first = common::first_seed();
@@ -170,7 +173,8 @@ fn changing_the_durability_between_openings_loses_nothing() {
                 durable = state;
                 files = vfs.files(place());
             } else {
-                // The crash may come before the last commits are written: take the checkpoint's state as sure.
+                // The crash may come before the last commits are written: take the checkpoint's
+                // state as sure.
                 if durability == Durability::NoSync {
                     environment.checkpoint().unwrap();
                     at_checkpoint = state;

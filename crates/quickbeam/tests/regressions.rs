@@ -16,7 +16,8 @@ fn small_segments(durability: Durability) -> Options {
     Options::new().log_segment_size(256 << 10).durability(durability)
 }
 
-/// A record that filled its segment to the last byte was followed by one that overwrote the next segment's header.
+/// A record that filled its segment to the last byte was followed by one that overwrote the next
+/// segment's header.
 #[test]
 fn a_record_may_end_where_its_segment_ends() {
     let directory = tempfile::tempdir().unwrap();
@@ -69,7 +70,8 @@ fn the_longest_key_is_found_again() {
     }
 }
 
-/// A savepoint that had been undone, or was another transaction's, was accepted and cut the log record in half.
+/// A savepoint that had been undone, or was another transaction's, was accepted and cut the log
+/// record in half.
 #[test]
 fn a_stale_savepoint_is_refused() {
     let environment = Environment::memory(Options::default()).unwrap();
@@ -88,7 +90,8 @@ fn a_stale_savepoint_is_refused() {
     assert!(matches!(transaction.rollback_to(first), Err(Error::Misuse { .. })));
 }
 
-/// A transaction that began while the environment closed could commit behind the last checkpoint and be lost.
+/// A transaction that began while the environment closed could commit behind the last checkpoint
+/// and be lost.
 #[test]
 fn a_commit_beside_closing_is_kept_or_refused() {
     for _ in 0..60 {
@@ -124,7 +127,8 @@ fn a_commit_beside_closing_is_kept_or_refused() {
     }
 }
 
-/// A full leaf that had no room for the fence that a split would have given it was cut behind its first record, again and again.
+/// A full leaf that had no room for the fence that a split would have given it was cut behind its
+/// first record, again and again.
 #[test]
 fn records_in_order_leave_full_leaves_behind_whatever_their_length() {
     for length in 0..48 {
@@ -142,7 +146,8 @@ fn records_in_order_leave_full_leaves_behind_whatever_their_length() {
     }
 }
 
-/// The last leaf has no upper fence, so no prefix: what was cut off it with keys at full length was half empty from then on.
+/// The last leaf has no upper fence, so no prefix: what was cut off it with keys at full length was
+/// half empty from then on.
 #[test]
 fn long_keys_in_order_leave_full_leaves_behind() {
     for (gaps, least) in [([1, 1, 1], 0.85), ([3, 3, 3], 0.85), ([1, 20, 400], 0.6)] {
@@ -167,7 +172,8 @@ fn long_keys_in_order_leave_full_leaves_behind() {
     }
 }
 
-/// A record that comes and goes behind a full leaf found the leaf joined with the empty one behind it each time, and cut again.
+/// A record that comes and goes behind a full leaf found the leaf joined with the empty one behind
+/// it each time, and cut again.
 #[test]
 fn records_that_come_and_go_at_the_end_move_no_others() {
     let environment = Environment::memory(Options::new().page_size(4096)).unwrap();
@@ -199,8 +205,9 @@ fn records_that_come_and_go_at_the_end_move_no_others() {
     assert!(pages() * 4 < full, "{} of {full} bytes are in use", pages());
 }
 
-/// A dropped tree was freed together with the chain of a read committed transaction that had not ended. When that
-/// transaction ended its chains were freed a second time, by then perhaps somebody's live value.
+/// A dropped tree was freed together with the chain of a read committed transaction that had not
+/// ended. When that transaction ended its chains were freed a second time, by then perhaps
+/// somebody's live value.
 #[test]
 fn dropped_tree_is_freed_only_after_writers_with_changes_in_it_end() {
     for (empty, savepoint) in [(false, false), (true, false), (false, true), (true, true)] {
@@ -229,7 +236,8 @@ fn dropped_tree_is_freed_only_after_writers_with_changes_in_it_end() {
             writer.rollback_to(before).unwrap();
         }
         dropper.commit().unwrap();
-        // The call moves the writer's snapshot past the drop, the checkpoint frees whatever may be freed.
+        // The call moves the writer's snapshot past the drop, the checkpoint frees whatever may be
+        // freed.
         assert_eq!(kept.get(&writer, b"a").unwrap().as_deref(), Some(&b"1"[..]));
         put(b"b", b"2");
         environment.checkpoint().unwrap();
@@ -240,8 +248,8 @@ fn dropped_tree_is_freed_only_after_writers_with_changes_in_it_end() {
         let reader = environment.begin_read().unwrap();
         assert_eq!(kept.get(&reader, b"long").unwrap().as_deref(), Some(&[9; 40_000][..]));
         drop(reader);
-        // Ten pages for each of two long values, and leaves: the tree goes. The background thread may
-        // be freeing it just now.
+        // Ten pages for each of two long values, and leaves: the tree goes. The background thread
+        // may be freeing it just now.
         let is_freed = (0..1000).any(|_| {
             environment.checkpoint().unwrap();
             let report = environment.verify().unwrap();

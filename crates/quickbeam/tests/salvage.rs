@@ -1,5 +1,5 @@
-//! Salvage: whatever is damaged, everything else comes back, and the report names what does not. The damaged files stay
-//! as they are.
+//! Salvage: whatever is damaged, everything else comes back, and the report names what does not.
+//! The damaged files stay as they are.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
 
@@ -203,7 +203,8 @@ fn a_damaged_record_of_the_log_costs_its_commit_alone() {
         let length = u32::from_le_bytes(*bytes[at + 8..].first_chunk().unwrap()) as usize;
         at += (48 + length).next_multiple_of(8);
     }
-    // The last record cannot be told from one that was never whole; those before the checkpoint are not needed.
+    // The last record cannot be told from one that was never whole; those before the checkpoint are
+    // not needed.
     let (_, needed) = records.split_last().unwrap();
     let mut told = 0;
     for &at in needed {
@@ -270,7 +271,8 @@ fn a_data_store_is_salvaged_into_a_data_store() {
     }
 }
 
-/// Nothing is left of the data file: what the log has comes back, and where there is none nothing is made up.
+/// Nothing is left of the data file: what the log has comes back, and where there is none nothing
+/// is made up.
 #[test]
 fn an_empty_data_file_leaves_the_log_or_nothing() {
     let (files, states) = crashed();

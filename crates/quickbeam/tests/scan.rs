@@ -1,4 +1,5 @@
-//! Scans by leaf: the same records as a map holds, in both directions, whatever happens between two batches.
+//! Scans by leaf: the same records as a map holds, in both directions, whatever happens between two
+//! batches.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -305,7 +306,8 @@ fn changes_of_its_own_hide_no_other_in_leaves_that_a_transaction_read_long_befor
     environment
         .transact(|t| (0..4000).try_for_each(|n| database.put(t, &key(n), &[1; 50])))
         .unwrap();
-    // Another transaction changes that record, before or after this one changes its own ones, each twice and in turns.
+    // Another transaction changes that record, before or after this one changes its own ones, each
+    // twice and in turns.
     for (other, before, fails) in [
         (None, true, false),
         (Some(7), true, true),
@@ -407,8 +409,8 @@ fn a_released_savepoint_cannot_be_rolled_back_to() {
     assert!(database.get(&transaction, b"a").unwrap().is_none());
 }
 
-/// A checkpoint writes a leaf without its dead records. When the leaf is evicted and read back, the records after them
-/// have other positions.
+/// A checkpoint writes a leaf without its dead records. When the leaf is evicted and read back, the
+/// records after them have other positions.
 #[test]
 fn cursor_skips_no_record_of_a_leaf_that_came_back_without_dead_records() {
     let directory = tempfile::tempdir().unwrap();

@@ -1,4 +1,5 @@
-//! What only the serializable level promises: what was read, also that something was not there, is still so at commit.
+//! What only the serializable level promises: what was read, also that something was not there, is
+//! still so at commit.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
 
@@ -12,7 +13,8 @@ use quickbeam::{
     Database, Environment, Error, Isolation, ReadTransaction, Result, Scan, ScanBatch, Transaction,
 };
 
-/// Each of two threads takes itself off duty if it sees the other on duty: under serializable one stays.
+/// Each of two threads takes itself off duty if it sees the other on duty: under serializable one
+/// stays.
 #[test]
 fn write_skew_never_happens_under_serializable_on_threads() {
     let seed = common::first_seed();
@@ -55,7 +57,8 @@ fn write_skew_never_happens_under_serializable_on_threads() {
     });
 }
 
-/// Makes `look` in a serializable transaction, then lets another one put `key`; whether the first then fails.
+/// Makes `look` in a serializable transaction, then lets another one put `key`; whether the first
+/// then fails.
 fn phantom(records: &[&[u8]], look: impl Fn(&Database, &Transaction), key: &[u8]) -> bool {
     let (environment, database) = memory_environment();
     for record in records {
@@ -117,7 +120,8 @@ fn what_was_not_there_is_protected_under_serializable() {
     }
 }
 
-/// A scan over many leaves, with the phantom in any of them, while the tree splits and merges under it.
+/// A scan over many leaves, with the phantom in any of them, while the tree splits and merges under
+/// it.
 #[test]
 fn phantoms_in_any_leaf_are_noticed() {
     let seed = common::first_seed();
@@ -134,7 +138,8 @@ fn phantoms_in_any_leaf_are_noticed() {
             environment.transact(fill).unwrap();
         };
         fill(0, 10);
-        // Below the last key: a scan that comes to the end of the tree has read everything behind it, too.
+        // Below the last key: a scan that comes to the end of the tree has read everything behind
+        // it, too.
         let (low, high) = (random.below(1000), 1000 + random.below(980));
         let transaction = begin(&environment, Isolation::Serializable);
         let mut cursor = database.cursor(&transaction).unwrap();
@@ -337,7 +342,8 @@ fn a_changed_read_is_noticed_where_splits_and_merges_moved_it() {
     }
 }
 
-/// A range whose ends are the wrong way round holds no key, and hides none of what is read after it.
+/// A range whose ends are the wrong way round holds no key, and hides none of what is read after
+/// it.
 #[test]
 fn a_read_after_an_empty_range_is_protected() {
     for changed in [&b"d"[..], b"f", b"n"] {

@@ -1,5 +1,6 @@
-//! Whole small environments, from opening to salvage, in memory: little enough work that an interpreter which looks for
-//! undefined behaviour (`./x miri`) and sanitizers come to the end of it, and yet every module takes part.
+//! Whole small environments, from opening to salvage, in memory: little enough work that an
+//! interpreter which looks for undefined behaviour (`./x miri`) and sanitizers come to the end of
+//! it, and yet every module takes part.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
 

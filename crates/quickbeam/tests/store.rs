@@ -1,5 +1,6 @@
-//! The Data Store: what was synced last is there after a crash at any moment, whole; what came after it is not, or is
-//! whole too. Its own life beside a plain map is in `model.rs`, damage in `damage.rs`.
+//! The Data Store: what was synced last is there after a crash at any moment, whole; what came
+//! after it is not, or is whole too. Its own life beside a plain map is in `model.rs`, damage in
+//! `damage.rs`.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
 
@@ -148,7 +149,8 @@ fn a_crash_at_any_step_leaves_the_last_sync_or_the_one_under_way() {
     }
 }
 
-/// After a failed sync nothing more is taken; the last synced state is there when the store is opened again.
+/// After a failed sync nothing more is taken; the last synced state is there when the store is
+/// opened again.
 #[test]
 fn a_failed_sync_stops_changes() {
     let vfs = FaultyVfs::in_memory();
@@ -171,8 +173,9 @@ fn a_failed_sync_stops_changes() {
     assert!([&b"synced"[..], b"lost"].contains(&&found[&b"key"[..]][..]));
 }
 
-/// Each read and write of a run of changes fails once. The change that meets it has not happened, and has left nothing
-/// behind: no part of a long value, no tree without a name; after it everything goes on.
+/// Each read and write of a run of changes fails once. The change that meets it has not happened,
+/// and has left nothing behind: no part of a long value, no tree without a name; after it
+/// everything goes on.
 #[test]
 fn a_change_that_fails_leaves_nothing_behind() {
     let options = small_options().cache_size(64 * 4096);

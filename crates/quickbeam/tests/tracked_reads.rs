@@ -1,5 +1,5 @@
-//! Reads that have to hold until commit below serializable (`track_reads`), and the catalog's version for those who keep
-//! definitions of their own.
+//! Reads that have to hold until commit below serializable (`track_reads`), and the catalog's
+//! version for those who keep definitions of their own.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
 

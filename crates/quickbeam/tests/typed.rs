@@ -1,5 +1,5 @@
-//! Typed databases over environments: look-ups by borrowed keys, ranges in the order of keys, and bytes that are no
-//! encoding of the type.
+//! Typed databases over environments: look-ups by borrowed keys, ranges in the order of keys, and
+//! bytes that are no encoding of the type.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
 

@@ -1,4 +1,5 @@
-//! Changing a record in one visit: the same as getting and putting it, whatever others do meanwhile.
+//! Changing a record in one visit: the same as getting and putting it, whatever others do
+//! meanwhile.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
 

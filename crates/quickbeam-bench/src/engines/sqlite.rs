@@ -1,8 +1,9 @@
 //! SQLite as a key/value store: one `WITHOUT ROWID` table, prepared statements.
 //!
 //! Settings are the fastest of those tried for this workload within each durability class, among
-//! them exclusive locking while one thread works (no shared-memory index, no lock calls). With several threads each has a connection, and writers queue in the
-//! process rather than sleep in SQLite's busy handler.
+//! them exclusive locking while one thread works (no shared-memory index, no lock calls). With
+//! several threads each has a connection, and writers queue in the process rather than sleep in
+//! SQLite's busy handler.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 

@@ -138,7 +138,8 @@ fn one_trial_each(
     trials
 }
 
-/// Prints the tables, writes the report files, and fails if Quickbeam has, or no engine has come to an end.
+/// Prints the tables, writes the report files, and fails if Quickbeam has, or no engine has come to
+/// an end.
 pub fn finish(report: &Report, outputs: &Outputs, name: &str) -> Result<()> {
     println!("{}", terminal::render(report));
     let [json, csv, html] = outputs.write(report, name)?;

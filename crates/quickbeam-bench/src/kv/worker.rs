@@ -15,8 +15,8 @@ use crate::workload::{SET_SIZE, Step, Workload, decode_quick, value_of};
 const RETRY_LIMIT: u32 = 100_000;
 
 /// Fetching is repeated until this much time has passed. A pass takes only milliseconds on today's
-/// machines, too little to measure, and threads that do not run at the same time do not compete: the
-/// sum of their rates would then be many times what the machine does.
+/// machines, too little to measure, and threads that do not run at the same time do not compete:
+/// the sum of their rates would then be many times what the machine does.
 const SHORTEST_FETCH: Duration = Duration::from_millis(200);
 
 /// What one thread measured.

@@ -1,5 +1,5 @@
-//! Published numbers of SQL systems: Tables 6 and 7 of the Oracle white paper, and the averages of the
-//! report "Performance benchmarks of TimesTen with Tptbm" (2015), whose hardware is not told.
+//! Published numbers of SQL systems: Tables 6 and 7 of the Oracle white paper, and the averages of
+//! the report "Performance benchmarks of TimesTen with Tptbm" (2015), whose hardware is not told.
 
 use crate::engine::Mode;
 
@@ -24,7 +24,8 @@ pub fn wisconsin(query: u8) -> f64 {
     usize::from(query).checked_sub(1).and_then(|at| TIMES.get(at)).copied().unwrap_or(f64::NAN)
 }
 
-/// Transactions a second of TimesTen and of Oracle in an experiment of the report; zero where it has no number.
+/// Transactions a second of TimesTen and of Oracle in an experiment of the report; zero where it
+/// has no number.
 pub fn tptbm(step: &str) -> Option<(f64, f64)> {
     const ROWS: [(&str, f64, f64); 14] = [
         ("insert 10000 rows", 16_879.0, 4_093.0),

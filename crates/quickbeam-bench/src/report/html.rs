@@ -131,7 +131,8 @@ fn figures(report: &Report) -> Result<String> {
     Ok(html)
 }
 
-/// The tables of the SQL benchmarks, and Figure 2 with residence times, once for every class: the paper does not say which its own is of.
+/// The tables of the SQL benchmarks, and Figure 2 with residence times, once for every class: the
+/// paper does not say which its own is of.
 fn sql_section(report: &Report) -> Result<String> {
     let mut html = String::new();
     for mode in sql::modes(report, "tpcb") {

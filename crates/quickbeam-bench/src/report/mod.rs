@@ -185,8 +185,8 @@ impl Report {
         }
     }
 
-    /// An error if a run of Quickbeam has failed, or if nothing was measured. That another engine loses a row of its own
-    /// under load is in the report, and no failure of the benchmark.
+    /// An error if a run of Quickbeam has failed, or if nothing was measured. That another engine
+    /// loses a row of its own under load is in the report, and no failure of the benchmark.
     pub fn verdict(&self) -> Result<()> {
         let own = self.failures.iter().filter(|failure| failure.engine == "quickbeam").count();
         let count = self.failures.len();

@@ -1,8 +1,8 @@
 //! The bank of TPC-B: its tables, its rows, one transaction's inputs, and what must hold after
 //! any number of transactions.
 //!
-//! Standard Specification, Revision 2.0: clause 1.2 (the transaction), 2.4 (consistency), 3.2 (rows of at
-//! least 100 bytes, history at least 50), 5.3 (random inputs).
+//! Standard Specification, Revision 2.0: clause 1.2 (the transaction), 2.4 (consistency), 3.2 (rows
+//! of at least 100 bytes, history at least 50), 5.3 (random inputs).
 
 use std::collections::HashMap;
 

@@ -26,11 +26,12 @@ use worker::{Mix, Worker};
 /// Options of `bench tptbm`, with the report's names and defaults.
 #[derive(Clone, Debug, Args)]
 pub struct TptbmArgs {
-    /// The report's experiments instead of one run: insert, queries, threads, mixed, multiop, example, report
+    /// The report's experiments instead of one run: insert, queries, threads, mixed, multiop,
+    /// example, report
     #[arg(long, value_delimiter = ',', value_name = "LIST", conflicts_with_all = ["build", "nobuild", "url"])]
     pub preset: Vec<Preset>,
-    /// Where the database is: a directory, or for a server its connection string; its table vpn_users is made anew
-    /// [default: a new one, removed afterwards]
+    /// Where the database is: a directory, or for a server its connection string; its table
+    /// vpn_users is made anew [default: a new one, removed afterwards]
     #[arg(long, value_name = "URL")]
     pub url: Option<String>,
     /// Concurrent threads
@@ -142,7 +143,8 @@ impl TptbmArgs {
         Ok(vec![Experiment { name, key, threads, mix }])
     }
 
-    /// The engines that can be measured. What is in memory does not stay at --url, nor is anything found there.
+    /// The engines that can be measured. What is in memory does not stay at --url, nor is anything
+    /// found there.
     fn measurable(
         &self,
         engines: &[&'static dyn SqlEngine],

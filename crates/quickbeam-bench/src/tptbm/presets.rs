@@ -15,8 +15,8 @@ pub enum Preset {
     Queries,
     /// The same on several threads.
     Threads,
-    /// 10 % inserts, 10 % updates, 10 % deletes, 70 % reads on 10 thousand, 250 thousand and a million rows;
-    /// one thread and several.
+    /// 10 % inserts, 10 % updates, 10 % deletes, 70 % reads on 10 thousand, 250 thousand and a
+    /// million rows; one thread and several.
     Mixed,
     /// One insert, three reads, one update a transaction, ten threads.
     Multiop,
@@ -80,8 +80,9 @@ fn reads(statements: u32, transactions: u64) -> Mix {
 
 /// The experiments of a preset.
 ///
-/// `key` replaces the report's sizes. The report's transactions are few for today's engines: there are
-/// `transactions` in each thread instead. It does not say how many its several threads are: `threads`.
+/// `key` replaces the report's sizes. The report's transactions are few for today's engines: there
+/// are `transactions` in each thread instead. It does not say how many its several threads are:
+/// `threads`.
 pub fn experiments(
     preset: Preset,
     key: Option<u32>,

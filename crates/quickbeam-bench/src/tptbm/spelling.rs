@@ -1,4 +1,5 @@
-//! The TimesTen report's spelling of options: names of several letters behind one dash, which clap takes for several options.
+//! The TimesTen report's spelling of options: names of several letters behind one dash, which clap
+//! takes for several options.
 
 use std::ffi::OsString;
 
@@ -32,7 +33,8 @@ const NAMES: [(&str, &str); 25] = [
     ("modes", "modes"),
 ];
 
-/// The words of a command line, the program's name first. Behind `bench tptbm` the report's options become ours; all else stays.
+/// The words of a command line, the program's name first. Behind `bench tptbm` the report's options
+/// become ours; all else stays.
 pub fn with_long_options(words: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut words: Vec<OsString> = words.into_iter().collect();
     let is_tptbm = words.get(1..3).is_some_and(|command| command == ["bench", "tptbm"]);

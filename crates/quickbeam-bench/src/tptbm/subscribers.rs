@@ -278,8 +278,9 @@ impl Content {
         };
     }
 
-    /// Puts rows back that were removed and removes those that were added, so that the next run finds what this one found.
-    /// Rows that were changed stay so: nobody looks at what is in them before they are filled anew.
+    /// Puts rows back that were removed and removes those that were added, so that the next run
+    /// finds what this one found. Rows that were changed stay so: nobody looks at what is in them
+    /// before they are filled anew.
     pub fn restore(&self, connection: &mut dyn SqlConnection) -> Result<()> {
         let mut statements = Statements::prepare(connection)?;
         let added = self.inserted.difference(&self.deleted).copied().map(Operation::Delete);

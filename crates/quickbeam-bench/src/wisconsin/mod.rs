@@ -288,9 +288,10 @@ impl Subject<'_> {
         })
     }
 
-    /// Runs the query untimed until the processor knows it, then once more, checks every answer and returns the time of the last
-    /// run: the engines before this one have emptied the processor's caches and taught it other jumps, which is not this one's time.
-    /// One run is enough for a query of milliseconds; one of a microsecond would be timed as it comes in from memory.
+    /// Runs the query untimed until the processor knows it, then once more, checks every answer and
+    /// returns the time of the last run: the engines before this one have emptied the processor's
+    /// caches and taught it other jumps, which is not this one's time. One run is enough for a
+    /// query of milliseconds; one of a microsecond would be timed as it comes in from memory.
     fn measure(&mut self, query: &Query, kept: &mut Option<Statements>) -> Result<Duration> {
         let statements = match kept {
             Some(statements) => statements,

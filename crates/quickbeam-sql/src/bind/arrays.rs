@@ -311,8 +311,8 @@ impl Binder<'_> {
         Expr::CompareElements(comparison, Box::new([value, array]), is_any)
     }
 
-    /// Finds the function of arrays of that name for these types. Returns `None` if there is none of
-    /// that name.
+    /// Finds the function of arrays of that name for these types. Returns `None` if there is none
+    /// of that name.
     pub(super) fn array_function(
         &self,
         name: &str,

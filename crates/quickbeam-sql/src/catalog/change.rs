@@ -37,7 +37,8 @@ fn key_of(id: ObjectId) -> [u8; 5] {
 }
 
 impl<'a> CatalogChange<'a> {
-    /// Begins a change: from here to the transaction's end no other transaction changes the catalog (CATALOG-1).
+    /// Begins a change: from here to the transaction's end no other transaction changes the catalog
+    /// (CATALOG-1).
     pub fn begin(catalog: &'a Catalog, transaction: &'a Transaction) -> Result<CatalogChange<'a>> {
         let version = Catalog::new_version();
         transaction.touch_catalog();
@@ -105,7 +106,8 @@ impl<'a> CatalogChange<'a> {
         Ok(())
     }
 
-    /// The name of an index or sequence: the one given, which must be free, or one made of parts.
+    /// Returns the name of an index or sequence: the given name, which must be free, or a generated
+    /// one.
     pub fn name_or_made(
         &self,
         given: Option<&SmolStr>,
@@ -130,7 +132,8 @@ impl<'a> CatalogChange<'a> {
         Ok((*self.table_named(name)?).clone())
     }
 
-    /// The table of that name before the change; a key/value database is none that has a definition to be changed.
+    /// The table of that name before the change; a key/value database is none that has a definition
+    /// to be changed.
     pub fn table_named(&self, name: &str) -> Result<Arc<Table>> {
         let found = self.before.table_named(name);
         let is_missing = |e: &SqlError| e.state() == SqlState::UndefinedTable;
@@ -169,8 +172,8 @@ impl<'a> CatalogChange<'a> {
         self.put_table(&table)
     }
 
-    /// Calls `each` with the key and the row of every row of a table, as of before the change. What it read must hold at commit
-    /// (CATALOG-3).
+    /// Calls `each` with the key and the row of every row of a table, as of before the change. What
+    /// it read must hold at commit (CATALOG-3).
     pub fn for_each_row(
         &self,
         handle: &TableHandle,
@@ -191,7 +194,8 @@ impl<'a> CatalogChange<'a> {
         result
     }
 
-    /// Makes an index's tree and fills it from the table's rows. The table's tree is the one of `handle`.
+    /// Makes an index's tree and fills it from the table's rows. The table's tree is the one of
+    /// `handle`.
     pub fn fill_index(&self, handle: &TableHandle, index: &Arc<Index>) -> Result<()> {
         let table = handle.table();
         let (name, method) = (index_tree(index.id), index.access_method());
@@ -228,7 +232,8 @@ pub(super) fn check_columns(names: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// A name made of parts, such as `account_branch_idx`, with a number if it is taken, and short enough.
+/// Generates a name such as `account_branch_idx`, within the length limit and with a number if the
+/// name is taken.
 pub(super) fn make_name(
     parts: &[&str],
     suffix: &str,

@@ -1,7 +1,8 @@
 //! ALTER TABLE: columns.
 //!
-//! Adding and dropping a column rewrites no row: the table gets another layout, and rows of the old ones stay as they are (ROW-1). Only where
-//! each row needs a value of its own, or the key changes, rows are written again.
+//! Adding and dropping a column rewrites no row: the table gets another layout, and rows of the old
+//! ones stay as they are (ROW-1). Only where each row needs a value of its own, or the key changes,
+//! rows are written again.
 
 use std::sync::Arc;
 
@@ -48,7 +49,8 @@ impl Table {
 }
 
 impl Catalog {
-    /// ALTER TABLE … ADD COLUMN. Of an identity column `added` is not looked at: every row gets a value of its sequence.
+    /// ALTER TABLE … ADD COLUMN. Of an identity column `added` is not looked at: every row gets a
+    /// value of its sequence.
     pub fn add_column(
         &self,
         transaction: &Transaction,
@@ -103,8 +105,9 @@ impl Catalog {
         }
     }
 
-    /// ALTER TABLE … DROP COLUMN. Indexes and constraints of the table that have the column go with it. `cascade`: foreign keys of other
-    /// tables that point to it, and views that read the table, go too.
+    /// ALTER TABLE … DROP COLUMN. Indexes and constraints of the table that have the column go with
+    /// it. `cascade`: foreign keys of other tables that point to it, and views that read the table,
+    /// go too.
     pub fn drop_column(
         &self,
         transaction: &Transaction,
@@ -153,7 +156,8 @@ impl Catalog {
         change.put_table(&table)
     }
 
-    /// ALTER TABLE … RENAME COLUMN. `rewrite` gives the text of a CHECK with the new name in the place of the old one.
+    /// ALTER TABLE … RENAME COLUMN. `rewrite` gives the text of a CHECK with the new name in the
+    /// place of the old one.
     pub fn rename_column(
         &self,
         transaction: &Transaction,

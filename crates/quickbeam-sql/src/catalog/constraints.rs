@@ -56,7 +56,8 @@ impl Catalog {
         change.put_table(&table)
     }
 
-    /// ALTER TABLE … ADD CHECK. `holds` says whether a row keeps to it; NULL counts as keeping to it.
+    /// ALTER TABLE … ADD CHECK. `holds` says whether a row keeps to it; NULL counts as keeping to
+    /// it.
     pub fn add_check(
         &self,
         transaction: &Transaction,
@@ -271,8 +272,8 @@ impl CatalogChange<'_> {
         })
     }
 
-    /// Writes every row of a table again, by another key (`None`: a hidden row id), and all its indexes. The table's tree is another one
-    /// afterwards.
+    /// Writes every row of a table again, by another key (`None`: a hidden row id), and all its
+    /// indexes. The table's tree is another one afterwards.
     pub(super) fn rebuild(&self, table: &mut Table, key: Option<PrimaryKey>) -> Result<()> {
         let transaction = self.transaction;
         let old = TableHandle::open_rows(transaction, &Arc::new(table.clone()))?;

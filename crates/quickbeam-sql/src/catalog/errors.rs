@@ -1,6 +1,7 @@
 //! What may be wrong with a name in a definition.
 //!
-//! It is said in the same words by the binder, which knows where the name stands, and by the catalog, which decides.
+//! It is said in the same words by the binder, which knows where the name stands, and by the
+//! catalog, which decides.
 
 use crate::error::{SqlError, SqlState};
 

@@ -1,15 +1,18 @@
 //! The catalog: what tables, indexes, constraints, views and sequences there are.
 //!
-//! Above: the planner, and storage where it needs to know of other tables. Below: types; storage for rows. Objects are records of the tree
-//! `sql.catalog`, changed in the transaction of the statement that changes them, and kept in memory by version.
+//! Above: the planner, and storage where it needs to know of other tables. Below: types; storage
+//! for rows. Objects are records of the tree `sql.catalog`, changed in the transaction of the
+//! statement that changes them, and kept in memory by version.
 //!
-//! - CATALOG-1: every change of the catalog first writes the record of its version, with a number never used before. So changes of the
-//!   catalog exclude each other, and what is in memory under a version is what every transaction that reads this version sees.
-//! - CATALOG-2: a transaction sees the catalog of its snapshot, and its own changes. While the engine's catalog version is the one for which the
-//!   version is known, that costs one comparison.
-//! - CATALOG-3: what changes how a table's records are written, or which indexes and foreign keys go with them, gives the table's tree
-//!   another name (`Table::generation`). A transaction that wrote to the tree by its old name cannot commit afterwards. What the change
-//!   read of the table must still hold when it commits. So neither misses what the other did.
+//! - CATALOG-1: every change of the catalog first writes the record of its version, with a number
+//!   never used before. So changes of the catalog exclude each other, and what is in memory under a
+//!   version is what every transaction that reads this version sees.
+//! - CATALOG-2: a transaction sees the catalog of its snapshot, and its own changes. While the
+//!   engine's catalog version is the one for which the version is known, that costs one comparison.
+//! - CATALOG-3: what changes how a table's records are written, or which indexes and foreign keys
+//!   go with them, gives the table's tree another name (`Table::generation`). A transaction that
+//!   wrote to the tree by its old name cannot commit afterwards. What the change read of the table
+//!   must still hold when it commits. So neither misses what the other did.
 
 mod change;
 mod columns;
@@ -64,11 +67,12 @@ const VERSION: &[u8] = b"version";
 /// Key of the record of the next number for an object.
 const NEXT_OBJECT: &[u8] = b"next object";
 
-/// Snapshots kept in memory: the newest, and those of transactions that see older ones or changes of their own.
+/// Snapshots kept in memory: the newest, and those of transactions that see older ones or changes
+/// of their own.
 const KEPT: usize = 8;
 
-/// The next version and the next number of an object, of all environments of the process: so they are given out once, however many catalogs there
-/// are for an environment.
+/// The next version and the next number of an object, of all environments of the process: so they
+/// are given out once, however many catalogs there are for an environment.
 static NEXT_VERSION_NUMBER: AtomicU64 = AtomicU64::new(1);
 static NEXT_OBJECT_NUMBER: AtomicU64 = AtomicU64::new(1);
 
@@ -117,8 +121,9 @@ impl AtomicPair {
 }
 
 impl Catalog {
-    /// The catalog of an environment; makes it if there is none. One for each environment is enough, and cheapest: definitions, row ids and
-    /// values of sequences are kept in memory by each.
+    /// The catalog of an environment; makes it if there is none. One for each environment is
+    /// enough, and cheapest: definitions, row ids and values of sequences are kept in memory by
+    /// each.
     pub fn open(environment: &Environment) -> Result<Arc<Catalog>> {
         let objects = environment.open_or_create_database(CATALOG)?;
         let sequences = environment.open_or_create_database(SEQUENCES)?;
@@ -205,7 +210,8 @@ impl Catalog {
         }
     }
 
-    /// The key/value database of that name; none if there is none. What tables are stored in is not meant.
+    /// The key/value database of that name; none if there is none. What tables are stored in is not
+    /// meant.
     pub fn key_value_database(
         &self,
         transaction: &Transaction,
@@ -221,7 +227,8 @@ impl Catalog {
         }
     }
 
-    /// A key/value database of the environment as a table of two columns, `key` and `value`; none if there is no such database.
+    /// A key/value database of the environment as a table of two columns, `key` and `value`; none
+    /// if there is no such database.
     pub fn database_as_table(
         &self,
         transaction: &Transaction,

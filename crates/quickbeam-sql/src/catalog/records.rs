@@ -1,6 +1,8 @@
-//! The catalog's objects as records: JSON, so that fields can be added without another version of the format.
+//! The catalog's objects as records: JSON, so that fields can be added without another version of
+//! the format.
 //!
-//! Columns are named by their numbers here, by their positions in memory (SCHEMA-1); the two are converted nowhere else.
+//! Columns are named by their numbers here, by their positions in memory (SCHEMA-1); the two are
+//! converted nowhere else.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -71,7 +73,8 @@ struct IndexRecord {
     unique: bool,
     method: Method,
     is_constraint: bool,
-    /// A hash index that is not unique has groups. Without this, one is of before there were any, and its tree is ordered.
+    /// A hash index that is not unique has groups. Without this, one is of before there were any,
+    /// and its tree is ordered.
     #[serde(default)]
     grouped: bool,
 }

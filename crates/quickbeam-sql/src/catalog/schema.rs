@@ -1,8 +1,10 @@
-//! The objects of the catalog as they are in memory: shared, never changed; a change makes new ones.
+//! The objects of the catalog as they are in memory: shared, never changed; a change makes new
+//! ones.
 //!
-//! - SCHEMA-1: columns are named by their position in [`Table::columns`] everywhere in memory, and by [`Column::id`], which never
-//!   changes and is never used again, everywhere on disk.
-//! - SCHEMA-2: tables, views, sequences and indexes share one space of names. Names are as the parser folded them.
+//! - SCHEMA-1: columns are named by their position in [`Table::columns`] everywhere in memory, and
+//!   by [`Column::id`], which never changes and is never used again, everywhere on disk.
+//! - SCHEMA-2: tables, views, sequences and indexes share one space of names. Names are as the
+//!   parser folded them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -122,8 +124,9 @@ impl Table {
 }
 
 impl Index {
-    /// What the index's tree is made as. The entries of one that is not unique hold the row's key behind the values looked for: it is a
-    /// hash database of groups, one for the rows of the same values.
+    /// Returns the access method of the index's tree. A hash index that is not unique stores the
+    /// row's key after the indexed values: its tree is a hash database of groups, one for the rows
+    /// with equal values.
     #[must_use]
     pub fn access_method(&self) -> AccessMethod {
         match self.method {
@@ -251,7 +254,7 @@ pub struct Sequence {
     pub cycle: bool,
     /// The column that it goes with when that is dropped.
     pub owned_by: Option<(ObjectId, u16)>,
-    /// How often it was begun again: what it has given out is counted anew each time.
+    /// Number of restarts. Each restart counts the given-out values from the beginning.
     pub epoch: u32,
 }
 
@@ -268,7 +271,8 @@ impl Table {
         self.columns.iter().position(|column| column.id == id)
     }
 
-    /// Whether it is a key/value database of the engine, seen as a table with the columns `key` and `value`.
+    /// Whether it is a key/value database of the engine, seen as a table with the columns `key` and
+    /// `value`.
     #[must_use]
     pub fn is_database(&self) -> bool {
         self.database.is_some()

@@ -1,9 +1,11 @@
 //! Sequences: numbers that are given out once.
 //!
-//! - SEQ-1: no value is given out twice, also by transactions that roll back; values may be left out. For that, values are reserved, some at a time, in
-//!   transactions of their own. Only a sequence that nobody else can see yet counts in the transaction that made it.
-//! - SEQ-2: the record of a sequence's next value is never removed while the environment is open: values may have been reserved since the snapshot of
-//!   who drops it. What is left over goes when the catalog is opened.
+//! - SEQ-1: no value is given out twice, also by transactions that roll back; values may be
+//!   skipped. For that, values are reserved, some at a time, in separate transactions. Only a
+//!   sequence that no other transaction can see yet counts in the transaction that created it.
+//! - SEQ-2: the record of a sequence's next value is never removed while the environment is open:
+//!   values may have been reserved since the snapshot of the transaction that drops it. Opening the
+//!   catalog removes the records that remain.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -71,7 +73,7 @@ impl Catalog {
         Ok(())
     }
 
-    /// Removes what sequences that are gone left behind (SEQ-2).
+    /// Removes the records that dropped sequences left (SEQ-2).
     pub(super) fn sweep_sequences(&self) -> Result<()> {
         let transaction = self.environment.begin()?;
         let snapshot = self.snapshot(&transaction)?;
@@ -118,7 +120,8 @@ impl Catalog {
         self.reserve(transaction, sequence)
     }
 
-    /// `setval`: the next value is the one after `value`, or `value` itself if it is not `is_called`.
+    /// `setval`: the next value is the one after `value`, or `value` itself if it is not
+    /// `is_called`.
     pub fn set_value(
         &self,
         transaction: &Transaction,
@@ -145,7 +148,8 @@ impl Catalog {
         Ok(())
     }
 
-    /// The next value that is reserved for nobody, as the transaction sees it; none: the sequence has come to its end.
+    /// Returns the next value that no session has reserved, as the transaction sees it, or `None`
+    /// if the sequence is exhausted.
     pub fn next_unreserved(
         &self,
         transaction: &impl ReadTransaction,
@@ -157,7 +161,8 @@ impl Catalog {
         next_of(sequence, &record)
     }
 
-    /// Calls `work` in a transaction of its own; in the one given if the sequence is not to be seen by others yet.
+    /// Calls `work` in a transaction of its own; in the one given if the sequence is not to be seen
+    /// by others yet.
     fn in_own_transaction<T>(
         &self,
         transaction: &Transaction,
@@ -324,7 +329,8 @@ impl CatalogChange<'_> {
         Ok(id)
     }
 
-    /// The next value of a sequence becomes that one: it is counted anew, so that it is so only if the transaction commits.
+    /// Restarts a sequence at `value`. Starts a new epoch, so that the restart takes effect only if
+    /// the transaction commits.
     pub(super) fn restart(&self, sequence: &Sequence, value: i64) -> Result<()> {
         if !(sequence.minimum..=sequence.maximum).contains(&value) {
             let message = format!("RESTART value ({value}) is out of bounds");

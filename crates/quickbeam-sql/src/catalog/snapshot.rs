@@ -85,8 +85,8 @@ impl CatalogSnapshot {
         }
     }
 
-    /// The number of what the catalog holds here; never used for anything else. A plan made at this version is good for as long as
-    /// [`Catalog::version`](super::Catalog::version) says the same.
+    /// The number of what the catalog holds here; never used for anything else. A plan made at this
+    /// version is good for as long as [`Catalog::version`](super::Catalog::version) says the same.
     #[must_use]
     pub fn version(&self) -> u64 {
         self.version

@@ -15,7 +15,8 @@ use crate::table::{Layouts, index_tree, rows_tree};
 use crate::types::Value;
 
 impl Catalog {
-    /// CREATE TABLE. On an error the caller rolls back to before the call; so it is with all that follows.
+    /// CREATE TABLE. On an error the caller rolls back to before the call; so it is with all that
+    /// follows.
     pub fn create_table(&self, transaction: &Transaction, new: &NewTable) -> Result<ObjectId> {
         let change = CatalogChange::begin(self, transaction)?;
         change.check_free(&new.name)?;
@@ -70,7 +71,8 @@ impl Catalog {
         Ok(id)
     }
 
-    /// DROP TABLE of all of these. `cascade`: foreign keys of other tables that point to them, and views that read them, go too.
+    /// DROP TABLE of all of these. `cascade`: foreign keys of other tables that point to them, and
+    /// views that read them, go too.
     pub fn drop_tables(
         &self,
         transaction: &Transaction,
@@ -112,7 +114,8 @@ impl Catalog {
         change.put_table(&table)
     }
 
-    /// TRUNCATE of all of these. `cascade`: tables whose foreign keys point to them are emptied, too.
+    /// TRUNCATE of all of these. `cascade`: tables whose foreign keys point to them are emptied,
+    /// too.
     pub fn truncate(
         &self,
         transaction: &Transaction,
@@ -211,7 +214,8 @@ impl CatalogChange<'_> {
         })
     }
 
-    /// Views that read this object, those that read them, and so on: they go, or are an error, but for those that go together with it.
+    /// Views that read this object, those that read them, and so on: they go, or are an error, but
+    /// for those that go together with it.
     pub(super) fn drop_dependents(
         &self,
         id: ObjectId,

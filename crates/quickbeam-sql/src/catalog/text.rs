@@ -1,7 +1,8 @@
 //! Definitions as SQL text: the statements that make the objects of a catalog again.
 //!
-//! Above: programs that move tables, such as `quickbeam dump`. Below: the catalog's objects. Sequences come first, then tables, indexes, foreign
-//! keys and views; rows belong between the tables and the indexes.
+//! Above: programs that move tables, such as `quickbeam dump`. Below: the catalog's objects.
+//! Sequences come first, then tables, indexes, foreign keys and views; rows belong between the
+//! tables and the indexes.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -16,7 +17,8 @@ use super::schema::{
 pub enum Wording {
     /// Quickbeam's, with all that it knows of.
     Quickbeam,
-    /// Those that PostgreSQL reads, too: of hash keys and hash indexes that it does not have, ordered ones.
+    /// Those that PostgreSQL reads, too: of hash keys and hash indexes that it does not have,
+    /// ordered ones.
     Portable,
 }
 
@@ -63,7 +65,8 @@ pub fn set_sequence(catalog: &CatalogSnapshot, sequence: &Sequence, next: Option
         Some((table, table.columns.get(table.position_of(column)?)?))
     });
     let name = match owner {
-        // The name that the sequence of an identity column will have depends on which names are taken by then.
+        // The name that the sequence of an identity column will have depends on which names are
+        // taken by then.
         Some((table, column)) => format!(
             "pg_get_serial_sequence({}, {})",
             literal(&quoted(&table.name)),
@@ -218,7 +221,7 @@ impl CatalogSnapshot {
         self.views.contains_key(&id)
     }
 
-    /// All views, each behind those that it reads.
+    /// Returns all views, each after the views that it reads.
     #[must_use]
     pub fn views(&self) -> Vec<&View> {
         let mut ordered: Vec<&View> = Vec::with_capacity(self.views.len());

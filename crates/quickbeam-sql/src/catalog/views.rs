@@ -12,7 +12,8 @@ use super::schema::{ObjectId, Relation, View};
 use crate::error::{Result, SqlError, SqlState};
 
 impl Catalog {
-    /// CREATE VIEW. `replace`: the view of that name, if there is one, gets the new query; its columns must be the first of the new ones.
+    /// CREATE VIEW. `replace`: the view of that name, if there is one, gets the new query; its
+    /// columns must be the first of the new ones.
     pub fn create_view(
         &self,
         transaction: &Transaction,

@@ -84,8 +84,8 @@ pub(super) fn compare_elements(
 }
 
 /// Evaluates a subscript or a slice. The arguments after the array are a subscript for each
-/// dimension, or a lower and an upper bound for each. A constant truth value comes first: true for a
-/// slice. FALSE as a bound is one that is not written.
+/// dimension, or a lower and an upper bound for each. A constant truth value comes first: true for
+/// a slice. FALSE as a bound is one that is not written.
 pub(super) fn subscripts<'a>(arguments: &'a [Expr], frame: &Frame<'a>) -> Result<Datum<'a>> {
     let [is_slice, array, bounds @ ..] = arguments else {
         return Err(SqlError::internal("a subscript without an array"));

@@ -34,7 +34,7 @@ use super::rows::Rows;
 use crate::error::{Result, SqlError};
 use crate::types::{DataType, Numeric, Value, ValueRef};
 
-/// Rows of a batch, when nobody says how many.
+/// Default number of rows in a batch.
 const ROWS: usize = 8192;
 
 /// The type of Arrow for values of a type.
@@ -94,7 +94,7 @@ fn misfit(value: ValueRef<'_>) -> SqlError {
     SqlError::internal(format!("a value of type {:?} in another column", value.data_type()))
 }
 
-/// The number's digits with `scale` of them behind the point.
+/// Returns the number's digits with `scale` of them after the point.
 fn digits(number: Numeric, scale: u8) -> Option<i128> {
     let more = scale.checked_sub(number.scale())?;
     number.mantissa().checked_mul(10i128.checked_pow(more.into())?)

@@ -1,5 +1,5 @@
-//! Which transaction a statement runs in: the one under way, one of its own, which is tried again when it gets into the way of
-//! others, or one of the engine.
+//! Which transaction a statement runs in: the one under way, one of its own, which is tried again
+//! when it gets into the way of others, or one of the engine.
 
 use std::sync::Arc;
 

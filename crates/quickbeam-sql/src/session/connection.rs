@@ -295,7 +295,8 @@ impl Connection {
     }
 
     /// Executes several statements in order. Each is a transaction of its own unless the script has
-    /// a BEGIN. Rows that they return are dropped. The position of an error counts from the start of the script.
+    /// a BEGIN. Rows that they return are dropped. The position of an error counts from the start
+    /// of the script.
     ///
     /// ```
     /// # use quickbeam_sql::{SqlDatabase, params};

@@ -1,7 +1,7 @@
 //! COPY: records of CSV into a table, rows of an answer out as CSV.
 //!
-//! Above: the execution of statements. Below: INSERT for one record after the other, queries, CSV. No file is opened here: what COPY may read and write,
-//! the owner of the connection says.
+//! Above: the execution of statements. Below: INSERT for one record after the other, queries, CSV.
+//! No file is opened here: what COPY may read and write, the owner of the connection says.
 //!
 //! - COPY-1: a COPY FROM is one statement: if one of its records fails, nothing of it stays.
 //! - COPY-2: a COPY is not tried again by itself: what it read or wrote may be gone.
@@ -254,7 +254,7 @@ fn write_record<'f>(
 }
 
 impl CopyFrom {
-    /// The values of the record that the reader stands on.
+    /// Reads the values of the reader's current record.
     fn fields(&self, reader: &CsvReader<impl Read>, values: &mut Vec<Value>) -> Result<()> {
         values.clear();
         let line = || format!("COPY {}, line {}", self.relation, reader.line());

@@ -1,4 +1,5 @@
-//! CREATE TABLE … AS and SELECT … INTO: a table of a query's columns, and the INSERT that fills it with the query's rows.
+//! CREATE TABLE … AS and SELECT … INTO: a table of a query's columns, and the INSERT that fills it
+//! with the query's rows.
 
 use sqlparser::ast::{self, Statement as Ast};
 
@@ -17,7 +18,8 @@ pub(super) struct CreateAs {
 }
 
 impl CompileContext<'_> {
-    /// Prepares both. Nothing is to be done if there is a table of that name, and IF NOT EXISTS was said.
+    /// Prepares both. Nothing is to be done if there is a table of that name, and IF NOT EXISTS was
+    /// said.
     pub fn create_as(
         &self,
         name: &ast::ObjectName,

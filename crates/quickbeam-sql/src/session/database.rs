@@ -138,7 +138,8 @@ impl SqlDatabase {
 pub struct Cancel(pub(super) Arc<AtomicBool>);
 
 impl Cancel {
-    /// The statement that runs now ends with an error (57014). A statement begun later is not affected.
+    /// The statement that runs now ends with an error (57014). A statement begun later is not
+    /// affected.
     pub fn cancel(&self) {
         self.0.store(true, Ordering::Relaxed);
     }

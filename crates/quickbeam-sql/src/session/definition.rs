@@ -91,7 +91,8 @@ fn tables_of(look: &CompileContext<'_>, text: &Arc<str>) -> Result<Vec<ObjectId>
     for shape in &binder.slots {
         match &shape.source {
             Source::Table(table) => reads.push(table.id),
-            // What a view within the view reads was found, too; the view itself is known by its name.
+            // What a view within the view reads was found, too; the view itself is known by its
+            // name.
             Source::Query(_) | Source::Computed => {}
         }
         if let Some(Relation::View(view)) = look.snapshot.relation(&shape.name) {

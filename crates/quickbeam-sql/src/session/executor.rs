@@ -26,7 +26,7 @@ pub(super) enum ResultRows {
 }
 
 impl ResultRows {
-    /// Refuses a statement whose rows nobody would read, before it runs.
+    /// Refuses a statement that returns rows, before it runs, where the caller does not read rows.
     #[inline]
     pub fn check(self, prepared: &Prepared) -> Result<()> {
         self.check_columns(&prepared.columns)
@@ -100,7 +100,8 @@ impl Session {
         result
     }
 
-    /// Executes what a statement was prepared as. `alone`: the transaction is the statement's own, and is aborted if it fails.
+    /// Executes what a statement was prepared as. `alone`: the transaction is the statement's own,
+    /// and is aborted if it fails.
     pub(super) fn run_prepared(
         &self,
         prepared: &mut Prepared,

@@ -364,7 +364,8 @@ fn insert_with(query: &ast::Query) -> Option<Ast> {
 }
 
 impl Prepared {
-    /// The parameters of an execution, each of the type that the statement needs: those given, if they are so already.
+    /// The parameters of an execution, each of the type that the statement needs: those given, if
+    /// they are so already.
     #[inline]
     pub fn parameters_of<'p>(
         types: &[DataType],
@@ -425,7 +426,8 @@ fn take_parameters(types: &[DataType], given: &[Value], values: &mut Vec<Value>)
     Ok(())
 }
 
-/// Whether a value that a program made is one that SQL could have read: a [`Value`] can hold others.
+/// Whether a value that a program made is one that SQL could have read: a [`Value`] can hold
+/// others.
 #[inline]
 fn is_storable(value: &Value) -> bool {
     match value {

@@ -79,7 +79,7 @@ impl OpenQueries {
 /// ```
 pub struct Rows<'c> {
     source: RowsSource<'c>,
-    /// Values of the row stood on that are computed.
+    /// Computed values of the current row.
     values: Vec<Value>,
 }
 

@@ -51,8 +51,8 @@ impl Deref for SqlTransaction<'_> {
 
 impl Drop for SqlTransaction<'_> {
     fn drop(&mut self) {
-        // After a commit nothing is open. An error of the rollback has nobody to go to; the engine
-        // rolls back what it has of the transaction in any case.
+        // After a commit no transaction is open. An error of the rollback cannot be reported here;
+        // the engine rolls back its part of the transaction in any case.
         if self.connection.in_transaction() {
             self.connection.rollback().ok();
         }

@@ -91,8 +91,8 @@ impl<'c> Statement<'c> {
         self.statement.parameters()
     }
 
-    /// Executes the statement and returns the number of rows that it inserted, changed or removed. A
-    /// statement that returns rows is an error (55000), and is not run.
+    /// Executes the statement and returns the number of rows that it inserted, changed or removed.
+    /// A statement that returns rows is an error (55000), and is not run.
     ///
     /// ```
     /// # use quickbeam_sql::{SqlDatabase, params};
@@ -393,7 +393,8 @@ pub(super) struct CachedStatement<'c> {
 }
 
 impl<'c> CachedStatement<'c> {
-    /// Takes the statement of a text. While it is in use, another of the same text is compiled anew.
+    /// Takes the cached statement of a text. While it is in use, another one of the same text is
+    /// compiled separately.
     pub fn take(cache: &'c StatementCache, text: &str) -> CachedStatement<'c> {
         let kept = cache.borrow_mut().get_mut(text).and_then(Option::take);
         let statement = kept.unwrap_or_else(|| Box::new(PreparedStatement::new(text)));
@@ -460,7 +461,7 @@ impl Session {
         transaction: &quickbeam::Transaction,
     ) -> bool {
         let Some(prepared) = prepared else { return false };
-        // EXPLAIN says how the statement would be planned now, and counts anew.
+        // EXPLAIN shows the plan that the statement would get now, with fresh row counts.
         if matches!(prepared.work, Program::Explain(..)) {
             return false;
         }

@@ -1,8 +1,8 @@
 //! How much there is: what the planner asks, and whether a plan still fits.
 //!
-//! - STATISTICS-1: what is found out makes a better or a worse plan, never another answer.
-//! - STATISTICS-2: a statement whose plan could be another one with more rows, or fewer, is planned again when a table has several times as
-//!   many, or as few, as it was planned for.
+//! - STATISTICS-1: statistics make a plan better or worse; they never change the answer.
+//! - STATISTICS-2: a statement whose plan depends on row counts is planned again when a table has
+//!   several times the rows that it was planned for, or only a fraction of them.
 
 use std::sync::Arc;
 
@@ -11,9 +11,10 @@ use crate::catalog::Table;
 use crate::execute::{TableHandles, constant_range};
 use crate::plan::{Action, KeyRangeExpr, MIN_TABLE_ROWS, Statistics};
 
-/// With so many times the rows, or fewer, a plan is made anew.
+/// Factor by which a table grows or shrinks before a plan is made again.
 const OUTGROWN: f64 = 4.0;
-/// After the first executions, whose powers of two count, tables are looked at each time that so many more were.
+/// Interval, in executions, at which table sizes are checked. The first executions check at each
+/// power of two instead.
 const EXECUTIONS: u32 = 64;
 
 impl Statistics for CompileContext<'_> {
@@ -92,7 +93,8 @@ mod tests {
     use crate::session::SqlDatabase;
     use crate::session::statement::PreparedStatement;
 
-    /// About how many rows of the first table a statement was planned for; none if that does not matter.
+    /// About how many rows of the first table a statement was planned for; none if that does not
+    /// matter.
     fn planned_rows(statement: &PreparedStatement) -> Option<f64> {
         let planned = statement.prepared.as_ref().unwrap().planned_for.as_ref()?;
         planned.tables.first().map(|(_, rows)| *rows)
@@ -108,7 +110,7 @@ mod tests {
         assert!(planned_rows(&copy).is_some());
     }
 
-    /// Key/value databases are told apart, though none has a number.
+    /// Key/value databases are distinct, though none has a number.
     #[test]
     fn a_statement_is_planned_for_each_of_its_tables() {
         let database = SqlDatabase::memory(Options::default()).unwrap();

@@ -1,4 +1,5 @@
-//! The transaction of a connection: BEGIN to COMMIT or ROLLBACK, its settings and savepoints, and the statements that steer it.
+//! The transaction of a connection: BEGIN to COMMIT or ROLLBACK, its settings and savepoints, and
+//! the statements that steer it.
 
 use std::cell::{Ref, RefCell, RefMut};
 

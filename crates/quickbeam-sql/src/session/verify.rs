@@ -1,6 +1,8 @@
-//! Verification of what SQL keeps in an environment: the catalog, rows, indexes, constraints and sequences against each other.
+//! Verification of what SQL keeps in an environment: the catalog, rows, indexes, constraints and
+//! sequences against each other.
 //!
-//! Above: `quickbeam verify`. Below: the catalog, the audit of one table. That the trees themselves are sound is the engine's to verify.
+//! Above: `quickbeam verify`. Below: the catalog, the audit of one table. That the trees themselves
+//! are sound is the engine's to verify.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -30,7 +32,8 @@ pub struct Verified {
 }
 
 impl SqlDatabase {
-    /// Verifies the catalog, and of each table the rows, the entries of its indexes and its constraints, as of one moment.
+    /// Verifies the catalog, and of each table the rows, the entries of its indexes and its
+    /// constraints, as of one moment.
     pub fn verify(&self) -> Result<Verified> {
         let view = self.environment.begin_read()?;
         let transaction = view.as_transaction();

@@ -1,7 +1,8 @@
-//! Verification of one table: its rows, the entries of its indexes, and the rows that its foreign keys refer to, against each other (TABLE-1).
+//! Verification of one table: its rows, the entries of its indexes, and the rows that its foreign
+//! keys refer to, against each other (TABLE-1).
 //!
-//! Above: verification of a database, which evaluates CHECK. Below: rows, keys, the trees. What is wrong is text for people; an error means that
-//! no more of the tree can be read.
+//! Above: verification of a database, which evaluates CHECK. Below: rows, keys, the trees. What is
+//! wrong is text for people; an error means that no more of the tree can be read.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use super::table_writer::describe;
 use crate::catalog::CatalogSnapshot;
 use crate::error::{Result, SqlError};
 
-/// Complaints about one table or index that are told; those beyond are counted.
+/// Maximum number of complaints reported for a table or index; further ones are only counted.
 const MOST: usize = 100;
 
 /// A table being verified.
@@ -235,7 +236,8 @@ impl<'a> Audit<'a> {
         Ok((!is_own).then(|| "an entry that is not that of its row".to_owned()))
     }
 
-    /// Looks at the rows and all entries; how many of each there are. What cannot be read is a complaint.
+    /// Looks at the rows and all entries; how many of each there are. What cannot be read is a
+    /// complaint.
     pub fn run(&mut self, conditions: &mut Conditions<'_>) -> (u64, u64) {
         let rows = self.rows(conditions);
         let rows = self.or_complain("", rows);

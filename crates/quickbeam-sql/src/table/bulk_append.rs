@@ -1,4 +1,5 @@
-//! Inserting many rows at once, where a row is nothing but a record behind all others: no key of its own, no index, no foreign key.
+//! Bulk insert of rows that are each one record after the last key: no primary key, no index, no
+//! foreign key.
 
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ impl TableHandle {
 }
 
 impl TableWriter<'_> {
-    /// Inserts encoded rows, one behind the other in `bytes`, which end at `ends`.
+    /// Inserts encoded rows, stored consecutively in `bytes`; `ends` has the end of each.
     pub fn insert_many(
         &mut self,
         handle: &Arc<TableHandle>,
@@ -55,7 +56,8 @@ impl TableWriter<'_> {
         let records: Vec<(&[u8], &[u8])> =
             keys.iter().zip(&rows).map(|(key, row)| (&key[..], *row)).collect();
         let done = handle.database().append(self.transaction, &records)?;
-        // Another catalog of the environment has given out one of these row ids: one by one others are found.
+        // Another catalog of the environment has given out one of these row ids: one by one others
+        // are found.
         for row in &rows[done..] {
             self.insert(handle, row)?;
         }

@@ -1,7 +1,8 @@
-//! Foreign keys: a row that refers to another finds it, and what happens when the row referred to goes or changes its key.
+//! Foreign keys: a row that refers to another finds it, and what happens when the row referred to
+//! goes or changes its key.
 //!
-//! Rows that follow from others are worked off from a queue, so that a long chain of them needs no stack. What NO ACTION forbids is
-//! looked at again when the statement ends.
+//! Rows that follow from others are worked off from a queue, so that a long chain of them needs no
+//! stack. What NO ACTION forbids is looked at again when the statement ends.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -24,7 +25,8 @@ pub(super) struct CascadeTask {
     new: Option<Vec<Value>>,
 }
 
-/// What must not be so when the statement ends: that somebody refers to a key that is not there.
+/// A foreign-key violation to check for at the statement's end: a reference to a key that does not
+/// exist.
 pub(super) struct Pending {
     reference: Referring,
     /// It was not there when who refers to it came; otherwise it went.
@@ -136,7 +138,7 @@ fn matches(row: StoredRow<'_>, positions: &[usize], values: &[Value]) -> Result<
     Ok(true)
 }
 
-/// The row's columns at these positions become those of `values`: encoded anew.
+/// Encodes the row again with the columns at these positions replaced by `values`.
 fn with_values(
     table: &Table,
     row: StoredRow<'_>,
@@ -154,7 +156,8 @@ fn with_values(
     Ok(out)
 }
 
-/// Whether the row that a row refers to by a foreign key is in the table referred to; true where a column of the key is NULL.
+/// Whether the row that a row refers to by a foreign key is in the table referred to; true where a
+/// column of the key is NULL.
 pub(super) fn has_parent(
     transaction: &Transaction,
     key: &ForeignKey,
@@ -172,7 +175,8 @@ pub(super) fn has_parent(
     }
 }
 
-/// Whether a table has a row with these values in the columns of its primary key or of a unique index.
+/// Whether a table has a row with these values in the columns of its primary key or of a unique
+/// index.
 fn has_row(
     transaction: &Transaction,
     handle: &TableHandle,
@@ -193,7 +197,8 @@ fn has_row(
 }
 
 impl TableWriter<'_> {
-    /// A row refers to one that is there, by the foreign key of that place, or is an error (STMT-2), now or at the statement's end.
+    /// A row refers to one that is there, by the foreign key of that place, or is an error
+    /// (STMT-2), now or at the statement's end.
     pub(crate) fn check_parent(
         &mut self,
         child: &Arc<TableHandle>,
@@ -225,7 +230,8 @@ impl TableWriter<'_> {
         if key.parent != table.id {
             return Err(reference.missing());
         }
-        // In its own table the statement may bring the row referred to after the one that refers to it.
+        // In its own table the statement may bring the row referred to after the one that refers to
+        // it.
         self.pending.push(Pending { reference, came_first: true });
         Ok(())
     }
@@ -243,7 +249,8 @@ impl TableWriter<'_> {
         result
     }
 
-    /// A row that may be referred to went, or became another: who refers to it has to follow, later.
+    /// A row that may be referred to went, or became another: who refers to it has to follow,
+    /// later.
     pub(super) fn parent_changed(
         &mut self,
         parent: &Arc<TableHandle>,
@@ -263,7 +270,7 @@ impl TableWriter<'_> {
             if values.iter().any(|value| value.is_null()) {
                 continue;
             }
-            // What is no value of the child's type is referred to by nobody.
+            // No row can refer to a key that is not a value of the child's type.
             let Some(values) = converted(&values, child.table(), &key.columns) else { continue };
             let new_values = match new {
                 None => None,
@@ -334,7 +341,8 @@ impl TableWriter<'_> {
             self.update_one(handle, &key, &old, &new, columns)?;
         }
         if work.action == ForeignKeyAction::SetDefault {
-            // The DEFAULT may be the key that went: then nothing was changed that would have been looked at.
+            // The DEFAULT may be the key that went: then nothing was changed that would have been
+            // looked at.
             self.pending.push(Pending { reference: work.reference.clone(), came_first: false });
         }
         Ok(())
@@ -470,7 +478,8 @@ impl TableWriter<'_> {
         Ok(found)
     }
 
-    /// At the statement's end: a key is referred to and not there, although it may have come, or come back, or nobody may refer to it any more.
+    /// Checks the pending references at the statement's end: fails if a referenced key still does
+    /// not exist and a row still refers to it.
     pub(super) fn check_pending(&mut self) -> Result<()> {
         for pending in std::mem::take(&mut self.pending) {
             let reference = &pending.reference;

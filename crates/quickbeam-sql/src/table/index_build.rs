@@ -1,7 +1,8 @@
 //! Filling an index from the rows that are there.
 //!
-//! Entries are gathered, sorted as the index's tree keeps them, by hash value if it does so, and put in place one run after the other: so each leaf is
-//! visited once for a run, and what the first run makes is full leaves.
+//! Entries are gathered, sorted as the index's tree keeps them, by hash value if it does so, and
+//! put in place one run after the other: so each leaf is visited once for a run, and what the first
+//! run makes is full leaves.
 
 use quickbeam::Transaction;
 
@@ -60,7 +61,8 @@ impl<'f> Filling<'f> {
         Ok(())
     }
 
-    /// Puts what was taken in place. An error (`23505`) when there are two rows of the same unique key.
+    /// Puts what was taken in place. An error (`23505`) when there are two rows of the same unique
+    /// key.
     pub fn put(&mut self) -> Result<()> {
         let bytes = &self.bytes;
         let key = |entry: &IndexEntry| &bytes[entry.key..entry.value];

@@ -1,7 +1,9 @@
-//! Whole numbers, read and written where they stand in a row's bytes, without a look at the row's other columns.
+//! Whole numbers, read and written where they stand in a row's bytes, without a look at the row's
+//! other columns.
 //!
-//! Above: scans that narrow or sum what they read, and updates that count. Below: the form of rows. All of it is about rows of the form
-//! in which a table's rows are written now; those of an older one are left to whoever reads values.
+//! Above: scans that filter or sum integers, and updates that increment them. Below: the row
+//! format. Everything here applies to rows in the table's current layout; the caller decodes rows
+//! of an older layout as values.
 
 use super::row_format::{ColumnEncoding, ColumnLayout, load};
 use crate::catalog::Table;
@@ -64,7 +66,8 @@ impl NumberCell {
         if is_null || !is_current { None } else { self.number.read(row).ok() }
     }
 
-    /// Puts a number in its place in a row of the form; false, and nothing changed, if it is out of range.
+    /// Puts a number in its place in a row of the form; false, and nothing changed, if it is out of
+    /// range.
     #[inline]
     pub fn set(self, row: &mut [u8], number: i64) -> bool {
         if self.null_at >= row.len() || !self.number.write(row, number) {
@@ -105,7 +108,8 @@ impl Table {
         (place.kind != ColumnEncoding::Date).then_some(NumberCell { number, null_at, null_mask })
     }
 
-    /// The number in a column of integers, if the row is of the form in which rows are written now and it is not NULL.
+    /// The number in a column of integers, if the row is of the form in which rows are written now
+    /// and it is not NULL.
     #[inline]
     pub fn number_in(&self, row: &[u8], position: usize) -> Option<i64> {
         self.number_cell(position)?.get(row)

@@ -13,12 +13,14 @@
 //! | UUID | its bytes |
 //! | INTERVAL | its length in microseconds, 16 bytes big-endian, the sign bit turned over |
 //!
-//! A descending column is turned over as a whole, but for the byte that says NULL. Before the columns of a hash index that is not unique stands
-//! how many bytes they have, u16 big-endian: they are a group of the engine's ([`AccessMethod::HashPrefix`]).
+//! A descending column is turned over as a whole, but for the byte that says NULL. Before the
+//! columns of a hash index that is not unique stands how many bytes they have, u16 big-endian: they
+//! are a group of the engine's ([`AccessMethod::HashPrefix`]).
 //!
-//! - KEY-1: a key is less than another exactly if its values come before in the columns' order; equal exactly if they are equal.
-//! - KEY-2: keys that begin with the same values begin with the same bytes, and no others do. So all of them lie from those
-//!   bytes up to, and without, [`prefix_end`] of them.
+//! - KEY-1: a key is less than another exactly if its values come before in the columns' order;
+//!   equal exactly if they are equal.
+//! - KEY-2: keys that begin with the same values begin with the same bytes, and no others do. So
+//!   all of them lie from those bytes up to, and without, [`prefix_end`] of them.
 
 use quickbeam::AccessMethod;
 
@@ -95,7 +97,8 @@ impl KeySpec {
         KeySpec { parts: key.columns.iter().filter_map(part).collect(), grouped: false }
     }
 
-    /// The keys of an index's entries, without what is behind the index's own columns.
+    /// Returns the key encoding of an index's entries, without the part that follows the index's
+    /// columns.
     #[must_use]
     pub fn of_index(table: &Table, index: &Index) -> KeySpec {
         let part = |column: &crate::catalog::KeyColumn| {
@@ -133,7 +136,8 @@ impl KeySpec {
         Ok(())
     }
 
-    /// Appends the key, or as many of its first columns as there are `values`. Each is of its column's type, or NULL.
+    /// Appends the key, or as many of its first columns as there are `values`. Each is of its
+    /// column's type, or NULL.
     #[inline]
     pub fn encode<'v>(
         &self,
@@ -159,7 +163,8 @@ impl KeySpec {
         self.end(out, start)
     }
 
-    /// The beginning of a key that says its first columns, of a group all of them; none if one of them is NULL.
+    /// The beginning of a key that says its first columns, of a group all of them; none if one of
+    /// them is NULL.
     pub fn beginning<'k>(&self, key: &'k [u8], columns: usize) -> Result<Option<&'k [u8]>> {
         let start = if self.grouped { GROUP_BYTES } else { 0 };
         let mut rest = key.get(start..).ok_or_else(damaged)?;
@@ -171,15 +176,16 @@ impl KeySpec {
         Ok(Some(&key[..key.len() - rest.len()]))
     }
 
-    /// From where up to where keys lie whose first column is not NULL; none if it never is, or if that tells nothing about where they lie.
+    /// From where up to where keys lie whose first column is not NULL; none if it never is, or if
+    /// that tells nothing about where they lie.
     pub fn without_null(&self) -> Option<[&'static [u8]; 2]> {
         let is_nullable = self.parts.first().is_some_and(|part| part.nullable);
         (is_nullable && !self.grouped).then_some([&[PRESENT], &[NULL_LAST]])
     }
 
-    /// Makes `range` that of the keys whose first columns equal `equal` and whose next column lies between the bounds. Of NULLs in the next
-    /// column: without any bound they are in the range, with one they are not.
-    /// Of a group all columns are in `equal`, and its key is `low`.
+    /// Makes `range` that of the keys whose first columns equal `equal` and whose next column lies
+    /// between the bounds. Of NULLs in the next column: without any bound they are in the range,
+    /// with one they are not. Of a group all columns are in `equal`, and its key is `low`.
     pub fn range(
         &self,
         range: &mut KeyRange,
@@ -235,7 +241,8 @@ impl KeySpec {
     }
 }
 
-/// Makes a beginning of keys the least key greater than all that begin so; false, and nothing left, when there is none.
+/// Makes a beginning of keys the least key greater than all that begin so; false, and nothing left,
+/// when there is none.
 pub fn prefix_end(prefix: &mut Vec<u8>) -> bool {
     while let Some(last) = prefix.last_mut() {
         if *last < u8::MAX {
@@ -299,7 +306,7 @@ impl KeyPart {
         Ok(())
     }
 
-    /// Reads the column's value from the start of `bytes` and leaves what is behind it.
+    /// Reads the column's value from the start of `bytes` and leaves the bytes that follow it.
     pub fn decode(&self, bytes: &mut &[u8]) -> Result<Value> {
         let turn = if self.descending { u8::MAX } else { 0 };
         if self.raw {
@@ -383,7 +390,7 @@ fn encode_numeric(out: &mut Vec<u8>, value: Numeric) {
     }
     let start = out.len();
     out.push((exponent + 128) as u8);
-    // The first pair holds the first two digits, whatever their power of ten.
+    // The first pair holds the first two digits, for any power of ten.
     let mut pairs = [0_u8; 20];
     let mut count = 0;
     let length = digits.checked_ilog10().unwrap_or(0) + 1;

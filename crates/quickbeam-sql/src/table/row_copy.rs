@@ -1,10 +1,12 @@
-//! Rows made of columns of other rows, as bytes, without a look at their values.
+//! Builds encoded rows by copying encoded columns, without decoding values.
 //!
-//! Above: statements that keep or insert rows of a query's columns. Below: the form of rows. Columns of fixed length that stand side by
-//! side in both rows are one copy, and so is the content of columns of variable length.
+//! Above: statements that keep or insert rows of a query's columns. Below: the form of rows.
+//! Columns of fixed length that stand side by side in both rows are one copy, and so is the content
+//! of columns of variable length.
 //!
-//! - SPLICE-1: what comes out is byte for byte what encoding the values would make.
-//! - SPLICE-2: rows of an older form, and those that are not there, are left to whoever reads values.
+//! - SPLICE-1: the output is byte for byte that of encoding the values.
+//! - SPLICE-2: rows of an older layout, and missing rows, are not copied; the caller decodes values
+//!   for them.
 
 use super::row_format::{ColumnLayout, HEADER, damaged, encode, place_all};
 use crate::catalog::Table;
@@ -59,7 +61,8 @@ struct Variable {
 pub type Origin<'t> = (usize, &'t Table, usize);
 
 impl Splice {
-    /// Rows as the table has them now; none if a value is not one of the same type that stands in a row.
+    /// Rows as the table has them now; none if a value is not one of the same type that stands in a
+    /// row.
     pub fn for_table(table: &Table, origins: &[Origin<'_>]) -> Option<Splice> {
         let layout = &*table.layouts.current;
         if table.is_database() || origins.len() != layout.columns.len() {
@@ -69,7 +72,8 @@ impl Splice {
         Splice::new(layout.number, &places?, layout.fixed_end, origins)
     }
 
-    /// Rows of these columns, which are the same bytes if and only if the values are the same; none if that cannot be.
+    /// Rows of these columns, which are the same bytes if and only if the values are the same; none
+    /// if that cannot be.
     pub fn for_comparison(origins: &[Origin<'_>]) -> Option<Splice> {
         let type_of = |(_, table, column): &Origin<'_>| {
             let data_type = table.columns.get(*column)?.data_type;
@@ -161,7 +165,8 @@ impl Splice {
         Some(())
     }
 
-    /// Appends the row of these values, which are those that [`append`](Self::append) could not take from rows.
+    /// Appends the row of these values, which are those that [`append`](Self::append) could not
+    /// take from rows.
     pub fn append_values<'v>(
         &self,
         value: impl FnMut(usize) -> ValueRef<'v>,
@@ -170,7 +175,8 @@ impl Splice {
         encode(self.number, self.places.iter(), self.fixed_end as u32, out, value)
     }
 
-    /// Appends a row, made of those that `row` has in the slots. False, and nothing appended, when that cannot be done (SPLICE-2).
+    /// Appends a row that consists of columns of the rows in the slots. Returns false, appending
+    /// nothing, if it cannot be copied (SPLICE-2).
     pub fn append<'r>(&self, row: impl Fn(usize) -> &'r [u8], out: &mut Vec<u8>) -> Result<bool> {
         for source in &self.sources {
             let bytes = row(source.slot);

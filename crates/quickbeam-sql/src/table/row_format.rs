@@ -6,13 +6,16 @@
 //! └────────────┴──────────────┴─────────────────────────┴──────────────────────────────┴───────────────┘
 //! ```
 //!
-//! All numbers are little-endian. A column of fixed length stands at the same place in every row of a layout, so reading it is a load and
-//! writing it is a store. An end counts from the start of the row; where a column begins is where the one before it
-//! ends. A NULL takes its place too, filled with zeros, or with nothing.
+//! All numbers are little-endian. A column of fixed length stands at the same place in every row of
+//! a layout, so reading it is a load and writing it is a store. An end counts from the start of the
+//! row; where a column begins is where the one before it ends. A NULL takes its place too, filled
+//! with zeros, or with nothing.
 //!
-//! - ROW-1: a table's layouts are numbered; a row names the one it was written in, so that adding and dropping columns rewrites
-//!   nothing. A column that a row's layout lacks has the value [`Column::missing`](crate::catalog::Column::missing).
-//! - ROW-2: no content of a row makes reading it panic: what does not fit is an error of the class `DataCorrupted`.
+//! - ROW-1: a table's layouts are numbered; a row names the one it was written in, so that adding
+//!   and dropping columns rewrites nothing. A column that a row's layout lacks has the value
+//!   [`Column::missing`](crate::catalog::Column::missing).
+//! - ROW-2: no content of a row makes reading it panic: what does not fit is an error of the class
+//!   `DataCorrupted`.
 
 use std::sync::Arc;
 
@@ -96,7 +99,8 @@ pub(crate) struct Layout {
     pub(super) fixed_end: u32,
 }
 
-/// Where columns of these types are in a row, and where the content of those of variable length begins.
+/// Where columns of these types are in a row, and where the content of those of variable length
+/// begins.
 pub(super) fn place_all(columns: &[DataType]) -> (Vec<ColumnLayout>, u32) {
     let mut fixed = HEADER + columns.len().div_ceil(8);
     let mut placed: Vec<ColumnLayout> = Vec::with_capacity(columns.len());
@@ -343,7 +347,8 @@ fn store(row: &mut [u8], place: &ColumnLayout, value: ValueRef<'_>) -> bool {
     true
 }
 
-/// Appends a row of that form to `out`. `value` gives the value for each place: of exactly its type, or NULL.
+/// Appends a row of that form to `out`. `value` gives the value for each place: of exactly its
+/// type, or NULL.
 #[inline]
 pub(super) fn encode<'p, 'v>(
     number: u16,
@@ -387,7 +392,8 @@ pub(super) fn encode<'p, 'v>(
 }
 
 impl Table {
-    /// Appends a row to `out`. `value` gives the value for each position: of exactly the column's type, or NULL.
+    /// Appends a row to `out`. `value` gives the value for each position: of exactly the column's
+    /// type, or NULL.
     pub fn encode_row<'v>(
         &self,
         out: &mut Vec<u8>,
@@ -400,7 +406,8 @@ impl Table {
         encode(layout.number, layout.places.iter().flatten(), layout.fixed_end, out, value)
     }
 
-    /// Whether rows of both tables, as they are written now, are the same bytes for the same values.
+    /// Whether rows of both tables, as they are written now, are the same bytes for the same
+    /// values.
     #[must_use]
     pub fn has_rows_like(&self, other: &Table) -> bool {
         let (ours, theirs) = (&self.layouts.current, &other.layouts.current);
@@ -429,7 +436,8 @@ impl Table {
         self.layouts.current.number
     }
 
-    /// How many bytes at the start of a row suffice to read these columns; none if the whole row is needed.
+    /// How many bytes at the start of a row suffice to read these columns; none if the whole row is
+    /// needed.
     #[must_use]
     pub fn prefix_for(&self, columns: &[usize]) -> Option<usize> {
         let fixed = |column: &usize| {
@@ -451,8 +459,9 @@ impl Table {
         self.encode_row(out, |position| values[position].as_ref())
     }
 
-    /// Changes one column of an encoded row where it stands. False, and nothing changed, when that cannot be done: the row is of an
-    /// older layout, or the column's length varies. Then the row has to be encoded again.
+    /// Changes one column of an encoded row where it stands. False, and nothing changed, when that
+    /// cannot be done: the row is of an older layout, or the column's length varies. Then the row
+    /// has to be encoded again.
     #[inline]
     pub fn set_in_place(
         &self,

@@ -13,9 +13,10 @@ use crate::error::Result;
 
 /// Keys looked at. Each costs three ways down a tree.
 const SAMPLES: usize = 16;
-/// If there is a NULL in all of them, a value has this part of the rows: of the few that may be left, as much as where nothing is known.
+/// If there is a NULL in all of them, a value has this part of the rows: of the few that may be
+/// left, as much as where nothing is known.
 const UNSEEN: f64 = 0.05 / SAMPLES as f64;
-/// What was found is kept until there are so many times more rows, or fewer.
+/// Factor by which the number of rows grows or shrinks before a sample is taken again.
 const CHANGED: f64 = 1.5;
 
 /// What was found out about the rows that share the first columns of a key.
@@ -26,7 +27,8 @@ struct Shared {
     part: f64,
 }
 
-/// What was found out about a table: of the primary key, or of the index with that number, and so many columns.
+/// Sampled statistics of a table, by the primary key or an index number, and a number of leading
+/// columns.
 #[derive(Debug, Default)]
 pub struct Samples(Mutex<HashMap<(Option<usize>, usize), Shared>>);
 
@@ -36,8 +38,8 @@ impl TableHandle {
         Ok(self.database().estimate(transaction)?)
     }
 
-    /// The part of the rows that one value of the first `columns` of the primary key has, or of the index with that number, on average of the
-    /// values; none if that cannot be told.
+    /// Returns the average fraction of rows for one value of the first `columns` of the primary
+    /// key, or of the index with that number. Returns `None` if it cannot be estimated.
     pub fn part_of_each(
         &self,
         transaction: &Transaction,
@@ -67,8 +69,8 @@ impl TableHandle {
     }
 }
 
-/// A sample finds a value as often as rows have it: the average over the values is the harmonic one over the samples. NULLs, which equal nothing,
-/// are left out.
+/// A sample finds a value as often as rows have it: the average over the values is the harmonic one
+/// over the samples. NULLs, which equal nothing, are left out.
 fn sampled_part(
     transaction: &Transaction,
     tree: &Database,

@@ -1,4 +1,5 @@
-//! Tables and indexes ready for use: their definition, their trees, and how their keys are encoded. Made once for each version of the catalog.
+//! Tables and indexes ready for use: their definition, their trees, and how their keys are encoded.
+//! Made once for each version of the catalog.
 //!
 //! | tree | key | value |
 //! |---|---|---|
@@ -8,7 +9,8 @@
 //! | hash index that is not unique | the length of the columns, the index's columns, the row's key | nothing |
 //! | other index, or a column NULL | the index's columns, the row's key | 0, and where in the key the row's key begins, u16 |
 //!
-//! - TABLE-1: every row has exactly one entry in every index of its table, and every entry belongs to a row.
+//! - TABLE-1: every row has exactly one entry in every index of its table, and every entry belongs
+//!   to a row.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -59,7 +61,9 @@ pub(crate) fn index_tree(index: ObjectId) -> String {
 }
 
 impl TableHandle {
-    /// Opens the table's trees. [`CatalogSnapshot::handle`](crate::catalog::CatalogSnapshot::handle) keeps what this returns.
+    /// Opens the table's trees.
+    /// [`CatalogSnapshot::handle`](crate::catalog::CatalogSnapshot::handle) keeps what this
+    /// returns.
     pub(crate) fn open(transaction: &Transaction, table: &Arc<Table>) -> Result<TableHandle> {
         let mut handle = TableHandle::open_rows(transaction, table)?;
         for index in &table.indexes {
@@ -86,7 +90,8 @@ impl TableHandle {
                 *column = true;
             }
         }
-        // Foreign keys point to primary keys and unique indexes: the columns referred to are among these.
+        // Foreign keys point to primary keys and unique indexes: the columns referred to are among
+        // these.
         if table.is_database() {
             structural.fill(true);
         }
@@ -126,7 +131,8 @@ impl TableHandle {
         changed.iter().any(|&column| self.structural.get(column).is_none_or(|touches| *touches))
     }
 
-    /// The row as [`StoredRow`] reads it, from a record of the table's tree. `scratch` is used for key/value databases only.
+    /// The row as [`StoredRow`] reads it, from a record of the table's tree. `scratch` is used for
+    /// key/value databases only.
     #[inline]
     pub fn row<'a>(
         &'a self,
@@ -218,7 +224,7 @@ impl IndexHandle {
     /// The key of the row that an entry of this index belongs to.
     #[inline]
     pub fn row_key<'e>(&self, entry_key: &'e [u8], entry_value: &'e [u8]) -> Result<&'e [u8]> {
-        // Told apart by the lead byte: a place in the key, or the row's key itself.
+        // The lead byte distinguishes a position in the key from the row's key itself.
         match entry_value {
             [] => {
                 let (length, rest) = entry_key.split_first_chunk().ok_or_else(damaged)?;
@@ -246,7 +252,8 @@ pub(crate) struct RowIds {
 }
 
 impl RowIds {
-    /// A row id that the table has not had since the environment was opened, and that no row of it has.
+    /// A row id that the table has not had since the environment was opened, and that no row of it
+    /// has.
     pub fn next(
         &self,
         environment: &quickbeam::Environment,
@@ -271,8 +278,9 @@ impl RowIds {
         let next = match tables.get(&handle.table.id) {
             Some(next) => next.clone(),
             None => {
-                // Nobody has given out an id of this table yet: all its rows are from before. They are read in a transaction
-                // of its own, so that the insert does not depend on what it finds.
+                // No id of this table has been given out since it was opened: all its rows are
+                // older. A separate transaction reads them, so that the insert does not depend on
+                // what it finds.
                 let reader = environment.begin_read()?;
                 let last = match last_row(&handle.rows, reader.as_transaction()) {
                     Err(quickbeam::Error::NoSuchDatabase { .. }) => {
@@ -290,7 +298,7 @@ impl RowIds {
 }
 
 impl RowIds {
-    /// Moves behind the last row that the transaction sees.
+    /// Moves after the last row that the transaction sees.
     #[cold]
     pub fn catch_up(&self, transaction: &Transaction, handle: &TableHandle) -> Result<()> {
         let last = last_row(&handle.rows, transaction)?;

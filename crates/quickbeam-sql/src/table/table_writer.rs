@@ -1,10 +1,11 @@
 //! Changing rows, with everything that goes with them: NOT NULL, keys, indexes, foreign keys.
 //!
-//! Above: the executor, which evaluates DEFAULT and CHECK of the rows it makes and says what becomes of a row. Below: the trees.
+//! Above: the executor, which evaluates DEFAULT and CHECK of the rows it makes and says what
+//! becomes of a row. Below: the trees.
 //!
-//! - STMT-1: a statement that fails leaves nothing of itself, once [`TableWriter::rollback`] was called.
-//! - STMT-2: what a rule relies on (a row referred to is there, no row refers) is read so that it has to hold still when the
-//!   transaction commits, whatever the isolation: [`Transaction::track_reads`].
+//! - STMT-1: a statement that fails leaves no changes, once [`TableWriter::rollback`] was called.
+//! - STMT-2: the reads that a constraint relies on (a referenced row exists, no row refers) must
+//!   still hold at commit, under every isolation level: [`Transaction::track_reads`].
 
 use std::sync::Arc;
 
@@ -19,7 +20,8 @@ use crate::types::{Value, ValueRef};
 
 /// What only the upper half can evaluate, for rows that change because other rows did.
 pub trait Expressions {
-    /// Whether the row keeps to the table's CHECK constraint of that place; NULL counts as keeping to it.
+    /// Whether the row keeps to the table's CHECK constraint of that place; NULL counts as keeping
+    /// to it.
     fn check(&self, table: &Table, check: usize, row: StoredRow<'_>) -> Result<Option<bool>>;
 
     /// The value of the column's DEFAULT, of the column's type; NULL if it has none.
@@ -73,15 +75,16 @@ fn check_changed(table: &Table, row: StoredRow<'_>, changed: &[usize]) -> Result
 }
 
 impl TableHandle {
-    /// Whether a row comes and goes as one record: there are no indexes, and it takes part in no foreign key. So there is nothing half
-    /// done of a change of one row.
+    /// Whether a row comes and goes as one record: there are no indexes, and it takes part in no
+    /// foreign key. So there is nothing half done of a change of one row.
     pub fn has_rows_only(&self) -> bool {
         let table = self.table();
         table.indexes.is_empty() && table.foreign_keys.is_empty() && table.referenced_by.is_empty()
     }
 
-    /// Gives the row of that key other values in columns of which none [`touches more`](Self::touches_more) than the row itself: one change
-    /// of one record, which is made or fails, and so needs no [`TableWriter`].
+    /// Gives the row of that key other values in columns of which none
+    /// [`touches more`](Self::touches_more) than the row itself: one change of one record, which is
+    /// made or fails, and so needs no [`TableWriter`].
     #[inline]
     pub fn update_alone(
         &self,
@@ -99,8 +102,9 @@ impl TableHandle {
         check_changed(self.table(), StoredRow::new(self.table(), row)?, changed)
     }
 
-    /// As [`update_alone`](Self::update_alone), with the new row made of the one that is there by who has made sure of what
-    /// [`check_changed`](Self::check_changed) looks at; how many rows there were, or `None` if it cannot be done so.
+    /// Like [`update_alone`](Self::update_alone), but computes the new row from the stored one. The
+    /// caller has done the checks of [`check_changed`](Self::check_changed). Returns the number of
+    /// rows changed, or `None` if the row cannot be updated this way.
     #[inline]
     pub fn modify_alone(
         &self,
@@ -147,7 +151,8 @@ pub(super) fn describe(table: &Table, positions: &[usize], row: StoredRow<'_>) -
 }
 
 impl<'a> TableWriter<'a> {
-    /// Begins a statement's changes. `may_be_undone`: if it fails half-way, the transaction may go on without what it did.
+    /// Begins a statement's changes. `may_be_undone`: if it fails half-way, the transaction may go
+    /// on without what it did.
     pub fn begin(
         catalog: &'a Catalog,
         transaction: &'a Transaction,
@@ -194,7 +199,8 @@ impl<'a> TableWriter<'a> {
         }
     }
 
-    /// Inserts an encoded row, or says which key of it is there already; then nothing of the row is inserted.
+    /// Inserts an encoded row, or says which key of it is there already; then nothing of the row is
+    /// inserted.
     pub fn insert_unless_conflict(
         &mut self,
         handle: &Arc<TableHandle>,
@@ -225,7 +231,8 @@ impl<'a> TableWriter<'a> {
         Ok(conflict)
     }
 
-    /// The row that has the same key as an encoded row: of the index in that place among the table's, or the primary key.
+    /// The row that has the same key as an encoded row: of the index in that place among the
+    /// table's, or the primary key.
     pub fn conflict_in(
         &mut self,
         handle: &Arc<TableHandle>,
@@ -315,7 +322,8 @@ impl<'a> TableWriter<'a> {
             if index.entries.put_if_absent(self.transaction, &self.entry, &self.value)? {
                 return Ok(None);
             }
-            // Under read committed it may be newer than what the statement sees, and it may go before it is looked at.
+            // Under read committed it may be newer than what the statement sees, and it may go
+            // before it is looked at.
             if index.entries.get_into(self.transaction, &self.entry, &mut other)?
                 || index.entries.get_for_update(self.transaction, &self.entry, &mut other)?
             {
@@ -331,8 +339,9 @@ impl<'a> TableWriter<'a> {
         Ok(())
     }
 
-    /// Gives the row of that key other values. `old` and `new` are encoded rows, `changed` names the columns that may differ. An
-    /// error (`23505`) when a key of the new row belongs to another row.
+    /// Gives the row of that key other values. `old` and `new` are encoded rows, `changed` names
+    /// the columns that may differ. An error (`23505`) when a key of the new row belongs to another
+    /// row.
     pub fn update(
         &mut self,
         handle: &Arc<TableHandle>,
@@ -381,7 +390,8 @@ impl<'a> TableWriter<'a> {
         self.parent_changed(handle, old_row, Some(new_row))
     }
 
-    /// Puts the new row in the old one's place; which key (`None`: the primary key) is in the way, if one is.
+    /// Puts the new row in the old one's place; which key (`None`: the primary key) is in the way,
+    /// if one is.
     fn replace(
         &mut self,
         handle: &TableHandle,

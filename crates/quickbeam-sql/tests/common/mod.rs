@@ -1,4 +1,5 @@
-//! What the tests of the lower half share: a catalog in memory, tables made in one line, rows as values.
+//! What the tests of the lower half share: a catalog in memory, tables made in one line, rows as
+//! values.
 
 #![allow(dead_code)]
 

@@ -7,10 +7,12 @@ use rusqlite::types::ValueRef;
 /// Rows as texts, or the error's message.
 pub type Answer = Result<Vec<String>, String>;
 
-/// What is said of a statement that was given up for being too much work: by the progress handler, or for its rows.
+/// What is said of a statement that was given up for being too much work: by the progress handler,
+/// or for its rows.
 pub const TOO_MUCH: &str = "interrupted";
 
-/// So many cases, or PROPTEST_CASES of them. What differs is shrunk for a minute: a test that fails has to end, too.
+/// So many cases, or PROPTEST_CASES of them. What differs is shrunk for a minute: a test that fails
+/// has to end, too.
 pub fn config(cases: u32) -> ProptestConfig {
     let wanted = std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok());
     ProptestConfig {
@@ -28,7 +30,8 @@ pub fn memory() -> Connection {
     connection
 }
 
-/// The answer of a statement, as long as it has no more than `most_rows`; `show` says what a value looks like.
+/// The answer of a statement, as long as it has no more than `most_rows`; `show` says what a value
+/// looks like.
 pub fn answer(
     connection: &Connection,
     text: &str,

@@ -1,6 +1,7 @@
 //! Generated changes, and the statements of a case as text.
 //!
-//! A column of a key is changed by a distance that no two values have, so that rows never collide half-way, which would come out as the order is.
+//! A column of a key is changed by a distance that no two values have, so that rows never collide
+//! half-way, which would come out as the order is.
 
 use proptest::prelude::*;
 
@@ -59,7 +60,8 @@ pub struct Changing {
 pub enum Statement {
     Query(Query),
     Change(Changing),
-    /// A transaction with a savepoint: what comes before and behind it, whether it is gone back to, and whether the transaction commits.
+    /// A transaction with a savepoint: what comes before and behind it, whether it is gone back to,
+    /// and whether the transaction commits.
     Transaction {
         before: Vec<Changing>,
         inside: Vec<Statement>,
@@ -216,7 +218,8 @@ impl Writer<'_> {
         text + &end
     }
 
-    /// Values for columns, without subqueries: SQLite's would see what the statement has already changed.
+    /// Values for columns, without subqueries: SQLite's would see what the statement has already
+    /// changed.
     fn sets(&mut self, table: &Table, columns: &[Named], sets: &Sets) -> String {
         let mut done = Vec::new();
         let mut texts = Vec::new();

@@ -124,7 +124,8 @@ impl From {
         }
     }
 
-    /// What can still be named when a side with these columns stands beside it: of names on both sides neither.
+    /// What can still be named when a side with these columns stands beside it: of names on both
+    /// sides neither.
     fn beside(&self, all: &[(String, Family)]) -> Vec<Named> {
         let is_alone = |it: &&Named| !all.iter().any(|(name, _)| *name == it.name);
         let columns = self.columns.iter();

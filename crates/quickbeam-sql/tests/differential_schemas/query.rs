@@ -1,6 +1,8 @@
-//! Generated queries, as trees of choices that are made when the text is written, against the tables that are there then.
+//! Generated queries, as trees of choices that are made when the text is written, against the
+//! tables that are there then.
 //!
-//! Expressions keep to what both dialects mean alike: no division, no overflow, no text where a number is meant.
+//! Expressions keep to what both dialects mean alike: no division, no overflow, no text where a
+//! number is meant.
 
 use proptest::prelude::*;
 
@@ -66,8 +68,9 @@ pub enum Expr {
     Trapped(Pick, Box<Expr>),
 }
 
-/// A table of whole numbers `k` with divisors `n`, which are 1 when answers are compared. With 0 for some of them a query fails in the
-/// middle of its rows, which SQLite's would not: it divides by zero to NULL.
+/// A table of whole numbers `k` with divisors `n`, which are 1 when answers are compared. With 0
+/// for some of them a query fails in the middle of its rows, which SQLite's would not: it divides
+/// by zero to NULL.
 pub const TRAP: &str = "trap";
 
 impl Expr {
@@ -131,7 +134,8 @@ impl Expr {
     }
 }
 
-/// A query in the FROM of a subquery, which reads the row around the subquery, though nothing else of the subquery may do so.
+/// A query in the FROM of a subquery, which reads the row around the subquery, though nothing else
+/// of the subquery may do so.
 #[derive(Clone, Debug)]
 struct Within {
     form: Pick,

@@ -56,8 +56,8 @@ impl Kind {
     }
 }
 
-/// Kinds whose values go into each other's places. Numbers are quarters, which every kind that has them holds exactly; CHAR(3) is always full,
-/// since SQLite knows of no blanks at its end.
+/// Kinds whose values go into each other's places. Numbers are quarters, which every kind that has
+/// them holds exactly; CHAR(3) is always full, since SQLite knows of no blanks at its end.
 #[derive(Clone, Debug, Copy, PartialEq, Eq)]
 pub enum Family {
     Whole,
@@ -232,7 +232,8 @@ impl Table {
         all
     }
 
-    /// INSERT of rows, each of which has at least as many cells as there are columns; one column may be left out.
+    /// INSERT of rows, each of which has at least as many cells as there are columns; one column
+    /// may be left out.
     pub fn insert(&self, rows: &[Vec<Cell>], without: Option<usize>) -> String {
         let row = |row: &Vec<Cell>| {
             let values = self.columns.iter().zip(row).enumerate();

@@ -46,7 +46,8 @@ pub struct Query {
     order: Option<Order>,
 }
 
-/// A query's text, the kinds of its outputs, which are called o0, o1 and so on unless they come from `*`, and whether its order is total.
+/// A query's text, the kinds of its outputs, which are called o0, o1 and so on unless they come
+/// from `*`, and whether its order is total.
 pub struct Written {
     pub text: String,
     pub columns: Vec<(String, Family)>,

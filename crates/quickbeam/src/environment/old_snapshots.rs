@@ -65,7 +65,8 @@ impl OldSnapshots {
 }
 
 impl Engine {
-    /// Returns the time at which a transaction takes its snapshot: exact if snapshots expire by age.
+    /// Returns the time at which a transaction takes its snapshot: exact if snapshots expire by
+    /// age.
     #[inline]
     pub fn snapshot_time(&self) -> Duration {
         match self.options.reader_max_age {

@@ -11,10 +11,11 @@
 //!   the slot is free. Retiring visits marked slots only. Bits of free slots are cleared regularly,
 //!   so that a burst of transactions does not make every later commit visit all slots.
 //! - SNAP-2: one thread at a time retires; the order lock of the transaction table ensures that.
-//! - SNAP-3: a snapshot whose owner has changed nothing may expire: another thread replaces the word
-//!   of its slot, and only then may versions that it sees be removed. The owner checks its slot after
-//!   each call's reads. If the word is still there, they were from the snapshot; otherwise the call
-//!   discards them. Before its first change the owner pins the word, which then never expires.
+//! - SNAP-3: a snapshot whose owner has changed nothing may expire: another thread replaces the
+//!   word of its slot, and only then may versions that it sees be removed. The owner checks its
+//!   slot after each call's reads. If the word is still there, they were from the snapshot;
+//!   otherwise the call discards them. Before its first change the owner pins the word, which then
+//!   never expires.
 
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::time::Duration;

@@ -199,8 +199,8 @@ impl<'s> StoreCursor<'s> {
         }
     }
 
-    /// Moves to the last record before the search bound, or at it if `at`; `is_bounded` is false for
-    /// the end of the tree.
+    /// Moves to the last record before the search bound, or at it if `at`; `is_bounded` is false
+    /// for the end of the tree.
     fn backward(&mut self, mut is_bounded: bool, mut at: bool) -> Result<bool> {
         let pool = &self.store.pool;
         let is_step = is_bounded && !at;

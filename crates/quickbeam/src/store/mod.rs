@@ -1,7 +1,8 @@
 //! The Data Store: the same trees with no transactions, no log and no versions, for one owner.
 //!
-//! Above: the user. Below: access methods, pool, checkpoint. `&mut self` proves that nobody else is there, so latches
-//! are plain stores. [`DataStore::sync`] makes an atomic checkpoint: after a crash the last synced state is there, whole.
+//! Above: the user. Below: access methods, pool, checkpoint. `&mut self` proves exclusive access,
+//! so latches are plain stores. [`DataStore::sync`] makes an atomic checkpoint: after a crash the
+//! last synced state is recovered as a whole.
 
 mod cursor;
 
@@ -59,9 +60,11 @@ pub struct DataStore {
     checkpointer: Checkpointer,
     catalog: Tree,
     trees: Vec<Tree>,
-    /// Trees of dropped databases that could not be freed yet: each `sync` and each opening tries again.
+    /// Trees of dropped databases that could not be freed yet: each `sync` and each opening tries
+    /// again.
     nameless: Vec<Tree>,
-    /// Overflow chains of freed pages that could not be freed yet; each is the number of its first page.
+    /// Overflow chains of freed pages that could not be freed yet; each is the number of its first
+    /// page.
     dead_chains: Vec<PageId>,
     /// Number of the next new tree: a number is not given again, so that old handles stay invalid.
     next_tree: u32,
@@ -104,8 +107,9 @@ impl DataStore {
         DataStore::open_for(Access::Write, vfs, path, options)
     }
 
-    /// Opens the data store in a directory that nobody has open for writing, to read it. Nothing in the directory is written,
-    /// made or removed, and changes are refused with [`Error::ReadOnlyEnvironment`].
+    /// Opens the data store in a directory for reading; it must not be open for writing. Writes,
+    /// creates and removes nothing in the directory. Changes fail with
+    /// [`Error::ReadOnlyEnvironment`].
     pub fn open_read_only(path: impl AsRef<Path>, options: Options) -> Result<DataStore> {
         DataStore::open_read_only_in(Arc::new(OsVfs::new()), path.as_ref(), options)
     }
@@ -165,7 +169,8 @@ impl DataStore {
         Ok(store)
     }
 
-    /// Finds the trees that no name leads to: of databases that were dropped and not freed before the last sync.
+    /// Finds the trees that no name leads to: of databases that were dropped and not freed before
+    /// the last sync.
     fn find_nameless(&mut self) -> Result<()> {
         let mut named = vec![self.catalog];
         for name in self.databases()? {
@@ -177,8 +182,8 @@ impl DataStore {
         Ok(())
     }
 
-    /// Frees the trees that have no name any more. What cannot be freed now stays until the next time: a sync names
-    /// the rest of the trees and of their chains.
+    /// Frees the trees that have no name any more. What cannot be freed now stays until the next
+    /// time: a sync names the rest of the trees and of their chains.
     fn free_nameless(&mut self) {
         let (pool, dead) = (&self.pool, &mut self.dead_chains);
         let is_left = |tree: &Tree| {
@@ -414,8 +419,8 @@ impl DataStore {
         })
     }
 
-    /// Runs `work` with the key as it is stored; in a hash tree it begins in the leaf that the directory names, which is
-    /// told if that was not the one.
+    /// Runs `work` with the key as it is stored. In a hash tree `work` starts in the leaf that the
+    /// bucket directory names; if `work` ends in another leaf, the directory learns that one.
     #[inline]
     fn by_key<T>(
         &mut self,

@@ -1,7 +1,9 @@
-//! Named databases: a tree of names, changed like any other record, so that creating and dropping roll back.
+//! Named databases: a tree of names, changed like any other record, so that creating and dropping
+//! roll back.
 //!
-//! A record of the catalog is name → number of the tree, and its access method. Where a tree's root is, is not logged:
-//! it is part of each checkpoint, and recovery makes a new root for a tree that it does not know.
+//! A record of the catalog is name → number of the tree, and its access method. Where a tree's root
+//! is, is not logged: it is part of each checkpoint, and recovery makes a new root for a tree that
+//! it does not know.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -19,7 +21,8 @@ const BTREE: u8 = 1;
 const HASH: u8 = 2;
 const HASH_PREFIX: u8 = 3;
 
-/// Up to this many databases used by a transaction are compared one by one with the next; more are found by hash.
+/// Up to this many databases used by a transaction are compared one by one with the next; more are
+/// found by hash.
 const COMPARED: usize = 16;
 
 /// The catalog record that names a tree.
@@ -45,11 +48,12 @@ pub fn decode_catalog_record(record: &[u8]) -> Option<(u32, AccessMethod)> {
     Some((u32::from_le_bytes(*number.first_chunk()?), method))
 }
 
-/// The databases that a transaction has used, by name, each once. Names are kept from one transaction of a thread to the next, which mostly
-/// uses the same ones in the same order: threads that do so do not meet at the names' reference counts.
+/// The databases that a transaction has used, by name, each once. Names are kept from one
+/// transaction of a thread to the next, which mostly uses the same ones in the same order: threads
+/// that do so do not meet at the names' reference counts.
 #[derive(Default)]
 pub struct Used {
-    /// Those of this transaction, and behind them what is left of earlier ones.
+    /// The names used by this transaction, then those kept from earlier ones.
     known: Vec<(Arc<str>, Tree)>,
     count: usize,
     /// Those of this transaction, by tree number and name, once there are more than [`COMPARED`].
@@ -123,7 +127,8 @@ impl Transaction {
         self.inner().catalog
     }
 
-    /// Whether what was known at that catalog version, that `name` is `tree`, holds for this transaction; then it is noted as used.
+    /// Whether what was known at that catalog version, that `name` is `tree`, holds for this
+    /// transaction; then it is noted as used.
     #[inline]
     pub(super) fn uses(&self, name: &Arc<str>, tree: Tree, version: u64, writes: bool) -> bool {
         let state = &mut *self.state.borrow_mut();
@@ -136,10 +141,11 @@ impl Transaction {
         true
     }
 
-    /// A number that changes with every committed change of the names of databases, and with every commit after
-    /// [`touch_catalog`](Self::touch_catalog): what was learnt under the same number holds. It is that of the
-    /// transaction's snapshot; for a transaction of read committed, that of a call made now. `None` when the transaction has
-    /// made such a change itself, or when one was being committed as its snapshot was taken.
+    /// A number that changes with every committed change of the names of databases, and with every
+    /// commit after [`touch_catalog`](Self::touch_catalog): what was learnt under the same number
+    /// holds. It is that of the transaction's snapshot; for a transaction of read committed, that
+    /// of a call made now. `None` when the transaction has made such a change itself, or when one
+    /// was being committed as its snapshot was taken.
     #[inline]
     pub fn catalog_version(&self) -> Option<u64> {
         self.begin_call();
@@ -147,8 +153,9 @@ impl Transaction {
         state.catalog_version.filter(|_| !state.changed_catalog)
     }
 
-    /// Makes this transaction count as one that changes the names of databases, see [`catalog_version`](Self::catalog_version): for
-    /// whoever keeps definitions of their own next to the names. It counts only if the transaction changes a record, too.
+    /// Marks this transaction as one that changes database names, see
+    /// [`catalog_version`](Self::catalog_version), for a layer that keeps its own definitions next
+    /// to the names. The mark takes effect only if the transaction also changes a record.
     pub fn touch_catalog(&self) {
         self.state.borrow_mut().changed_catalog = true;
     }
@@ -170,7 +177,8 @@ impl Transaction {
         }
     }
 
-    /// The tree of a database, and the catalog version for which that holds in every transaction (`None`: only in this one).
+    /// The tree of a database, and the catalog version for which that holds in every transaction
+    /// (`None`: only in this one).
     pub(super) fn resolve_database(&self, name: &str) -> Result<(Tree, Option<u64>)> {
         let known = self.state.borrow().resolved.get(name).copied();
         if let Some(tree) = known {
@@ -189,12 +197,14 @@ impl Transaction {
         writes || self.tracks_reads()
     }
 
-    /// Notes that a database was used: if its name means something else at commit, the commit fails.
+    /// Notes that a database was used: if its name means something else at commit, the commit
+    /// fails.
     pub(super) fn note_used(&self, name: &Arc<str>, tree: Tree) {
         self.state.borrow_mut().used.note(name, tree);
     }
 
-    /// Makes sure that the databases used are still the ones of those names; the catalog version that this holds for.
+    /// Makes sure that the databases used are still the ones of those names; the catalog version
+    /// that this holds for.
     pub(super) fn validate_names(&self, state: &State) -> Result<u64> {
         let inner = self.inner();
         let version = inner.catalog_version.load(Ordering::SeqCst);
@@ -208,8 +218,9 @@ impl Transaction {
             if !state.renamed.is_empty() && state.renamed.contains(&((**name).into(), tree.id)) {
                 continue;
             }
-            // What is beneath a change of the transaction's own counts, too: the name may have meant something else for everybody
-            // between its use and that change. Behind the change nobody else has touched it (TXN-2).
+            // The committed value below this transaction's own change counts, too: another
+            // transaction may have changed the name between its use and that change. After the
+            // change no other transaction can have written it (TXN-2).
             let now = self.read_newest_committed(self.catalog(), name.as_bytes())?;
             if now.as_deref().and_then(decode_catalog_record).map(|(id, _)| id) != Some(tree.id) {
                 return Err(match self.isolation {
@@ -355,8 +366,9 @@ impl Transaction {
         Ok(())
     }
 
-    /// The tree of a database whose name is from now on this transaction's to change. Under read committed another one may
-    /// just have changed it: what it means counts from here on, not what a snapshot says.
+    /// The tree of a database whose name is from now on this transaction's to change. Under read
+    /// committed another one may just have changed it: what it means counts from here on, not what
+    /// a snapshot says.
     fn claim(&self, name: &str) -> Result<Tree> {
         let claimed = self.change(self.catalog(), name.as_bytes(), WriteOp::Claim)?;
         let tree = if claimed { self.look_up(name)? } else { None };

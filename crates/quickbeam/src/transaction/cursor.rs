@@ -281,7 +281,8 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// At the start of a call: under read committed the database's name may mean another tree by now.
+    /// At the start of a call: under read committed the database's name may mean another tree by
+    /// now.
     fn begin_call(&mut self) -> Result<()> {
         let Some(database) = &self.database else {
             self.transaction.begin_call();
@@ -546,7 +547,8 @@ impl Search {
         LeafSearch::Nothing
     }
 
-    /// Finds the version of a hidden record that the transaction sees. The page was validated before.
+    /// Finds the version of a hidden record that the transaction sees. The page was validated
+    /// before.
     fn complete(
         &mut self,
         transaction: &Transaction,

@@ -118,8 +118,9 @@ impl Database {
         Ok(())
     }
 
-    /// Does with a record of a hash tree, of which it is given the stored key, what `work` does, beginning in the leaf that
-    /// the directory names; and tells the directory if that was not the one (HASH-2).
+    /// Does with a record of a hash tree, of which it is given the stored key, what `work` does,
+    /// beginning in the leaf that the directory names; and tells the directory if that was not the
+    /// one (HASH-2).
     #[inline]
     fn by_hash<T>(
         &self,
@@ -136,7 +137,8 @@ impl Database {
         })
     }
 
-    /// The directory of that tree, unless the name means another than it did when the handle was made.
+    /// The directory of that tree, unless the name means another than it did when the handle was
+    /// made.
     #[inline]
     fn directory_of(&self, tree: Tree) -> Option<&BucketDirectory> {
         self.directory.as_deref().filter(|_| tree == self.tree)
@@ -150,7 +152,8 @@ impl Database {
         guess
     }
 
-    /// After [`aim`](Self::aim), tells the directory where it led to, if that was elsewhere (HASH-2).
+    /// After [`aim`](Self::aim), tells the directory where it led to, if that was elsewhere
+    /// (HASH-2).
     #[inline]
     pub(super) fn learn(&self, transaction: &Transaction, tree: Tree, hash: u32, guess: PageId) {
         let leaf = transaction.state.borrow_mut().leaf_hints.of(tree).leaf();
@@ -375,8 +378,8 @@ impl Database {
         Ok(sum / ways.len() as f64)
     }
 
-    /// About what part of the records have keys less than `key`, from a look at one leaf. For planning. Of a hash database
-    /// nothing can be said: [`Error::Misuse`].
+    /// About what part of the records have keys less than `key`, from a look at one leaf. For
+    /// planning. Of a hash database nothing can be said: [`Error::Misuse`].
     pub fn estimate_before(&self, transaction: &impl ReadTransaction, key: &[u8]) -> Result<f64> {
         let transaction = transaction.as_transaction();
         let tree = self.tree(transaction, false)?;
@@ -384,8 +387,9 @@ impl Database {
         transaction.unless_expired(tree.way_to(&transaction.inner().pool, key))
     }
 
-    /// The key that lies about so far (`way`, 0 to 1) between the first and the last, in the order of a hash database by hash values, whether
-    /// the transaction sees its record or not; none where there are none. For planning: a sample of the keys.
+    /// Returns the key at the fraction `way` (0 to 1) between the first and the last key, in the
+    /// order of hash values for a hash database. The transaction need not see the key's record.
+    /// Returns `None` if there are no keys. The planner samples keys with it.
     pub fn sample_key(
         &self,
         transaction: &impl ReadTransaction,

@@ -389,8 +389,8 @@ impl Transaction {
         }
     }
 
-    /// Ends a call that reads: returns its result, or an error if the snapshot has expired, whatever
-    /// the call read from it (SNAP-3).
+    /// Ends a call that reads: returns its result, or an error if the snapshot has expired,
+    /// whatever the call read from it (SNAP-3).
     #[inline]
     fn unless_expired<T>(&self, result: Result<T>) -> Result<T> {
         if self.expiry.get() == Expiry::Possible

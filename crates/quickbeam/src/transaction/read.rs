@@ -1,8 +1,8 @@
 //! Point reads: find the record and the version of it that the snapshot sees.
 //!
-//! - READ-1: a read ends whatever writers do. Between finding a leaf and validating it no more is
-//!   done than to look at its records and at changes of unfinished writers; versions before
-//!   committed changes are looked up afterwards. After a few failed tries the latch is taken
+//! - READ-1: a read finishes under any load of writers. Between finding a leaf and validating it,
+//!   it only looks at the leaf's records and at changes of unfinished writers; versions before
+//!   committed changes are looked up afterwards. After a few failed tries it takes the latch
 //!   ([`Tries`]).
 
 use super::{State, Transaction};
@@ -27,7 +27,8 @@ pub(super) enum Sight {
 }
 
 impl Transaction {
-    /// Looks a record up. Its value replaces what is in `value`; false when there is none to be seen.
+    /// Looks a record up. Its value replaces what is in `value`; false when there is none to be
+    /// seen.
     pub(super) fn read(&self, tree: Tree, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
         let state = &mut *self.state.borrow_mut();
         let found = self.read_in(state, tree, key, value);
@@ -77,7 +78,8 @@ impl Transaction {
         }
     }
 
-    /// The newest committed value of a record, whatever the snapshot and whatever this transaction did to it.
+    /// Returns the newest committed value of a record, independent of the snapshot and of this
+    /// transaction's own changes.
     pub(super) fn read_newest_committed(&self, tree: Tree, key: &[u8]) -> Result<Option<Vec<u8>>> {
         let mut leaf_hint = LeafHint::default();
         let mut value = Vec::new();

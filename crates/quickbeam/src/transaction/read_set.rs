@@ -4,9 +4,9 @@
 //! set; [`super::validate`] compares it with the leaves at commit. Below: leaves and their content
 //! versions.
 //!
-//! - READS-1: a [`LeafRead`] is one leaf at one content version, with the keys and ranges read in it.
-//!   That leaf covered all of them. As long as the leaf has that content version, none of its keys
-//!   and ranges has to be read again.
+//! - READS-1: a [`LeafRead`] is one leaf at one content version, with the keys and ranges read in
+//!   it. That leaf covered all of them. As long as the leaf has that content version, none of its
+//!   keys and ranges has to be read again.
 
 use std::cmp::Ordering;
 use std::ops::Bound;
@@ -17,8 +17,8 @@ use crate::buffer::Pool;
 use crate::mvcc::{Timestamp, TransactionRecord, TransactionState};
 use crate::page::{PageId, compare_keys};
 
-/// A change looks for its leaf among that many of the last looks; transactions change what they
-/// have just read. Where there are more, the change is noted besides.
+/// Number of recent leaf reads in which a change looks for its leaf; transactions change what they
+/// have just read. With more reads, the change is recorded separately.
 const RECENT_LOOKS: usize = 16;
 
 /// A content version that no page ever has: the keys and ranges have to be read again in any case.
@@ -75,7 +75,7 @@ enum End {
     Never,
 }
 
-/// A leaf that the transaction changed, and that nobody else changed between these two versions.
+/// A leaf that only this transaction changed between these two versions.
 struct Own {
     leaf: PageId,
     before: u64,
@@ -148,7 +148,7 @@ impl ReadSet {
         self.add_point(Point { tree, key });
     }
 
-    /// Notes that a change which was then rolled back had told whether there is a record of `key`.
+    /// Records that a change, since rolled back, had revealed whether a record of `key` exists.
     pub fn undone(&mut self, tree: Tree, key: &[u8]) {
         self.look(0, STALE);
         let key = self.keep(key);

@@ -1,16 +1,19 @@
 //! Scans: the records of a range, a leaf at a time.
 //!
-//! Above: whoever reads many records and wants no call, no latch word and no copy of a key for each. Below: the same
-//! leaves and versions as a [`Cursor`](super::Cursor). A [`Scan`] borrows nothing: between two calls it is a range of
-//! keys that is still to be read, so it may live as long as it likes beside the transaction.
+//! Above: readers of many records that avoid a call, a latch word and a key copy for each. Below:
+//! the same leaves and versions as a [`Cursor`](super::Cursor). A [`Scan`] borrows nothing: between
+//! two calls it is a range of keys still to be read, so it may live as long as its transaction.
 //!
-//! - SCAN-1: a batch holds what the transaction sees of one leaf, in the scan's direction; it counts only once the leaf was
-//!   validated, as every optimistic read does (PAGE-2).
-//! - SCAN-2: what is left to read begins exactly where the batch ended, whatever happens to the leaves in between.
-//! - SCAN-3: a record is left out for its value only if the value that the transaction sees is outside a [`IntRange`]. What is
-//!   not easily told is delivered: whoever sets windows checks again.
-//! - SCAN-4: a batch of numbers has one row for each record that the transaction sees of one leaf, but for those left out; of a leaf
-//!   in which one of them is not easily told, records are delivered instead.
+//! - SCAN-1: a batch holds what the transaction sees of one leaf, in the scan's direction; it
+//!   counts only once the leaf was validated, as every optimistic read does (PAGE-2).
+//! - SCAN-2: the remaining range begins exactly where the batch ended, even if the leaves in
+//!   between change.
+//! - SCAN-3: a record is filtered by its value only if the value that the transaction sees is
+//!   outside an [`IntRange`]. A record that cannot be decided cheaply is delivered: the caller that
+//!   sets ranges checks again.
+//! - SCAN-4: a batch of numbers has one row for each record that the transaction sees of one leaf,
+//!   except filtered ones. If a record of the leaf cannot be decided cheaply, the leaf's records
+//!   are delivered instead.
 
 use std::cmp::Ordering;
 use std::ops::Bound;
@@ -161,17 +164,17 @@ impl Scan {
         self.record_limit = records.max(1);
     }
 
-    /// Leaves records out whose value begins with the two bytes of `form`, little-endian, and has a number outside its window;
-    /// in place of the windows set before. Some of them may come nevertheless: those that were changed of late, and long
-    /// ones.
+    /// Filters out records whose value begins with the two bytes of `form`, little-endian, and has
+    /// a number outside its range. Replaces the ranges set before. Some such records may still be
+    /// delivered: recently changed ones and long ones.
     pub fn only(&mut self, form: u16, windows: impl IntoIterator<Item = IntRange>) {
         self.form = form;
         self.windows.clear();
         self.windows.extend(windows);
     }
 
-    /// Delivers, where it can, these numbers of the values in place of the records, if values begin with the two bytes of
-    /// `form`, little-endian.
+    /// Delivers, where it can, these numbers of the values in place of the records, if values begin
+    /// with the two bytes of `form`, little-endian.
     pub fn numbers(&mut self, form: u16, numbers: impl IntoIterator<Item = IntField>) {
         self.form = form;
         self.numbers = Some(numbers.into_iter().collect());
@@ -205,7 +208,8 @@ impl Scan {
         self.finished = false;
     }
 
-    /// Begins again with a group of an [`AccessMethod::HashPrefix`](crate::AccessMethod::HashPrefix) database, of which `group` is a key with nothing behind the group.
+    /// Restarts with a group of an [`AccessMethod::HashPrefix`](crate::AccessMethod::HashPrefix)
+    /// database. `group` is a key that ends with its group.
     pub fn restart_group(&mut self, group: &[u8]) {
         self.restart(Bound::Included(group), Bound::Excluded(&[]));
         self.group = true;
@@ -275,10 +279,10 @@ struct RecordSpan {
 #[derive(Clone, Debug, Default)]
 pub struct ScanBatch {
     keys: Vec<u8>,
-    /// Values, up to `used`; behind that is memory that need not be filled before it is overwritten.
+    /// Values, up to `used`; the rest is memory that need not be filled before it is overwritten.
     bytes: Vec<u8>,
     used: usize,
-    /// A value that was changed of late, before it is copied behind the others.
+    /// A recently changed value, before it is appended to the others.
     spare: Vec<u8>,
     places: Vec<RecordSpan>,
     /// A record may be outside a window.
@@ -347,7 +351,7 @@ impl ScanBatch {
         self.columns.iter_mut().for_each(Vec::clear);
     }
 
-    /// Room for so many bytes of values, behind those that are there.
+    /// Extends the values by `bytes` bytes and returns them, with unspecified content.
     #[inline]
     fn room(&mut self, bytes: usize) -> &mut [u8] {
         let start = self.used;
@@ -367,7 +371,7 @@ impl ScanBatch {
         }
     }
 
-    /// Adds a record whose value lies there, its key behind `key` in the keys.
+    /// Adds a record with its key at `key..` of the keys and its value at `value..value_end`.
     #[inline]
     fn add(&mut self, key: usize, hash_bytes: usize, value: usize, value_end: usize) {
         let key_end = self.keys.len();
@@ -609,7 +613,8 @@ impl Transaction {
         }
     }
 
-    /// Takes what is to be seen at those positions into the batch; `None` when the leaf has to be looked at again.
+    /// Takes what is to be seen at those positions into the batch; `None` when the leaf has to be
+    /// looked at again.
     fn collect(
         &self,
         state: &mut State,
@@ -644,7 +649,8 @@ impl Transaction {
         step
     }
 
-    /// Copies what is to be seen of those records into the batch; `None` when the leaf has to be looked at again.
+    /// Copies what is to be seen of those records into the batch; `None` when the leaf has to be
+    /// looked at again.
     fn copy(
         &self,
         state: &mut State,

@@ -1,9 +1,12 @@
-//! What changes while a transaction runs, in memory that a thread's transactions use one after the other.
+//! What changes while a transaction runs, in memory that a thread's transactions use one after the
+//! other.
 //!
-//! Above: beginning and ending a transaction, and every call of one. Below: what is remembered of reads, changes and names. Each thread
-//! keeps a few states, whatever environment they were used in; so threads that begin and end transactions do not meet here.
+//! Above: beginning and ending a transaction, and every call of one. Below: the read set, the
+//! changes and the names of a transaction. Each thread keeps a few states for reuse in any
+//! environment, so threads that begin and end transactions do not contend here.
 //!
-//! - STATE-1: a transaction begins with a state in which nothing is left of the one before but memory, and what [`State::begin`] says.
+//! - STATE-1: a transaction begins with a state in which nothing is left of the one before but
+//!   memory, and what [`State::begin`] says.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -17,10 +20,11 @@ use crate::access::btree::{LeafHint, LeafHints, Tree};
 use crate::mvcc::{Timestamp, TransactionId, TransactionRecord, writer_of};
 use crate::wal::Redo;
 
-/// A state with more memory than this is not recycled. The read set of some 10,000 random reads fits.
+/// A state with more memory than this is not recycled. The read set of some 10,000 random reads
+/// fits.
 const LARGEST_KEPT: usize = 2 << 20;
 
-/// So many states are kept: more transactions are seldom open at once in one thread.
+/// Number of states kept: a thread seldom has more transactions open at once.
 const KEPT: usize = 4;
 
 thread_local! {
@@ -36,8 +40,8 @@ struct Kept {
     interrupt: RefCell<Interrupt>,
 }
 
-/// A flag that ends the transaction's waiting. It is kept while it does not count: the next transaction is often given the same one, and
-/// need not count a reference.
+/// A flag that ends the transaction's waiting. It is kept while it does not count: the next
+/// transaction is often given the same one, and need not count a reference.
 #[derive(Default)]
 struct Interrupt {
     flag: Option<Arc<AtomicBool>>,
@@ -52,7 +56,8 @@ pub struct State {
     pub(super) catalog_version: Option<u64>,
     pub(super) writer: Option<Arc<TransactionRecord>>,
     pub(super) leaf_hints: LeafHints,
-    /// Where a record was put behind all others of its leaf: the next one often goes there, too.
+    /// Where a record was appended after all others of its leaf: the next one often goes there,
+    /// too.
     pub(super) behind: LeafHint,
     /// The environment whose leaf that is.
     environment: u64,
@@ -61,7 +66,8 @@ pub struct State {
     pub(super) reads: ReadSet,
     /// Below serializable: the snapshot of the first call whose reads are remembered.
     pub(super) tracked_since: Option<Timestamp>,
-    /// Undo entries before this one belong to an older savepoint: a record changed before it needs a new entry.
+    /// Undo entries before this one belong to an older savepoint: a record changed before it needs
+    /// a new entry.
     pub(super) newest_savepoint: usize,
     /// Rolling back to a savepoint came to an end half-way: the transaction is between two states.
     pub(super) inconsistent: bool,
@@ -75,7 +81,8 @@ pub struct State {
     pub(super) created: Vec<Tree>,
     /// Names given to trees that had another, with the numbers of these trees.
     pub(super) renamed: HashSet<(Box<str>, u32)>,
-    /// The catalog may have changed since a database was used: read committed, a later call has moved up.
+    /// The catalog may have changed since a database was used: read committed, a later call has
+    /// moved up.
     pub(super) names_moved: bool,
     /// The catalog was changed here.
     pub(super) changed_catalog: bool,
@@ -98,15 +105,15 @@ impl State {
         self.writer.as_ref().map(|writer| writer.id())
     }
 
-    /// Whether this transaction wrote the record with that version word, which is then what it sees. One that took further ids for
-    /// its many changes knows those of the first.
+    /// Whether this transaction wrote the record with that version word, which is then what it
+    /// sees. One that took further ids for its many changes knows those of the first.
     #[inline]
     pub(super) fn is_own(&self, version: u64) -> bool {
         self.own() == Some(writer_of(version))
     }
 
-    /// Makes it that of a transaction that begins. Left are the names used before, as names that may be used again, and the leaf behind
-    /// whose records the thread put the last one, if it is of this environment.
+    /// Resets the state for a transaction that begins. Keeps the names used before, for reuse, and
+    /// the hint of the thread's last append, if it is of this environment.
     #[inline]
     fn begin(&mut self, snapshot: Timestamp, catalog_version: Option<u64>, environment: u64) {
         // Named one by one, so that none is forgotten.
@@ -201,7 +208,8 @@ impl Held {
         interrupt.counts = true;
     }
 
-    /// From now on no flag ends waiting. The flag is kept: the next statement probably comes with the same.
+    /// From now on no flag ends waiting. The flag is kept: the next statement probably comes with
+    /// the same.
     #[inline]
     pub(super) fn interrupt_on_nothing(&self) {
         self.kept().interrupt.borrow_mut().counts = false;

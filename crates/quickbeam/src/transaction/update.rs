@@ -1,10 +1,11 @@
-//! Changing a record in one visit: its new value is made of the one it has.
+//! Updates a record in one descent: the new value is computed from the current one.
 //!
-//! Above: [`Database::update`](super::Database::update). Below: what every change uses (`write.rs`). As `get` and `put`, but the record is looked
-//! up once, and there is nothing that the commit has to look up again: who may change the record now saw its newest version.
+//! Above: [`Database::update`](super::Database::update). Below: what every change uses
+//! (`write.rs`). As `get` and `put`, but the record is looked up once, and there is nothing that
+//! the commit has to look up again: who may change the record now saw its newest version.
 //!
-//! - UPDATE-1: while the caller makes the value nothing is held. The change is made only if the leaf has not changed since
-//!   the old value was read.
+//! - UPDATE-1: while the caller makes the value nothing is held. The change is made only if the
+//!   leaf has not changed since the old value was read.
 
 use std::sync::Arc;
 
@@ -25,12 +26,12 @@ pub enum Updated {
     Unchanged,
     /// There is no record.
     Absent,
-    /// The value is too long to be kept in the leaf, or would be, or the leaf changed again and again: nothing was changed, `get_for_update` and
-    /// `put` do it.
+    /// The value is too long to be kept in the leaf, or would be, or the leaf changed again and
+    /// again: nothing was changed, `get_for_update` and `put` do it.
     NotInPlace,
 }
 
-/// Times that a value is made anew because the leaf has changed meanwhile.
+/// Number of times a value is computed again because the leaf has changed meanwhile.
 const ATTEMPTS: usize = 4;
 
 /// A record that may be changed now.
@@ -41,7 +42,8 @@ struct LockedRecord<'p> {
 }
 
 impl Transaction {
-    /// See [`Database::update`](super::Database::update). `make` is given the value and empty memory for the new one.
+    /// See [`Database::update`](super::Database::update). `make` is given the value and empty
+    /// memory for the new one.
     pub(super) fn update(
         &self,
         tree: Tree,
@@ -113,7 +115,8 @@ impl Transaction {
             if !self.wait_or_fail(writer, verdict)? {
                 continue;
             }
-            // Who changed it may have undone that before the verdict, which then is of what is there no more.
+            // Who changed it may have undone that before the verdict, which then is of what is
+            // there no more.
             if !guard.validate() {
                 continue;
             }
@@ -127,7 +130,8 @@ impl Transaction {
         }
     }
 
-    /// Gives the record the new value in place of the old one; false when the leaf has changed since it was found, or has no room, which is made.
+    /// Gives the record the new value in place of the old one; false when the leaf has changed
+    /// since it was found, or has no room, which is made.
     #[allow(clippy::too_many_arguments)]
     fn store_found(
         &self,

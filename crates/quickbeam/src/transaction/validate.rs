@@ -3,11 +3,11 @@
 //! The reads are remembered by leaf ([`ReadSet`]). A leaf whose content version is still the one
 //! seen has not changed, and nothing in it is looked at. The keys and ranges read in other leaves
 //! are looked up again, in rounds: each round looks only at leaves that changed since the one
-//! before. A transaction that conflicts with nobody commits:
+//! before. A transaction without conflicts commits:
 //!
 //! - VALIDATE-1: rounds are made outside the commit's critical section while they leave less and
-//!   less to do. The last one is made inside it, where nobody can commit, so it is final. It is
-//!   empty or short unless writers change leaves that were read faster than these can be looked at.
+//!   less to do. The last one is made inside it, where no other transaction can commit, so it is
+//!   final. It is empty or short unless writers change leaves faster than these can be looked at.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -51,7 +51,7 @@ impl Transaction {
     pub(super) fn count_stale(&self, state: &State) -> usize {
         let inner = self.inner();
         let newest = inner.registry.newest_commit.load(Ordering::SeqCst);
-        // While nobody commits, everything read stays as it is.
+        // While no transaction commits, everything read stays as it is.
         let is_current = state.reads.validated_at.is_none_or(|at| at == newest);
         if is_current || planted(Canary::NotValidatedAtCommit) {
             return 0;
@@ -59,8 +59,8 @@ impl Transaction {
         state.reads.count_stale(&inner.pool)
     }
 
-    /// Whether that many stale looks are to be looked at again inside the critical section: when
-    /// they are few, or not much fewer than those that the last round looked at.
+    /// Whether the last round may run inside the critical section: if `stale` is small, or not much
+    /// smaller than the number of leaves of the previous round.
     pub(super) fn is_last_round(stale: usize, before: usize) -> bool {
         stale <= FEW_LOOKS || stale > before / 2
     }
@@ -92,7 +92,8 @@ impl Transaction {
         unfinished: &mut Vec<Arc<TransactionRecord>>,
     ) -> Result<()> {
         let registry = &self.inner().registry;
-        // Read committed moves its snapshot: what was read is as old as the first read remembered, at most.
+        // Read committed moves its snapshot: what was read is as old as the first read remembered,
+        // at most.
         let since = state.tracked_since.unwrap_or(state.snapshot);
         let mut version = page.record(position).version;
         while !registry.is_visible_to_all(version) {

@@ -163,7 +163,8 @@ impl Transaction {
                 let pointer = encode_pointer(first, long.len());
                 let applied = self.apply(state, writer, tree, key, change, &pointer, OVERFLOW);
                 if !matches!(applied, Ok(true)) {
-                    // No record points to the chain: it goes when the transaction commits, or aborts.
+                    // No record points to the chain: it goes when the transaction commits, or
+                    // aborts.
                     writer.deferred.push(DeferredTask::FreeChain(first));
                 }
                 applied?
@@ -263,7 +264,8 @@ impl Transaction {
         }
     }
 
-    /// Whether the record with that version word may be changed by this transaction now (TXN-2, TXN-3).
+    /// Whether the record with that version word may be changed by this transaction now (TXN-2,
+    /// TXN-3).
     #[inline]
     pub(super) fn check_conflict(
         &self,
@@ -297,8 +299,9 @@ impl Transaction {
         }
     }
 
-    /// Does what the verdict asks for, nothing being held: true if the record may be changed as it was found, false if it is to
-    /// be looked at again, after waiting for who is about to change it.
+    /// Does what the verdict asks for, nothing being held: true if the record may be changed as it
+    /// was found, false if it is to be looked at again, after waiting for who is about to change
+    /// it.
     #[inline]
     pub(super) fn wait_or_fail(
         &self,
@@ -389,7 +392,8 @@ impl Transaction {
         let before = match record {
             None => Before { present: false, flags: 0, version: 0 },
             Some(record) => {
-                // Changed already since the newest savepoint: what it was before that is what counts.
+                // Changed already since the newest savepoint: what it was before that is what
+                // counts.
                 if writer_of(record.version) == writer.id()
                     && entry_of(record.version) >= state.newest_savepoint
                 {
@@ -417,7 +421,8 @@ impl Transaction {
         }
     }
 
-    /// The chain that a replaced record points to is freed once nobody can see it, unless the new record points to it too.
+    /// Frees the chain of a replaced record once no transaction can see it, unless the new record
+    /// points to it too.
     fn defer_chain(
         &self,
         writer: &TransactionRecord,
@@ -438,7 +443,8 @@ impl Transaction {
         }
     }
 
-    /// The dead record is removed from its leaf once nobody can see what it was. One visit serves a whole leaf.
+    /// Removes the dead record from its leaf once no transaction can see the record's value. One
+    /// visit serves a whole leaf.
     fn defer_purge(
         &self,
         state: &mut State,

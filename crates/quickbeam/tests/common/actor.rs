@@ -99,7 +99,8 @@ impl<'s> Actor<'s> {
     pub fn value_of(&self, key: usize, version: u64) -> Vec<u8> {
         let mut value = version.to_le_bytes().to_vec();
         value.extend((key as u64).to_le_bytes());
-        // The length differs from version to version, so that records are moved about in their page.
+        // The length differs from version to version, so that records are moved about in their
+        // page.
         value.resize(16 + self.stage.padding * (version % 4) as usize / 3, version as u8);
         value
     }
@@ -179,7 +180,8 @@ impl<'s> Actor<'s> {
             self.wrote(key, version, true, None);
             return Ok(());
         }
-        // There was no record; which absence it was, the grave tells. What was written must not hide that.
+        // There was no record; which absence it was, the grave tells. What was written must not
+        // hide that.
         let absent = self.seen(key, None);
         self.wrote(key, version, true, absent.as_ref().ok().copied());
         absent.map(|_| ())
@@ -204,7 +206,8 @@ impl<'s> Actor<'s> {
         Ok(())
     }
 
-    /// A scan from one key towards another, both included; ends early at times. Writes at the cursor at times.
+    /// A scan from one key towards another, both included; ends early at times. Writes at the
+    /// cursor at times.
     pub fn scan(&mut self, random: &mut Random) -> Step<()> {
         if !self.stage.database.access_method().is_ordered() {
             return self.pass(random);

@@ -1,8 +1,9 @@
-//! A load that keeps making and freeing trees with long values: databases are created, renamed, emptied and dropped by
-//! four threads, beside checkpoints and in a cache of 64 pages, while all threads also write to shared databases.
+//! A load that keeps making and freeing trees with long values: databases are created, renamed,
+//! emptied and dropped by four threads, beside checkpoints and in a cache of 64 pages, while all
+//! threads also write to shared databases.
 //!
-//! Every value describes itself ([`value`], [`assert_value`]), so that a value that lost its pages to another one shows
-//! whatever was committed.
+//! Every value describes itself ([`value`], [`assert_value`]), so that a value that lost its pages
+//! to another one shows whatever was committed.
 
 use std::time::Duration;
 

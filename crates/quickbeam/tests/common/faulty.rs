@@ -1,4 +1,5 @@
-//! A world around another one, whose calls fail by rule, whose space is limited, and which can stop as in a crash.
+//! A world around another one, whose calls fail by rule, whose space is limited, and which can stop
+//! as in a crash.
 
 use std::collections::HashMap;
 use std::io;
@@ -62,7 +63,8 @@ impl Rules {
         }
     }
 
-    /// Accounts for a file's growth to `length`; an error, and nothing changed, when there is no room.
+    /// Accounts for a file's growth to `length`; an error, and nothing changed, when there is no
+    /// room.
     fn grow(&self, path: &Path, length: u64) -> io::Result<()> {
         let mut lengths = self.lengths.lock().unwrap();
         let have = lengths.get(path).copied().unwrap_or(0);
@@ -122,7 +124,8 @@ impl FaultyVfs {
         files_of(&*self.inner, directory)
     }
 
-    /// After `calls` more changing calls the world stands still, as after a crash: every call fails.
+    /// After `calls` more changing calls the world stands still, as after a crash: every call
+    /// fails.
     pub fn stop_after(&self, calls: usize) {
         let mut left = calls;
         self.set_rule(move |call, _| {

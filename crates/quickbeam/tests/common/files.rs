@@ -5,7 +5,8 @@ use std::path::Path;
 
 use quickbeam::LOCK_FILE;
 
-/// Copies what the files of an open environment hold, without the lock file, to a place where nothing is. Checkpoints must not be made meanwhile.
+/// Copies what the files of an open environment hold, without the lock file, to a place where
+/// nothing is. Checkpoints must not be made meanwhile.
 pub fn copy_environment(from: &Path, to: &Path) -> io::Result<()> {
     // A segment that is made ready beside this changes its name.
     loop {

@@ -1,8 +1,10 @@
-//! Histories of transactions, and what may be wrong with one: cycles among who read, overwrote and preceded whom.
+//! Histories of transactions, and what may be wrong with one: cycles among who read, overwrote and
+//! preceded whom.
 //!
-//! After Adya, "Weak Consistency" (1999) and Kingsbury and Alvaro, "Elle" (2020). Every write has a version number of
-//! its own, and a transaction that read a key before it wrote it tells the version that its own follows. Absence is a
-//! version too: 0 before the first write, and the number of the deletion after one.
+//! After Adya, "Weak Consistency" (1999) and Kingsbury and Alvaro, "Elle" (2020). Every write has a
+//! version number of its own, and a transaction that read a key before it wrote it tells the
+//! version that its own follows. Absence is a version too: 0 before the first write, and the number
+//! of the deletion after one.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -107,7 +109,8 @@ pub fn check(history: &[Record], isolation: Isolation) -> Result<(), String> {
     }
 }
 
-/// For each transaction the ones it must come before: by time, reading and replacing, and by having been replaced.
+/// For each transaction the ones it must come before: by time, reading and replacing, and by having
+/// been replaced.
 fn edges(
     history: &[Record],
     makers: &HashMap<u64, usize>,
@@ -139,8 +142,8 @@ fn edges(
     (depends, anti)
 }
 
-/// Snapshot isolation forbids exactly the cycles in which no two replacements of what was read stand side by side:
-/// those of dependencies each followed by at most one such replacement.
+/// Snapshot isolation forbids exactly the cycles in which no two replacements of what was read
+/// stand side by side: those of dependencies each followed by at most one such replacement.
 fn followed_by_one(depends: &[Vec<Edge>], anti: &[Vec<Edge>]) -> Vec<Vec<Edge>> {
     let mut graph = depends.to_vec();
     for (at, to) in depends.iter().enumerate() {

@@ -1,7 +1,9 @@
-//! Processes that are killed while they commit: how one is started and ended, and how its threads tell what was
-//! acknowledged to them, so that it can be looked for afterwards. Tests of other crates include this file, with `random`.
+//! Processes that are killed while they commit: how one is started and ended, and how its threads
+//! tell what was acknowledged to them, so that it can be looked for afterwards. Tests of other
+//! crates include this file, with `random`.
 //!
-//! The process is the test program itself with one test alone, which does nothing unless [`orders`] has some.
+//! The process is the test program itself with one test alone, which does nothing unless [`orders`]
+//! has some.
 
 use std::fs::File;
 use std::io::Write;
@@ -26,13 +28,15 @@ pub fn orders() -> Option<(PathBuf, Durability)> {
     Some((directory, std::env::var(DURABILITY).unwrap().parse().unwrap()))
 }
 
-/// How long the next one lives, in milliseconds at most; now and then so soon that it is still opening, or recovering.
+/// How long the next one lives, in milliseconds at most; now and then so soon that it is still
+/// opening, or recovering.
 pub fn draw_wait(random: &mut Random, soon: usize, late: usize) -> Duration {
     let longest = if random.chance(25) { soon } else { late };
     Duration::from_millis(random.below(longest) as u64)
 }
 
-/// Runs the test of that name as the victim for that long; what an earlier one acknowledged is forgotten.
+/// Runs the test of that name as the victim for that long; what an earlier one acknowledged is
+/// forgotten.
 pub fn run_and_kill(directory: &Path, test: &str, durability: Durability, wait: Duration) {
     for thread in 0..THREADS {
         let _ = std::fs::remove_file(acknowledgements(directory, thread));
@@ -76,8 +80,8 @@ impl Acknowledgements {
     }
 }
 
-/// Holds the newest transaction of a thread that is there to what the last victim was told. One more may be there than
-/// was acknowledged: the process ended in between.
+/// Holds the newest transaction of a thread that is there to what the last victim was told. One
+/// more may be there than was acknowledged: the process ended in between.
 pub fn assert_kept(directory: &Path, thread: u64, last: u64, what: &str) {
     let bytes = std::fs::read(acknowledgements(directory, thread)).unwrap_or_default();
     let told = bytes.as_chunks().0.last().map_or(0, |bytes| u64::from_be_bytes(*bytes));

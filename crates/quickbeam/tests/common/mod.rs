@@ -1,5 +1,5 @@
-//! What several test files use: random numbers from a printed seed, copies of environments taken without closing
-//! them, and a world that fails by rule.
+//! What several test files use: random numbers from a printed seed, copies of environments taken
+//! without closing them, and a world that fails by rule.
 
 #![allow(
     dead_code,
@@ -64,7 +64,8 @@ pub fn put(environment: &Environment, database: &Database, key: &[u8], value: &[
     environment.transact(|transaction| database.put(transaction, key, value)).unwrap();
 }
 
-/// How the records of databases are found in tests that have some of each: those whose name begins with "t" by hash.
+/// How the records of databases are found in tests that have some of each: those whose name begins
+/// with "t" by hash.
 pub fn method_of(name: &str) -> AccessMethod {
     if name.starts_with('t') { AccessMethod::Hash } else { AccessMethod::BTree }
 }
@@ -166,7 +167,8 @@ pub fn assert_sound(environment: &Environment) {
     assert_eq!(report.complaints, Vec::<String>::new());
 }
 
-/// The files of an environment as bytes, by their path below its directory. The lock file is left out.
+/// The files of an environment as bytes, by their path below its directory. The lock file is left
+/// out.
 pub type Files = BTreeMap<PathBuf, Vec<u8>>;
 
 /// Copies the files of an environment out of a world in which nothing changes meanwhile.

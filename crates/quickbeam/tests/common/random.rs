@@ -1,4 +1,5 @@
-//! Random numbers from a printed seed, and how often a test does its work. Tests of other crates include this file.
+//! Random numbers from a printed seed, and how often a test does its work. Tests of other crates
+//! include this file.
 
 /// Numbers that follow from a seed (splitmix64).
 pub struct Random(u64);
@@ -27,7 +28,8 @@ impl Random {
     }
 }
 
-/// The seed to start from: `QUICKBEAM_SEED` when it is set, so that a failure can be repeated, else one of the clock.
+/// The seed to start from: `QUICKBEAM_SEED` when it is set, so that a failure can be repeated, else
+/// one of the clock.
 pub fn first_seed() -> u64 {
     match std::env::var("QUICKBEAM_SEED") {
         Ok(text) => text.parse().expect("QUICKBEAM_SEED is a number"),

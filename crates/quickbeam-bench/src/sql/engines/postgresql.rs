@@ -1,5 +1,5 @@
-//! PostgreSQL: a private server in the benchmark's own directory, spoken to through its socket by its
-//! own client library with prepared statements.
+//! PostgreSQL: a private server in the benchmark's own directory, spoken to through its socket by
+//! its own client library with prepared statements.
 
 use std::ffi::{CStr, CString};
 use std::io::Write;

@@ -99,7 +99,7 @@ const PARTS: &[(&str, DataType)] = &[("string_to_table", DataType::Text)];
 const SPLIT: &[(&str, DataType)] = &[("regexp_split_to_table", DataType::Text)];
 const MATCHES: &[(&str, DataType)] = &[("regexp_matches", TEXTS)];
 
-/// Returns the function of that name that takes so many arguments.
+/// Returns the function `name` that takes `count` arguments.
 pub fn row_function(name: &str, count: usize) -> Option<&'static RowFunction> {
     if name == UNNEST.name {
         return Some(&UNNEST);

@@ -1,4 +1,5 @@
-//! WiredTiger 3.2 (Debian) and 11 (current): its handles are C structures full of function pointers.
+//! WiredTiger 3.2 (Debian) and 11 (current): its handles are C structures full of function
+//! pointers.
 //!
 //! As with Berkeley DB, a method is read from its offset in the handle; the offsets of the cursor
 //! and of the session differ between the two releases, and every other release is refused.
