@@ -146,7 +146,7 @@ const README_CODE: usize = 30;
 
 /// The documents that describe the code, by their path from the root. Decision records in
 /// `docs/adr` describe the code of their day and are left out.
-fn documents(root: &Path) -> Vec<(String, String)> {
+pub fn documents(root: &Path) -> Vec<(String, String)> {
     let mut names: Vec<String> =
         ["ARCHITECTURE.md", "CONTRIBUTING.md", "README.md", "SECURITY.md", "UNSAFE.md"]
             .map(str::to_owned)

@@ -3,7 +3,7 @@
 use crate::source::Source;
 use crate::{expect_none, tree};
 
-/// Macros that stand for work not done or were left behind from a search for a fault.
+/// Macros that stand for work not done or remain from a search for a fault.
 const MACROS: [&str; 3] = ["todo", "unimplemented", "dbg"];
 /// Marks of unfinished work, in comments or anywhere else. Written in two halves, so that this
 /// file does not hold them.

@@ -20,6 +20,7 @@ mod seam;
 mod sizes;
 mod spdx;
 mod unsafety;
+mod words;
 
 /// Fails the calling test with every problem on a line of its own.
 #[track_caller]
