@@ -1,7 +1,7 @@
 //! System catalogs in FROM, and the types of object identifiers.
 //!
-//! A cast of a text to `regclass`, `regtype` or `regnamespace` returns the object's OID. A cast of an
-//! OID returns the object's name.
+//! A cast of a text to `regclass`, `regtype` or `regnamespace` returns the object's OID. A cast of
+//! an OID returns the object's name.
 
 use std::sync::Arc;
 

@@ -63,7 +63,7 @@ pub enum Discard {
 /// Where FETCH and MOVE go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// That many rows on, or back if negative.
+    /// The given number of rows forward, or back if negative.
     By(i64),
     /// All rows on, or back.
     All(bool),
