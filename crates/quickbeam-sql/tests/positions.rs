@@ -156,7 +156,7 @@ const DEFINITIONS: &[(&str, &str)] = &[
     // Columns and their types.
     ("CREATE TABLE n (a INTEGER, b «nothing)", "42704"),
     ("CREATE TABLE n (a INTEGER, b «CLOB)", "0A000"),
-    ("CREATE TABLE n (a /* INTEGER[] */ «INTEGER[])", "0A000"),
+    ("CREATE TABLE n (a /* CLOB[] */ «CLOB[])", "0A000"),
     ("CREATE TABLE n (a «VARCHAR(0))", "22023"),
     ("CREATE TABLE n (a «NUMERIC(50))", "22023"),
     ("CREATE TABLE n («a TIMESTAMP(3))", "0A000"),
