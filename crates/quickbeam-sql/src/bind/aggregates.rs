@@ -300,6 +300,10 @@ impl Binder<'_> {
         let kind = call.kind;
         match call.arguments {
             [FunctionArg::Unnamed(FunctionArgExpr::Wildcard)] if kind == AggregateKind::Count => {
+                if call.distinct {
+                    let error = SqlError::new(SqlState::SyntaxError, "syntax error: DISTINCT of *");
+                    return Err(error.at(call.position as usize));
+                }
                 return Ok((None, DataType::BigInt));
             }
             [FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(name))]
