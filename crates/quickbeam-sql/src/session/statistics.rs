@@ -122,7 +122,7 @@ mod tests {
             .prepare("SELECT count(*) FROM kv_a a, kv_a c, kv_b b")
             .unwrap()
             .into_prepared();
-        both.execute(connection, &[]).unwrap();
+        both.query(connection, &[]).unwrap().collect().unwrap();
         let planned = both.prepared.as_ref().unwrap().planned_for.as_ref().unwrap();
         assert_eq!(planned.tables.len(), 2);
     }
@@ -137,8 +137,9 @@ mod tests {
         let mut one = connection.prepare("SELECT b FROM t WHERE a = 3").unwrap().into_prepared();
         let mut run = |connection: &crate::Connection, times: usize| {
             for _ in 0..times {
-                all.execute(connection, &[]).unwrap();
-                one.execute(connection, &[]).unwrap();
+                for statement in [&mut all, &mut one] {
+                    statement.query(connection, &[]).unwrap().collect().unwrap();
+                }
             }
             assert_eq!(planned_rows(&one), None);
             planned_rows(&all).unwrap()
