@@ -16,22 +16,24 @@ pub const DATE_INFINITY: i32 = i32::MAX;
 /// The TIMESTAMP `infinity`, after all other timestamps.
 pub const TIMESTAMP_INFINITY: i64 = i64::MAX;
 
-/// First and last year of a DATE, and last year of a TIMESTAMP. Year 0 is 1 BC.
-const FIRST_YEAR: i64 = -4712;
+/// The first day of DATE and TIMESTAMP, 4714-11-24 BC: day 0 of the Julian day numbers.
+const FIRST_DAY: i64 = -2_440_588;
+const FIRST_YEAR: i64 = -4713;
+/// The last year of DATE, and of TIMESTAMP.
 const LAST_YEAR: i64 = 5_874_897;
 const LAST_TIMESTAMP_YEAR: i64 = 294_246;
 
 /// Returns whether a number of days since 1970-01-01 is in the range of DATE.
 #[must_use]
 pub fn is_date(days: i64) -> bool {
-    (days_of(FIRST_YEAR, 1, 1)..=days_of(LAST_YEAR, 12, 31)).contains(&days)
+    (FIRST_DAY..=days_of(LAST_YEAR, 12, 31)).contains(&days)
 }
 
 /// Returns whether microseconds since 1970-01-01 are in the range of TIMESTAMP.
 #[must_use]
 pub fn is_timestamp(moment: i64) -> bool {
     let day = moment.div_euclid(DAY);
-    (days_of(FIRST_YEAR, 1, 1)..=days_of(LAST_TIMESTAMP_YEAR, 12, 31)).contains(&day)
+    (FIRST_DAY..=days_of(LAST_TIMESTAMP_YEAR, 12, 31)).contains(&day)
 }
 
 /// Returns the number of days from 1970-01-01 to a date.
@@ -262,7 +264,8 @@ fn checked_days(date: (i64, u32, u32), before_christ: bool, last: i64) -> Parsed
     if !is_date || date.0 == 0 || !(FIRST_YEAR..=last).contains(&year) {
         return Err(Fault::Range);
     }
-    Ok(days_of(year, month, day))
+    let days = days_of(year, month, day);
+    if days < FIRST_DAY { Err(Fault::Range) } else { Ok(days) }
 }
 
 fn special(text: &str) -> Option<i64> {
