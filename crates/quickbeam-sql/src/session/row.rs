@@ -1,11 +1,12 @@
-//! Rows of a result, and the Rust types that their columns can be read as.
+//! Rows of a result.
 
 use std::sync::Arc;
 
 use crate::bind::OutputColumn;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Expr, Slot};
-use crate::types::{DataType, Interval, Numeric, Value, ValueRef};
+use crate::session::rust_types::ColumnValue;
+use crate::types::{DataType, Value, ValueRef};
 
 #[cold]
 fn no_column(column: impl std::fmt::Display) -> SqlError {
@@ -177,144 +178,4 @@ fn misread<T>(columns: &[OutputColumn], column: usize, value: ValueRef<'_>) -> S
     let message = format!("column \"{name}\" of type {data_type} cannot be read as {wanted}");
     SqlError::new(SqlState::DatatypeMismatch, message)
         .with_hint("The type is another one, or the value is out of its range.")
-}
-
-/// A Rust type that a column can be read as.
-///
-/// ```
-/// # use quickbeam_sql::{SqlDatabase, params};
-/// # let database = SqlDatabase::memory(Default::default())?;
-/// # let mut connection = database.connect();
-/// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
-/// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, NULL)", &[])?;
-/// use quickbeam_sql::{ColumnValue, ValueRef};
-///
-/// struct Id(i64);
-///
-/// impl<'r> ColumnValue<'r> for Id {
-///     fn from_value(value: ValueRef<'r>) -> Option<Self> {
-///         value.as_i64().map(Id)
-///     }
-/// }
-///
-/// let mut rows = connection.query("SELECT max(id) FROM fruit", &[])?;
-/// assert_eq!(rows.next()?.unwrap().get::<Id>(0)?.0, 2);
-/// # Ok::<(), quickbeam_sql::SqlError>(())
-/// ```
-pub trait ColumnValue<'r>: Sized {
-    /// Converts the value, or returns `None` if it has another type or does not fit.
-    fn from_value(value: ValueRef<'r>) -> Option<Self>;
-}
-
-macro_rules! integers {
-    ($($type:ty),*) => {
-        $(impl<'r> ColumnValue<'r> for $type {
-            fn from_value(value: ValueRef<'r>) -> Option<Self> {
-                value.as_i64().and_then(|value| value.try_into().ok())
-            }
-        })*
-    };
-}
-
-integers!(i8, i16, i32, i64, u8, u16, u32, u64, usize);
-
-impl<'r> ColumnValue<'r> for f64 {
-    fn from_value(value: ValueRef<'r>) -> Option<Self> {
-        value.as_f64()
-    }
-}
-
-impl<'r> ColumnValue<'r> for f32 {
-    fn from_value(value: ValueRef<'r>) -> Option<Self> {
-        match value {
-            ValueRef::Real(value) => Some(value),
-            _ => None,
-        }
-    }
-}
-
-impl<'r> ColumnValue<'r> for Numeric {
-    fn from_value(value: ValueRef<'r>) -> Option<Self> {
-        match value {
-            ValueRef::Numeric(value) => Some(value),
-            other => other.as_i64().map(Numeric::from),
-        }
-    }
-}
-
-impl<'r> ColumnValue<'r> for Interval {
-    fn from_value(value: ValueRef<'r>) -> Option<Self> {
-        match value {
-            ValueRef::Interval(value) => Some(value),
-            _ => None,
-        }
-    }
-}
-
-impl<'r, const N: usize> ColumnValue<'r> for [u8; N] {
-    /// Reads BYTEA of that length, and UUID as 16 bytes.
-    fn from_value(value: ValueRef<'r>) -> Option<Self> {
-        match value {
-            ValueRef::Bytea(bytes) => bytes.try_into().ok(),
-            ValueRef::Uuid(bytes) => bytes.as_slice().try_into().ok(),
-            _ => None,
-        }
-    }
-}
-
-impl<'r> ColumnValue<'r> for ValueRef<'r> {
-    fn from_value(value: ValueRef<'r>) -> Option<Self> {
-        Some(value)
-    }
-}
-
-impl<'r> ColumnValue<'r> for bool {
-    fn from_value(value: ValueRef<'r>) -> Option<Self> {
-        match value {
-            ValueRef::Boolean(value) => Some(value),
-            _ => None,
-        }
-    }
-}
-
-impl<'r> ColumnValue<'r> for &'r str {
-    fn from_value(value: ValueRef<'r>) -> Option<Self> {
-        match value {
-            ValueRef::Text(text) => Some(text),
-            _ => None,
-        }
-    }
-}
-
-impl<'r> ColumnValue<'r> for String {
-    fn from_value(value: ValueRef<'r>) -> Option<Self> {
-        <&str>::from_value(value).map(str::to_owned)
-    }
-}
-
-impl<'r> ColumnValue<'r> for &'r [u8] {
-    fn from_value(value: ValueRef<'r>) -> Option<Self> {
-        match value {
-            ValueRef::Bytea(bytes) => Some(bytes),
-            _ => None,
-        }
-    }
-}
-
-impl<'r> ColumnValue<'r> for Vec<u8> {
-    fn from_value(value: ValueRef<'r>) -> Option<Self> {
-        <&[u8]>::from_value(value).map(<[u8]>::to_vec)
-    }
-}
-
-impl<'r> ColumnValue<'r> for Value {
-    fn from_value(value: ValueRef<'r>) -> Option<Self> {
-        Some(value.to_value())
-    }
-}
-
-impl<'r, T: ColumnValue<'r>> ColumnValue<'r> for Option<T> {
-    fn from_value(value: ValueRef<'r>) -> Option<Self> {
-        if value.is_null() { Some(None) } else { T::from_value(value).map(Some) }
-    }
 }

@@ -416,11 +416,17 @@ impl Numeric {
     }
 }
 
-impl From<i64> for Numeric {
-    fn from(value: i64) -> Numeric {
-        Numeric::raw(i128::from(value), 0)
-    }
+macro_rules! from_integers {
+    ($($type:ty),*) => {
+        $(impl From<$type> for Numeric {
+            fn from(value: $type) -> Numeric {
+                Numeric::raw(i128::from(value), 0)
+            }
+        })*
+    };
 }
+
+from_integers!(i32, i64, u32, u64);
 
 impl PartialEq for Numeric {
     fn eq(&self, other: &Numeric) -> bool {
