@@ -64,6 +64,32 @@ fn a_setting_lasts_until_the_session_ends_unless_it_is_rolled_back() {
 }
 
 #[test]
+fn rolling_back_to_a_savepoint_undoes_settings() {
+    let connection = database().connect();
+    let shown =
+        || ["application_name", "work_mem"].map(|name| one(&connection, &format!("SHOW {name}")));
+    run(&connection, "SET application_name = 'before'; SET work_mem = '8MB'");
+    run(&connection, "BEGIN; SAVEPOINT a; SET application_name = 'a'; SAVEPOINT b");
+    run(&connection, "SET LOCAL application_name = 'b'; SET work_mem = '9MB'");
+    assert_eq!(shown(), ["b", "9MB"]);
+    run(&connection, "ROLLBACK TO b");
+    assert_eq!(shown(), ["a", "8MB"]);
+    run(&connection, "SET work_mem = '10MB'; COMMIT");
+    assert_eq!(shown(), ["a", "10MB"]);
+    run(&connection, "BEGIN; SAVEPOINT a; SET application_name = 'c'; RESET work_mem");
+    run(&connection, "ROLLBACK TO a; COMMIT");
+    assert_eq!(shown(), ["a", "10MB"]);
+    run(
+        &connection,
+        "BEGIN; SET LOCAL work_mem = '11MB'; SAVEPOINT a; SET LOCAL work_mem = '12MB'",
+    );
+    run(&connection, "ROLLBACK TO a");
+    assert_eq!(shown(), ["a", "11MB"]);
+    run(&connection, "COMMIT");
+    assert_eq!(shown(), ["a", "10MB"]);
+}
+
+#[test]
 fn the_settings_of_transactions_are_shown() {
     let connection = database().connect();
     assert_eq!(one(&connection, "SHOW transaction_isolation"), "serializable");

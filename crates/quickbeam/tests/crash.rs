@@ -295,6 +295,7 @@ fn kill_churn(durability: Durability, keeps: bool, rounds: usize) {
     for round in 0..rounds {
         if round % KILLS == KILLS - 1 {
             directory = tempfile::tempdir().unwrap();
+            println!("{durability}: {} kills of {rounds}, {values} values read", round + 1);
         }
         let wait = draw_wait(&mut random, 60, 350);
         run_and_kill(directory.path(), "churn_victim", durability, wait);

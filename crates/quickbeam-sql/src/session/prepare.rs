@@ -431,6 +431,7 @@ fn take_parameters(types: &[DataType], given: &[Value], values: &mut Vec<Value>)
 #[inline]
 fn is_storable(value: &Value) -> bool {
     match value {
+        Value::Null | Value::Integer(_) | Value::BigInt(_) => true,
         Value::Text(text) => checked_text(text).is_ok(),
         Value::Date(days) => is_date((*days).into()) || matches!(*days, i32::MIN | i32::MAX),
         Value::Time(moment) => (0..=DAY).contains(moment),

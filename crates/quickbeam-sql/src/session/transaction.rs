@@ -16,11 +16,26 @@ pub(super) struct Open {
     pub settings: Settings,
     /// Begun with the first statement, so that SET TRANSACTION can still say how.
     pub transaction: Option<Transaction>,
-    savepoints: RefCell<Vec<(SmolStr, Savepoint)>>,
-    /// The settings after a commit.
-    pub base: RefCell<Saved>,
-    /// The settings after a rollback.
-    before: Saved,
+    savepoints: RefCell<Vec<OpenSavepoint>>,
+    /// The settings to come back to, once the transaction has changed any.
+    outcome: RefCell<Option<Box<Outcome>>>,
+}
+
+/// The settings after a transaction, by how it ends.
+#[derive(Clone)]
+pub(super) struct Outcome {
+    /// After a commit.
+    pub committed: Saved,
+    /// After a rollback.
+    rolled_back: Saved,
+}
+
+/// A savepoint, with the settings to come back to.
+struct OpenSavepoint {
+    name: SmolStr,
+    savepoint: Savepoint,
+    settings: Saved,
+    outcome: Option<Box<Outcome>>,
 }
 
 impl Session {
@@ -87,15 +102,29 @@ impl Session {
             return Err(SqlError::new(SqlState::ActiveSqlTransaction, message));
         }
         self.reset_clock();
-        let before = self.saved();
         *self.open_mut()? = Some(Open {
             settings,
             transaction: None,
             savepoints: RefCell::default(),
-            base: RefCell::new(before.clone()),
-            before,
+            outcome: RefCell::default(),
         });
         Ok(())
+    }
+
+    /// Changes the settings of the session, and with `change` those after a commit of the
+    /// transaction under way. Keeps those after a rollback first.
+    pub fn change_settings<T>(&self, change: impl FnOnce(Option<&mut Saved>) -> T) -> T {
+        match &*self.open.borrow() {
+            None => change(None),
+            Some(open) => {
+                let mut outcome = open.outcome.borrow_mut();
+                let outcome = outcome.get_or_insert_with(|| {
+                    let saved = self.saved();
+                    Box::new(Outcome { committed: saved.clone(), rolled_back: saved })
+                });
+                change(Some(&mut outcome.committed))
+            }
+        }
     }
 
     /// Takes the transaction to end it.
@@ -108,8 +137,10 @@ impl Session {
 
     /// Restores the settings after a transaction (SETTING-1), closes its cursors and releases its
     /// advisory locks.
-    fn ended(&self, settings: Saved, is_committed: bool) {
-        self.restore(settings);
+    fn ended(&self, outcome: Option<Box<Outcome>>, is_committed: bool) {
+        if let Some(outcome) = outcome {
+            self.restore(if is_committed { outcome.committed } else { outcome.rolled_back });
+        }
         if !self.cursors.borrow().is_empty() {
             self.end_cursors(is_committed);
         }
@@ -117,17 +148,16 @@ impl Session {
     }
 
     pub fn commit(&self) -> Result<()> {
-        let Open { transaction, base, before, .. } = self.take_open()?;
+        let Open { transaction, outcome, .. } = self.take_open()?;
         let result = transaction.map_or(Ok(()), |transaction| Ok(transaction.commit()?));
-        let is_committed = result.is_ok();
-        self.ended(if is_committed { base.into_inner() } else { before }, is_committed);
+        self.ended(outcome.into_inner(), result.is_ok());
         result
     }
 
     pub fn rollback(&self) -> Result<()> {
-        let Open { transaction, before, .. } = self.take_open()?;
+        let Open { transaction, outcome, .. } = self.take_open()?;
         let result = transaction.map_or(Ok(()), |transaction| Ok(transaction.abort()?));
-        self.ended(before, false);
+        self.ended(outcome.into_inner(), false);
         result
     }
 
@@ -146,36 +176,54 @@ impl Session {
                     let message = "SET LOCAL can only be used in transaction blocks";
                     return Err(SqlError::new(SqlState::NoActiveSqlTransaction, message));
                 }
-                if let Some(memory) = settings.memory {
-                    self.limits.memory.set(memory);
-                }
                 if *local {
+                    if let Some(memory) = settings.memory {
+                        self.change_settings(|_| self.limits.memory.set(memory));
+                    }
                     return self.set_transaction(*settings);
                 }
-                self.settings.set(settings.or(self.settings.get()));
-                if let Some(open) = &*self.open.borrow() {
-                    let mut base = open.base.borrow_mut();
-                    base.settings = settings.or(base.settings);
-                    base.memory = settings.memory.unwrap_or(base.memory);
-                }
+                self.change_settings(|committed| {
+                    self.settings.set(settings.or(self.settings.get()));
+                    if let Some(memory) = settings.memory {
+                        self.limits.memory.set(memory);
+                    }
+                    if let Some(committed) = committed {
+                        committed.settings = settings.or(committed.settings);
+                        committed.memory = settings.memory.unwrap_or(committed.memory);
+                    }
+                });
                 Ok(())
             }
             Control::Transaction(settings) => self.set_transaction(*settings),
-            Control::Savepoint(name) => self.with_savepoints(|transaction, savepoints| {
-                savepoints.push((name.clone(), transaction.savepoint()?));
+            Control::Savepoint(name) => self.with_savepoints(|transaction, open| {
+                let savepoint = OpenSavepoint {
+                    name: name.clone(),
+                    savepoint: transaction.savepoint()?,
+                    settings: self.saved(),
+                    outcome: open.outcome.borrow().clone(),
+                };
+                open.savepoints.borrow_mut().push(savepoint);
                 Ok(())
             }),
-            Control::RollbackTo(name) => self.with_savepoints(|transaction, savepoints| {
+            Control::RollbackTo(name) => self.with_savepoints(|transaction, open| {
                 self.check_no_rows_read()?;
-                let at = find(savepoints, name)?;
+                let mut savepoints = open.savepoints.borrow_mut();
+                let at = find(&savepoints, name)?;
                 savepoints.truncate(at + 1);
-                let savepoint = savepoints.get(at).map(|(_, savepoint)| *savepoint);
-                Ok(savepoint.map_or(Ok(()), |savepoint| transaction.rollback_to(savepoint))?)
+                if let Some(found) = savepoints.get(at) {
+                    transaction.rollback_to(found.savepoint)?;
+                    if open.outcome.borrow().is_some() {
+                        self.restore(found.settings.clone());
+                        open.outcome.replace(found.outcome.clone());
+                    }
+                }
+                Ok(())
             }),
-            Control::Release(name) => self.with_savepoints(|transaction, savepoints| {
-                let at = find(savepoints, name)?;
-                if let Some((_, savepoint)) = savepoints.get(at) {
-                    transaction.release(*savepoint);
+            Control::Release(name) => self.with_savepoints(|transaction, open| {
+                let mut savepoints = open.savepoints.borrow_mut();
+                let at = find(&savepoints, name)?;
+                if let Some(found) = savepoints.get(at) {
+                    transaction.release(found.savepoint);
                 }
                 savepoints.truncate(at);
                 Ok(())
@@ -222,15 +270,10 @@ impl Session {
         }
     }
 
-    fn with_savepoints(
-        &self,
-        work: impl FnOnce(&Transaction, &mut Vec<(SmolStr, Savepoint)>) -> Result<()>,
-    ) -> Result<()> {
+    fn with_savepoints(&self, work: impl FnOnce(&Transaction, &Open) -> Result<()>) -> Result<()> {
         self.make_begun()?;
         match &*self.open.borrow() {
-            Some(Open { transaction: Some(transaction), savepoints, .. }) => {
-                work(transaction, &mut savepoints.borrow_mut())
-            }
+            Some(open @ Open { transaction: Some(transaction), .. }) => work(transaction, open),
             _ => {
                 let message = "SAVEPOINT can only be used in transaction blocks";
                 Err(SqlError::new(SqlState::NoActiveSqlTransaction, message))
@@ -246,8 +289,8 @@ fn rows_are_read() -> SqlError {
         .with_hint("Drop the rows, or collect them, first.")
 }
 
-fn find(savepoints: &[(SmolStr, Savepoint)], name: &str) -> Result<usize> {
-    savepoints.iter().rposition(|(known, _)| known == name).ok_or_else(|| {
+fn find(savepoints: &[OpenSavepoint], name: &str) -> Result<usize> {
+    savepoints.iter().rposition(|known| known.name == name).ok_or_else(|| {
         SqlError::new(
             SqlState::InvalidSavepointSpecification,
             format!("savepoint \"{name}\" does not exist"),

@@ -74,10 +74,8 @@ impl Session {
     pub fn restore(&self, saved: Saved) {
         self.settings.set(saved.settings);
         self.limits.memory.set(saved.memory);
-        let had_any = self.variables.replace(saved.variables).0.is_some();
-        if had_any {
-            self.note_timeout();
-        }
+        self.variables.replace(saved.variables);
+        self.note_timeout();
     }
 
     /// Takes over `statement_timeout` for the statements to come.
@@ -128,10 +126,12 @@ impl Session {
         if ends_now {
             return Ok(checked);
         }
-        self.variables.borrow_mut().set(&lower, checked.clone());
-        if !is_local && let Some(open) = &*self.open.borrow() {
-            open.base.borrow_mut().variables.set(&lower, checked.clone());
-        }
+        self.change_settings(|committed| {
+            self.variables.borrow_mut().set(&lower, checked.clone());
+            if !is_local && let Some(committed) = committed {
+                committed.variables.set(&lower, checked.clone());
+            }
+        });
         self.note_timeout();
         Ok(checked)
     }
@@ -144,12 +144,14 @@ impl Session {
                 saved.memory = MEMORY;
             }
         };
-        let mut saved = self.saved();
-        reset(&mut saved);
-        self.restore(saved);
-        if let Some(open) = &*self.open.borrow() {
-            reset(&mut open.base.borrow_mut());
-        }
+        self.change_settings(|committed| {
+            let mut saved = self.saved();
+            reset(&mut saved);
+            self.restore(saved);
+            if let Some(committed) = committed {
+                reset(committed);
+            }
+        });
         Ok(())
     }
 
@@ -160,11 +162,13 @@ impl Session {
             memory: MEMORY,
             variables: Variables::default(),
         };
-        self.restore(fresh());
-        self.statement_timeout.set(None);
-        if let Some(open) = &*self.open.borrow() {
-            *open.base.borrow_mut() = fresh();
-        }
+        self.change_settings(|committed| {
+            self.restore(fresh());
+            self.statement_timeout.set(None);
+            if let Some(committed) = committed {
+                *committed = fresh();
+            }
+        });
     }
 
     /// Returns the value of a setting as SHOW does; `None` if there is no such setting.

@@ -156,7 +156,7 @@ impl Value {
     }
 
     /// Returns the value, borrowed.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn as_ref(&self) -> ValueRef<'_> {
         match self {
@@ -195,14 +195,28 @@ impl Value {
     pub fn is_of(&self, data_type: DataType) -> bool {
         match (self, data_type) {
             (Value::Null, _)
+            | (Value::Boolean(_), DataType::Boolean)
+            | (Value::SmallInt(_), DataType::SmallInt)
             | (Value::Integer(_), DataType::Integer)
             | (Value::BigInt(_), DataType::BigInt)
+            | (Value::Real(_), DataType::Real)
+            | (Value::Double(_), DataType::Double)
             | (Value::Text(_), DataType::Text | DataType::Varchar(None)) => true,
             (Value::Text(text), DataType::Char(length)) => {
                 text.len() == length as usize && text.is_ascii()
             }
             // A text has at most as many characters as bytes.
             (Value::Text(text), DataType::Varchar(Some(length))) => text.len() <= length as usize,
+            (
+                Value::Boolean(_)
+                | Value::SmallInt(_)
+                | Value::Integer(_)
+                | Value::BigInt(_)
+                | Value::Real(_)
+                | Value::Double(_)
+                | Value::Text(_),
+                _,
+            ) => false,
             _ => self.data_type() == Some(data_type),
         }
     }
