@@ -22,6 +22,8 @@ mod sql;
 mod stat;
 #[cfg(feature = "sql")]
 mod tables;
+#[cfg(feature = "sql")]
+mod user_line;
 mod verify;
 
 use std::io::{self, Write};
@@ -67,9 +69,12 @@ enum Command {
     /// Execute SQL statements from a terminal, from files or from a pipe
     #[cfg(feature = "sql")]
     Sql(sql::Arguments),
-    /// Serve SQL to PostgreSQL clients, on loopback addresses and UNIX sockets
+    /// Serve SQL to PostgreSQL clients
     #[cfg(feature = "sql")]
-    Serve(serve::Arguments),
+    Serve(Box<serve::Arguments>),
+    /// Write a line for the file of users of `serve`; the password comes from standard input
+    #[cfg(feature = "sql")]
+    UserLine(user_line::Arguments),
     /// Run the benchmarks on Quickbeam and on other engines
     Bench(quickbeam_bench::BenchArguments),
 }
@@ -116,6 +121,8 @@ fn run(command: Command) -> anyhow::Result<Outcome> {
         Command::Sql(arguments) => sql::run(&arguments),
         #[cfg(feature = "sql")]
         Command::Serve(arguments) => serve::run(&arguments),
+        #[cfg(feature = "sql")]
+        Command::UserLine(arguments) => user_line::run(&arguments),
         Command::Bench(arguments) => quickbeam_bench::run(arguments).map(|()| Outcome::Done),
     }
 }

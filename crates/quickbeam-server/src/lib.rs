@@ -9,7 +9,7 @@
 //! use quickbeam_server::{Server, ServerOptions};
 //!
 //! let database = quickbeam_sql::SqlDatabase::memory(Default::default())?;
-//! let options = ServerOptions { listen: Some("127.0.0.1:0".parse()?), ..ServerOptions::default() };
+//! let options = ServerOptions::new().listen("127.0.0.1:0".parse()?);
 //! let server = Server::start(&database, options)?;
 //! println!("psql -h 127.0.0.1 -p {}", server.address().expect("a TCP address").port());
 //! server.stop();
@@ -17,21 +17,31 @@
 //! ```
 //!
 //! Layers, from the top: [`server`] accepts connections; `session` runs the protocol of one
-//! connection on a thread of its own; `statement` runs SQL; `rows` and `types` encode and decode
-//! values; `wire` reads and writes messages.
+//! connection on a thread of its own; `startup` and `authentication` come before it; `statement`
+//! runs SQL; `rows` and `types` encode and decode values; `frontend` decodes messages; `wire` reads
+//! and writes frames, through `tls` and a `socket`.
 //!
-//! - SERVER-1: without authentication the server listens on loopback addresses and UNIX sockets
-//!   only.
+//! - SERVER-1: the server listens for other machines only where users or access rules say who may
+//!   connect.
 //! - SERVER-2: a connection's memory is bounded by its largest message and its suspended portals.
 
+mod authentication;
 mod failure;
+mod frontend;
 mod rows;
 pub mod server;
 mod session;
+mod socket;
 mod startup;
 mod statement;
 mod tag;
+mod tls;
 mod types;
 mod wire;
 
+pub use authentication::Access;
+pub use authentication::rules::{AccessRules, Method, Origin};
+pub use authentication::scram::{NoVerifier, ScramVerifier};
+pub use authentication::users::Users;
 pub use server::{Server, ServerOptions};
+pub use tls::Tls;

@@ -2,109 +2,215 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use parking_lot::Mutex;
-use pgwire::messages::startup::SecretKey;
 use quickbeam::Isolation;
 use quickbeam_sql::{Cancel, SqlDatabase};
+use subtle::ConstantTimeEq;
 
+use crate::authentication::Access;
 use crate::session;
-use crate::wire::Stream;
+use crate::socket::Socket;
 
-/// How a server listens and what its sessions begin with.
+/// The longest message of PostgreSQL's protocol.
+const MAX_MESSAGE: usize = 0x3fff_ffff;
+
+/// Connections beyond twice the sessions: cancel requests come when there are many.
+const SPARE_CONNECTIONS: usize = 8;
+
+/// How a server listens, whom it admits and what it allows each client.
 ///
 /// ```
-/// let options = quickbeam_server::ServerOptions::default();
-/// assert_eq!(options.max_connections, 100);
+/// use quickbeam_server::ServerOptions;
+///
+/// let options = ServerOptions::new().listen("127.0.0.1:0".parse()?).max_connections(20);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
-    /// The address to listen on by TCP; a loopback address. Port 0 takes a free one. None: no TCP.
-    pub listen: Option<SocketAddr>,
-    /// The folder to make a UNIX socket in, `.s.PGSQL.PORT`. None: no UNIX socket.
-    pub socket_directory: Option<PathBuf>,
-    /// The port in the UNIX socket's name.
-    pub port: u16,
-    /// Connections at a time. Clients beyond it are refused with SQLSTATE 53300.
-    pub max_connections: usize,
-    /// The isolation of transactions that do not name one.
-    pub isolation: Isolation,
+    listen: Option<SocketAddr>,
+    socket_directory: Option<PathBuf>,
+    port: u16,
+    access: Access,
+    max_connections: usize,
+    max_connections_per_user: Option<usize>,
+    authentication_timeout: Duration,
+    max_message_bytes: usize,
+    isolation: Isolation,
 }
 
 impl Default for ServerOptions {
-    /// No listener, port 5432, 100 connections, read committed as in PostgreSQL.
     fn default() -> Self {
         ServerOptions {
             listen: None,
             socket_directory: None,
             port: 5432,
+            access: Access::default(),
             max_connections: 100,
+            max_connections_per_user: None,
+            authentication_timeout: Duration::from_secs(60),
+            max_message_bytes: MAX_MESSAGE,
             isolation: Isolation::ReadCommitted,
         }
     }
 }
 
-/// A connection as other threads see it.
+impl ServerOptions {
+    /// Returns the defaults: no listener.
+    #[must_use]
+    pub fn new() -> ServerOptions {
+        ServerOptions::default()
+    }
+
+    /// Sets the address to listen on by TCP. Port 0 takes a free one. Default: no TCP.
+    #[must_use]
+    pub fn listen(mut self, address: SocketAddr) -> ServerOptions {
+        self.listen = Some(address);
+        self
+    }
+
+    /// Sets the folder to make a UNIX socket in, `.s.PGSQL.PORT`. Default: no UNIX socket.
+    #[must_use]
+    pub fn socket_directory(mut self, folder: impl Into<PathBuf>) -> ServerOptions {
+        self.socket_directory = Some(folder.into());
+        self
+    }
+
+    /// Sets the port in the UNIX socket's name. Default: 5432.
+    #[must_use]
+    pub fn port(mut self, port: u16) -> ServerOptions {
+        self.port = port;
+        self
+    }
+
+    /// Sets who may connect and how. Default: everybody from this machine, without a password.
+    #[must_use]
+    pub fn access(mut self, access: Access) -> ServerOptions {
+        self.access = access;
+        self
+    }
+
+    /// Sets the most sessions at a time; clients beyond are refused with SQLSTATE 53300. Clients
+    /// that are not authenticated yet may be as many again. Default: 100.
+    #[must_use]
+    pub fn max_connections(mut self, count: usize) -> ServerOptions {
+        self.max_connections = count;
+        self
+    }
+
+    /// Sets the most sessions of one user at a time. Default: no limit but that of all.
+    #[must_use]
+    pub fn max_connections_per_user(mut self, count: usize) -> ServerOptions {
+        self.max_connections_per_user = Some(count);
+        self
+    }
+
+    /// Sets how long a client may take until it is authenticated. Default: 60 seconds.
+    #[must_use]
+    pub fn authentication_timeout(mut self, timeout: Duration) -> ServerOptions {
+        self.authentication_timeout = timeout;
+        self
+    }
+
+    /// Sets the longest message that a client may send, up to a gigabyte, the default. A session
+    /// holds its largest message in memory.
+    #[must_use]
+    pub fn max_message_bytes(mut self, bytes: usize) -> ServerOptions {
+        self.max_message_bytes = bytes.min(MAX_MESSAGE);
+        self
+    }
+
+    /// Sets the isolation of transactions that do not name one. Default: read committed, as in
+    /// PostgreSQL.
+    #[must_use]
+    pub fn isolation(mut self, isolation: Isolation) -> ServerOptions {
+        self.isolation = isolation;
+        self
+    }
+}
+
+/// A session as other threads see it.
 struct Peer {
-    key: i32,
+    key: Vec<u8>,
+    user: String,
     cancel: Cancel,
 }
 
 /// What the threads of a server share.
 pub(crate) struct Shared {
     pub database: SqlDatabase,
-    pub options: ServerOptions,
+    pub isolation: Isolation,
+    pub authentication_timeout: Duration,
+    pub max_message_bytes: usize,
+    max_connections: usize,
+    max_connections_per_user: Option<usize>,
+    access: Mutex<Arc<Access>>,
     stopping: AtomicBool,
-    next_number: AtomicI32,
+    /// Connections that have a thread, with those that are not authenticated yet.
+    open: AtomicUsize,
     peers: Mutex<HashMap<i32, Peer>>,
     /// The thread of each connection, with a handle to the socket that it reads.
-    threads: Mutex<Vec<(JoinHandle<()>, Stream)>>,
+    threads: Mutex<Vec<(JoinHandle<()>, Socket)>>,
+}
+
+/// A session's place in the list, which it leaves however it ends.
+pub(crate) struct Place<'s> {
+    shared: &'s Shared,
+    number: i32,
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.shared.peers.lock().remove(&self.number);
+    }
 }
 
 impl Shared {
-    /// Enters a session into the list. Returns its number and cancel key, or `None` if there are as
-    /// many sessions as there may be.
-    pub fn enter(&self, cancel: Cancel) -> Option<(i32, i32)> {
-        let mut peers = self.peers.lock();
-        if peers.len() >= self.options.max_connections || self.is_stopping() {
-            return None;
-        }
-        let number = self.next_number.fetch_add(1, Ordering::Relaxed);
-        let key = random_key();
-        peers.insert(number, Peer { key, cancel });
-        Some((number, key))
+    /// Returns who may connect, as of now.
+    pub fn access(&self) -> Arc<Access> {
+        self.access.lock().clone()
     }
 
-    /// Takes a session out of the list.
-    pub fn leave(&self, number: i32) {
-        self.peers.lock().remove(&number);
+    /// Enters a session into the list, or returns why it cannot be.
+    pub fn enter(
+        &self,
+        number: i32,
+        user: &str,
+        key: Vec<u8>,
+        cancel: Cancel,
+    ) -> Result<Place<'_>, String> {
+        let mut peers = self.peers.lock();
+        if peers.len() >= self.max_connections {
+            return Err("sorry, too many clients already".to_owned());
+        }
+        if let Some(most) = self.max_connections_per_user
+            && peers.values().filter(|peer| peer.user == user).count() >= most
+        {
+            return Err(format!("too many connections for role \"{user}\""));
+        }
+        peers.insert(number, Peer { key, user: user.to_owned(), cancel });
+        Ok(Place { shared: self, number })
     }
 
     /// Cancels the running statement of a session, if the key is its own.
-    pub fn cancel(&self, number: i32, key: &SecretKey) {
+    pub fn cancel(&self, number: i32, key: &[u8]) {
         if let Some(peer) = self.peers.lock().get(&number)
-            && key.eq_value(&SecretKey::I32(peer.key))
+            && bool::from(peer.key.ct_eq(key))
         {
             peer.cancel.cancel();
         }
     }
 
-    fn is_stopping(&self) -> bool {
+    pub fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::SeqCst)
     }
-}
-
-/// A number that other clients cannot guess: the standard library's hash keys come from the
-/// operating system's random source.
-fn random_key() -> i32 {
-    use std::hash::{BuildHasher, RandomState};
-    RandomState::new().hash_one(0) as i32
 }
 
 /// A running server. Dropping it stops it.
@@ -115,24 +221,32 @@ pub struct Server {
     listeners: Vec<JoinHandle<()>>,
 }
 
+fn invalid(message: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, message)
+}
+
+/// Refuses to listen for other machines that no rule admits (SERVER-1).
+fn check_access(listen: Option<SocketAddr>, access: &Access) -> io::Result<()> {
+    let is_near = listen.is_none_or(|address| address.ip().is_loopback());
+    if is_near || access.effective_rules().admits_other_machines() {
+        return Ok(());
+    }
+    Err(invalid("beyond loopback addresses the server listens only with users or access rules"))
+}
+
 impl Server {
     /// Starts to listen. The database stays open to the caller.
     ///
     /// # Errors
-    /// [`io::ErrorKind::InvalidInput`] if `listen` is not a loopback address (SERVER-1) or there is
-    /// nothing to listen on; errors of the operating system.
+    /// [`io::ErrorKind::InvalidInput`] if there is nothing to listen on, or if it would listen for
+    /// other machines without authentication (SERVER-1); errors of the operating system.
     pub fn start(database: &SqlDatabase, options: ServerOptions) -> io::Result<Server> {
-        let invalid = |message: &str| io::Error::new(io::ErrorKind::InvalidInput, message);
-        if options.listen.is_some_and(|address| !address.ip().is_loopback()) {
-            return Err(invalid(
-                "without authentication the server listens on loopback addresses only",
-            ));
-        }
         if options.listen.is_none() && options.socket_directory.is_none() {
             return Err(invalid(
                 "there is nothing to listen on: give an address or a socket directory",
             ));
         }
+        check_access(options.listen, &options.access)?;
         let tcp = options.listen.map(TcpListener::bind).transpose()?;
         let address = tcp.as_ref().map(TcpListener::local_addr).transpose()?;
         let port = options.port;
@@ -141,9 +255,14 @@ impl Server {
         let unix = socket.as_ref().map(bind_socket).transpose()?;
         let shared = Arc::new(Shared {
             database: database.clone(),
-            options,
+            isolation: options.isolation,
+            authentication_timeout: options.authentication_timeout,
+            max_message_bytes: options.max_message_bytes,
+            max_connections: options.max_connections,
+            max_connections_per_user: options.max_connections_per_user,
+            access: Mutex::new(Arc::new(options.access)),
             stopping: AtomicBool::new(false),
-            next_number: AtomicI32::new(1),
+            open: AtomicUsize::new(0),
             peers: Mutex::default(),
             threads: Mutex::default(),
         });
@@ -151,17 +270,13 @@ impl Server {
         if let Some(listener) = tcp {
             let shared = shared.clone();
             listeners.push(spawn("quickbeam-tcp", move || {
-                accept_all(&shared, || {
-                    let (stream, _) = listener.accept()?;
-                    stream.set_nodelay(true)?;
-                    Ok(Stream::Tcp(stream))
-                });
+                accept_all(&shared, || Socket::tcp(listener.accept()?.0));
             })?);
         }
         if let Some(listener) = unix {
             let shared = shared.clone();
             listeners.push(spawn("quickbeam-unix", move || {
-                accept_all(&shared, || listener.accept().map(|(stream, _)| Stream::Unix(stream)));
+                accept_all(&shared, || listener.accept().map(|(stream, _)| Socket::unix(stream)));
             })?);
         }
         Ok(Server { shared, address, socket, listeners })
@@ -179,6 +294,16 @@ impl Server {
         self.shared.peers.lock().len()
     }
 
+    /// Changes who may connect and how, for connections from now on: new users, rules, certificate.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::InvalidInput`] as for [`Server::start`]; then nothing changes.
+    pub fn set_access(&self, access: Access) -> io::Result<()> {
+        check_access(self.address, &access)?;
+        *self.shared.access.lock() = Arc::new(access);
+        Ok(())
+    }
+
     /// Stops listening, cancels running statements, ends every session and waits for its thread.
     /// Transactions that have not committed are rolled back.
     pub fn stop(self) {
@@ -189,7 +314,7 @@ impl Server {
         self.shared.stopping.store(true, Ordering::SeqCst);
         // A listener looks at the flag when the next client comes.
         if let Some(address) = self.address {
-            drop(std::net::TcpStream::connect(address));
+            drop(std::net::TcpStream::connect(reachable(address)));
         }
         if let Some(socket) = &self.socket {
             drop(std::os::unix::net::UnixStream::connect(socket));
@@ -200,7 +325,7 @@ impl Server {
         }
         self.shared.peers.lock().values().for_each(|peer| peer.cancel.cancel());
         let threads = std::mem::take(&mut *self.shared.threads.lock());
-        threads.iter().for_each(|(_, stream)| stream.shut_down());
+        threads.iter().for_each(|(_, socket)| socket.shut_down());
         for (thread, _) in threads {
             let _ = thread.join();
         }
@@ -215,6 +340,17 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.end();
     }
+}
+
+/// Returns the address by which this machine reaches a listener.
+fn reachable(mut address: SocketAddr) -> SocketAddr {
+    if address.ip().is_unspecified() {
+        address.set_ip(match address {
+            SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+            SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+        });
+    }
+    address
 }
 
 /// Makes the UNIX socket. One that a server left which has ended is replaced.
@@ -235,20 +371,34 @@ fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<JoinHan
     std::thread::Builder::new().name(name.to_owned()).spawn(body)
 }
 
+/// Counts a connection for as long as it has a thread.
+struct Counted(Arc<Shared>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// Serves each client on a thread of its own until the server stops.
-fn accept_all(shared: &Arc<Shared>, mut accept: impl FnMut() -> io::Result<Stream>) {
+fn accept_all(shared: &Arc<Shared>, mut accept: impl FnMut() -> io::Result<Socket>) {
     while !shared.is_stopping() {
         // An error concerns one client, or passes when descriptors are free again.
-        let Ok(stream) = accept() else {
-            std::thread::sleep(std::time::Duration::from_millis(10));
+        let Ok(socket) = accept() else {
+            std::thread::sleep(Duration::from_millis(10));
             continue;
         };
         if shared.is_stopping() {
             return;
         }
-        let Ok(handle) = stream.try_clone() else { continue };
-        let of_thread = shared.clone();
-        let thread = spawn("quickbeam-session", move || session::serve(&of_thread, stream));
+        let open = shared.open.fetch_add(1, Ordering::Relaxed);
+        let counted = Counted(shared.clone());
+        if open >= 2 * shared.max_connections + SPARE_CONNECTIONS {
+            session::turn_away(socket);
+            continue;
+        }
+        let Ok(handle) = socket.try_clone() else { continue };
+        let thread = spawn("quickbeam-session", move || session::serve(&counted.0, socket));
         let mut threads = shared.threads.lock();
         threads.retain(|(thread, _)| !thread.is_finished());
         // Without a thread the client sees the connection close.

@@ -12,67 +12,108 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io;
 use std::rc::Rc;
+use std::time::Duration;
 
+use pgwire::messages::PgWireBackendMessage as Backend;
 use pgwire::messages::data::{NoData, ParameterDescription};
 use pgwire::messages::extendedquery::{
-    Bind, BindComplete, CloseComplete, MESSAGE_TYPE_BYTE_SYNC, Parse, ParseComplete,
-    PortalSuspended, TARGET_TYPE_BYTE_STATEMENT,
+    BindComplete, CloseComplete, MESSAGE_TYPE_BYTE_SYNC, ParseComplete, PortalSuspended,
 };
 use pgwire::messages::response::{
     CommandComplete, EmptyQueryResponse, ReadyForQuery, TransactionStatus,
 };
-use pgwire::messages::{PgWireBackendMessage as Backend, PgWireFrontendMessage as Frontend};
 use quickbeam_sql::{Connection, split_statements};
 
+use crate::authentication::random;
 use crate::failure::Failure;
+use crate::frontend::{Bind, FrontendMessage, Malformed, Target, decode};
 use crate::rows::Formats;
 use crate::server::Shared;
-use crate::startup::{Opening, read_opening, refuse, welcome};
+use crate::socket::{Socket, is_timeout};
+use crate::startup::{Client, MAX_PACKET, Opening, read_opening, refuse, send_setting, welcome};
 use crate::statement::{Done, Ended, Portal, Prepared, SharedPrepared, Stop, io};
 use crate::types::wire_type;
-use crate::wire::{Stream, Wire};
+use crate::wire::Wire;
+
+/// The settings whose values a client is sent, at the start and whenever they change.
+const REPORTED: [&str; 13] = [
+    "application_name",
+    "client_encoding",
+    "DateStyle",
+    "default_transaction_read_only",
+    "in_hot_standby",
+    "integer_datetimes",
+    "IntervalStyle",
+    "is_superuser",
+    "server_encoding",
+    "server_version",
+    "session_authorization",
+    "standard_conforming_strings",
+    "TimeZone",
+];
 
 /// Serves a client until it leaves. An error of the socket ends the session silently: there is no
 /// way left to report it.
-pub fn serve(shared: &Shared, stream: Stream) {
-    let handle = stream.try_clone();
-    run_session(shared, Wire::new(stream));
-    // The server has a handle to the socket as well: only this tells the client.
-    if let Ok(handle) = handle {
-        handle.shut_down();
+pub fn serve(shared: &Shared, socket: Socket) {
+    let mut wire = Wire::new(socket, MAX_PACKET);
+    let access = shared.access();
+    match read_opening(&mut wire, &access, shared.authentication_timeout) {
+        Ok(Opening::Session(client)) => {
+            // The client has gone, or hears of the failure.
+            let _ = run_session(shared, wire, &client);
+        }
+        Ok(Opening::Cancel(number, key)) => shared.cancel(number, &key),
+        Ok(Opening::Nothing) | Err(_) => {}
     }
 }
 
-fn run_session(shared: &Shared, mut wire: Wire) {
-    let user = match read_opening(&mut wire) {
-        Ok(Opening::Session { user }) => user,
-        Ok(Opening::Cancel { number, key }) => return shared.cancel(number, &key),
-        Ok(Opening::Nothing) | Err(_) => return,
-    };
+/// Refuses a client for whom there is no thread.
+pub fn turn_away(socket: Socket) {
+    let mut wire = Wire::new(socket, 0);
+    // A new socket takes a short message without waiting for the client.
+    let _ = refuse(&mut wire, "53300", "sorry, too many clients already");
+}
+
+fn run_session(shared: &Shared, mut wire: Wire, client: &Client) -> io::Result<()> {
+    wire.max_frame = shared.max_message_bytes;
     let connection = shared.database.connect();
-    connection.set_isolation(shared.options.isolation);
-    let Some((number, key)) = shared.enter(connection.cancel_handle()) else {
-        let _ = refuse(&mut wire, "53300", "sorry, too many clients already");
-        return;
+    connection.set_isolation(shared.isolation);
+    let key = random::<32>()?[..client.key_bytes].to_vec();
+    let (number, cancel) = (connection.session_id(), connection.cancel_handle());
+    let _place = match shared.enter(number, &client.user, key.clone(), cancel) {
+        Ok(place) => place,
+        Err(message) => return refuse(&mut wire, "53300", &message),
     };
+    for (name, value) in &client.settings {
+        if let Err(error) = connection.set_setting(name, value) {
+            return refuse(&mut wire, error.code(), error.message());
+        }
+    }
     let mut session = Session {
         connection,
         wire,
+        user: client.user.clone(),
         statements: HashMap::new(),
         portals: HashMap::new(),
+        reported: Vec::new(),
+        settings_version: 0,
         has_failed: false,
         is_implicit: false,
         is_skipping: false,
     };
-    let _ = session.run(&user, number, key);
-    shared.leave(number);
+    session.run(number, &key)
 }
 
 struct Session {
     connection: Connection,
     wire: Wire,
+    user: String,
     statements: HashMap<String, SharedPrepared>,
     portals: HashMap<String, Portal>,
+    /// The settings that the client knows, with their values.
+    reported: Vec<(&'static str, String)>,
+    /// The version of the settings that were reported.
+    settings_version: u64,
     /// A statement of the transaction block failed.
     has_failed: bool,
     /// The open transaction was not begun by the client; it ends with the request.
@@ -82,25 +123,105 @@ struct Session {
 }
 
 impl Session {
-    fn run(&mut self, user: &str, number: i32, key: i32) -> io::Result<()> {
-        welcome(&mut self.wire, user, number, key)?;
+    fn run(&mut self, number: i32, key: &[u8]) -> io::Result<()> {
+        self.reported = self.settings();
+        self.settings_version = self.connection.settings_version();
+        welcome(&mut self.wire, &self.reported, number, key)?;
         self.ready()?;
         loop {
-            let message = match self.wire.read() {
-                Ok(Some(Frontend::Terminate(_)) | None) => return Ok(()),
-                Ok(Some(message)) => message,
+            let frame = match self.next_frame() {
+                Ok(Some(frame)) => frame,
+                Ok(None) => return Ok(()),
                 Err(error) if error.kind() == io::ErrorKind::InvalidData => {
                     return refuse(&mut self.wire, "08P01", &error.to_string());
                 }
+                Err(error) if is_timeout(&error) => {
+                    let (code, message) = self.idle_timeout().1;
+                    self.wire.set_deadline(None)?;
+                    return refuse(&mut self.wire, code, message);
+                }
                 Err(error) => return Err(error),
             };
-            self.handle(message)?;
+            match decode(frame.kind, frame.body) {
+                Ok(FrontendMessage::Terminate) => return Ok(()),
+                Ok(message) => self.handle(message)?,
+                Err(Malformed { code, message, is_fatal: true }) => {
+                    return refuse(&mut self.wire, code, &message);
+                }
+                // The frames are whole: the session goes on at the next one.
+                Err(malformed) => self.reject(frame.kind, malformed)?,
+            }
         }
     }
 
-    fn handle(&mut self, message: Frontend) -> io::Result<()> {
+    /// Reads the next frame, waiting as long as the settings of the session allow.
+    fn next_frame(&mut self) -> io::Result<Option<crate::wire::Frame>> {
+        let (patience, _) = self.idle_timeout();
+        if patience.is_none() || self.wire.peek().is_some() {
+            return self.wire.read_frame();
+        }
+        self.wire.set_patience(patience)?;
+        let frame = self.wire.read_frame()?;
+        self.wire.set_deadline(None)?;
+        Ok(frame)
+    }
+
+    /// Returns how long the client may be idle now, and the error if it is longer.
+    fn idle_timeout(&self) -> (Option<Duration>, (&'static str, &'static str)) {
+        let (name, error) = if self.connection.in_transaction() {
+            let message = "terminating connection due to idle-in-transaction timeout";
+            ("idle_in_transaction_session_timeout", ("25P03", message))
+        } else {
+            let message = "terminating connection due to idle-session timeout";
+            ("idle_session_timeout", ("57P05", message))
+        };
+        (self.connection.timeout(name), error)
+    }
+
+    /// Reports a message that cannot be decoded.
+    fn reject(&mut self, kind: u8, malformed: Malformed) -> io::Result<()> {
+        let failure = Failure::new(malformed.code, malformed.message);
+        if kind == b'Q' {
+            self.report(Err(failure.into()), "", 0)?;
+            let ended = self.end_implicit();
+            self.report(ended, "", 0)?;
+            return self.ready();
+        }
+        if !self.is_skipping {
+            self.is_skipping = self.report(Err(failure.into()), "", 0)?;
+        }
+        Ok(())
+    }
+
+    /// Returns the values of the reported settings.
+    fn settings(&self) -> Vec<(&'static str, String)> {
+        let value = |name: &'static str| {
+            let value = match name {
+                "session_authorization" => Some(self.user.clone()),
+                _ => self.connection.setting(name).ok().flatten(),
+            };
+            Some((name, value?))
+        };
+        REPORTED.into_iter().filter_map(value).collect()
+    }
+
+    /// Tells the client the settings that have changed.
+    fn report_settings(&mut self) -> io::Result<()> {
+        let version = self.connection.settings_version();
+        if std::mem::replace(&mut self.settings_version, version) == version {
+            return Ok(());
+        }
+        let settings = self.settings();
+        for changed in settings.iter().filter(|setting| !self.reported.contains(setting)) {
+            send_setting(&mut self.wire, changed.0, &changed.1)?;
+        }
+        self.reported = settings;
+        Ok(())
+    }
+
+    fn handle(&mut self, message: FrontendMessage) -> io::Result<()> {
         match message {
-            Frontend::Sync(_) => {
+            FrontendMessage::Sync => {
                 self.is_skipping = false;
                 let ended = self.end_implicit();
                 self.report(ended, "", 0)?;
@@ -109,13 +230,17 @@ impl Session {
                 }
                 self.ready()
             }
-            Frontend::Query(query) => {
+            FrontendMessage::Query(query) => {
                 self.is_skipping = false;
-                self.simple_query(&query.query)?;
+                self.simple_query(&query)?;
                 self.ready()
             }
             _ if self.is_skipping => Ok(()),
-            Frontend::Flush(_) => self.wire.flush(),
+            FrontendMessage::Flush => self.wire.flush(),
+            // What is left of a COPY that has failed.
+            FrontendMessage::CopyData(_)
+            | FrontendMessage::CopyDone
+            | FrontendMessage::CopyFail(_) => Ok(()),
             other => {
                 let mut text = String::new();
                 let done = self.extended(other, &mut text);
@@ -132,6 +257,7 @@ impl Session {
             (false, true) => TransactionStatus::Transaction,
             (false, false) => TransactionStatus::Idle,
         };
+        self.report_settings()?;
         self.wire.send(&Backend::ReadyForQuery(ReadyForQuery::new(status)))?;
         self.wire.flush()
     }
@@ -192,33 +318,27 @@ impl Session {
         Prepared::new(&self.connection, text)
     }
 
-    fn extended(&mut self, message: Frontend, text: &mut String) -> Done<()> {
+    fn extended(&mut self, message: FrontendMessage, text: &mut String) -> Done<()> {
         match message {
-            Frontend::Parse(parse) => {
-                text.clone_from(&parse.query);
-                self.parse(parse)
+            FrontendMessage::Parse { name, query, types } => {
+                text.clone_from(&query);
+                self.parse(name, &query, &types)
             }
-            Frontend::Bind(bind) => self.bind(bind),
-            Frontend::Describe(describe) => {
-                let name = describe.name.unwrap_or_default();
-                self.describe(&name, describe.target_type == TARGET_TYPE_BYTE_STATEMENT)
-            }
-            Frontend::Execute(execute) => {
-                let name = execute.name.unwrap_or_default();
+            FrontendMessage::Bind(bind) => self.bind(bind),
+            FrontendMessage::Describe(target) => self.describe(&target),
+            FrontendMessage::Execute { portal: name, max_rows } => {
                 let mut portal = self.portals.remove(&name).ok_or_else(|| no_portal(&name))?;
                 text.clone_from(&portal.prepared.borrow().text);
-                let limit = usize::try_from(execute.max_rows).unwrap_or(0);
+                let limit = usize::try_from(max_rows).unwrap_or(0);
                 let is_followed = self.wire.peek() != Some(MESSAGE_TYPE_BYTE_SYNC);
                 let done = self.execute(&mut portal, limit, is_followed);
                 self.portals.insert(name, portal);
                 done
             }
-            Frontend::Close(close) => {
-                let name = close.name.unwrap_or_default();
-                if close.target_type == TARGET_TYPE_BYTE_STATEMENT {
-                    self.statements.remove(&name);
-                } else {
-                    self.portals.remove(&name);
+            FrontendMessage::Close(target) => {
+                match target {
+                    Target::Statement(name) => drop(self.statements.remove(&name)),
+                    Target::Portal(name) => drop(self.portals.remove(&name)),
                 }
                 io(self.wire.send(&Backend::CloseComplete(CloseComplete::new())))
             }
@@ -226,27 +346,26 @@ impl Session {
         }
     }
 
-    fn parse(&mut self, parse: Parse) -> Done<()> {
-        let name = parse.name.unwrap_or_default();
+    fn parse(&mut self, name: String, query: &str, _types: &[u32]) -> Done<()> {
         if !name.is_empty() && self.statements.contains_key(&name) {
             let message = format!("prepared statement \"{name}\" already exists");
             return Err(Failure::new("42P05", message).into());
         }
-        let prepared = self.prepare(&parse.query)?;
+        let prepared = self.prepare(query)?;
         self.statements.insert(name, Rc::new(RefCell::new(prepared)));
         io(self.wire.send(&Backend::ParseComplete(ParseComplete::new())))
     }
 
     fn bind(&mut self, bind: Bind) -> Done<()> {
-        let prepared = self.statement(&bind.statement_name.unwrap_or_default())?;
-        let formats = Formats(bind.parameter_format_codes);
+        let prepared = self.statement(&bind.statement)?;
+        let formats = Formats(bind.formats);
         let parameters = prepared.borrow().read_parameters(&bind.parameters, &formats)?;
-        let name = bind.portal_name.unwrap_or_default();
+        let name = bind.portal;
         if !name.is_empty() && self.portals.contains_key(&name) {
             let message = format!("portal \"{name}\" already exists");
             return Err(Failure::new("42P03", message).into());
         }
-        let formats = Formats(bind.result_column_format_codes);
+        let formats = Formats(bind.result_formats);
         self.portals.insert(name, Portal::new(prepared, parameters, formats));
         io(self.wire.send(&Backend::BindComplete(BindComplete::new())))
     }
@@ -258,12 +377,14 @@ impl Session {
         })
     }
 
-    fn describe(&mut self, name: &str, is_statement: bool) -> Done<()> {
-        let (prepared, formats) = if is_statement {
-            (self.statement(name)?, Formats::default())
-        } else {
-            let portal = self.portals.get(name).ok_or_else(|| no_portal(name))?;
-            (portal.prepared.clone(), portal.formats.clone())
+    fn describe(&mut self, target: &Target) -> Done<()> {
+        let is_statement = matches!(target, Target::Statement(_));
+        let (prepared, formats) = match target {
+            Target::Statement(name) => (self.statement(name)?, Formats::default()),
+            Target::Portal(name) => {
+                let portal = self.portals.get(name).ok_or_else(|| no_portal(name))?;
+                (portal.prepared.clone(), portal.formats.clone())
+            }
         };
         let prepared = prepared.borrow();
         if is_statement {

@@ -61,6 +61,8 @@ pub(super) struct Session {
     pub reading: OpenQueries,
     pub settings: Cell<Settings>,
     pub variables: RefCell<Variables>,
+    /// Counts changes of settings.
+    pub settings_version: Cell<u64>,
     pub statement_timeout: Cell<Option<Duration>>,
     pub named: NamedStatements,
     pub cursors: Cursors,
@@ -88,6 +90,7 @@ impl Connection {
             reading: OpenQueries::default(),
             settings: Cell::default(),
             variables: RefCell::default(),
+            settings_version: Cell::default(),
             statement_timeout: Cell::default(),
             named: RefCell::default(),
             cursors: RefCell::default(),
@@ -105,6 +108,44 @@ impl Connection {
     #[must_use]
     pub fn database(&self) -> &SqlDatabase {
         &self.session.database
+    }
+
+    /// Returns the number of the session, unique in its database: what `pg_backend_pid()` returns.
+    #[must_use]
+    pub fn session_id(&self) -> i32 {
+        self.session.number
+    }
+
+    /// Returns the value of a setting as SHOW does; `None` if there is no such setting.
+    ///
+    /// ```
+    /// # let connection = quickbeam_sql::SqlDatabase::memory(Default::default())?.connect();
+    /// connection.set_setting("application_name", "report")?;
+    /// assert_eq!(connection.setting("application_name")?.as_deref(), Some("report"));
+    /// # Ok::<(), quickbeam_sql::SqlError>(())
+    /// ```
+    pub fn setting(&self, name: &str) -> Result<Option<String>> {
+        self.session.show(name)
+    }
+
+    /// Changes a setting as SET does.
+    ///
+    /// # Errors
+    /// 42704 if there is no such setting, 22023 or 0A000 if it does not take the value.
+    pub fn set_setting(&self, name: &str, value: &str) -> Result<()> {
+        self.session.assign(name, Some(value), false).map(|_| ())
+    }
+
+    /// Returns a setting that is a time; `None` if it is 0, which turns it off.
+    #[must_use]
+    pub fn timeout(&self, name: &str) -> Option<Duration> {
+        self.session.timeout(name)
+    }
+
+    /// Returns a number that changes whenever a setting may have changed.
+    #[must_use]
+    pub fn settings_version(&self) -> u64 {
+        self.session.settings_version.get()
     }
 
     /// Returns a handle that cancels this connection's statement from another thread.

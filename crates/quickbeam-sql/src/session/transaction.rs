@@ -114,6 +114,7 @@ impl Session {
     /// Changes the settings of the session, and with `change` those after a commit of the
     /// transaction under way. Keeps those after a rollback first.
     pub fn change_settings<T>(&self, change: impl FnOnce(Option<&mut Saved>) -> T) -> T {
+        self.note_change();
         match &*self.open.borrow() {
             None => change(None),
             Some(open) => {

@@ -72,18 +72,28 @@ impl Session {
 
     /// Goes back to earlier settings.
     pub fn restore(&self, saved: Saved) {
+        self.note_change();
         self.settings.set(saved.settings);
         self.limits.memory.set(saved.memory);
         self.variables.replace(saved.variables);
         self.note_timeout();
     }
 
+    /// Counts a change of settings.
+    pub fn note_change(&self) {
+        self.settings_version.set(self.settings_version.get() + 1);
+    }
+
     /// Takes over `statement_timeout` for the statements to come.
     fn note_timeout(&self) {
-        let text = self.variables.borrow().get("statement_timeout");
+        self.statement_timeout.set(self.timeout("statement_timeout"));
+    }
+
+    /// Returns a setting that is a time; `None` if it is off.
+    pub fn timeout(&self, name: &str) -> Option<Duration> {
+        let text = self.variables.borrow().get(name);
         let millis = text.and_then(|text| Unit::Millisecond.parse(&text)).unwrap_or(0);
-        let millis = u64::try_from(millis).unwrap_or(0);
-        self.statement_timeout.set((millis > 0).then(|| Duration::from_millis(millis)));
+        u64::try_from(millis).ok().filter(|millis| *millis > 0).map(Duration::from_millis)
     }
 
     /// Changes a setting; `None` is its default. Returns the value as SHOW does. Outside a

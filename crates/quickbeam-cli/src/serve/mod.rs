@@ -1,0 +1,121 @@
+//! `quickbeam serve`: answers PostgreSQL clients until a signal ends it.
+//!
+//! SIGTERM and SIGINT end the server, SIGHUP reads users, access rules and certificates again.
+//! systemd hears when clients can connect and when the server ends.
+
+mod settings;
+
+use std::io::Write;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::path::PathBuf;
+
+use anyhow::Context;
+use quickbeam_server::Server;
+use quickbeam_sql::SqlDatabase;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use self::settings::Settings;
+use crate::{Outcome, place};
+
+/// The arguments of `quickbeam serve`.
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Directory of the environment
+    #[arg(required_unless_present = "memory", conflicts_with = "memory")]
+    directory: Option<PathBuf>,
+    /// Serve an environment in memory, which is discarded at the end
+    #[arg(long)]
+    memory: bool,
+    /// Create the environment if it does not exist
+    #[arg(long, conflicts_with = "memory")]
+    create: bool,
+    /// Take settings that are not given here from this TOML file; their names are those of the
+    /// options, with underscores
+    #[arg(long, value_name = "FILE", env = "QUICKBEAM_CONFIG")]
+    config: Option<PathBuf>,
+    #[command(flatten)]
+    settings: Settings,
+    #[command(flatten)]
+    opening: place::Opening,
+}
+
+pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    let settings = match &arguments.config {
+        Some(path) => arguments.settings.clone().with_file(path)?,
+        None => arguments.settings.clone(),
+    };
+    let options = settings.options()?;
+    let (database, name) = open(arguments)?;
+    let environment = database.environment().clone();
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).context("cannot catch signals")?;
+    let server = Server::start(&database, options).context("cannot listen")?;
+    report(&server, &settings)?;
+    notify("READY=1");
+    for signal in &mut signals {
+        if signal != SIGHUP {
+            break;
+        }
+        let reloaded = settings.access().and_then(|access| Ok(server.set_access(access)?));
+        let message = match reloaded {
+            Ok(()) => "users, access rules and certificates were read again".to_owned(),
+            Err(error) => format!("nothing was changed: {error:#}"),
+        };
+        // A failure to write standard error cannot be reported.
+        let _ = writeln!(std::io::stderr(), "quickbeam: {message}");
+    }
+    notify("STOPPING=1");
+    server.stop();
+    drop(database);
+    environment.close().with_context(|| format!("cannot close {name}"))?;
+    Ok(Outcome::Done)
+}
+
+/// Writes where clients can connect, once the server listens.
+fn report(server: &Server, settings: &Settings) -> anyhow::Result<()> {
+    let mut output = std::io::stdout();
+    if let Some(address) = server.address() {
+        writeln!(output, "listening on {address}")?;
+    }
+    if let Some(socket) = settings.socket() {
+        writeln!(output, "listening on {}", socket.display())?;
+    }
+    output.flush()?;
+    Ok(())
+}
+
+/// Tells systemd how the service is, where it started the program and asked for it.
+fn notify(state: &str) {
+    let Some(place) = std::env::var_os("NOTIFY_SOCKET") else { return };
+    let address = match place.as_bytes().split_first() {
+        Some((b'@', name)) => SocketAddr::from_abstract_name(name),
+        _ => SocketAddr::from_pathname(&place),
+    };
+    let sent = address.and_then(|address| {
+        UnixDatagram::unbound()?.send_to_addr(state.as_bytes(), &address).map(|_| ())
+    });
+    if let Err(error) = sent {
+        // A failure to write standard error cannot be reported.
+        let _ = writeln!(std::io::stderr(), "quickbeam: cannot notify systemd: {error}");
+    }
+}
+
+fn open(arguments: &Arguments) -> anyhow::Result<(SqlDatabase, String)> {
+    let options = arguments.opening.options()?;
+    let Some(directory) = arguments.directory.as_ref().filter(|_| !arguments.memory) else {
+        let database = SqlDatabase::memory(options.create(true))?;
+        return Ok((database, "the environment in memory".to_owned()));
+    };
+    let shown = directory.display();
+    let environment = if arguments.create {
+        quickbeam::Environment::open(directory, options.create(true))
+            .with_context(|| format!("cannot open {shown}"))?
+    } else {
+        place::open_environment(directory, &arguments.opening)?
+    };
+    let database = SqlDatabase::over(&environment)
+        .with_context(|| format!("cannot open the tables of {shown}"))?;
+    Ok((database, shown.to_string()))
+}
