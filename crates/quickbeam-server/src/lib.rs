@@ -18,14 +18,15 @@
 //!
 //! Layers, from the top: [`server`] accepts connections; `session` runs the protocol of one
 //! connection on a thread of its own; `startup` and `authentication` come before it; `statement`
-//! runs SQL; `rows` and `types` encode and decode values; `frontend` decodes messages; `wire` reads
-//! and writes frames, through `tls` and a `socket`.
+//! runs SQL, `copy` moves rows of COPY; `rows` and `types` encode and decode values; `frontend`
+//! decodes messages; `wire` reads and writes frames, through `tls` and a `socket`.
 //!
 //! - SERVER-1: the server listens for other machines only where users or access rules say who may
 //!   connect.
 //! - SERVER-2: a connection's memory is bounded by its largest message and its suspended portals.
 
 mod authentication;
+mod copy;
 mod failure;
 mod frontend;
 mod rows;

@@ -25,6 +25,7 @@ use pgwire::messages::response::{
 use quickbeam_sql::{Connection, split_statements};
 
 use crate::authentication::random;
+use crate::copy::{CopyOverWire, SharedLent};
 use crate::failure::Failure;
 use crate::frontend::{Bind, FrontendMessage, Malformed, Target, decode};
 use crate::rows::Formats;
@@ -89,9 +90,12 @@ fn run_session(shared: &Shared, mut wire: Wire, client: &Client) -> io::Result<(
             return refuse(&mut wire, error.code(), error.message());
         }
     }
+    let lent = SharedLent::default();
+    connection.set_copy_access(CopyOverWire(lent.clone()));
     let mut session = Session {
         connection,
         wire,
+        lent,
         user: client.user.clone(),
         statements: HashMap::new(),
         portals: HashMap::new(),
@@ -108,6 +112,8 @@ struct Session {
     connection: Connection,
     wire: Wire,
     user: String,
+    /// Where a COPY finds the wire.
+    lent: SharedLent,
     statements: HashMap<String, SharedPrepared>,
     portals: HashMap<String, Portal>,
     /// The settings that the client knows, with their values.
@@ -428,7 +434,7 @@ impl Session {
             self.connection.begin()?;
             self.is_implicit = true;
         }
-        let ended = portal.execute(&self.connection, &mut self.wire, limit)?;
+        let ended = portal.execute(&self.connection, &mut self.wire, &self.lent, limit)?;
         if tag.ends_transaction() {
             self.is_implicit = false;
         }

@@ -59,7 +59,7 @@ pub fn read_opening(wire: &mut Wire, access: &Access, timeout: Duration) -> io::
 }
 
 fn read_until_open(wire: &mut Wire, access: &Access) -> io::Result<Opening> {
-    if wire.socket().peek()? == Some(TLS_HANDSHAKE) {
+    if wire.socket()?.peek()? == Some(TLS_HANDSHAKE) {
         let Some(tls) = access.certificate() else { return Ok(Opening::Nothing) };
         wire.start_tls(tls.connect().map_err(io::Error::other)?)?;
         if !wire.tls().is_some_and(names_protocol) {

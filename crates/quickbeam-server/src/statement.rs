@@ -9,6 +9,7 @@ use bytes::{Bytes, BytesMut};
 use pgwire::messages::PgWireBackendMessage;
 use quickbeam_sql::{Connection, DataType, PreparedStatement, Value};
 
+use crate::copy::{SharedLent, with_wire};
 use crate::failure::Failure;
 use crate::rows::{Formats, description, put_row};
 use crate::tag::Tag;
@@ -125,6 +126,7 @@ impl Portal {
         &mut self,
         connection: &Connection,
         wire: &mut Wire,
+        lent: &SharedLent,
         limit: usize,
     ) -> Done<Ended> {
         if let Some(rest) = &mut self.rest {
@@ -132,7 +134,13 @@ impl Portal {
         }
         let prepared = &mut *self.prepared.borrow_mut();
         if !prepared.returns_rows() {
-            let count = prepared.statement.execute(connection, &self.parameters)?;
+            let statement = &mut prepared.statement;
+            let count = if prepared.tag.is_copy() {
+                let run = || statement.execute(connection, &self.parameters);
+                io(with_wire(lent, wire, run))??
+            } else {
+                statement.execute(connection, &self.parameters)?
+            };
             return Ok(Ended::Complete(count));
         }
         let mut rows = prepared.statement.query(connection, &self.parameters)?;

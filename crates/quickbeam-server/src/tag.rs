@@ -45,6 +45,11 @@ impl Tag {
         self.is_rollback_to
     }
 
+    /// Whether it is COPY.
+    pub fn is_copy(&self) -> bool {
+        self.words == "COPY"
+    }
+
     /// Whether the text holds no statement.
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()

@@ -40,13 +40,16 @@ pub struct Frame {
 
 /// The frames of one connection.
 pub struct Wire {
-    socket: Socket,
+    /// `None` while the frames are lent.
+    socket: Option<Socket>,
     tls: Option<Box<ServerConnection>>,
     input: BytesMut,
     /// Messages that have not been written yet.
     pub output: BytesMut,
     /// The most bytes of a frame's body.
     pub max_frame: usize,
+    /// Nothing more is read.
+    is_at_end: bool,
 }
 
 fn too_long(length: usize) -> io::Error {
@@ -57,17 +60,40 @@ impl Wire {
     /// Takes a connection that a client has just opened.
     pub fn new(socket: Socket, max_frame: usize) -> Wire {
         let (input, output) = (BytesMut::new(), BytesMut::new());
-        Wire { socket, tls: None, input, output, max_frame }
+        Wire { socket: Some(socket), tls: None, input, output, max_frame, is_at_end: false }
+    }
+
+    /// Hands the connection over, leaving one that is closed.
+    pub fn lend(&mut self) -> Wire {
+        let closed = Wire {
+            socket: None,
+            tls: None,
+            input: BytesMut::new(),
+            output: BytesMut::new(),
+            max_frame: self.max_frame,
+            is_at_end: true,
+        };
+        std::mem::replace(self, closed)
+    }
+
+    /// Ends the connection for reads; what was answered so far can still be written.
+    pub fn close(&mut self) {
+        self.input.clear();
+        self.is_at_end = true;
     }
 
     /// Returns the socket.
-    pub fn socket(&self) -> &Socket {
-        &self.socket
+    pub fn socket(&self) -> io::Result<&Socket> {
+        self.socket.as_ref().ok_or_else(|| io::ErrorKind::NotConnected.into())
+    }
+
+    fn socket_mut(socket: &mut Option<Socket>) -> io::Result<&mut Socket> {
+        socket.as_mut().ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
 
     /// Sets the moment from which on reads and writes fail; `None` for no limit.
     pub fn set_deadline(&mut self, deadline: Option<Instant>) -> io::Result<()> {
-        self.socket.set_deadline(deadline)
+        Self::socket_mut(&mut self.socket)?.set_deadline(deadline)
     }
 
     /// Sets how long the next reads may wait in all; `None` for no limit.
@@ -88,7 +114,7 @@ impl Wire {
             return Err(io::Error::new(io::ErrorKind::InvalidData, message));
         }
         while tls.is_handshaking() {
-            tls.complete_io(&mut self.socket)?;
+            tls.complete_io(Self::socket_mut(&mut self.socket)?)?;
         }
         self.tls = Some(Box::new(tls));
         Ok(())
@@ -155,9 +181,13 @@ impl Wire {
     }
 
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.is_at_end {
+            return Ok(0);
+        }
+        let socket = Self::socket_mut(&mut self.socket)?;
         match &mut self.tls {
-            Some(tls) => rustls::Stream::new(&mut **tls, &mut self.socket).read(buffer),
-            None => self.socket.read(buffer),
+            Some(tls) => rustls::Stream::new(&mut **tls, socket).read(buffer),
+            None => socket.read(buffer),
         }
     }
 
@@ -182,13 +212,14 @@ impl Wire {
         if self.output.is_empty() {
             return Ok(());
         }
+        let socket = Self::socket_mut(&mut self.socket)?;
         match &mut self.tls {
             Some(tls) => {
-                let mut stream = rustls::Stream::new(&mut **tls, &mut self.socket);
+                let mut stream = rustls::Stream::new(&mut **tls, socket);
                 stream.write_all(&self.output)?;
                 stream.flush()?;
             }
-            None => self.socket.write_all(&self.output)?,
+            None => socket.write_all(&self.output)?,
         }
         if self.output.capacity() > KEEP_OUTPUT {
             self.output = BytesMut::new();
@@ -201,11 +232,12 @@ impl Wire {
 impl Drop for Wire {
     /// Says farewell in TLS's way and ends the connection.
     fn drop(&mut self) {
+        let Some(socket) = &mut self.socket else { return };
         if let Some(tls) = &mut self.tls {
             tls.send_close_notify();
             // The client may be gone already.
-            let _ = tls.write_tls(&mut self.socket);
+            let _ = tls.write_tls(socket);
         }
-        self.socket.shut_down();
+        socket.shut_down();
     }
 }

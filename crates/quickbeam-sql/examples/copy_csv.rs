@@ -6,7 +6,7 @@
 
 use std::error::Error;
 use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::io::{self, BufWriter, Read, Write};
 use std::path::PathBuf;
 
 use quickbeam::Options;
@@ -25,12 +25,12 @@ impl Folder {
 }
 
 impl CopyAccess for Folder {
-    fn reader(&mut self, place: &CopyPlace) -> io::Result<Box<dyn Read + '_>> {
+    fn reader(&mut self, place: &CopyPlace, _: usize) -> io::Result<Box<dyn Read + '_>> {
         Ok(Box::new(File::open(self.path(place)?)?))
     }
 
-    fn writer(&mut self, place: &CopyPlace) -> io::Result<Box<dyn Write + '_>> {
-        Ok(Box::new(File::create(self.path(place)?)?))
+    fn writer(&mut self, place: &CopyPlace, _: usize) -> io::Result<Box<dyn Write + '_>> {
+        Ok(Box::new(BufWriter::new(File::create(self.path(place)?)?)))
     }
 }
 

@@ -14,10 +14,10 @@ use std::ops::Range;
 use crate::error::{Result, SqlError, SqlState};
 
 /// Bytes of the input that are in memory.
-const PIECE: usize = 128 << 10;
+pub(crate) const PIECE: usize = 128 << 10;
 
 /// Bytes that a record may have.
-const RECORD_LIMIT: usize = 256 << 20;
+pub(crate) const RECORD_LIMIT: usize = 256 << 20;
 
 /// The characters that steer, each of one byte, and what stands for NULL.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -257,17 +257,23 @@ impl<R: Read> CsvReader<R> {
 
     /// Reads the next piece; false at the end.
     fn fill(&mut self) -> Result<bool> {
-        loop {
-            match self.input.read(&mut self.piece) {
-                Ok(count) => {
-                    (self.at, self.filled) = (0, count);
-                    return Ok(count > 0);
-                }
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => {
+        (self.at, self.filled) = (0, fill(&mut self.input, &mut self.piece)?);
+        Ok(self.filled > 0)
+    }
+}
+
+/// Reads a piece of COPY's input. Returns its length, 0 at the end. A [`SqlError`] that an input
+/// wraps in its error is the error.
+pub(crate) fn fill(input: &mut impl Read, piece: &mut [u8]) -> Result<usize> {
+    loop {
+        match input.read(piece) {
+            Ok(count) => return Ok(count),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => {
+                return Err(error.downcast::<SqlError>().unwrap_or_else(|error| {
                     let message = format!("could not read from COPY file: {error}");
-                    return Err(SqlError::new(SqlState::IoError, message));
-                }
+                    SqlError::new(SqlState::IoError, message)
+                }));
             }
         }
     }

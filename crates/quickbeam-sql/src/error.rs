@@ -214,6 +214,8 @@ sql_states! {
     CannotChangeRuntimeParameter = "55P02",
     /// Another transaction kept a record for longer than the lock timeout.
     LockNotAvailable = "55P03",
+    /// A client does not follow the protocol.
+    ProtocolViolation = "08P01",
     /// The statement was cancelled.
     QueryCanceled = "57014",
     /// The environment no longer takes work.

@@ -40,6 +40,7 @@
 
 mod bind;
 pub mod catalog;
+mod copy_text;
 mod csv;
 mod error;
 mod execute;

@@ -5,6 +5,7 @@
 //! become byte offsets.
 
 mod command;
+mod copy_options;
 mod explain;
 mod literals;
 mod positions;
@@ -134,7 +135,7 @@ fn parser_for(text: &str) -> Result<Parser<'static>> {
     check_nesting(text, &tokens)?;
     check_chains(text, &tokens)?;
     let tokens = sequences::adapted(literals::adapted(text, tokens)?);
-    let tokens = table_commands::adapted(windows::adapted(tokens));
+    let tokens = copy_options::adapted(table_commands::adapted(windows::adapted(tokens)));
     Ok(Parser::new(&DIALECT).with_recursion_limit(STEPS).with_tokens_with_locations(tokens))
 }
 

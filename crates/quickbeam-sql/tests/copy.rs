@@ -35,14 +35,14 @@ impl Write for Writing {
 }
 
 impl CopyAccess for Files {
-    fn reader(&mut self, place: &CopyPlace) -> io::Result<Box<dyn Read + '_>> {
+    fn reader(&mut self, place: &CopyPlace, _: usize) -> io::Result<Box<dyn Read + '_>> {
         let files = self.0.lock().unwrap();
         let bytes = files.get(&name(place)).cloned();
         let bytes = bytes.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
         Ok(Box::new(io::Cursor::new(bytes)))
     }
 
-    fn writer(&mut self, place: &CopyPlace) -> io::Result<Box<dyn Write + '_>> {
+    fn writer(&mut self, place: &CopyPlace, _: usize) -> io::Result<Box<dyn Write + '_>> {
         self.0.lock().unwrap().remove(&name(place));
         Ok(Box::new(Writing(self.clone(), name(place))))
     }
@@ -211,7 +211,10 @@ fn forms_that_do_not_exist_are_refused() {
     connection.execute("CREATE TABLE t (a INTEGER)", &[]).unwrap();
     connection.execute("CREATE VIEW v AS SELECT a FROM t", &[]).unwrap();
     for (copy, code) in [
-        ("COPY t FROM 'f'", "0A000"),
+        ("COPY t FROM 'f'", "58P01"),
+        ("COPY t FROM 'f' WITH (QUOTE '|')", "0A000"),
+        ("COPY t FROM 'f' WITH (DELIMITER 'n')", "22023"),
+        ("COPY t FROM 'f' WITH (DELIMITER '|', NULL 'a|b')", "22023"),
         ("COPY t FROM 'f' WITH (FORMAT binary)", "0A000"),
         ("COPY t FROM 'f' WITH (FORMAT nonsense)", "22023"),
         ("COPY t FROM 'f' WITH (FORMAT csv, DELIMITER 'ä')", "42601"),
@@ -245,10 +248,10 @@ fn a_copy_is_cancelled_from_another_thread() {
         }
     }
     impl CopyAccess for Endless {
-        fn reader(&mut self, _: &CopyPlace) -> io::Result<Box<dyn Read + '_>> {
+        fn reader(&mut self, _: &CopyPlace, _: usize) -> io::Result<Box<dyn Read + '_>> {
             Ok(Box::new(Endless(self.0.clone())))
         }
-        fn writer(&mut self, _: &CopyPlace) -> io::Result<Box<dyn Write + '_>> {
+        fn writer(&mut self, _: &CopyPlace, _: usize) -> io::Result<Box<dyn Write + '_>> {
             Err(io::Error::from(io::ErrorKind::PermissionDenied))
         }
     }

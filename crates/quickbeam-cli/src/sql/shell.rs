@@ -20,7 +20,7 @@ use super::say;
 use super::script::Lines;
 use super::settings::Settings;
 use super::show::{self, Failure, Format};
-use super::words::{copies_input, copies_text, tag};
+use super::words::{copies_input, tag};
 use crate::output::Output;
 
 /// What the caller does after a statement or a command.
@@ -255,10 +255,6 @@ impl Shell {
     }
 
     fn execute(&mut self, text: &str) -> Result<Done, Failure> {
-        let is_text = copies_text(text);
-        self.lock_input().is_text = is_text;
-        let with_format = if is_text { format!("{text} WITH (FORMAT csv)") } else { String::new() };
-        let text = if is_text { &with_format } else { text };
         let mut statement = self.connection.prepare(text)?;
         if statement.columns().is_empty() {
             return Ok(Done::Changed(statement.execute(&[])?));

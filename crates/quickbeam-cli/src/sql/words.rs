@@ -88,13 +88,6 @@ pub fn copies_input(text: &str) -> bool {
     copies(text, "from", "stdin")
 }
 
-/// Returns true for a COPY … FROM STDIN without options. Its rows are in PostgreSQL's text format.
-pub fn copies_text(text: &str) -> bool {
-    let mut rest = words(text).skip_while(|(word, _)| !word.eq_ignore_ascii_case("stdin"));
-    let end = rest.next().map_or(0, |(_, end)| end);
-    copies_input(text) && rest.next().is_none() && !text[end..].contains('(')
-}
-
 /// Returns true for a COPY with that direction and endpoint.
 fn copies(text: &str, direction_word: &str, place: &str) -> bool {
     let Some((first, end)) = words(text).next() else { return false };

@@ -89,7 +89,7 @@ struct Rows {
 }
 
 impl CopyAccess for Rows {
-    fn reader(&mut self, place: &CopyPlace) -> io::Result<Box<dyn Read + '_>> {
+    fn reader(&mut self, place: &CopyPlace, _: usize) -> io::Result<Box<dyn Read + '_>> {
         match place {
             CopyPlace::Standard => {
                 let (input, format) = (self.input.clone(), self.format);
@@ -99,7 +99,7 @@ impl CopyAccess for Rows {
         }
     }
 
-    fn writer(&mut self, _: &CopyPlace) -> io::Result<Box<dyn Write + '_>> {
+    fn writer(&mut self, _: &CopyPlace, _: usize) -> io::Result<Box<dyn Write + '_>> {
         Err(no_file())
     }
 }

@@ -96,7 +96,7 @@ pub fn authenticate(
     user: &str,
     database: &str,
 ) -> io::Result<Result<(), Refusal>> {
-    let (address, is_encrypted) = (wire.socket().address()?, wire.tls().is_some());
+    let (address, is_encrypted) = (wire.socket()?.address()?, wire.tls().is_some());
     let origin = Origin { address, is_encrypted };
     let Some(method) = access.effective_rules().method(origin, database, user) else {
         let host = address.map_or_else(|| "[local]".to_owned(), |address| address.to_string());
@@ -111,7 +111,7 @@ pub fn authenticate(
             let message = format!("an access rule rejects user \"{user}\" from this host");
             return Ok(Err(Refusal::not_authorized(message)));
         }
-        Method::Peer => wire.socket().peer_user()?.as_deref() == Some(user),
+        Method::Peer => wire.socket()?.peer_user()?.as_deref() == Some(user),
         Method::Certificate => wire.tls().and_then(common_name).as_deref() == Some(user),
         Method::Scram => return check_password(wire, access, user),
     };

@@ -4,6 +4,7 @@ use smol_str::SmolStr;
 use sqlparser::ast::{self, CopyLegacyCsvOption, CopyLegacyOption, CopyOption, CopyTarget};
 
 use super::{Binder, Insert, InsertSource, OutputColumn, Source, Typed, fold};
+use crate::copy_text::TextDialect;
 use crate::csv::Dialect;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::Expr;
@@ -24,9 +25,54 @@ pub struct CopyForm {
     /// The file or stream.
     pub place: CopyPlace,
     /// How records are written.
-    pub dialect: Dialect,
+    pub format: CopyFormat,
     /// The first record has the columns' names.
     pub header: bool,
+}
+
+/// The format of COPY's records.
+#[derive(Clone, Debug)]
+pub enum CopyFormat {
+    /// Comma-separated values.
+    Csv(Dialect),
+    /// PostgreSQL's text format.
+    Text(TextDialect),
+}
+
+impl CopyFormat {
+    /// Appends a record with its line end.
+    pub fn write_record<'f>(
+        &self,
+        record: &mut Vec<u8>,
+        fields: impl ExactSizeIterator<Item = Option<&'f str>>,
+    ) {
+        let is_only = fields.len() == 1;
+        for (number, field) in fields.enumerate() {
+            self.write_field(record, number, field, is_only);
+        }
+        record.push(b'\n');
+    }
+
+    /// Appends a field, after a delimiter unless it is the first. `is_only`: it is the only one of
+    /// its record.
+    pub fn write_field(
+        &self,
+        record: &mut Vec<u8>,
+        number: usize,
+        field: Option<&str>,
+        is_only: bool,
+    ) {
+        if number > 0 {
+            record.push(match self {
+                CopyFormat::Csv(dialect) => dialect.delimiter,
+                CopyFormat::Text(dialect) => dialect.delimiter,
+            });
+        }
+        match self {
+            CopyFormat::Csv(dialect) => dialect.write(record, field, is_only),
+            CopyFormat::Text(dialect) => dialect.write(record, field),
+        }
+    }
 }
 
 #[cold]
@@ -58,7 +104,8 @@ impl Options {
         match option {
             CopyOption::Format(name) => match fold(name).as_str() {
                 "csv" => self.is_csv = true,
-                "text" | "binary" => {}
+                "text" => {}
+                "binary" => return Err(SqlError::unsupported("COPY in binary format")),
                 other => return Err(invalid(format!("COPY format \"{other}\" not recognized"))),
             },
             CopyOption::Delimiter(delimiter) => self.delimiter = Some(*delimiter),
@@ -66,7 +113,8 @@ impl Options {
             CopyOption::Header(header) => self.header = *header,
             CopyOption::Quote(quote) => self.quote = Some(*quote),
             CopyOption::Escape(escape) => self.escape = Some(*escape),
-            CopyOption::Freeze(false) => {}
+            // It would spare PostgreSQL work that does not exist here.
+            CopyOption::Freeze(_) => {}
             CopyOption::Encoding(name) if ["utf8", "utf-8"].contains(&&*name.to_lowercase()) => {}
             other => return Err(SqlError::unsupported(format!("COPY with {other}"))),
         }
@@ -94,11 +142,43 @@ impl Options {
         Ok(())
     }
 
-    fn dialect(self) -> Result<Dialect> {
-        if !self.is_csv {
-            let error = SqlError::unsupported("COPY in another format than CSV");
-            return Err(error.with_hint("say WITH (FORMAT csv)"));
+    fn format(self) -> Result<CopyFormat> {
+        if self.is_csv {
+            self.csv().map(CopyFormat::Csv)
+        } else {
+            self.text().map(CopyFormat::Text)
         }
+    }
+
+    fn text(self) -> Result<TextDialect> {
+        for (given, name) in [(self.quote, "quote"), (self.escape, "escape")] {
+            if given.is_some() {
+                let message = format!("COPY {name} available only in CSV mode");
+                return Err(SqlError::new(SqlState::FeatureNotSupported, message));
+            }
+        }
+        let usual = TextDialect::default();
+        let delimiter = self.delimiter.map_or(Ok(usual.delimiter), |c| one_byte("delimiter", c))?;
+        if delimiter.is_ascii_lowercase()
+            || delimiter.is_ascii_digit()
+            || b"\\.".contains(&delimiter)
+        {
+            let message = format!("COPY delimiter cannot be \"{}\"", char::from(delimiter));
+            return Err(invalid(message));
+        }
+        let null = self.null.unwrap_or(usual.null);
+        if null.bytes().any(|byte| matches!(byte, b'\n' | b'\r')) {
+            let message = "COPY null representation cannot use newline or carriage return";
+            return Err(invalid(message));
+        }
+        if null.bytes().any(|byte| byte == delimiter) {
+            let message = "COPY delimiter must not appear in the NULL specification";
+            return Err(invalid(message));
+        }
+        Ok(TextDialect { delimiter, null })
+    }
+
+    fn csv(self) -> Result<Dialect> {
         let usual = Dialect::default();
         let delimiter = self.delimiter.map_or(Ok(usual.delimiter), |c| one_byte("delimiter", c))?;
         let quote = self.quote.map_or(Ok(usual.quote), |c| one_byte("quote", c))?;
@@ -140,7 +220,7 @@ pub fn copy_form(
         }
     };
     let header = known.header;
-    Ok(CopyForm { place, dialect: known.dialect()?, header })
+    Ok(CopyForm { place, format: known.format()?, header })
 }
 
 impl Binder<'_> {

@@ -49,7 +49,7 @@ use std::sync::Arc;
 use smol_str::SmolStr;
 use sqlparser::ast::{Ident, ObjectName, ObjectNamePart};
 
-pub use copy::{CopyForm, CopyPlace, copy_form};
+pub use copy::{CopyForm, CopyFormat, CopyPlace, copy_form};
 pub use definition::{
     CatalogChange, ObjectKind, TableChange, check_create_table, check_of, column_default, table_for,
 };

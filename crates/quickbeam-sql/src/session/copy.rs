@@ -1,4 +1,4 @@
-//! COPY: records of CSV into a table, rows of an answer out as CSV.
+//! COPY: records of CSV or text into a table, rows of an answer out.
 //!
 //! Above: the execution of statements. Below: INSERT for one record after the other, queries, CSV.
 //! No file is opened here: what COPY may read and write, the owner of the connection says.
@@ -6,23 +6,21 @@
 //! - COPY-1: a COPY FROM is one statement: if one of its records fails, nothing of it stays.
 //! - COPY-2: a COPY is not tried again by itself: what it read or wrote may be gone.
 
-use std::io::{self, BufWriter, Read, Write};
+use std::io::{self, Read, Write};
 
 use smol_str::SmolStr;
 
 use super::connection::Session;
 use super::executor::{Cascades, Done};
 use super::prepare::{CompileContext, Prepared, Program};
-use crate::bind::{CopyForm, CopyPlace, OutputColumn};
+use crate::bind::{CopyForm, CopyFormat, CopyPlace, OutputColumn};
+use crate::copy_text::TextReader;
 use crate::csv::CsvReader;
 use crate::error::{Result, SqlError, SqlState};
 use crate::execute::{Context, InsertExec, MemoryBudget, Returned};
 use crate::expression::Slot;
 use crate::table;
 use crate::types::{Value, ValueRef, format_value, parse_value};
-
-/// Bytes that are written at once.
-const PIECE: usize = 128 << 10;
 
 /// What COPY may read and write on a connection. A connection without it refuses COPY.
 ///
@@ -38,14 +36,14 @@ const PIECE: usize = 128 << 10;
 /// struct Input(&'static str);
 ///
 /// impl CopyAccess for Input {
-///     fn reader(&mut self, place: &CopyPlace) -> io::Result<Box<dyn Read + '_>> {
+///     fn reader(&mut self, place: &CopyPlace, _: usize) -> io::Result<Box<dyn Read + '_>> {
 ///         match place {
 ///             CopyPlace::Standard => Ok(Box::new(self.0.as_bytes())),
 ///             CopyPlace::File(_) => Err(io::ErrorKind::PermissionDenied.into()),
 ///         }
 ///     }
 ///
-///     fn writer(&mut self, _: &CopyPlace) -> io::Result<Box<dyn Write + '_>> {
+///     fn writer(&mut self, _: &CopyPlace, _: usize) -> io::Result<Box<dyn Write + '_>> {
 ///         Err(io::ErrorKind::PermissionDenied.into())
 ///     }
 /// }
@@ -55,11 +53,13 @@ const PIECE: usize = 128 << 10;
 /// # Ok::<(), quickbeam_sql::SqlError>(())
 /// ```
 pub trait CopyAccess: Send {
-    /// Opens what COPY … FROM reads.
-    fn reader(&mut self, place: &CopyPlace) -> io::Result<Box<dyn Read + '_>>;
+    /// Opens what COPY … FROM reads, records of `columns` columns. If reading fails with an error
+    /// that wraps a [`SqlError`], that is the error of the statement.
+    fn reader(&mut self, place: &CopyPlace, columns: usize) -> io::Result<Box<dyn Read + '_>>;
 
-    /// Opens what COPY … TO writes. It is flushed at the end.
-    fn writer(&mut self, place: &CopyPlace) -> io::Result<Box<dyn Write + '_>>;
+    /// Opens what COPY … TO writes, records of `columns` columns. Each record comes in a call of
+    /// its own, so a file needs a buffer. It is flushed at the end.
+    fn writer(&mut self, place: &CopyPlace, columns: usize) -> io::Result<Box<dyn Write + '_>>;
 }
 
 /// COPY … FROM, prepared.
@@ -79,7 +79,11 @@ fn forbidden() -> SqlError {
 }
 
 #[cold]
-fn not_opened(place: &CopyPlace, what: &str, error: &io::Error) -> SqlError {
+fn not_opened(place: &CopyPlace, what: &str, error: io::Error) -> SqlError {
+    let error = match error.downcast::<SqlError>() {
+        Ok(error) => return error,
+        Err(error) => error,
+    };
     let state = match error.kind() {
         io::ErrorKind::NotFound => SqlState::UndefinedFile,
         io::ErrorKind::PermissionDenied => SqlState::InsufficientPrivilege,
@@ -109,8 +113,10 @@ impl Session {
         let mut access = self.copy_access.lock();
         let Some(access) = access.as_mut() else { return Err(forbidden()) };
         let place = &copy.form.place;
-        let input = access.reader(place).map_err(|error| not_opened(place, "reading", &error))?;
-        let mut reader = CsvReader::new(input, copy.form.dialect.clone());
+        let input = access
+            .reader(place, copy.columns.len())
+            .map_err(|error| not_opened(place, "reading", error))?;
+        let mut reader = RecordReader::new(input, &copy.form.format);
         let cascades = Cascades { look };
         let (catalog, transaction) = (&self.database.catalog, look.transaction);
         let mut statement =
@@ -128,7 +134,7 @@ impl Session {
     fn insert_records(
         &self,
         copy: &mut CopyFrom,
-        reader: &mut CsvReader<Box<dyn Read + '_>>,
+        reader: &mut RecordReader<'_>,
         slots: &mut Vec<Slot>,
         look: &CompileContext<'_>,
         statement: &mut table::TableWriter<'_>,
@@ -178,18 +184,18 @@ impl Session {
         let mut access = self.copy_access.lock();
         let Some(access) = access.as_mut() else { return Err(forbidden()) };
         let place = &form.place;
-        let output = access.writer(place).map_err(|error| not_opened(place, "writing", &error))?;
-        let mut output = BufWriter::with_capacity(PIECE, output);
         let Prepared { work: Program::Query(program), slots, columns, executions, .. } = query
         else {
             return Err(SqlError::internal("COPY of what is no query"));
         };
         *executions += 1;
         let width = columns.len();
+        let output = access.writer(place, width);
+        let mut output = output.map_err(|error| not_opened(place, "writing", error))?;
         let mut record = Vec::new();
         if form.header {
             let names = columns.iter().map(|column| Some(column.name.as_str()));
-            write_record(form, &mut record, names, width);
+            form.format.write_record(&mut record, names);
             output.write_all(&record).map_err(|error| not_written(&error))?;
         }
         let mut context = Context {
@@ -210,9 +216,6 @@ impl Session {
             while program.root.next(&mut context)? {
                 record.clear();
                 for (number, output) in program.outputs.iter().enumerate() {
-                    if number > 0 {
-                        record.push(form.dialect.delimiter);
-                    }
                     let value = output.evaluate(&context.frame())?;
                     let field = match value.as_ref() {
                         ValueRef::Null => None,
@@ -223,7 +226,7 @@ impl Session {
                             Some(text.as_str())
                         }
                     };
-                    form.dialect.write(&mut record, field, width == 1);
+                    form.format.write_field(&mut record, number, field, width == 1);
                 }
                 record.push(b'\n');
                 output.write_all(&record).map_err(|error| not_written(&error))?;
@@ -238,24 +241,57 @@ impl Session {
     }
 }
 
-fn write_record<'f>(
-    form: &CopyForm,
-    record: &mut Vec<u8>,
-    fields: impl Iterator<Item = Option<&'f str>>,
-    width: usize,
-) {
-    for (number, field) in fields.enumerate() {
-        if number > 0 {
-            record.push(form.dialect.delimiter);
+/// Reads records in either format.
+enum RecordReader<'i> {
+    Csv(CsvReader<Box<dyn Read + 'i>>),
+    Text(TextReader<Box<dyn Read + 'i>>),
+}
+
+impl<'i> RecordReader<'i> {
+    fn new(input: Box<dyn Read + 'i>, format: &CopyFormat) -> RecordReader<'i> {
+        match format {
+            CopyFormat::Csv(dialect) => RecordReader::Csv(CsvReader::new(input, dialect.clone())),
+            CopyFormat::Text(dialect) => {
+                RecordReader::Text(TextReader::new(input, dialect.clone()))
+            }
         }
-        form.dialect.write(record, field, width == 1);
     }
-    record.push(b'\n');
+
+    /// Goes to the next record; false when there are no more.
+    fn read(&mut self) -> Result<bool> {
+        match self {
+            RecordReader::Csv(reader) => reader.read(),
+            RecordReader::Text(reader) => reader.read(),
+        }
+    }
+
+    /// Returns the line in which the record begins, from 1.
+    fn line(&self) -> u64 {
+        match self {
+            RecordReader::Csv(reader) => reader.line(),
+            RecordReader::Text(reader) => reader.line(),
+        }
+    }
+
+    fn field_count(&self) -> usize {
+        match self {
+            RecordReader::Csv(reader) => reader.field_count(),
+            RecordReader::Text(reader) => reader.field_count(),
+        }
+    }
+
+    /// Returns a field of the record; `None` is NULL.
+    fn field(&self, number: usize) -> Result<Option<&str>> {
+        match self {
+            RecordReader::Csv(reader) => reader.field(number),
+            RecordReader::Text(reader) => reader.field(number),
+        }
+    }
 }
 
 impl CopyFrom {
     /// Reads the values of the reader's current record.
-    fn fields(&self, reader: &CsvReader<impl Read>, values: &mut Vec<Value>) -> Result<()> {
+    fn fields(&self, reader: &RecordReader<'_>, values: &mut Vec<Value>) -> Result<()> {
         values.clear();
         let line = || format!("COPY {}, line {}", self.relation, reader.line());
         if reader.field_count() > self.columns.len() {
