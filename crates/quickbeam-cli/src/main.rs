@@ -6,25 +6,19 @@
 //!
 //! Exit codes: 0 done, 1 the operation failed or found a problem, 2 the command line is wrong.
 
-mod create;
+mod commands;
 mod dump;
-mod dump_format;
-mod list;
-mod load;
 mod output;
 mod place;
-mod recover;
 mod report;
 #[cfg(feature = "sql")]
 mod serve;
 #[cfg(feature = "sql")]
 mod sql;
-mod stat;
 #[cfg(feature = "sql")]
 mod tables;
 #[cfg(feature = "sql")]
 mod user_line;
-mod verify;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -53,19 +47,19 @@ struct CommandLine {
 #[derive(Subcommand)]
 enum Command {
     /// Create an empty environment in a directory
-    Create(create::Arguments),
+    Create(crate::commands::create::Arguments),
     /// List the names of the databases
-    List(list::Arguments),
+    List(crate::commands::list::Arguments),
     /// Show statistics
-    Stat(stat::Arguments),
+    Stat(crate::commands::stat::Arguments),
     /// Check pages, key order, free space and the log; tables, indexes and constraints
-    Verify(verify::Arguments),
+    Verify(crate::commands::verify::Arguments),
     /// Copy the readable data of a damaged environment or data store into a new one
-    Recover(recover::Arguments),
+    Recover(crate::commands::recover::Arguments),
     /// Write databases and tables as text, in the format of Berkeley DB's db_dump
     Dump(dump::Arguments),
     /// Load databases and tables from a dump, atomically
-    Load(load::Arguments),
+    Load(crate::dump::load::Arguments),
     /// Execute SQL statements from a terminal, from files or from a pipe
     #[cfg(feature = "sql")]
     Sql(sql::Arguments),
@@ -110,13 +104,13 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 
 fn run(command: Command) -> anyhow::Result<Outcome> {
     match command {
-        Command::Create(arguments) => create::run(&arguments),
-        Command::List(arguments) => list::run(&arguments),
-        Command::Stat(arguments) => stat::run(&arguments),
-        Command::Verify(arguments) => verify::run(&arguments),
-        Command::Recover(arguments) => recover::run(&arguments),
+        Command::Create(arguments) => crate::commands::create::run(&arguments),
+        Command::List(arguments) => crate::commands::list::run(&arguments),
+        Command::Stat(arguments) => crate::commands::stat::run(&arguments),
+        Command::Verify(arguments) => crate::commands::verify::run(&arguments),
+        Command::Recover(arguments) => crate::commands::recover::run(&arguments),
         Command::Dump(arguments) => dump::run(&arguments),
-        Command::Load(arguments) => load::run(&arguments),
+        Command::Load(arguments) => crate::dump::load::run(&arguments),
         #[cfg(feature = "sql")]
         Command::Sql(arguments) => sql::run(&arguments),
         #[cfg(feature = "sql")]

@@ -14,7 +14,7 @@
 
 pub mod corpus;
 #[allow(dead_code)] // Only reading is fuzzed.
-#[path = "../../quickbeam-cli/src/dump_format.rs"]
+#[path = "../../quickbeam-cli/src/dump/dump_format.rs"]
 mod dump_format;
 pub mod environment;
 pub mod random;

@@ -26,23 +26,14 @@
 //! - SERVER-2: a connection's memory is bounded by its largest message and its suspended portals.
 
 mod authentication;
-mod copy;
-mod failure;
-mod frontend;
-mod rows;
+mod connection;
+mod protocol;
 pub mod server;
 mod session;
-mod socket;
-mod startup;
-mod statement;
-mod tag;
-mod tls;
-mod types;
-mod wire;
 
+pub use crate::connection::tls::Tls;
 pub use authentication::Access;
 pub use authentication::rules::{AccessRules, Method, Origin};
 pub use authentication::scram::{NoVerifier, ScramVerifier};
 pub use authentication::users::Users;
 pub use server::{Server, ServerOptions};
-pub use tls::Tls;

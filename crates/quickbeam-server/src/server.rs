@@ -16,8 +16,8 @@ use quickbeam_sql::{Cancel, SqlDatabase};
 use subtle::ConstantTimeEq;
 
 use crate::authentication::Access;
+use crate::connection::socket::Socket;
 use crate::session;
-use crate::socket::Socket;
 
 /// The longest message of PostgreSQL's protocol.
 const MAX_MESSAGE: usize = 0x3fff_ffff;

@@ -38,8 +38,10 @@
 //! (definitions), [`table`] (rows and keys as bytes, tables). The upper half parses, binds, plans
 //! and executes statements on them.
 
+mod api;
 mod bind;
 pub mod catalog;
+mod compile;
 mod copy_text;
 mod csv;
 mod error;
@@ -51,6 +53,10 @@ mod session;
 pub mod table;
 pub mod types;
 
+pub use api::{
+    Cancel, ColumnIndex, ColumnValue, Connection, CopyAccess, MappedRows, OwnedRow, OwnedRows,
+    PreparedStatement, Row, Rows, SqlDatabase, SqlTransaction, Statement, Verified,
+};
 pub use arrow_array;
 pub use arrow_schema;
 pub use bind::{CopyPlace, OutputColumn};
@@ -58,10 +64,6 @@ pub use csv::Dialect as CsvDialect;
 pub use error::{Result, SqlError, SqlState};
 pub use expression::SERVER_VERSION;
 pub use parse::pieces as split_statements;
-pub use session::{
-    Cancel, ColumnIndex, ColumnValue, Connection, CopyAccess, MappedRows, OwnedRow, OwnedRows,
-    PreparedStatement, Row, Rows, SqlDatabase, SqlTransaction, Statement, Verified,
-};
 pub use types::{Array, ArrayRef, DataType, ElementType, Interval, Numeric, Value, ValueRef};
 
 /// The examples of the README, compiled and run as documentation tests.

@@ -6,8 +6,9 @@ use std::process::Command;
 
 use anyhow::{Context, anyhow, bail};
 
+use super::input::{script, words};
 use super::shell::{Flow, Place, Shell};
-use super::{describe, say, script, words};
+use super::{describe, say};
 use crate::output::Output;
 
 /// All commands with their arguments and help texts, for `\?` and for completion.

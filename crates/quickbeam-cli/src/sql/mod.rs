@@ -10,14 +10,10 @@
 mod command;
 mod copy;
 mod describe;
-mod editor;
-mod foreign;
-mod script;
+mod input;
 mod settings;
 mod shell;
 mod show;
-mod splitter;
-mod words;
 
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
@@ -87,8 +83,11 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     shell.keeps_going = arguments.keep_going || arguments.lenient;
     shell.is_lenient = arguments.lenient;
     shell.is_quiet = arguments.quiet;
-    let ended =
-        if is_interactive { editor::run(&mut shell) } else { scripts(&mut shell, arguments) };
+    let ended = if is_interactive {
+        input::editor::run(&mut shell)
+    } else {
+        scripts(&mut shell, arguments)
+    };
     shell.report_skipped();
     let rolled_back = shell.end_transaction();
     let failed = shell.has_failed();
@@ -126,22 +125,22 @@ fn open(arguments: &Arguments) -> anyhow::Result<(SqlDatabase, String)> {
 
 fn scripts(shell: &mut Shell, arguments: &Arguments) -> anyhow::Result<()> {
     for text in &arguments.commands {
-        if script::text(shell, text)? != Flow::On {
+        if input::script::text(shell, text)? != Flow::On {
             return Ok(());
         }
     }
     for file in &arguments.files {
         let flow = if file.as_os_str() == "-" {
-            script::standard(shell)?
+            input::script::standard(shell)?
         } else {
-            script::file(shell, file)?
+            input::script::file(shell, file)?
         };
         if flow != Flow::On {
             return Ok(());
         }
     }
     if arguments.commands.is_empty() && arguments.files.is_empty() {
-        script::standard(shell)?;
+        input::script::standard(shell)?;
     }
     Ok(())
 }

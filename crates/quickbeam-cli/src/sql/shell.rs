@@ -15,13 +15,13 @@ use quickbeam_sql::catalog::CatalogSnapshot;
 use quickbeam_sql::{Connection, SqlDatabase, SqlError, SqlState};
 
 use super::copy::{Files, Input, SharedInput, skip_rows, skip_unread_rows};
-use super::foreign::{Foreign, translate};
 use super::say;
-use super::script::Lines;
 use super::settings::Settings;
 use super::show::{self, Failure, Format};
-use super::words::{copies_input, tag};
 use crate::output::Output;
+use crate::sql::input::foreign::{Foreign, translate};
+use crate::sql::input::script::Lines;
+use crate::sql::input::words::{copies_input, tag};
 
 /// What the caller does after a statement or a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,7 +14,8 @@ use quickbeam_sql::types::format_value;
 use quickbeam_sql::{Connection, Row, SqlDatabase, ValueRef};
 
 use super::END_OF_ROWS;
-use crate::dump_format::{self, Content, Format};
+use crate::dump::dump_format;
+use crate::dump::dump_format::{Content, Format};
 use crate::output::Output;
 
 /// A destination of statements and rows.

@@ -8,8 +8,8 @@ use quickbeam::{Environment, Transaction};
 use quickbeam_sql::{CopyAccess, CopyPlace, SqlDatabase, SqlError};
 
 use super::END_OF_ROWS;
-use crate::dump_format::Format;
-use crate::load::Input;
+use crate::dump::dump_format::Format;
+use crate::dump::load::Input;
 
 /// A loaded table and its number of rows.
 pub struct Loaded {

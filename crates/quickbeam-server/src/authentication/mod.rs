@@ -17,8 +17,8 @@ use pgwire::messages::startup::Authentication;
 use self::rules::{AccessRules, Method, Origin};
 use self::scram::{Exchange, MECHANISM, MECHANISM_PLUS, ScramError, ScramVerifier};
 use self::users::Users;
-use crate::tls::{Tls, common_name};
-use crate::wire::Wire;
+use crate::connection::tls::{Tls, common_name};
+use crate::protocol::wire::Wire;
 
 /// Returns random bytes of the operating system.
 pub fn random<const N: usize>() -> io::Result<[u8; N]> {

@@ -7,60 +7,36 @@
 //! - BIND-3: the binder recurses no deeper than [`MAX_DEPTH`](crate::expression::MAX_DEPTH). A
 //!   chain of AND or OR counts once.
 
-mod aggregates;
-mod arrays;
-mod catalogs;
-mod common_tables;
-mod copy;
-mod definition;
-mod expand;
+mod ddl;
+mod dml;
 mod expression;
-mod from_clause;
-mod full_join_using;
-mod function_calls;
-mod grouped_expressions;
-mod grouping_sets;
-mod implied_names;
-mod insert;
-mod intervals;
-mod levels;
-mod literals;
-mod operators;
-mod order_and_group_keys;
-mod overloads;
+mod from;
+mod grouping;
 mod positions;
 mod query;
-mod row_values;
 mod scope;
-mod select;
-mod set_operations;
-mod subqueries;
-mod table_functions;
 mod tree;
 mod types;
-mod update;
 mod walk;
-mod window_frames;
 mod window_tree;
-mod windows;
 
 use std::sync::Arc;
 
 use smol_str::SmolStr;
 use sqlparser::ast::{Ident, ObjectName, ObjectNamePart};
 
-pub use copy::{CopyForm, CopyFormat, CopyPlace, copy_form};
-pub use definition::{
+pub use self::ddl::{
     CatalogChange, ObjectKind, TableChange, check_create_table, check_of, column_default, table_for,
 };
+pub use self::dml::copy::{CopyForm, CopyFormat, CopyPlace, copy_form};
 pub use scope::{Scope, ScopeColumn, ScopeRelation};
 pub use tree::*;
 pub use types::data_type;
 pub use walk::{PartMut, QueryPart};
 pub use window_tree::*;
 
-use self::common_tables::CteSource;
-use self::expand::Expansion;
+use self::query::common_tables::CteSource;
+use self::query::expand::Expansion;
 use crate::catalog::errors::{is_not, no_relation};
 use crate::catalog::{ObjectId, Relation};
 use crate::error::{Result, SqlError, SqlState};

@@ -14,21 +14,15 @@
 //!   wrote to the tree by its old name cannot commit afterwards. What the change read of the table
 //!   must still hold when it commits. So neither misses what the other did.
 
-mod change;
-mod columns;
-mod constraints;
+mod ddl;
 mod definition;
 pub mod describe;
 pub(crate) mod errors;
-mod indexes;
 mod records;
 mod schema;
-mod sequences;
 mod snapshot;
 pub mod system;
-mod tables;
 pub mod text;
-mod views;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -38,12 +32,14 @@ use parking_lot::{Mutex, RwLock};
 use quickbeam::{AccessMethod, Database, Environment, ReadTransaction, Transaction};
 use smol_str::SmolStr;
 
+pub(crate) use self::ddl::change::check_name;
+pub use self::ddl::columns::Added;
+use self::ddl::sequences::Reserved;
+pub(crate) use self::ddl::tables::depended;
 pub use crate::error::TREE_PREFIX;
 use crate::error::{Result, SqlError};
 use crate::table::{Layouts, RowIds, TableHandle};
 use crate::types::{DataType, Value};
-pub(crate) use change::check_name;
-pub use columns::Added;
 pub use definition::{
     NewCheck, NewColumn, NewForeignKey, NewIdentity, NewIndex, NewKey, NewTable, SequenceOptions,
 };
@@ -51,9 +47,7 @@ pub use schema::{
     Check, Column, ForeignKey, ForeignKeyAction, Identity, Index, KeyColumn, Method, ObjectId,
     PrimaryKey, Reference, Relation, Sequence, Table, View,
 };
-use sequences::Reserved;
 pub use snapshot::CatalogSnapshot;
-pub(crate) use tables::depended;
 
 /// The tree of the catalog's records.
 pub(crate) const CATALOG: &str = "sql.catalog";

@@ -1,5 +1,7 @@
 //! Execution of plans.
 
+mod dml;
+mod hash;
 mod row;
 mod system;
 mod vector;

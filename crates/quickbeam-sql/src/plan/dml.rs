@@ -1,12 +1,12 @@
 //! INSERT, UPDATE and DELETE.
 
-use super::select::{Planner, is_single, push_down_key_filters};
 use super::simplify::{simplify_change, simplify_insert};
 use super::{ChangePlan, InsertPlan, PlanNode, Statistics};
 use crate::bind::{Change, Insert, InsertSource, Names, SlotShape, check_of};
 use crate::catalog::Table;
 use crate::error::Result;
 use crate::expression::{Expr, Slots};
+use crate::plan::query::select::{Planner, is_single, push_down_key_filters};
 use crate::types::DataType;
 
 /// Returns the CHECKs of a table, over a row in that slot: all, or those that a change of these

@@ -15,14 +15,9 @@ mod column_pruning;
 mod dml;
 mod explain;
 mod in_list;
-mod join;
-mod select;
-mod semi_join;
+mod query;
 mod simplify;
-mod subquery;
-mod tail;
 mod vectorize;
-mod windows;
 
 use std::sync::Arc;
 
@@ -34,11 +29,11 @@ use crate::catalog::Table;
 use crate::expression::{ColumnRef, Expr};
 use crate::types::DataType;
 
+pub use self::query::select::plan_query;
 pub use access_path::MIN_TABLE_ROWS;
 pub use column_pruning::prune_prefixes;
 pub use dml::{plan_change, plan_insert};
 pub use explain::explain;
-pub use select::plan_query;
 pub use vectorize::{ExecutionMode, choose_execution_mode};
 
 /// The planner's statistics.

@@ -1,4 +1,4 @@
-//! Advisory locks: names that sessions of one [`SqlDatabase`](super::SqlDatabase) lock.
+//! Advisory locks: names that sessions of one [`SqlDatabase`](crate::SqlDatabase) lock.
 //!
 //! The locks live in memory, beside the environment. A lock that the same session takes again is
 //! released as often. A wait that closes a cycle of sessions ends with an error (40P01).
@@ -16,7 +16,7 @@ const STEP: Duration = Duration::from_millis(10);
 
 /// The advisory locks of a database.
 #[derive(Debug, Default)]
-pub(super) struct AdvisoryLocks {
+pub(crate) struct AdvisoryLocks {
     table: Mutex<LockTable>,
     released: Condvar,
 }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use quickbeam::{ReadTransaction, Transaction, TransactionOptions};
 
-use super::connection::Session;
 use super::executor::{Done, ResultRows};
-use super::rows::{QueryTransaction, Rows};
 use super::session_command::{Control, Settings, control_of};
-use super::statement::{Lease, PreparedStatement};
+use crate::api::connection::Session;
+use crate::api::rows::{QueryTransaction, Rows};
+use crate::api::statement::{Lease, PreparedStatement};
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::Value;
 
@@ -66,7 +66,7 @@ impl Session {
     }
 
     /// Executes a statement in a transaction of its own.
-    pub(super) fn execute_alone(
+    pub(crate) fn execute_alone(
         &self,
         statement: &mut PreparedStatement,
         parameters: &[Value],

@@ -10,10 +10,10 @@ use std::io::{self, Read, Write};
 
 use smol_str::SmolStr;
 
-use super::connection::Session;
 use super::executor::{Cascades, Done};
-use super::prepare::{CompileContext, Prepared, Program};
+use crate::api::connection::Session;
 use crate::bind::{CopyForm, CopyFormat, CopyPlace, OutputColumn};
+use crate::compile::prepare::{CompileContext, Prepared, Program};
 use crate::copy_text::TextReader;
 use crate::csv::CsvReader;
 use crate::error::{Result, SqlError, SqlState};
@@ -63,7 +63,7 @@ pub trait CopyAccess: Send {
 }
 
 /// COPY … FROM, prepared.
-pub(super) struct CopyFrom {
+pub(crate) struct CopyFrom {
     pub insert: InsertExec,
     pub relation: SmolStr,
     /// What the fields of a record are for.
@@ -103,7 +103,7 @@ fn not_written(error: &io::Error) -> SqlError {
 
 impl Session {
     /// Inserts what the input has; how many rows.
-    pub(super) fn copy_from(
+    pub(crate) fn copy_from(
         &self,
         copy: &mut CopyFrom,
         slots: &mut Vec<Slot>,
@@ -175,7 +175,7 @@ impl Session {
     }
 
     /// Writes what the query delivers; how many rows.
-    pub(super) fn copy_to(
+    pub(crate) fn copy_to(
         &self,
         query: &mut Prepared,
         form: &CopyForm,

@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use smol_str::SmolStr;
 
-use super::prepare::CompileContext;
 use crate::bind::{
     Binder, CatalogChange, Names, ObjectKind, Source, TableChange, check_of, column_default,
 };
 use crate::catalog::{Added, NewCheck, ObjectId, Relation, Table, depended};
+use crate::compile::prepare::CompileContext;
 use crate::error::{Result, SqlError};
 use crate::expression::{Current, Frame, Slot};
 
 /// Makes a change of the catalog.
-pub(super) fn apply(change: &CatalogChange, look: &CompileContext<'_>) -> Result<()> {
+pub(crate) fn apply(change: &CatalogChange, look: &CompileContext<'_>) -> Result<()> {
     let (catalog, transaction) = (&look.database.catalog, look.transaction);
     let there = |name: &str| look.snapshot.relation(name).is_some();
     match change {

@@ -2,14 +2,14 @@
 
 use quickbeam::Transaction;
 
-use super::connection::Session;
 use super::definition::apply;
-use super::prepare::{CompileContext, Prepared, Program, lines};
-use super::rows::{QueryTransaction, Rows};
-use super::statement::{Lease, PreparedStatement};
+use crate::api::connection::Session;
+use crate::api::rows::{QueryTransaction, Rows};
+use crate::api::statement::{Lease, PreparedStatement};
 use crate::bind::{Names, OutputColumn, check_of, column_default};
 use crate::catalog::Table;
 use crate::catalog::errors::read_only;
+use crate::compile::prepare::{CompileContext, Prepared, Program, lines};
 use crate::error::{Result, SqlError, SqlState};
 use crate::execute::{Context, MemoryBudget, Returned};
 use crate::expression::{Current, Frame, Slot};
@@ -18,7 +18,7 @@ use crate::types::Value;
 
 /// What happens to the rows that a statement returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ResultRows {
+pub(crate) enum ResultRows {
     /// The caller reads them, or drops them.
     Kept,
     /// The caller cannot read them: a statement that returns rows is an error.
@@ -51,7 +51,7 @@ fn rows_not_read() -> SqlError {
 
 /// What an execution did.
 #[derive(Default)]
-pub(super) struct Done {
+pub(crate) struct Done {
     /// Rows inserted, changed, removed or delivered.
     pub count: u64,
     /// Rows delivered, if they were asked for.
@@ -59,7 +59,7 @@ pub(super) struct Done {
 }
 
 /// Checks and defaults of rows that change because others did.
-pub(super) struct Cascades<'c> {
+pub(crate) struct Cascades<'c> {
     pub look: &'c CompileContext<'c>,
 }
 
@@ -84,7 +84,7 @@ impl Expressions for Cascades<'_> {
 
 impl Session {
     /// Executes a statement to its end, as one of the transaction's.
-    pub(super) fn run(
+    pub(crate) fn run(
         &self,
         statement: &mut PreparedStatement,
         transaction: &Transaction,
@@ -102,7 +102,7 @@ impl Session {
 
     /// Executes what a statement was prepared as. `alone`: the transaction is the statement's own,
     /// and is aborted if it fails.
-    pub(super) fn run_prepared(
+    pub(crate) fn run_prepared(
         &self,
         prepared: &mut Prepared,
         transaction: &Transaction,
@@ -253,7 +253,7 @@ impl Session {
     }
 
     /// Begins a query whose rows are delivered as they are asked for.
-    pub(super) fn stream<'c>(
+    pub(crate) fn stream<'c>(
         &'c self,
         mut lease: Lease<'c>,
         read: QueryTransaction<'c>,

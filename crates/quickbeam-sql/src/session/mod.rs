@@ -10,37 +10,13 @@
 //! - SESSION-2: a plan is used only under the catalog version it was made for, in the transaction
 //!   that uses it.
 
-mod advisory;
-mod arrow;
+pub(crate) mod advisory;
 mod autocommit;
-mod connection;
-mod copy;
-mod create_as;
-mod database;
+pub(crate) mod copy;
 mod definition;
-mod executor;
-mod foreign;
-mod named;
-mod prepare;
-mod row;
-mod rows;
-mod rust_types;
-mod session_command;
-mod setting_table;
-mod sql_transaction;
-mod statement;
-mod statistics;
-mod transaction;
+pub(crate) mod executor;
+pub(crate) mod named;
+pub(crate) mod session_command;
+pub(crate) mod settings;
+pub(crate) mod transaction;
 mod utility;
-mod variables;
-mod verify;
-
-pub use connection::Connection;
-pub use copy::CopyAccess;
-pub use database::{Cancel, SqlDatabase};
-pub use row::{ColumnIndex, OwnedRow, Row};
-pub use rows::{MappedRows, OwnedRows, Rows};
-pub use rust_types::ColumnValue;
-pub use sql_transaction::SqlTransaction;
-pub use statement::{PreparedStatement, Statement};
-pub use verify::Verified;

@@ -8,18 +8,18 @@ use std::sync::Arc;
 
 use smol_str::SmolStr;
 
-use super::connection::Session;
-use super::statement::PreparedStatement;
+use crate::api::connection::Session;
+use crate::api::statement::PreparedStatement;
 use crate::bind::OutputColumn;
 use crate::error::{SqlError, SqlState};
 use crate::parse::Direction;
 use crate::types::{DataType, Value};
 
 /// The prepared statements of a session, by name.
-pub(super) type NamedStatements = RefCell<HashMap<SmolStr, Named>>;
+pub(crate) type NamedStatements = RefCell<HashMap<SmolStr, Named>>;
 
 /// A prepared statement with a name.
-pub(super) struct Named {
+pub(crate) struct Named {
     pub text: Arc<str>,
     /// The types that PREPARE gives its parameters.
     pub types: Arc<[DataType]>,
@@ -28,7 +28,7 @@ pub(super) struct Named {
 }
 
 /// A cursor.
-pub(super) struct CursorRows {
+pub(crate) struct CursorRows {
     pub columns: Arc<[OutputColumn]>,
     pub rows: Vec<Vec<Value>>,
     /// The current row, counted from 1: 0 before the first row.
@@ -40,16 +40,16 @@ pub(super) struct CursorRows {
 }
 
 /// The cursors of a session, by name.
-pub(super) type Cursors = RefCell<BTreeMap<SmolStr, CursorRows>>;
+pub(crate) type Cursors = RefCell<BTreeMap<SmolStr, CursorRows>>;
 
 #[cold]
-pub(super) fn no_statement(name: &str) -> SqlError {
+pub(crate) fn no_statement(name: &str) -> SqlError {
     let message = format!("prepared statement \"{name}\" does not exist");
     SqlError::new(SqlState::InvalidSqlStatementName, message)
 }
 
 #[cold]
-pub(super) fn no_cursor(name: &str) -> SqlError {
+pub(crate) fn no_cursor(name: &str) -> SqlError {
     SqlError::new(SqlState::InvalidCursorName, format!("cursor \"{name}\" does not exist"))
 }
 

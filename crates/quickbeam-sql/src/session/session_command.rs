@@ -17,7 +17,7 @@ use crate::plan::ExecutionMode;
 
 /// A statement that steers.
 #[derive(Clone, Debug)]
-pub(super) enum Control {
+pub(crate) enum Control {
     Begin(Settings),
     Commit,
     Rollback,
@@ -36,7 +36,7 @@ pub(super) enum Control {
 
 /// Settings; `None`: as they were.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Settings {
+pub(crate) struct Settings {
     pub isolation: Option<Isolation>,
     pub durability: Option<Durability>,
     pub lock_timeout: Option<Duration>,
@@ -199,7 +199,7 @@ fn text_of(value: &Expr) -> String {
 }
 
 /// The steering that a statement does, if it does any.
-pub(super) fn control_of(parsed: &Ast) -> Result<Option<Control>> {
+pub(crate) fn control_of(parsed: &Ast) -> Result<Option<Control>> {
     Ok(Some(match parsed {
         Ast::StartTransaction { modes, statements, .. } => {
             if !statements.is_empty() {

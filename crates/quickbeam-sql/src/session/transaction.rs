@@ -6,13 +6,13 @@ use std::cell::{Ref, RefCell, RefMut};
 use quickbeam::{Durability, Savepoint, Transaction, TransactionOptions};
 use smol_str::SmolStr;
 
-use super::connection::Session;
 use super::session_command::{Control, Settings};
-use super::variables::Saved;
+use crate::api::connection::Session;
 use crate::error::{Result, SqlError, SqlState};
+use crate::session::settings::variables::Saved;
 
 /// A transaction under way.
-pub(super) struct Open {
+pub(crate) struct Open {
     pub settings: Settings,
     /// Begun with the first statement, so that SET TRANSACTION can still say how.
     pub transaction: Option<Transaction>,
@@ -23,7 +23,7 @@ pub(super) struct Open {
 
 /// The settings after a transaction, by how it ends.
 #[derive(Clone)]
-pub(super) struct Outcome {
+pub(crate) struct Outcome {
     /// After a commit.
     pub committed: Saved,
     /// After a rollback.

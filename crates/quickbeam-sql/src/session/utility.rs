@@ -10,17 +10,17 @@ use std::sync::Arc;
 use quickbeam::ReadTransaction;
 use smol_str::SmolStr;
 
-use super::connection::Session;
 use super::executor::ResultRows;
 use super::named::{CursorRows, Named, no_cursor, no_statement};
-use super::rows::Rows;
-use super::setting_table::setting;
-use super::statement::{CachedStatement, Lease, PreparedStatement};
+use crate::api::connection::Session;
+use crate::api::rows::Rows;
+use crate::api::statement::{CachedStatement, Lease, PreparedStatement};
 use crate::bind::OutputColumn;
 use crate::catalog::errors::no_relation;
 use crate::error::{Result, SqlError, SqlState};
 use crate::execute::{Returned, values_memory};
 use crate::parse::{Command, Direction, Discard, Name};
+use crate::session::settings::setting_table::setting;
 use crate::types::{DataType, Value};
 
 fn text_column(name: &str) -> OutputColumn {

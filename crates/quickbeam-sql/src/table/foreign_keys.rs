@@ -9,12 +9,12 @@ use std::sync::Arc;
 
 use quickbeam::{Database, Scan, ScanBatch, Transaction};
 
-use super::key_encoding::{KeyRange, KeySpec};
-use super::row_format::StoredRow;
 use super::table_handle::{IndexHandle, TableHandle};
 use super::table_writer::{TableWriter, describe, differ, values_of};
 use crate::catalog::{ForeignKey, ForeignKeyAction, Table};
 use crate::error::{Result, SqlError, SqlState};
+use crate::table::encoding::key_encoding::{KeyRange, KeySpec};
+use crate::table::encoding::row_format::StoredRow;
 use crate::types::{DataType, Value, ValueRef, convert};
 
 /// Rows that have to follow one that went or changed.
@@ -388,7 +388,8 @@ impl TableWriter<'_> {
             Some((database, key)) => {
                 prefix(key, columns, &reference.key, &mut range.low)?;
                 let mut high = range.low.clone();
-                range.high = super::key_encoding::prefix_end(&mut high).then_some(high);
+                range.high =
+                    crate::table::encoding::key_encoding::prefix_end(&mut high).then_some(high);
                 database
             }
         };

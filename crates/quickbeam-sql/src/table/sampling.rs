@@ -7,9 +7,9 @@ use std::collections::HashMap;
 use parking_lot::Mutex;
 use quickbeam::{Database, Transaction};
 
-use super::key_encoding::{KeySpec, prefix_end};
 use super::table_handle::TableHandle;
 use crate::error::Result;
+use crate::table::encoding::key_encoding::{KeySpec, prefix_end};
 
 /// Keys looked at. Each costs three ways down a tree.
 const SAMPLES: usize = 16;

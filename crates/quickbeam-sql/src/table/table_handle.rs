@@ -19,11 +19,11 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::Mutex;
 use quickbeam::{Database, ReadTransaction, Transaction};
 
-use super::key_encoding::KeySpec;
-use super::row_format::StoredRow;
 use super::sampling::Samples;
 use crate::catalog::{Index, ObjectId, TREE_PREFIX, Table};
 use crate::error::{Result, SqlError};
+use crate::table::encoding::key_encoding::KeySpec;
+use crate::table::encoding::row_format::StoredRow;
 use crate::types::ValueRef;
 
 /// A table and what is needed to read and change it.
@@ -211,7 +211,7 @@ impl IndexHandle {
         }
         if holds_row_key {
             let place = u16::try_from(entry.len() - row_key.len());
-            let place = place.map_err(|_| super::key_encoding::key_too_long())?;
+            let place = place.map_err(|_| crate::table::encoding::key_encoding::key_too_long())?;
             value.push(0);
             value.extend_from_slice(&place.to_le_bytes());
         } else {

@@ -12,10 +12,10 @@ use std::sync::Arc;
 use quickbeam::{Savepoint, Transaction, Updated};
 
 use super::foreign_keys::{CascadeTask, Pending};
-use super::row_format::StoredRow;
 use super::table_handle::{IndexHandle, TableHandle};
 use crate::catalog::{Catalog, CatalogSnapshot, Table};
 use crate::error::{Result, SqlError, SqlState};
+use crate::table::encoding::row_format::StoredRow;
 use crate::types::{Value, ValueRef};
 
 /// What only the upper half can evaluate, for rows that change because other rows did.

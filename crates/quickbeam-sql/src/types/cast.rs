@@ -8,12 +8,12 @@ use std::cmp::Ordering;
 
 use smol_str::{SmolStr, SmolStrBuilder};
 
-use super::array::ArrayBuilder;
 use super::datetime::{DATE_INFINITY, DAY, TIMESTAMP_INFINITY, is_timestamp};
 use super::json::{Json, JsonKind};
 use super::text::{checked_text, format_value, parse_value};
 use super::{ArrayRef, DataType, ElementType, Interval, Numeric, Value, ValueRef};
 use crate::error::{Result, SqlError, SqlState};
+use crate::types::array::array_value::ArrayBuilder;
 
 /// The weakest context in which a cast applies without being written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

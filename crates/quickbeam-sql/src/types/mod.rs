@@ -5,7 +5,6 @@
 //! on [`ValueRef`].
 
 mod array;
-mod array_text;
 mod cast;
 mod datetime;
 mod interval;
@@ -19,8 +18,10 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-pub use array::{Array, ArrayBuilder, ArrayRef, Dimension, ElementType, MAX_DIMENSIONS};
-pub use array_text::{format_array, too_many as too_many_dimensions};
+pub use self::array::array_text::{format_array, too_many as too_many_dimensions};
+pub use self::array::array_value::{
+    Array, ArrayBuilder, ArrayRef, Dimension, ElementType, MAX_DIMENSIONS,
+};
 pub use cast::{CastContext, assign, cast, cast_context, compare_as, convert};
 pub use datetime::{
     DATE_INFINITY, DAY, SECOND, TIMESTAMP_INFINITY, date_of, days_in_month, days_of, is_date,

@@ -2,7 +2,6 @@
 
 use std::fmt::Write;
 
-use super::array_text::{format_array, parse_array};
 use super::datetime::{
     format_date, format_time, format_timestamp, format_timestamptz, parse_date, parse_time,
     parse_timestamp, parse_timestamptz,
@@ -12,6 +11,7 @@ use super::{
     DataType, IntervalUnit, Numeric, SECOND, Value, ValueRef, format_interval, parse_interval,
 };
 use crate::error::{Result, SqlError, SqlState};
+use crate::types::array::array_text::{format_array, parse_array};
 
 #[cold]
 fn invalid(data_type: DataType, text: &str) -> SqlError {

@@ -5,11 +5,11 @@
 
 use std::cmp::Ordering;
 
-use super::hash::{KeyTable, append};
 use super::query::QueryProgram;
 use super::{Context, MemoryCharge};
 use crate::bind::SubqueryKind;
 use crate::error::Result;
+use crate::execute::hash::key_table::{KeyTable, append};
 use crate::expression::{Comparison, Expr};
 use crate::types::{Value, ValueRef};
 

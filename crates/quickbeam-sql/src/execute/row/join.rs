@@ -1,10 +1,10 @@
 //! Joins.
 
-use super::hash::append;
-use super::join_index::{JoinIndex, NONE, ROW_BYTES, members_of};
 use super::scan::TableScan;
 use super::{Context, MemoryCharge, Operator};
 use crate::error::Result;
+use crate::execute::hash::join_index::{JoinIndex, NONE, ROW_BYTES, members_of};
+use crate::execute::hash::key_table::append;
 use crate::expression::{ColumnRef, Current, Expr};
 use crate::plan::{self, Join};
 use crate::types::Value;

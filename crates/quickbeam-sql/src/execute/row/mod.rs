@@ -16,25 +16,17 @@
 //!   checks for cancellation.
 
 mod aggregate;
-mod assignments;
-mod hash;
 mod hashed_subquery;
 mod in_list;
-mod insert;
 mod join;
-mod join_index;
-mod lock;
+pub(super) mod lock;
 mod memory;
-mod ordered_aggregate;
 mod query;
 mod scan;
 mod sort;
-mod statistical_aggregate;
 mod stored;
 mod table_function;
-mod update;
 mod window;
-mod window_frame;
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -52,17 +44,17 @@ use crate::plan::PlanNode;
 use crate::table::TableHandle;
 use crate::types::{DataType, Value};
 
+pub use crate::execute::dml::insert::{InsertExec, Returned};
+pub use crate::execute::dml::update::UpdateExec;
+pub(super) use crate::execute::hash::join_index::{JoinIndex, NONE, ROW_BYTES, members_of};
+pub(super) use crate::execute::hash::key_table::{KeyTable, append, mix, seed};
 pub(super) use aggregate::AggregateState;
-pub(super) use hash::{KeyTable, append, mix, seed};
-pub use insert::{InsertExec, Returned};
-pub(super) use join_index::{JoinIndex, NONE, ROW_BYTES, members_of};
 pub(super) use memory::MemoryCharge;
 pub use memory::{MemoryBudget, bytes_of as values_memory};
 pub use query::QueryProgram;
 pub(super) use scan::TableScan;
 pub use scan::constant_range;
 pub(super) use sort::wanted_of;
-pub use update::UpdateExec;
 
 /// Limits of a statement.
 #[derive(Debug)]
@@ -314,7 +306,7 @@ pub enum Operator {
 
 /// Makes operators of nodes.
 pub struct OperatorBuilder<'b> {
-    handles: &'b TableHandles<'b>,
+    pub(in crate::execute) handles: &'b TableHandles<'b>,
     counted: bool,
     parameters: &'b [DataType],
 }

@@ -1,10 +1,10 @@
 //! Queries within statements: outputs, LIMIT, subqueries, set operations.
 
-use super::hash::{KeyTable, append};
 use super::hashed_subquery::HashedSubquery;
 use super::{Context, MemoryCharge, Operator, bound_of};
 use crate::bind::{CombineKind, SubqueryKind};
 use crate::error::{Result, SqlError, SqlState};
+use crate::execute::hash::key_table::{KeyTable, append};
 use crate::expression::{Expr, stack_arrays};
 use crate::types::{Array, Value};
 

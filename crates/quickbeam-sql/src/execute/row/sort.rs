@@ -2,9 +2,9 @@
 
 use std::cmp::Ordering;
 
-use super::hash::{KeyTable, append};
 use super::{Context, MemoryCharge, Operator, bound_of};
 use crate::error::{Result, SqlState};
+use crate::execute::hash::key_table::{KeyTable, append};
 use crate::expression::{Datum, Expr};
 use crate::plan::{PlanNode, SortKey};
 use crate::table::{Origin, Splice};

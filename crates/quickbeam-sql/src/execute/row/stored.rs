@@ -3,11 +3,11 @@
 //! The values of the rows are stored in a slot, one row after another, so that any operator can
 //! scan them (DIRECT-1).
 
-use super::hash::{KeyTable, append};
 use super::query::QueryProgram;
 use super::{Context, MemoryCharge, Operator};
 use crate::bind::Stored;
 use crate::error::Result;
+use crate::execute::hash::key_table::{KeyTable, append};
 use crate::expression::Current;
 use crate::plan::RecursiveUnion;
 use crate::types::Value;

@@ -5,10 +5,10 @@ use arrow_array::{Array, BooleanArray, Int64Array};
 use super::super::row::{AggregateState, Context, KeyTable, MemoryCharge, append};
 use super::column::{Vector, number_value};
 use super::evaluate::VectorExpr;
-use super::numbers::IntTable;
 use super::source::{ColumnBatch, VectorSource};
 use crate::bind::{Aggregate, AggregateKind};
 use crate::error::{Result, SqlError};
+use crate::execute::hash::int_table::IntTable;
 use crate::types::{DataType, Value, ValueRef};
 
 /// The states of one aggregate for all groups.

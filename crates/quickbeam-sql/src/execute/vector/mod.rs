@@ -13,18 +13,17 @@ mod filter;
 mod join;
 mod join_input;
 mod join_matches;
-mod numbers;
 mod sort;
 mod source;
 
 use super::row::{Context, OperatorBuilder};
 use crate::bind::Aggregate;
 use crate::error::{Result, SqlError};
+pub(super) use crate::execute::hash::int_table::IntTable;
 use crate::expression::{ColumnRef, Expr};
 use crate::plan::PlanNode;
 use crate::types::DataType;
 use evaluate::{InputColumns, VectorExpr};
-pub(super) use numbers::IntTable;
 use source::VectorSource;
 
 /// A vectorized step.

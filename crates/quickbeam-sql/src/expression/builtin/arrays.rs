@@ -4,11 +4,11 @@
 use std::cmp::Ordering;
 
 use super::super::array_ops::has_element;
-use super::json_functions::to_json;
 use super::{
     Builtin, Implementation, OfValues, append, check_size, count, integer, mismatch, text,
 };
 use crate::error::{Result, SqlError, SqlState};
+use crate::expression::builtin::json::json_functions::to_json;
 use crate::types::{
     Array, ArrayBuilder, ArrayRef, DataType, Dimension, ElementType, MAX_DIMENSIONS, Value,
     ValueRef, too_many_dimensions,

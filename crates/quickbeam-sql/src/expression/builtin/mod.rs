@@ -5,30 +5,16 @@
 //! under its symbol, for example `&` or `|/`.
 
 mod arrays;
-mod bits;
-mod bytes;
 mod catalog;
-mod double;
-mod encoding;
-mod fields;
-mod format;
-mod integer;
-mod interval_ops;
-mod json_changes;
-mod json_functions;
-mod number_templates;
-mod numeric;
-mod regular;
-mod regular_arrays;
-mod regular_syntax;
+mod json;
+mod numbers;
 mod row_functions;
 mod session;
-mod templates;
-mod text;
-mod trigonometry;
+mod strings;
+mod times;
 
+pub use self::json::json_functions::{json_of_any, write_key, write_value};
 pub use arrays::{Polymorphic, Shape, polymorphic};
-pub use json_functions::{json_of_any, write_key, write_value};
 pub use row_functions::{RowFunction, row_function};
 pub use session::SERVER_VERSION;
 
@@ -142,26 +128,26 @@ const NUMERIC: DataType = DataType::Numeric(None);
 /// All tables, each in the module that implements its functions.
 static TABLES: &[&[Builtin]] = &[
     arrays::TABLE,
-    bits::TABLE,
-    bytes::TABLE,
+    numbers::bits::TABLE,
+    strings::bytes::TABLE,
     catalog::PRIVILEGES,
     catalog::TABLE,
-    double::TABLE,
-    encoding::TABLE,
-    fields::TABLE,
-    format::TABLE,
-    integer::TABLE,
-    interval_ops::TABLE,
-    json_changes::TABLE,
-    json_functions::TABLE,
-    number_templates::TABLE,
-    numeric::TABLE,
-    regular::TABLE,
-    regular_arrays::TABLE,
+    numbers::double::TABLE,
+    strings::encoding::TABLE,
+    times::fields::TABLE,
+    strings::format::TABLE,
+    numbers::integer::TABLE,
+    times::interval_ops::TABLE,
+    json::json_changes::TABLE,
+    json::json_functions::TABLE,
+    times::number_templates::TABLE,
+    numbers::numeric::TABLE,
+    strings::regular::TABLE,
+    strings::regular_arrays::TABLE,
     session::TABLE,
-    templates::TABLE,
-    text::TABLE,
-    trigonometry::TABLE,
+    times::templates::TABLE,
+    strings::text::TABLE,
+    numbers::trigonometry::TABLE,
 ];
 
 /// Returns the overloads of a function or operator; empty if there is none of that name.

@@ -2,9 +2,9 @@
 
 use super::arrays::{array, split_values};
 use super::integer;
-use super::json_changes::{each, elements, keys};
-use super::regular_arrays::{captures_of, split_regular};
 use crate::error::Result;
+use crate::expression::builtin::json::json_changes::{each, elements, keys};
+use crate::expression::builtin::strings::regular_arrays::{captures_of, split_regular};
 use crate::types::{Array, DataType, ElementType, Value, ValueRef};
 
 /// A row.

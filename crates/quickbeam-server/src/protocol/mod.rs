@@ -1,0 +1,8 @@
+//! Messages of PostgreSQL's protocol, version 3.0: their bytes, types, rows, tags and errors.
+
+pub(super) mod failure;
+pub(super) mod frontend;
+pub(super) mod rows;
+pub(super) mod tag;
+pub(super) mod types;
+pub(super) mod wire;

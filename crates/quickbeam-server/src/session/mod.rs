@@ -1,0 +1,482 @@
+//! One connection: requests of the simple and the extended protocol, and the state of its
+//! transaction.
+//!
+//! Above: the server's threads. Below: statements and the wire.
+//!
+//! - SESSION-1: after an error in a transaction block every statement but its end fails with 25P02.
+//! - SESSION-2: after an error in the extended protocol messages are skipped up to Sync.
+//! - SESSION-3: statements up to a Sync, and those of one simple query, are one transaction unless
+//!   the client begins and ends its own.
+
+pub(super) mod copy;
+pub(super) mod statement;
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::io;
+use std::rc::Rc;
+use std::time::Duration;
+
+use pgwire::messages::PgWireBackendMessage as Backend;
+use pgwire::messages::data::{NoData, ParameterDescription};
+use pgwire::messages::extendedquery::{
+    BindComplete, CloseComplete, MESSAGE_TYPE_BYTE_SYNC, ParseComplete, PortalSuspended,
+};
+use pgwire::messages::response::{
+    CommandComplete, EmptyQueryResponse, ReadyForQuery, TransactionStatus,
+};
+use quickbeam_sql::{Connection, split_statements};
+
+use self::copy::{CopyOverWire, SharedLent};
+use self::statement::{Done, Ended, Portal, Prepared, SharedPrepared, Stop, io};
+use crate::authentication::random;
+use crate::connection::socket::{Socket, is_timeout};
+use crate::connection::startup::{
+    Client, MAX_PACKET, Opening, read_opening, refuse, send_setting, welcome,
+};
+use crate::protocol::failure::Failure;
+use crate::protocol::frontend::{Bind, FrontendMessage, Malformed, Target, decode};
+use crate::protocol::rows::Formats;
+use crate::protocol::types::wire_type;
+use crate::protocol::wire::Wire;
+use crate::server::Shared;
+
+/// The settings whose values a client is sent, at the start and whenever they change.
+const REPORTED: [&str; 13] = [
+    "application_name",
+    "client_encoding",
+    "DateStyle",
+    "default_transaction_read_only",
+    "in_hot_standby",
+    "integer_datetimes",
+    "IntervalStyle",
+    "is_superuser",
+    "server_encoding",
+    "server_version",
+    "session_authorization",
+    "standard_conforming_strings",
+    "TimeZone",
+];
+
+/// Serves a client until it leaves. An error of the socket ends the session silently: there is no
+/// way left to report it.
+pub fn serve(shared: &Shared, socket: Socket) {
+    let mut wire = Wire::new(socket, MAX_PACKET);
+    let access = shared.access();
+    match read_opening(&mut wire, &access, shared.authentication_timeout) {
+        Ok(Opening::Session(client)) => {
+            // The client has gone, or hears of the failure.
+            let _ = run_session(shared, wire, &client);
+        }
+        Ok(Opening::Cancel(number, key)) => shared.cancel(number, &key),
+        Ok(Opening::Nothing) | Err(_) => {}
+    }
+}
+
+/// Refuses a client for whom there is no thread.
+pub fn turn_away(socket: Socket) {
+    let mut wire = Wire::new(socket, 0);
+    // A new socket takes a short message without waiting for the client.
+    let _ = refuse(&mut wire, "53300", "sorry, too many clients already");
+}
+
+fn run_session(shared: &Shared, mut wire: Wire, client: &Client) -> io::Result<()> {
+    wire.max_frame = shared.max_message_bytes;
+    let connection = shared.database.connect();
+    connection.set_isolation(shared.isolation);
+    let key = random::<32>()?[..client.key_bytes].to_vec();
+    let (number, cancel) = (connection.session_id(), connection.cancel_handle());
+    let _place = match shared.enter(number, &client.user, key.clone(), cancel) {
+        Ok(place) => place,
+        Err(message) => return refuse(&mut wire, "53300", &message),
+    };
+    for (name, value) in &client.settings {
+        if let Err(error) = connection.set_setting(name, value) {
+            return refuse(&mut wire, error.code(), error.message());
+        }
+    }
+    let lent = SharedLent::default();
+    connection.set_copy_access(CopyOverWire(lent.clone()));
+    let mut session = Session {
+        connection,
+        wire,
+        lent,
+        user: client.user.clone(),
+        statements: HashMap::new(),
+        portals: HashMap::new(),
+        reported: Vec::new(),
+        settings_version: 0,
+        has_failed: false,
+        is_implicit: false,
+        is_skipping: false,
+    };
+    session.run(number, &key)
+}
+
+struct Session {
+    connection: Connection,
+    wire: Wire,
+    user: String,
+    /// Where a COPY finds the wire.
+    lent: SharedLent,
+    statements: HashMap<String, SharedPrepared>,
+    portals: HashMap<String, Portal>,
+    /// The settings that the client knows, with their values.
+    reported: Vec<(&'static str, String)>,
+    /// The version of the settings that were reported.
+    settings_version: u64,
+    /// A statement of the transaction block failed.
+    has_failed: bool,
+    /// The open transaction was not begun by the client; it ends with the request.
+    is_implicit: bool,
+    /// An error came in the extended protocol: everything up to Sync is skipped.
+    is_skipping: bool,
+}
+
+impl Session {
+    fn run(&mut self, number: i32, key: &[u8]) -> io::Result<()> {
+        self.reported = self.settings();
+        self.settings_version = self.connection.settings_version();
+        welcome(&mut self.wire, &self.reported, number, key)?;
+        self.ready()?;
+        loop {
+            let frame = match self.next_frame() {
+                Ok(Some(frame)) => frame,
+                Ok(None) => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                    return refuse(&mut self.wire, "08P01", &error.to_string());
+                }
+                Err(error) if is_timeout(&error) => {
+                    let (code, message) = self.idle_timeout().1;
+                    self.wire.set_deadline(None)?;
+                    return refuse(&mut self.wire, code, message);
+                }
+                Err(error) => return Err(error),
+            };
+            match decode(frame.kind, frame.body) {
+                Ok(FrontendMessage::Terminate) => return Ok(()),
+                Ok(message) => self.handle(message)?,
+                Err(Malformed { code, message, is_fatal: true }) => {
+                    return refuse(&mut self.wire, code, &message);
+                }
+                // The frames are whole: the session goes on at the next one.
+                Err(malformed) => self.reject(frame.kind, malformed)?,
+            }
+        }
+    }
+
+    /// Reads the next frame, waiting as long as the settings of the session allow.
+    fn next_frame(&mut self) -> io::Result<Option<crate::protocol::wire::Frame>> {
+        let (patience, _) = self.idle_timeout();
+        if patience.is_none() || self.wire.peek().is_some() {
+            return self.wire.read_frame();
+        }
+        self.wire.set_patience(patience)?;
+        let frame = self.wire.read_frame()?;
+        self.wire.set_deadline(None)?;
+        Ok(frame)
+    }
+
+    /// Returns how long the client may be idle now, and the error if it is longer.
+    fn idle_timeout(&self) -> (Option<Duration>, (&'static str, &'static str)) {
+        let (name, error) = if self.connection.in_transaction() {
+            let message = "terminating connection due to idle-in-transaction timeout";
+            ("idle_in_transaction_session_timeout", ("25P03", message))
+        } else {
+            let message = "terminating connection due to idle-session timeout";
+            ("idle_session_timeout", ("57P05", message))
+        };
+        (self.connection.timeout(name), error)
+    }
+
+    /// Reports a message that cannot be decoded.
+    fn reject(&mut self, kind: u8, malformed: Malformed) -> io::Result<()> {
+        let failure = Failure::new(malformed.code, malformed.message);
+        if kind == b'Q' {
+            self.report(Err(failure.into()), "", 0)?;
+            let ended = self.end_implicit();
+            self.report(ended, "", 0)?;
+            return self.ready();
+        }
+        if !self.is_skipping {
+            self.is_skipping = self.report(Err(failure.into()), "", 0)?;
+        }
+        Ok(())
+    }
+
+    /// Returns the values of the reported settings.
+    fn settings(&self) -> Vec<(&'static str, String)> {
+        let value = |name: &'static str| {
+            let value = match name {
+                "session_authorization" => Some(self.user.clone()),
+                _ => self.connection.setting(name).ok().flatten(),
+            };
+            Some((name, value?))
+        };
+        REPORTED.into_iter().filter_map(value).collect()
+    }
+
+    /// Tells the client the settings that have changed.
+    fn report_settings(&mut self) -> io::Result<()> {
+        let version = self.connection.settings_version();
+        if std::mem::replace(&mut self.settings_version, version) == version {
+            return Ok(());
+        }
+        let settings = self.settings();
+        for changed in settings.iter().filter(|setting| !self.reported.contains(setting)) {
+            send_setting(&mut self.wire, changed.0, &changed.1)?;
+        }
+        self.reported = settings;
+        Ok(())
+    }
+
+    fn handle(&mut self, message: FrontendMessage) -> io::Result<()> {
+        match message {
+            FrontendMessage::Sync => {
+                self.is_skipping = false;
+                let ended = self.end_implicit();
+                self.report(ended, "", 0)?;
+                if !self.connection.in_transaction() {
+                    self.portals.clear();
+                }
+                self.ready()
+            }
+            FrontendMessage::Query(query) => {
+                self.is_skipping = false;
+                self.simple_query(&query)?;
+                self.ready()
+            }
+            _ if self.is_skipping => Ok(()),
+            FrontendMessage::Flush => self.wire.flush(),
+            // What is left of a COPY that has failed.
+            FrontendMessage::CopyData(_)
+            | FrontendMessage::CopyDone
+            | FrontendMessage::CopyFail(_) => Ok(()),
+            other => {
+                let mut text = String::new();
+                let done = self.extended(other, &mut text);
+                self.is_skipping = self.report(done, &text, 0)?;
+                Ok(())
+            }
+        }
+    }
+
+    /// Says that the next request may come.
+    fn ready(&mut self) -> io::Result<()> {
+        let status = match (self.has_failed, self.connection.in_transaction()) {
+            (true, _) => TransactionStatus::Error,
+            (false, true) => TransactionStatus::Transaction,
+            (false, false) => TransactionStatus::Idle,
+        };
+        self.report_settings()?;
+        self.wire.send(&Backend::ReadyForQuery(ReadyForQuery::new(status)))?;
+        self.wire.flush()
+    }
+
+    /// Sends an error, if there is one, and marks the transaction block as failed. Returns whether
+    /// there was one.
+    fn report(&mut self, done: Done<()>, text: &str, before: usize) -> io::Result<bool> {
+        match done {
+            Ok(()) => Ok(false),
+            Err(Stop::Broken(error)) => Err(error),
+            Err(Stop::Failed(failure)) => {
+                self.has_failed |= self.connection.in_transaction();
+                self.wire.send(&failure.response(text, before))?;
+                Ok(true)
+            }
+        }
+    }
+
+    fn simple_query(&mut self, text: &str) -> io::Result<()> {
+        let pieces = match split_statements(text) {
+            Ok(pieces) => pieces,
+            Err(error) => return self.report(Err(error.into()), text, 0).map(|_| ()),
+        };
+        if pieces.is_empty() {
+            return self.wire.send(&Backend::EmptyQueryResponse(EmptyQueryResponse::new()));
+        }
+        let is_several = pieces.len() > 1;
+        for piece in pieces {
+            let before = text.get(..piece.start).map_or(0, |before| before.chars().count());
+            let statement = text.get(piece).unwrap_or_default();
+            let done = self.simple_statement(statement, is_several);
+            if self.report(done, statement, before)? {
+                break;
+            }
+        }
+        let ended = self.end_implicit();
+        self.report(ended, "", 0).map(|_| ())
+    }
+
+    fn simple_statement(&mut self, text: &str, is_one_of_several: bool) -> Done<()> {
+        let prepared = Rc::new(RefCell::new(self.prepare(text)?));
+        if prepared.borrow().returns_rows() {
+            let description = prepared.borrow().description(&Formats::default());
+            io(self.wire.send(&description))?;
+        }
+        let mut portal = Portal::new(prepared, Vec::new(), Formats::default());
+        self.execute(&mut portal, 0, is_one_of_several)
+    }
+
+    /// Prepares a statement; in a failed transaction block only one that ends it (SESSION-1).
+    fn prepare(&mut self, text: &str) -> Result<Prepared, Failure> {
+        if self.has_failed {
+            let tag = crate::protocol::tag::Tag::of(text, false);
+            if !tag.ends_transaction() && !tag.is_rollback_to() && !tag.is_empty() {
+                return Err(in_failed_transaction());
+            }
+        }
+        Prepared::new(&self.connection, text)
+    }
+
+    fn extended(&mut self, message: FrontendMessage, text: &mut String) -> Done<()> {
+        match message {
+            FrontendMessage::Parse { name, query, types } => {
+                text.clone_from(&query);
+                self.parse(name, &query, &types)
+            }
+            FrontendMessage::Bind(bind) => self.bind(bind),
+            FrontendMessage::Describe(target) => self.describe(&target),
+            FrontendMessage::Execute { portal: name, max_rows } => {
+                let mut portal = self.portals.remove(&name).ok_or_else(|| no_portal(&name))?;
+                text.clone_from(&portal.prepared.borrow().text);
+                let limit = usize::try_from(max_rows).unwrap_or(0);
+                let is_followed = self.wire.peek() != Some(MESSAGE_TYPE_BYTE_SYNC);
+                let done = self.execute(&mut portal, limit, is_followed);
+                self.portals.insert(name, portal);
+                done
+            }
+            FrontendMessage::Close(target) => {
+                match target {
+                    Target::Statement(name) => drop(self.statements.remove(&name)),
+                    Target::Portal(name) => drop(self.portals.remove(&name)),
+                }
+                io(self.wire.send(&Backend::CloseComplete(CloseComplete::new())))
+            }
+            _ => Err(Failure::new("08P01", "a message that was not expected here").into()),
+        }
+    }
+
+    fn parse(&mut self, name: String, query: &str, _types: &[u32]) -> Done<()> {
+        if !name.is_empty() && self.statements.contains_key(&name) {
+            let message = format!("prepared statement \"{name}\" already exists");
+            return Err(Failure::new("42P05", message).into());
+        }
+        let prepared = self.prepare(query)?;
+        self.statements.insert(name, Rc::new(RefCell::new(prepared)));
+        io(self.wire.send(&Backend::ParseComplete(ParseComplete::new())))
+    }
+
+    fn bind(&mut self, bind: Bind) -> Done<()> {
+        let prepared = self.statement(&bind.statement)?;
+        let formats = Formats(bind.formats);
+        let parameters = prepared.borrow().read_parameters(&bind.parameters, &formats)?;
+        let name = bind.portal;
+        if !name.is_empty() && self.portals.contains_key(&name) {
+            let message = format!("portal \"{name}\" already exists");
+            return Err(Failure::new("42P03", message).into());
+        }
+        let formats = Formats(bind.result_formats);
+        self.portals.insert(name, Portal::new(prepared, parameters, formats));
+        io(self.wire.send(&Backend::BindComplete(BindComplete::new())))
+    }
+
+    fn statement(&self, name: &str) -> Result<SharedPrepared, Failure> {
+        self.statements.get(name).cloned().ok_or_else(|| {
+            let message = format!("prepared statement \"{name}\" does not exist");
+            Failure::new("26000", message)
+        })
+    }
+
+    fn describe(&mut self, target: &Target) -> Done<()> {
+        let is_statement = matches!(target, Target::Statement(_));
+        let (prepared, formats) = match target {
+            Target::Statement(name) => (self.statement(name)?, Formats::default()),
+            Target::Portal(name) => {
+                let portal = self.portals.get(name).ok_or_else(|| no_portal(name))?;
+                (portal.prepared.clone(), portal.formats.clone())
+            }
+        };
+        let prepared = prepared.borrow();
+        if is_statement {
+            let types = prepared.parameters().iter().map(|one| wire_type(*one).oid).collect();
+            let message = Backend::ParameterDescription(ParameterDescription::new(types));
+            io(self.wire.send(&message))?;
+        }
+        let message = if prepared.returns_rows() {
+            prepared.description(&formats)
+        } else {
+            Backend::NoData(NoData::new())
+        };
+        io(self.wire.send(&message))
+    }
+
+    /// Executes a portal and says what was done. A statement that others follow begins a
+    /// transaction that ends with the request (SESSION-3).
+    fn execute(&mut self, portal: &mut Portal, limit: usize, is_followed: bool) -> Done<()> {
+        let tag = portal.prepared.borrow().tag.clone();
+        if tag.is_empty() {
+            return io(self.wire.send(&Backend::EmptyQueryResponse(EmptyQueryResponse::new())));
+        }
+        if self.has_failed && !tag.is_rollback_to() {
+            if !tag.ends_transaction() {
+                return Err(in_failed_transaction().into());
+            }
+            self.has_failed = false;
+            self.is_implicit = false;
+            if self.connection.in_transaction() {
+                self.connection.rollback()?;
+            }
+            return self.complete("ROLLBACK".into());
+        }
+        if self.is_implicit && tag.is_begin() {
+            // The client takes the transaction over.
+            self.is_implicit = false;
+            return self.complete(tag.with(0));
+        }
+        let may_begin = !tag.is_begin() && !tag.ends_transaction();
+        if is_followed && may_begin && !self.connection.in_transaction() {
+            self.connection.begin()?;
+            self.is_implicit = true;
+        }
+        let ended = portal.execute(&self.connection, &mut self.wire, &self.lent, limit)?;
+        if tag.ends_transaction() {
+            self.is_implicit = false;
+        }
+        self.has_failed &= !tag.is_rollback_to();
+        match ended {
+            Ended::Complete(count) => self.complete(tag.with(count)),
+            Ended::Suspended => {
+                io(self.wire.send(&Backend::PortalSuspended(PortalSuspended::new())))
+            }
+        }
+    }
+
+    fn complete(&mut self, tag: String) -> Done<()> {
+        io(self.wire.send(&Backend::CommandComplete(CommandComplete::new(tag))))
+    }
+
+    /// Ends the transaction that the client did not begin: by a commit unless it has failed.
+    fn end_implicit(&mut self) -> Done<()> {
+        if !std::mem::take(&mut self.is_implicit) {
+            return Ok(());
+        }
+        if std::mem::take(&mut self.has_failed) {
+            if self.connection.in_transaction() {
+                self.connection.rollback()?;
+            }
+        } else if self.connection.in_transaction() {
+            self.connection.commit()?;
+        }
+        Ok(())
+    }
+}
+
+fn in_failed_transaction() -> Failure {
+    let message = "current transaction is aborted, commands ignored until end of transaction block";
+    Failure::new("25P02", message)
+}
+
+fn no_portal(name: &str) -> Failure {
+    Failure::new("34000", format!("portal \"{name}\" does not exist"))
+}

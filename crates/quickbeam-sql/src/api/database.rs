@@ -1,0 +1,146 @@
+//! An environment opened for SQL.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+
+use quickbeam::{Environment, Options};
+
+use crate::api::Connection;
+use crate::catalog::Catalog;
+use crate::error::Result;
+use crate::session::advisory::AdvisoryLocks;
+
+/// An environment opened for SQL. It is cheap to clone, and any number of threads may connect to
+/// it.
+///
+/// ```
+/// use quickbeam::Options;
+/// use quickbeam_sql::SqlDatabase;
+///
+/// let database = SqlDatabase::memory(Options::default())?;
+/// let mut connection = database.connect();
+/// connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
+/// # Ok::<(), quickbeam_sql::SqlError>(())
+/// ```
+#[derive(Clone)]
+pub struct SqlDatabase {
+    pub(crate) environment: Environment,
+    pub(crate) catalog: Arc<Catalog>,
+    pub(crate) shared: Arc<Shared>,
+}
+
+/// The state that the sessions of a database share in memory.
+#[derive(Debug, Default)]
+pub(crate) struct Shared {
+    /// The advisory locks.
+    pub locks: AdvisoryLocks,
+    /// The number of the newest session.
+    sessions: AtomicI32,
+}
+
+impl Shared {
+    /// Returns the number of a new session.
+    pub fn new_session(&self) -> i32 {
+        self.sessions.fetch_add(1, Ordering::Relaxed).wrapping_add(1)
+    }
+}
+
+impl SqlDatabase {
+    /// Opens the environment in a directory, or creates it.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// use quickbeam::Options;
+    /// use quickbeam_sql::SqlDatabase;
+    ///
+    /// let database = SqlDatabase::open(directory.path(), Options::default())?;
+    /// let mut connection = database.connect();
+    /// # Ok::<(), quickbeam_sql::SqlError>(())
+    /// ```
+    pub fn open(path: impl AsRef<Path>, options: Options) -> Result<SqlDatabase> {
+        SqlDatabase::over(&Environment::open(path, options)?)
+    }
+
+    /// Creates an environment without a directory. It lasts as long as its last handle.
+    ///
+    /// ```
+    /// use quickbeam_sql::SqlDatabase;
+    ///
+    /// let mut connection = SqlDatabase::memory(Default::default())?.connect();
+    /// let rows = connection.query("SELECT 6 * 7", &[])?.collect()?;
+    /// assert_eq!(rows[0][0].to_string(), "42");
+    /// # Ok::<(), quickbeam_sql::SqlError>(())
+    /// ```
+    pub fn memory(options: Options) -> Result<SqlDatabase> {
+        SqlDatabase::over(&Environment::memory(options)?)
+    }
+
+    /// Attaches SQL to an environment that is already open, beside its key/value databases. Call it
+    /// once for each environment, and clone the result.
+    ///
+    /// ```
+    /// let environment = quickbeam::Environment::memory(Default::default())?;
+    /// let photos = environment.create_database("photos")?;
+    /// environment.transact(|transaction| photos.put(transaction, b"beach", b"..."))?;
+    ///
+    /// // A key/value database is a table of the columns `key` and `value`.
+    /// let database = quickbeam_sql::SqlDatabase::over(&environment)?;
+    /// let rows = database.connect().query("SELECT key FROM photos", &[])?.collect()?;
+    /// assert_eq!(rows.len(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn over(environment: &Environment) -> Result<SqlDatabase> {
+        let catalog = Catalog::open(environment)?;
+        Ok(SqlDatabase { environment: environment.clone(), catalog, shared: Arc::default() })
+    }
+
+    /// Returns the environment, for key/value databases and transactions.
+    ///
+    /// ```
+    /// # use quickbeam_sql::{SqlDatabase, params};
+    /// # let database = SqlDatabase::memory(Default::default())?;
+    /// # let mut connection = database.connect();
+    /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
+    /// let events = database.environment().create_database("events")?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn environment(&self) -> &Environment {
+        &self.environment
+    }
+
+    /// What there is in the database.
+    #[must_use]
+    pub fn catalog(&self) -> &Catalog {
+        &self.catalog
+    }
+
+    /// Opens a connection.
+    #[must_use]
+    pub fn connect(&self) -> Connection {
+        Connection::new(self.clone())
+    }
+}
+
+/// Cancels what a connection is doing, from another thread.
+///
+/// ```
+/// # use quickbeam_sql::{SqlDatabase, params};
+/// # let database = SqlDatabase::memory(Default::default())?;
+/// # let mut connection = database.connect();
+/// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
+/// let cancel = connection.cancel_handle();
+/// std::thread::spawn(move || cancel.cancel()).join().unwrap();
+/// # Ok::<(), quickbeam_sql::SqlError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Cancel(pub(crate) Arc<AtomicBool>);
+
+impl Cancel {
+    /// The statement that runs now ends with an error (57014). A statement begun later is not
+    /// affected.
+    pub fn cancel(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}

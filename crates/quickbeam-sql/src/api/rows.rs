@@ -1,0 +1,352 @@
+//! Rows of an answer.
+
+use std::cell::{Cell, Ref};
+use std::sync::Arc;
+
+use quickbeam::{ReadTransaction, Snapshot, Transaction};
+
+use super::connection::Session;
+use super::row::{OwnedRow, Row};
+use super::statement::Lease;
+use crate::bind::OutputColumn;
+use crate::compile::prepare::{Prepared, Program};
+use crate::error::Result;
+use crate::execute::{Context, MemoryBudget, Returned};
+use crate::types::Value;
+
+/// The transaction that a query reads in.
+pub(crate) enum QueryTransaction<'c> {
+    /// A snapshot of the query alone.
+    Own(Snapshot),
+    /// A transaction of the caller.
+    Lent(&'c Transaction),
+    /// The connection's; the borrow keeps it from ending.
+    Session(Ref<'c, Transaction>),
+}
+
+impl QueryTransaction<'_> {
+    pub fn transaction(&self) -> &Transaction {
+        match self {
+            QueryTransaction::Own(snapshot) => snapshot.as_transaction(),
+            QueryTransaction::Lent(transaction) => transaction,
+            QueryTransaction::Session(transaction) => transaction,
+        }
+    }
+}
+
+/// Queries of a connection whose rows are being read.
+#[derive(Default)]
+pub(crate) struct OpenQueries {
+    pub queries: Cell<usize>,
+    /// Those that read in the connection's transaction, or in one of the caller.
+    pub in_transaction: Cell<usize>,
+}
+
+impl OpenQueries {
+    fn add(&self, read: &QueryTransaction<'_>) {
+        self.queries.set(self.queries.get() + 1);
+        if !matches!(read, QueryTransaction::Own(_)) {
+            self.in_transaction.set(self.in_transaction.get() + 1);
+        }
+    }
+
+    fn remove(&self, read: &QueryTransaction<'_>) {
+        self.queries.set(self.queries.get().saturating_sub(1));
+        if !matches!(read, QueryTransaction::Own(_)) {
+            self.in_transaction.set(self.in_transaction.get().saturating_sub(1));
+        }
+    }
+}
+
+/// The rows of a result. Each row is computed when it is asked for.
+///
+/// [`next`](Self::next) returns borrowed rows, which is the fast way. As an iterator, by
+/// [`mapped`](Self::mapped) or `for`, it returns values. The connection stays usable meanwhile, but
+/// its transaction cannot end. Changes that other statements of the transaction make meanwhile may
+/// or may not be seen.
+///
+/// ```
+/// # use quickbeam_sql::{SqlDatabase, params};
+/// # let database = SqlDatabase::memory(Default::default())?;
+/// # let mut connection = database.connect();
+/// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
+/// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, NULL)", &[])?;
+/// let mut rows = connection.query("SELECT id, name FROM fruit ORDER BY id", &[])?;
+/// while let Some(row) = rows.next()? {
+///     println!("{} {:?}", row.get::<i64>(0)?, row.get::<Option<&str>>(1)?);
+/// }
+/// # Ok::<(), quickbeam_sql::SqlError>(())
+/// ```
+pub struct Rows<'c> {
+    source: RowsSource<'c>,
+    /// Computed values of the current row.
+    values: Vec<Value>,
+}
+
+enum RowsSource<'c> {
+    Kept { columns: Arc<[OutputColumn]>, rows: Returned, next: usize },
+    Running(Running<'c>),
+}
+
+struct Running<'c> {
+    session: &'c Session,
+    lease: Lease<'c>,
+    read: QueryTransaction<'c>,
+    budget: MemoryBudget,
+    done: bool,
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.read.transaction().end_statement();
+        self.session.reading.remove(&self.read);
+        if matches!(self.read, QueryTransaction::Own(_)) {
+            self.session.release_locks(true);
+        }
+    }
+}
+
+impl<'c> Rows<'c> {
+    /// No rows.
+    pub(crate) fn none() -> Rows<'c> {
+        Rows::of(Arc::new([]), Vec::new())
+    }
+
+    /// Rows that are there already.
+    pub(crate) fn of(columns: Arc<[OutputColumn]>, rows: Returned) -> Rows<'c> {
+        Rows { source: RowsSource::Kept { columns, rows, next: 0 }, values: Vec::new() }
+    }
+
+    /// The rows of a query that was made ready.
+    pub(crate) fn streaming(
+        session: &'c Session,
+        lease: Lease<'c>,
+        read: QueryTransaction<'c>,
+    ) -> Rows<'c> {
+        let executions = lease.prepared().map_or(0, |prepared| prepared.executions);
+        let budget = MemoryBudget::new(executions);
+        session.reading.add(&read);
+        let running = Running { session, lease, read, budget, done: false };
+        Rows { source: RowsSource::Running(running), values: Vec::new() }
+    }
+
+    /// Returns the names and types of the columns.
+    ///
+    /// ```
+    /// # use quickbeam_sql::{SqlDatabase, params};
+    /// # let database = SqlDatabase::memory(Default::default())?;
+    /// # let mut connection = database.connect();
+    /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
+    /// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, NULL)", &[])?;
+    /// let rows = connection.query("SELECT id, name FROM fruit", &[])?;
+    /// let names: Vec<&str> = rows.columns().iter().map(|column| column.name.as_str()).collect();
+    /// assert_eq!(names, ["id", "name"]);
+    /// # Ok::<(), quickbeam_sql::SqlError>(())
+    /// ```
+    #[must_use]
+    pub fn columns(&self) -> &[OutputColumn] {
+        match &self.source {
+            RowsSource::Kept { columns, .. } => columns,
+            RowsSource::Running(running) => running.columns(),
+        }
+    }
+
+    /// Returns the next row, or `None` at the end and after an error.
+    ///
+    /// ```
+    /// # use quickbeam_sql::{SqlDatabase, params};
+    /// # let database = SqlDatabase::memory(Default::default())?;
+    /// # let mut connection = database.connect();
+    /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
+    /// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, NULL)", &[])?;
+    /// let mut rows = connection.query("SELECT name FROM fruit WHERE id = 1", &[])?;
+    /// assert_eq!(rows.next()?.unwrap().get::<&str>(0)?, "apple");
+    /// assert!(rows.next()?.is_none());
+    /// # Ok::<(), quickbeam_sql::SqlError>(())
+    /// ```
+    #[allow(clippy::should_implement_trait)]
+    pub fn next(&mut self) -> Result<Option<Row<'_>>> {
+        let more = match &mut self.source {
+            RowsSource::Kept { rows, next, .. } => {
+                *next += 1;
+                *next <= rows.len()
+            }
+            RowsSource::Running(running) => {
+                let more = if running.done { Ok(false) } else { running.next(&mut self.values) };
+                running.done |= !matches!(more, Ok(true));
+                more?
+            }
+        };
+        Ok(more.then_some(self.row()))
+    }
+
+    fn row(&self) -> Row<'_> {
+        let columns = self.columns();
+        match &self.source {
+            RowsSource::Kept { rows, next, .. } => {
+                let values = rows.get(next.wrapping_sub(1)).map_or(&[][..], |row| row);
+                Row::of_values(columns, values)
+            }
+            RowsSource::Running(running) => match running.lease.prepared() {
+                Some(Prepared { work: Program::Query(query), slots, .. }) => {
+                    Row::current(columns, &self.values, slots, &query.outputs)
+                }
+                _ => Row::of_values(columns, &[]),
+            },
+        }
+    }
+
+    /// Returns an iterator over what the function makes of each row.
+    ///
+    /// ```
+    /// # use quickbeam_sql::{SqlDatabase, params};
+    /// # let connection = SqlDatabase::memory(Default::default())?.connect();
+    /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
+    /// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, 'pear')", &[])?;
+    /// let names = connection.query("SELECT name FROM fruit ORDER BY id", &[])?;
+    /// let names: Vec<String> = names.mapped(|row| row.get("name")).collect::<Result<_, _>>()?;
+    /// assert_eq!(names, ["apple", "pear"]);
+    /// # Ok::<(), quickbeam_sql::SqlError>(())
+    /// ```
+    pub fn mapped<T, F: FnMut(&Row<'_>) -> Result<T>>(self, map: F) -> MappedRows<'c, F> {
+        MappedRows { rows: self, map }
+    }
+
+    /// Returns the remaining rows as values.
+    ///
+    /// ```
+    /// # use quickbeam_sql::{SqlDatabase, params};
+    /// # let database = SqlDatabase::memory(Default::default())?;
+    /// # let mut connection = database.connect();
+    /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
+    /// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, NULL)", &[])?;
+    /// let rows = connection.query("SELECT id FROM fruit ORDER BY id", &[])?.collect()?;
+    /// assert_eq!(rows, [[1.into()], [2.into()]]);
+    /// # Ok::<(), quickbeam_sql::SqlError>(())
+    /// ```
+    pub fn collect(mut self) -> Result<Vec<Vec<Value>>> {
+        let mut all = Vec::new();
+        while let Some(row) = self.next()? {
+            all.push(row.to_values()?);
+        }
+        Ok(all)
+    }
+}
+
+/// The rows of a query through a function, as an iterator.
+pub struct MappedRows<'c, F> {
+    rows: Rows<'c>,
+    map: F,
+}
+
+impl<T, F: FnMut(&Row<'_>) -> Result<T>> Iterator for MappedRows<'_, F> {
+    type Item = Result<T>;
+
+    fn next(&mut self) -> Option<Result<T>> {
+        match self.rows.next() {
+            Ok(None) => None,
+            Ok(Some(row)) => Some((self.map)(&row)),
+            Err(error) => Some(Err(error)),
+        }
+    }
+}
+
+/// The rows of a query as values.
+///
+/// ```
+/// # use quickbeam_sql::{SqlDatabase, params};
+/// # let connection = SqlDatabase::memory(Default::default())?.connect();
+/// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
+/// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, 'pear')", &[])?;
+/// for row in connection.query("SELECT id, name FROM fruit", &[])? {
+///     let row = row?;
+///     let name = row.get::<String>("name")?;
+///     connection.execute("UPDATE fruit SET name = $1 WHERE id = $2", params![name + "s", row.get::<i32>("id")?])?;
+/// }
+/// # Ok::<(), quickbeam_sql::SqlError>(())
+/// ```
+impl<'c> IntoIterator for Rows<'c> {
+    type Item = Result<OwnedRow>;
+    type IntoIter = OwnedRows<'c>;
+
+    fn into_iter(self) -> OwnedRows<'c> {
+        let columns = match &self.source {
+            RowsSource::Kept { columns, .. } => columns.clone(),
+            RowsSource::Running(running) => {
+                running.lease.prepared().map_or_else(|| Arc::new([]) as _, |it| it.columns.clone())
+            }
+        };
+        OwnedRows { columns, rows: self }
+    }
+}
+
+/// The rows of a query as values, as an iterator.
+pub struct OwnedRows<'c> {
+    columns: Arc<[OutputColumn]>,
+    rows: Rows<'c>,
+}
+
+impl Iterator for OwnedRows<'_> {
+    type Item = Result<OwnedRow>;
+
+    fn next(&mut self) -> Option<Result<OwnedRow>> {
+        match self.rows.next() {
+            Ok(None) => None,
+            Ok(Some(row)) => {
+                let values = row.to_values();
+                Some(values.map(|values| OwnedRow::new(self.columns.clone(), values)))
+            }
+            Err(error) => Some(Err(error)),
+        }
+    }
+}
+
+impl Running<'_> {
+    fn columns(&self) -> &[OutputColumn] {
+        self.lease.prepared().map_or(&[], |prepared| &prepared.columns)
+    }
+
+    fn next(&mut self, values: &mut Vec<Value>) -> Result<bool> {
+        let Some(Prepared {
+            snapshot: Some(snapshot),
+            work: Program::Query(query),
+            slots,
+            values: parameters,
+            ..
+        }) = self.lease.prepared_mut()
+        else {
+            return Ok(false);
+        };
+        let mut context = Context {
+            transaction: self.read.transaction(),
+            catalog: &self.session.database.catalog,
+            snapshot,
+            slots: std::mem::take(slots),
+            parameters,
+            clock: &self.session.clock,
+            session: self.session,
+            given: &self.session.given,
+            limits: &self.session.limits,
+            budget: self.budget.clone(),
+        };
+        let mut more = query.root.next(&mut context);
+        if matches!(more, Ok(true)) {
+            values.clear();
+            for output in &query.outputs {
+                // Columns are read where they stand, when they are asked for.
+                if output.as_column().is_none() {
+                    match context.value(output) {
+                        Ok(value) => values.push(value),
+                        Err(error) => {
+                            more = Err(error);
+                            break;
+                        }
+                    }
+                }
+            }
+        }
+        self.budget = context.budget;
+        *slots = context.slots;
+        more
+    }
+}

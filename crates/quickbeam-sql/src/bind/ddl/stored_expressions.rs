@@ -1,0 +1,128 @@
+//! Stored expressions: DEFAULT and CHECK.
+//!
+//! They are stored as text. The definition binds the expression in place, so that errors have a
+//! position. The stored text is bound at definition and again by each statement that needs it.
+
+use std::sync::Arc;
+
+use sqlparser::ast;
+
+use super::super::{Binder, Level, Names, Scope, Typed};
+use super::table_outline::Outline;
+use crate::bind::dml::insert::relation_of;
+use crate::catalog::{NewCheck, Table};
+use crate::error::{Result, SqlError, SqlState};
+use crate::expression::Expr;
+use crate::types::DataType;
+
+/// Returns a column's DEFAULT, or the `nextval` of its sequence.
+pub fn column_default(names: &dyn Names, table: &Table, column: usize) -> Result<Option<Expr>> {
+    let Some(column) = table.columns.get(column) else { return Ok(None) };
+    if let Some(identity) = column.identity {
+        return Ok(Some(Expr::NextValue(identity.sequence.0, column.data_type)));
+    }
+    match &column.default {
+        None => Ok(None),
+        Some(text) => kept_default(names, text, column.data_type, &column.name).map(Some),
+    }
+}
+
+fn kept_default(names: &dyn Names, text: &str, data_type: DataType, column: &str) -> Result<Expr> {
+    let parsed = crate::parse::expression(text)?;
+    default_in(Binder::new(names, ""), &parsed, data_type, column)
+}
+
+fn default_in(
+    mut binder: Binder<'_>,
+    parsed: &ast::Expr,
+    data_type: DataType,
+    column: &str,
+) -> Result<Expr> {
+    let (value, level) = binder.level(|binder| {
+        let bound: Typed = binder.expression(parsed, &Scope::default()).map_err(of_columns)?;
+        binder.assign(bound, data_type, column)
+    })?;
+    binder.stands_alone(parsed, &level, "DEFAULT")?;
+    Ok(value)
+}
+
+/// A table's CHECK as an expression over a row in that slot.
+pub fn check_of(names: &dyn Names, table: &Table, text: &str, slot: usize) -> Result<Expr> {
+    let relations = vec![relation_of(table, slot, table.name.clone())];
+    kept_check(names, text, &Scope::of(relations))
+}
+
+fn kept_check(names: &dyn Names, text: &str, scope: &Scope) -> Result<Expr> {
+    check_in(Binder::new(names, ""), &crate::parse::expression(text)?, scope)
+}
+
+fn check_in(mut binder: Binder<'_>, parsed: &ast::Expr, scope: &Scope) -> Result<Expr> {
+    let (value, level) = binder.level(|binder| binder.condition(parsed, scope))?;
+    binder.stands_alone(parsed, &level, "CHECK")?;
+    Ok(value)
+}
+
+/// Returns the error for a DEFAULT that names a column, existing or not.
+#[cold]
+fn of_columns(error: SqlError) -> SqlError {
+    if error.state() != SqlState::UndefinedColumn {
+        return error;
+    }
+    let refused = SqlError::unsupported("a column in a DEFAULT");
+    match error.position() {
+        Some(position) => refused.at(position),
+        None => refused,
+    }
+}
+
+impl Binder<'_> {
+    /// Checks that a stored expression has no subqueries, parameters or aggregates.
+    fn stands_alone(&self, parsed: &ast::Expr, level: &Level, what: &str) -> Result<()> {
+        let error = if !level.subqueries.is_empty() {
+            SqlError::unsupported(format!("a subquery in a {what}"))
+        } else if !self.parameters.is_empty() {
+            let message = format!("there are no parameters in a {what}");
+            SqlError::new(SqlState::UndefinedParameter, message)
+        } else {
+            return Ok(());
+        };
+        Err(error.at(self.position(parsed) as usize))
+    }
+
+    /// Binds a DEFAULT of this statement. Returns its text and its expression.
+    pub(super) fn new_default(
+        &self,
+        written: &ast::Expr,
+        data_type: DataType,
+        column: &str,
+    ) -> Result<(Arc<str>, Expr)> {
+        let binder = Binder::new(self.names, self.text.as_str());
+        let value = default_in(binder, written, data_type, column)?;
+        let text = written.to_string();
+        kept_default(self.names, &text, data_type, column)?;
+        Ok((text.into(), value))
+    }
+
+    /// A CHECK of this statement: its text, and the names of the columns that it reads.
+    pub(super) fn new_check(
+        &self,
+        check: &ast::CheckConstraint,
+        outline: &mut Outline,
+    ) -> Result<NewCheck> {
+        if check.no_inherit || check.enforced == Some(false) {
+            return Err(SqlError::unsupported("a CHECK with NO INHERIT or NOT ENFORCED"));
+        }
+        let name = self.take_constraint(outline, check.name.as_ref(), false)?;
+        let scope = outline.scope();
+        check_in(Binder::new(self.names, self.text.as_str()), &check.expr, &scope)?;
+        let text = check.expr.to_string();
+        let condition = kept_check(self.names, &text, &scope)?;
+        let mut read: Vec<usize> = Vec::new();
+        condition.each_column(&mut |column| read.push(column.column));
+        read.sort_unstable();
+        read.dedup();
+        let names = read.into_iter().filter_map(|column| outline.columns.get(column));
+        let columns = names.map(|(name, _)| name.clone()).collect();
+        Ok(NewCheck { name, expression: text.into(), columns })
+    }
+}

@@ -1,0 +1,285 @@
+//! COPY: source, target and format.
+
+use smol_str::SmolStr;
+use sqlparser::ast::{self, CopyLegacyCsvOption, CopyLegacyOption, CopyOption, CopyTarget};
+
+use crate::bind::{Binder, Insert, InsertSource, OutputColumn, Source, Typed, fold};
+use crate::copy_text::TextDialect;
+use crate::csv::Dialect;
+use crate::error::{Result, SqlError, SqlState};
+use crate::expression::Expr;
+use crate::types::DataType;
+
+/// The file or stream of COPY.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CopyPlace {
+    /// STDIN or STDOUT. The owner of the connection decides which stream that is.
+    Standard,
+    /// A file.
+    File(String),
+}
+
+/// How COPY reads or writes.
+#[derive(Clone, Debug)]
+pub struct CopyForm {
+    /// The file or stream.
+    pub place: CopyPlace,
+    /// How records are written.
+    pub format: CopyFormat,
+    /// The first record has the columns' names.
+    pub header: bool,
+}
+
+/// The format of COPY's records.
+#[derive(Clone, Debug)]
+pub enum CopyFormat {
+    /// Comma-separated values.
+    Csv(Dialect),
+    /// PostgreSQL's text format.
+    Text(TextDialect),
+}
+
+impl CopyFormat {
+    /// Appends a record with its line end.
+    pub fn write_record<'f>(
+        &self,
+        record: &mut Vec<u8>,
+        fields: impl ExactSizeIterator<Item = Option<&'f str>>,
+    ) {
+        let is_only = fields.len() == 1;
+        for (number, field) in fields.enumerate() {
+            self.write_field(record, number, field, is_only);
+        }
+        record.push(b'\n');
+    }
+
+    /// Appends a field, after a delimiter unless it is the first. `is_only`: it is the only one of
+    /// its record.
+    pub fn write_field(
+        &self,
+        record: &mut Vec<u8>,
+        number: usize,
+        field: Option<&str>,
+        is_only: bool,
+    ) {
+        if number > 0 {
+            record.push(match self {
+                CopyFormat::Csv(dialect) => dialect.delimiter,
+                CopyFormat::Text(dialect) => dialect.delimiter,
+            });
+        }
+        match self {
+            CopyFormat::Csv(dialect) => dialect.write(record, field, is_only),
+            CopyFormat::Text(dialect) => dialect.write(record, field),
+        }
+    }
+}
+
+#[cold]
+fn invalid(message: impl Into<String>) -> SqlError {
+    SqlError::new(SqlState::InvalidParameterValue, message)
+}
+
+/// A character that steers.
+fn one_byte(what: &str, given: char) -> Result<u8> {
+    match u8::try_from(given) {
+        Ok(byte) if byte.is_ascii() && !matches!(byte, b'\n' | b'\r' | 0) => Ok(byte),
+        _ => Err(invalid(format!("COPY {what} must be a single one-byte character"))),
+    }
+}
+
+/// The options of a COPY, in either of their forms.
+#[derive(Default)]
+struct Options {
+    is_csv: bool,
+    header: bool,
+    delimiter: Option<char>,
+    null: Option<String>,
+    quote: Option<char>,
+    escape: Option<char>,
+}
+
+impl Options {
+    fn add(&mut self, option: &CopyOption) -> Result<()> {
+        match option {
+            CopyOption::Format(name) => match fold(name).as_str() {
+                "csv" => self.is_csv = true,
+                "text" => {}
+                "binary" => return Err(SqlError::unsupported("COPY in binary format")),
+                other => return Err(invalid(format!("COPY format \"{other}\" not recognized"))),
+            },
+            CopyOption::Delimiter(delimiter) => self.delimiter = Some(*delimiter),
+            CopyOption::Null(null) => self.null = Some(null.clone()),
+            CopyOption::Header(header) => self.header = *header,
+            CopyOption::Quote(quote) => self.quote = Some(*quote),
+            CopyOption::Escape(escape) => self.escape = Some(*escape),
+            // It would spare PostgreSQL work that does not exist here.
+            CopyOption::Freeze(_) => {}
+            CopyOption::Encoding(name) if ["utf8", "utf-8"].contains(&&*name.to_lowercase()) => {}
+            other => return Err(SqlError::unsupported(format!("COPY with {other}"))),
+        }
+        Ok(())
+    }
+
+    fn add_legacy(&mut self, option: &CopyLegacyOption) -> Result<()> {
+        match option {
+            CopyLegacyOption::Csv(options) => {
+                self.is_csv = true;
+                for option in options {
+                    match option {
+                        CopyLegacyCsvOption::Header => self.header = true,
+                        CopyLegacyCsvOption::Quote(quote) => self.quote = Some(*quote),
+                        CopyLegacyCsvOption::Escape(escape) => self.escape = Some(*escape),
+                        other => return Err(SqlError::unsupported(format!("COPY with {other}"))),
+                    }
+                }
+            }
+            CopyLegacyOption::Delimiter(delimiter) => self.delimiter = Some(*delimiter),
+            CopyLegacyOption::Header => self.header = true,
+            CopyLegacyOption::Null(null) => self.null = Some(null.clone()),
+            other => return Err(SqlError::unsupported(format!("COPY with {other}"))),
+        }
+        Ok(())
+    }
+
+    fn format(self) -> Result<CopyFormat> {
+        if self.is_csv {
+            self.csv().map(CopyFormat::Csv)
+        } else {
+            self.text().map(CopyFormat::Text)
+        }
+    }
+
+    fn text(self) -> Result<TextDialect> {
+        for (given, name) in [(self.quote, "quote"), (self.escape, "escape")] {
+            if given.is_some() {
+                let message = format!("COPY {name} available only in CSV mode");
+                return Err(SqlError::new(SqlState::FeatureNotSupported, message));
+            }
+        }
+        let usual = TextDialect::default();
+        let delimiter = self.delimiter.map_or(Ok(usual.delimiter), |c| one_byte("delimiter", c))?;
+        if delimiter.is_ascii_lowercase()
+            || delimiter.is_ascii_digit()
+            || b"\\.".contains(&delimiter)
+        {
+            let message = format!("COPY delimiter cannot be \"{}\"", char::from(delimiter));
+            return Err(invalid(message));
+        }
+        let null = self.null.unwrap_or(usual.null);
+        if null.bytes().any(|byte| matches!(byte, b'\n' | b'\r')) {
+            let message = "COPY null representation cannot use newline or carriage return";
+            return Err(invalid(message));
+        }
+        if null.bytes().any(|byte| byte == delimiter) {
+            let message = "COPY delimiter must not appear in the NULL specification";
+            return Err(invalid(message));
+        }
+        Ok(TextDialect { delimiter, null })
+    }
+
+    fn csv(self) -> Result<Dialect> {
+        let usual = Dialect::default();
+        let delimiter = self.delimiter.map_or(Ok(usual.delimiter), |c| one_byte("delimiter", c))?;
+        let quote = self.quote.map_or(Ok(usual.quote), |c| one_byte("quote", c))?;
+        let escape = self.escape.map_or(Ok(quote), |c| one_byte("escape", c))?;
+        let null = self.null.unwrap_or(usual.null);
+        if delimiter == quote {
+            return Err(invalid("COPY delimiter and quote must be different"));
+        }
+        if null
+            .bytes()
+            .any(|byte| matches!(byte, b'\n' | b'\r') || byte == delimiter || byte == quote)
+        {
+            let message = "COPY null representation cannot use newline, carriage return, the delimiter or the quote";
+            return Err(invalid(message));
+        }
+        Ok(Dialect { delimiter, quote, escape, null })
+    }
+}
+
+/// Binds the target and format of COPY.
+pub fn copy_form(
+    target: &CopyTarget,
+    to: bool,
+    options: &[CopyOption],
+    legacy: &[CopyLegacyOption],
+) -> Result<CopyForm> {
+    let mut known = Options::default();
+    options.iter().try_for_each(|option| known.add(option))?;
+    legacy.iter().try_for_each(|option| known.add_legacy(option))?;
+    let place = match (target, to) {
+        (CopyTarget::Stdin, false) | (CopyTarget::Stdout, true) => CopyPlace::Standard,
+        (CopyTarget::File { filename }, _) => CopyPlace::File(filename.clone()),
+        (CopyTarget::Program { .. }, _) => {
+            return Err(SqlError::unsupported("COPY with a program"));
+        }
+        (CopyTarget::Stdin, true) | (CopyTarget::Stdout, false) => {
+            let message = "syntax error: COPY FROM reads STDIN, COPY TO writes STDOUT";
+            return Err(SqlError::new(SqlState::SyntaxError, message));
+        }
+    };
+    let header = known.header;
+    Ok(CopyForm { place, format: known.format()?, header })
+}
+
+impl Binder<'_> {
+    /// Binds COPY … FROM. Returns the INSERT of one record, whose parameters are the fields, and
+    /// the target columns. Identity columns may be given values.
+    pub fn copy_from(
+        &mut self,
+        name: &ast::ObjectName,
+        columns: &[ast::Ident],
+    ) -> Result<(Insert, Vec<OutputColumn>)> {
+        let table = self.table(name)?;
+        let names: Vec<ast::ObjectName> =
+            columns.iter().map(|column| vec![column.clone()].into()).collect();
+        let targets = self.targets(&table, &names)?;
+        let new_slot = self.add_slot("excluded".into(), Source::Table(table.clone()));
+        let old_slot = self.add_slot(table.name.clone(), Source::Table(table.clone()));
+        let mut values = Vec::with_capacity(table.columns.len());
+        for column in 0..table.columns.len() {
+            values.push(self.default_of(&table, column)?);
+        }
+        let mut fields = Vec::with_capacity(targets.len());
+        for (number, target) in targets.iter().enumerate() {
+            let Some(column) = table.columns.get(*target) else { continue };
+            let data_type = match column.data_type {
+                DataType::Char(_) | DataType::Varchar(_) => DataType::Text,
+                other => other.unconstrained(),
+            };
+            self.parameters.push(Some(data_type));
+            let field = Typed::new(Expr::Parameter(number), data_type, 0);
+            let value = self.assign(field, column.data_type, &column.name)?;
+            if let Some(place) = values.get_mut(*target) {
+                *place = value;
+            }
+            fields.push(OutputColumn { name: column.name.clone(), data_type });
+        }
+        let insert = Insert {
+            table,
+            new_slot,
+            old_slot,
+            source: InsertSource::Rows(vec![values]),
+            conflict: None,
+            returning: None,
+        };
+        Ok((insert, fields))
+    }
+
+    /// COPY … TO of a table: the query that reads it.
+    pub fn copy_query(
+        &mut self,
+        name: &ast::ObjectName,
+        columns: &[ast::Ident],
+    ) -> Result<Box<ast::Query>> {
+        let table = self.table(name)?;
+        let quoted = |name: &SmolStr| format!("\"{}\"", name.replace('"', "\"\""));
+        let columns: Vec<String> = if columns.is_empty() {
+            table.columns.iter().map(|column| quoted(&column.name)).collect()
+        } else {
+            columns.iter().map(|column| quoted(&fold(column))).collect()
+        };
+        crate::parse::query(&format!("SELECT {} FROM {}", columns.join(", "), quoted(&table.name)))
+    }
+}

@@ -1,0 +1,378 @@
+//! INSERT.
+
+use std::sync::Arc;
+
+use smol_str::SmolStr;
+use sqlparser::ast::{self, ConflictTarget, OnConflictAction, OnInsert, SetExpr, TableObject};
+
+use crate::bind::query::rows_with_subqueries;
+use crate::bind::{
+    Binder, Body, Insert, InsertSource, OnConflict, OutputColumn, Query, Scope, ScopeColumn,
+    ScopeRelation, Source, Subquery, Typed, column_default, fold, object_name,
+};
+use crate::catalog::errors::{named_twice, no_column};
+use crate::catalog::{Column, Table};
+use crate::error::{Result, SqlError, SqlState};
+use crate::expression::{ColumnRef, Expr};
+use crate::types::{DataType, Value};
+
+impl Binder<'_> {
+    /// INSERT.
+    pub fn insert(&mut self, insert: &ast::Insert) -> Result<Insert> {
+        let plain = insert.or.is_none()
+            && !insert.ignore
+            && !insert.overwrite
+            && !insert.replace_into
+            && insert.assignments.is_empty()
+            && insert.partitioned.is_none()
+            && insert.into
+            && insert.after_columns.is_empty()
+            && !insert.has_table_keyword
+            && insert.output.is_none()
+            && insert.priority.is_none()
+            && insert.insert_alias.is_none()
+            && insert.settings.is_none()
+            && insert.format_clause.is_none()
+            && insert.multi_table_insert_type.is_none();
+        if !plain {
+            return Err(SqlError::unsupported("this form of INSERT"));
+        }
+        let TableObject::TableName(name) = &insert.table else {
+            return Err(SqlError::unsupported("INSERT into what is no table"));
+        };
+        let table = self.table(name)?;
+        let targets = self.targets(&table, &insert.columns)?;
+        let alias = insert
+            .table_alias
+            .as_ref()
+            .map_or_else(|| table.name.clone(), |alias| fold(&alias.alias));
+        let new_slot = self.add_slot("excluded".into(), Source::Table(table.clone()));
+        let old_slot = self.add_slot(alias.clone(), Source::Table(table.clone()));
+        let source =
+            self.insert_source(&table, &targets, &insert.columns, insert.source.as_deref())?;
+        let old = relation_of(&table, old_slot, alias.clone());
+        let conflict = match &insert.on {
+            None => None,
+            Some(OnInsert::OnConflict(conflict)) => Some(self.conflict(
+                &table,
+                conflict,
+                old,
+                relation_of(&table, new_slot, "excluded".into()),
+            )?),
+            Some(_) => return Err(SqlError::unsupported("ON DUPLICATE KEY UPDATE")),
+        };
+        let returning = match &insert.returning {
+            None => None,
+            Some(items) => {
+                let relations = vec![relation_of(&table, new_slot, alias)];
+                Some(self.returning(items, &Scope::of(relations))?)
+            }
+        };
+        Ok(Insert { table, new_slot, old_slot, source, conflict, returning })
+    }
+
+    /// Returns the positions of the target columns.
+    pub(in crate::bind) fn targets(
+        &self,
+        table: &Table,
+        columns: &[ast::ObjectName],
+    ) -> Result<Vec<usize>> {
+        if columns.is_empty() {
+            return Ok((0..table.columns.len()).collect());
+        }
+        let mut targets = Vec::with_capacity(columns.len());
+        for name in columns {
+            let position = self.position(name) as usize;
+            let folded = object_name(name)?;
+            let target = table
+                .column(&folded)
+                .ok_or_else(|| no_column(&table.name, &folded).at(position))?;
+            if targets.contains(&target) {
+                return Err(named_twice(&folded).at(position));
+            }
+            targets.push(target);
+        }
+        Ok(targets)
+    }
+
+    /// Returns the value of a column without a given value.
+    pub(in crate::bind) fn default_of(&mut self, table: &Table, column: usize) -> Result<Expr> {
+        let text = std::mem::take(&mut self.text);
+        let bound = column_default(self.names, table, column);
+        self.text = text;
+        Ok(bound?.unwrap_or(Expr::Constant(Value::Null)))
+    }
+
+    fn insert_source(
+        &mut self,
+        table: &Arc<Table>,
+        targets: &[usize],
+        names: &[ast::ObjectName],
+        source: Option<&ast::Query>,
+    ) -> Result<InsertSource> {
+        let mut defaults = Vec::with_capacity(table.columns.len());
+        for column in 0..table.columns.len() {
+            defaults.push(self.default_of(table, column)?);
+        }
+        let Some(query) = source else {
+            return Ok(InsertSource::Rows(vec![defaults]));
+        };
+        let simple = query.with.is_none()
+            && query.order_by.is_none()
+            && query.limit_clause.is_none()
+            && query.fetch.is_none()
+            && query.locks.is_empty();
+        if let (SetExpr::Values(values), true) = (&*query.body, simple) {
+            check_values(values)?;
+            let mut rows = Vec::with_capacity(values.rows.len());
+            let mut asked = Vec::new();
+            let width = values.rows.first().map_or(0, |row| row.content.len());
+            for row in &values.rows {
+                let place = |number: usize| {
+                    let value = row.content.get(number).or(row.content.first());
+                    value.map_or(0, |value| self.position(value) as usize)
+                };
+                if row.content.len() != width {
+                    let message = "VALUES lists must all be the same length";
+                    return Err(SqlError::new(SqlState::SyntaxError, message).at(place(0)));
+                }
+                self.check_count(width, targets, names, place)?;
+                let (row, level) = self
+                    .level(|binder| binder.insert_row(table, targets, &defaults, &row.content))?;
+                rows.push(row);
+                asked.push(level.subqueries);
+            }
+            if asked.iter().all(Vec::is_empty) {
+                return Ok(InsertSource::Rows(rows));
+            }
+            return Ok(self.insert_computed(table, rows, asked));
+        }
+        self.unknown.clear();
+        let body = &query.body;
+        self.defers = true;
+        let mut query = self.query(query, None)?;
+        let unknown = std::mem::take(&mut self.unknown);
+        let place = |number| self.place_of_output(body, number);
+        self.check_count(query.columns.len(), targets, names, place)?;
+        let slot = self.add_slot("source".into(), Source::Computed);
+        let mut values = defaults;
+        for (number, (target, column)) in targets.iter().zip(&mut query.columns).enumerate() {
+            let to = &table.columns[*target];
+            check_identity(to)?;
+            let mut data_type = (unknown.get(number) != Some(&true)).then_some(column.data_type);
+            // An untyped parameter takes the column's type.
+            if let (None, Body::Select(select)) = (data_type, &query.body)
+                && let Some(Expr::Parameter(parameter)) = select.outputs.get(number)
+                && let Some(known) = self.parameters.get_mut(*parameter)
+            {
+                column.data_type = *known.get_or_insert(to.data_type.unconstrained());
+                data_type = Some(column.data_type);
+            }
+            let typed = Typed { expr: Expr::column(slot, number), data_type, position: 0 };
+            values[*target] = self.assign(typed, to.data_type, &to.name)?;
+        }
+        Ok(InsertSource::Query { query: Arc::new(query), slot, values })
+    }
+
+    /// Makes rows whose values ask subqueries the rows of a query.
+    fn insert_computed(
+        &mut self,
+        table: &Table,
+        rows: Vec<Vec<Expr>>,
+        asked: Vec<Vec<Subquery>>,
+    ) -> InsertSource {
+        let columns = table
+            .columns
+            .iter()
+            .map(|column| OutputColumn { name: column.name.clone(), data_type: column.data_type });
+        let columns: Vec<OutputColumn> = columns.collect();
+        let result = self.add_slot("values".into(), Source::Computed);
+        let query = Query {
+            with: Vec::new(),
+            body: rows_with_subqueries(rows, asked, &columns, result),
+            columns,
+            order: Vec::new(),
+            limit: None,
+            offset: None,
+            with_ties: false,
+        };
+        let slot = self.add_slot("source".into(), Source::Computed);
+        let values = (0..table.columns.len()).map(|column| Expr::column(slot, column)).collect();
+        InsertSource::Query { query: Arc::new(query), slot, values }
+    }
+
+    /// Checks that there are as many values as targets. Fewer are allowed if the targets are not
+    /// named.
+    fn check_count(
+        &self,
+        given: usize,
+        targets: &[usize],
+        names: &[ast::ObjectName],
+        place: impl Fn(usize) -> usize,
+    ) -> Result<()> {
+        let (message, place) = if given > targets.len() {
+            ("INSERT has more expressions than target columns", place(targets.len()))
+        } else if let Some(excess) = names.get(given) {
+            let place = self.position(excess) as usize;
+            ("INSERT has more target columns than expressions", place)
+        } else {
+            return Ok(());
+        };
+        Err(SqlError::new(SqlState::SyntaxError, message).at(place))
+    }
+
+    fn insert_row(
+        &mut self,
+        table: &Table,
+        targets: &[usize],
+        defaults: &[Expr],
+        row: &[ast::Expr],
+    ) -> Result<Vec<Expr>> {
+        let scope = Scope::default();
+        let mut values = defaults.to_vec();
+        for (target, value) in targets.iter().zip(row) {
+            let column = &table.columns[*target];
+            if is_default(value) {
+                continue;
+            }
+            check_identity(column)?;
+            let bound = self.expression(value, &scope)?;
+            values[*target] = self.assign(bound, column.data_type, &column.name)?;
+        }
+        Ok(values)
+    }
+
+    fn conflict(
+        &mut self,
+        table: &Table,
+        conflict: &ast::OnConflict,
+        old: ScopeRelation,
+        new: ScopeRelation,
+    ) -> Result<OnConflict> {
+        let target = match &conflict.conflict_target {
+            None => None,
+            Some(ConflictTarget::Columns(names)) => {
+                let mut columns = Vec::with_capacity(names.len());
+                for name in names {
+                    let folded = fold(name);
+                    columns.push(
+                        table.column(&folded).ok_or_else(|| no_column(&table.name, &folded))?,
+                    );
+                }
+                columns.sort_unstable();
+                columns.dedup();
+                Some(columns)
+            }
+            Some(ConflictTarget::OnConstraint(name)) => {
+                Some(columns_of_constraint(table, &object_name(name)?)?)
+            }
+        };
+        if let Some(columns) = &target
+            && !has_unique(table, columns)
+        {
+            let message =
+                "there is no unique or exclusion constraint matching the ON CONFLICT specification";
+            return Err(SqlError::new(SqlState::InvalidColumnReference, message));
+        }
+        let OnConflictAction::DoUpdate(update) = &conflict.action else {
+            return Ok(OnConflict { target, assignments: None, filter: None });
+        };
+        if target.is_none() {
+            let message =
+                "ON CONFLICT DO UPDATE requires inference specification or constraint name";
+            return Err(SqlError::new(SqlState::SyntaxError, message));
+        }
+        let scope = Scope::of(vec![old, new]);
+        let (bound, level) = self.level(|binder| {
+            let assignments = binder.assignments(table, &update.assignments, &scope)?;
+            let filter = update
+                .selection
+                .as_ref()
+                .map(|filter| binder.condition(filter, &scope))
+                .transpose()?;
+            Ok((assignments, filter))
+        })?;
+        if !level.subqueries.is_empty() {
+            return Err(SqlError::unsupported("a subquery in ON CONFLICT"));
+        }
+        let (assignments, filter) = bound;
+        Ok(OnConflict { target, assignments: Some(assignments), filter })
+    }
+
+    /// CREATE TABLE … AS, SELECT … INTO: the columns that the answer needs.
+    pub fn columns_for(&self, query: &Query, names: &[SmolStr]) -> Vec<OutputColumn> {
+        let columns = query.columns.iter().enumerate();
+        let named = columns.map(|(number, column)| OutputColumn {
+            name: names.get(number).unwrap_or(&column.name).clone(),
+            data_type: column.data_type,
+        });
+        named.collect()
+    }
+}
+
+/// Refuses a value for a column GENERATED ALWAYS.
+fn check_identity(column: &Column) -> Result<()> {
+    if column.identity.is_some_and(|identity| identity.always) {
+        let message = format!("cannot insert a non-DEFAULT value into column \"{}\"", column.name);
+        return Err(SqlError::new(SqlState::GeneratedAlways, message));
+    }
+    Ok(())
+}
+
+/// Checks that rows are written as in PostgreSQL: after VALUES, without ROW.
+pub(in crate::bind) fn check_values(values: &ast::Values) -> Result<()> {
+    match values.explicit_row || values.value_keyword {
+        true => Err(SqlError::unsupported("this form of VALUES")),
+        false => Ok(()),
+    }
+}
+
+/// Whether a value is the word DEFAULT.
+pub(in crate::bind) fn is_default(value: &ast::Expr) -> bool {
+    matches!(value, ast::Expr::Identifier(ident) if ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("default"))
+}
+
+/// A table under a name.
+pub(in crate::bind) fn relation_of(table: &Table, slot: usize, name: SmolStr) -> ScopeRelation {
+    let columns = table.columns.iter().map(|column| (column.name.clone(), column.data_type));
+    relation_with(name, slot, columns)
+}
+
+/// Makes a relation with these columns and this name.
+pub(in crate::bind) fn relation_with(
+    name: SmolStr,
+    slot: usize,
+    columns: impl Iterator<Item = (SmolStr, DataType)>,
+) -> ScopeRelation {
+    let columns = columns.enumerate().map(|(column, (name, data_type))| ScopeColumn {
+        name,
+        data_type,
+        at: ColumnRef { slot, column },
+    });
+    ScopeRelation { name, columns: columns.collect() }
+}
+
+fn sorted(mut columns: Vec<usize>) -> Vec<usize> {
+    columns.sort_unstable();
+    columns
+}
+
+fn has_unique(table: &Table, columns: &[usize]) -> bool {
+    let primary = table.primary_key.iter().map(|key| sorted(key.columns.clone()));
+    let indexes = table.indexes.iter().filter(|index| index.unique);
+    let unique =
+        indexes.map(|index| sorted(index.columns.iter().map(|column| column.position).collect()));
+    primary.chain(unique).any(|known| known == columns)
+}
+
+fn columns_of_constraint(table: &Table, name: &str) -> Result<Vec<usize>> {
+    if let Some(key) = table.primary_key.as_ref().filter(|key| key.name == name) {
+        return Ok(sorted(key.columns.clone()));
+    }
+    let index = table.indexes.iter().find(|index| index.unique && index.name == name);
+    let index = index.ok_or_else(|| {
+        let message = format!("constraint \"{name}\" for table \"{}\" does not exist", table.name);
+        SqlError::new(SqlState::UndefinedObject, message)
+    })?;
+    Ok(sorted(index.columns.iter().map(|column| column.position).collect()))
+}

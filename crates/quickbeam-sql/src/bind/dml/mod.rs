@@ -1,0 +1,5 @@
+//! Statements that change rows: INSERT, UPDATE, DELETE and COPY.
+
+pub(super) mod copy;
+pub(super) mod insert;
+pub(super) mod update;

@@ -1,0 +1,387 @@
+//! Arrays: constructors, subscripts, ANY and ALL, and functions of arrays of any type.
+
+use std::sync::Arc;
+
+use sqlparser::ast::{self, AccessExpr, Expr as Ast, Subscript};
+
+use crate::bind::{Binder, Scope, SubqueryKind, Typed, types};
+use crate::error::{Result, SqlError, SqlState};
+use crate::expression::{
+    Comparison, Expr, Function, Polymorphic, Shape, TextPosition, polymorphic,
+};
+use crate::types::{Array, ArrayBuilder, DataType, ElementType, MAX_DIMENSIONS, Value};
+
+/// A function of arrays, with the type of the elements.
+pub(in crate::bind) type OfElements = (&'static Polymorphic, ElementType);
+
+fn element_of(data_type: DataType) -> Option<ElementType> {
+    ElementType::new(data_type.unconstrained())
+}
+
+fn name_of(data_type: Option<DataType>) -> String {
+    data_type.map_or_else(|| "unknown".to_owned(), |known| known.unconstrained().to_string())
+}
+
+/// Returns the members of a constructor, if they are constructors too.
+fn rows_of(array: &ast::Array) -> Option<Vec<&ast::Array>> {
+    let row = |member: &Ast| matches!(member, Ast::Array(_));
+    if array.elem.is_empty() || !array.elem.iter().all(row) {
+        return None;
+    }
+    let rows = array.elem.iter().filter_map(|member| match member {
+        Ast::Array(inner) => Some(inner),
+        _ => None,
+    });
+    Some(rows.collect())
+}
+
+/// Finds how a polymorphic function takes arguments of these types.
+enum Fit {
+    No,
+    /// No argument tells the type.
+    Unknown,
+    Of(ElementType),
+}
+
+fn fit(known: &Polymorphic, types: &[Option<DataType>]) -> Fit {
+    if known.arguments.len() != types.len() {
+        return Fit::No;
+    }
+    let mut element: Option<DataType> = None;
+    for (shape, data_type) in known.arguments.iter().zip(types) {
+        let own = match (shape, data_type) {
+            (_, None) => continue,
+            (Shape::Is(to), Some(from)) => {
+                let is_implicit = crate::types::cast_context(*from, *to)
+                    == Some(crate::types::CastContext::Implicit);
+                if !is_implicit {
+                    return Fit::No;
+                }
+                continue;
+            }
+            (Shape::Array, Some(DataType::Array(own))) => own.data_type(),
+            (Shape::Array, Some(_)) | (Shape::Element, Some(DataType::Array(_))) => return Fit::No,
+            (Shape::Element, Some(own)) => *own,
+        };
+        element = match element {
+            None => Some(own.unconstrained()),
+            Some(before) if known.is_exact && !before.is_same_kind(own) => return Fit::No,
+            Some(before) => match types::common(before, own.unconstrained()) {
+                None => return Fit::No,
+                common => common,
+            },
+        };
+    }
+    match element.map(element_of) {
+        None => Fit::Unknown,
+        Some(None) => Fit::No,
+        Some(Some(element)) => Fit::Of(element),
+    }
+}
+
+impl Binder<'_> {
+    /// Binds `ARRAY[…]`.
+    pub(in crate::bind) fn array(
+        &mut self,
+        array: &ast::Array,
+        whole: &Ast,
+        scope: &Scope,
+    ) -> Result<Typed> {
+        let position = self.position(whole);
+        if !array.named {
+            return Err(SqlError::new(SqlState::SyntaxError, "syntax error at or near \"[\"")
+                .at(position as usize));
+        }
+        if array.elem.is_empty() {
+            let message = "cannot determine type of empty array";
+            return Err(SqlError::new(SqlState::IndeterminateDatatype, message)
+                .with_hint("Explicitly cast to the desired type, for example ARRAY[]::integer[].")
+                .at(position as usize));
+        }
+        let mut members = Vec::with_capacity(array.elem.len());
+        for member in &array.elem {
+            members.push(self.array_member(member, scope)?);
+        }
+        let (members, common) = self.unify(members, "ARRAY")?;
+        let element = match common {
+            DataType::Array(element) => Some(element.unconstrained()),
+            common => element_of(common),
+        };
+        let element = element.ok_or_else(|| self.no_array(common, position))?;
+        let expr = Expr::Array(element, members, TextPosition(position));
+        Ok(self.folded(Typed::new(expr, DataType::Array(element), position)))
+    }
+
+    /// Binds a member of a constructor; the word ARRAY may be left out of an inner one.
+    fn array_member(&mut self, member: &Ast, scope: &Scope) -> Result<Typed> {
+        match member {
+            Ast::Array(inner) if !inner.named => {
+                let named = ast::Array { named: true, ..inner.clone() };
+                self.nested(|binder| binder.array(&named, member, scope))
+            }
+            _ => self.expression(member, scope),
+        }
+    }
+
+    #[cold]
+    fn no_array(&self, of: DataType, position: u32) -> SqlError {
+        let message = format!("could not find array type for data type {of}");
+        SqlError::new(SqlState::UndefinedObject, message).at(position as usize)
+    }
+
+    /// Binds `ARRAY[…]::type[]`: each member is cast to the type.
+    pub(in crate::bind) fn typed_array(
+        &mut self,
+        array: &ast::Array,
+        element: ElementType,
+        whole: &Ast,
+        scope: &Scope,
+    ) -> Result<Typed> {
+        let position = self.position(whole);
+        let data_type = DataType::Array(element);
+        if array.elem.is_empty() {
+            let empty = Expr::Constant(Value::Array(Array::empty(element)));
+            return Ok(Typed::new(empty, data_type, position));
+        }
+        let mut members = Vec::with_capacity(array.elem.len());
+        if let Some(rows) = rows_of(array) {
+            for row in rows {
+                let bound = self.nested(|binder| binder.typed_array(row, element, whole, scope))?;
+                members.push(bound.expr);
+            }
+        } else {
+            for member in &array.elem {
+                let bound = self.expression(member, scope)?;
+                let to = match bound.data_type {
+                    Some(DataType::Array(_)) => data_type,
+                    _ => element.data_type(),
+                };
+                members.push(self.cast_or_read(bound, to)?.expr);
+            }
+        }
+        let expr = Expr::Array(element, members, TextPosition(position));
+        Ok(self.folded(Typed::new(expr, data_type, position)))
+    }
+
+    /// Binds `ARRAY(SELECT …)`.
+    pub(in crate::bind) fn array_of_query(
+        &mut self,
+        query: &ast::Query,
+        position: u32,
+        scope: &Scope,
+    ) -> Result<Typed> {
+        let mut data_type = DataType::Text;
+        let (slot, _) = self.subquery(query, scope, |binder, query| {
+            let [column] = &query.columns[..] else {
+                let message = "subquery must return only one column";
+                return Err(SqlError::new(SqlState::SyntaxError, message).at(position as usize));
+            };
+            let element = match column.data_type {
+                DataType::Array(element) => Some(element.unconstrained()),
+                other => element_of(other),
+            };
+            let element = element.ok_or_else(|| binder.no_array(column.data_type, position))?;
+            data_type = DataType::Array(element);
+            Ok(SubqueryKind::Array(element))
+        })?;
+        Ok(Typed::new(Expr::column(slot, 0), data_type, position))
+    }
+
+    /// Binds subscripts and slices.
+    pub(in crate::bind) fn subscripts(
+        &mut self,
+        root: &Ast,
+        chain: &[AccessExpr],
+        scope: &Scope,
+    ) -> Result<Typed> {
+        let root = self.expression(root, scope)?;
+        let position = root.position;
+        let at = |error: SqlError| error.at(position as usize);
+        let Some(DataType::Array(element)) = root.data_type else {
+            let name = name_of(root.data_type);
+            let message =
+                format!("cannot subscript type {name} because it does not support subscripting");
+            return Err(at(SqlError::new(SqlState::DatatypeMismatch, message)));
+        };
+        if chain.len() > MAX_DIMENSIONS {
+            return Err(at(crate::types::too_many_dimensions(chain.len())));
+        }
+        let is_slice = chain
+            .iter()
+            .any(|access| matches!(access, AccessExpr::Subscript(Subscript::Slice { .. })));
+        let missing = || Expr::Constant(Value::Boolean(false));
+        let mut list = vec![Expr::Constant(Value::Boolean(is_slice)), root.expr];
+        for access in chain {
+            match access {
+                AccessExpr::Subscript(Subscript::Index { index }) => {
+                    let index = self.subscript(index, scope)?;
+                    // Beside a slice, a single subscript is an upper bound.
+                    if is_slice {
+                        list.push(Expr::Constant(Value::Integer(1)));
+                    }
+                    list.push(index);
+                }
+                AccessExpr::Subscript(Subscript::Slice {
+                    lower_bound,
+                    upper_bound,
+                    stride: None,
+                }) => {
+                    for bound in [lower_bound, upper_bound] {
+                        list.push(match bound {
+                            Some(bound) => self.subscript(bound, scope)?,
+                            None => missing(),
+                        });
+                    }
+                }
+                _ => return Err(at(SqlError::unsupported("this form of a subscript"))),
+            }
+        }
+        let expr = Expr::Call(Function::SUBSCRIPTS, list, TextPosition(position));
+        let result = if is_slice { DataType::Array(element) } else { element.data_type() };
+        Ok(self.folded(Typed::new(expr, result, position)))
+    }
+
+    fn subscript(&mut self, ast: &Ast, scope: &Scope) -> Result<Expr> {
+        let bound = self.expression(ast, scope)?;
+        match bound.data_type {
+            Some(known) if !types::is_assignable(known, DataType::Integer) => {
+                let message = "array subscript must have type integer";
+                Err(SqlError::new(SqlState::DatatypeMismatch, message).at(bound.position as usize))
+            }
+            _ => self.coerce(bound, DataType::Integer),
+        }
+    }
+
+    /// Binds ANY or ALL of an array.
+    pub(in crate::bind) fn any_element(
+        &mut self,
+        value: &Ast,
+        comparison: Comparison,
+        array: &Ast,
+        is_any: bool,
+        scope: &Scope,
+    ) -> Result<Typed> {
+        let value = self.expression(value, scope)?;
+        let position = value.position;
+        let array = self.expression(array, scope)?;
+        let element = match (array.data_type, value.data_type) {
+            (Some(DataType::Array(element)), _) => element.data_type(),
+            (Some(_), _) => {
+                let message = "op ANY/ALL (array) requires array on right side";
+                let error = SqlError::new(SqlState::WrongObjectType, message);
+                return Err(error.at(position as usize));
+            }
+            (None, Some(DataType::Char(_)) | None) => DataType::Text,
+            (None, Some(known)) => known.unconstrained(),
+        };
+        let element_type =
+            ElementType::new(element).ok_or_else(|| self.no_array(element, position))?;
+        let array = self.coerce(array, DataType::Array(element_type))?;
+        // The element stands for itself as a NULL of its type: both sides then take the types of a
+        // comparison.
+        let own = Typed::new(Expr::Parameter(usize::MAX), element, position);
+        let [value, made] = self.comparable(value, own, comparison.symbol(), position)?;
+        let array = match made {
+            Expr::Cast(_, to, _) => {
+                let to = ElementType::new(to).ok_or_else(|| self.no_array(to, position))?;
+                let array = Typed::new(array, DataType::Array(element_type), position);
+                self.coerce(array, DataType::Array(to))?
+            }
+            _ => array,
+        };
+        Ok(self.folded(Typed::condition(self.elements(comparison, value, array, is_any), position)))
+    }
+
+    /// Compares with an array. Constants without NULL become an IN list, which lookups can use.
+    fn elements(&self, comparison: Comparison, value: Expr, array: Expr, is_any: bool) -> Expr {
+        let in_list = match (comparison, is_any) {
+            (Comparison::Equal, true) => Some(false),
+            (Comparison::NotEqual, false) => Some(true),
+            _ => None,
+        };
+        if let (Some(negated), Expr::Constant(Value::Array(constant))) = (in_list, &array) {
+            let members = constant.as_ref().iter();
+            let mut members: Vec<Value> = members.map(|member| member.to_value()).collect();
+            if !members.is_empty() && !members.iter().any(Value::is_null) {
+                members.sort();
+                members.dedup();
+                return Expr::InSet(Box::new(value), Arc::new(members), negated);
+            }
+        }
+        Expr::CompareElements(comparison, Box::new([value, array]), is_any)
+    }
+
+    /// Finds the function of arrays of that name for these types. Returns `None` if there is none
+    /// of that name.
+    pub(in crate::bind) fn array_function(
+        &self,
+        name: &str,
+        types: &[Option<DataType>],
+        position: u32,
+    ) -> Option<Result<OfElements>> {
+        let mut is_known = false;
+        let mut is_unknown = false;
+        for known in polymorphic(name) {
+            is_known = true;
+            match fit(known, types) {
+                Fit::Of(element) => return Some(Ok((known, element))),
+                Fit::Unknown => is_unknown = true,
+                Fit::No => {}
+            }
+        }
+        let error = if is_unknown {
+            let message = "could not determine polymorphic type because input has type unknown";
+            SqlError::new(SqlState::DatatypeMismatch, message)
+        } else {
+            let types: Vec<String> = types.iter().map(|known| name_of(*known)).collect();
+            let message = format!("function {name}({}) does not exist", types.join(", "));
+            SqlError::new(SqlState::UndefinedFunction, message)
+        };
+        is_known.then(|| Err(error.at(position as usize)))
+    }
+
+    /// Binds a call of a function of arrays.
+    pub(in crate::bind) fn call_array(
+        &mut self,
+        (known, element): OfElements,
+        arguments: Vec<Typed>,
+        position: u32,
+    ) -> Result<Typed> {
+        let of = |shape: Shape| match shape {
+            Shape::Array => DataType::Array(element),
+            Shape::Element => element.data_type(),
+            Shape::Is(data_type) => data_type,
+        };
+        let mut list = Vec::with_capacity(arguments.len() + 1);
+        for (argument, shape) in arguments.into_iter().zip(known.arguments) {
+            list.push(self.coerce(argument, of(*shape))?);
+        }
+        if known.takes_type {
+            list.push(Expr::Constant(Value::Array(ArrayBuilder::new(element).finish(&[])?)));
+        }
+        let call = Expr::Call(Function(&known.builtin), list, TextPosition(position));
+        Ok(self.folded(Typed::new(call, of(known.result), position)))
+    }
+
+    /// Binds an operator with an array on at least one side.
+    pub(in crate::bind) fn array_operator(
+        &mut self,
+        symbol: &str,
+        left: Typed,
+        right: Typed,
+        position: u32,
+    ) -> Result<Typed> {
+        let types = [left.data_type, right.data_type];
+        match self.array_function(symbol, &types, position) {
+            Some(Ok(found)) => self.call_array(found, vec![left, right], position),
+            _ if symbol == "||" && types.iter().flatten().any(|known| known.is_text()) => {
+                self.concatenate(left, right, position)
+            }
+            _ => {
+                let [left, right] = types.map(name_of);
+                let message = format!("operator does not exist: {left} {symbol} {right}");
+                Err(SqlError::new(SqlState::UndefinedFunction, message).at(position as usize))
+            }
+        }
+    }
+}

@@ -1,0 +1,359 @@
+//! Function calls: resolves names and argument types.
+
+use smol_str::SmolStr;
+use sqlparser::ast::{
+    self, CeilFloorKind, DuplicateTreatment, Expr as Ast, FunctionArg, FunctionArgExpr,
+    FunctionArgumentClause, FunctionArguments, TrimWhereField,
+};
+
+use crate::bind::grouping::aggregates::AggregateCall;
+use crate::bind::{AggregateKind, Binder, Scope, Typed, function_name};
+use crate::catalog::Relation;
+use crate::catalog::describe::name_parts;
+use crate::catalog::errors::{is_not, no_relation};
+use crate::error::{Result, SqlError, SqlState};
+use crate::expression::{Builtin, Expr, Function, TextPosition, json_of_any};
+use crate::types::{DataType, Value};
+
+/// The name of the only user: a process that opens the directory has all rights.
+const USER: &str = "quickbeam";
+
+/// The name of the only database of an environment.
+const DATABASE: &str = "quickbeam";
+
+/// A call without arguments whose value depends on the transaction.
+fn session_value(function: Function, data_type: DataType, position: u32) -> Typed {
+    Typed::new(Expr::Call(function, Vec::new(), TextPosition(position)), data_type, position)
+}
+
+impl Binder<'_> {
+    /// Binds a call of a function or an aggregate.
+    pub(in crate::bind) fn call(&mut self, call: &ast::Function, scope: &Scope) -> Result<Typed> {
+        let position = self.position(call);
+        let name = function_name(&call.name).map_err(|error| error.at(position as usize))?;
+        let refuse = |what: &str| Err(SqlError::unsupported(what).at(position as usize));
+        let has_more = call.uses_odbc_syntax || call.parameters != FunctionArguments::None;
+        if has_more || call.null_treatment.is_some() {
+            return refuse("this form of a function call");
+        }
+        let (list, distinct, order) = match &call.args {
+            FunctionArguments::None => (&[][..], false, &[][..]),
+            FunctionArguments::Subquery(query) if name == "array" => {
+                return self.array_of_query(query, position, scope);
+            }
+            FunctionArguments::Subquery(_) => return refuse("a subquery as argument"),
+            FunctionArguments::List(list) => {
+                let order = match &list.clauses[..] {
+                    [] => &[][..],
+                    [FunctionArgumentClause::OrderBy(order)] => &order[..],
+                    _ => return refuse("this form of a function call"),
+                };
+                let distinct = list.duplicate_treatment == Some(DuplicateTreatment::Distinct);
+                (&list.args[..], distinct, order)
+            }
+        };
+        if let Some(over) = &call.over {
+            if !order.is_empty() || !call.within_group.is_empty() {
+                return refuse("ORDER BY in the arguments of a window function");
+            }
+            let filter = call.filter.as_deref();
+            return self.window_call(&name, (list, distinct), filter, over, position, scope);
+        }
+        if let Some(error) = self.missing_over(&name, position) {
+            return Err(error);
+        }
+        if name == "grouping" {
+            return self.grouping(list, position, scope);
+        }
+        let wrong_kind = |message: String| {
+            Err(SqlError::new(SqlState::WrongObjectType, message).at(position as usize))
+        };
+        let within = &call.within_group[..];
+        if let Some(kind) = AggregateKind::named(&name) {
+            if kind.is_ordered_set() == within.is_empty() {
+                let how = if within.is_empty() { "without" } else { "with" };
+                let message = format!("function {name} {how} WITHIN GROUP does not exist");
+                let error = SqlError::new(SqlState::UndefinedFunction, message);
+                return Err(error.at(position as usize));
+            }
+            let order = if within.is_empty() { order } else { within };
+            let filter = call.filter.as_deref();
+            let call = AggregateCall { kind, arguments: list, distinct, order, filter, position };
+            return self.aggregate(&call, scope);
+        }
+        if distinct || call.filter.is_some() || !order.is_empty() || !within.is_empty() {
+            return wrong_kind(format!("{name} is not an aggregate function"));
+        }
+        let mut arguments = Vec::with_capacity(list.len());
+        for argument in list {
+            match argument {
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => {
+                    arguments.push(self.expression(expr, scope)?);
+                }
+                _ => return refuse("this form of an argument"),
+            }
+        }
+        self.function(&name, arguments, position)
+    }
+
+    /// Binds a function by name with bound arguments.
+    pub(in crate::bind) fn function(
+        &mut self,
+        name: &str,
+        arguments: Vec<Typed>,
+        position: u32,
+    ) -> Result<Typed> {
+        if let Some(found) = self.of_sequence_named(name, &arguments, position) {
+            return found;
+        }
+        match (name, &arguments[..]) {
+            ("current_user" | "session_user" | "user", []) => {
+                return Ok(Typed::new(Expr::Constant(Value::text(USER)), DataType::Text, position));
+            }
+            ("current_database" | "current_catalog", []) => {
+                let name = Expr::Constant(Value::text(DATABASE));
+                return Ok(Typed::new(name, DataType::Text, position));
+            }
+            ("current_timestamp" | "localtimestamp" | "current_time" | "localtime", list)
+                if list.len() < 2 =>
+            {
+                return self.moment(name, arguments.into_iter().next(), position);
+            }
+            ("lastval", []) => {
+                return Ok(Typed::new(Expr::CurrentValue(None), DataType::BigInt, position));
+            }
+            ("currval" | "setval", [argument, ..]) if arguments.len() <= 3 => {
+                if let Expr::Constant(Value::Text(sequence)) = &argument.expr {
+                    let sequence = sequence.clone();
+                    return self.known_sequence(name, &sequence, arguments, position);
+                }
+            }
+            _ => {}
+        }
+        let special = match name {
+            "coalesce" => Function::COALESCE,
+            "nullif" if arguments.len() == 2 => Function::NULL_IF,
+            "greatest" => Function::GREATEST,
+            "least" => Function::LEAST,
+            "now" | "transaction_timestamp" if arguments.is_empty() => {
+                return Ok(session_value(Function::NOW, DataType::TimestampTz, position));
+            }
+            "current_date" if arguments.is_empty() => {
+                return Ok(session_value(Function::CURRENT_DATE, DataType::Date, position));
+            }
+            _ if arguments.len() == 1
+                && let Some(builtin) = json_of_any(name) =>
+            {
+                return self.json_of_any(builtin, arguments, position);
+            }
+            _ => {
+                let types: Vec<Option<DataType>> =
+                    arguments.iter().map(|argument| argument.data_type).collect();
+                return match self.array_function(name, &types, position) {
+                    Some(found) => found.and_then(|it| self.call_array(it, arguments, position)),
+                    None => self.builtin(name, arguments, position),
+                };
+            }
+        };
+        if arguments.is_empty() {
+            return self.builtin(name, arguments, position);
+        }
+        let (exprs, result) = self.unify(arguments, name)?;
+        let call = Expr::Call(special, exprs, TextPosition(position));
+        Ok(self.folded(Typed::new(call, result, position)))
+    }
+
+    /// Binds `to_json` and `to_jsonb`.
+    fn json_of_any(
+        &mut self,
+        builtin: &'static Builtin,
+        arguments: Vec<Typed>,
+        position: u32,
+    ) -> Result<Typed> {
+        if arguments.iter().any(|argument| argument.data_type.is_none()) {
+            let message = "could not determine polymorphic type because input has type unknown";
+            let error = SqlError::new(SqlState::DatatypeMismatch, message);
+            return Err(error.at(position as usize));
+        }
+        let list = arguments.into_iter().map(|argument| argument.expr).collect();
+        let call = Expr::Call(Function(builtin), list, TextPosition(position));
+        Ok(self.folded(Typed::new(call, builtin.result, position)))
+    }
+
+    /// Binds `current_timestamp` and related functions, with an optional precision of the second.
+    fn moment(&mut self, name: &str, digits: Option<Typed>, position: u32) -> Result<Typed> {
+        let place = TextPosition(position);
+        let data_type = match name {
+            "localtimestamp" => DataType::Timestamp,
+            "current_time" | "localtime" => DataType::Time,
+            _ => DataType::TimestampTz,
+        };
+        let mut expr = Expr::Call(Function::NOW, Vec::new(), place);
+        if data_type != DataType::TimestampTz {
+            expr = Expr::Cast(Box::new(expr), data_type, place);
+        }
+        if let Some(digits) = digits {
+            let Expr::Constant(Value::Integer(0..)) = &digits.expr else {
+                let message = format!("the precision of {name} is no number");
+                return Err(SqlError::new(SqlState::SyntaxError, message).at(position as usize));
+            };
+            expr = Expr::Call(Function::ROUND_SECOND, vec![expr, digits.expr], place);
+        }
+        Ok(Typed::new(expr, data_type, position))
+    }
+
+    /// Binds `currval` and `setval`.
+    fn known_sequence(
+        &mut self,
+        function: &str,
+        name: &str,
+        arguments: Vec<Typed>,
+        position: u32,
+    ) -> Result<Typed> {
+        let number = self.sequence(name, position)?;
+        let mut rest = arguments.into_iter().skip(1);
+        let expr = match (function, rest.next(), rest.next()) {
+            ("currval", None, _) => Expr::CurrentValue(Some(number)),
+            ("setval", Some(value), is_called) => {
+                let value = self.coerce(value, DataType::BigInt)?;
+                let is_called = match is_called {
+                    Some(is_called) => self.coerce(is_called, DataType::Boolean)?,
+                    None => Expr::Constant(Value::Boolean(true)),
+                };
+                Expr::SetValue(number, Box::new([value, is_called]))
+            }
+            _ => {
+                let message = format!("function {function} takes other arguments");
+                let error = SqlError::new(SqlState::UndefinedFunction, message);
+                return Err(error.at(position as usize));
+            }
+        };
+        Ok(Typed::new(expr, DataType::BigInt, position))
+    }
+
+    fn next_value(&self, name: &str, position: u32) -> Result<Typed> {
+        let number = self.sequence(name, position)?;
+        Ok(Typed::new(Expr::NextValue(number, DataType::BigInt), DataType::BigInt, position))
+    }
+
+    /// Binds `nextval` and `pg_get_serial_sequence`, whose arguments are names in literals. Returns
+    /// `None` for any other function or arguments.
+    fn of_sequence_named(
+        &self,
+        function: &str,
+        arguments: &[Typed],
+        position: u32,
+    ) -> Option<Result<Typed>> {
+        let name = |argument: &Typed| match &argument.expr {
+            Expr::Constant(Value::Text(name)) => Some(name.clone()),
+            _ => None,
+        };
+        match (function, arguments) {
+            ("nextval", [sequence]) => Some(self.next_value(&name(sequence)?, position)),
+            ("pg_get_serial_sequence", [table, column]) => {
+                Some(self.serial_sequence(&name(table)?, &name(column)?, position))
+            }
+            _ => None,
+        }
+    }
+
+    /// Binds `pg_get_serial_sequence`: the quoted name of an identity column's sequence, or NULL.
+    fn serial_sequence(&self, table: &str, column: &str, position: u32) -> Result<Typed> {
+        let Some(Relation::Table(known)) = self.relation_in(table)? else {
+            return Err(no_relation(table).at(position as usize));
+        };
+        let found = known.columns.iter().find(|known| known.name == column).ok_or_else(|| {
+            let message = format!("column \"{column}\" of relation \"{table}\" does not exist");
+            SqlError::new(SqlState::UndefinedColumn, message).at(position as usize)
+        })?;
+        let sequence = found.identity.and_then(|it| self.names.sequence_name(it.sequence));
+        let quoted = |name: SmolStr| format!("public.\"{}\"", name.replace('"', "\"\""));
+        let value = sequence.map_or(Value::Null, |name| Value::text(quoted(name)));
+        Ok(Typed::new(Expr::Constant(value), DataType::Text, position))
+    }
+
+    /// Looks up the relation named by a text.
+    fn relation_in(&self, name: &str) -> Result<Option<Relation>> {
+        let parts = name_parts(name);
+        let folded = match parts.as_deref() {
+            Some([name]) => Some(name),
+            Some([schema, name]) if schema == "public" => Some(name),
+            _ => None,
+        };
+        Ok(folded.map(|name| self.names.relation(name)).transpose()?.flatten())
+    }
+
+    /// Looks up the number of the sequence named by a text.
+    fn sequence(&self, name: &str, position: u32) -> Result<u32> {
+        match self.relation_in(name)? {
+            Some(Relation::Sequence(sequence)) => Ok(sequence.id.0),
+            Some(_) => Err(is_not(name, "a sequence").at(position as usize)),
+            None => Err(no_relation(name).at(position as usize)),
+        }
+    }
+
+    /// Binds special syntax that is equivalent to a function call.
+    pub(in crate::bind) fn named_syntax(&mut self, ast: &Ast, scope: &Scope) -> Result<Typed> {
+        let position = self.position(ast);
+        let (name, parts): (&str, Vec<&Ast>) = match ast {
+            Ast::Substring { expr, substring_from, substring_for, .. } => {
+                let mut parts = vec![&**expr];
+                let one = &Ast::Value(ast::Value::Number("1".into(), false).into());
+                let bound = match (substring_from, substring_for) {
+                    (None, Some(count)) => {
+                        let typed = [&**expr, one, count].map(|part| self.expression(part, scope));
+                        let typed: Result<Vec<Typed>> = typed.into_iter().collect();
+                        return self.function("substring", typed?, position);
+                    }
+                    (from, count) => from.iter().chain(count),
+                };
+                parts.extend(bound.map(|part| &**part));
+                ("substring", parts)
+            }
+            Ast::Extract { field, expr, .. } => {
+                let name = field.to_string().to_lowercase();
+                let name = name.trim_matches(['\'', '"']);
+                let field = Expr::Constant(Value::text(name));
+                let field = Typed::new(field, DataType::Text, position);
+                let value = self.expression(expr, scope)?;
+                return self.function("extract", vec![field, value], position);
+            }
+            Ast::AtTimeZone { timestamp, time_zone } => {
+                ("timezone", vec![&**time_zone, &**timestamp])
+            }
+            Ast::Position { expr, r#in } => ("position", vec![r#in, expr]),
+            Ast::Overlay { expr, overlay_what, overlay_from, overlay_for } => {
+                let mut parts = vec![&**expr, overlay_what, overlay_from];
+                parts.extend(overlay_for.as_deref());
+                ("overlay", parts)
+            }
+            Ast::Trim { expr, trim_where, trim_what, trim_characters } => {
+                let name = match trim_where {
+                    Some(TrimWhereField::Leading) => "ltrim",
+                    Some(TrimWhereField::Trailing) => "rtrim",
+                    Some(TrimWhereField::Both) | None => "btrim",
+                };
+                let mut parts = vec![&**expr];
+                parts.extend(trim_what.as_deref());
+                parts.extend(trim_characters.iter().flatten());
+                (name, parts)
+            }
+            Ast::Ceil {
+                expr,
+                field: CeilFloorKind::DateTimeField(ast::DateTimeField::NoDateTime),
+            } => ("ceil", vec![expr]),
+            Ast::Floor {
+                expr,
+                field: CeilFloorKind::DateTimeField(ast::DateTimeField::NoDateTime),
+            } => ("floor", vec![expr]),
+            other => {
+                return Err(
+                    SqlError::unsupported(format!("the expression {other}")).at(position as usize)
+                );
+            }
+        };
+        let arguments: Result<Vec<Typed>> =
+            parts.into_iter().map(|part| self.expression(part, scope)).collect();
+        self.function(name, arguments?, position)
+    }
+}

@@ -1,0 +1,82 @@
+//! Literals and parameters.
+
+use sqlparser::ast::Value as Literal;
+
+use crate::bind::{Binder, PARAMETERS, Typed};
+use crate::error::{Result, SqlError, SqlState};
+use crate::expression::Expr;
+use crate::types::{self as values, DataType, Numeric, Value};
+
+/// Returns the text of a quoted literal. The parser has already unescaped `E'…'`.
+pub(in crate::bind) fn quoted(literal: &Literal) -> Option<&str> {
+    match literal {
+        Literal::SingleQuotedString(text)
+        | Literal::EscapedStringLiteral(text)
+        | Literal::UnicodeStringLiteral(text)
+        | Literal::NationalStringLiteral(text) => Some(text),
+        Literal::DollarQuotedString(text) => Some(&text.value),
+        _ => None,
+    }
+}
+
+/// Reads a number: an integer if it is one, NUMERIC if that holds it at least as precisely as
+/// DOUBLE PRECISION, otherwise DOUBLE PRECISION. A later cast thus starts from no less than the
+/// written digits.
+fn number(digits: &str) -> Result<(Value, DataType)> {
+    if let Ok(value) = digits.parse::<i32>() {
+        return Ok((Value::Integer(value), DataType::Integer));
+    }
+    if let Ok(value) = digits.parse::<i64>() {
+        return Ok((Value::BigInt(value), DataType::BigInt));
+    }
+    let double = values::parse_value(digits, DataType::Double)?;
+    match Numeric::parse(digits) {
+        Some(exact) if double == Value::Double(exact.to_f64()) => {
+            Ok((Value::Numeric(exact), DataType::Numeric(None)))
+        }
+        _ => Ok((double, DataType::Double)),
+    }
+}
+
+impl Binder<'_> {
+    /// Binds a literal or a parameter.
+    pub(in crate::bind) fn literal(&mut self, literal: &Literal, position: u32) -> Result<Typed> {
+        let known = |value, data_type| Ok(Typed::new(Expr::Constant(value), data_type, position));
+        if let Some(text) = quoted(literal) {
+            let text = values::checked_text(text).map_err(|error| error.at(position as usize))?;
+            let expr = Expr::Constant(Value::text(text));
+            return Ok(Typed { expr, data_type: None, position });
+        }
+        match literal {
+            Literal::Null => {
+                Ok(Typed { expr: Expr::Constant(Value::Null), data_type: None, position })
+            }
+            Literal::Boolean(value) => known(Value::Boolean(*value), DataType::Boolean),
+            Literal::Number(digits, _) => {
+                let read = number(digits).map_err(|error| error.at(position as usize));
+                read.and_then(|(value, data_type)| known(value, data_type))
+            }
+            Literal::Placeholder(name) => self.parameter(name, position),
+            other => {
+                Err(SqlError::unsupported(format!("the literal {other}")).at(position as usize))
+            }
+        }
+    }
+
+    fn parameter(&mut self, name: &str, position: u32) -> Result<Typed> {
+        let number = if name == "?" {
+            Some(self.parameters.len() + 1)
+        } else {
+            name.strip_prefix('$').and_then(|digits| digits.parse::<usize>().ok())
+        };
+        let Some(number) = number.filter(|number| (1..=PARAMETERS).contains(number)) else {
+            let message = format!("there is no parameter {name}");
+            return Err(SqlError::new(SqlState::UndefinedParameter, message).at(position as usize));
+        };
+        if self.parameters.len() < number {
+            self.parameters.resize(number, None);
+        }
+        let data_type = self.parameters[number - 1];
+        Ok(Typed { expr: Expr::Parameter(number - 1), data_type, position })
+    }
+}

@@ -1,0 +1,562 @@
+//! Expressions: names, predicates, casts, CASE.
+
+pub(super) mod arrays;
+pub(super) mod function_calls;
+pub(super) mod intervals;
+pub(super) mod literals;
+pub(super) mod operators;
+pub(super) mod overloads;
+pub(super) mod row_values;
+
+use std::sync::Arc;
+
+use smol_str::SmolStr;
+use sqlparser::ast::{
+    self, BinaryOperator, CastKind, Expr as Ast, UnaryOperator, Value as Literal,
+};
+
+use self::literals::quoted;
+use self::operators::{comparison, many_operators, trimmed};
+use super::{Binder, Scope, Typed, fold, types};
+use crate::bind::dml::insert::is_default;
+use crate::bind::from::catalogs::{is_byte_order, plain_operator};
+use crate::error::{Result, SqlError, SqlState};
+use crate::expression::{Comparison, Expr, Function, Pattern, TextPosition, Truth};
+use crate::types::{DataType, Value};
+
+impl Typed {
+    pub(super) fn new(expr: Expr, data_type: DataType, position: u32) -> Typed {
+        Typed { expr, data_type: Some(data_type), position }
+    }
+
+    pub(super) fn condition(expr: Expr, position: u32) -> Typed {
+        Typed::new(expr, DataType::Boolean, position)
+    }
+}
+
+impl Binder<'_> {
+    /// Binds an expression.
+    pub(super) fn expression(&mut self, ast: &Ast, scope: &Scope) -> Result<Typed> {
+        // Parentheses do not count as nesting.
+        let mut ast = ast;
+        while let Ast::Nested(inner) = ast {
+            ast = inner;
+        }
+        self.nested(|binder| binder.step(ast, scope))
+    }
+
+    fn step(&mut self, ast: &Ast, scope: &Scope) -> Result<Typed> {
+        if let Some(bound) = self.row_operation(ast, scope) {
+            return bound;
+        }
+        match ast {
+            Ast::Value(value) => self.literal(&value.value, self.position(value)),
+            Ast::Identifier(_) | Ast::CompoundIdentifier(_) => self.column(ast, scope),
+            Ast::BinaryOp { left, op: op @ (BinaryOperator::And | BinaryOperator::Or), right } => {
+                self.connective(left, op, right, scope)
+            }
+            Ast::BinaryOp { left, op: op @ BinaryOperator::PGCustomBinaryOperator(_), right } => {
+                let (op, left, right) = (plain_operator(op)?, left.clone(), right.clone());
+                self.nested(|binder| binder.expression(&Ast::BinaryOp { left, op, right }, scope))
+            }
+            Ast::Collate { expr, collation } if is_byte_order(collation) => {
+                self.expression(expr, scope)
+            }
+            Ast::BinaryOp { left, op, right } => {
+                let position = self.position(&**left);
+                if *op == BinaryOperator::Overlaps {
+                    return self.overlaps(left, right, position, scope);
+                }
+                let negated = match op {
+                    BinaryOperator::PGLikeMatch | BinaryOperator::PGILikeMatch => Some(false),
+                    BinaryOperator::PGNotLikeMatch | BinaryOperator::PGNotILikeMatch => Some(true),
+                    _ => None,
+                };
+                if let Some(negated) = negated {
+                    let ignores_case = matches!(
+                        op,
+                        BinaryOperator::PGILikeMatch | BinaryOperator::PGNotILikeMatch
+                    );
+                    return self.like(left, right, None, negated, ignores_case, scope);
+                }
+                if comparison(op).is_some()
+                    && matches!(&**left, Ast::BinaryOp { op, .. } if comparison(op).is_some())
+                {
+                    return Err(self.in_a_row(op, right));
+                }
+                let left = self.expression(left, scope)?;
+                let right = self.expression(right, scope)?;
+                self.binary(left, op, right, position)
+            }
+            Ast::UnaryOp { op, expr } => self.unary(*op, expr, scope),
+            Ast::IsNull(inner) => self.is_null(inner, false, scope),
+            Ast::IsNotNull(inner) => self.is_null(inner, true, scope),
+            Ast::IsTrue(inner) => self.is_truth(inner, Truth::True, false, scope),
+            Ast::IsNotTrue(inner) => self.is_truth(inner, Truth::True, true, scope),
+            Ast::IsFalse(inner) => self.is_truth(inner, Truth::False, false, scope),
+            Ast::IsNotFalse(inner) => self.is_truth(inner, Truth::False, true, scope),
+            Ast::IsUnknown(inner) => self.is_truth(inner, Truth::Unknown, false, scope),
+            Ast::IsNotUnknown(inner) => self.is_truth(inner, Truth::Unknown, true, scope),
+            Ast::IsDistinctFrom(a, b) => self.distinct(a, b, false, scope),
+            Ast::IsNotDistinctFrom(a, b) => self.distinct(a, b, true, scope),
+            Ast::Between { expr, negated, low, high } => {
+                self.between(expr, low, high, *negated, scope)
+            }
+            Ast::InList { expr, list, negated } => self.in_list(expr, list, *negated, scope),
+            Ast::Like { negated, expr, pattern, escape_char, any: false } => {
+                self.like(expr, pattern, escape_char.as_deref(), *negated, false, scope)
+            }
+            Ast::ILike { negated, expr, pattern, escape_char, any: false } => {
+                self.like(expr, pattern, escape_char.as_deref(), *negated, true, scope)
+            }
+            Ast::SimilarTo { negated, expr, pattern, escape_char } => {
+                self.similar(expr, pattern, escape_char.as_deref(), *negated, scope)
+            }
+            Ast::Cast {
+                expr,
+                data_type,
+                kind: CastKind::Cast | CastKind::DoubleColon,
+                format: None,
+            } => {
+                if let Some(bound) = self.identifier_cast(expr, data_type, scope)? {
+                    return Ok(bound);
+                }
+                let target = self.data_type(data_type, ast)?;
+                if let (Ast::Array(array), DataType::Array(element)) = (&**expr, target) {
+                    return self.typed_array(array, element, ast, scope);
+                }
+                let inner = self.expression(expr, scope)?;
+                let bound = self.cast_or_read(inner, target)?;
+                Ok(self.rounded(bound, data_type))
+            }
+            Ast::TypedString(typed) => {
+                let target = self.data_type(&typed.data_type, ast)?;
+                let inner = self.literal(&typed.value.value, self.position(&typed.value))?;
+                let bound = self.cast_or_read(inner, target)?;
+                Ok(self.rounded(bound, &typed.data_type))
+            }
+            Ast::Interval(interval) => self.interval(interval, scope),
+            Ast::Array(array) => self.array(array, ast, scope),
+            Ast::CompoundFieldAccess { root, access_chain } => {
+                self.subscripts(root, access_chain, scope)
+            }
+            Ast::Case { operand, conditions, else_result, .. } => {
+                self.case(operand.as_deref(), conditions, else_result.as_deref(), scope)
+            }
+            Ast::Function(call) => self.call(call, scope),
+            Ast::Exists { subquery, negated } => self.exists(subquery, *negated, scope),
+            Ast::Subquery(query) => self.scalar_subquery(query, scope),
+            Ast::InSubquery { expr, subquery, negated } => {
+                self.in_subquery(expr, subquery, *negated, scope)
+            }
+            Ast::AnyOp { left, compare_op, right, .. } => {
+                self.quantified(left, compare_op, right, true, scope)
+            }
+            Ast::AllOp { left, compare_op, right } => {
+                self.quantified(left, compare_op, right, false, scope)
+            }
+            other => self.named_syntax(other, scope),
+        }
+    }
+
+    /// Binds a cast. A quoted literal is read at once as the target type, even if it is never
+    /// evaluated.
+    pub(super) fn cast_or_read(&mut self, value: Typed, target: DataType) -> Result<Typed> {
+        if value.data_type.is_none() && matches!(value.expr, Expr::Constant(_)) {
+            let position = value.position;
+            return Ok(Typed::new(self.coerce(value, target)?, target, position));
+        }
+        self.cast(value, target)
+    }
+
+    /// Rounds a time or timestamp to the fractional digits of its type name.
+    fn rounded(&self, value: Typed, written: &ast::DataType) -> Typed {
+        let Some(digits) = types::digits_of_second(written) else { return value };
+        let digits = Expr::Constant(Value::Integer(digits));
+        let place = TextPosition(value.position);
+        let expr = Expr::Call(Function::ROUND_SECOND, vec![value.expr, digits], place);
+        self.folded(Typed { expr, ..value })
+    }
+
+    fn column(&mut self, ast: &Ast, scope: &Scope) -> Result<Typed> {
+        let position = self.position(ast);
+        if is_default(ast) {
+            let message = "syntax error: DEFAULT is not allowed in this context";
+            return Err(SqlError::new(SqlState::SyntaxError, message).at(position as usize));
+        }
+        let names: Vec<SmolStr> = match ast {
+            Ast::Identifier(ident) => vec![fold(ident)],
+            Ast::CompoundIdentifier(idents) => idents.iter().map(fold).collect(),
+            _ => Vec::new(),
+        };
+        let found = match &names[..] {
+            [name] => scope.resolve(None, name),
+            [relation, name] => scope.resolve(Some(relation), name),
+            [schema, relation, name]
+                if matches!(&schema[..], "public" | "pg_catalog" | "information_schema") =>
+            {
+                scope.resolve(Some(relation), name)
+            }
+            _ => Err(SqlError::unsupported(format!("the name {ast}"))),
+        };
+        let column = found.map_err(|error| error.at(position as usize))?;
+        if let Ast::Identifier(name) = ast {
+            self.note_column(name, column, scope);
+        }
+        let level = self.level_of(column.at.slot);
+        if let Some(level) = self.levels.get_mut(level)
+            && level.allows_aggregates
+            && !level.in_aggregate
+        {
+            level.named.push((column.at, position));
+        }
+        Ok(Typed::new(Expr::Column(column.at), column.data_type, position))
+    }
+
+    /// Binds AND and OR: a chain of one operator is one node, bound in a loop.
+    fn connective(
+        &mut self,
+        left: &Ast,
+        op: &BinaryOperator,
+        right: &Ast,
+        scope: &Scope,
+    ) -> Result<Typed> {
+        let mut parts = vec![right];
+        let mut rest = left;
+        loop {
+            match rest {
+                Ast::BinaryOp { left, op: inner, right } if inner == op => {
+                    parts.push(right);
+                    rest = left;
+                }
+                other => {
+                    parts.push(other);
+                    break;
+                }
+            }
+        }
+        let position = self.position(rest);
+        let mut bound = Vec::with_capacity(parts.len());
+        for part in parts.into_iter().rev() {
+            bound.push(self.condition(part, scope)?);
+        }
+        let whole = if *op == BinaryOperator::And { Expr::And(bound) } else { Expr::Or(bound) };
+        Ok(Typed::condition(whole, position))
+    }
+
+    /// Binds a condition.
+    pub(super) fn condition(&mut self, ast: &Ast, scope: &Scope) -> Result<Expr> {
+        let bound = self.expression(ast, scope)?;
+        let (data_type, position) = (bound.data_type, bound.position as usize);
+        match data_type {
+            None | Some(DataType::Boolean) => self.coerce(bound, DataType::Boolean),
+            Some(other) => {
+                let message =
+                    format!("argument of a condition must be type boolean, not type {other}");
+                Err(SqlError::new(SqlState::DatatypeMismatch, message).at(position))
+            }
+        }
+    }
+
+    fn unary(&mut self, op: UnaryOperator, inner: &Ast, scope: &Scope) -> Result<Typed> {
+        if op == UnaryOperator::Not {
+            let position = self.position(inner);
+            let condition = self.condition(inner, scope)?;
+            return Ok(Typed::condition(Expr::Not(Box::new(condition)), position));
+        }
+        // Unary minus binds tighter than `^`; the parser has read it the other way round.
+        if let (UnaryOperator::Minus, Ast::BinaryOp { left, op: BinaryOperator::PGExp, right }) =
+            (op, inner)
+        {
+            let position = self.position(&**left);
+            let base = self.nested(|binder| binder.unary(op, left, scope))?;
+            let exponent = self.expression(right, scope)?;
+            return self.binary(base, &BinaryOperator::PGExp, exponent, position);
+        }
+        // The least number of a type has no positive counterpart to negate.
+        if let (UnaryOperator::Minus, Ast::Value(value)) = (op, inner)
+            && let Literal::Number(digits, _) = &value.value
+        {
+            let negative = Literal::Number(format!("-{digits}"), false);
+            return self.literal(&negative, self.position(value));
+        }
+        let bound = self.expression(inner, scope)?;
+        let position = bound.position;
+        if !matches!(op, UnaryOperator::Plus | UnaryOperator::Minus) {
+            return self.operator(&op.to_string(), vec![bound], position);
+        }
+        let bound = match bound.data_type {
+            None if matches!(bound.expr, Expr::Constant(_)) => {
+                return Err(many_operators(&format!("{op} unknown"), position));
+            }
+            None => {
+                let expr = self.coerce(bound, DataType::Double)?;
+                Typed::new(expr, DataType::Double, position)
+            }
+            Some(_) => bound,
+        };
+        match (op, bound.data_type) {
+            (UnaryOperator::Minus, Some(DataType::Interval)) => {
+                self.operator("-", vec![bound], position)
+            }
+            (UnaryOperator::Plus, Some(data_type)) if data_type.is_numeric() => Ok(bound),
+            (UnaryOperator::Minus, Some(data_type)) if data_type.is_numeric() => {
+                let expr = Expr::Negate(Box::new(bound.expr), TextPosition(position));
+                Ok(self.folded(Typed::new(expr, data_type.unconstrained(), position)))
+            }
+            (op, data_type) => {
+                let of = data_type.map_or_else(|| "unknown".to_owned(), |known| known.to_string());
+                let message = format!("operator does not exist: {op} {of}");
+                Err(SqlError::new(SqlState::UndefinedFunction, message).at(position as usize))
+            }
+        }
+    }
+
+    fn is_null(&mut self, inner: &Ast, negated: bool, scope: &Scope) -> Result<Typed> {
+        let bound = self.expression(inner, scope)?;
+        let position = bound.position;
+        let inner = self.settle(bound)?;
+        Ok(Typed::condition(Expr::IsNull(Box::new(inner.expr), negated), position))
+    }
+
+    fn is_truth(
+        &mut self,
+        inner: &Ast,
+        truth: Truth,
+        negated: bool,
+        scope: &Scope,
+    ) -> Result<Typed> {
+        let position = self.position(inner);
+        let condition = self.condition(inner, scope)?;
+        Ok(Typed::condition(Expr::IsTruth(Box::new(condition), truth, negated), position))
+    }
+
+    fn distinct(&mut self, a: &Ast, b: &Ast, negated: bool, scope: &Scope) -> Result<Typed> {
+        let (a, b) = (self.expression(a, scope)?, self.expression(b, scope)?);
+        let position = a.position;
+        let pair = self.comparable(a, b, "IS DISTINCT FROM", position)?;
+        Ok(Typed::condition(Expr::Distinct(Box::new(pair), negated), position))
+    }
+
+    fn between(
+        &mut self,
+        inner: &Ast,
+        low: &Ast,
+        high: &Ast,
+        negated: bool,
+        scope: &Scope,
+    ) -> Result<Typed> {
+        let value = self.expression(inner, scope)?;
+        let (low, high) = (self.expression(low, scope)?, self.expression(high, scope)?);
+        let position = value.position;
+        let above = self.compare(Comparison::GreaterOrEqual, value.clone(), low, position)?;
+        let below = self.compare(Comparison::LessOrEqual, value, high, position)?;
+        let both = Expr::And(vec![above.expr, below.expr]);
+        let expr = if negated { Expr::Not(Box::new(both)) } else { both };
+        Ok(Typed::condition(expr, position))
+    }
+
+    fn in_list(
+        &mut self,
+        inner: &Ast,
+        list: &[Ast],
+        negated: bool,
+        scope: &Scope,
+    ) -> Result<Typed> {
+        let value = self.expression(inner, scope)?;
+        let position = value.position;
+        let mut members = Vec::with_capacity(list.len());
+        for member in list {
+            members.push(self.expression(member, scope)?);
+        }
+        // The common type of the list.
+        let mut common = value.data_type;
+        for member in &members {
+            common = match (common, member.data_type) {
+                (Some(a), Some(b)) if a.is_numeric() && b.is_numeric() => Some(a),
+                (Some(a), Some(b)) => Some(types::common(a, b).ok_or_else(|| {
+                    let message = format!("operator does not exist: {a} = {b}");
+                    SqlError::new(SqlState::UndefinedFunction, message).at(member.position as usize)
+                })?),
+                (known, None) | (None, known) => known,
+            };
+        }
+        // An untyped literal or parameter takes the list's type.
+        let value = match (value.data_type, common) {
+            (None, Some(common)) => {
+                // Trailing blanks are not significant in comparison with a CHAR.
+                let (common, expr) = match common {
+                    DataType::Char(_) => {
+                        let text = DataType::Varchar(None);
+                        (text, Expr::Trimmed(Box::new(self.coerce(value, text)?)))
+                    }
+                    other => (other.unconstrained(), self.coerce(value, other.unconstrained())?),
+                };
+                self.folded(Typed::new(expr, common, position))
+            }
+            _ => value,
+        };
+        self.meet_in_floating_point(&value, &mut members)?;
+        let mut left = None;
+        let mut right = Vec::with_capacity(members.len());
+        for member in members {
+            let [first, second] = self.comparable(value.clone(), member, "=", position)?;
+            left = Some(first);
+            right.push(second);
+        }
+        let Some(left) = left else {
+            return Ok(Typed::condition(Expr::Constant(Value::Boolean(negated)), position));
+        };
+        let constants: Option<Vec<Value>> = right
+            .iter()
+            .map(|member| member.as_constant().filter(|value| !value.is_null()).cloned())
+            .collect();
+        let expr = match constants {
+            Some(mut constants) if constants.len() > 4 => {
+                constants.sort();
+                constants.dedup();
+                Expr::InSet(Box::new(left), Arc::new(constants), negated)
+            }
+            _ => Expr::InList(Box::new(left), right, negated),
+        };
+        Ok(Typed::condition(expr, position))
+    }
+
+    /// Casts several members that read no column, and the value, to one floating-point type. Exact
+    /// numbers compare equally in every exact type, so only floating point changes a result. A
+    /// single such member is compared as it is.
+    fn meet_in_floating_point(&mut self, value: &Typed, members: &mut [Typed]) -> Result<()> {
+        let is_alone = |member: &Typed| member.expr.slots().is_empty();
+        if members.iter().filter(|member| is_alone(member)).count() < 2 {
+            return Ok(());
+        }
+        let types = members.iter().filter(|member| is_alone(member)).map(|member| member.data_type);
+        let known = types.chain([value.data_type]).flatten().filter(|known| known.is_numeric());
+        let common = known.map(Some).reduce(|a, b| types::common(a?, b?)).flatten();
+        let Some(common @ (DataType::Real | DataType::Double)) = common else { return Ok(()) };
+        let others = |member: &&mut Typed| {
+            member.data_type.is_some_and(|own| own.is_numeric() && own != common)
+                && is_alone(member)
+        };
+        for member in members.iter_mut().filter(others) {
+            let position = member.position;
+            let taken = std::mem::replace(
+                member,
+                Typed::new(Expr::Constant(Value::Null), common, position),
+            );
+            member.expr = self.coerce(taken, common)?;
+        }
+        Ok(())
+    }
+
+    fn like(
+        &mut self,
+        text: &Ast,
+        pattern: &Ast,
+        escape: Option<&Ast>,
+        negated: bool,
+        insensitive: bool,
+        scope: &Scope,
+    ) -> Result<Typed> {
+        let escape = match escape {
+            None => Some('\\'),
+            Some(Ast::Value(value)) => {
+                let text = quoted(&value.value).unwrap_or_default();
+                let mut characters = text.chars();
+                match (characters.next(), characters.next()) {
+                    (first, None) => first,
+                    _ => {
+                        let message = "invalid escape string: it must be empty or one character";
+                        return Err(SqlError::new(SqlState::InvalidEscapeSequence, message));
+                    }
+                }
+            }
+            Some(other) => return Err(SqlError::unsupported(format!("ESCAPE {other}"))),
+        };
+        let text = self.text_operand(text, scope)?;
+        let position = text.position;
+        let pattern = self.text_operand(pattern, scope)?;
+        let pattern = trimmed(pattern.expr, pattern.data_type, DataType::Text);
+        let known = match &pattern {
+            Expr::Constant(Value::Text(known)) => Some(Pattern::new(known, escape, insensitive)),
+            _ => None,
+        };
+        let expr = match known.filter(|pattern| !pattern.is_unfinished()) {
+            Some(pattern) => Expr::Like(Box::new(text.expr), Arc::new(pattern), negated),
+            None => Expr::LikeAny(Box::new([text.expr, pattern]), escape, insensitive, negated),
+        };
+        Ok(Typed::condition(expr, position))
+    }
+
+    /// Binds SIMILAR TO; the escape character is a backslash unless ESCAPE names another.
+    fn similar(
+        &mut self,
+        value: &Ast,
+        pattern: &Ast,
+        escape: Option<&Ast>,
+        negated: bool,
+        scope: &Scope,
+    ) -> Result<Typed> {
+        let value = self.expression(value, scope)?;
+        let position = value.position;
+        let pattern = self.expression(pattern, scope)?;
+        let escape = match escape {
+            Some(escape) => self.expression(escape, scope)?,
+            None => Typed::new(Expr::Constant(Value::text("\\")), DataType::Text, position),
+        };
+        let is = self.operator("similar to", vec![value, pattern, escape], position)?;
+        let expr = if negated { Expr::Not(Box::new(is.expr)) } else { is.expr };
+        Ok(self.folded(Typed::condition(expr, position)))
+    }
+
+    /// Binds an operand that must be text; a CHAR keeps its trailing blanks.
+    fn text_operand(&mut self, ast: &Ast, scope: &Scope) -> Result<Typed> {
+        let bound = self.expression(ast, scope)?;
+        let position = bound.position;
+        match bound.data_type {
+            None => Ok(Typed::new(self.coerce(bound, DataType::Text)?, DataType::Text, position)),
+            Some(data_type) if data_type.is_text() => Ok(bound),
+            Some(other) => {
+                let message = format!("a text is needed here, not a value of type {other}");
+                Err(SqlError::new(SqlState::UndefinedFunction, message).at(position as usize))
+            }
+        }
+    }
+
+    fn case(
+        &mut self,
+        operand: Option<&Ast>,
+        conditions: &[ast::CaseWhen],
+        otherwise: Option<&Ast>,
+        scope: &Scope,
+    ) -> Result<Typed> {
+        let operand = operand.map(|operand| self.expression(operand, scope)).transpose()?;
+        let (mut tests, mut results) = (Vec::new(), Vec::new());
+        for branch in conditions {
+            tests.push(match &operand {
+                None => self.condition(&branch.condition, scope)?,
+                Some(operand) => {
+                    let value = self.expression(&branch.condition, scope)?;
+                    let position = value.position;
+                    self.compare(Comparison::Equal, operand.clone(), value, position)?.expr
+                }
+            });
+            results.push(self.expression(&branch.result, scope)?);
+        }
+        match otherwise {
+            Some(otherwise) => results.push(self.expression(otherwise, scope)?),
+            None => {
+                results.push(Typed {
+                    expr: Expr::Constant(Value::Null),
+                    data_type: None,
+                    position: 0,
+                });
+            }
+        }
+        let position = results.first().map_or(0, |first| first.position);
+        let (mut results, data_type) = self.unify(results, "CASE")?;
+        let otherwise = results.pop().unwrap_or(Expr::Constant(Value::Null));
+        let branches = tests.into_iter().zip(results).collect();
+        Ok(Typed::new(Expr::Case(branches, Box::new(otherwise)), data_type, position))
+    }
+}

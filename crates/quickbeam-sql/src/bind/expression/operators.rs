@@ -1,0 +1,445 @@
+//! Operators: resolves them by operand types and inserts casts.
+
+use sqlparser::ast::BinaryOperator;
+
+use crate::bind::{Binder, Typed, types};
+use crate::error::{Result, SqlError, SqlState};
+use crate::expression::{Arithmetic, Comparison, Expr, Frame, NumberKind, TextPosition, overloads};
+use crate::types::{DataType, Value};
+
+/// Returns the comparison of an operator.
+pub(in crate::bind) fn comparison(op: &BinaryOperator) -> Option<Comparison> {
+    Some(match op {
+        BinaryOperator::Eq => Comparison::Equal,
+        BinaryOperator::NotEq => Comparison::NotEqual,
+        BinaryOperator::Lt => Comparison::Less,
+        BinaryOperator::LtEq => Comparison::LessOrEqual,
+        BinaryOperator::Gt => Comparison::Greater,
+        BinaryOperator::GtEq => Comparison::GreaterOrEqual,
+        _ => return None,
+    })
+}
+
+fn arithmetic(op: &BinaryOperator) -> Option<Arithmetic> {
+    Some(match op {
+        BinaryOperator::Plus => Arithmetic::Add,
+        BinaryOperator::Minus => Arithmetic::Subtract,
+        BinaryOperator::Multiply => Arithmetic::Multiply,
+        BinaryOperator::Divide => Arithmetic::Divide,
+        BinaryOperator::Modulo => Arithmetic::Remainder,
+        _ => return None,
+    })
+}
+
+fn name_of(data_type: Option<DataType>) -> String {
+    data_type.map_or_else(|| "unknown".to_owned(), |known| known.to_string())
+}
+
+/// Reports an operator that exists for several types of its untyped operands.
+#[cold]
+pub(in crate::bind) fn many_operators(operands: &str, position: u32) -> SqlError {
+    let message = format!("operator is not unique: {operands}");
+    SqlError::new(SqlState::AmbiguousFunction, message)
+        .with_hint("you might need to add explicit type casts")
+        .at(position as usize)
+}
+
+#[cold]
+fn no_operator(types: [Option<DataType>; 2], operator: &str, position: u32) -> SqlError {
+    let [left, right] = types.map(name_of);
+    let message = format!("operator does not exist: {left} {operator} {right}");
+    SqlError::new(SqlState::UndefinedFunction, message).at(position as usize)
+}
+
+/// Removes the trailing blanks of a CHAR that becomes another type.
+pub(in crate::bind) fn trimmed(expr: Expr, from: Option<DataType>, to: DataType) -> Expr {
+    match from {
+        Some(DataType::Char(_)) if !matches!(to, DataType::Char(_)) => {
+            Expr::Trimmed(Box::new(expr))
+        }
+        _ => expr,
+    }
+}
+
+impl Binder<'_> {
+    /// Binds a binary operator.
+    pub(in crate::bind) fn binary(
+        &mut self,
+        left: Typed,
+        op: &BinaryOperator,
+        right: Typed,
+        position: u32,
+    ) -> Result<Typed> {
+        if let Some(comparison) = comparison(op) {
+            return self.compare(comparison, left, right, position);
+        }
+        if let Some(operator) = arithmetic(op) {
+            return self.calculate(operator, left, right, position);
+        }
+        let is_array = |side: &Typed| matches!(side.data_type, Some(DataType::Array(_)));
+        let is_json =
+            |side: &Typed| matches!(side.data_type, Some(DataType::Json | DataType::Jsonb));
+        if (is_array(&left) || is_array(&right)) && !is_json(&left) {
+            return self.array_operator(&op.to_string(), left, right, position);
+        }
+        if *op == BinaryOperator::StringConcat {
+            return self.concatenate(left, right, position);
+        }
+        let symbol = op.to_string();
+        if overloads(&symbol).is_empty() {
+            return Err(SqlError::unsupported(format!("the operator {op}")).at(position as usize));
+        }
+        self.operator(&symbol, vec![left, right], position)
+    }
+
+    /// Binds `||`: BYTEA with BYTEA, or a text with any type. An untyped operand takes the type
+    /// that the other side requires.
+    pub(in crate::bind) fn concatenate(
+        &mut self,
+        left: Typed,
+        right: Typed,
+        position: u32,
+    ) -> Result<Typed> {
+        let types = [left.data_type, right.data_type];
+        let is_json = |side: &Option<DataType>| *side == Some(DataType::Jsonb);
+        if types.iter().any(is_json) && types.iter().all(|side| side.is_none() || is_json(side)) {
+            return self.operator("||", vec![left, right], position);
+        }
+        let is_bytes = |side: &Option<DataType>| *side == Some(DataType::Bytea);
+        if types.iter().any(is_bytes) && types.iter().all(|side| side.is_none() || is_bytes(side)) {
+            return self.operator("||", vec![left, right], position);
+        }
+        if types.iter().any(|side| side.is_none_or(DataType::is_text)) {
+            let mut side = |side: Typed| -> Result<Typed> {
+                let position = side.position;
+                Ok(Typed::new(self.as_text(side)?, DataType::Text, position))
+            };
+            let sides = vec![side(left)?, side(right)?];
+            return self.operator("||", sides, position);
+        }
+        Err(no_operator(types, "||", position))
+    }
+
+    /// Converts a value of any type to text.
+    pub(in crate::bind) fn as_text(&mut self, value: Typed) -> Result<Expr> {
+        match value.data_type {
+            Some(DataType::Char(_)) => Ok(Expr::Trimmed(Box::new(value.expr))),
+            Some(data_type) if data_type.is_text() => Ok(value.expr),
+            None => self.coerce(value, DataType::Text),
+            Some(_) => {
+                Ok(Expr::Cast(Box::new(value.expr), DataType::Text, TextPosition(value.position)))
+            }
+        }
+    }
+
+    /// Binds a comparison.
+    pub(in crate::bind) fn compare(
+        &mut self,
+        comparison: Comparison,
+        left: Typed,
+        right: Typed,
+        position: u32,
+    ) -> Result<Typed> {
+        let pair = self.comparable(left, right, comparison.symbol(), position)?;
+        let compare = Expr::Compare(comparison, Box::new(pair));
+        Ok(self.folded(Typed::condition(compare, position)))
+    }
+
+    /// Casts two values to comparable types.
+    pub(in crate::bind) fn comparable(
+        &mut self,
+        left: Typed,
+        right: Typed,
+        operator: &str,
+        position: u32,
+    ) -> Result<[Expr; 2]> {
+        let (a, b) = match (left.data_type, right.data_type) {
+            (None, None) => (DataType::Text, DataType::Text),
+            // A comparison with a column does not apply the column's length limit.
+            (Some(known), None) | (None, Some(known)) => {
+                (known.unconstrained(), known.unconstrained())
+            }
+            (Some(a), Some(b)) => (a, b),
+        };
+        let blanks = |a: DataType| matches!(a, DataType::Char(_));
+        // Trailing blanks are not significant beside VARCHAR, but they are beside TEXT.
+        let of_blanks = [left.data_type, right.data_type]
+            .iter()
+            .all(|side| !matches!(side, Some(DataType::Text)));
+        let unlike = || no_operator([left.data_type, right.data_type], operator, position);
+        if a == DataType::Json || b == DataType::Json {
+            return Err(unlike());
+        }
+        if blanks(a) || blanks(b) {
+            if !(a.is_text() && b.is_text()) {
+                return Err(unlike());
+            }
+            // Trailing blanks of a CHAR, and of a literal compared with one, are not significant.
+            let mut side = |side: Typed| -> Result<Expr> {
+                let trimmed = of_blanks || side.data_type.is_some_and(blanks);
+                let expr = self.coerce(side, DataType::Text)?;
+                Ok(match expr {
+                    Expr::Constant(Value::Text(text)) if trimmed => {
+                        Expr::Constant(Value::text(text.trim_end_matches(' ')))
+                    }
+                    expr if trimmed => Expr::Trimmed(Box::new(expr)),
+                    expr => expr,
+                })
+            };
+            return Ok([side(left)?, side(right)?]);
+        }
+        if (a.is_numeric() && b.is_numeric()) || (a.is_text() && b.is_text()) {
+            let plain = |data_type: DataType| {
+                if data_type.is_text() { DataType::Text } else { data_type.unconstrained() }
+            };
+            return Ok([
+                self.coerce_unknown(left, plain(a))?,
+                self.coerce_unknown(right, plain(b))?,
+            ]);
+        }
+        match types::common(a, b) {
+            Some(common) => Ok([self.coerce(left, common)?, self.coerce(right, common)?]),
+            None => Err(unlike()),
+        }
+    }
+
+    /// Binds `+ - * / %`.
+    pub(in crate::bind) fn calculate(
+        &mut self,
+        operator: Arithmetic,
+        left: Typed,
+        right: Typed,
+        position: u32,
+    ) -> Result<Typed> {
+        let (a, b) = (left.data_type, right.data_type);
+        if a == Some(DataType::Jsonb) {
+            return self.operator(operator.symbol(), vec![left, right], position);
+        }
+        let ambiguous = || {
+            let symbol = operator.symbol();
+            Err(many_operators(&format!("{} {symbol} {}", name_of(a), name_of(b)), position))
+        };
+        let is_span = |side: Option<DataType>| side == Some(DataType::Interval);
+        let is_moment = |side: Option<DataType>| {
+            matches!(side, Some(DataType::Time | DataType::Timestamp | DataType::TimestampTz))
+        };
+        let is_date_and_time =
+            [a, b].contains(&Some(DataType::Date)) && [a, b].contains(&Some(DataType::Time));
+        if is_span(a) || is_span(b) || !is_date_and_time && (is_moment(a) || is_moment(b)) {
+            return self.operator(operator.symbol(), vec![left, right], position);
+        }
+        let additive = matches!(operator, Arithmetic::Add | Arithmetic::Subtract);
+        let kind = match (a, b) {
+            (Some(DataType::Date), Some(DataType::Date)) if operator == Arithmetic::Subtract => {
+                Some(NumberKind::DaysBetween)
+            }
+            (Some(DataType::Date), Some(days)) if additive && days.is_integer() => {
+                Some(NumberKind::Days)
+            }
+            (Some(DataType::Date), Some(DataType::Time)) if additive => Some(NumberKind::DayTime),
+            (Some(DataType::Time), Some(DataType::Date)) if operator == Arithmetic::Add => {
+                return self.calculate(operator, right, left, position);
+            }
+            (Some(days), Some(DataType::Date))
+                if operator == Arithmetic::Add && days.is_integer() =>
+            {
+                return self.calculate(operator, right, left, position);
+            }
+            (Some(DataType::Date), None) | (None, Some(DataType::Date))
+                if operator == Arithmetic::Subtract =>
+            {
+                let day = DataType::Date;
+                let [left, right] = [left, right].map(|side| {
+                    let position = side.position;
+                    self.coerce(side, day).map(|expr| Typed::new(expr, day, position))
+                });
+                return self.calculate(operator, left?, right?, position);
+            }
+            (Some(DataType::Date), None) | (None, Some(DataType::Date)) => return ambiguous(),
+            (None, None) => match [&left.expr, &right.expr] {
+                [Expr::Constant(_), Expr::Constant(_)] => return ambiguous(),
+                // An untyped parameter is an integer here.
+                _ => Some(NumberKind::Integer),
+            },
+            (Some(known), None) | (None, Some(known)) => NumberKind::of(known),
+            (Some(a), Some(b)) => types::common_number(a, b).and_then(NumberKind::of),
+        };
+        // Floating point has no remainder operator.
+        let kind = kind.filter(|kind| {
+            operator != Arithmetic::Remainder
+                || !matches!(kind, NumberKind::Real | NumberKind::Double)
+        });
+        let Some(kind) = kind else {
+            return Err(no_operator([a, b], operator.symbol(), position));
+        };
+        let result = kind.data_type();
+        let pair = match kind {
+            NumberKind::Days | NumberKind::DaysBetween | NumberKind::DayTime => {
+                [left.expr, right.expr]
+            }
+            _ => [self.coerce_unknown(left, result)?, self.coerce_unknown(right, result)?],
+        };
+        let expr = Expr::Arithmetic(operator, kind, Box::new(pair), TextPosition(position));
+        Ok(self.folded(Typed::new(expr, result, position)))
+    }
+
+    /// Casts a value of unknown type; leaves any other value unchanged.
+    fn coerce_unknown(&mut self, value: Typed, data_type: DataType) -> Result<Expr> {
+        match value.data_type {
+            None => self.coerce(value, data_type),
+            Some(_) => Ok(value.expr),
+        }
+    }
+
+    /// Casts the value to that type.
+    pub(in crate::bind) fn coerce(&mut self, value: Typed, data_type: DataType) -> Result<Expr> {
+        let position = TextPosition(value.position);
+        match (value.data_type, value.expr) {
+            (None, Expr::Parameter(number)) => {
+                let known = &mut self.parameters[number];
+                let taken = *known.get_or_insert(data_type.unconstrained());
+                Ok(if taken.unconstrained() == data_type.unconstrained() {
+                    Expr::Parameter(number)
+                } else {
+                    Expr::Cast(Box::new(Expr::Parameter(number)), data_type, position)
+                })
+            }
+            (None, Expr::Constant(Value::Null)) => Ok(Expr::Constant(Value::Null)),
+            (None, expr @ Expr::Constant(_)) => {
+                let cast = Expr::Cast(Box::new(expr), data_type, position);
+                let value = cast.evaluate(&Frame::of_parameters(&[]))?.into_value();
+                Ok(Expr::Constant(value))
+            }
+            (Some(from), expr)
+                if from.is_same_kind(data_type)
+                    && (from == data_type || !matches!(data_type, DataType::Char(_))) =>
+            {
+                Ok(expr)
+            }
+            (from, expr) => {
+                let expr = trimmed(expr, from, data_type);
+                let typed = Typed::new(
+                    Expr::Cast(Box::new(expr), data_type, position),
+                    data_type,
+                    position.0,
+                );
+                Ok(self.folded(typed).expr)
+            }
+        }
+    }
+
+    /// Gives the value a type: text unless it has one.
+    pub(in crate::bind) fn settle(&mut self, value: Typed) -> Result<Typed> {
+        match value.data_type {
+            Some(_) => Ok(value),
+            None => {
+                let position = value.position;
+                Ok(Typed::new(self.coerce(value, DataType::Text)?, DataType::Text, position))
+            }
+        }
+    }
+
+    /// Casts the values to their common type.
+    pub(in crate::bind) fn unify(
+        &mut self,
+        list: Vec<Typed>,
+        what: &str,
+    ) -> Result<(Vec<Expr>, DataType)> {
+        let mut common: Option<DataType> = None;
+        for value in &list {
+            common = match (common, value.data_type) {
+                (Some(a), Some(b)) => Some(types::common(a, b).ok_or_else(|| {
+                    let message = format!("{what} types {a} and {b} cannot be matched");
+                    SqlError::new(SqlState::DatatypeMismatch, message).at(value.position as usize)
+                })?),
+                (known, None) | (None, known) => known,
+            };
+        }
+        let mut common = common.unwrap_or(DataType::Text);
+        let says_something = |value: &Typed| !matches!(value.expr, Expr::Constant(Value::Null));
+        if list.iter().any(|value| value.data_type.is_none() && says_something(value)) {
+            common = types::beside_literal(common);
+        }
+        let exprs: Result<Vec<Expr>> =
+            list.into_iter().map(|value| self.coerce(value, common)).collect();
+        Ok((exprs?, common))
+    }
+
+    /// Binds an explicit cast.
+    pub(in crate::bind) fn cast(&mut self, value: Typed, data_type: DataType) -> Result<Typed> {
+        let position = value.position;
+        if let Some(from) = value.data_type
+            && !types::is_castable(from, data_type)
+        {
+            let message = format!("cannot cast type {from} to {data_type}");
+            return Err(SqlError::new(SqlState::CannotCoerce, message).at(position as usize));
+        }
+        if value.data_type == Some(data_type) {
+            return Ok(value);
+        }
+        if let (None, Expr::Parameter(_)) = (value.data_type, &value.expr) {
+            let expr = self.coerce(value, data_type)?;
+            return Ok(Typed::new(expr, data_type, position));
+        }
+        let expr = trimmed(value.expr, value.data_type, data_type);
+        let expr = Expr::Cast(Box::new(expr), data_type, TextPosition(position));
+        Ok(self.folded(Typed::new(expr, data_type, position)))
+    }
+
+    /// Casts the value for assignment to a column of that type.
+    pub(in crate::bind) fn assign(
+        &mut self,
+        value: Typed,
+        data_type: DataType,
+        column: &str,
+    ) -> Result<Expr> {
+        let position = TextPosition(value.position);
+        if let Some(from) = value.data_type
+            && !types::is_assignable(from, data_type)
+        {
+            let message = format!(
+                "column \"{column}\" is of type {data_type} but expression is of type {from}"
+            );
+            return Err(SqlError::new(SqlState::DatatypeMismatch, message)
+                .with_hint("you will need to rewrite or cast the expression")
+                .at(value.position as usize));
+        }
+        let unlimited =
+            data_type.unconstrained() == data_type && !matches!(data_type, DataType::Char(_));
+        let from = value.data_type;
+        let exact = from == Some(data_type);
+        let expr = match (value.data_type, &value.expr) {
+            (None, Expr::Parameter(_)) => self.coerce(value, data_type)?,
+            // A literal is converted with the errors of assignment.
+            _ => trimmed(value.expr, value.data_type, data_type),
+        };
+        if exact
+            || (unlimited
+                && matches!(expr, Expr::Parameter(number) if self.parameters.get(number) == Some(&Some(data_type))))
+        {
+            return Ok(expr);
+        }
+        if let (None, Expr::Constant(_)) = (from, &expr) {
+            let assigned = Expr::Assign(Box::new(expr), data_type, position);
+            let value = assigned.evaluate(&Frame::of_parameters(&[]))?.into_value();
+            return Ok(Expr::Constant(value));
+        }
+        let typed =
+            Typed::new(Expr::Assign(Box::new(expr), data_type, position), data_type, position.0);
+        Ok(self.folded(typed).expr)
+    }
+
+    /// Folds an expression of constants. One that fails is kept, because it may never be evaluated.
+    pub(in crate::bind) fn folded(&self, typed: Typed) -> Typed {
+        let mut constants = true;
+        typed.expr.each_child(&mut |child| constants &= matches!(child, Expr::Constant(_)));
+        if !constants || !typed.expr.is_constant() {
+            return typed;
+        }
+        let value = typed.expr.evaluate(&Frame::of_parameters(&[])).map(|datum| datum.into_value());
+        match value {
+            Ok(value) => Typed { expr: Expr::Constant(value), ..typed },
+            Err(_) => typed,
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! Overload resolution: which function or operator of the catalog a call means.
+//!
+//! The rules are those of PostgreSQL's chapter "Type Conversion": exact matches first, then the
+//! candidates with the most exact and then the most preferred argument types, and at last a guess
+//! from the type category of untyped literals.
+
+use super::operators::many_operators;
+use crate::bind::{Binder, Typed};
+use crate::error::{Result, SqlError, SqlState};
+use crate::expression::{Builtin, Expr, Function, TextPosition, overloads};
+use crate::types::{CastContext, DataType, cast_context};
+
+/// A group of types among which literals prefer one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Category {
+    Boolean,
+    Number,
+    Text,
+    DateTime,
+    Span,
+    Array,
+    Other,
+}
+
+fn category(data_type: DataType) -> Category {
+    match data_type {
+        DataType::Boolean => Category::Boolean,
+        known if known.is_numeric() => Category::Number,
+        known if known.is_text() => Category::Text,
+        DataType::Date | DataType::Time | DataType::Timestamp | DataType::TimestampTz => {
+            Category::DateTime
+        }
+        DataType::Interval => Category::Span,
+        DataType::Array(_) => Category::Array,
+        _ => Category::Other,
+    }
+}
+
+/// Returns whether the type is the preferred one of its category.
+fn is_preferred(data_type: DataType) -> bool {
+    matches!(
+        data_type,
+        DataType::Boolean
+            | DataType::Double
+            | DataType::Text
+            | DataType::TimestampTz
+            | DataType::Interval
+    )
+}
+
+fn is_castable(from: Option<DataType>, to: DataType) -> bool {
+    from.is_none_or(|from| cast_context(from, to) == Some(CastContext::Implicit))
+}
+
+fn is_exact(from: Option<DataType>, to: DataType) -> bool {
+    from.is_some_and(|from| from.is_same_kind(to))
+}
+
+/// The result of a resolution.
+enum Resolution {
+    One(&'static Builtin),
+    None,
+    Ambiguous,
+}
+
+/// Keeps the candidates with the highest score.
+fn keep_best(candidates: &mut Vec<&'static Builtin>, score: impl Fn(&'static Builtin) -> usize) {
+    let best = candidates.iter().map(|candidate| score(candidate)).max().unwrap_or(0);
+    candidates.retain(|candidate| score(candidate) == best);
+}
+
+fn resolve(all: &[&'static Builtin], types: &[Option<DataType>], is_operator: bool) -> Resolution {
+    let mut candidates: Vec<&'static Builtin> =
+        all.iter().copied().filter(|candidate| candidate.takes(types.len())).collect();
+    let matches = |candidate: &Builtin, types: &[Option<DataType>]| {
+        candidate.arguments.iter().zip(types).all(|(to, from)| is_exact(*from, *to))
+    };
+    // Of an operator with one untyped operand, that operand first takes the other's type.
+    let assumed: Vec<Option<DataType>> = match types {
+        [Some(known), None] | [None, Some(known)] if is_operator => vec![Some(*known); 2],
+        other => other.to_vec(),
+    };
+    if let Some(exact) = candidates.iter().find(|candidate| matches(candidate, &assumed)) {
+        return Resolution::One(exact);
+    }
+    candidates.retain(|candidate| {
+        candidate.arguments.iter().zip(types).all(|(to, from)| is_castable(*from, *to))
+    });
+    let single = |candidates: &[&'static Builtin]| match candidates {
+        [] => Some(Resolution::None),
+        [one] => Some(Resolution::One(one)),
+        _ => None,
+    };
+    if let Some(found) = single(&candidates) {
+        return found;
+    }
+    keep_best(&mut candidates, |candidate| {
+        candidate.arguments.iter().zip(types).filter(|(to, from)| is_exact(**from, **to)).count()
+    });
+    keep_best(&mut candidates, |candidate| {
+        let pairs = candidate.arguments.iter().zip(types);
+        pairs
+            .filter(|(to, from)| {
+                is_exact(**from, **to)
+                    || is_preferred(**to)
+                        && from.is_some_and(|from| category(from) == category(**to))
+            })
+            .count()
+    });
+    if let Some(found) = single(&candidates) {
+        return found;
+    }
+    for (at, _) in types.iter().enumerate().filter(|(_, from)| from.is_none()) {
+        let categories: Vec<Category> = candidates
+            .iter()
+            .filter_map(|candidate| candidate.arguments.get(at))
+            .map(|to| category(*to))
+            .collect();
+        let Some(first) = categories.first() else { continue };
+        let chosen = if categories.contains(&Category::Text) {
+            Category::Text
+        } else if categories.iter().all(|other| other == first) {
+            *first
+        } else {
+            return Resolution::Ambiguous;
+        };
+        let to = |candidate: &Builtin| candidate.arguments.get(at).copied();
+        candidates.retain(|candidate| to(candidate).is_some_and(|to| category(to) == chosen));
+        let preferred = |candidate: &&'static Builtin| to(candidate).is_some_and(is_preferred);
+        if candidates.iter().any(preferred) {
+            candidates.retain(preferred);
+        }
+    }
+    if let Some(found) = single(&candidates) {
+        return found;
+    }
+    // Untyped arguments take the type that all typed ones have.
+    let mut known = types.iter().flatten();
+    if let Some(first) = known.next()
+        && known.all(|other| other.is_same_kind(*first))
+    {
+        let assumed = vec![Some(*first); types.len()];
+        candidates.retain(|candidate| {
+            candidate.arguments.iter().zip(&assumed).all(|(to, from)| is_castable(*from, *to))
+        });
+        if let [one] = candidates[..] {
+            return Resolution::One(one);
+        }
+    }
+    Resolution::Ambiguous
+}
+
+fn names(arguments: &[Typed]) -> Vec<String> {
+    let name = |known: DataType| known.unconstrained().to_string();
+    arguments.iter().map(|a| a.data_type.map_or_else(|| "unknown".to_owned(), name)).collect()
+}
+
+impl Binder<'_> {
+    /// Binds a call of a catalog function.
+    pub(in crate::bind) fn builtin(
+        &mut self,
+        name: &str,
+        arguments: Vec<Typed>,
+        position: u32,
+    ) -> Result<Typed> {
+        let types: Vec<Option<DataType>> = arguments.iter().map(|a| a.data_type).collect();
+        match resolve(overloads(name), &types, false) {
+            Resolution::One(builtin) => self.call_of(builtin, arguments, position),
+            Resolution::None => {
+                let types = names(&arguments).join(", ");
+                let message = format!("function {name}({types}) does not exist");
+                Err(SqlError::new(SqlState::UndefinedFunction, message).at(position as usize))
+            }
+            Resolution::Ambiguous => {
+                let types = names(&arguments).join(", ");
+                let message = format!("function {name}({types}) is not unique");
+                Err(SqlError::new(SqlState::AmbiguousFunction, message)
+                    .with_hint("you might need to add explicit type casts")
+                    .at(position as usize))
+            }
+        }
+    }
+
+    /// Binds an operator of the catalog, by its symbol.
+    pub(in crate::bind) fn operator(
+        &mut self,
+        symbol: &str,
+        operands: Vec<Typed>,
+        position: u32,
+    ) -> Result<Typed> {
+        let types: Vec<Option<DataType>> = operands.iter().map(|a| a.data_type).collect();
+        let written = || match &names(&operands)[..] {
+            [only] => format!("{symbol} {only}"),
+            all => all.join(&format!(" {symbol} ")),
+        };
+        match resolve(overloads(symbol), &types, true) {
+            Resolution::One(builtin) => self.call_of(builtin, operands, position),
+            Resolution::None => {
+                let message = format!("operator does not exist: {}", written());
+                Err(SqlError::new(SqlState::UndefinedFunction, message).at(position as usize))
+            }
+            Resolution::Ambiguous => Err(many_operators(&written(), position)),
+        }
+    }
+
+    /// Casts the arguments to the types of the function.
+    fn call_of(
+        &mut self,
+        builtin: &'static Builtin,
+        arguments: Vec<Typed>,
+        position: u32,
+    ) -> Result<Typed> {
+        let mut exprs = Vec::with_capacity(arguments.len());
+        for (at, argument) in arguments.into_iter().enumerate() {
+            exprs.push(match (builtin.arguments.get(at), argument.data_type) {
+                (Some(to), Some(from)) if from.is_same_kind(*to) => argument.expr,
+                (Some(to), _) => self.coerce(argument, *to)?,
+                (None, _) => self.settle(argument)?.expr,
+            });
+        }
+        let call = Expr::Call(Function(builtin), exprs, TextPosition(position));
+        Ok(self.folded(Typed::new(call, builtin.result, position)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use DataType as D;
+
+    fn chosen(name: &str, types: &[Option<DataType>]) -> Option<&'static [DataType]> {
+        match resolve(overloads(name), types, false) {
+            Resolution::One(builtin) => Some(builtin.arguments),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn overloads_are_chosen_as_postgresql_chooses_them() {
+        let numeric = D::Numeric(None);
+        assert_eq!(chosen("ceil", &[Some(D::Integer)]), Some(&[D::Double][..]));
+        assert_eq!(chosen("ceil", &[Some(D::Numeric(Some((5, 2))))]), Some(&[numeric][..]));
+        assert_eq!(chosen("round", &[Some(D::Integer); 2]), Some(&[numeric, D::Integer][..]));
+        assert_eq!(chosen("round", &[Some(D::Double), Some(D::Integer)]), None);
+        assert_eq!(chosen("mod", &[Some(D::SmallInt), Some(D::BigInt)]), Some(&[D::BigInt; 2][..]));
+        assert_eq!(chosen("length", &[None]), Some(&[D::Text][..]));
+        assert_eq!(chosen("abs", &[None]), Some(&[D::Double][..]));
+    }
+}

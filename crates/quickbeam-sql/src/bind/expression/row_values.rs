@@ -1,0 +1,303 @@
+//! Row values: comparisons of rows, and subqueries that return rows.
+//!
+//! A comparison of rows becomes comparisons of their values, with the NULLs of PostgreSQL: pairs
+//! are compared from the left, and the first pair that is not equal decides.
+
+use std::sync::Arc;
+
+use sqlparser::ast::{self, BinaryOperator, Expr as Ast, FunctionArguments};
+
+use super::operators::comparison;
+use crate::bind::{
+    Binder, Body, From, OutputColumn, Query, Scope, Select, Source, Subquery, SubqueryKind, Typed,
+};
+use crate::error::{Result, SqlError, SqlState};
+use crate::expression::{Comparison, Expr};
+use crate::types::{DataType, Value};
+
+/// Returns the values of a row constructor.
+fn row_of(ast: &Ast) -> Option<Vec<&Ast>> {
+    match ast {
+        Ast::Nested(inner) => row_of(inner),
+        Ast::Tuple(list) => Some(list.iter().collect()),
+        Ast::Function(call)
+            if call.over.is_none() && call.name.to_string().eq_ignore_ascii_case("row") =>
+        {
+            let FunctionArguments::List(list) = &call.args else { return None };
+            let values = list.args.iter().filter_map(|argument| match argument {
+                ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) => Some(expr),
+                _ => None,
+            });
+            let values: Vec<&Ast> = values.collect();
+            (values.len() == list.args.len()).then_some(values)
+        }
+        _ => None,
+    }
+}
+
+#[cold]
+fn unequal(position: u32) -> SqlError {
+    let message = "unequal number of entries in row expressions";
+    SqlError::new(SqlState::SyntaxError, message).at(position as usize)
+}
+
+impl Binder<'_> {
+    /// Binds an operation on rows. Returns `None` if the expression is another one.
+    pub(in crate::bind) fn row_operation(
+        &mut self,
+        ast: &Ast,
+        scope: &Scope,
+    ) -> Option<Result<Typed>> {
+        match ast {
+            Ast::BinaryOp { left, op, right } => {
+                let comparison = comparison(op)?;
+                let row = row_of(left)?;
+                if let Ast::Subquery(query) = &**right {
+                    return Some(self.row_and_subquery(comparison, &row, query, scope));
+                }
+                let other = row_of(right)?;
+                Some(self.compare_written(comparison, &row, &other, scope))
+            }
+            Ast::IsDistinctFrom(left, right) | Ast::IsNotDistinctFrom(left, right) => {
+                let (left, right) = (row_of(left)?, row_of(right)?);
+                let negated = matches!(ast, Ast::IsNotDistinctFrom(..));
+                Some(self.distinct_rows(&left, &right, negated, scope))
+            }
+            Ast::IsNull(inner) | Ast::IsNotNull(inner) => {
+                let row = row_of(inner)?;
+                Some(self.is_null_row(&row, matches!(ast, Ast::IsNotNull(_)), scope))
+            }
+            Ast::InList { expr, list, negated } => {
+                let row = row_of(expr)?;
+                Some(self.row_in_list(&row, list, *negated, scope))
+            }
+            Ast::InSubquery { expr, subquery, negated } => {
+                let row = row_of(expr)?;
+                Some(self.row_in_subquery(&row, subquery, *negated, scope))
+            }
+            Ast::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. } => {
+                let (row, Ast::Subquery(query)) = (row_of(left)?, &**right) else { return None };
+                Some(self.row_in_subquery(&row, query, false, scope))
+            }
+            Ast::AllOp { left, compare_op: BinaryOperator::NotEq, right } => {
+                let (row, Ast::Subquery(query)) = (row_of(left)?, &**right) else { return None };
+                Some(self.row_in_subquery(&row, query, true, scope))
+            }
+            _ => None,
+        }
+    }
+
+    fn bind_row(&mut self, row: &[&Ast], scope: &Scope) -> Result<Vec<Typed>> {
+        row.iter().map(|value| self.expression(value, scope)).collect()
+    }
+
+    fn compare_written(
+        &mut self,
+        comparison: Comparison,
+        left: &[&Ast],
+        right: &[&Ast],
+        scope: &Scope,
+    ) -> Result<Typed> {
+        let position = left.first().map_or(0, |first| self.position(*first));
+        let (left, right) = (self.bind_row(left, scope)?, self.bind_row(right, scope)?);
+        self.compare_rows(comparison, left, right, position)
+    }
+
+    /// Compares two rows.
+    fn compare_rows(
+        &mut self,
+        comparison: Comparison,
+        left: Vec<Typed>,
+        right: Vec<Typed>,
+        position: u32,
+    ) -> Result<Typed> {
+        if left.len() != right.len() {
+            return Err(unequal(position));
+        }
+        if left.is_empty() {
+            let message = "cannot compare rows of zero length";
+            return Err(SqlError::unsupported(message).at(position as usize));
+        }
+        let pairs: Vec<(Typed, Typed)> = left.into_iter().zip(right).collect();
+        let mut each = |comparison: Comparison, (a, b): &(Typed, Typed)| -> Result<Expr> {
+            Ok(self.compare(comparison, a.clone(), b.clone(), a.position)?.expr)
+        };
+        let strict = match comparison {
+            Comparison::Equal => {
+                let all: Result<Vec<Expr>> =
+                    pairs.iter().map(|pair| each(comparison, pair)).collect();
+                return Ok(Typed::condition(Expr::And(all?), position));
+            }
+            Comparison::NotEqual => {
+                let all: Result<Vec<Expr>> =
+                    pairs.iter().map(|pair| each(comparison, pair)).collect();
+                return Ok(Typed::condition(Expr::Or(all?), position));
+            }
+            Comparison::Less | Comparison::LessOrEqual => Comparison::Less,
+            Comparison::Greater | Comparison::GreaterOrEqual => Comparison::Greater,
+        };
+        let or_equal = match strict {
+            Comparison::Less => Comparison::LessOrEqual,
+            _ => Comparison::GreaterOrEqual,
+        };
+        let Some((last, others)) = pairs.split_last() else { return Err(unequal(position)) };
+        let mut whole = each(comparison, last)?;
+        for pair in others.iter().rev() {
+            let equal = Expr::And(vec![each(Comparison::Equal, pair)?, whole]);
+            let either = Expr::Or(vec![each(strict, pair)?, equal]);
+            // The first part follows from the second. It gives an index its bound.
+            whole = Expr::And(vec![each(or_equal, pair)?, either]);
+        }
+        Ok(Typed::condition(whole, position))
+    }
+
+    fn distinct_rows(
+        &mut self,
+        left: &[&Ast],
+        right: &[&Ast],
+        negated: bool,
+        scope: &Scope,
+    ) -> Result<Typed> {
+        let position = left.first().map_or(0, |first| self.position(*first));
+        let (left, right) = (self.bind_row(left, scope)?, self.bind_row(right, scope)?);
+        if left.len() != right.len() {
+            return Err(unequal(position));
+        }
+        let mut all = Vec::with_capacity(left.len());
+        for (a, b) in left.into_iter().zip(right) {
+            let pair = self.comparable(a, b, "IS DISTINCT FROM", position)?;
+            all.push(Expr::Distinct(Box::new(pair), negated));
+        }
+        let whole = if negated { Expr::And(all) } else { Expr::Or(all) };
+        Ok(Typed::condition(whole, position))
+    }
+
+    fn is_null_row(&mut self, row: &[&Ast], negated: bool, scope: &Scope) -> Result<Typed> {
+        let position = row.first().map_or(0, |first| self.position(*first));
+        let mut all = Vec::with_capacity(row.len());
+        for value in self.bind_row(row, scope)? {
+            let value = self.settle(value)?;
+            all.push(Expr::IsNull(Box::new(value.expr), negated));
+        }
+        Ok(Typed::condition(Expr::And(all), position))
+    }
+
+    fn row_in_list(
+        &mut self,
+        row: &[&Ast],
+        list: &[Ast],
+        negated: bool,
+        scope: &Scope,
+    ) -> Result<Typed> {
+        let position = row.first().map_or(0, |first| self.position(*first));
+        let row = self.bind_row(row, scope)?;
+        let mut any = Vec::with_capacity(list.len());
+        for member in list {
+            let Some(other) = row_of(member) else { return Err(unequal(self.position(member))) };
+            let other = self.bind_row(&other, scope)?;
+            any.push(self.compare_rows(Comparison::Equal, row.clone(), other, position)?.expr);
+        }
+        let is = Expr::Or(any);
+        let is = if negated { Expr::Not(Box::new(is)) } else { is };
+        Ok(Typed::condition(is, position))
+    }
+
+    fn check_width(&self, query: &Query, width: usize, position: u32) -> Result<()> {
+        let what = match query.columns.len().cmp(&width) {
+            std::cmp::Ordering::Equal => return Ok(()),
+            std::cmp::Ordering::Less => "subquery has too few columns",
+            std::cmp::Ordering::Greater => "subquery has too many columns",
+        };
+        Err(SqlError::new(SqlState::SyntaxError, what).at(position as usize))
+    }
+
+    /// `row IN (SELECT …)` asks whether any row of the subquery compares as true, so it becomes
+    /// `TRUE = ANY (SELECT row = (…) FROM (…))`.
+    fn row_in_subquery(
+        &mut self,
+        row: &[&Ast],
+        query: &ast::Query,
+        negated: bool,
+        scope: &Scope,
+    ) -> Result<Typed> {
+        let position = row.first().map_or(0, |first| self.position(*first));
+        let row = self.bind_row(row, scope)?;
+        let inner = self.nested(|binder| binder.query(query, Some(Arc::new(scope.clone()))))?;
+        self.check_width(&inner, row.len(), position)?;
+        let slot = self.add_slot("subquery".into(), Source::Query(inner.columns.clone().into()));
+        let members = columns_of(slot, &inner.columns, position);
+        let equal = self.compare_rows(Comparison::Equal, row, members, position)?.expr;
+        let select = Select {
+            from: Some(From::query(slot, Arc::new(inner))),
+            filter: Vec::new(),
+            subqueries: Vec::new(),
+            group: None,
+            windows: None,
+            outputs: vec![equal],
+            distinct: false,
+            distinct_on: Vec::new(),
+            for_update: None,
+        };
+        let compared = Query {
+            with: Vec::new(),
+            body: Body::Select(Box::new(select)),
+            columns: vec![OutputColumn { name: "equal".into(), data_type: DataType::Boolean }],
+            order: Vec::new(),
+            limit: None,
+            offset: None,
+            with_ties: false,
+        };
+        let value = Expr::Constant(Value::Boolean(true));
+        let kind = SubqueryKind::Any(value, Comparison::Equal);
+        let slot = self.add_subquery(compared, kind)?;
+        let is = Expr::column(slot, 0);
+        let is = if negated { Expr::Not(Box::new(is)) } else { is };
+        Ok(Typed::condition(is, position))
+    }
+
+    fn row_and_subquery(
+        &mut self,
+        comparison: Comparison,
+        row: &[&Ast],
+        query: &ast::Query,
+        scope: &Scope,
+    ) -> Result<Typed> {
+        let position = row.first().map_or(0, |first| self.position(*first));
+        let row = self.bind_row(row, scope)?;
+        let members = self.row_subquery(query, row.len(), position, scope)?;
+        self.compare_rows(comparison, row, members, position)
+    }
+
+    /// Binds a subquery that returns one row of `width` columns.
+    pub(in crate::bind) fn row_subquery(
+        &mut self,
+        query: &ast::Query,
+        width: usize,
+        position: u32,
+        scope: &Scope,
+    ) -> Result<Vec<Typed>> {
+        let inner = self.nested(|binder| binder.query(query, Some(Arc::new(scope.clone()))))?;
+        self.check_width(&inner, width, position)?;
+        let columns = inner.columns.clone();
+        let slot = self.add_subquery(inner, SubqueryKind::Row)?;
+        Ok(columns_of(slot, &columns, position))
+    }
+
+    fn add_subquery(&mut self, query: Query, kind: SubqueryKind) -> Result<usize> {
+        let slot = self.add_slot("subquery".into(), Source::Computed);
+        let subquery = Subquery::new(slot, Arc::new(query), kind);
+        match self.levels.last_mut() {
+            Some(level) => level.subqueries.push(subquery),
+            None => return Err(SqlError::unsupported("a subquery here")),
+        }
+        Ok(slot)
+    }
+}
+
+/// The columns of a slot.
+fn columns_of(slot: usize, columns: &[OutputColumn], position: u32) -> Vec<Typed> {
+    let columns = columns.iter().enumerate();
+    columns
+        .map(|(number, column)| Typed::new(Expr::column(slot, number), column.data_type, position))
+        .collect()
+}

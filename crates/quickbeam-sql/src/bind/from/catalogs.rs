@@ -1,0 +1,149 @@
+//! System catalogs in FROM, and the types of object identifiers.
+//!
+//! A cast of a text to `regclass`, `regtype` or `regnamespace` returns the object's OID. A cast of
+//! an OID returns the object's name.
+
+use std::sync::Arc;
+
+use smol_str::SmolStr;
+use sqlparser::ast::{
+    BinaryOperator, DataType as Written, Expr as Ast, ObjectName, ObjectNamePart, TableAlias,
+};
+
+use crate::bind::{
+    Binder, Body, From, OutputColumn, Query, Scope, Source, TableFunction, TableFunctionKind,
+    Typed, fold,
+};
+use crate::catalog::system::{SystemTable, system_table};
+use crate::error::{Result, SqlError, SqlState};
+use crate::types::DataType;
+
+/// Returns the system catalog that a qualified name means.
+pub(in crate::bind) fn named_catalog(name: &ObjectName) -> Result<Option<&'static SystemTable>> {
+    let [ObjectNamePart::Identifier(schema), ObjectNamePart::Identifier(table)] = &name.0[..]
+    else {
+        return Ok(None);
+    };
+    let (schema, table) = (fold(schema), fold(table));
+    if schema != "pg_catalog" && schema != "information_schema" {
+        return Ok(None);
+    }
+    system_table(Some(&schema), &table).map(Some).ok_or_else(|| {
+        let message = format!("relation \"{schema}.{table}\" does not exist");
+        SqlError::new(SqlState::UndefinedTable, message)
+    })
+}
+
+/// Returns whether a collation orders texts by their bytes, as they compare here.
+pub(in crate::bind) fn is_byte_order(collation: &ObjectName) -> bool {
+    let name = collation.to_string().to_lowercase().replace('"', "");
+    let name = name.strip_prefix("pg_catalog.").unwrap_or(&name);
+    matches!(name, "default" | "c" | "posix" | "ucs_basic")
+}
+
+/// Returns the operator that `OPERATOR(pg_catalog.~)` means.
+pub(in crate::bind) fn plain_operator(op: &BinaryOperator) -> Result<BinaryOperator> {
+    known_operator(op).ok_or_else(|| {
+        let message = format!("operator does not exist: {op}");
+        SqlError::new(SqlState::UndefinedFunction, message)
+    })
+}
+
+fn known_operator(op: &BinaryOperator) -> Option<BinaryOperator> {
+    let BinaryOperator::PGCustomBinaryOperator(parts) = op else { return None };
+    let symbol = match &parts[..] {
+        [symbol] => symbol,
+        [schema, symbol] if schema == "pg_catalog" => symbol,
+        _ => return None,
+    };
+    Some(match &symbol[..] {
+        "=" => BinaryOperator::Eq,
+        "<>" | "!=" => BinaryOperator::NotEq,
+        "<" => BinaryOperator::Lt,
+        "<=" => BinaryOperator::LtEq,
+        ">" => BinaryOperator::Gt,
+        ">=" => BinaryOperator::GtEq,
+        "+" => BinaryOperator::Plus,
+        "-" => BinaryOperator::Minus,
+        "*" => BinaryOperator::Multiply,
+        "/" => BinaryOperator::Divide,
+        "%" => BinaryOperator::Modulo,
+        "||" => BinaryOperator::StringConcat,
+        "~" => BinaryOperator::PGRegexMatch,
+        "~*" => BinaryOperator::PGRegexIMatch,
+        "!~" => BinaryOperator::PGRegexNotMatch,
+        "!~*" => BinaryOperator::PGRegexNotIMatch,
+        "~~" => BinaryOperator::PGLikeMatch,
+        "~~*" => BinaryOperator::PGILikeMatch,
+        "!~~" => BinaryOperator::PGNotLikeMatch,
+        "!~~*" => BinaryOperator::PGNotILikeMatch,
+        _ => return None,
+    })
+}
+
+impl Binder<'_> {
+    /// Binds a system catalog in FROM.
+    pub(in crate::bind) fn catalog(
+        &mut self,
+        table: &'static SystemTable,
+        alias: Option<&TableAlias>,
+        scope: &mut Scope,
+    ) -> Result<From> {
+        let name = SmolStr::new_static(table.name);
+        let slot = self.add_slot(name.clone(), Source::Computed);
+        let kind = TableFunctionKind::Catalog(table);
+        let function = TableFunction { kind, arguments: Vec::new(), ordinality: false, slot };
+        let columns = table.columns.iter();
+        let columns = columns
+            .map(|(name, _, data_type)| OutputColumn { name: name.clone(), data_type: *data_type });
+        let query = Query {
+            with: Vec::new(),
+            body: Body::Function(function),
+            columns: columns.collect(),
+            order: Vec::new(),
+            limit: None,
+            offset: None,
+            with_ties: false,
+        };
+        self.derived(Arc::new(query), alias, Some(name), scope)
+    }
+
+    /// Binds a cast to a type of object identifiers. Returns `None` for any other type.
+    pub(in crate::bind) fn identifier_cast(
+        &mut self,
+        expr: &Ast,
+        written: &Written,
+        scope: &Scope,
+    ) -> Result<Option<Typed>> {
+        let Written::Custom(name, arguments) = written else {
+            if *written == Written::Regclass {
+                return self.identifier(expr, ("regclassin", "regclassout"), scope).map(Some);
+            }
+            return Ok(None);
+        };
+        if !arguments.is_empty() {
+            return Ok(None);
+        }
+        let name = name.to_string().to_lowercase();
+        let functions = match name.strip_prefix("pg_catalog.").unwrap_or(&name) {
+            "regclass" => ("regclassin", "regclassout"),
+            "regtype" => ("regtypein", "regtypeout"),
+            "regnamespace" => ("regnamespacein", "regnamespaceout"),
+            _ => return Ok(None),
+        };
+        self.identifier(expr, functions, scope).map(Some)
+    }
+
+    fn identifier(
+        &mut self,
+        expr: &Ast,
+        (of_text, of_number): (&str, &str),
+        scope: &Scope,
+    ) -> Result<Typed> {
+        let value = self.expression(expr, scope)?;
+        let position = value.position;
+        let is_text = value.data_type.is_none_or(DataType::is_text);
+        let name = if is_text { of_text } else { of_number };
+        self.function(name, vec![value], position)
+    }
+}

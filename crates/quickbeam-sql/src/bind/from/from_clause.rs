@@ -1,0 +1,394 @@
+//! FROM: tables, views, subqueries, joins.
+
+use std::sync::Arc;
+
+use smol_str::SmolStr;
+use sqlparser::ast::{
+    Expr as Ast, JoinConstraint, JoinOperator, ObjectName, TableAlias, TableFactor, TableWithJoins,
+};
+
+use super::catalogs::named_catalog;
+use super::full_join_using::Pair;
+use crate::bind::{
+    Binder, From, JoinKind, Query, QueryPart, Scope, ScopeColumn, ScopeRelation, Source, Typed,
+    VIEW_DEPTH, VIEW_SLOTS, fold, object_name,
+};
+use crate::catalog::errors::no_relation;
+use crate::catalog::system::system_table;
+use crate::catalog::{Relation, Table, View};
+use crate::error::{Result, SqlError, SqlState};
+use crate::expression::{ColumnRef, Comparison, Expr, Slots};
+use crate::types::DataType;
+
+/// Error message for more joins in one FROM than `MAX_DEPTH` allows.
+const TOO_MANY_JOINS: &str = "too many tables are joined in one FROM";
+
+impl Binder<'_> {
+    /// Binds FROM and adds its relations to the scope.
+    pub(in crate::bind) fn from(
+        &mut self,
+        list: &[TableWithJoins],
+        scope: &mut Scope,
+    ) -> Result<Option<From>> {
+        // Joins nest to the left, so every walk over them recurses as deep.
+        self.deeper(list.len().saturating_sub(1), TOO_MANY_JOINS, |binder| {
+            binder.products(list, scope)
+        })
+    }
+
+    /// The product of all in the list.
+    fn products(&mut self, list: &[TableWithJoins], scope: &mut Scope) -> Result<Option<From>> {
+        let mut whole: Option<From> = None;
+        for item in list {
+            let from = self.joined(item, scope)?;
+            whole = Some(match whole {
+                None => from,
+                Some(left) => From::Join {
+                    kind: JoinKind::Inner,
+                    left: Box::new(left),
+                    right: Box::new(from),
+                    on: Vec::new(),
+                },
+            });
+        }
+        Ok(whole)
+    }
+
+    pub(in crate::bind) fn joined(
+        &mut self,
+        item: &TableWithJoins,
+        scope: &mut Scope,
+    ) -> Result<From> {
+        self.deeper(item.joins.len(), TOO_MANY_JOINS, |binder| binder.joins(item, scope))
+    }
+
+    fn joins(&mut self, item: &TableWithJoins, scope: &mut Scope) -> Result<From> {
+        // Conditions of a join see the relations of the join only.
+        let mut inside = Scope { outer: scope.outer.clone(), ..Scope::default() };
+        if has_lateral(item) && !scope.relations.is_empty() {
+            inside.before = Some(Arc::new(scope.clone()));
+        }
+        let mut left = self.factor(&item.relation, &mut inside)?;
+        for join in &item.joins {
+            if join.global {
+                return Err(SqlError::unsupported("this kind of join"));
+            }
+            let first_right = inside.relations.len();
+            let right = self.factor(&join.relation, &mut inside)?;
+            let (kind, constraint, flipped) = match &join.join_operator {
+                JoinOperator::Join(c) | JoinOperator::Inner(c) => (JoinKind::Inner, c, false),
+                JoinOperator::CrossJoin(c) => (JoinKind::Inner, c, false),
+                JoinOperator::Left(c) | JoinOperator::LeftOuter(c) => (JoinKind::Left, c, false),
+                JoinOperator::Right(c) | JoinOperator::RightOuter(c) => (JoinKind::Left, c, true),
+                JoinOperator::FullOuter(c) => (JoinKind::Full, c, false),
+                _ => return Err(SqlError::unsupported("this kind of join")),
+            };
+            let (on, pairs) =
+                self.constraint(constraint, kind, flipped, first_right, &mut inside)?;
+            let must_not_read = flipped || kind == JoinKind::Full;
+            if must_not_read && reads_of(&right).meets(&left.slots()) {
+                let message = "invalid reference to FROM-clause entry: the combining JOIN type must be INNER or LEFT for a LATERAL reference";
+                let position = self.position(&join.relation) as usize;
+                return Err(SqlError::new(SqlState::InvalidColumnReference, message).at(position));
+            }
+            let (a, b) = if flipped { (right, left) } else { (left, right) };
+            left = From::Join { kind, left: Box::new(a), right: Box::new(b), on };
+            if !pairs.is_empty() {
+                left = self.full_using(left, pairs, &mut inside)?;
+            }
+        }
+        let star: Vec<ColumnRef> = scope.star.iter().chain(&inside.star).copied().collect();
+        for relation in inside.relations {
+            let position = self.position(&item.relation) as usize;
+            scope.add(relation).map_err(|error| error.at(position))?;
+        }
+        scope.merged.extend(inside.merged);
+        scope.star = star;
+        Ok(left)
+    }
+
+    /// Binds the condition of a join. Returns also the USING columns of a full join, whose names
+    /// mean neither side's column.
+    fn constraint(
+        &mut self,
+        constraint: &JoinConstraint,
+        kind: JoinKind,
+        flipped: bool,
+        first_right: usize,
+        inside: &mut Scope,
+    ) -> Result<(Vec<Expr>, Vec<Pair>)> {
+        let names: Vec<SmolStr> = match constraint {
+            JoinConstraint::None => return Ok(Default::default()),
+            JoinConstraint::On(condition) => {
+                return Ok((self.conjuncts(condition, inside)?, Vec::new()));
+            }
+            JoinConstraint::Using(names) => names.iter().map(object_name).collect::<Result<_>>()?,
+            JoinConstraint::Natural => {
+                let (left, right) = inside.relations.split_at(first_right);
+                let named = |name: &SmolStr| {
+                    right.iter().flat_map(|relation| &relation.columns).any(|it| it.name == *name)
+                };
+                // A name that an earlier join merged from two columns counts once.
+                let left = inside.star.iter().filter_map(|at| {
+                    left.iter().flat_map(|relation| &relation.columns).find(|it| it.at == *at)
+                });
+                left.map(|column| column.name.clone()).filter(named).collect()
+            }
+        };
+        let (mut on, mut pairs) = (Vec::new(), Vec::new());
+        let mut joined = Vec::new();
+        for name in names {
+            let side = |relations: &[ScopeRelation]| {
+                let merged = inside.merged.clone();
+                let here = Scope { merged, ..Scope::of(relations.to_vec()) };
+                here.resolve(None, &name).cloned()
+            };
+            let left = side(&inside.relations[..first_right])?;
+            let right = side(&inside.relations[first_right..])?;
+            let [a, b] = [&left, &right]
+                .map(|column| Typed::new(Expr::Column(column.at), column.data_type, 0));
+            on.push(self.compare(Comparison::Equal, a, b, 0)?.expr);
+            if kind == JoinKind::Full {
+                pairs.push((name, left, right));
+                continue;
+            }
+            // The name means the side that always has a row.
+            let (first, second) = if flipped { (right.at, left.at) } else { (left.at, right.at) };
+            inside.merged.push((name, first, second));
+            inside.star.retain(|at| *at != first && *at != second);
+            joined.push(first);
+        }
+        inside.star.splice(0..0, joined);
+        Ok((on, pairs))
+    }
+
+    /// Binds a condition and splits it at AND.
+    pub(in crate::bind) fn conjuncts(
+        &mut self,
+        condition: &Ast,
+        scope: &Scope,
+    ) -> Result<Vec<Expr>> {
+        let mut conjuncts = Vec::new();
+        self.condition(condition, scope)?.into_conjuncts(&mut conjuncts);
+        conjuncts.retain(|part| part.as_constant() != Some(&crate::types::Value::Boolean(true)));
+        Ok(conjuncts)
+    }
+
+    fn factor(&mut self, factor: &TableFactor, scope: &mut Scope) -> Result<From> {
+        self.check_factor(factor)?;
+        match factor {
+            TableFactor::Table { name, alias, args: None, .. } => {
+                self.named(name, alias.as_ref(), scope)
+            }
+            TableFactor::Derived { lateral, subquery, alias, .. } => {
+                // A LATERAL subquery sees the items to its left. Any other subquery sees only the
+                // enclosing query.
+                let outer = if *lateral { lateral_scope(scope) } else { scope.outer.clone() };
+                // A view may be older than this rule.
+                if alias.is_none() && self.view_depth == 0 {
+                    let message = "syntax error: a query in FROM must have an alias";
+                    let position = self.position(&**subquery) as usize;
+                    return Err(SqlError::new(SqlState::SyntaxError, message).at(position));
+                }
+                let query = self.nested(|binder| binder.query(subquery, outer))?;
+                self.derived(Arc::new(query), alias.as_ref(), None, scope)
+            }
+            TableFactor::Table { name, alias, args: Some(args), with_ordinality, .. } => {
+                let args = &args.args;
+                self.table_function(name, args, *with_ordinality, alias.as_ref(), scope)
+            }
+            TableFactor::Function { name, args, with_ordinality, alias, .. } => {
+                self.table_function(name, args, *with_ordinality, alias.as_ref(), scope)
+            }
+            TableFactor::UNNEST {
+                alias, array_exprs, with_offset: false, with_ordinality, ..
+            } => {
+                let arguments: Vec<&Ast> = array_exprs.iter().collect();
+                let ordinality = *with_ordinality;
+                self.rows_of("unnest".into(), 0, &arguments, ordinality, alias.as_ref(), scope)
+            }
+            TableFactor::NestedJoin { table_with_joins, alias: None } => {
+                self.nested(|binder| binder.joined(table_with_joins, scope))
+            }
+            other => Err(SqlError::unsupported(format!("{other} in FROM"))),
+        }
+    }
+
+    /// Refuses clauses after a table that would have no effect here.
+    pub(in crate::bind) fn check_factor(&self, factor: &TableFactor) -> Result<()> {
+        let (is_plain, alias) = match factor {
+            TableFactor::Table {
+                alias,
+                args,
+                with_hints,
+                version,
+                with_ordinality,
+                partitions,
+                json_path,
+                sample,
+                index_hints,
+                ..
+            } => {
+                let is_plain = with_hints.is_empty()
+                    && version.is_none()
+                    && (!with_ordinality || args.is_some())
+                    && partitions.is_empty()
+                    && json_path.is_none()
+                    && sample.is_none()
+                    && index_hints.is_empty();
+                (is_plain, alias.as_ref())
+            }
+            TableFactor::Derived { alias, sample, .. } => (sample.is_none(), alias.as_ref()),
+            _ => return Ok(()),
+        };
+        let is_name = |alias: &TableAlias| {
+            alias.at.is_none() && alias.columns.iter().all(|column| column.data_type.is_none())
+        };
+        if is_plain && alias.is_none_or(is_name) {
+            return Ok(());
+        }
+        let position = self.position(factor) as usize;
+        Err(SqlError::unsupported(format!("{factor} in FROM")).at(position))
+    }
+
+    fn named(
+        &mut self,
+        name: &ObjectName,
+        alias: Option<&TableAlias>,
+        scope: &mut Scope,
+    ) -> Result<From> {
+        let position = self.position(name) as usize;
+        if let Some(table) = named_catalog(name).map_err(|error| error.at(position))? {
+            return self.catalog(table, alias, scope);
+        }
+        let folded = object_name(name).map_err(|error| error.at(position))?;
+        if name.0.len() == 1
+            && let Some(query) = self.common_table(&folded, position)?
+        {
+            return self.derived(query, alias, Some(folded), scope);
+        }
+        match self.names.relation(&folded)? {
+            Some(Relation::Table(table)) => {
+                let slot = self.stored(table, alias, scope);
+                Ok(From::Table(slot.map_err(|error| error.at(position))?))
+            }
+            Some(Relation::View(view)) => {
+                let query = self.view(&view).map_err(|error| error.at(position))?;
+                self.derived(Arc::new(query), alias, Some(folded), scope)
+            }
+            Some(_) => {
+                let message =
+                    format!("cannot read from \"{folded}\": it is neither table nor view");
+                Err(SqlError::new(SqlState::WrongObjectType, message).at(position))
+            }
+            None => match system_table(None, &folded).filter(|_| name.0.len() == 1) {
+                Some(table) => self.catalog(table, alias, scope),
+                None => Err(no_relation(&folded).at(position)),
+            },
+        }
+    }
+
+    /// A table in FROM.
+    pub(in crate::bind) fn stored(
+        &mut self,
+        table: Arc<Table>,
+        alias: Option<&TableAlias>,
+        scope: &mut Scope,
+    ) -> Result<usize> {
+        let name = alias.map_or_else(|| table.name.clone(), |alias| fold(&alias.name));
+        let slot = self.add_slot(name.clone(), Source::Table(table.clone()));
+        let columns = table.columns.iter().map(|column| (column.name.clone(), column.data_type));
+        let columns = named_columns(slot, columns, alias)?;
+        scope.add(ScopeRelation { name, columns })?;
+        Ok(slot)
+    }
+
+    pub(in crate::bind) fn derived(
+        &mut self,
+        query: Arc<Query>,
+        alias: Option<&TableAlias>,
+        name: Option<SmolStr>,
+        scope: &mut Scope,
+    ) -> Result<From> {
+        let name = alias.map(|alias| fold(&alias.name)).or(name).unwrap_or_default();
+        let source = Source::Query(query.columns.clone().into());
+        let slot = self.add_slot(name.clone(), source);
+        let columns = query.columns.iter().map(|column| (column.name.clone(), column.data_type));
+        let columns = named_columns(slot, columns, alias)?;
+        scope.add(ScopeRelation { name, columns })?;
+        Ok(From::query(slot, query))
+    }
+
+    /// Binds the query of a view. Positions in its text do not belong to the statement's text.
+    fn view(&mut self, view: &View) -> Result<Query> {
+        if self.view_depth >= VIEW_DEPTH {
+            let message = format!("view \"{}\" is nested too deep", view.name);
+            return Err(SqlError::new(SqlState::StatementTooComplex, message));
+        }
+        if self.slots.len() >= VIEW_SLOTS {
+            let message = format!("views are made of more than {VIEW_SLOTS} tables and queries");
+            return Err(SqlError::new(SqlState::StatementTooComplex, message));
+        }
+        let parsed = crate::parse::query(&view.query)?;
+        let text = std::mem::take(&mut self.text);
+        let ctes = std::mem::take(&mut self.ctes);
+        self.view_depth += 1;
+        let bound = self.nested(|binder| binder.query(&parsed, None));
+        self.view_depth -= 1;
+        self.ctes = ctes;
+        self.text = text;
+        let mut query = bound?;
+        for (column, name) in query.columns.iter_mut().zip(&view.columns) {
+            column.name = name.clone();
+        }
+        Ok(query)
+    }
+}
+
+/// Returns the scope of a LATERAL item: the items to its left, before those around the query.
+pub(in crate::bind) fn lateral_scope(scope: &Scope) -> Option<Arc<Scope>> {
+    let outer = scope.before.clone().or_else(|| scope.outer.clone());
+    Some(Arc::new(Scope { outer, before: None, ..scope.clone() }))
+}
+
+/// Whether an item of FROM has a part that may read the items to its left.
+fn has_lateral(item: &TableWithJoins) -> bool {
+    let is_lateral = |factor: &TableFactor| match factor {
+        TableFactor::Derived { lateral, .. } => *lateral,
+        TableFactor::Table { args, .. } => args.is_some(),
+        TableFactor::Function { .. } | TableFactor::UNNEST { .. } => true,
+        TableFactor::NestedJoin { table_with_joins, .. } => has_lateral(table_with_joins),
+        _ => false,
+    };
+    is_lateral(&item.relation) || item.joins.iter().any(|join| is_lateral(&join.relation))
+}
+
+/// Returns the slots outside an item of FROM that the queries in it read.
+fn reads_of(from: &From) -> Slots {
+    let mut read = Slots::default();
+    from.each_part(&mut |part| {
+        if let QueryPart::Derived(derived) = part {
+            read.extend(&derived.reads);
+        }
+    });
+    read
+}
+
+fn named_columns(
+    slot: usize,
+    columns: impl ExactSizeIterator<Item = (SmolStr, DataType)>,
+    alias: Option<&TableAlias>,
+) -> Result<Vec<ScopeColumn>> {
+    let given = alias.map_or(&[][..], |alias| &alias.columns);
+    if given.len() > columns.len() {
+        let message =
+            format!("{} columns are named, but there are only {}", given.len(), columns.len());
+        return Err(SqlError::new(SqlState::InvalidColumnReference, message));
+    }
+    let named = columns.enumerate().map(|(column, (name, data_type))| ScopeColumn {
+        name: given.get(column).map_or(name, |given| fold(&given.name)),
+        data_type,
+        at: ColumnRef { slot, column },
+    });
+    Ok(named.collect())
+}

@@ -1,0 +1,92 @@
+//! FULL JOIN with USING: a merged name stands for the side that has a row.
+//!
+//! In an inner or outer join, the merged name always means one side's column. In a full join its
+//! value is computed. The join therefore becomes a subquery in FROM. That subquery returns the
+//! computed columns, followed by all columns of the join.
+
+use std::sync::Arc;
+
+use smol_str::SmolStr;
+
+use crate::bind::tree::{Body, OutputColumn, Select};
+use crate::bind::{Binder, From, Query, Scope, ScopeColumn, ScopeRelation, Source, Typed};
+use crate::error::Result;
+use crate::expression::{ColumnRef, Expr, Function, TextPosition};
+use crate::types::DataType;
+
+/// A name of USING, and the column of either side.
+pub(in crate::bind) type Pair = (SmolStr, ScopeColumn, ScopeColumn);
+
+impl Binder<'_> {
+    /// Makes a full join a query in FROM. `inside` is the scope of the join.
+    pub(in crate::bind) fn full_using(
+        &mut self,
+        join: From,
+        pairs: Vec<Pair>,
+        scope: &mut Scope,
+    ) -> Result<From> {
+        let (mut outputs, mut columns) = (Vec::new(), Vec::new());
+        let mut deliver = |expr: Expr, name: &SmolStr, data_type: DataType| {
+            outputs.push(expr);
+            columns.push(OutputColumn { name: name.clone(), data_type });
+        };
+        for (name, left, right) in &pairs {
+            let sides = [left, right].map(|c| Typed::new(Expr::Column(c.at), c.data_type, 0));
+            let (sides, data_type) = self.unify(sides.into(), "JOIN/USING")?;
+            deliver(Expr::Call(Function::COALESCE, sides, TextPosition(0)), name, data_type);
+        }
+        for column in scope.relations.iter().flat_map(|relation| &relation.columns) {
+            deliver(Expr::Column(column.at), &column.name, column.data_type);
+        }
+        let sources: Vec<Option<ColumnRef>> = outputs.iter().map(Expr::as_column).collect();
+        let slot = self.add_slot(SmolStr::default(), Source::Query(columns.clone().into()));
+        let query = Arc::new(of(join, outputs, &columns));
+        let moved = |at: ColumnRef| {
+            let column = sources.iter().position(|source| *source == Some(at));
+            column.map_or(at, |column| ColumnRef { slot, column })
+        };
+        let inside = scope.relations.iter_mut().flat_map(|relation| &mut relation.columns);
+        inside.for_each(|column| column.at = moved(column.at));
+        for (_, first, second) in &mut scope.merged {
+            (*first, *second) = (moved(*first), moved(*second));
+        }
+        scope.star.iter_mut().for_each(|at| *at = moved(*at));
+        let mut named = Vec::with_capacity(pairs.len());
+        for (column, (name, left, right)) in pairs.into_iter().enumerate() {
+            let at = ColumnRef { slot, column };
+            let data_type = columns.get(column).map_or(left.data_type, |column| column.data_type);
+            scope.merged.push((name.clone(), at, moved(left.at)));
+            scope.merged.push((name.clone(), at, moved(right.at)));
+            scope.star.retain(|at| *at != moved(left.at) && *at != moved(right.at));
+            named.push(ScopeColumn { name, data_type, at });
+        }
+        let rest = std::mem::take(&mut scope.star);
+        scope.add(ScopeRelation { name: SmolStr::default(), columns: named })?;
+        scope.star.extend(rest);
+        Ok(From::query(slot, query))
+    }
+}
+
+/// A query of nothing but a join.
+fn of(join: From, outputs: Vec<Expr>, columns: &[OutputColumn]) -> Query {
+    let select = Select {
+        from: Some(join),
+        filter: Vec::new(),
+        subqueries: Vec::new(),
+        group: None,
+        windows: None,
+        outputs,
+        distinct: false,
+        distinct_on: Vec::new(),
+        for_update: None,
+    };
+    Query {
+        with: Vec::new(),
+        body: Body::Select(Box::new(select)),
+        columns: columns.to_vec(),
+        order: Vec::new(),
+        limit: None,
+        offset: None,
+        with_ties: false,
+    }
+}

@@ -1,0 +1,6 @@
+//! The FROM clause: tables, joins, functions that return rows, and system catalogs.
+
+pub(super) mod catalogs;
+pub(super) mod from_clause;
+pub(super) mod full_join_using;
+pub(super) mod table_functions;

@@ -1,0 +1,188 @@
+//! Functions in FROM.
+
+use std::sync::Arc;
+
+use smol_str::SmolStr;
+use sqlparser::ast::{Expr as Ast, FunctionArg, FunctionArgExpr, ObjectName, TableAlias};
+
+use super::from_clause::lateral_scope;
+use crate::bind::{
+    Binder, Body, From, OutputColumn, Query, Scope, Source, TableFunction, TableFunctionKind,
+    Typed, fold, function_name, types,
+};
+use crate::error::{Result, SqlError, SqlState};
+use crate::expression::{Expr, RowFunction, row_function};
+use crate::types::{CastContext, DataType, cast_context};
+
+impl Binder<'_> {
+    /// Binds a function in FROM. Its arguments may read the items to its left.
+    pub(in crate::bind) fn table_function(
+        &mut self,
+        name: &ObjectName,
+        args: &[FunctionArg],
+        ordinality: bool,
+        alias: Option<&TableAlias>,
+        scope: &mut Scope,
+    ) -> Result<From> {
+        let position = self.position(name);
+        let folded = function_name(name).map_err(|error| error.at(position as usize))?;
+        let mut arguments = Vec::with_capacity(args.len());
+        for argument in args {
+            let FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) = argument else {
+                return Err(SqlError::unsupported("this form of an argument"));
+            };
+            arguments.push(expr);
+        }
+        self.rows_of(folded, position, &arguments, ordinality, alias, scope)
+    }
+
+    /// Binds a function that returns rows.
+    pub(in crate::bind) fn rows_of(
+        &mut self,
+        folded: SmolStr,
+        position: u32,
+        args: &[&Ast],
+        ordinality: bool,
+        alias: Option<&TableAlias>,
+        scope: &mut Scope,
+    ) -> Result<From> {
+        let around = Scope { outer: lateral_scope(scope), ..Scope::default() };
+        let (arguments, level) = self.level(|binder| {
+            let mut arguments = Vec::with_capacity(args.len());
+            for argument in args {
+                arguments.push(binder.expression(argument, &around)?);
+            }
+            Ok(arguments)
+        })?;
+        if !level.subqueries.is_empty() {
+            return Err(SqlError::unsupported("a subquery as argument of a function in FROM"));
+        }
+        let (kind, arguments, mut columns) = match row_function(&folded, arguments.len()) {
+            Some(function) => self.row_function(function, arguments, position)?,
+            None => {
+                let (kind, list, data_type) = self.series(&folded, arguments, position)?;
+                (kind, list, vec![OutputColumn { name: folded.clone(), data_type }])
+            }
+        };
+        let slot = self.add_slot(folded.clone(), Source::Computed);
+        let function = TableFunction { kind, arguments, ordinality, slot };
+        // The alias of a function names its only column too, unless the column has its own name.
+        if let ([only], Some(alias)) = (&mut columns[..], alias)
+            && only.name == folded
+        {
+            only.name = fold(&alias.name);
+        }
+        if ordinality {
+            let name = "ordinality".into();
+            columns.push(OutputColumn { name, data_type: DataType::BigInt });
+        }
+        let query = Query {
+            with: Vec::new(),
+            body: Body::Function(function),
+            columns,
+            order: Vec::new(),
+            limit: None,
+            offset: None,
+            with_ties: false,
+        };
+        self.derived(Arc::new(query), alias, Some(folded), scope)
+    }
+
+    /// Binds the arguments of a function that returns all its rows at once.
+    fn row_function(
+        &mut self,
+        function: &'static RowFunction,
+        arguments: Vec<Typed>,
+        position: u32,
+    ) -> Result<(TableFunctionKind, Vec<Expr>, Vec<OutputColumn>)> {
+        let name = function.name;
+        let wrong = |state: SqlState, message: String| {
+            Err(SqlError::new(state, message).at(position as usize))
+        };
+        let named = |known: Option<DataType>| {
+            known.map_or_else(|| "unknown".to_owned(), |known| known.unconstrained().to_string())
+        };
+        let types: Vec<String> = arguments.iter().map(|one| named(one.data_type)).collect();
+        let missing = || {
+            let message = format!("function {name}({}) does not exist", types.join(", "));
+            SqlError::new(SqlState::UndefinedFunction, message).at(position as usize)
+        };
+        let mut columns: Vec<OutputColumn> = Vec::new();
+        let column = |name: &str, data_type| OutputColumn { name: name.into(), data_type };
+        let mut exprs = Vec::with_capacity(arguments.len());
+        let is_unnest = function.columns.is_empty();
+        if arguments.is_empty() {
+            return Err(missing());
+        }
+        for (at, argument) in arguments.into_iter().enumerate() {
+            let declared = function.arguments.get(at).copied().flatten();
+            match (declared, argument.data_type) {
+                (Some(to), from) => {
+                    let fits = from
+                        .is_none_or(|from| cast_context(from, to) == Some(CastContext::Implicit));
+                    if !fits {
+                        return Err(missing());
+                    }
+                    exprs.push(self.coerce(argument, to)?);
+                }
+                (None, Some(DataType::Array(element))) => {
+                    if is_unnest {
+                        columns.push(column(name, element.data_type()));
+                    }
+                    exprs.push(argument.expr);
+                }
+                (None, None) if is_unnest => {
+                    let message = format!("function {name}(unknown) is not unique");
+                    return wrong(SqlState::AmbiguousFunction, message);
+                }
+                (None, None) => {
+                    let message =
+                        "could not determine polymorphic type because input has type unknown";
+                    return wrong(SqlState::DatatypeMismatch, message.into());
+                }
+                (None, Some(_)) => return Err(missing()),
+            }
+        }
+        columns.extend(function.columns.iter().map(|(name, data_type)| column(name, *data_type)));
+        Ok((TableFunctionKind::Rows(function), exprs, columns))
+    }
+
+    /// Binds the arguments of `generate_series`.
+    fn series(
+        &mut self,
+        name: &str,
+        arguments: Vec<Typed>,
+        position: u32,
+    ) -> Result<(TableFunctionKind, Vec<Expr>, DataType)> {
+        let known: Vec<DataType> = arguments.iter().filter_map(|one| one.data_type).collect();
+        let missing = || {
+            let types = arguments.iter().map(|one| {
+                one.data_type.map_or_else(|| "unknown".to_owned(), |known| known.to_string())
+            });
+            let types: Vec<String> = types.collect();
+            let message = format!("function {name}({}) does not exist", types.join(", "));
+            SqlError::new(SqlState::UndefinedFunction, message).at(position as usize)
+        };
+        let is_series = name == "generate_series" && (2..=3).contains(&arguments.len());
+        if is_series && known.is_empty() {
+            let message = "function generate_series is not unique for arguments without types";
+            let error = SqlError::new(SqlState::AmbiguousFunction, message);
+            return Err(error.at(position as usize));
+        }
+        let common = known.iter().copied().map(Some);
+        let common = common.reduce(|a, b| types::common_number(a?, b?)).flatten();
+        let data_type = match common.map(DataType::unconstrained) {
+            Some(DataType::SmallInt | DataType::Integer) => DataType::Integer,
+            Some(known @ (DataType::BigInt | DataType::Numeric(_))) => known,
+            _ => return Err(missing()),
+        };
+        if !is_series {
+            return Err(missing());
+        }
+        let mut exprs = Vec::with_capacity(arguments.len());
+        for argument in arguments {
+            exprs.push(self.coerce(argument, data_type)?);
+        }
+        Ok((TableFunctionKind::GenerateSeries(data_type), exprs, data_type))
+    }
+}

@@ -1,0 +1,413 @@
+//! Aggregate calls: resolves names and argument types.
+
+use sqlparser::ast::{
+    Expr as Ast, FunctionArg, FunctionArgExpr, ObjectName, OrderByExpr, OrderBySort,
+};
+
+use super::levels::grouping_error;
+use crate::bind::{
+    Aggregate, AggregateKind, AggregateOrder, Binder, Level, Scope, ScopeColumn, SlotShape, Source,
+    Typed, object_name,
+};
+use crate::error::{Result, SqlError, SqlState};
+use crate::expression::Expr;
+use crate::types::{DataType, ElementType, Value};
+
+/// Group columns from this number on are aggregates without an assigned position.
+pub(in crate::bind) const AGGREGATES: usize = 1 << 20;
+
+const NOT_ALLOWED: &str = "aggregate functions are not allowed here";
+
+/// An aggregate call as it is written.
+pub(in crate::bind) struct AggregateCall<'a> {
+    pub kind: AggregateKind,
+    pub arguments: &'a [FunctionArg],
+    pub distinct: bool,
+    /// ORDER BY within the call, or WITHIN GROUP.
+    pub order: &'a [OrderByExpr],
+    pub filter: Option<&'a Ast>,
+    pub position: u32,
+}
+
+/// Returns whether an expression of the aggregate contains an aggregate of the level.
+fn has_aggregate(level: &Level, aggregate: &Aggregate) -> bool {
+    let mut found = false;
+    for expr in aggregate.expressions() {
+        expr.each_column(&mut |column| {
+            found |= Some(column.slot) == level.group_slot && column.column >= AGGREGATES;
+        });
+    }
+    found
+}
+
+/// Returns whether the order of the rows can change the result.
+fn depends_on_order(kind: AggregateKind) -> bool {
+    !matches!(
+        kind,
+        AggregateKind::Count
+            | AggregateKind::Minimum
+            | AggregateKind::Maximum
+            | AggregateKind::All
+            | AggregateKind::Any
+            | AggregateKind::BitAnd
+            | AggregateKind::BitOr
+            | AggregateKind::BitXor
+            | AggregateKind::RegressionCount
+    )
+}
+
+impl Binder<'_> {
+    /// Binds an aggregate call. It belongs to the innermost query whose columns it reads, which may
+    /// enclose the query that contains it.
+    pub(in crate::bind) fn aggregate(
+        &mut self,
+        call: &AggregateCall<'_>,
+        scope: &Scope,
+    ) -> Result<Typed> {
+        let position = call.position;
+        let (nested, subqueries) = match self.levels.last_mut() {
+            Some(level) => {
+                (std::mem::replace(&mut level.in_aggregate, true), level.subqueries.len())
+            }
+            None => return Err(grouping_error(NOT_ALLOWED, position)),
+        };
+        let bound = self.aggregate_parts(call, scope);
+        if let Some(level) = self.levels.last_mut() {
+            level.in_aggregate = nested;
+        }
+        let aggregate = bound?;
+        let data_type = aggregate.data_type;
+        let number = self.level_of_aggregate(&aggregate);
+        match self.levels.get(number) {
+            Some(level) if level.in_aggregate || has_aggregate(level, &aggregate) => {
+                return Err(grouping_error("aggregate function calls cannot be nested", position));
+            }
+            Some(level) if level.allows_aggregates => {}
+            _ => return Err(grouping_error(NOT_ALLOWED, position)),
+        }
+        self.move_subqueries(subqueries, number);
+        let slot = self.group_slot_of(number);
+        let Some(level) = self.levels.get_mut(number) else {
+            return Err(SqlError::internal("an aggregate outside a query"));
+        };
+        let known = level.aggregates.iter().position(|other| *other == aggregate);
+        let number = known.unwrap_or_else(|| {
+            level.aggregates.push(aggregate);
+            level.aggregates.len() - 1
+        });
+        Ok(Typed::new(Expr::column(slot, AGGREGATES + number), data_type, position))
+    }
+
+    pub(in crate::bind) fn aggregate_parts(
+        &mut self,
+        call: &AggregateCall<'_>,
+        scope: &Scope,
+    ) -> Result<Aggregate> {
+        let kind = call.kind;
+        let mut aggregate = if kind.is_ordered_set() {
+            self.ordered_set(call, scope)?
+        } else {
+            self.plain_aggregate(call, scope)?
+        };
+        aggregate.filter = call.filter.map(|filter| self.condition(filter, scope)).transpose()?;
+        // DISTINCT does not change an extreme.
+        let is_extreme = matches!(kind, AggregateKind::Minimum | AggregateKind::Maximum);
+        aggregate.distinct = call.distinct && !is_extreme;
+        if !aggregate.distinct {
+            return Ok(aggregate);
+        }
+        if kind.is_regression() {
+            let error = SqlError::unsupported("DISTINCT of two variables");
+            return Err(error.at(call.position as usize));
+        }
+        let is_argument = |key: &AggregateOrder| {
+            Some(&key.expr) == aggregate.argument.as_ref()
+                || Some(&key.expr) == aggregate.second.as_ref()
+        };
+        if !aggregate.order.iter().all(is_argument) {
+            let message =
+                "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list";
+            let error = SqlError::new(SqlState::InvalidColumnReference, message);
+            return Err(error.at(call.position as usize));
+        }
+        // PostgreSQL sorts to find equal values, and so concatenates them in order.
+        let is_list = kind == AggregateKind::Concatenation || kind.keeps_nulls();
+        if let (true, Some(argument), true) =
+            (is_list, &aggregate.argument, aggregate.order.is_empty())
+        {
+            let expr = argument.clone();
+            aggregate.order.push(AggregateOrder { expr, descending: false, nulls_first: false });
+        }
+        Ok(aggregate)
+    }
+
+    fn plain_aggregate(&mut self, call: &AggregateCall<'_>, scope: &Scope) -> Result<Aggregate> {
+        let kind = call.kind;
+        let (argument, second, data_type) = match kind {
+            AggregateKind::Concatenation => self.concatenation(call, scope)?,
+            AggregateKind::JsonMembers(is_binary) => {
+                let [key, value] = self.aggregate_values(call, scope)?;
+                let (key, value) = (self.settle(key)?.expr, self.settle(value)?.expr);
+                (Some(key), Some(value), json_type(is_binary))
+            }
+            kind if kind.is_regression() => {
+                let [y, x] = self.aggregate_values(call, scope)?;
+                let y = self.number(y, call)?;
+                let x = self.number(x, call)?;
+                let data_type = match kind {
+                    AggregateKind::RegressionCount => DataType::BigInt,
+                    _ => DataType::Double,
+                };
+                (Some(y), Some(x), data_type)
+            }
+            _ => {
+                let (argument, data_type) = self.aggregate_argument(call, scope)?;
+                (argument, None, data_type)
+            }
+        };
+        let mut order = self.aggregate_order(call.order, scope)?;
+        if !depends_on_order(kind) && !call.distinct {
+            order.clear();
+        }
+        let order = order.into_iter().map(|(key, _)| key).collect();
+        Ok(Aggregate { kind, argument, second, order, distinct: false, filter: None, data_type })
+    }
+
+    /// Binds an aggregate with WITHIN GROUP.
+    fn ordered_set(&mut self, call: &AggregateCall<'_>, scope: &Scope) -> Result<Aggregate> {
+        let (kind, position) = (call.kind, call.position as usize);
+        if call.distinct {
+            let message = "cannot use DISTINCT with WITHIN GROUP";
+            return Err(SqlError::new(SqlState::SyntaxError, message).at(position));
+        }
+        let mut order = self.aggregate_order(call.order, scope)?;
+        let second = if kind == AggregateKind::Mode {
+            let [] = self.aggregate_values(call, scope)?;
+            None
+        } else {
+            let [fraction] = self.aggregate_values(call, scope)?;
+            Some(self.number(fraction, call)?)
+        };
+        let (Some((mut key, mut data_type)), true) = (order.pop(), order.is_empty()) else {
+            return Err(no_aggregate(call, &[]));
+        };
+        if kind == AggregateKind::ContinuousPercentile {
+            let value = Typed::new(key.expr, data_type, call.position);
+            key.expr = self.number(value, call)?;
+            data_type = DataType::Double;
+        }
+        Ok(Aggregate {
+            kind,
+            argument: Some(key.expr.clone()),
+            second,
+            order: vec![key],
+            distinct: false,
+            filter: None,
+            data_type,
+        })
+    }
+
+    fn aggregate_order(
+        &mut self,
+        order: &[OrderByExpr],
+        scope: &Scope,
+    ) -> Result<Vec<(AggregateOrder, DataType)>> {
+        let mut keys = Vec::with_capacity(order.len());
+        for item in order {
+            let descending = match &item.options.sort {
+                None | Some(OrderBySort::Asc) => false,
+                Some(OrderBySort::Desc) => true,
+                Some(_) => return Err(SqlError::unsupported("ORDER BY USING")),
+            };
+            let nulls_first = item.options.nulls_first.unwrap_or(descending);
+            let value = self.expression(&item.expr, scope)?;
+            let value = self.settle(value)?;
+            let data_type = value.data_type.unwrap_or(DataType::Text).unconstrained();
+            keys.push((AggregateOrder { expr: value.expr, descending, nulls_first }, data_type));
+        }
+        Ok(keys)
+    }
+
+    /// Binds the arguments of a call that takes exactly `COUNT` values.
+    fn aggregate_values<const COUNT: usize>(
+        &mut self,
+        call: &AggregateCall<'_>,
+        scope: &Scope,
+    ) -> Result<[Typed; COUNT]> {
+        let mut values = Vec::with_capacity(COUNT);
+        for argument in call.arguments {
+            match argument {
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => {
+                    values.push(self.expression(expr, scope)?);
+                }
+                _ => return Err(no_aggregate(call, &[])),
+            }
+        }
+        let types: Vec<Option<DataType>> = values.iter().map(|value| value.data_type).collect();
+        <[Typed; COUNT]>::try_from(values).map_err(|_| no_aggregate(call, &types))
+    }
+
+    /// Casts an argument to double precision.
+    fn number(&mut self, value: Typed, call: &AggregateCall<'_>) -> Result<Expr> {
+        match value.data_type {
+            Some(known) if !known.is_numeric() => Err(no_aggregate(call, &[Some(known)])),
+            _ => self.coerce(value, DataType::Double),
+        }
+    }
+
+    /// Binds the arguments of `string_agg`: texts, or BYTEA values.
+    fn concatenation(
+        &mut self,
+        call: &AggregateCall<'_>,
+        scope: &Scope,
+    ) -> Result<(Option<Expr>, Option<Expr>, DataType)> {
+        let [value, delimiter] = self.aggregate_values(call, scope)?;
+        let types = [value.data_type, delimiter.data_type];
+        let is_bytes = types.contains(&Some(DataType::Bytea));
+        let data_type = if is_bytes { DataType::Bytea } else { DataType::Text };
+        let fits =
+            |known: DataType| if is_bytes { known == DataType::Bytea } else { known.is_text() };
+        if !types.iter().all(|known| known.is_none_or(fits)) {
+            return Err(no_aggregate(call, &types));
+        }
+        let value = self.coerce(value, data_type)?;
+        let delimiter = self.coerce(delimiter, data_type)?;
+        Ok((Some(value), Some(delimiter), data_type))
+    }
+
+    /// Returns a NOT NULL column of the table: it is NULL exactly where a join found no row.
+    fn whole_row(&self, name: &ObjectName, scope: &Scope) -> Result<Expr> {
+        let position = self.position(name) as usize;
+        let folded = object_name(name).map_err(|error| error.at(position))?;
+        let relation = scope.relation(&folded).ok_or_else(|| {
+            let message = format!("missing FROM-clause entry for table \"{folded}\"");
+            SqlError::new(SqlState::UndefinedTable, message).at(position)
+        })?;
+        let never_null = |column: &&ScopeColumn| match self.slots.get(column.at.slot) {
+            Some(SlotShape { source: Source::Table(table), .. }) => {
+                table.columns.get(column.at.column).is_some_and(|known| known.not_null)
+            }
+            _ => false,
+        };
+        let column = relation.columns.iter().find(never_null).ok_or_else(|| {
+            let what = "count of the rows of what has no column that is NOT NULL";
+            SqlError::unsupported(what).at(position)
+        })?;
+        Ok(Expr::Column(column.at))
+    }
+
+    pub(in crate::bind) fn aggregate_argument(
+        &mut self,
+        call: &AggregateCall<'_>,
+        scope: &Scope,
+    ) -> Result<(Option<Expr>, DataType)> {
+        let kind = call.kind;
+        match call.arguments {
+            [FunctionArg::Unnamed(FunctionArgExpr::Wildcard)] if kind == AggregateKind::Count => {
+                if call.distinct {
+                    let error = SqlError::new(SqlState::SyntaxError, "syntax error: DISTINCT of *");
+                    return Err(error.at(call.position as usize));
+                }
+                return Ok((None, DataType::BigInt));
+            }
+            [FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(name))]
+                if kind == AggregateKind::Count && !call.distinct =>
+            {
+                return Ok((Some(self.whole_row(name, scope)?), DataType::BigInt));
+            }
+            _ => {}
+        }
+        let [argument] = self.aggregate_values(call, scope)?;
+        let position = argument.position;
+        if let (AggregateKind::JsonElements(_), None) = (kind, argument.data_type) {
+            let message = "could not determine polymorphic type because input has type unknown";
+            let error = SqlError::new(SqlState::DatatypeMismatch, message);
+            return Err(error.at(position as usize));
+        }
+        if (kind, argument.data_type) == (AggregateKind::Elements, None) {
+            let message = format!("function {}(unknown) is not unique", kind.name());
+            let error = SqlError::new(SqlState::AmbiguousFunction, message);
+            return Err(error.at(position as usize));
+        }
+        let argument = match (kind, argument.data_type) {
+            (AggregateKind::All | AggregateKind::Any, None) => {
+                Typed::new(self.coerce(argument, DataType::Boolean)?, DataType::Boolean, position)
+            }
+            _ => self.settle(argument)?,
+        };
+        let given = argument.data_type.unwrap_or(DataType::Text);
+        if let (AggregateKind::Count, Expr::Constant(value), false) =
+            (kind, &argument.expr, call.distinct)
+            && *value != Value::Null
+        {
+            return Ok((None, DataType::BigInt));
+        }
+        let result = result_type(kind, given).ok_or_else(|| no_aggregate(call, &[Some(given)]))?;
+        let is_floating = matches!(given, DataType::Real | DataType::Double);
+        let expr = match kind {
+            // Variances of exact numbers are computed in NUMERIC.
+            _ if !is_variance(kind) || is_floating => argument.expr,
+            _ => self.coerce(argument, DataType::Numeric(None))?,
+        };
+        Ok((Some(expr), result))
+    }
+}
+
+fn json_type(is_binary: bool) -> DataType {
+    if is_binary { DataType::Jsonb } else { DataType::Json }
+}
+
+fn is_variance(kind: AggregateKind) -> bool {
+    matches!(
+        kind,
+        AggregateKind::SampleVariance
+            | AggregateKind::PopulationVariance
+            | AggregateKind::SampleDeviation
+            | AggregateKind::PopulationDeviation
+    )
+}
+
+/// Returns the type of an aggregate of one argument, or `None` if it does not exist for that type.
+fn result_type(kind: AggregateKind, given: DataType) -> Option<DataType> {
+    Some(match (kind, given) {
+        (AggregateKind::Count, _) => DataType::BigInt,
+        (AggregateKind::JsonElements(is_binary), _) => json_type(is_binary),
+        (AggregateKind::Elements, DataType::Array(_)) => given,
+        (AggregateKind::Elements, given) => {
+            DataType::Array(ElementType::new(given.unconstrained())?)
+        }
+        (AggregateKind::Sum, DataType::SmallInt | DataType::Integer) => DataType::BigInt,
+        (AggregateKind::Sum, DataType::BigInt | DataType::Numeric(_)) => DataType::Numeric(None),
+        (AggregateKind::Sum, DataType::Real) => DataType::Real,
+        (AggregateKind::Sum | AggregateKind::Average, DataType::Double) => DataType::Double,
+        (AggregateKind::Average, DataType::Real) => DataType::Double,
+        (AggregateKind::Average, given) if given.is_numeric() => DataType::Numeric(None),
+        (AggregateKind::Minimum | AggregateKind::Maximum, DataType::Numeric(_)) => {
+            DataType::Numeric(None)
+        }
+        (
+            AggregateKind::Minimum | AggregateKind::Maximum,
+            DataType::Boolean | DataType::Json | DataType::Jsonb,
+        ) => return None,
+        (AggregateKind::Minimum | AggregateKind::Maximum, given) => given,
+        (AggregateKind::All | AggregateKind::Any, DataType::Boolean) => DataType::Boolean,
+        (AggregateKind::BitAnd | AggregateKind::BitOr | AggregateKind::BitXor, given)
+            if given.is_integer() =>
+        {
+            given
+        }
+        (kind, DataType::Real | DataType::Double) if is_variance(kind) => DataType::Double,
+        (kind, given) if is_variance(kind) && given.is_numeric() => DataType::Numeric(None),
+        _ => return None,
+    })
+}
+
+#[cold]
+fn no_aggregate(call: &AggregateCall<'_>, types: &[Option<DataType>]) -> SqlError {
+    let name = |known: &Option<DataType>| {
+        known.map_or_else(|| "unknown".to_owned(), |known| known.unconstrained().to_string())
+    };
+    let types: Vec<String> = types.iter().map(name).collect();
+    let message = format!("function {}({}) does not exist", call.kind.name(), types.join(", "));
+    SqlError::new(SqlState::UndefinedFunction, message).at(call.position as usize)
+}

@@ -1,0 +1,209 @@
+//! GROUP BY: keys, grouping sets, GROUPING, and columns that a primary key determines.
+
+use sqlparser::ast::{self, Expr as Ast, GroupByExpr};
+
+use super::grouped_expressions::Regroup;
+use super::levels::grouping_error;
+use crate::bind::query::select::Selected;
+use crate::bind::{Binder, Scope, Source, Typed};
+use crate::error::{Result, SqlError, SqlState};
+use crate::expression::{ColumnRef, Comparison, Expr};
+use crate::types::{DataType, Value};
+
+/// Columns of a group from here on are calls of GROUPING, before the keys are known.
+pub(in crate::bind) const GROUPINGS: usize = 1 << 21;
+
+/// Grouping sets that one GROUP BY may have, as in PostgreSQL.
+const MAX_SETS: usize = 4096;
+
+/// Columns of one CUBE, as in PostgreSQL.
+const MAX_CUBE: usize = 12;
+
+/// GROUP BY: the keys, and the grouping sets by the numbers of their keys.
+#[derive(Default)]
+pub(in crate::bind) struct GroupKeys {
+    pub keys: Vec<Expr>,
+    /// Empty if there is one set with all keys.
+    pub sets: Vec<Vec<usize>>,
+}
+
+/// The grouping sets of one item of GROUP BY.
+fn sets_of(item: &Ast) -> Result<Vec<Vec<&Ast>>> {
+    let flat = |sets: &'_ [&'_ Vec<Ast>]| -> usize { sets.iter().map(|set| set.len()).sum() };
+    Ok(match item {
+        Ast::Tuple(list) => vec![list.iter().collect()],
+        Ast::GroupingSets(sets) => sets.iter().map(|set| set.iter().collect()).collect(),
+        Ast::Rollup(parts) => (0..=parts.len())
+            .rev()
+            .map(|count| parts.iter().take(count).flatten().collect())
+            .collect(),
+        Ast::Cube(parts) => {
+            let all: Vec<&Vec<Ast>> = parts.iter().collect();
+            if parts.len() > MAX_CUBE || flat(&all) > MAX_SETS {
+                let message = format!("CUBE is limited to {MAX_CUBE} elements");
+                return Err(SqlError::new(SqlState::TooManyColumns, message));
+            }
+            (0..1_usize << parts.len())
+                .rev()
+                .map(|mask| {
+                    let is_in = |nth: usize| mask >> (parts.len() - 1 - nth) & 1 == 1;
+                    let chosen = parts.iter().enumerate().filter(|(nth, _)| is_in(*nth));
+                    chosen.flat_map(|(_, part)| part).collect()
+                })
+                .collect()
+        }
+        other => vec![vec![other]],
+    })
+}
+
+impl Binder<'_> {
+    /// Binds GROUP BY. Returns `None` without GROUP BY.
+    pub(in crate::bind) fn group_keys(
+        &mut self,
+        select: &ast::Select,
+        selected: &[Selected],
+        scope: &Scope,
+    ) -> Result<Option<GroupKeys>> {
+        let GroupByExpr::Expressions(list, modifiers) = &select.group_by else {
+            return Err(SqlError::unsupported("GROUP BY ALL"));
+        };
+        if !modifiers.is_empty() {
+            return Err(SqlError::unsupported("this form of GROUP BY"));
+        }
+        if list.is_empty() {
+            return Ok(None);
+        }
+        let is_set =
+            |item: &Ast| matches!(item, Ast::GroupingSets(_) | Ast::Rollup(_) | Ast::Cube(_));
+        let has_sets = list.iter().any(is_set);
+        let mut found = GroupKeys::default();
+        let mut sets: Vec<Vec<usize>> = vec![Vec::new()];
+        for item in list {
+            let mut own: Vec<Vec<usize>> = Vec::new();
+            for set in sets_of(item)? {
+                let mut numbers = Vec::with_capacity(set.len());
+                for key in set {
+                    let key = self.group_key(key, select, selected, scope)?;
+                    let known = found.keys.iter().position(|known| *known == key);
+                    numbers.push(known.filter(|_| has_sets).unwrap_or_else(|| {
+                        found.keys.push(key);
+                        found.keys.len() - 1
+                    }));
+                }
+                own.push(numbers);
+            }
+            if sets.len().saturating_mul(own.len()) > MAX_SETS {
+                let message = format!("too many grouping sets present (maximum {MAX_SETS})");
+                return Err(SqlError::new(SqlState::StatementTooComplex, message));
+            }
+            let product = sets.iter().flat_map(|before| {
+                own.iter().map(move |set| before.iter().chain(set).copied().collect())
+            });
+            sets = product.collect();
+        }
+        if has_sets {
+            found.sets = sets;
+        }
+        Ok(Some(found))
+    }
+
+    /// Binds a call of GROUPING. Its arguments are compared with the keys when those are known.
+    pub(in crate::bind) fn grouping(
+        &mut self,
+        list: &[ast::FunctionArg],
+        position: u32,
+        scope: &Scope,
+    ) -> Result<Typed> {
+        if !self.levels.last().is_some_and(|level| level.allows_aggregates) {
+            return Err(grouping_error("grouping operations are not allowed here", position));
+        }
+        if list.len() > 31 {
+            let message = "GROUPING must have fewer than 32 arguments";
+            let error = SqlError::new(SqlState::TooManyColumns, message);
+            return Err(error.at(position as usize));
+        }
+        let nested = self.set_in_aggregate(true);
+        let mut arguments = Vec::with_capacity(list.len());
+        for argument in list {
+            let ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) = argument else {
+                return Err(SqlError::unsupported("this form of an argument"));
+            };
+            let bound = self.expression(expr, scope);
+            arguments.push(bound?.expr);
+        }
+        self.set_in_aggregate(nested);
+        let slot = self.group_slot();
+        let Some(level) = self.levels.last_mut() else {
+            return Err(SqlError::internal("GROUPING outside a query"));
+        };
+        let known = level.groupings.iter().position(|(known, _)| *known == arguments);
+        let number = known.unwrap_or_else(|| {
+            level.groupings.push((arguments, position));
+            level.groupings.len() - 1
+        });
+        Ok(Typed::new(Expr::column(slot, GROUPINGS + number), DataType::Integer, position))
+    }
+
+    fn set_in_aggregate(&mut self, is: bool) -> bool {
+        let level = self.levels.last_mut();
+        level.is_some_and(|level| std::mem::replace(&mut level.in_aggregate, is))
+    }
+
+    /// Adds the named columns of tables whose primary keys are among the keys: they have one value
+    /// in each group.
+    pub(in crate::bind) fn add_dependent_keys(
+        &self,
+        keys: &mut Vec<Expr>,
+        named: &[(ColumnRef, u32)],
+    ) {
+        let given = keys.len();
+        for (column, _) in named {
+            let Some(Source::Table(table)) = self.slots.get(column.slot).map(|shape| &shape.source)
+            else {
+                continue;
+            };
+            let Some(primary) = &table.primary_key else { continue };
+            let is_key = |position: &usize| {
+                let key = Expr::column(column.slot, *position);
+                keys.iter().take(given).any(|known| *known == key)
+            };
+            let expr = Expr::Column(*column);
+            if primary.columns.iter().all(is_key) && !keys.contains(&expr) {
+                keys.push(expr);
+            }
+        }
+    }
+}
+
+impl Regroup<'_> {
+    /// Returns the value of a call of GROUPING: a bit for each argument, which is set if the
+    /// grouping set of the row does not have it.
+    pub fn grouping(&self, number: usize) -> Result<Expr> {
+        let Some((arguments, position)) = self.groupings.get(number) else {
+            return Err(SqlError::internal("there is no such GROUPING"));
+        };
+        let mut numbers = Vec::with_capacity(arguments.len());
+        for argument in arguments {
+            let known = self.keys.iter().position(|key| key == argument);
+            numbers.push(known.ok_or_else(|| {
+                let message =
+                    "arguments to GROUPING must be grouping expressions of the associated query level";
+                grouping_error(message, *position)
+            })?);
+        }
+        let value = |set: &[usize]| {
+            let bits =
+                numbers.iter().fold(0, |bits, key| bits << 1 | i32::from(!set.contains(key)));
+            Expr::Constant(Value::Integer(bits))
+        };
+        let [others @ .., last] = self.sets else {
+            return Ok(Expr::Constant(Value::Integer(0)));
+        };
+        let branches = others.iter().enumerate().map(|(nth, set)| {
+            let number = Expr::column(self.slot, self.keys.len() + self.aggregates);
+            let pair = [number, Expr::Constant(Value::Integer(nth as i32))];
+            (Expr::Compare(Comparison::Equal, Box::new(pair)), value(set))
+        });
+        Ok(Expr::Case(branches.collect(), Box::new(value(last))))
+    }
+}

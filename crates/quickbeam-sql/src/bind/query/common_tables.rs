@@ -1,0 +1,249 @@
+//! Common table expressions: WITH, and recursive queries.
+//!
+//! A common table expression with one reference is bound in its place, as a query in FROM. One with
+//! several references, or MATERIALIZED, is stored: it is computed once, and references scan it.
+
+use std::sync::Arc;
+
+use smol_str::SmolStr;
+use sqlparser::ast::{self, CteAsMaterialized, SetExpr, SetOperator, SetQuantifier};
+
+use crate::bind::{
+    Binder, Body, CommonTable, OutputColumn, Query, Recursive, Scope, Source, Stored, fold,
+};
+use crate::error::{Result, SqlError, SqlState};
+
+/// The source of the rows of a common table expression.
+#[derive(Clone)]
+pub(in crate::bind) enum CteSource {
+    /// Its query, in the place of the reference.
+    Query(Arc<Query>),
+    /// A slot that stores its rows.
+    Stored(usize, Vec<OutputColumn>),
+    /// The working table of the recursive query that is bound now, and its references so far.
+    Working(usize, Vec<OutputColumn>, usize),
+    /// The non-recursive term of the query is bound now.
+    Forbidden,
+}
+
+#[cold]
+fn recursion_error(message: String, position: usize) -> SqlError {
+    SqlError::new(SqlState::InvalidRecursion, message).at(position)
+}
+
+impl Binder<'_> {
+    /// Binds WITH. Its names stay until the caller truncates `ctes`. Returns the stored tables.
+    pub(in crate::bind) fn common_tables(
+        &mut self,
+        with: &ast::With,
+        outer: Option<Arc<Scope>>,
+    ) -> Result<Vec<CommonTable>> {
+        let (known, mut stored) = (self.ctes.len(), Vec::new());
+        for common in &with.cte_tables {
+            let name = fold(&common.alias.name);
+            let position = self.place_of(&common.alias.name);
+            if self.ctes.iter().skip(known).any(|(other, _)| *other == name) {
+                let message = format!("WITH query name \"{name}\" specified more than once");
+                return Err(SqlError::new(SqlState::DuplicateAlias, message).at(position));
+            }
+            let (mut bound, own) = match with.recursive {
+                true => self.maybe_recursive(common, &name, outer.clone())?,
+                false => (self.nested(|binder| binder.query(&common.query, outer.clone()))?, 0),
+            };
+            self.name_columns(&mut bound, common, &name, position)?;
+            let is_stored = match common.materialized {
+                Some(CteAsMaterialized::Materialized) => true,
+                Some(CteAsMaterialized::NotMaterialized) => false,
+                None => self.references(&name) > own + 1,
+            };
+            let source = if is_stored {
+                let columns = bound.columns.clone();
+                let slot = self.add_slot(name.clone(), Source::Query(columns.clone().into()));
+                stored.push(CommonTable { slot, query: bound });
+                CteSource::Stored(slot, columns)
+            } else {
+                CteSource::Query(Arc::new(bound))
+            };
+            self.ctes.push((name, source));
+        }
+        Ok(stored)
+    }
+
+    fn name_columns(
+        &self,
+        bound: &mut Query,
+        common: &ast::Cte,
+        name: &str,
+        position: usize,
+    ) -> Result<()> {
+        let (given, present) = (common.alias.columns.len(), bound.columns.len());
+        if given > present {
+            let message = format!(
+                "WITH query \"{name}\" has {present} columns available but {given} columns specified"
+            );
+            return Err(SqlError::new(SqlState::InvalidColumnReference, message).at(position));
+        }
+        for (column, name) in bound.columns.iter_mut().zip(&common.alias.columns) {
+            column.name = fold(&name.name);
+        }
+        Ok(())
+    }
+
+    /// Counts the places of the text that may name a common table expression. An alias or a
+    /// qualified column may be counted too: then the table is stored without need.
+    fn references(&self, name: &str) -> usize {
+        crate::parse::count_table_names(self.text.as_str(), name)
+    }
+
+    /// Binds a query of WITH RECURSIVE. Returns the query, and the number of its references to
+    /// itself.
+    fn maybe_recursive(
+        &mut self,
+        common: &ast::Cte,
+        name: &SmolStr,
+        outer: Option<Arc<Scope>>,
+    ) -> Result<(Query, usize)> {
+        let plain = |binder: &mut Self| {
+            let known = binder.ctes.len();
+            binder.ctes.push((name.clone(), CteSource::Forbidden));
+            let bound = binder.nested(|binder| binder.query(&common.query, outer.clone()));
+            binder.ctes.truncate(known);
+            Ok((bound?, 0))
+        };
+        let SetExpr::SetOperation { left, op: SetOperator::Union, set_quantifier, right } =
+            &*common.query.body
+        else {
+            return plain(self);
+        };
+        let all = match set_quantifier {
+            SetQuantifier::All => true,
+            SetQuantifier::None | SetQuantifier::Distinct => false,
+            _ => return Err(SqlError::unsupported("set operations by name")),
+        };
+        let position = self.place_of(&common.alias.name);
+        if common.query.with.is_some() {
+            return plain(self);
+        }
+        self.ctes.push((name.clone(), CteSource::Forbidden));
+        let base = self.nested(|binder| binder.term(left, outer.clone()));
+        self.ctes.pop();
+        let mut base = base?;
+        self.name_columns(&mut base, common, name, position)?;
+        let columns = base.columns.clone();
+        let working = self.add_slot(name.clone(), Source::Query(columns.clone().into()));
+        self.ctes.push((name.clone(), CteSource::Working(working, columns.clone(), 0)));
+        let step = self.nested(|binder| binder.term(right, outer.clone()));
+        let references = match self.ctes.pop() {
+            Some((_, CteSource::Working(_, _, references))) => references,
+            _ => 0,
+        };
+        let mut step = step?;
+        if references == 0 {
+            return plain(self);
+        }
+        self.check_terms(common, name, &columns, &step, references)?;
+        self.convert_term(&mut step, &columns);
+        let slot = self.add_slot(name.clone(), Source::Computed);
+        let body = Body::Recursive(Box::new(Recursive { base, step, all, working, slot }));
+        let query = Query {
+            with: Vec::new(),
+            body,
+            columns,
+            order: Vec::new(),
+            limit: None,
+            offset: None,
+            with_ties: false,
+        };
+        Ok((query, references))
+    }
+
+    fn check_terms(
+        &self,
+        common: &ast::Cte,
+        name: &str,
+        columns: &[OutputColumn],
+        step: &Query,
+        references: usize,
+    ) -> Result<()> {
+        let position = self.place_of(&common.alias.name);
+        if common.query.order_by.is_some() {
+            return Err(SqlError::unsupported("ORDER BY in a recursive query").at(position));
+        }
+        if common.query.limit_clause.is_some() || common.query.fetch.is_some() {
+            return Err(SqlError::unsupported("LIMIT in a recursive query").at(position));
+        }
+        if references > 1 {
+            let message =
+                format!("recursive reference to query \"{name}\" must not appear more than once");
+            return Err(recursion_error(message, position));
+        }
+        if let Body::Select(select) = &step.body
+            && select.group.as_ref().is_some_and(|group| !group.aggregates.is_empty())
+        {
+            let message =
+                "aggregate functions are not allowed in a recursive query's recursive term";
+            return Err(recursion_error(message.to_owned(), position));
+        }
+        if columns.len() != step.columns.len() {
+            let message = "each UNION query must have the same number of columns";
+            return Err(SqlError::new(SqlState::SyntaxError, message).at(position));
+        }
+        for (number, (a, b)) in columns.iter().zip(&step.columns).enumerate() {
+            let (a, b) = (a.data_type, b.data_type);
+            let is_unknown = self.unknown.get(number) == Some(&true);
+            let overall = match is_unknown {
+                true => Some(a),
+                false => crate::bind::types::common(a, b),
+            };
+            if overall == Some(a) {
+                continue;
+            }
+            let message = match overall {
+                Some(overall) => format!(
+                    "recursive query \"{name}\" column {} has type {a} in non-recursive term but type {overall} overall",
+                    number + 1
+                ),
+                None => format!("UNION types {a} and {b} cannot be matched"),
+            };
+            return Err(SqlError::new(SqlState::DatatypeMismatch, message).at(position));
+        }
+        Ok(())
+    }
+
+    /// Returns the source of a common table expression that a name means, as a query of its own.
+    pub(in crate::bind) fn common_table(
+        &mut self,
+        name: &str,
+        position: usize,
+    ) -> Result<Option<Arc<Query>>> {
+        let Some(at) = self.ctes.iter().rposition(|(known, _)| known == name) else {
+            return Ok(None);
+        };
+        let (from, columns) = match self.ctes.get_mut(at).map(|(_, source)| source) {
+            Some(CteSource::Query(query)) => return Ok(Some(query.clone())),
+            Some(CteSource::Stored(slot, columns)) => (*slot, columns.clone()),
+            Some(CteSource::Working(slot, columns, references)) => {
+                *references += 1;
+                (*slot, columns.clone())
+            }
+            Some(CteSource::Forbidden) => {
+                let message = format!(
+                    "recursive reference to query \"{name}\" must not appear within its non-recursive term"
+                );
+                return Err(recursion_error(message, position));
+            }
+            None => return Ok(None),
+        };
+        let slot = self.add_slot(name.into(), Source::Query(columns.clone().into()));
+        let body = Body::Stored(Stored { from, width: columns.len(), slot });
+        Ok(Some(Arc::new(Query {
+            with: Vec::new(),
+            body,
+            columns,
+            order: Vec::new(),
+            limit: None,
+            offset: None,
+            with_ties: false,
+        })))
+    }
+}

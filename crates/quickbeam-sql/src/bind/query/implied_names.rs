@@ -1,0 +1,86 @@
+//! Implied names of outputs.
+
+use smol_str::SmolStr;
+use sqlparser::ast::{Expr as Ast, SelectItem, SetExpr, TrimWhereField};
+
+use crate::bind::{fold, object_name, types};
+use crate::types::DataType;
+
+/// The name of an output, as PostgreSQL finds one.
+pub fn implied_name(expr: &Ast) -> SmolStr {
+    name_in(expr).map_or_else(|| "?column?".into(), |(name, _)| name)
+}
+
+/// Returns the implied name of an expression, and whether it takes precedence over the name of a
+/// type.
+fn name_in(expr: &Ast) -> Option<(SmolStr, bool)> {
+    let good = |name: &str| Some((SmolStr::new(name), true));
+    match expr {
+        Ast::Identifier(ident) => Some((fold(ident), true)),
+        Ast::CompoundIdentifier(idents) => idents.last().map(|ident| (fold(ident), true)),
+        Ast::Function(call) => object_name(&call.name).ok().map(|name| (name, true)),
+        Ast::Nested(inner) => name_in(inner),
+        Ast::Cast { expr, data_type, .. } => {
+            let inner = name_in(expr);
+            match inner {
+                Some((_, true)) => inner,
+                _ => types::data_type(data_type).ok().map(|of| (of_type(of).into(), false)),
+            }
+        }
+        Ast::TypedString(typed) => {
+            types::data_type(&typed.data_type).ok().map(|of| (of_type(of).into(), false))
+        }
+        Ast::Case { else_result, .. } => {
+            let otherwise = else_result.as_deref().and_then(name_in);
+            otherwise.filter(|(_, is_good)| *is_good).or(Some(("case".into(), false)))
+        }
+        Ast::Subquery(query) => match &*query.body {
+            SetExpr::Select(select) => match &select.projection[..] {
+                [SelectItem::UnnamedExpr(expr)] => Some((implied_name(expr), true)),
+                [SelectItem::ExprWithAlias { alias, .. }] => Some((fold(alias), true)),
+                _ => None,
+            },
+            SetExpr::Values(_) => good("column1"),
+            _ => None,
+        },
+        Ast::Exists { .. } => good("exists"),
+        Ast::Substring { shorthand, .. } => good(if *shorthand { "substr" } else { "substring" }),
+        Ast::Position { .. } => good("position"),
+        Ast::Trim { trim_where, .. } => good(match trim_where {
+            Some(TrimWhereField::Leading) => "ltrim",
+            Some(TrimWhereField::Trailing) => "rtrim",
+            Some(TrimWhereField::Both) | None => "btrim",
+        }),
+        Ast::Ceil { .. } => good("ceil"),
+        Ast::Array(_) => good("array"),
+        Ast::CompoundFieldAccess { root, .. } => name_in(root),
+        Ast::Floor { .. } => good("floor"),
+        _ => None,
+    }
+}
+
+/// The name of a type as PostgreSQL has it in its catalog.
+fn of_type(data_type: DataType) -> &'static str {
+    match data_type {
+        DataType::Boolean => "bool",
+        DataType::SmallInt => "int2",
+        DataType::Integer => "int4",
+        DataType::BigInt => "int8",
+        DataType::Real => "float4",
+        DataType::Double => "float8",
+        DataType::Numeric(_) => "numeric",
+        DataType::Text => "text",
+        DataType::Varchar(_) => "varchar",
+        DataType::Char(_) => "bpchar",
+        DataType::Bytea => "bytea",
+        DataType::Date => "date",
+        DataType::Time => "time",
+        DataType::Timestamp => "timestamp",
+        DataType::TimestampTz => "timestamptz",
+        DataType::Uuid => "uuid",
+        DataType::Interval => "interval",
+        DataType::Json => "json",
+        DataType::Jsonb => "jsonb",
+        DataType::Array(element) => of_type(element.data_type()),
+    }
+}

@@ -1,0 +1,216 @@
+//! Keys of GROUP BY and ORDER BY.
+
+use sqlparser::ast::{self, Expr as Ast};
+
+use super::select::Selected;
+use crate::bind::grouping::aggregates::AGGREGATES;
+use crate::bind::{Binder, OrderKey, OutputColumn, Scope, Typed, fold};
+use crate::error::{Result, SqlError, SqlState};
+use crate::expression::Expr;
+
+impl Binder<'_> {
+    /// Binds one key of GROUP BY.
+    pub(in crate::bind) fn group_key(
+        &mut self,
+        item: &Ast,
+        select: &ast::Select,
+        selected: &[Selected],
+        scope: &Scope,
+    ) -> Result<Expr> {
+        let position = self.position(item) as usize;
+        let named = self.output_named(item, selected, scope)?;
+        // A key written like an output is that output, so that both share a subquery.
+        let written = || written_at(item, &select.projection);
+        let key = match named.or_else(written) {
+            Some(output) => selected[output].value.expr.clone(),
+            None => {
+                let value = self.expression(item, scope)?;
+                self.settle(value)?.expr
+            }
+        };
+        let groups = self.levels.last().and_then(|level| level.group_slot);
+        let windows = self.levels.last().and_then(|level| level.windows.as_ref());
+        let windows = windows.map(|windows| windows.slot);
+        let (mut aggregate, mut window) = (false, false);
+        key.each_column(&mut |column| {
+            aggregate |= Some(column.slot) == groups && column.column >= AGGREGATES;
+            window |= Some(column.slot) == windows;
+        });
+        if window {
+            let message = "window functions are not allowed in GROUP BY";
+            return Err(SqlError::new(SqlState::WindowingError, message).at(position));
+        }
+        if aggregate {
+            let message = "aggregate functions are not allowed in GROUP BY";
+            return Err(SqlError::new(SqlState::GroupingError, message).at(position));
+        }
+        Ok(key)
+    }
+
+    /// Binds DISTINCT ON. Its expressions must be those that ORDER BY begins with, in any order.
+    pub(in crate::bind) fn distinct_on(
+        &mut self,
+        list: &[Ast],
+        order: &[OrderKey],
+        selected: &[Selected],
+        scope: &Scope,
+    ) -> Result<Vec<Expr>> {
+        let items: Vec<ast::OrderByExpr> = list
+            .iter()
+            .map(|expr| ast::OrderByExpr {
+                expr: expr.clone(),
+                options: ast::OrderByOptions::default(),
+                with_fill: None,
+            })
+            .collect();
+        let keys = self.order(&items, selected, Some(scope))?;
+        let keys: Vec<Expr> = keys.into_iter().map(|key| key.expr).collect();
+        let mut open: Vec<&Expr> = keys.iter().collect();
+        for key in order {
+            if open.is_empty() {
+                break;
+            }
+            if !keys.contains(&key.expr) {
+                let message =
+                    "SELECT DISTINCT ON expressions must match initial ORDER BY expressions";
+                let position = list.first().map_or(0, |first| self.position(first));
+                let error = SqlError::new(SqlState::InvalidColumnReference, message);
+                return Err(error.at(position as usize));
+            }
+            open.retain(|expr| **expr != key.expr);
+        }
+        Ok(keys)
+    }
+
+    /// Returns the output that a key of ORDER BY or GROUP BY names, by position, or by a name that
+    /// is not a column's.
+    fn output_named(
+        &self,
+        item: &Ast,
+        selected: &[Selected],
+        scope: &Scope,
+    ) -> Result<Option<usize>> {
+        match item {
+            Ast::Value(value) => match &value.value {
+                ast::Value::Number(digits, _) if digits.parse::<i32>().is_err() => {
+                    Err(no_position(self.position(item) as usize))
+                }
+                ast::Value::Number(digits, _) => {
+                    let number =
+                        digits.parse::<usize>().ok().filter(|n| (1..=selected.len()).contains(n));
+                    let position = self.position(item) as usize;
+                    number.map(|number| Some(number - 1)).ok_or_else(|| {
+                        let message = format!("position {digits} is not in select list");
+                        SqlError::new(SqlState::InvalidColumnReference, message).at(position)
+                    })
+                }
+                ast::Value::Placeholder(_) => Ok(None),
+                _ => Err(no_position(self.position(item) as usize)),
+            },
+            // A number with a sign is a position, too, and no output's.
+            Ast::UnaryOp { op: ast::UnaryOperator::Minus, expr } => match &**expr {
+                Ast::Value(value) if matches!(value.value, ast::Value::Number(..)) => {
+                    self.output_named(expr, &[], scope)
+                }
+                _ => Ok(None),
+            },
+            Ast::Identifier(ident) => {
+                let name = fold(ident);
+                if scope.resolve(None, &name).is_ok() {
+                    return Ok(None);
+                }
+                Ok(selected.iter().position(|one| one.name == name))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    pub(in crate::bind) fn order(
+        &mut self,
+        order: &[ast::OrderByExpr],
+        selected: &[Selected],
+        scope: Option<&Scope>,
+    ) -> Result<Vec<OrderKey>> {
+        let nowhere = Scope::default();
+        let mut keys = Vec::with_capacity(order.len());
+        for item in order {
+            let descending = match &item.options.sort {
+                None | Some(ast::OrderBySort::Asc) => false,
+                Some(ast::OrderBySort::Desc) => true,
+                Some(_) => return Err(SqlError::unsupported("ORDER BY USING")),
+            };
+            let nulls_first = item.options.nulls_first.unwrap_or(descending);
+            // Other than in GROUP BY, the name of an output counts before that of a column.
+            let output = match &item.expr {
+                Ast::Identifier(ident) => {
+                    let name = fold(ident);
+                    selected.iter().position(|one| one.name == name)
+                }
+                other => self.output_named(other, selected, scope.unwrap_or(&nowhere))?,
+            };
+            let expr = match (output, scope) {
+                (Some(output), _) => selected[output].value.expr.clone(),
+                (None, Some(scope)) => {
+                    let value = self.expression(&item.expr, scope)?;
+                    self.settle(value)?.expr
+                }
+                (None, None) => {
+                    let position = self.position(&item.expr) as usize;
+                    let error = match &item.expr {
+                        Ast::Identifier(name) => {
+                            let message = format!("column \"{}\" does not exist", fold(name));
+                            SqlError::new(SqlState::UndefinedColumn, message)
+                        }
+                        _ => SqlError::unsupported(
+                            "ORDER BY of a set operation or VALUES by what is no output column",
+                        ),
+                    };
+                    return Err(error.at(position));
+                }
+            };
+            let output = output.or_else(|| selected.iter().position(|one| one.value.expr == expr));
+            keys.push(OrderKey { expr, output, descending, nulls_first });
+        }
+        Ok(keys)
+    }
+
+    /// Binds ORDER BY of a set operation or VALUES, which can only name output columns. `slot` is
+    /// the slot of the result rows.
+    pub(in crate::bind) fn order_of_outputs(
+        &mut self,
+        order: &[ast::OrderByExpr],
+        columns: &[OutputColumn],
+        slot: usize,
+    ) -> Result<Vec<OrderKey>> {
+        let selected: Vec<Selected> = columns
+            .iter()
+            .enumerate()
+            .map(|(column, output)| Selected {
+                name: output.name.clone(),
+                value: Typed::new(Expr::column(slot, column), output.data_type, 0),
+                is_unknown: false,
+            })
+            .collect();
+        self.order(order, &selected, None)
+    }
+}
+
+/// Returns the output that is written like the key, if the select list has no `*`.
+fn written_at(key: &Ast, projection: &[ast::SelectItem]) -> Option<usize> {
+    use ast::SelectItem as Item;
+    let mut found = None;
+    for (number, item) in projection.iter().enumerate() {
+        let (Item::UnnamedExpr(expr) | Item::ExprWithAlias { expr, .. }) = item else {
+            return None;
+        };
+        found = found.or((expr == key).then_some(number));
+    }
+    found
+}
+
+/// A constant as a sort or group key must be the position of an output.
+#[cold]
+fn no_position(position: usize) -> SqlError {
+    let message = "syntax error: a constant as a key must be the number of an output";
+    SqlError::new(SqlState::SyntaxError, message).at(position)
+}

@@ -1,0 +1,366 @@
+//! SELECT and RETURNING: the select list, grouping and row locks.
+
+use std::sync::Arc;
+
+use smol_str::SmolStr;
+use sqlparser::ast::{self, Distinct, SelectItem, SelectItemQualifiedWildcardKind, Spanned};
+
+use super::implied_names::implied_name;
+use crate::bind::grouping::grouped_expressions::Regroup;
+use crate::bind::grouping::grouping_sets::GroupKeys;
+use crate::bind::{
+    Binder, Body, Derived, From, Group, JoinKind, LockWait, OrderKey, OutputColumn, Query, RowLock,
+    Scope, ScopeColumn, Select, Typed, Window, fold, object_name,
+};
+use crate::error::{Result, SqlError, SqlState};
+use crate::expression::Expr;
+use crate::types::DataType;
+
+/// An output of the select list, before grouping.
+pub(in crate::bind) struct Selected {
+    pub name: SmolStr,
+    pub value: Typed,
+    /// Whether the output is NULL, a quoted literal or an untyped parameter, which takes another
+    /// type if the context needs one.
+    pub is_unknown: bool,
+}
+
+impl Binder<'_> {
+    fn allow_aggregates(&mut self, allowed: bool) {
+        if let Some(level) = self.levels.last_mut() {
+            level.allows_aggregates = allowed;
+        }
+    }
+
+    fn allow_windows(&mut self, allowed: bool) {
+        if let Some(level) = self.levels.last_mut() {
+            level.allows_windows = allowed;
+        }
+    }
+
+    pub(in crate::bind) fn select(
+        &mut self,
+        written: &ast::Select,
+        order_items: &[ast::OrderByExpr],
+        lock: Option<&ast::LockClause>,
+        outer: Option<Arc<Scope>>,
+    ) -> Result<Query> {
+        check_form(written)?;
+        let defers = std::mem::take(&mut self.defers);
+        let (parts, level) = self.level(|binder| {
+            let mut scope = Scope { outer, ..Scope::default() };
+            let from = binder.from(&written.from, &mut scope)?;
+            let filter = match &written.selection {
+                Some(condition) => binder.conjuncts(condition, &scope)?,
+                None => Vec::new(),
+            };
+            let of_rows = binder.levels.last().map_or(0, |level| level.subqueries.len());
+            binder.name_windows(&written.named_window)?;
+            binder.allow_aggregates(true);
+            binder.allow_windows(true);
+            let selected = binder.projection(&written.projection, &scope, defers)?;
+            binder.allow_aggregates(false);
+            binder.allow_windows(false);
+            let keys = binder.group_keys(written, &selected, &scope)?;
+            binder.allow_aggregates(true);
+            let having = match &written.having {
+                Some(condition) => binder.conjuncts(condition, &scope)?,
+                None => Vec::new(),
+            };
+            binder.allow_windows(true);
+            let order = binder.order(order_items, &selected, Some(&scope))?;
+            let distinct_on = match &written.distinct {
+                Some(Distinct::On(list)) => binder.distinct_on(list, &order, &selected, &scope)?,
+                _ => Vec::new(),
+            };
+            binder.check_named_windows(&scope)?;
+            let lock = lock.map(|lock| binder.row_lock(lock, from.as_ref(), &scope)).transpose()?;
+            if keys.is_some() || written.having.is_some() {
+                binder.group_slot();
+            }
+            let GroupKeys { keys, sets } = keys.unwrap_or_default();
+            let parts = (from, filter, selected, having, order, of_rows, lock);
+            Ok((parts, keys, sets, distinct_on))
+        })?;
+        let (parts, mut keys, sets, mut distinct_on) = parts;
+        let (from, filter, selected, mut having, mut order, of_rows, for_update) = parts;
+        let unknown = selected.iter().map(|one| one.is_unknown).collect();
+        let places: Vec<u32> = selected.iter().map(|one| one.value.position).collect();
+        let order_places = order_items.iter().map(|item| self.position(&item.expr));
+        let order_places: Vec<u32> = order_places.collect();
+        let (mut outputs, columns): (Vec<Expr>, Vec<OutputColumn>) = selected
+            .into_iter()
+            .map(|selected| {
+                let data_type = selected.value.data_type.unwrap_or(DataType::Text);
+                (selected.value.expr, OutputColumn { name: selected.name, data_type })
+            })
+            .unzip();
+        let mut subqueries = level.subqueries;
+        let mut windows = level.windows;
+        let group = match level.group_slot {
+            None => None,
+            Some(slot) => {
+                let own = from.as_ref().map(From::slots).unwrap_or_default();
+                if sets.is_empty() {
+                    self.add_dependent_keys(&mut keys, &level.named);
+                }
+                let regroup = Regroup {
+                    slot,
+                    keys: &keys,
+                    sets: &sets,
+                    aggregates: level.aggregates.len(),
+                    groupings: &level.groupings,
+                    own,
+                    named: &level.named,
+                };
+                let having_from = written.having.as_ref().map_or(0, |having| self.position(having));
+                let of_outputs = outputs.iter_mut().zip(places);
+                let of_having = having.iter_mut().map(|expr| (expr, having_from));
+                let of_order = order.iter_mut().map(|key| &mut key.expr).zip(order_places.clone());
+                for (expr, from) in of_outputs.chain(of_having).chain(of_order) {
+                    regroup.apply(expr, from, self)?;
+                }
+                let of_windows = windows.iter_mut().flat_map(|windows| &mut windows.windows);
+                for expr in of_windows.flat_map(Window::exprs_mut).chain(&mut distinct_on) {
+                    regroup.apply(expr, 0, self)?;
+                }
+                let aggregates = level.aggregates;
+                let later = subqueries.split_off(of_rows.min(subqueries.len()));
+                let [of_keys, of_groups] = regroup.divide(later, &aggregates, self)?;
+                subqueries.extend(of_keys);
+                Some(Group { slot, keys, sets, aggregates, having, subqueries: of_groups })
+            }
+        };
+        let distinct = match &written.distinct {
+            None | Some(Distinct::All | Distinct::On(_)) => false,
+            Some(Distinct::Distinct) => true,
+        };
+        let select = Select {
+            from,
+            filter,
+            subqueries,
+            group,
+            windows,
+            outputs,
+            distinct,
+            distinct_on,
+            for_update,
+        };
+        check_select(&select, written.distinct.is_some(), &order, &order_places)?;
+        self.unknown = unknown;
+        Ok(Query {
+            with: Vec::new(),
+            body: Body::Select(Box::new(select)),
+            columns,
+            order,
+            limit: None,
+            offset: None,
+            with_ties: false,
+        })
+    }
+
+    /// Binds the select list and expands `*`.
+    fn projection(
+        &mut self,
+        items: &[SelectItem],
+        scope: &Scope,
+        defers: bool,
+    ) -> Result<Vec<Selected>> {
+        let mut selected = Vec::new();
+        for item in items {
+            match item {
+                SelectItem::UnnamedExpr(expr) => {
+                    let value = self.expression(expr, scope)?;
+                    selected.push(self.selected(implied_name(expr), value, defers)?);
+                }
+                SelectItem::ExprWithAlias { expr, alias } => {
+                    if alias.quote_style == Some('\'') {
+                        // The parser does not give the position of the alias.
+                        let behind = self.text.offset_of(expr.span().end);
+                        let quote =
+                            self.text.as_str().get(behind..).and_then(|rest| rest.find('\''));
+                        let position = behind + quote.unwrap_or_default();
+                        let message = format!("syntax error: {alias} is a text, not a name");
+                        return Err(SqlError::new(SqlState::SyntaxError, message).at(position));
+                    }
+                    let value = self.expression(expr, scope)?;
+                    selected.push(self.selected(fold(alias), value, defers)?);
+                }
+                SelectItem::Wildcard(options) | SelectItem::QualifiedWildcard(_, options)
+                    if has_more(options) =>
+                {
+                    return Err(SqlError::unsupported(format!("{item} in SELECT")));
+                }
+                SelectItem::Wildcard(options) => {
+                    let position = self.span_start(options.wildcard_token.0.span);
+                    let columns = scope.all_columns();
+                    if columns.is_empty() {
+                        let message = "SELECT * with no tables specified is not valid";
+                        let error = SqlError::new(SqlState::SyntaxError, message);
+                        return Err(error.at(position as usize));
+                    }
+                    self.note_star(options, None, &columns, scope);
+                    selected.extend(columns.into_iter().map(|column| all_of(column, position)));
+                }
+                SelectItem::QualifiedWildcard(
+                    SelectItemQualifiedWildcardKind::ObjectName(name),
+                    options,
+                ) => {
+                    let place = self.position(name);
+                    let position = place as usize;
+                    let folded = object_name(name)?;
+                    let relation = scope.relation(&folded).ok_or_else(|| {
+                        let message = format!("missing FROM-clause entry for table \"{folded}\"");
+                        SqlError::new(SqlState::UndefinedTable, message).at(position)
+                    })?;
+                    let columns: Vec<&ScopeColumn> = relation.columns.iter().collect();
+                    self.note_star(options, Some(name), &columns, scope);
+                    selected.extend(columns.into_iter().map(|column| all_of(column, place)));
+                }
+                other => return Err(SqlError::unsupported(format!("{other} in SELECT"))),
+            }
+        }
+        Ok(selected)
+    }
+
+    fn selected(&mut self, name: SmolStr, value: Typed, defers: bool) -> Result<Selected> {
+        if defers && value.data_type.is_none() && matches!(value.expr, Expr::Parameter(_)) {
+            return Ok(Selected { name, value, is_unknown: true });
+        }
+        let is_unknown = value.data_type.is_none() && value.expr.as_constant().is_some();
+        Ok(Selected { name, value: self.settle(value)?, is_unknown })
+    }
+
+    /// RETURNING.
+    pub(in crate::bind) fn returning(
+        &mut self,
+        items: &[SelectItem],
+        scope: &Scope,
+    ) -> Result<crate::bind::Returning> {
+        let (selected, level) = self.level(|binder| binder.projection(items, scope, false))?;
+        if !level.subqueries.is_empty() {
+            return Err(SqlError::unsupported("a subquery in RETURNING"));
+        }
+        let columns = selected.iter().map(|selected| OutputColumn {
+            name: selected.name.clone(),
+            data_type: selected.value.data_type.unwrap_or(DataType::Text),
+        });
+        let columns = columns.collect();
+        Ok(crate::bind::Returning {
+            outputs: selected.into_iter().map(|one| one.value.expr).collect(),
+            columns,
+        })
+    }
+
+    /// Binds FOR UPDATE: the locked tables, and the wait option.
+    fn row_lock(
+        &self,
+        lock: &ast::LockClause,
+        from: Option<&From>,
+        scope: &Scope,
+    ) -> Result<RowLock> {
+        let refuse_missing = |of: Option<usize>, position: usize| {
+            if from.is_some_and(|from| may_be_missing(from, of, false)) {
+                let what = "FOR UPDATE of the side of an outer join that may be missing";
+                return Err(SqlError::unsupported(what).at(position));
+            }
+            Ok(())
+        };
+        let wait = match &lock.nonblock {
+            None => LockWait::Wait,
+            Some(ast::NonBlock::Nowait) => LockWait::Fail,
+            Some(ast::NonBlock::SkipLocked) => LockWait::Skip,
+        };
+        let Some(name) = &lock.of else {
+            refuse_missing(None, 0)?;
+            return Ok(RowLock { of: None, wait });
+        };
+        let position = self.position(name) as usize;
+        let name = object_name(name).map_err(|error| error.at(position))?;
+        let relation = scope.relations.iter().find(|relation| relation.name == name);
+        let slot =
+            relation.and_then(|relation| relation.columns.first()).map(|column| column.at.slot);
+        if slot.is_none() {
+            let message =
+                format!("relation \"{name}\" in FOR UPDATE clause not found in FROM clause");
+            return Err(SqlError::new(SqlState::UndefinedTable, message).at(position));
+        }
+        refuse_missing(slot, position)?;
+        Ok(RowLock { of: slot, wait })
+    }
+}
+
+/// Checks what a SELECT with DISTINCT, row locks or window functions may not do.
+fn check_select(
+    select: &Select,
+    is_distinct: bool,
+    order: &[OrderKey],
+    places: &[u32],
+) -> Result<()> {
+    let unlisted = |key: &OrderKey| key.output.is_none() && !key.expr.is_constant();
+    if let Some(unlisted) = order.iter().position(unlisted).filter(|_| select.distinct) {
+        let message = "for SELECT DISTINCT, ORDER BY expressions must appear in select list";
+        let position = places.get(unlisted).map_or(0, |position| *position as usize);
+        return Err(SqlError::new(SqlState::InvalidColumnReference, message).at(position));
+    }
+    let Select { group, windows, subqueries, .. } = select;
+    if select.for_update.is_some() && (group.is_some() || is_distinct || windows.is_some()) {
+        let what = "FOR UPDATE with DISTINCT, GROUP BY, aggregates or window functions";
+        return Err(SqlError::unsupported(what));
+    }
+    if let Some(windows) = windows {
+        let of_groups = group.iter().flat_map(|group| &group.subqueries);
+        if subqueries.iter().chain(of_groups).any(|one| one.reads.contains(windows.slot)) {
+            return Err(SqlError::unsupported("a subquery over a window function"));
+        }
+    }
+    Ok(())
+}
+
+/// Whether that table, or any at all, stands where an outer join may have no row of it.
+fn may_be_missing(from: &From, of: Option<usize>, is_missing: bool) -> bool {
+    match from {
+        From::Table(slot) | From::Query(Derived { slot, .. }) => {
+            is_missing && of.is_none_or(|of| of == *slot)
+        }
+        From::Join { kind, left, right, .. } => {
+            let (in_left, in_right) = match kind {
+                JoinKind::Left => (is_missing, true),
+                JoinKind::Full => (true, true),
+                _ => (is_missing, is_missing),
+            };
+            may_be_missing(left, of, in_left) || may_be_missing(right, of, in_right)
+        }
+    }
+}
+
+fn all_of(column: &ScopeColumn, position: u32) -> Selected {
+    let value = Typed::new(Expr::Column(column.at), column.data_type, position);
+    Selected { name: column.name.clone(), value, is_unknown: false }
+}
+
+/// Whether more is said of `*` than that it is all columns.
+fn has_more(options: &ast::WildcardAdditionalOptions) -> bool {
+    let wildcard_token = options.wildcard_token.clone();
+    *options != ast::WildcardAdditionalOptions { wildcard_token, ..Default::default() }
+}
+
+/// Refuses clauses of other dialects that would have no effect.
+fn check_form(select: &ast::Select) -> Result<()> {
+    if select.into.is_some() {
+        return Err(SqlError::unsupported("SELECT … INTO inside of a statement"));
+    }
+    let plain = select.top.is_none()
+        && select.lateral_views.is_empty()
+        && select.prewhere.is_none()
+        && select.connect_by.is_empty()
+        && select.cluster_by.is_empty()
+        && select.distribute_by.is_empty()
+        && select.sort_by.is_empty()
+        && select.qualify.is_none()
+        && select.exclude.is_none()
+        && select.select_modifiers.is_none()
+        && select.value_table_mode.is_none()
+        && select.flavor == ast::SelectFlavor::Standard;
+    if plain { Ok(()) } else { Err(SqlError::unsupported("this form of SELECT")) }
+}

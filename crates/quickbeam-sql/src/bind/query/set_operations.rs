@@ -1,0 +1,225 @@
+//! UNION, INTERSECT, EXCEPT: the types of both sides' columns become one.
+
+use std::sync::Arc;
+
+use sqlparser::ast::{self, SetExpr, SetOperator, SetQuantifier};
+
+use crate::bind::expression::operators::trimmed;
+use crate::bind::{Binder, Body, Combine, CombineKind, OutputColumn, Query, Scope, Source, types};
+use crate::error::{Result, SqlError, SqlState};
+use crate::expression::Expr;
+use crate::types::{DataType, Value};
+
+/// A set operation of the syntax tree.
+struct Written<'q> {
+    kind: CombineKind,
+    all: bool,
+    left: &'q SetExpr,
+    right: &'q SetExpr,
+}
+
+impl Written<'_> {
+    fn of(body: &SetExpr) -> Result<Option<Written<'_>>> {
+        let SetExpr::SetOperation { left, op, set_quantifier, right } = body else {
+            return Ok(None);
+        };
+        let kind = match op {
+            SetOperator::Union => CombineKind::Union,
+            SetOperator::Intersect => CombineKind::Intersect,
+            SetOperator::Except | SetOperator::Minus => CombineKind::Except,
+        };
+        let all = match set_quantifier {
+            SetQuantifier::All => true,
+            SetQuantifier::None | SetQuantifier::Distinct => false,
+            _ => return Err(SqlError::unsupported("set operations by name")),
+        };
+        Ok(Some(Written { kind, all, left, right }))
+    }
+}
+
+/// Returns the sides of a set operation. A chain of equal UNIONs is one operation with many sides.
+fn sides_of<'q>(whole: &Written<'q>) -> Result<Vec<&'q SetExpr>> {
+    let (mut sides, mut left) = (vec![whole.right], whole.left);
+    if whole.kind == CombineKind::Union {
+        while let Some(inner) = Written::of(left)?
+            && (inner.kind, inner.all) == (whole.kind, whole.all)
+        {
+            sides.push(inner.right);
+            left = inner.left;
+        }
+    }
+    sides.push(left);
+    sides.reverse();
+    Ok(sides)
+}
+
+/// The result columns of a set operation, and for each whether all sides have NULL or a quoted
+/// literal there.
+struct Common {
+    columns: Vec<OutputColumn>,
+    unknown: Vec<bool>,
+}
+
+impl Binder<'_> {
+    /// Binds a set operation.
+    pub(in crate::bind) fn combination(
+        &mut self,
+        body: &SetExpr,
+        order: &[ast::OrderByExpr],
+        outer: Option<Arc<Scope>>,
+    ) -> Result<Query> {
+        let Some(written) = Written::of(body)? else {
+            return Err(SqlError::internal("a set operation that is none"));
+        };
+        let mut sides = Vec::new();
+        let mut common: Option<Common> = None;
+        for side in sides_of(&written)? {
+            let (query, unknown) = self.side(side, outer.clone())?;
+            match &mut common {
+                None => common = Some(Common { columns: query.columns.clone(), unknown }),
+                Some(common) => self.meet(common, &query, &unknown, side)?,
+            }
+            sides.push(query);
+        }
+        let Common { columns, unknown } =
+            common.ok_or_else(|| SqlError::internal("a set operation of nothing"))?;
+        self.unknown = unknown;
+        sides.iter_mut().for_each(|side| convert(side, &columns, &mut self.parameters));
+        let slot = self.add_slot("combined".into(), Source::Computed);
+        let order = self.order_of_outputs(order, &columns, slot)?;
+        let combine = Combine { kind: written.kind, all: written.all, sides, slot };
+        Ok(Query {
+            with: Vec::new(),
+            body: Body::Combine(Box::new(combine)),
+            columns,
+            order,
+            limit: None,
+            offset: None,
+            with_ties: false,
+        })
+    }
+
+    /// Binds a side, and says which of its columns are NULL or literals in quotes.
+    fn side(&mut self, side: &SetExpr, outer: Option<Arc<Scope>>) -> Result<(Query, Vec<bool>)> {
+        self.unknown.clear();
+        self.defers = true;
+        let bound = self.nested(|binder| match side {
+            SetExpr::Query(query) => binder.query(query, outer),
+            side => binder.query_body(&bare(side.clone()), outer),
+        });
+        self.defers = false;
+        Ok((bound?, std::mem::take(&mut self.unknown)))
+    }
+
+    /// Binds a term of a recursive query.
+    pub(in crate::bind) fn term(
+        &mut self,
+        side: &SetExpr,
+        outer: Option<Arc<Scope>>,
+    ) -> Result<Query> {
+        self.unknown.clear();
+        match side {
+            SetExpr::Query(query) => self.query(query, outer),
+            side => self.query_body(&bare(side.clone()), outer),
+        }
+    }
+
+    /// Makes the recursive term return the types of the non-recursive one.
+    pub(in crate::bind) fn convert_term(&mut self, query: &mut Query, columns: &[OutputColumn]) {
+        convert(query, columns, &mut self.parameters);
+    }
+
+    /// Unifies the column types of one more side with those so far.
+    fn meet(
+        &self,
+        common: &mut Common,
+        query: &Query,
+        unknown: &[bool],
+        side: &SetExpr,
+    ) -> Result<()> {
+        if common.columns.len() != query.columns.len() {
+            let message = "each side of a set operation must have the same number of columns";
+            let position = self.place_of_output(side, 0);
+            return Err(SqlError::new(SqlState::SyntaxError, message).at(position));
+        }
+        common.unknown.resize(common.columns.len(), false);
+        let known = common.columns.iter_mut().zip(&mut common.unknown);
+        for (number, ((a, before), b)) in known.zip(&query.columns).enumerate() {
+            // NULL and literals in quotes take the type of the other side.
+            let is_unknown = unknown.get(number) == Some(&true);
+            let both = match (*before, is_unknown) {
+                (true, false) => Some(types::beside_literal(b.data_type)),
+                (false, true) => Some(types::beside_literal(a.data_type)),
+                _ => types::common(a.data_type, b.data_type),
+            };
+            *before &= is_unknown;
+            a.data_type = both.ok_or_else(|| {
+                let message = format!(
+                    "types {} and {} of a set operation cannot be matched",
+                    a.data_type, b.data_type
+                );
+                let position = self.place_of_output(side, number);
+                SqlError::new(SqlState::DatatypeMismatch, message).at(position)
+            })?;
+        }
+        Ok(())
+    }
+}
+
+impl Binder<'_> {
+    /// Returns the position of an output of a query, or of the first output if that one is not
+    /// written out.
+    pub(in crate::bind) fn place_of_output(&self, query: &SetExpr, number: usize) -> usize {
+        let place = match query {
+            SetExpr::Select(select) => {
+                let item = select.projection.get(number).or(select.projection.first());
+                item.map(|item| self.position(item))
+            }
+            SetExpr::Values(values) => {
+                let row = values.rows.first().map(|row| &row.content);
+                let value = row.and_then(|row| row.get(number).or(row.first()));
+                value.map(|value| self.position(value))
+            }
+            SetExpr::Query(query) => return self.place_of_output(&query.body, number),
+            SetExpr::SetOperation { left, .. } => return self.place_of_output(left, number),
+            other => Some(self.position(other)),
+        };
+        place.unwrap_or(0) as usize
+    }
+}
+
+/// Makes the query deliver its outputs as those types. A parameter that has none yet takes it.
+fn convert(query: &mut Query, columns: &[OutputColumn], parameters: &mut [Option<DataType>]) {
+    let types: Vec<DataType> = columns.iter().map(|column| column.data_type).collect();
+    let mut cast = |expr: &mut Expr, from: DataType, to: DataType| {
+        let from = match expr {
+            Expr::Parameter(number) => parameters
+                .get_mut(*number)
+                .map_or(from, |known| *known.get_or_insert(to.unconstrained())),
+            _ => from,
+        };
+        let is_char = |data_type| matches!(data_type, DataType::Char(_));
+        if !from.is_same_kind(to) || is_char(to) && from != to {
+            let inner = std::mem::replace(expr, Expr::Constant(Value::Null));
+            let inner = trimmed(inner, Some(from), to);
+            *expr = Expr::Cast(Box::new(inner), to, crate::expression::TextPosition(0));
+        }
+    };
+    query.convert_outputs(&types, &mut cast);
+}
+
+/// A side of a set operation as a query of its own.
+fn bare(body: SetExpr) -> ast::Query {
+    ast::Query {
+        with: None,
+        body: Box::new(body),
+        order_by: None,
+        limit_clause: None,
+        fetch: None,
+        locks: Vec::new(),
+        for_clause: None,
+        settings: None,
+        format_clause: None,
+        pipe_operators: Vec::new(),
+    }
+}

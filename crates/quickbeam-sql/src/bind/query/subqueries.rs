@@ -1,0 +1,145 @@
+//! Subqueries in expressions.
+
+use std::sync::Arc;
+
+use sqlparser::ast::{self, BinaryOperator, Expr as Ast};
+
+use crate::bind::expression::operators::comparison;
+use crate::bind::{Binder, Query, Scope, Source, Subquery, SubqueryKind, Typed};
+use crate::error::{Result, SqlError, SqlState};
+use crate::expression::{ColumnRef, Comparison, Expr};
+use crate::types::DataType;
+
+impl Binder<'_> {
+    pub(in crate::bind) fn subquery(
+        &mut self,
+        query: &ast::Query,
+        scope: &Scope,
+        kind: impl FnOnce(&mut Self, &mut Query) -> Result<SubqueryKind>,
+    ) -> Result<(usize, Arc<Query>)> {
+        let mut query = self.nested(|binder| binder.query(query, Some(Arc::new(scope.clone()))))?;
+        let kind = kind(self, &mut query)?;
+        let query = Arc::new(query);
+        let slot = self.add_slot("subquery".into(), Source::Computed);
+        let subquery = Subquery::new(slot, query.clone(), kind);
+        match self.levels.last_mut() {
+            Some(level) => level.subqueries.push(subquery),
+            None => return Err(SqlError::unsupported("a subquery here")),
+        }
+        Ok((slot, query))
+    }
+
+    pub(in crate::bind) fn exists(
+        &mut self,
+        query: &ast::Query,
+        negated: bool,
+        scope: &Scope,
+    ) -> Result<Typed> {
+        let position = self.position(query);
+        let (slot, _) = self.subquery(query, scope, |_, _| Ok(SubqueryKind::Exists))?;
+        let is = Expr::column(slot, 0);
+        Ok(Typed::condition(if negated { Expr::Not(Box::new(is)) } else { is }, position))
+    }
+
+    pub(in crate::bind) fn scalar_subquery(
+        &mut self,
+        query: &ast::Query,
+        scope: &Scope,
+    ) -> Result<Typed> {
+        let position = self.position(query);
+        let (slot, query) = self.subquery(query, scope, |_, _| Ok(SubqueryKind::Scalar))?;
+        let data_type = one_column(&query, position)?;
+        Ok(Typed::new(Expr::column(slot, 0), data_type, position))
+    }
+
+    pub(in crate::bind) fn in_subquery(
+        &mut self,
+        value: &Ast,
+        query: &ast::Query,
+        negated: bool,
+        scope: &Scope,
+    ) -> Result<Typed> {
+        let is = self.any_of(value, Comparison::Equal, query, true, scope)?;
+        let position = is.position;
+        Ok(Typed::condition(if negated { Expr::Not(Box::new(is.expr)) } else { is.expr }, position))
+    }
+
+    pub(in crate::bind) fn quantified(
+        &mut self,
+        value: &Ast,
+        op: &BinaryOperator,
+        right: &Ast,
+        any: bool,
+        scope: &Scope,
+    ) -> Result<Typed> {
+        match (comparison(op), right) {
+            (Some(comparison), Ast::Subquery(query)) => {
+                self.any_of(value, comparison, query, any, scope)
+            }
+            (Some(comparison), _) => self.any_element(value, comparison, right, any, scope),
+            (None, _) => Err(SqlError::unsupported(format!("ANY or ALL with the operator {op}"))),
+        }
+    }
+
+    fn any_of(
+        &mut self,
+        value: &Ast,
+        comparison: Comparison,
+        query: &ast::Query,
+        any: bool,
+        scope: &Scope,
+    ) -> Result<Typed> {
+        let position = self.position(value);
+        let value = self.expression(value, scope)?;
+        let (slot, _) = self.subquery(query, scope, |binder, query| {
+            let data_type = one_column(query, position)?;
+            let element = ColumnRef { slot: binder.slots.len(), column: 0 };
+            let column = Typed::new(Expr::Column(element), data_type, position);
+            let symbol = comparison.symbol();
+            let [value, made] = binder.comparable(value, column, symbol, position)?;
+            deliver(query, &made, element);
+            Ok(match any {
+                true => SubqueryKind::Any(value, comparison),
+                false => SubqueryKind::All(value, comparison),
+            })
+        })?;
+        Ok(Typed::condition(Expr::column(slot, 0), position))
+    }
+}
+
+/// Makes the query return the expression `made` instead of its only column. `made` reads that
+/// column at `element`.
+fn deliver(query: &mut Query, made: &Expr, element: ColumnRef) {
+    if made.as_column().is_some() {
+        return;
+    }
+    let data_type = match made {
+        Expr::Cast(_, to, _) => *to,
+        _ => DataType::Text,
+    };
+    query.convert_outputs(&[data_type], &mut |output, _, _| {
+        let mut filled = made.clone();
+        fill(&mut filled, element, output);
+        *output = filled;
+    });
+}
+
+fn fill(expr: &mut Expr, element: ColumnRef, with: &Expr) {
+    if expr.as_column() == Some(element) {
+        *expr = with.clone();
+    } else {
+        expr.each_child_mut(&mut |child| fill(child, element, with));
+    }
+}
+
+/// The type of a subquery's only column.
+fn one_column(query: &Query, position: u32) -> Result<DataType> {
+    match &query.columns[..] {
+        [column] => Ok(column.data_type),
+        _ => {
+            let error =
+                SqlError::new(SqlState::SyntaxError, "subquery must return only one column");
+            Err(error.at(position as usize))
+        }
+    }
+}

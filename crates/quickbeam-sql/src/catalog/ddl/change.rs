@@ -1,0 +1,325 @@
+//! What all changes of the catalog have in common.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use quickbeam::Transaction;
+use smol_str::{SmolStr, format_smolstr};
+
+use crate::catalog::errors::{
+    constraint_exists, named_twice, no_column, no_definition, relation_exists,
+};
+use crate::catalog::records::{Record, TableRecord};
+use crate::catalog::schema::{Index, ObjectId, Sequence, Table, View};
+use crate::catalog::{Catalog, CatalogSnapshot, OBJECT, VERSION};
+use crate::error::{Result, SqlError, SqlState};
+use crate::table::{Filling, IndexHandle, KeySpec, StoredRow, TableHandle, index_tree, rows_tree};
+use crate::types::DataType;
+
+/// Most columns of a table.
+const COLUMN_LIMIT: usize = 1600;
+/// Most bytes of a name.
+const NAME_LIMIT: usize = 63;
+
+/// A change of the catalog under way: one statement.
+pub(in crate::catalog) struct CatalogChange<'a> {
+    pub catalog: &'a Catalog,
+    pub transaction: &'a Transaction,
+    /// The catalog before the change.
+    pub before: CatalogSnapshot,
+    /// Tables changed so far.
+    changed: RefCell<BTreeMap<ObjectId, Table>>,
+    regenerated: RefCell<BTreeSet<ObjectId>>,
+}
+
+fn key_of(id: ObjectId) -> [u8; 5] {
+    let [a, b, c, d] = id.0.to_be_bytes();
+    [OBJECT, a, b, c, d]
+}
+
+impl<'a> CatalogChange<'a> {
+    /// Begins a change: from here to the transaction's end no other transaction changes the catalog
+    /// (CATALOG-1).
+    pub fn begin(catalog: &'a Catalog, transaction: &'a Transaction) -> Result<CatalogChange<'a>> {
+        let version = Catalog::new_version();
+        transaction.touch_catalog();
+        catalog.objects.put(transaction, VERSION, &version.to_le_bytes())?;
+        let before = CatalogSnapshot::load(&catalog.objects, transaction, version, true)?;
+        Ok(CatalogChange {
+            catalog,
+            transaction,
+            before,
+            changed: RefCell::default(),
+            regenerated: RefCell::default(),
+        })
+    }
+
+    pub fn new_id(&self) -> Result<ObjectId> {
+        self.catalog.new_object(self.transaction)
+    }
+
+    fn put(&self, id: ObjectId, record: &Record) -> Result<()> {
+        Ok(self.catalog.objects.put(self.transaction, &key_of(id), &record.encode()?)?)
+    }
+
+    pub fn put_table(&self, table: &Table) -> Result<()> {
+        self.changed.borrow_mut().insert(table.id, table.clone());
+        self.put(table.id, &Record::Table(TableRecord::of(table)))
+    }
+
+    /// The table of that number as it is now.
+    pub fn latest(&self, id: ObjectId) -> Result<Table> {
+        match self.changed.borrow().get(&id) {
+            Some(table) => Ok(table.clone()),
+            None => Ok((**self.before.known_table(id)?).clone()),
+        }
+    }
+
+    pub fn put_view(&self, view: View) -> Result<()> {
+        self.put(view.id, &Record::View(view))
+    }
+
+    /// A sequence that this change has made.
+    pub fn made_sequence(&self, id: ObjectId) -> Result<Sequence> {
+        let record = self.catalog.objects.get(self.transaction, &key_of(id))?;
+        match record.map(|bytes| Record::decode(&bytes)).transpose()? {
+            Some(Record::Sequence(sequence)) => Ok(sequence),
+            _ => Err(SqlError::internal("a sequence was not made")),
+        }
+    }
+
+    pub fn put_sequence(&self, sequence: Sequence) -> Result<()> {
+        self.put(sequence.id, &Record::Sequence(sequence))
+    }
+
+    pub fn remove(&self, id: ObjectId) -> Result<()> {
+        self.catalog.objects.delete(self.transaction, &key_of(id))?;
+        Ok(())
+    }
+
+    /// Refuses a name that is no name, or that something has.
+    pub fn check_free(&self, name: &str) -> Result<()> {
+        check_name(name)?;
+        let is_database = || self.catalog.key_value_database(self.transaction, name);
+        if self.before.relation(name).is_some() || is_database()?.is_some() {
+            return Err(relation_exists(name));
+        }
+        Ok(())
+    }
+
+    /// Returns the name of an index or sequence: the given name, which must be free, or a generated
+    /// one.
+    pub fn name_or_made(
+        &self,
+        given: Option<&SmolStr>,
+        parts: &[&str],
+        suffix: &str,
+        taken: &[SmolStr],
+    ) -> Result<SmolStr> {
+        if let Some(name) = given {
+            self.check_free(name)?;
+            if taken.contains(name) {
+                return Err(relation_exists(name));
+            }
+            return Ok(name.clone());
+        }
+        let is_taken =
+            |name: &SmolStr| self.before.relation(name).is_some() || taken.contains(name);
+        Ok(make_name(parts, suffix, is_taken))
+    }
+
+    /// A table's definition, to be changed.
+    pub fn table(&self, name: &str) -> Result<Table> {
+        Ok((*self.table_named(name)?).clone())
+    }
+
+    /// The table of that name before the change; a key/value database is none that has a definition
+    /// to be changed.
+    pub fn table_named(&self, name: &str) -> Result<Arc<Table>> {
+        let found = self.before.table_named(name);
+        let is_missing = |e: &SqlError| e.state() == SqlState::UndefinedTable;
+        if found.as_ref().is_err_and(is_missing)
+            && self.catalog.key_value_database(self.transaction, name)?.is_some()
+        {
+            return Err(no_definition(name));
+        }
+        found
+    }
+
+    /// The table as it is before the change.
+    pub fn handle(&self, id: ObjectId) -> Result<Arc<TableHandle>> {
+        self.before.handle(self.transaction, id)
+    }
+
+    /// Gives the table's tree the name of its next generation, once (CATALOG-3).
+    pub fn regenerate(&self, table: &mut Table) -> Result<()> {
+        if self.regenerated.borrow_mut().insert(table.id) {
+            let old = rows_tree(table);
+            table.generation += 1;
+            self.transaction.rename_database(&old, &rows_tree(table))?;
+        }
+        Ok(())
+    }
+
+    /// The table has another tree already.
+    pub fn is_regenerated(&self, id: ObjectId) {
+        self.regenerated.borrow_mut().insert(id);
+    }
+
+    /// As [`regenerate`](Self::regenerate), of another table than the one being changed.
+    pub fn regenerate_other(&self, id: ObjectId) -> Result<()> {
+        let mut table = self.latest(id)?;
+        self.regenerate(&mut table)?;
+        self.put_table(&table)
+    }
+
+    /// Calls `each` with the key and the row of every row of a table, as of before the change. What
+    /// it read must hold at commit (CATALOG-3).
+    pub fn for_each_row(
+        &self,
+        handle: &TableHandle,
+        mut each: impl FnMut(&[u8], StoredRow<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let before = self.transaction.track_reads(true);
+        let mut scan = || -> Result<()> {
+            let mut cursor = handle.database().cursor(self.transaction)?;
+            let mut more = cursor.first()?;
+            while more {
+                each(cursor.key(), StoredRow::new(handle.table(), cursor.value())?)?;
+                more = cursor.next()?;
+            }
+            Ok(())
+        };
+        let result = scan();
+        self.transaction.track_reads(before);
+        result
+    }
+
+    /// Makes an index's tree and fills it from the table's rows. The table's tree is the one of
+    /// `handle`.
+    pub fn fill_index(&self, handle: &TableHandle, index: &Arc<Index>) -> Result<()> {
+        let table = handle.table();
+        let (name, method) = (index_tree(index.id), index.access_method());
+        let entries = self.transaction.create_database_as(&name, method)?;
+        let index =
+            IndexHandle { key: KeySpec::of_index(table, index), index: index.clone(), entries };
+        let mut filling = Filling::new(self.transaction, handle, &index);
+        self.for_each_row(handle, |key, row| filling.add(row, key))?;
+        filling.put()
+    }
+}
+
+/// Refuses what is no name.
+pub(crate) fn check_name(name: &str) -> Result<()> {
+    if name.is_empty() || name.len() > NAME_LIMIT || name.contains('\0') {
+        let message = format!("\"{name}\" is no name: names have 1 to {NAME_LIMIT} bytes");
+        return Err(SqlError::new(SqlState::InvalidName, message));
+    }
+    Ok(())
+}
+
+/// Refuses columns that could not be those of a table.
+pub(in crate::catalog) fn check_columns(names: &[&str]) -> Result<()> {
+    if names.len() > COLUMN_LIMIT {
+        let message = format!("tables can have at most {COLUMN_LIMIT} columns");
+        return Err(SqlError::new(SqlState::TooManyColumns, message));
+    }
+    for (at, name) in names.iter().enumerate() {
+        check_name(name)?;
+        if names[..at].contains(name) {
+            return Err(named_twice(name));
+        }
+    }
+    Ok(())
+}
+
+/// Generates a name such as `account_branch_idx`, within the length limit and with a number if the
+/// name is taken.
+pub(in crate::catalog) fn make_name(
+    parts: &[&str],
+    suffix: &str,
+    is_taken: impl Fn(&SmolStr) -> bool,
+) -> SmolStr {
+    let joined = parts.join("_");
+    let mut number = 0_u32;
+    loop {
+        let tail = match number {
+            0 => format!("_{suffix}"),
+            number => format!("_{suffix}{number}"),
+        };
+        let mut end = joined.len().min(NAME_LIMIT.saturating_sub(tail.len()));
+        while !joined.is_char_boundary(end) {
+            end -= 1;
+        }
+        let name = format_smolstr!("{}{tail}", &joined[..end]);
+        if !is_taken(&name) {
+            return name;
+        }
+        number += 1;
+    }
+}
+
+impl Table {
+    /// The position of a column that has to be there.
+    pub(in crate::catalog) fn known_column(&self, name: &str) -> Result<usize> {
+        self.column(name).ok_or_else(|| no_column(&self.name, name))
+    }
+
+    /// Checks that the values of a column have an order in keys.
+    pub(in crate::catalog) fn check_key_type(&self, position: usize) -> Result<()> {
+        let Some(column) = self.columns.get(position) else { return Ok(()) };
+        match column.data_type {
+            DataType::Json => {
+                let message =
+                    "data type json has no default operator class for access method \"btree\"";
+                Err(SqlError::new(SqlState::UndefinedObject, message))
+            }
+            DataType::Array(_) | DataType::Jsonb => Err(SqlError::unsupported(format!(
+                "column \"{}\" of type {} in a key or index",
+                column.name, column.data_type
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// The positions of columns that have to be there, each named once.
+    pub(in crate::catalog) fn known_columns(&self, names: &[SmolStr]) -> Result<Vec<usize>> {
+        let mut positions = Vec::with_capacity(names.len());
+        for name in names {
+            let position = self.known_column(name)?;
+            if positions.contains(&position) {
+                return Err(named_twice(name));
+            }
+            positions.push(position);
+        }
+        Ok(positions)
+    }
+
+    /// Whether a constraint of the table has that name.
+    pub(crate) fn has_constraint(&self, name: &str) -> bool {
+        self.primary_key.as_ref().is_some_and(|key| key.name == name)
+            || self.indexes.iter().any(|index| index.is_constraint && index.name == name)
+            || self.checks.iter().any(|check| check.name == name)
+            || self.foreign_keys.iter().any(|key| key.name == name)
+    }
+
+    /// The name of a constraint that is no index: the one given, or one made up.
+    pub(in crate::catalog) fn constraint_name(
+        &self,
+        given: Option<&SmolStr>,
+        columns: &[SmolStr],
+        suffix: &str,
+    ) -> Result<SmolStr> {
+        if let Some(name) = given {
+            check_name(name)?;
+            if self.has_constraint(name) {
+                return Err(constraint_exists(&self.name, name));
+            }
+            return Ok(name.clone());
+        }
+        let mut parts = vec![self.name.as_str()];
+        parts.extend(columns.iter().map(SmolStr::as_str));
+        Ok(make_name(&parts, suffix, |name| self.has_constraint(name)))
+    }
+}

@@ -1,0 +1,364 @@
+//! ALTER TABLE: columns.
+//!
+//! Adding and dropping a column rewrites no row: the table gets another layout, and rows of the old
+//! ones stay as they are (ROW-1). Only where each row needs a value of its own, or the key changes,
+//! rows are written again.
+
+use std::sync::Arc;
+
+use quickbeam::Transaction;
+use smol_str::SmolStr;
+
+use super::change::{CatalogChange, check_columns};
+use crate::catalog::definition::NewColumn;
+use crate::catalog::errors::{column_exists, named_twice};
+use crate::catalog::schema::{Column, ForeignKey, Table};
+use crate::catalog::{Catalog, CatalogSnapshot};
+use crate::error::{Result, SqlError, SqlState};
+use crate::table::{Layout, index_tree};
+use crate::types::Value;
+
+/// Layouts that a table may have had.
+const LAYOUT_LIMIT: u16 = u16::MAX;
+
+/// What an added column holds in the rows that are there.
+pub enum Added<'f> {
+    /// The same in all of them.
+    Same(Value),
+    /// What is given for one after the other: each row is written again.
+    Each(&'f mut dyn FnMut() -> Result<Value>),
+}
+
+impl Table {
+    /// The layout that goes with the columns as they are now; rows of the one before may be there.
+    fn renew_layout(&mut self) -> Result<()> {
+        let number = self.layouts.current.number;
+        if number == LAYOUT_LIMIT {
+            let message =
+                format!("columns of table \"{}\" were added and dropped too often", self.name);
+            return Err(SqlError::new(SqlState::ProgramLimitExceeded, message));
+        }
+        let all = self.columns.iter().map(|column| (column.id, column.data_type)).collect();
+        let mut older = vec![self.layouts.current.clone()];
+        older.append(&mut self.layouts.older);
+        self.layouts.older =
+            older.iter().map(|layout| Arc::new(layout.seen_by(&self.columns))).collect();
+        self.layouts.current = Arc::new(Layout::new(number + 1, all, &self.columns));
+        Ok(())
+    }
+}
+
+impl Catalog {
+    /// ALTER TABLE … ADD COLUMN. Of an identity column `added` is not looked at: every row gets a
+    /// value of its sequence.
+    pub fn add_column(
+        &self,
+        transaction: &Transaction,
+        table: &str,
+        new: &NewColumn,
+        added: Added<'_>,
+    ) -> Result<()> {
+        let change = CatalogChange::begin(self, transaction)?;
+        let mut table = change.table(table)?;
+        if table.column(&new.name).is_some() {
+            return Err(column_exists(&table.name, &new.name));
+        }
+        let mut names: Vec<&str> = table.columns.iter().map(|c| c.name.as_str()).collect();
+        names.push(&new.name);
+        check_columns(&names)?;
+        let id = table.next_column;
+        table.next_column = id.checked_add(1).ok_or_else(|| {
+            SqlError::new(SqlState::TooManyColumns, "no numbers are left for columns")
+        })?;
+        let mut column =
+            change.new_column(table.id, &table.name.clone(), id, new, &mut Vec::new())?;
+        let sequence = match column.identity {
+            Some(identity) => Some(change.made_sequence(identity.sequence)?),
+            None => None,
+        };
+        let mut from_sequence = || match &sequence {
+            Some(sequence) => {
+                let value = self.next_value(transaction, sequence)?;
+                crate::types::assign(Value::BigInt(value).as_ref(), new.data_type)
+            }
+            None => Ok(Value::Null),
+        };
+        let each: Option<&mut dyn FnMut() -> Result<Value>> = match (&sequence, added) {
+            (Some(_), _) => Some(&mut from_sequence),
+            (None, Added::Each(each)) => Some(each),
+            (None, Added::Same(value)) => {
+                column.missing = value;
+                None
+            }
+        };
+        let is_missing = each.is_none() && column.missing.is_null();
+        if column.not_null && is_missing {
+            change.refuse_rows(&table, &column.name)?;
+        }
+        table.columns.push(column);
+        table.renew_layout()?;
+        change.regenerate(&mut table)?;
+        change.put_table(&table)?;
+        match each {
+            Some(each) => change.write_each(&table, each),
+            None => Ok(()),
+        }
+    }
+
+    /// ALTER TABLE … DROP COLUMN. Indexes and constraints of the table that have the column go with
+    /// it. `cascade`: foreign keys of other tables that point to it, and views that read the table,
+    /// go too.
+    pub fn drop_column(
+        &self,
+        transaction: &Transaction,
+        table: &str,
+        column: &str,
+        cascade: bool,
+    ) -> Result<()> {
+        let change = CatalogChange::begin(self, transaction)?;
+        let mut table = change.table(table)?;
+        let position = table.known_column(column)?;
+        let id = table.columns[position].id;
+        let what = format!("column {column} of table {}", table.name);
+        change.drop_dependents(table.id, &[], &what, cascade)?;
+        // A foreign key of the column itself goes with it, also where it points to its own table.
+        let own = table.id;
+        table.foreign_keys.retain(|key| key.parent != own || !key.columns.contains(&position));
+        change
+            .drop_references(&mut table, &what, cascade, |key| key.parent_columns.contains(&id))?;
+        let key_goes = table.primary_key.as_ref().is_some_and(|k| k.columns.contains(&position));
+        if key_goes {
+            change.rebuild(&mut table, None)?;
+        }
+        for index in std::mem::take(&mut table.indexes) {
+            if index.columns.iter().any(|column| column.position == position) {
+                change.transaction.drop_database(&index_tree(index.id))?;
+            } else {
+                table.indexes.push(index);
+            }
+        }
+        table.checks.retain(|check| !check.columns.contains(&id));
+        let (gone, kept): (Vec<ForeignKey>, Vec<ForeignKey>) =
+            table.foreign_keys.drain(..).partition(|key| key.columns.contains(&position));
+        table.foreign_keys = kept;
+        for key in gone.iter().filter(|key| key.parent != table.id) {
+            change.regenerate_other(key.parent)?;
+        }
+        for sequence in change.before.sequences.values() {
+            if sequence.owned_by == Some((table.id, id)) {
+                change.remove(sequence.id)?;
+            }
+        }
+        table.columns.remove(position);
+        table.shift_positions(position);
+        table.renew_layout()?;
+        change.regenerate(&mut table)?;
+        change.put_table(&table)
+    }
+
+    /// ALTER TABLE … RENAME COLUMN. `rewrite` gives the text of a CHECK with the new name in the
+    /// place of the old one.
+    pub fn rename_column(
+        &self,
+        transaction: &Transaction,
+        table: &str,
+        from: &str,
+        to: &str,
+        rewrite: &dyn Fn(&str) -> Result<String>,
+    ) -> Result<()> {
+        let change = CatalogChange::begin(self, transaction)?;
+        let mut table = change.table(table)?;
+        let position = table.known_column(from)?;
+        if table.column(to).is_some() {
+            return Err(named_twice(to));
+        }
+        super::change::check_name(to)?;
+        change.refuse_views(table.id, &format!("column {from} of table {}", table.name))?;
+        let id = table.columns[position].id;
+        table.columns[position].name = to.into();
+        for check in table.checks.iter_mut().filter(|check| check.columns.contains(&id)) {
+            check.expression = rewrite(&check.expression)?.into();
+        }
+        change.put_table(&table)
+    }
+
+    /// COMMENT ON a table, or on one of its columns. `None` removes the comment.
+    pub fn set_comment(
+        &self,
+        transaction: &Transaction,
+        table: &str,
+        column: Option<&str>,
+        comment: Option<Arc<str>>,
+    ) -> Result<()> {
+        let change = CatalogChange::begin(self, transaction)?;
+        let mut table = change.table(table)?;
+        let number = match column {
+            Some(column) => table.columns[table.known_column(column)?].id,
+            None => 0,
+        };
+        match comment {
+            Some(comment) => table.comments.insert(number, comment),
+            None => table.comments.remove(&number),
+        };
+        change.put_table(&table)
+    }
+
+    /// ALTER TABLE … ALTER COLUMN … SET or DROP DEFAULT.
+    pub fn set_default(
+        &self,
+        transaction: &Transaction,
+        table: &str,
+        column: &str,
+        default: Option<Arc<str>>,
+    ) -> Result<()> {
+        let change = CatalogChange::begin(self, transaction)?;
+        let mut table = change.table(table)?;
+        let position = table.known_column(column)?;
+        if table.columns[position].identity.is_some() {
+            let message =
+                format!("column \"{column}\" of relation \"{}\" is an identity column", table.name);
+            return Err(SqlError::new(SqlState::SyntaxError, message));
+        }
+        table.columns[position].default = default;
+        change.put_table(&table)
+    }
+
+    /// ALTER TABLE … ALTER COLUMN … SET or DROP NOT NULL.
+    pub fn set_not_null(
+        &self,
+        transaction: &Transaction,
+        table: &str,
+        column: &str,
+        not_null: bool,
+    ) -> Result<()> {
+        let change = CatalogChange::begin(self, transaction)?;
+        let mut table = change.table(table)?;
+        let position = table.known_column(column)?;
+        let in_key = table.primary_key.as_ref().is_some_and(|k| k.columns.contains(&position));
+        if !not_null && in_key {
+            let message = format!("column \"{column}\" is in a primary key");
+            return Err(SqlError::new(SqlState::InvalidTableDefinition, message));
+        }
+        if !not_null && table.columns[position].identity.is_some() {
+            let message =
+                format!("column \"{column}\" of relation \"{}\" is an identity column", table.name);
+            return Err(SqlError::new(SqlState::SyntaxError, message));
+        }
+        if not_null {
+            change.refuse_nulls(&table, &[position])?;
+        }
+        table.columns[position].not_null = not_null;
+        change.regenerate(&mut table)?;
+        change.put_table(&table)
+    }
+}
+
+impl Table {
+    /// Positions after the column that was at `gone`, which is referred to nowhere any more.
+    fn shift_positions(&mut self, gone: usize) {
+        let shift = |position: &mut usize| *position -= usize::from(*position > gone);
+        if let Some(key) = &mut self.primary_key {
+            key.columns.iter_mut().for_each(shift);
+        }
+        for index in &mut self.indexes {
+            let index = Arc::make_mut(index);
+            index.columns.iter_mut().for_each(|column| shift(&mut column.position));
+        }
+        for key in &mut self.foreign_keys {
+            key.columns.iter_mut().for_each(shift);
+        }
+    }
+}
+
+#[cold]
+fn has_nulls(table: &Table, column: &str) -> SqlError {
+    let message =
+        format!("column \"{column}\" of relation \"{}\" contains null values", table.name);
+    SqlError::new(SqlState::NotNullViolation, message)
+}
+
+impl CatalogChange<'_> {
+    /// An error if the table has any row.
+    fn refuse_rows(&self, table: &Table, column: &SmolStr) -> Result<()> {
+        self.for_each_row(&*self.handle(table.id)?, |_, _| Err(has_nulls(table, column)))
+    }
+
+    /// An error if a row of the table has NULL in one of these columns.
+    pub(in crate::catalog) fn refuse_nulls(
+        &self,
+        table: &Table,
+        positions: &[usize],
+    ) -> Result<()> {
+        let checked: Vec<usize> = positions
+            .iter()
+            .copied()
+            .filter(|&position| table.columns.get(position).is_some_and(|c: &Column| !c.not_null))
+            .collect();
+        if checked.is_empty() {
+            return Ok(());
+        }
+        self.for_each_row(&*self.handle(table.id)?, |_, row| {
+            match checked.iter().find(|&&position| row.is_null(position)) {
+                None => Ok(()),
+                Some(&position) => Err(has_nulls(table, &table.columns[position].name)),
+            }
+        })
+    }
+
+    /// Writes every row again, with a value of its own in the last column.
+    fn write_each(&self, table: &Table, each: &mut dyn FnMut() -> Result<Value>) -> Result<()> {
+        // The tree has its new name already.
+        let shared = Arc::new(table.clone());
+        let handle = crate::table::TableHandle::open_rows(self.transaction, &shared)?;
+        let last = table.columns.len() - 1;
+        let mut bytes = Vec::new();
+        self.for_each_row(&handle, |key, row| {
+            let mut values = row.to_values()?;
+            values[last] = each()?;
+            if table.columns[last].not_null && values[last].is_null() {
+                return Err(has_nulls(table, &table.columns[last].name));
+            }
+            bytes.clear();
+            table.encode_values(&mut bytes, &values)?;
+            Ok(handle.database().put(self.transaction, key, &bytes)?)
+        })
+    }
+
+    /// Foreign keys, of any table, that point to this one and are such: they go, or are an error.
+    pub(in crate::catalog) fn drop_references(
+        &self,
+        table: &mut Table,
+        what: &str,
+        cascade: bool,
+        is_such: impl Fn(&ForeignKey) -> bool,
+    ) -> Result<()> {
+        let id = table.id;
+        let points = |key: &ForeignKey| key.parent == id && is_such(key);
+        for reference in &table.referenced_by {
+            let mut child =
+                if reference.child == id { table.clone() } else { self.latest(reference.child)? };
+            if !child.foreign_keys.iter().any(points) {
+                continue;
+            }
+            if !cascade {
+                return Err(super::tables::depended(what, &format!("table {}", child.name)));
+            }
+            child.foreign_keys.retain(|key| !points(key));
+            if reference.child == id {
+                table.foreign_keys = child.foreign_keys;
+                return self.drop_references(table, what, cascade, is_such);
+            }
+            self.regenerate(&mut child)?;
+            self.put_table(&child)?;
+        }
+        Ok(())
+    }
+}
+
+impl CatalogSnapshot {
+    /// The views that read an object, by themselves or through others.
+    #[must_use]
+    pub fn views_reading(&self, id: crate::catalog::ObjectId) -> Vec<Arc<crate::catalog::View>> {
+        self.views.values().filter(|view| view.depends_on.contains(&id)).cloned().collect()
+    }
+}

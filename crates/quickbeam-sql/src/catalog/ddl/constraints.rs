@@ -1,0 +1,314 @@
+//! Constraints: their definition, and ALTER TABLE … ADD and DROP CONSTRAINT.
+
+use std::sync::Arc;
+
+use quickbeam::Transaction;
+use smol_str::SmolStr;
+
+use super::change::CatalogChange;
+use crate::catalog::Catalog;
+use crate::catalog::definition::{NewCheck, NewForeignKey, NewKey};
+use crate::catalog::errors::{many_primary_keys, no_constraint};
+use crate::catalog::schema::{Check, ForeignKey, Index, KeyColumn, PrimaryKey, Table};
+use crate::error::{Result, SqlError, SqlState};
+use crate::table::{Expressions, StoredRow, TableHandle, TableWriter, index_tree, rows_tree};
+use crate::types::Value;
+
+/// Stands in where no row is changed, so that no expression is evaluated.
+struct NoExpressions;
+
+impl Expressions for NoExpressions {
+    fn check(&self, _: &Table, _: usize, _: StoredRow<'_>) -> Result<Option<bool>> {
+        Err(SqlError::internal("a CHECK where no row changes"))
+    }
+
+    fn default(&self, _: &Table, _: usize) -> Result<Value> {
+        Err(SqlError::internal("a DEFAULT where no row changes"))
+    }
+}
+
+impl Catalog {
+    /// ALTER TABLE … ADD PRIMARY KEY: every row is written again, by its new key.
+    pub fn add_primary_key(
+        &self,
+        transaction: &Transaction,
+        table: &str,
+        key: &NewKey,
+    ) -> Result<()> {
+        let change = CatalogChange::begin(self, transaction)?;
+        let mut table = change.table(table)?;
+        let mut with_key = table.clone();
+        change.define_primary_key(&mut with_key, key, &mut Vec::new())?;
+        change.refuse_nulls(&table, &table.known_columns(&key.columns)?)?;
+        table.columns = with_key.columns;
+        change.rebuild(&mut table, with_key.primary_key)?;
+        change.put_table(&table)
+    }
+
+    /// ALTER TABLE … ADD UNIQUE.
+    pub fn add_unique(&self, transaction: &Transaction, table: &str, key: &NewKey) -> Result<()> {
+        let change = CatalogChange::begin(self, transaction)?;
+        let mut table = change.table(table)?;
+        let index = Arc::new(change.define_unique(&table, key, &mut Vec::new())?);
+        change.fill_index(&*change.handle(table.id)?, &index)?;
+        table.indexes.push(index);
+        change.regenerate(&mut table)?;
+        change.put_table(&table)
+    }
+
+    /// ALTER TABLE … ADD CHECK. `holds` says whether a row keeps to it; NULL counts as keeping to
+    /// it.
+    pub fn add_check(
+        &self,
+        transaction: &Transaction,
+        table: &str,
+        new: &NewCheck,
+        holds: &mut dyn FnMut(StoredRow<'_>) -> Result<Option<bool>>,
+    ) -> Result<()> {
+        let change = CatalogChange::begin(self, transaction)?;
+        let mut table = change.table(table)?;
+        let columns = table.known_columns(&new.columns)?;
+        let shown = if new.columns.len() == 1 { &new.columns[..] } else { &[] };
+        let name = table.constraint_name(new.name.as_ref(), shown, "check")?;
+        change.for_each_row(&*change.handle(table.id)?, |_, row| match holds(row)? {
+            Some(false) => {
+                let message = format!(
+                    "check constraint \"{name}\" of relation \"{}\" is violated by some row",
+                    table.name
+                );
+                Err(SqlError::new(SqlState::CheckViolation, message).of_constraint(name.as_str()))
+            }
+            _ => Ok(()),
+        })?;
+        let columns = columns.iter().map(|&position| table.columns[position].id).collect();
+        table.checks.push(Check { name, expression: new.expression.clone(), columns });
+        change.regenerate(&mut table)?;
+        change.put_table(&table)
+    }
+
+    /// ALTER TABLE … ADD FOREIGN KEY.
+    pub fn add_foreign_key(
+        &self,
+        transaction: &Transaction,
+        table: &str,
+        new: &NewForeignKey,
+    ) -> Result<()> {
+        let change = CatalogChange::begin(self, transaction)?;
+        let mut table = change.table(table)?;
+        let foreign_key = change.define_foreign_key(&table, new)?;
+        let parent = foreign_key.parent;
+        table.foreign_keys.push(foreign_key);
+        change.regenerate(&mut table)?;
+        change.put_table(&table)?;
+        if parent != table.id {
+            change.regenerate_other(parent)?;
+        }
+        // The rows that are there, as of the catalog with the new constraint.
+        let snapshot = self.snapshot(transaction)?;
+        let handle = snapshot.handle(transaction, table.id)?;
+        let mut statement = TableWriter::begin(self, transaction, &snapshot, &NoExpressions, true)?;
+        let number = handle.table().foreign_keys.len() - 1;
+        change.for_each_row(&handle, |_, row| statement.check_parent(&handle, number, row))?;
+        // Rows that refer to their own table are looked at last.
+        statement.finish()
+    }
+
+    /// ALTER TABLE … DROP CONSTRAINT. `cascade`: foreign keys that point to the key go, too.
+    pub fn drop_constraint(
+        &self,
+        transaction: &Transaction,
+        table: &str,
+        name: &str,
+        cascade: bool,
+    ) -> Result<()> {
+        let change = CatalogChange::begin(self, transaction)?;
+        let mut table = change.table(table)?;
+        let what = format!("constraint {name} on table {}", table.name);
+        let ids = |positions: &[usize], table: &Table| -> Vec<u16> {
+            positions.iter().map(|&position| table.columns[position].id).collect()
+        };
+        let same = |a: &[u16], b: &[u16]| a.len() == b.len() && a.iter().all(|id| b.contains(id));
+        if let Some(key) = table.primary_key.clone().filter(|key| key.name == name) {
+            let columns = ids(&key.columns, &table);
+            change.drop_references(&mut table, &what, cascade, |key| {
+                same(&key.parent_columns, &columns)
+            })?;
+            change.rebuild(&mut table, None)?;
+        } else if let Some(at) =
+            table.indexes.iter().position(|i| i.is_constraint && i.name == name)
+        {
+            let index = table.indexes.remove(at);
+            let columns: Vec<usize> = index.columns.iter().map(|column| column.position).collect();
+            let columns = ids(&columns, &table);
+            change.drop_references(&mut table, &what, cascade, |key| {
+                same(&key.parent_columns, &columns)
+            })?;
+            transaction.drop_database(&index_tree(index.id))?;
+            change.regenerate(&mut table)?;
+        } else if let Some(at) = table.checks.iter().position(|check| check.name == name) {
+            table.checks.remove(at);
+            change.regenerate(&mut table)?;
+        } else if let Some(at) = table.foreign_keys.iter().position(|key| key.name == name) {
+            let key = table.foreign_keys.remove(at);
+            change.regenerate(&mut table)?;
+            if key.parent != table.id {
+                change.regenerate_other(key.parent)?;
+            }
+        } else {
+            return Err(no_constraint(&table.name, name));
+        }
+        change.put_table(&table)
+    }
+}
+
+impl CatalogChange<'_> {
+    /// Makes columns the primary key of a definition. The rows are not looked at.
+    pub(in crate::catalog) fn define_primary_key(
+        &self,
+        table: &mut Table,
+        key: &NewKey,
+        taken: &mut Vec<SmolStr>,
+    ) -> Result<()> {
+        if table.primary_key.is_some() {
+            return Err(many_primary_keys(&table.name));
+        }
+        let columns = table.known_columns(&key.columns)?;
+        columns.iter().try_for_each(|position| table.check_key_type(*position))?;
+        let name = self.name_or_made(key.name.as_ref(), &[&table.name], "pkey", taken)?;
+        taken.push(name.clone());
+        for &position in &columns {
+            table.columns[position].not_null = true;
+        }
+        table.primary_key = Some(PrimaryKey { name, columns, method: key.method });
+        Ok(())
+    }
+
+    pub(in crate::catalog) fn define_unique(
+        &self,
+        table: &Table,
+        key: &NewKey,
+        taken: &mut Vec<SmolStr>,
+    ) -> Result<Index> {
+        let columns = table.known_columns(&key.columns)?;
+        columns.iter().try_for_each(|position| table.check_key_type(*position))?;
+        let mut parts = vec![table.name.as_str()];
+        parts.extend(key.columns.iter().map(SmolStr::as_str));
+        let name = self.name_or_made(key.name.as_ref(), &parts, "key", taken)?;
+        taken.push(name.clone());
+        let column = |position| KeyColumn { position, descending: false, nulls_first: false };
+        Ok(Index {
+            id: self.new_id()?,
+            name,
+            columns: columns.into_iter().map(column).collect(),
+            unique: true,
+            method: key.method,
+            is_constraint: true,
+        })
+    }
+
+    /// A foreign key as a statement describes it. The rows are not looked at.
+    pub(in crate::catalog) fn define_foreign_key(
+        &self,
+        table: &Table,
+        new: &NewForeignKey,
+    ) -> Result<ForeignKey> {
+        let columns = table.known_columns(&new.columns)?;
+        let other;
+        let parent = if new.parent == table.name {
+            table
+        } else {
+            other = self.table_named(&new.parent)?;
+            &*other
+        };
+        let wrong = |message: String| SqlError::new(SqlState::InvalidForeignKey, message);
+        let parent_columns = match (&new.parent_columns[..], &parent.primary_key) {
+            ([], Some(key)) => key.columns.clone(),
+            ([], None) => {
+                let message =
+                    format!("there is no primary key for referenced table \"{}\"", parent.name);
+                return Err(SqlError::new(SqlState::UndefinedObject, message));
+            }
+            (names, _) => parent.known_columns(names)?,
+        };
+        if columns.len() != parent_columns.len() {
+            return Err(wrong(
+                "number of referencing and referenced columns for foreign key disagree".into(),
+            ));
+        }
+        let is_same = |mut a: Vec<usize>| {
+            let mut b = parent_columns.clone();
+            a.sort_unstable();
+            b.sort_unstable();
+            a == b
+        };
+        let unique = parent.indexes.iter().filter(|index| index.unique);
+        let has_key = parent.primary_key.as_ref().is_some_and(|key| is_same(key.columns.clone()))
+            || unique.map(|i| i.columns.iter().map(|c| c.position).collect()).any(is_same);
+        if !has_key {
+            return Err(wrong(format!(
+                "there is no unique constraint matching given keys for referenced table \"{}\"",
+                parent.name
+            )));
+        }
+        for (&child, &parent_column) in columns.iter().zip(&parent_columns) {
+            let (a, b) = (&table.columns[child], &parent.columns[parent_column]);
+            let integers = a.data_type.is_integer() && b.data_type.is_integer();
+            if !integers && !a.data_type.is_same_kind(b.data_type) {
+                let message = format!(
+                    "foreign key columns \"{}\" and \"{}\" are of incompatible types",
+                    a.name, b.name
+                );
+                return Err(SqlError::new(SqlState::DatatypeMismatch, message)
+                    .with_detail(format!("The types are {} and {}.", a.data_type, b.data_type)));
+            }
+        }
+        Ok(ForeignKey {
+            name: table.constraint_name(new.name.as_ref(), &new.columns, "fkey")?,
+            parent: parent.id,
+            parent_columns: parent_columns.iter().map(|&p| parent.columns[p].id).collect(),
+            columns,
+            on_delete: new.on_delete,
+            on_update: new.on_update,
+        })
+    }
+
+    /// Writes every row of a table again, by another key (`None`: a hidden row id), and all its
+    /// indexes. The table's tree is another one afterwards.
+    pub(in crate::catalog) fn rebuild(
+        &self,
+        table: &mut Table,
+        key: Option<PrimaryKey>,
+    ) -> Result<()> {
+        let transaction = self.transaction;
+        let old = TableHandle::open_rows(transaction, &Arc::new(table.clone()))?;
+        let old_tree = rows_tree(table);
+        table.primary_key = key;
+        table.generation += 1;
+        let rows = transaction.create_database_as(&rows_tree(table), table.access_method())?;
+        let new = TableHandle::of_database(Arc::new(table.clone()), rows);
+        let (mut new_key, mut next_row) = (Vec::new(), 0_u64);
+        self.for_each_row(&old, |_, row| {
+            new_key.clear();
+            if new.key().parts.is_empty() {
+                next_row =
+                    self.catalog.row_ids().next(self.catalog.environment(), transaction, &new)?;
+                new_key.extend_from_slice(&next_row.to_be_bytes());
+            } else {
+                new.key().encode_with(&mut new_key, |position| row.get(position))?;
+            }
+            if new.database().put_if_absent(transaction, &new_key, row.bytes())? {
+                return Ok(());
+            }
+            let name = new.table().primary_key.as_ref().map_or("", |key| key.name.as_str());
+            let message = format!("could not create unique index \"{name}\"");
+            Err(SqlError::new(SqlState::UniqueViolation, message).of_constraint(name))
+        })?;
+        transaction.drop_database(&old_tree)?;
+        for index in &table.indexes {
+            transaction.drop_database(&index_tree(index.id))?;
+            self.fill_index(&new, index)?;
+        }
+        self.is_regenerated(table.id);
+        Ok(())
+    }
+}

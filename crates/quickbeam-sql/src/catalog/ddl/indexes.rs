@@ -1,0 +1,88 @@
+//! CREATE and DROP INDEX.
+
+use std::sync::Arc;
+
+use quickbeam::Transaction;
+use smol_str::SmolStr;
+
+use super::change::CatalogChange;
+use crate::catalog::Catalog;
+use crate::catalog::definition::NewIndex;
+use crate::catalog::schema::{Index, KeyColumn, Method};
+use crate::error::{Result, SqlError, SqlState};
+use crate::table::index_tree;
+
+/// Most columns of an index.
+const COLUMN_LIMIT: usize = 32;
+
+impl Catalog {
+    /// CREATE INDEX: fills it from the rows that are there. Its name.
+    pub fn create_index(&self, transaction: &Transaction, new: &NewIndex) -> Result<SmolStr> {
+        let change = CatalogChange::begin(self, transaction)?;
+        let mut table = change.table(&new.table)?;
+        if new.columns.is_empty() || new.columns.len() > COLUMN_LIMIT {
+            let message = format!("an index has 1 to {COLUMN_LIMIT} columns");
+            return Err(SqlError::new(SqlState::TooManyColumns, message));
+        }
+        let mut columns = Vec::with_capacity(new.columns.len());
+        for (name, descending, nulls_first) in &new.columns {
+            let position = table.known_column(name)?;
+            table.check_key_type(position)?;
+            let is_plain = !descending && nulls_first.is_none();
+            if new.method == Method::Hash && !is_plain {
+                let message = "access method \"hash\" does not support ASC/DESC options";
+                return Err(SqlError::new(SqlState::FeatureNotSupported, message));
+            }
+            let nulls_first = nulls_first.unwrap_or(*descending);
+            columns.push(KeyColumn { position, descending: *descending, nulls_first });
+        }
+        let mut parts = vec![table.name.as_str()];
+        parts.extend(new.columns.iter().map(|column| column.0.as_str()));
+        let name = change.name_or_made(new.name.as_ref(), &parts, "idx", &[])?;
+        let index = Arc::new(Index {
+            id: change.new_id()?,
+            name: name.clone(),
+            columns,
+            unique: new.unique,
+            method: new.method,
+            is_constraint: false,
+        });
+        change.fill_index(&*change.handle(table.id)?, &index)?;
+        table.indexes.push(index);
+        change.regenerate(&mut table)?;
+        change.put_table(&table)?;
+        Ok(name)
+    }
+
+    /// DROP INDEX. `cascade`: foreign keys that need it go, too.
+    pub fn drop_index(&self, transaction: &Transaction, name: &str, cascade: bool) -> Result<()> {
+        let change = CatalogChange::begin(self, transaction)?;
+        let (table, index) = change.before.index_named(name)?;
+        if index.is_constraint {
+            return Err(SqlError::new(
+                SqlState::DependentObjectsStillExist,
+                format!(
+                    "cannot drop index {name} because constraint {name} on table {} requires it",
+                    table.name
+                ),
+            )
+            .with_hint(format!(
+                "You can drop constraint {name} on table {} instead.",
+                table.name
+            )));
+        }
+        let mut table = (*table).clone();
+        table.indexes.retain(|other| other.id != index.id);
+        if index.unique {
+            let ids: Vec<u16> =
+                index.columns.iter().map(|column| table.columns[column.position].id).collect();
+            change.drop_references(&mut table, &format!("index {name}"), cascade, |key| {
+                key.parent_columns.len() == ids.len()
+                    && key.parent_columns.iter().all(|id| ids.contains(id))
+            })?;
+        }
+        transaction.drop_database(&index_tree(index.id))?;
+        change.regenerate(&mut table)?;
+        change.put_table(&table)
+    }
+}

@@ -1,0 +1,343 @@
+//! Sequences: numbers that are given out once.
+//!
+//! - SEQ-1: no value is given out twice, also by transactions that roll back; values may be
+//!   skipped. For that, values are reserved, some at a time, in separate transactions. Only a
+//!   sequence that no other transaction can see yet counts in the transaction that created it.
+//! - SEQ-2: the record of a sequence's next value is never removed while the environment is open:
+//!   values may have been reserved since the snapshot of the transaction that drops it. Opening the
+//!   catalog removes the records that remain.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use quickbeam::{ReadTransaction, Transaction, TransactionOptions};
+use smol_str::SmolStr;
+
+use super::change::CatalogChange;
+use crate::catalog::definition::SequenceOptions;
+use crate::catalog::errors::{is_not, no_relation, read_only};
+use crate::catalog::schema::{ObjectId, Relation, Sequence};
+use crate::catalog::{Catalog, CatalogSnapshot};
+use crate::error::{Result, SqlError, SqlState};
+use crate::types::DataType;
+
+/// Values reserved at a time.
+const RESERVED_AT_ONCE: i64 = 32;
+/// Times that a reservation is tried again when another one was quicker.
+const ATTEMPTS: usize = 100;
+
+/// Values that may be given out without asking the tree.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::catalog) struct Reserved {
+    next: i64,
+    left: i64,
+    increment: i64,
+}
+
+impl CatalogSnapshot {
+    /// The sequence of that name, or an error that says what is wrong.
+    pub fn sequence_named(&self, name: &str) -> Result<Arc<Sequence>> {
+        match self.relation(name) {
+            Some(Relation::Sequence(sequence)) => Ok(sequence),
+            None => Err(no_relation(name)),
+            Some(_) => Err(is_not(name, "a sequence")),
+        }
+    }
+}
+
+impl Catalog {
+    /// CREATE SEQUENCE.
+    pub fn create_sequence(
+        &self,
+        transaction: &Transaction,
+        name: &str,
+        options: &SequenceOptions,
+    ) -> Result<ObjectId> {
+        let change = CatalogChange::begin(self, transaction)?;
+        change.check_free(name)?;
+        change.define_sequence(name.into(), options, None)
+    }
+
+    /// DROP SEQUENCE of all of these.
+    pub fn drop_sequences(&self, transaction: &Transaction, names: &[SmolStr]) -> Result<()> {
+        let change = CatalogChange::begin(self, transaction)?;
+        for name in names {
+            let sequence = change.before.sequence_named(name)?;
+            if let Some((table, _)) = sequence.owned_by {
+                let table = change.before.known_table(table)?;
+                let by = format!("column of table {}", table.name);
+                return Err(super::tables::depended(&format!("sequence {name}"), &by));
+            }
+            change.remove(sequence.id)?;
+        }
+        Ok(())
+    }
+
+    /// Removes the records that dropped sequences left (SEQ-2).
+    pub(in crate::catalog) fn sweep_sequences(&self) -> Result<()> {
+        let transaction = self.environment.begin()?;
+        let snapshot = self.snapshot(&transaction)?;
+        let kept: BTreeSet<[u8; 8]> =
+            snapshot.sequences.values().map(|sequence| sequence.key()).collect();
+        let mut cursor = self.sequences.cursor(&transaction)?;
+        let mut more = cursor.first()?;
+        while more {
+            if cursor.key().first_chunk().is_none_or(|key| !kept.contains(key)) {
+                cursor.delete()?;
+            }
+            more = cursor.next()?;
+        }
+        Ok(transaction.commit()?)
+    }
+
+    /// ALTER SEQUENCE … RESTART; without a value, with the first one.
+    pub fn restart_sequence(
+        &self,
+        transaction: &Transaction,
+        name: &str,
+        value: Option<i64>,
+    ) -> Result<()> {
+        let change = CatalogChange::begin(self, transaction)?;
+        let sequence = change.before.sequence_named(name)?;
+        change.restart(&sequence, value.unwrap_or(sequence.start))
+    }
+
+    /// `nextval`: the next value (SEQ-1).
+    pub fn next_value(&self, transaction: &Transaction, sequence: &Sequence) -> Result<i64> {
+        if transaction.is_read_only() {
+            return Err(read_only("nextval()"));
+        }
+        // The lock is not held while the tree is asked: that may wait for other transactions.
+        if let Some(reserved) = self.reserved.lock().get_mut(&sequence.count())
+            && reserved.left > 0
+        {
+            reserved.left -= 1;
+            let value = reserved.next;
+            // What does not fit is never given out: nothing is left then.
+            reserved.next = value.wrapping_add(reserved.increment);
+            return Ok(value);
+        }
+        self.reserve(transaction, sequence)
+    }
+
+    /// `setval`: the next value is the one after `value`, or `value` itself if it is not
+    /// `is_called`.
+    pub fn set_value(
+        &self,
+        transaction: &Transaction,
+        sequence: &Sequence,
+        value: i64,
+        is_called: bool,
+    ) -> Result<()> {
+        if transaction.is_read_only() {
+            return Err(read_only("setval()"));
+        }
+        if !(sequence.minimum..=sequence.maximum).contains(&value) {
+            return Err(SqlError::new(
+                SqlState::NumericValueOutOfRange,
+                format!(
+                    "setval: value {value} is out of bounds for sequence \"{}\" ({}..{})",
+                    sequence.name, sequence.minimum, sequence.maximum
+                ),
+            ));
+        }
+        let next = if is_called { sequence.after(value) } else { Some(value) };
+        let set = |own: &Transaction| put_next(self, own, sequence, next);
+        self.in_own_transaction(transaction, sequence, set)?;
+        self.reserved.lock().remove(&sequence.count());
+        Ok(())
+    }
+
+    /// Returns the next value that no session has reserved, as the transaction sees it, or `None`
+    /// if the sequence is exhausted.
+    pub fn next_unreserved(
+        &self,
+        transaction: &impl ReadTransaction,
+        sequence: &Sequence,
+    ) -> Result<Option<i64>> {
+        let transaction = transaction.as_transaction();
+        let mut record = Vec::new();
+        self.sequences.get_into(transaction, &sequence.key(), &mut record)?;
+        next_of(sequence, &record)
+    }
+
+    /// Calls `work` in a transaction of its own; in the one given if the sequence is not to be seen
+    /// by others yet.
+    fn in_own_transaction<T>(
+        &self,
+        transaction: &Transaction,
+        sequence: &Sequence,
+        mut work: impl FnMut(&Transaction) -> Result<T>,
+    ) -> Result<T> {
+        let mut attempt = 0;
+        loop {
+            let own = self.environment.begin_with(TransactionOptions::default())?;
+            if !self.sequences.exists(&own, &sequence.key())? {
+                return work(transaction);
+            }
+            let done = work(&own).and_then(|value| Ok(own.commit().map(|()| value)?));
+            attempt += 1;
+            match done {
+                Err(error) if error.is_retryable() && attempt < ATTEMPTS => {
+                    std::thread::yield_now()
+                }
+                done => return done,
+            }
+        }
+    }
+
+    #[cold]
+    fn reserve(&self, transaction: &Transaction, sequence: &Sequence) -> Result<i64> {
+        let (first, left) = self.in_own_transaction(transaction, sequence, |own| {
+            let mut record = Vec::new();
+            self.sequences.get_into(own, &sequence.key(), &mut record)?;
+            let first = next_of(sequence, &record)?.ok_or_else(|| sequence.exhausted())?;
+            let (mut last, mut left) = (first, 0);
+            // What is reserved is known to everybody, so only what is committed is.
+            while !std::ptr::eq(own, transaction) && left + 1 < RESERVED_AT_ONCE {
+                match last.checked_add(sequence.increment) {
+                    Some(value) if (sequence.minimum..=sequence.maximum).contains(&value) => {
+                        last = value;
+                        left += 1;
+                    }
+                    _ => break,
+                }
+            }
+            put_next(self, own, sequence, sequence.after(last))?;
+            Ok((first, left))
+        })?;
+        if left > 0 {
+            let increment = sequence.increment;
+            let reserved = Reserved { next: first.wrapping_add(increment), left, increment };
+            self.reserved.lock().insert(sequence.count(), reserved);
+        }
+        Ok(first)
+    }
+}
+
+/// The next value that a record holds; none: there is no further one.
+fn next_of(sequence: &Sequence, record: &[u8]) -> Result<Option<i64>> {
+    match record.split_first() {
+        Some((1, bytes)) => Ok(bytes.first_chunk().map(|bytes| i64::from_le_bytes(*bytes))),
+        Some((0, _)) => Ok(None),
+        _ => {
+            let message = format!("sequence \"{}\" does not exist any more", sequence.name);
+            Err(SqlError::new(SqlState::SerializationFailure, message))
+        }
+    }
+}
+
+/// Writes the next value, or that there is none.
+fn put_next(
+    catalog: &Catalog,
+    transaction: &Transaction,
+    sequence: &Sequence,
+    next: Option<i64>,
+) -> Result<()> {
+    let mut record = [0; 9];
+    if let Some(next) = next {
+        record[0] = 1;
+        record[1..].copy_from_slice(&next.to_le_bytes());
+    }
+    Ok(catalog.sequences.put(transaction, &sequence.key(), &record)?)
+}
+
+impl Sequence {
+    /// What its values are counted under.
+    fn count(&self) -> (ObjectId, u32) {
+        (self.id, self.epoch)
+    }
+
+    fn key(&self) -> [u8; 8] {
+        let number = u64::from(self.id.0) << 32 | u64::from(self.epoch);
+        number.to_be_bytes()
+    }
+
+    /// The value after that one; none at the end.
+    fn after(&self, value: i64) -> Option<i64> {
+        let next = value.checked_add(self.increment);
+        let next = next.filter(|next| (self.minimum..=self.maximum).contains(next));
+        let first = if self.increment > 0 { self.minimum } else { self.maximum };
+        next.or(self.cycle.then_some(first))
+    }
+
+    #[cold]
+    fn exhausted(&self) -> SqlError {
+        let (end, limit) =
+            if self.increment > 0 { ("maximum", self.maximum) } else { ("minimum", self.minimum) };
+        SqlError::new(
+            SqlState::SequenceGeneratorLimitExceeded,
+            format!("nextval: reached {end} value of sequence \"{}\" ({limit})", self.name),
+        )
+    }
+}
+
+impl CatalogChange<'_> {
+    /// Makes a sequence; its number.
+    pub(in crate::catalog) fn define_sequence(
+        &self,
+        name: SmolStr,
+        options: &SequenceOptions,
+        owned_by: Option<(ObjectId, u16)>,
+    ) -> Result<ObjectId> {
+        let wrong = |message: String| SqlError::new(SqlState::InvalidParameterValue, message);
+        let data_type = options.data_type.unwrap_or(DataType::BigInt);
+        let (lowest, highest) = match data_type {
+            DataType::SmallInt => (i16::MIN.into(), i16::MAX.into()),
+            DataType::Integer => (i32::MIN.into(), i32::MAX.into()),
+            DataType::BigInt => (i64::MIN, i64::MAX),
+            _ => return Err(wrong("sequence type must be smallint, integer, or bigint".into())),
+        };
+        let increment = options.increment.unwrap_or(1);
+        if increment == 0 {
+            return Err(wrong("INCREMENT must not be zero".into()));
+        }
+        let up = increment > 0;
+        let minimum = options.minimum.unwrap_or(if up { 1 } else { lowest });
+        let maximum = options.maximum.unwrap_or(if up { highest } else { -1 });
+        if minimum < lowest || maximum > highest {
+            return Err(wrong(format!(
+                "the limits are out of range for sequence data type {data_type}"
+            )));
+        }
+        if minimum >= maximum {
+            return Err(wrong(format!(
+                "MINVALUE ({minimum}) must be less than MAXVALUE ({maximum})"
+            )));
+        }
+        let start = options.start.unwrap_or(if up { minimum } else { maximum });
+        if !(minimum..=maximum).contains(&start) {
+            return Err(wrong(format!(
+                "START value ({start}) must be from {minimum} to {maximum}"
+            )));
+        }
+        let id = self.new_id()?;
+        let sequence = Sequence {
+            id,
+            name,
+            data_type,
+            start,
+            increment,
+            minimum,
+            maximum,
+            cycle: options.cycle,
+            owned_by,
+            epoch: 0,
+        };
+        put_next(self.catalog, self.transaction, &sequence, Some(start))?;
+        self.put_sequence(sequence)?;
+        Ok(id)
+    }
+
+    /// Restarts a sequence at `value`. Starts a new epoch, so that the restart takes effect only if
+    /// the transaction commits.
+    pub(in crate::catalog) fn restart(&self, sequence: &Sequence, value: i64) -> Result<()> {
+        if !(sequence.minimum..=sequence.maximum).contains(&value) {
+            let message = format!("RESTART value ({value}) is out of bounds");
+            return Err(SqlError::new(SqlState::InvalidParameterValue, message));
+        }
+        let restarted = Sequence { epoch: sequence.epoch.wrapping_add(1), ..sequence.clone() };
+        put_next(self.catalog, self.transaction, &restarted, Some(value))?;
+        self.put_sequence(restarted)
+    }
+}

@@ -1,0 +1,285 @@
+//! CREATE, DROP, RENAME and TRUNCATE of tables.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use quickbeam::Transaction;
+use smol_str::SmolStr;
+
+use super::change::{CatalogChange, check_columns};
+use crate::catalog::definition::{NewColumn, NewTable};
+use crate::catalog::schema::{Check, Column, Identity, ObjectId, Table};
+use crate::catalog::{Catalog, View};
+use crate::error::{Result, SqlError, SqlState};
+use crate::table::{Layouts, index_tree, rows_tree};
+use crate::types::Value;
+
+impl Catalog {
+    /// CREATE TABLE. On an error the caller rolls back to before the call; so it is with all that
+    /// follows.
+    pub fn create_table(&self, transaction: &Transaction, new: &NewTable) -> Result<ObjectId> {
+        let change = CatalogChange::begin(self, transaction)?;
+        change.check_free(&new.name)?;
+        let names: Vec<&str> = new.columns.iter().map(|column| column.name.as_str()).collect();
+        check_columns(&names)?;
+        let id = change.new_id()?;
+        let mut columns = Vec::with_capacity(new.columns.len());
+        let mut taken = vec![new.name.clone()];
+        for (at, column) in new.columns.iter().enumerate() {
+            let number = at as u16 + 1;
+            columns.push(change.new_column(id, &new.name, number, column, &mut taken)?);
+        }
+        let mut table = Table {
+            id,
+            name: new.name.clone(),
+            primary_key: None,
+            indexes: Vec::new(),
+            checks: Vec::new(),
+            foreign_keys: Vec::new(),
+            referenced_by: Vec::new(),
+            generation: 0,
+            layouts: Layouts::first(&columns),
+            next_column: columns.len() as u16 + 1,
+            comments: BTreeMap::new(),
+            database: None,
+            columns,
+        };
+        if let Some(key) = &new.primary_key {
+            change.define_primary_key(&mut table, key, &mut taken)?;
+        }
+        change.transaction.create_database_as(&rows_tree(&table), table.access_method())?;
+        for key in &new.uniques {
+            let index = Arc::new(change.define_unique(&table, key, &mut taken)?);
+            change.transaction.create_database_as(&index_tree(index.id), index.access_method())?;
+            table.indexes.push(index);
+        }
+        for check in &new.checks {
+            let columns = table.known_columns(&check.columns)?;
+            let shown = if check.columns.len() == 1 { &check.columns[..] } else { &[] };
+            let name = table.constraint_name(check.name.as_ref(), shown, "check")?;
+            let columns = columns.iter().map(|&position| table.columns[position].id).collect();
+            table.checks.push(Check { name, expression: check.expression.clone(), columns });
+        }
+        for key in &new.foreign_keys {
+            let foreign_key = change.define_foreign_key(&table, key)?;
+            if foreign_key.parent != table.id {
+                change.regenerate_other(foreign_key.parent)?;
+            }
+            table.foreign_keys.push(foreign_key);
+        }
+        change.put_table(&table)?;
+        Ok(id)
+    }
+
+    /// DROP TABLE of all of these. `cascade`: foreign keys of other tables that point to them, and
+    /// views that read them, go too.
+    pub fn drop_tables(
+        &self,
+        transaction: &Transaction,
+        names: &[SmolStr],
+        cascade: bool,
+    ) -> Result<()> {
+        let change = CatalogChange::begin(self, transaction)?;
+        let tables: Vec<Arc<Table>> =
+            names.iter().map(|name| change.table_named(name)).collect::<Result<_>>()?;
+        let ids: BTreeSet<ObjectId> = tables.iter().map(|table| table.id).collect();
+        let others = tables.iter().flat_map(|table| &table.referenced_by);
+        let children: BTreeSet<ObjectId> =
+            others.map(|reference| reference.child).filter(|child| !ids.contains(child)).collect();
+        for child in children {
+            let mut child = change.latest(child)?;
+            if !cascade {
+                let what = tables.first().map_or("", |table| table.name.as_str());
+                return Err(depended(&format!("table {what}"), &format!("table {}", child.name)));
+            }
+            child.foreign_keys.retain(|key| !ids.contains(&key.parent));
+            change.regenerate(&mut child)?;
+            change.put_table(&child)?;
+        }
+        for id in ids {
+            let table = change.latest(id)?;
+            change.drop_dependents(id, &[], &format!("table {}", table.name), cascade)?;
+            change.drop_table(&table)?;
+        }
+        Ok(())
+    }
+
+    /// ALTER TABLE … RENAME TO.
+    pub fn rename_table(&self, transaction: &Transaction, from: &str, to: &str) -> Result<()> {
+        let change = CatalogChange::begin(self, transaction)?;
+        let mut table = change.table(from)?;
+        change.check_free(to)?;
+        change.refuse_views(table.id, &format!("table {from}"))?;
+        table.name = to.into();
+        change.put_table(&table)
+    }
+
+    /// TRUNCATE of all of these. `cascade`: tables whose foreign keys point to them are emptied,
+    /// too.
+    pub fn truncate(
+        &self,
+        transaction: &Transaction,
+        names: &[SmolStr],
+        cascade: bool,
+        restart_identity: bool,
+    ) -> Result<()> {
+        let change = CatalogChange::begin(self, transaction)?;
+        let mut wanted = Vec::new();
+        for name in names {
+            wanted.push(change.table_named(name)?.id);
+        }
+        let mut at = 0;
+        while let Some(&id) = wanted.get(at) {
+            at += 1;
+            let table = change.before.known_table(id)?;
+            for reference in &table.referenced_by {
+                if wanted.contains(&reference.child) {
+                    continue;
+                }
+                if !cascade {
+                    let child = change.before.known_table(reference.child)?;
+                    return Err(SqlError::new(
+                        SqlState::FeatureNotSupported,
+                        "cannot truncate a table referenced in a foreign key constraint",
+                    )
+                    .with_detail(format!("Table \"{}\" references \"{}\".", child.name, table.name))
+                    .with_hint("Truncate both at the same time, or use TRUNCATE ... CASCADE."));
+                }
+                wanted.push(reference.child);
+            }
+        }
+        wanted.sort();
+        wanted.dedup();
+        for id in wanted {
+            let table = change.before.known_table(id)?;
+            transaction.empty_database(&rows_tree(table))?;
+            for index in &table.indexes {
+                transaction.empty_database(&index_tree(index.id))?;
+            }
+            if restart_identity {
+                let owned = change.before.sequences.values();
+                for sequence in owned.filter(|s| s.owned_by.is_some_and(|(t, _)| t == id)) {
+                    change.restart(sequence, sequence.start)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cold]
+pub(crate) fn depended(what: &str, by: &str) -> SqlError {
+    let message = format!("cannot drop {what} because other objects depend on it");
+    SqlError::new(SqlState::DependentObjectsStillExist, message)
+        .with_detail(format!("{by} depends on {what}"))
+        .with_hint("Use DROP ... CASCADE to drop the dependent objects too.")
+}
+
+impl CatalogChange<'_> {
+    /// A column as a statement describes it; its sequence, if it has one, is made.
+    pub(in crate::catalog) fn new_column(
+        &self,
+        table: ObjectId,
+        table_name: &SmolStr,
+        id: u16,
+        new: &NewColumn,
+        taken: &mut Vec<SmolStr>,
+    ) -> Result<Column> {
+        let identity = match &new.identity {
+            None => None,
+            Some(identity) => {
+                if !new.data_type.is_integer() {
+                    return Err(SqlError::new(
+                        SqlState::InvalidParameterValue,
+                        "identity column type must be smallint, integer, or bigint",
+                    ));
+                }
+                let parts = [table_name.as_str(), new.name.as_str()];
+                let name = self.name_or_made(None, &parts, "seq", taken)?;
+                taken.push(name.clone());
+                let mut options = identity.options.clone();
+                options.data_type = Some(new.data_type);
+                let sequence = self.define_sequence(name, &options, Some((table, id)))?;
+                Some(Identity { always: identity.always, sequence })
+            }
+        };
+        Ok(Column {
+            id,
+            name: new.name.clone(),
+            data_type: new.data_type,
+            not_null: new.not_null || identity.is_some(),
+            default: new.default.clone(),
+            identity,
+            missing: Value::Null,
+        })
+    }
+
+    /// Views that read this object, those that read them, and so on: they go, or are an error, but
+    /// for those that go together with it.
+    pub(in crate::catalog) fn drop_dependents(
+        &self,
+        id: ObjectId,
+        together: &[ObjectId],
+        what: &str,
+        cascade: bool,
+    ) -> Result<()> {
+        let mut dependents = self.dependents(id);
+        dependents.retain(|view| !together.contains(&view.id));
+        if let (Some(view), false) = (dependents.first(), cascade) {
+            return Err(depended(what, &format!("view {}", view.name)));
+        }
+        dependents.iter().try_for_each(|view| self.remove(view.id))
+    }
+
+    fn dependents(&self, id: ObjectId) -> Vec<Arc<View>> {
+        let mut reached = vec![id];
+        let mut dependents: Vec<Arc<View>> = Vec::new();
+        let mut at = 0;
+        while let Some(&id) = reached.get(at) {
+            at += 1;
+            for view in self.before.views.values() {
+                if view.depends_on.contains(&id) && !reached.contains(&view.id) {
+                    reached.push(view.id);
+                    dependents.push(view.clone());
+                }
+            }
+        }
+        dependents
+    }
+
+    /// Views name tables and columns in their text: what they read is not renamed.
+    pub(in crate::catalog) fn refuse_views(&self, id: ObjectId, what: &str) -> Result<()> {
+        match self.dependents(id).first() {
+            None => Ok(()),
+            Some(view) => {
+                let reading = format!("renaming {what} while the view {} reads it", view.name);
+                Err(SqlError::unsupported(reading).with_hint("Drop the view and make it again."))
+            }
+        }
+    }
+
+    fn drop_table(&self, table: &Table) -> Result<()> {
+        for sequence in self.before.sequences.values() {
+            if sequence.owned_by.is_some_and(|(owner, _)| owner == table.id) {
+                self.remove(sequence.id)?;
+            }
+        }
+        for index in &table.indexes {
+            self.transaction.drop_database(&index_tree(index.id))?;
+        }
+        self.transaction.drop_database(&rows_tree(table))?;
+        // What it refers to is not referred to any more: who deletes there need not look here.
+        for key in &table.foreign_keys {
+            if key.parent != table.id && self.is_there(key.parent)? {
+                self.regenerate_other(key.parent)?;
+            }
+        }
+        self.remove(table.id)
+    }
+
+    /// Whether an object that was there has not been removed by this change.
+    fn is_there(&self, id: ObjectId) -> Result<bool> {
+        let key = [&[crate::catalog::OBJECT][..], &id.0.to_be_bytes()].concat();
+        Ok(self.catalog.objects.exists(self.transaction, &key)?)
+    }
+}

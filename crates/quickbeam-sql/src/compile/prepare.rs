@@ -1,0 +1,459 @@
+//! From text to something that can run.
+
+use std::sync::Arc;
+
+use quickbeam::Transaction;
+use smol_str::SmolStr;
+use sqlparser::ast::{self, DescribeAlias, Statement as Ast};
+
+use super::create_as::{CreateAs, into_target};
+use super::statistics::PlanBasis;
+use crate::api::database::SqlDatabase;
+use crate::bind::{
+    Binder, CatalogChange, CopyForm, Names, OutputColumn, SlotShape, Source, check_create_table,
+};
+use crate::catalog::{CatalogSnapshot, ObjectId, Relation};
+use crate::error::{Result, SqlError, SqlState};
+use crate::execute::{InsertExec, OperatorBuilder, QueryProgram, TableHandles, UpdateExec};
+use crate::expression::Slot;
+use crate::plan::{self, Action, ExecutionMode, Plan};
+use crate::session::copy::CopyFrom;
+use crate::session::session_command::control_of;
+use crate::types::{DAY, DataType, Value, checked_text, is_date, is_timestamp};
+
+/// A statement that can run, under one version of the catalog.
+pub(crate) struct Prepared {
+    pub snapshot: Option<Arc<CatalogSnapshot>>,
+    pub work: Program,
+    /// Names and types of the answer's columns.
+    pub columns: Arc<[OutputColumn]>,
+    pub parameters: Vec<DataType>,
+    pub slots: Vec<Slot>,
+    /// The parameters of the execution under way.
+    pub values: Vec<Value>,
+    /// How often it was executed.
+    pub executions: u64,
+    /// It changes nothing, locks nothing and counts nothing.
+    pub reads_only: bool,
+    /// What it was planned for, if another way may be better when there is more, or less.
+    pub planned_for: Option<PlanBasis>,
+}
+
+/// What a statement does.
+pub(crate) enum Program {
+    /// An empty text.
+    Nothing,
+    Query(QueryProgram),
+    Insert(Box<InsertExec>),
+    Change(Box<UpdateExec>),
+    Catalog(CatalogChange),
+    CreateAs(Box<CreateAs>),
+    CopyFrom(Box<CopyFrom>),
+    /// COPY … TO: the query, and where its rows go.
+    CopyTo(Box<Prepared>, CopyForm),
+    /// EXPLAIN: the plan; the statement itself, if it is to run.
+    Explain(Box<Plan>, Option<Box<Prepared>>),
+}
+
+impl Program {
+    /// What a read-only transaction refuses of it, whether or not it would find rows to change.
+    pub fn changes(&self) -> Option<&'static str> {
+        match self {
+            Program::Insert(_) => Some("INSERT"),
+            Program::Change(_) => Some("UPDATE or DELETE"),
+            Program::Catalog(_) => Some("a change of a definition"),
+            Program::CreateAs(_) => Some("CREATE TABLE AS"),
+            Program::CopyFrom(_) => Some("COPY FROM"),
+            // What a query changes, and an EXPLAIN or COPY runs, is refused where it is done.
+            Program::Nothing | Program::Query(_) | Program::CopyTo(..) | Program::Explain(..) => {
+                None
+            }
+        }
+    }
+}
+
+/// What the binder and the planner ask about the database.
+pub(crate) struct CompileContext<'l> {
+    pub database: &'l SqlDatabase,
+    pub transaction: &'l Transaction,
+    pub snapshot: &'l Arc<CatalogSnapshot>,
+    /// What the session wants of the planner.
+    pub way: ExecutionMode,
+    /// The declared types of the first parameters.
+    pub types: &'l [DataType],
+}
+
+impl Names for CompileContext<'_> {
+    fn relation(&self, name: &str) -> Result<Option<Relation>> {
+        if let Some(found) = self.snapshot.relation(name) {
+            return Ok(Some(found));
+        }
+        let database = self.database.catalog.database_as_table(self.transaction, name)?;
+        Ok(database.map(|handle| Relation::Table(handle.table().clone())))
+    }
+
+    fn sequence_name(&self, id: ObjectId) -> Option<SmolStr> {
+        self.snapshot.sequence(id).map(|sequence| sequence.name.clone())
+    }
+}
+
+impl CompileContext<'_> {
+    pub fn handles(&self) -> TableHandles<'_> {
+        TableHandles {
+            transaction: self.transaction,
+            catalog: &self.database.catalog,
+            snapshot: self.snapshot,
+        }
+    }
+
+    /// Prepares the only statement of a text, whose syntax tree is known if it was just parsed.
+    pub fn prepare(&self, text: &str, parsed: Option<Box<Ast>>) -> Result<Prepared> {
+        let parsed = match parsed {
+            Some(parsed) => Some(parsed),
+            None => crate::parse::statement(text)?.map(Box::new),
+        };
+        match parsed {
+            Some(parsed) => self.statement(&parsed, text, false),
+            None => Ok(self.prepared(Program::Nothing)),
+        }
+    }
+
+    fn prepared(&self, work: Program) -> Prepared {
+        Prepared {
+            snapshot: Some(self.snapshot.clone()),
+            work,
+            columns: Arc::new([]),
+            parameters: Vec::new(),
+            slots: Vec::new(),
+            values: Vec::new(),
+            executions: 0,
+            reads_only: false,
+            planned_for: None,
+        }
+    }
+
+    /// Prepares a statement of that text.
+    pub fn statement(&self, parsed: &Ast, text: &str, counted: bool) -> Result<Prepared> {
+        // What steers does not run here: it needs no plan.
+        if control_of(parsed)?.is_some() {
+            return Ok(self.prepared(Program::Nothing));
+        }
+        if let Ast::Explain { describe_alias: DescribeAlias::Explain, analyze, statement, .. } =
+            parsed
+        {
+            return self.explain(statement, text, *analyze);
+        }
+        if let Some(plan) = self.plan(parsed, text)? {
+            return self.program(plan, counted);
+        }
+        let mut binder = Binder::new(self, text);
+        let work = match parsed {
+            Ast::CreateTable(create) => {
+                check_create_table(create)?;
+                match &create.query {
+                    Some(query) => {
+                        let with_data = create.with_data.is_none_or(|with| with.data);
+                        self.create_as(&create.name, query, create.if_not_exists, with_data, text)?
+                    }
+                    None => Program::Catalog(binder.create_table(create)?),
+                }
+            }
+            Ast::Query(query) => match into_target(query)? {
+                Some((name, query)) => self.create_as(&name, &query, false, true, text)?,
+                None => return Err(SqlError::internal("a query without a plan")),
+            },
+            Ast::CreateIndex(create) => Program::Catalog(binder.create_index(create)?),
+            Ast::CreateView(create) => Program::Catalog(binder.create_view(create)?),
+            Ast::CreateSequence {
+                temporary: false,
+                if_not_exists,
+                name,
+                data_type,
+                sequence_options,
+                owned_by,
+            } => {
+                let change = binder.create_sequence(
+                    name,
+                    data_type.as_ref(),
+                    sequence_options,
+                    owned_by.as_ref(),
+                    *if_not_exists,
+                );
+                Program::Catalog(change?)
+            }
+            Ast::Drop {
+                object_type,
+                if_exists,
+                names,
+                cascade,
+                purge: false,
+                temporary: false,
+                table: None,
+                ..
+            } => Program::Catalog(binder.drop(*object_type, names, *if_exists, *cascade)?),
+            Ast::Call(call) => Program::Catalog(binder.call_procedure(call)?),
+            Ast::Truncate(truncate) => Program::Catalog(binder.truncate(truncate)?),
+            Ast::Comment { object_type, object_name, comment, if_exists: false } => {
+                let comment = comment.as_deref();
+                Program::Catalog(binder.comment(*object_type, object_name, comment)?)
+            }
+            Ast::AlterTable(alter) => Program::Catalog(binder.alter_table(alter)?),
+            Ast::Copy { source, to, target, options, legacy_options, values } => {
+                if values.iter().any(Option::is_some) {
+                    return Err(SqlError::unsupported("COPY with its data in the statement"));
+                }
+                let form = crate::bind::copy_form(target, *to, options, legacy_options)?;
+                return self.copy(source, *to, form, text);
+            }
+            other => {
+                let what = other.to_string();
+                let word = what.split_whitespace().next().unwrap_or("this statement").to_owned();
+                return Err(SqlError::unsupported(format!("the statement {word}")));
+            }
+        };
+        Ok(self.prepared(work))
+    }
+
+    /// The plan of a statement that has one.
+    fn plan(&self, parsed: &Ast, text: &str) -> Result<Option<Plan>> {
+        if let Ast::Query(query) = parsed
+            && let Some(insert) = insert_with(query)
+        {
+            return self.plan(&insert, text);
+        }
+        let mut binder = Binder::new(self, text);
+        binder.parameters = self.types.iter().copied().map(Some).collect();
+        let changed = match parsed {
+            Ast::Query(query) => binder.change_with(query)?,
+            _ => None,
+        };
+        let (action, slots) = match parsed {
+            _ if changed.is_some() => {
+                let Some(bound) = changed else { return Ok(None) };
+                let (plan, slots) =
+                    plan::plan_change(bound, &binder.slots, &binder.parameter_types(), self, self)?;
+                (Action::Change(plan), slots)
+            }
+            Ast::Query(query) if into_target(query)?.is_none() => {
+                let bound = binder.query_statement(query)?;
+                let (plan, slots) =
+                    plan::plan_query(bound, &binder.slots, &binder.parameter_types(), self)?;
+                (Action::Query(plan), slots)
+            }
+            Ast::Insert(insert) => {
+                let bound = binder.insert(insert)?;
+                let (plan, slots) =
+                    plan::plan_insert(bound, &binder.slots, &binder.parameter_types(), self, self)?;
+                (Action::Insert(plan), slots)
+            }
+            Ast::Update(update) => {
+                let bound = binder.update(update)?;
+                let (plan, slots) =
+                    plan::plan_change(bound, &binder.slots, &binder.parameter_types(), self, self)?;
+                (Action::Change(plan), slots)
+            }
+            Ast::Delete(delete) => {
+                let bound = binder.delete(delete)?;
+                let (plan, slots) =
+                    plan::plan_change(bound, &binder.slots, &binder.parameter_types(), self, self)?;
+                (Action::Change(plan), slots)
+            }
+            _ => return Ok(None),
+        };
+        let (parameters, mode_reason) = (binder.parameter_types(), String::new());
+        let mut plan = Plan { action, slots, parameters, mode_reason };
+        plan::prune_prefixes(&mut plan);
+        plan::choose_execution_mode(&mut plan, self.way, &crate::execute::can_batch);
+        Ok(Some(plan))
+    }
+
+    fn program(&self, plan: Plan, counted: bool) -> Result<Prepared> {
+        let handles = self.handles();
+        let builder = OperatorBuilder::new(&handles, counted).with_parameters(&plan.parameters);
+        let mut reads_only = false;
+        let (work, columns): (Program, &[OutputColumn]) = match &plan.action {
+            Action::Query(query) => {
+                reads_only = plan.reads_only();
+                (Program::Query(builder.query(query)?), &query.columns)
+            }
+            Action::Insert(insert) => {
+                let columns =
+                    insert.returning.as_ref().map_or(&[][..], |returning| &returning.columns);
+                (Program::Insert(Box::new(InsertExec::new(insert, &builder)?)), columns)
+            }
+            Action::Change(change) => {
+                let columns =
+                    change.returning.as_ref().map_or(&[][..], |returning| &returning.columns);
+                (Program::Change(Box::new(UpdateExec::new(change, &builder)?)), columns)
+            }
+        };
+        let columns = columns.into();
+        let slots = plan.slots.iter().map(new_slot).collect();
+        let planned_for = self.planned_for(&plan.action);
+        Ok(Prepared {
+            columns,
+            planned_for,
+            parameters: plan.parameters,
+            slots,
+            reads_only,
+            ..self.prepared(work)
+        })
+    }
+
+    fn copy(
+        &self,
+        source: &ast::CopySource,
+        to: bool,
+        form: CopyForm,
+        text: &str,
+    ) -> Result<Prepared> {
+        let mut binder = Binder::new(self, text);
+        let query = match source {
+            ast::CopySource::Query(query) => query.clone(),
+            ast::CopySource::Table { table_name, columns } if to => {
+                binder.copy_query(table_name, columns)?
+            }
+            ast::CopySource::Table { table_name, columns } => {
+                let (insert, columns) = binder.copy_from(table_name, columns)?;
+                let relation = insert.table.name.clone();
+                let types = binder.parameter_types();
+                let (plan, slots) = plan::plan_insert(insert, &binder.slots, &types, self, self)?;
+                let insert = InsertExec::new(&plan, &OperatorBuilder::new(&self.handles(), false))?;
+                let work =
+                    Program::CopyFrom(Box::new(CopyFrom { insert, relation, columns, form }));
+                let slots = slots.iter().map(new_slot).collect();
+                return Ok(Prepared { slots, ..self.prepared(work) });
+            }
+        };
+        let plan = self.plan(&Ast::Query(query), text)?;
+        let plan = plan.ok_or_else(|| SqlError::unsupported("COPY of SELECT … INTO"))?;
+        if !plan.parameters.is_empty() {
+            return Err(SqlError::unsupported("a parameter in COPY"));
+        }
+        let mut query = self.program(plan, false)?;
+        let planned_for = query.planned_for.take();
+        Ok(Prepared { planned_for, ..self.prepared(Program::CopyTo(Box::new(query), form)) })
+    }
+
+    fn explain(&self, statement: &Ast, text: &str, analyze: bool) -> Result<Prepared> {
+        let Some(plan) = self.plan(statement, text)? else {
+            return Err(SqlError::unsupported("EXPLAIN of a statement that has no plan"));
+        };
+        let inner = if analyze { Some(Box::new(self.program(plan.clone(), true)?)) } else { None };
+        let parameters = plan.parameters.clone();
+        let columns = [OutputColumn { name: "QUERY PLAN".into(), data_type: DataType::Text }];
+        let work = Program::Explain(Box::new(plan), inner);
+        Ok(Prepared { columns: Arc::new(columns), parameters, ..self.prepared(work) })
+    }
+}
+
+fn new_slot(shape: &SlotShape) -> Slot {
+    match &shape.source {
+        Source::Table(table) => Slot::new(Some(table.clone())),
+        Source::Query(_) | Source::Computed => Slot::new(None),
+    }
+}
+
+/// WITH … INSERT: the INSERT, with the WITH before its query.
+fn insert_with(query: &ast::Query) -> Option<Ast> {
+    let ast::SetExpr::Insert(Ast::Insert(insert)) = &*query.body else { return None };
+    let mut insert = insert.clone();
+    let source = insert.source.as_mut().filter(|source| source.with.is_none())?;
+    source.with.clone_from(&query.with);
+    Some(Ast::Insert(insert))
+}
+
+impl Prepared {
+    /// The parameters of an execution, each of the type that the statement needs: those given, if
+    /// they are so already.
+    #[inline]
+    pub fn parameters_of<'p>(
+        types: &[DataType],
+        given: &'p [Value],
+        values: &'p mut Vec<Value>,
+    ) -> Result<&'p [Value]> {
+        let fits =
+            |(value, data_type): (&Value, &DataType)| value.is_of(*data_type) && is_storable(value);
+        if given.len() == types.len() && given.iter().zip(types).all(fits) {
+            return Ok(given);
+        }
+        take_parameters(types, given, values)?;
+        Ok(values)
+    }
+
+    /// Begins another execution of a query.
+    pub fn restart(&mut self) {
+        if let Program::Query(query) = &mut self.work {
+            query.root.rewind();
+        }
+        self.executions += 1;
+    }
+
+    /// Takes the parameters of an execution, each as one of the type that the statement needs.
+    pub fn take_parameters(&mut self, given: &[Value]) -> Result<()> {
+        take_parameters(&self.parameters, given, &mut self.values)
+    }
+}
+
+fn take_parameters(types: &[DataType], given: &[Value], values: &mut Vec<Value>) -> Result<()> {
+    if given.len() != types.len() {
+        let message =
+            format!("the statement has {} parameters, {} were given", types.len(), given.len());
+        return Err(SqlError::new(SqlState::UndefinedParameter, message));
+    }
+    values.clear();
+    for (value, data_type) in given.iter().zip(types) {
+        if !is_storable(value) {
+            return Err(not_storable(value));
+        }
+        // What applications mostly give beside the type itself: an integer of another width.
+        let fast = match (value, data_type) {
+            (value, data_type) if value.is_of(*data_type) => Some(value.clone()),
+            (Value::BigInt(number), DataType::Integer) => {
+                i32::try_from(*number).ok().map(Value::Integer)
+            }
+            (Value::Integer(number), DataType::BigInt) => Some(Value::BigInt(i64::from(*number))),
+            _ => None,
+        };
+        values.push(match fast {
+            Some(value) => value,
+            None => {
+                let datum = crate::expression::Datum::Ref(value.as_ref());
+                crate::expression::cast(datum, data_type.unconstrained(), true)?.into_value()
+            }
+        });
+    }
+    Ok(())
+}
+
+/// Whether a value that a program made is one that SQL could have read: a [`Value`] can hold
+/// others.
+#[inline]
+fn is_storable(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Integer(_) | Value::BigInt(_) => true,
+        Value::Text(text) => checked_text(text).is_ok(),
+        Value::Date(days) => is_date((*days).into()) || matches!(*days, i32::MIN | i32::MAX),
+        Value::Time(moment) => (0..=DAY).contains(moment),
+        Value::Timestamp(moment) | Value::TimestampTz(moment) => {
+            is_timestamp(*moment) || matches!(*moment, i64::MIN | i64::MAX)
+        }
+        _ => true,
+    }
+}
+
+#[cold]
+fn not_storable(value: &Value) -> SqlError {
+    if let Value::Text(text) = value
+        && let Err(error) = checked_text(text)
+    {
+        return error;
+    }
+    let name = value.data_type().map_or_else(String::new, |data_type| data_type.to_string());
+    SqlError::new(SqlState::DatetimeFieldOverflow, format!("{name} out of range"))
+}
+
+/// A constant text for each line of an EXPLAIN.
+pub(crate) fn lines(lines: Vec<String>) -> Vec<Vec<Value>> {
+    lines.into_iter().map(|line| vec![Value::text(line)]).collect()
+}

@@ -1,0 +1,159 @@
+//! How much there is: what the planner asks, and whether a plan still fits.
+//!
+//! - STATISTICS-1: statistics make a plan better or worse; they never change the answer.
+//! - STATISTICS-2: a statement whose plan depends on row counts is planned again when a table has
+//!   several times the rows that it was planned for, or only a fraction of them.
+
+use std::sync::Arc;
+
+use super::prepare::CompileContext;
+use crate::catalog::Table;
+use crate::execute::{TableHandles, constant_range};
+use crate::plan::{Action, KeyRangeExpr, MIN_TABLE_ROWS, Statistics};
+
+/// Factor by which a table grows or shrinks before a plan is made again.
+const OUTGROWN: f64 = 4.0;
+/// Interval, in executions, at which table sizes are checked. The first executions check at each
+/// power of two instead.
+const EXECUTIONS: u32 = 64;
+
+impl Statistics for CompileContext<'_> {
+    fn rows(&self, table: &Table) -> f64 {
+        // What cannot be found out now makes a worse plan, not a wrong one.
+        estimated_rows(&self.handles(), table).unwrap_or(MIN_TABLE_ROWS)
+    }
+
+    fn part(&self, table: &Table, index: Option<usize>, range: &KeyRangeExpr) -> Option<f64> {
+        let handle = self.handles().of(table).ok()?;
+        let (tree, key) = handle.tree_of(index)?;
+        let bounds = constant_range(key, range)?;
+        if key.grouped {
+            return tree.estimate_group(self.transaction, &bounds.low).ok();
+        }
+        let at = |key: &[u8]| tree.estimate_before(self.transaction, key).ok();
+        let end = bounds.high.as_deref().map_or(Some(1.0), at)?;
+        Some((end - at(&bounds.low)?).clamp(0.0, 1.0))
+    }
+
+    fn part_of_each(&self, table: &Table, index: Option<usize>, columns: usize) -> Option<f64> {
+        self.handles().of(table).ok()?.part_of_each(self.transaction, index, columns)
+    }
+}
+
+fn estimated_rows(handles: &TableHandles<'_>, table: &Table) -> Option<f64> {
+    handles.of(table).ok()?.estimated_rows(handles.transaction).ok()
+}
+
+/// How many rows the tables of a plan had when it was made.
+pub(crate) struct PlanBasis {
+    tables: Vec<(Arc<Table>, f64)>,
+    executions: u32,
+}
+
+impl PlanBasis {
+    /// Counts an execution; whether tables are looked at before it.
+    #[inline]
+    pub fn is_due(&mut self) -> bool {
+        self.executions = self.executions.wrapping_add(1);
+        self.executions.is_power_of_two() || self.executions.is_multiple_of(EXECUTIONS)
+    }
+}
+
+impl CompileContext<'_> {
+    /// What a plan is made for; none if it reads nothing but single rows by their keys.
+    pub fn planned_for(&self, action: &Action) -> Option<PlanBasis> {
+        let mut tables: Vec<(Arc<Table>, f64)> = Vec::new();
+        let mut is_open = false;
+        action.each_access(&mut |access| {
+            is_open |= !access.is_single();
+            // Key/value databases have no number of their own.
+            if !tables.iter().any(|(table, _)| table.name == access.table.name) {
+                tables.push((access.table.clone(), self.rows(&access.table)));
+            }
+        });
+        is_open.then_some(PlanBasis { tables, executions: 0 })
+    }
+
+    /// Whether there is so much more, or less, that another plan may be better (STATISTICS-2).
+    #[cold]
+    pub fn plan_is_stale(&self, planned: &PlanBasis) -> bool {
+        planned.tables.iter().any(|(table, then)| {
+            let now = estimated_rows(&self.handles(), table).unwrap_or(*then).max(MIN_TABLE_ROWS);
+            let then = then.max(MIN_TABLE_ROWS);
+            now > then * OUTGROWN || then > now * OUTGROWN
+        })
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use quickbeam::Options;
+
+    use crate::api::SqlDatabase;
+    use crate::api::statement::PreparedStatement;
+
+    /// About how many rows of the first table a statement was planned for; none if that does not
+    /// matter.
+    fn planned_rows(statement: &PreparedStatement) -> Option<f64> {
+        let planned = statement.prepared.as_ref().unwrap().planned_for.as_ref()?;
+        planned.tables.first().map(|(_, rows)| *rows)
+    }
+
+    #[test]
+    fn a_copy_is_planned_for_the_tables_of_its_query() {
+        let database = SqlDatabase::memory(Options::default()).unwrap();
+        let connection = &database.connect();
+        connection.execute("CREATE TABLE t (a INTEGER PRIMARY KEY, b INTEGER)", &[]).unwrap();
+        let copy = "COPY (SELECT count(*) FROM t WHERE b = 3) TO STDOUT WITH (FORMAT csv)";
+        let copy = connection.prepare(copy).unwrap().into_prepared();
+        assert!(planned_rows(&copy).is_some());
+    }
+
+    /// Key/value databases are distinct, though none has a number.
+    #[test]
+    fn a_statement_is_planned_for_each_of_its_tables() {
+        let database = SqlDatabase::memory(Options::default()).unwrap();
+        for name in ["kv_a", "kv_b"] {
+            database.environment().create_database(name).unwrap();
+        }
+        let connection = &database.connect();
+        let mut both = connection
+            .prepare("SELECT count(*) FROM kv_a a, kv_a c, kv_b b")
+            .unwrap()
+            .into_prepared();
+        both.query(connection, &[]).unwrap().collect().unwrap();
+        let planned = both.prepared.as_ref().unwrap().planned_for.as_ref().unwrap();
+        assert_eq!(planned.tables.len(), 2);
+    }
+
+    #[test]
+    fn a_statement_is_planned_again_when_its_tables_have_grown_or_shrunk() {
+        let database = SqlDatabase::memory(Options::default()).unwrap();
+        let connection = &database.connect();
+        connection.execute("CREATE TABLE t (a INTEGER PRIMARY KEY, b INTEGER)", &[]).unwrap();
+        let mut all =
+            connection.prepare("SELECT count(*) FROM t WHERE b = 3").unwrap().into_prepared();
+        let mut one = connection.prepare("SELECT b FROM t WHERE a = 3").unwrap().into_prepared();
+        let mut run = |connection: &crate::Connection, times: usize| {
+            for _ in 0..times {
+                for statement in [&mut all, &mut one] {
+                    statement.query(connection, &[]).unwrap().collect().unwrap();
+                }
+            }
+            assert_eq!(planned_rows(&one), None);
+            planned_rows(&all).unwrap()
+        };
+        assert!(run(connection, 1) < 10.0);
+        let rows: Vec<String> = (0..20_000).map(|n| format!("({n}, {n})")).collect();
+        connection.execute(&format!("INSERT INTO t VALUES {}", rows.join(", ")), &[]).unwrap();
+        // It is looked at the second time.
+        let grown = run(connection, 1);
+        assert!((10_000.0..40_000.0).contains(&grown), "{grown}");
+        connection.execute("DELETE FROM t WHERE a > 2000", &[]).unwrap();
+        // And when 64 more were.
+        let shrunk = run(connection, 70);
+        assert!(shrunk < 5_000.0, "{shrunk}");
+        assert!((shrunk - run(connection, 70)).abs() < 1e-9);
+    }
+}

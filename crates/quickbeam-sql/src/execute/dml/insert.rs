@@ -1,0 +1,480 @@
+//! INSERT.
+
+use std::sync::Arc;
+
+use super::assignments::Assignments;
+use crate::bind::{OnConflict, Returning};
+use crate::error::{Result, SqlError, SqlState};
+use crate::execute::row::lock::claim;
+use crate::execute::row::{Context, Operator, OperatorBuilder};
+use crate::expression::{Current, Datum, Expr};
+use crate::plan::{InsertPlan, PlanNode, QueryPlan};
+use crate::table::{self, Origin, Splice, StoredRow, TableHandle, TableWriter};
+use crate::types::{Value, ValueRef};
+
+/// Rows of RETURNING.
+pub type Returned = Vec<Vec<Value>>;
+
+/// The operator of INSERT.
+#[derive(Debug)]
+pub struct InsertExec {
+    handle: Arc<TableHandle>,
+    new_slot: usize,
+    old_slot: usize,
+    rows: Vec<Vec<Expr>>,
+    /// The row, encoded, if it is the only one, and nothing but constants.
+    constant: Option<Vec<u8>>,
+    source: Option<Box<InsertSource>>,
+    checks: Vec<(usize, Expr)>,
+    conflict: Option<OnConflict>,
+    /// The assignments of DO UPDATE.
+    assignments: Option<Assignments>,
+    returning: Option<Returning>,
+    /// The new row in DO UPDATE.
+    changed: Vec<u8>,
+    /// Encoded rows to be inserted together, concatenated.
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+/// Bytes of rows that are inserted together.
+const TOGETHER: usize = 256 << 10;
+
+/// Rows of a query.
+#[derive(Debug)]
+struct InsertSource {
+    root: Operator,
+    /// A value for each column of the table, over the current row of the query.
+    values: Vec<Expr>,
+    /// The slot whose rows are the new rows, byte for byte.
+    same: Option<usize>,
+    /// The new rows are columns of other rows.
+    splice: Option<Splice>,
+    /// Whether the query reads the target table. Then it runs to its end before the first insert.
+    reads_target: bool,
+}
+
+impl InsertExec {
+    pub fn new(plan: &InsertPlan, builder: &OperatorBuilder<'_>) -> Result<InsertExec> {
+        let handle = builder.handles.of(&plan.table)?;
+        let source = match &plan.query {
+            None => None,
+            Some((query, slot, values)) => {
+                Some(Box::new(InsertSource::new(plan, query, *slot, values, builder)?))
+            }
+        };
+        let assign = |list: &Vec<_>| Assignments::new(list.clone(), handle.table(), plan.old_slot);
+        let conflict = plan.conflict.as_ref();
+        let assignments = conflict.and_then(|conflict| conflict.assignments.as_ref()).map(assign);
+        Ok(InsertExec {
+            handle,
+            assignments,
+            new_slot: plan.new_slot,
+            old_slot: plan.old_slot,
+            rows: plan.rows.clone(),
+            constant: None,
+            source,
+            checks: plan.checks.clone(),
+            conflict: plan.conflict.clone(),
+            returning: plan.returning.clone(),
+            changed: Vec::new(),
+            bytes: Vec::new(),
+            ends: Vec::new(),
+        })
+    }
+
+    /// Whether no more than one row is inserted.
+    pub fn single(&self) -> Option<&TableHandle> {
+        (self.source.is_none() && self.rows.len() == 1).then_some(&self.handle)
+    }
+
+    /// Collects the row counts of the query, for EXPLAIN ANALYZE.
+    pub fn counts(&self, counts: &mut Vec<u64>) {
+        if let Some(source) = &self.source {
+            source.root.counts(counts);
+        }
+    }
+
+    /// Inserts all rows. Returns their number.
+    pub fn run(
+        &mut self,
+        context: &mut Context<'_>,
+        statement: &mut TableWriter<'_>,
+        returned: &mut Returned,
+    ) -> Result<u64> {
+        let mut count = 0;
+        for number in 0..self.rows.len() {
+            self.encode_row(number, context)?;
+            count += u64::from(self.insert(context, statement, returned)?);
+        }
+        let Some(mut source) = self.source.take() else { return Ok(count) };
+        let inserted = self.insert_all(&mut source, context, statement, returned);
+        self.source = Some(source);
+        Ok(count + inserted?)
+    }
+
+    /// Encodes a row of VALUES into the new row's slot: one of constants once for all executions.
+    fn encode_row(&mut self, number: usize, context: &mut Context<'_>) -> Result<()> {
+        let mut row = std::mem::take(&mut context.slot(self.new_slot)?.bytes);
+        row.clear();
+        if let Some(constant) = &self.constant {
+            row.extend_from_slice(constant);
+            return set_current_row(context, self.new_slot, row);
+        }
+        let values = self.rows.get(number).map_or(&[][..], |values| values);
+        append(&self.handle, values, context, &mut row)?;
+        if self.rows.len() == 1 && values.iter().all(|value| value.as_constant().is_some()) {
+            self.constant = Some(row.clone());
+        }
+        set_current_row(context, self.new_slot, row)
+    }
+
+    fn insert_all(
+        &mut self,
+        source: &mut InsertSource,
+        context: &mut Context<'_>,
+        statement: &mut TableWriter<'_>,
+        returned: &mut Returned,
+    ) -> Result<u64> {
+        source.root.rewind();
+        let (mut bytes, mut ends) =
+            (std::mem::take(&mut self.bytes), std::mem::take(&mut self.ends));
+        bytes.clear();
+        ends.clear();
+        let inserted = if self.takes_many() {
+            self.insert_many(source, context, statement, (&mut bytes, &mut ends))
+        } else {
+            self.insert_each(source, context, statement, returned, (&mut bytes, &mut ends))
+        };
+        (self.bytes, self.ends) = (bytes, ends);
+        inserted
+    }
+
+    /// Whether a row has nothing to it but that it is inserted.
+    fn takes_many(&self) -> bool {
+        self.conflict.is_none()
+            && self.returning.is_none()
+            && self.checks.is_empty()
+            && self.handle.takes_many()
+    }
+
+    fn insert_many(
+        &self,
+        source: &mut InsertSource,
+        context: &mut Context<'_>,
+        statement: &mut TableWriter<'_>,
+        (bytes, ends): (&mut Vec<u8>, &mut Vec<usize>),
+    ) -> Result<u64> {
+        let mut count = 0;
+        while source.root.next(context)? {
+            let start = bytes.len();
+            source.encode(&self.handle, context, bytes)?;
+            ends.push(bytes.len());
+            count += 1;
+            if source.reads_target {
+                context.keep(bytes.len() - start + 8)?;
+            } else if bytes.len() >= TOGETHER {
+                statement.insert_many(&self.handle, bytes, ends)?;
+                bytes.clear();
+                ends.clear();
+            }
+        }
+        statement.insert_many(&self.handle, bytes, ends)?;
+        Ok(count)
+    }
+
+    fn insert_each(
+        &mut self,
+        source: &mut InsertSource,
+        context: &mut Context<'_>,
+        statement: &mut TableWriter<'_>,
+        returned: &mut Returned,
+        (bytes, ends): (&mut Vec<u8>, &mut Vec<usize>),
+    ) -> Result<u64> {
+        let mut count = 0;
+        while source.root.next(context)? {
+            if source.reads_target {
+                let start = bytes.len();
+                source.encode(&self.handle, context, bytes)?;
+                ends.push(bytes.len());
+                context.keep(bytes.len() - start + 8)?;
+                continue;
+            }
+            let mut row = std::mem::take(&mut context.slot(self.new_slot)?.bytes);
+            row.clear();
+            source.encode(&self.handle, context, &mut row)?;
+            set_current_row(context, self.new_slot, row)?;
+            count += u64::from(self.insert(context, statement, returned)?);
+        }
+        let mut start = 0;
+        for &end in &*ends {
+            let mut row = std::mem::take(&mut context.slot(self.new_slot)?.bytes);
+            row.clear();
+            row.extend_from_slice(bytes.get(start..end).unwrap_or_default());
+            set_current_row(context, self.new_slot, row)?;
+            start = end;
+            count += u64::from(self.insert(context, statement, returned)?);
+        }
+        Ok(count)
+    }
+
+    /// Inserts the row in the new row's slot, or runs the ON CONFLICT action. Returns whether a row
+    /// was inserted or changed.
+    fn insert(
+        &mut self,
+        context: &mut Context<'_>,
+        statement: &mut TableWriter<'_>,
+        returned: &mut Returned,
+    ) -> Result<bool> {
+        check(&self.handle, &self.checks, context)?;
+        let row = context.slots.get(self.new_slot).map_or(&[][..], |slot| slot.row());
+        let Some(conflict) = &self.conflict else {
+            statement.insert(&self.handle, row)?;
+            self.give_back(context, returned)?;
+            return Ok(true);
+        };
+        let Some(found) = statement.insert_unless_conflict(&self.handle, row)? else {
+            self.give_back(context, returned)?;
+            return Ok(true);
+        };
+        if let Some(target) = &conflict.target
+            && *target != columns_of(&self.handle, found.index)
+        {
+            // Another unique key than the conflict target conflicts. If the target conflicts too,
+            // the target decides.
+            for index in unique_over(&self.handle, target) {
+                if let Some(found) = statement.conflict_in(&self.handle, index, row)? {
+                    return self.update(&found, context, statement, returned);
+                }
+            }
+            // Inserting again returns the error that names the key.
+            statement.insert(&self.handle, row)?;
+            self.give_back(context, returned)?;
+            return Ok(true);
+        }
+        self.update(&found, context, statement, returned)
+    }
+
+    /// Runs DO UPDATE, or nothing for DO NOTHING.
+    fn update(
+        &mut self,
+        found: &table::KeyConflict,
+        context: &mut Context<'_>,
+        statement: &mut TableWriter<'_>,
+        returned: &mut Returned,
+    ) -> Result<bool> {
+        let Some(assignments) = &self.assignments else { return Ok(false) };
+        let mut old = std::mem::take(&mut context.slot(self.old_slot)?.bytes);
+        let there = claim(&self.handle, context.transaction, &found.row_key, &mut old)?;
+        let slot = context.slot(self.old_slot)?;
+        slot.current = Current::Bytes(0, old.len());
+        slot.bytes = old;
+        if !there {
+            // The conflicting row is gone, but this transaction's snapshot may not show that.
+            let message = "a conflicting row was removed by another transaction; begin again";
+            return Err(SqlError::new(SqlState::SerializationFailure, message));
+        }
+        if !context.holds(self.conflict.as_ref().and_then(|conflict| conflict.filter.as_ref()))? {
+            return Ok(false);
+        }
+        assignments.new_row(&self.handle, self.old_slot, context, &mut self.changed)?;
+        let slot = context.slot(self.new_slot)?;
+        slot.bytes.clear();
+        slot.bytes.extend_from_slice(&self.changed);
+        slot.current = Current::Bytes(0, slot.bytes.len());
+        check(&self.handle, &self.checks, context)?;
+        let changed = assignments.columns();
+        let old = context.slots.get(self.old_slot).map_or(&[][..], |slot| slot.row());
+        statement.update(&self.handle, &found.row_key, old, &self.changed, &changed)?;
+        self.give_back(context, returned)?;
+        Ok(true)
+    }
+
+    fn give_back(&self, context: &Context<'_>, returned: &mut Returned) -> Result<()> {
+        if let Some(returning) = &self.returning {
+            give_back(returning, context, returned)?;
+        }
+        Ok(())
+    }
+}
+
+/// Computes a row of RETURNING.
+pub(crate) fn give_back(
+    returning: &Returning,
+    context: &Context<'_>,
+    returned: &mut Returned,
+) -> Result<()> {
+    let row: Result<Vec<Value>> =
+        returning.outputs.iter().map(|output| context.value(output)).collect();
+    let row = row?;
+    context.keep_values(&row)?;
+    returned.push(row);
+    Ok(())
+}
+
+/// Checks the CHECK constraints on the current row. NULL passes.
+pub(crate) fn check(
+    handle: &TableHandle,
+    checks: &[(usize, Expr)],
+    context: &Context<'_>,
+) -> Result<()> {
+    for (number, condition) in checks {
+        if condition.truth(&context.frame())? == Some(false) {
+            return Err(violated(handle, *number));
+        }
+    }
+    Ok(())
+}
+
+#[cold]
+fn violated(handle: &TableHandle, number: usize) -> SqlError {
+    let table = handle.table();
+    let name = table.checks.get(number).map_or("", |check| &check.name);
+    let message =
+        format!("new row for relation \"{}\" violates check constraint \"{name}\"", table.name);
+    SqlError::new(SqlState::CheckViolation, message).of_constraint(name)
+}
+
+fn columns_of(handle: &TableHandle, index: Option<usize>) -> Vec<usize> {
+    let table = handle.table();
+    let mut columns: Vec<usize> = match index {
+        None => table.primary_key.as_ref().map_or(Vec::new(), |key| key.columns.clone()),
+        Some(index) => {
+            let index = table.indexes.get(index);
+            index.map_or(Vec::new(), |index| index.columns.iter().map(|c| c.position).collect())
+        }
+    };
+    columns.sort_unstable();
+    columns
+}
+
+/// Returns the unique indexes over these columns. `None` in the list is the primary key.
+fn unique_over(handle: &TableHandle, columns: &[usize]) -> Vec<Option<usize>> {
+    let table = handle.table();
+    let indexes = table.indexes.iter().enumerate().filter(|(_, index)| index.unique);
+    let keys = table.primary_key.iter().map(|_| None).chain(indexes.map(|it| Some(it.0)));
+    keys.filter(|key| columns_of(handle, *key) == columns).collect()
+}
+
+/// Makes an encoded row the current row of a slot.
+fn set_current_row(context: &mut Context<'_>, slot: usize, row: Vec<u8>) -> Result<()> {
+    let slot = context.slot(slot)?;
+    slot.current = Current::Bytes(0, row.len());
+    slot.bytes = row;
+    Ok(())
+}
+
+/// Appends an encoded row of values.
+fn append(
+    handle: &TableHandle,
+    values: &[Expr],
+    context: &Context<'_>,
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    let frame = context.frame();
+    let (start, mut all_stand) = (out.len(), true);
+    // Values that are in a slot already need no list.
+    handle.table().encode_row(out, |position| {
+        match values.get(position).and_then(|value| value.borrow(&frame)) {
+            Some(Ok(value)) => value,
+            _ => {
+                all_stand = false;
+                ValueRef::Null
+            }
+        }
+    })?;
+    if all_stand {
+        return Ok(());
+    }
+    out.truncate(start);
+    let mut datums: Vec<Datum<'_>> = Vec::with_capacity(values.len());
+    for value in values {
+        datums.push(value.evaluate(&frame)?);
+    }
+    handle
+        .table()
+        .encode_row(out, |position| datums.get(position).map_or(ValueRef::Null, Datum::as_ref))
+}
+
+impl InsertSource {
+    fn new(
+        plan: &InsertPlan,
+        query: &QueryPlan,
+        slot: usize,
+        values: &[Expr],
+        builder: &OperatorBuilder<'_>,
+    ) -> Result<InsertSource> {
+        let mut values = values.to_vec();
+        // The values read the query's outputs where the query computes them.
+        values.iter_mut().for_each(|value| replace(value, slot, &query.outputs));
+        let same = match values.first().and_then(Expr::as_column) {
+            Some(first) if first.column == 0 => Some(first.slot),
+            _ => None,
+        };
+        let same = same.filter(|slot| {
+            let in_order = values
+                .iter()
+                .enumerate()
+                .all(|(column, value)| *value == Expr::column(*slot, column));
+            in_order
+                && query.root.table_in(*slot).is_some_and(|table| plan.table.has_rows_like(table))
+        });
+        let origin = |value: &Expr| -> Option<Origin<'_>> {
+            let column = value.as_column()?;
+            Some((column.slot, query.root.table_in(column.slot)?, column.column))
+        };
+        let origins: Option<Vec<Origin<'_>>> = values.iter().map(origin).collect();
+        let splice = origins.and_then(|origins| Splice::for_table(&plan.table, &origins));
+        let reads_target = reads(&query.root, plan);
+        let root = builder.operator(&query.root)?;
+        Ok(InsertSource { root, values, same, splice, reads_target })
+    }
+
+    /// Appends the new row, encoded.
+    fn encode(&self, handle: &TableHandle, context: &Context<'_>, out: &mut Vec<u8>) -> Result<()> {
+        let row = |slot: usize| context.slots.get(slot).map_or(&[][..], |slot| slot.row());
+        if let Some(same) = self.same
+            && handle.table().is_current(row(same))
+        {
+            out.extend_from_slice(row(same));
+            return Ok(());
+        }
+        if let Some(splice) = &self.splice
+            && splice.append(row, out)?
+        {
+            return Ok(());
+        }
+        append(handle, &self.values, context, out)
+    }
+}
+
+/// Puts the query's own expressions in place of the columns of its answer.
+fn replace(expr: &mut Expr, slot: usize, outputs: &[Expr]) {
+    if let Some(column) = expr.as_column().filter(|column| column.slot == slot) {
+        if let Some(output) = outputs.get(column.column) {
+            *expr = output.clone();
+        }
+        return;
+    }
+    expr.each_child_mut(&mut |child| replace(child, slot, outputs));
+}
+
+/// Whether the query may come to see what is inserted.
+fn reads(node: &PlanNode, plan: &InsertPlan) -> bool {
+    // Cascades do not insert into other tables.
+    let mut reads = false;
+    node.each_access(&mut |access| {
+        reads |= access.table.id == plan.table.id && access.table.name == plan.table.name;
+    });
+    reads
+}
+
+/// Returns the current row of a slot, to be read column by column.
+pub(crate) fn row_in<'c>(
+    handle: &'c TableHandle,
+    context: &'c Context<'_>,
+    slot: usize,
+) -> Result<StoredRow<'c>> {
+    let row = context.slots.get(slot).map_or(&[][..], |slot| slot.row());
+    StoredRow::new(handle.table(), row)
+}

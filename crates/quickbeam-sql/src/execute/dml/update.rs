@@ -1,0 +1,384 @@
+//! UPDATE and DELETE.
+//!
+//! - CHANGE-1: all rows to be changed are found before the first is changed, unless there is at
+//!   most one, so that no change is found again (the Halloween problem).
+//! - CHANGE-2: under read committed, a row is locked and read again before it is changed. If
+//!   another transaction has changed it, the conditions and new values are those of the newest
+//!   version.
+//! - CHANGE-3: RETURNING reads a changed row with the FROM rows that it was found with, although
+//!   other rows are current by then.
+
+use std::sync::Arc;
+
+use quickbeam::Isolation;
+
+use super::assignments::Assignments;
+use super::insert::{Returned, check, give_back, row_in};
+use crate::bind::Returning;
+use crate::error::{Result, SqlError, SqlState};
+use crate::execute::hash::key_table::KeyTable;
+use crate::execute::row::lock::claim;
+use crate::execute::row::{Context, Operator, OperatorBuilder};
+use crate::expression::{ColumnRef, Current, Expr};
+use crate::plan::{ChangePlan, PlanNode};
+use crate::table::{TableHandle, TableWriter};
+use crate::types::Value;
+
+/// The operator of UPDATE and DELETE.
+#[derive(Debug)]
+pub struct UpdateExec {
+    handle: Arc<TableHandle>,
+    slot: usize,
+    root: Operator,
+    recheck: Option<Expr>,
+    assignments: Option<Assignments>,
+    changed: Vec<usize>,
+    checks: Vec<(usize, Expr)>,
+    single: bool,
+    /// See [`is_plain`](UpdateExec::is_plain).
+    is_plain: bool,
+    /// Only the table itself is read.
+    alone: bool,
+    returning: Option<Returning>,
+    /// Columns of other rows that RETURNING reads.
+    others: Vec<ColumnRef>,
+    key: Vec<u8>,
+    new: Vec<u8>,
+    found: Found,
+}
+
+/// Rows to be changed: key, old row and new row of each, concatenated.
+#[derive(Debug, Default)]
+struct Found {
+    bytes: Vec<u8>,
+    ends: Vec<[usize; 3]>,
+    keys: KeyTable,
+    /// For each row, the columns of other rows that RETURNING reads.
+    others: Vec<Value>,
+}
+
+/// Whether only the table itself is read: by one access, or by one for each of some values.
+fn is_alone(root: &PlanNode) -> bool {
+    match root {
+        PlanNode::Table(_) => true,
+        PlanNode::NestedLoop { outer, inner, .. } => {
+            matches!(
+                (&**outer, &**inner),
+                (PlanNode::Values { once: true, .. }, PlanNode::Table(_))
+            )
+        }
+        _ => false,
+    }
+}
+
+/// Returns the columns of rows other than the changed one that RETURNING reads.
+fn others_of(returning: Option<&Returning>, own: usize) -> Vec<ColumnRef> {
+    let mut others = Vec::new();
+    for output in returning.iter().flat_map(|returning| &returning.outputs) {
+        output.each_column(&mut |column| {
+            if column.slot != own && !others.contains(&column) {
+                others.push(column);
+            }
+        });
+    }
+    others
+}
+
+impl UpdateExec {
+    pub fn new(plan: &ChangePlan, builder: &OperatorBuilder<'_>) -> Result<UpdateExec> {
+        let handle = builder.handles.of(&plan.table)?;
+        let assign = |list: &Vec<_>| Assignments::new(list.clone(), handle.table(), plan.slot);
+        let assignments = plan.assignments.as_ref().map(assign);
+        let changed = assignments.as_ref().map_or_else(Vec::new, Assignments::columns);
+        let is_plain = plan.single
+            && assignments.is_some()
+            && plan.checks.is_empty()
+            && plan.returning.is_none()
+            && !handle.touches_more(&changed);
+        Ok(UpdateExec {
+            handle,
+            is_plain,
+            slot: plan.slot,
+            root: builder.operator(&plan.root)?,
+            recheck: plan.recheck.clone(),
+            assignments,
+            changed,
+            checks: plan.checks.clone(),
+            single: plan.single,
+            alone: is_alone(&plan.root),
+            returning: plan.returning.clone(),
+            others: others_of(plan.returning.as_ref(), plan.slot),
+            key: Vec::new(),
+            new: Vec::new(),
+            found: Found::default(),
+        })
+    }
+
+    /// Whether no more than one row is changed.
+    pub fn single(&self) -> Option<&TableHandle> {
+        self.single.then_some(&self.handle)
+    }
+
+    /// Whether the statement replaces one row and does nothing else: see
+    /// [`run_plain`](Self::run_plain).
+    #[inline]
+    pub fn is_plain(&self) -> bool {
+        self.is_plain
+    }
+
+    /// Collects the row counts of the search, for EXPLAIN ANALYZE.
+    pub fn counts(&self, counts: &mut Vec<u64>) {
+        self.root.counts(counts);
+    }
+
+    /// Changes the one row, if it exists. Returns the number of changed rows. A single change needs
+    /// no statement rollback.
+    pub fn run_plain(&mut self, context: &mut Context<'_>) -> Result<u64> {
+        if let Some(count) = self.modify_one(context)? {
+            return Ok(count);
+        }
+        if !self.find_one(context)? {
+            return Ok(0);
+        }
+        if Self::is_read_committed(context) && !self.look_again(context)? {
+            return Ok(0);
+        }
+        let Some(assignments) = &self.assignments else { return Ok(0) };
+        assignments.new_row(&self.handle, self.slot, context, &mut self.new)?;
+        self.handle.update_alone(context.transaction, &self.key, &self.new, &self.changed)?;
+        Ok(1)
+    }
+
+    /// Updates the row of a given key in one tree access. Returns `None` if the statement needs
+    /// more than that.
+    fn modify_one(&mut self, context: &mut Context<'_>) -> Result<Option<u64>> {
+        let Operator::Scan(scan) = &mut self.root else { return Ok(None) };
+        let Some(key) = scan.only_key(context)? else { return Ok(None) };
+        let (handle, slot, changed) = (&self.handle, self.slot, &self.changed[..]);
+        let Some(assignments) = &self.assignments else { return Ok(None) };
+        let transaction = context.transaction;
+        handle.modify_alone(transaction, key, |old, new| {
+            if assignments.count_up(old, context.parameters, new) {
+                return Ok(());
+            }
+            let place = context.slot(slot)?;
+            old.clone_into(&mut place.bytes);
+            place.current = Current::Bytes(0, old.len());
+            assignments.new_row(handle, slot, context, new)?;
+            handle.check_changed(new, changed)
+        })
+    }
+
+    /// Makes the only row current and takes its key. Returns false if there is none.
+    #[inline]
+    fn find_one(&mut self, context: &mut Context<'_>) -> Result<bool> {
+        self.root.rewind();
+        if !self.root.next(context)? {
+            return Ok(false);
+        }
+        self.key.clear();
+        self.key.extend_from_slice(self.root.row_key(self.slot, context).unwrap_or_default());
+        Ok(true)
+    }
+
+    /// Changes all rows. Returns their number.
+    pub fn run(
+        &mut self,
+        context: &mut Context<'_>,
+        statement: &mut TableWriter<'_>,
+        returned: &mut Returned,
+    ) -> Result<u64> {
+        if self.single {
+            if !self.find_one(context)? {
+                return Ok(0);
+            }
+            return Ok(u64::from(self.change_one(context, statement, returned)?));
+        }
+        self.root.rewind();
+        self.find_all(context)?;
+        let found = std::mem::take(&mut self.found);
+        let changed = self.change_all(&found, context, statement, returned);
+        self.found = found;
+        changed
+    }
+
+    fn is_read_committed(context: &Context<'_>) -> bool {
+        context.transaction.isolation() == Isolation::ReadCommitted
+    }
+
+    /// Locks the row with the key and makes its newest version current. Returns false if it is gone
+    /// or no longer matches (CHANGE-2).
+    fn look_again(&self, context: &mut Context<'_>) -> Result<bool> {
+        let mut row = Vec::new();
+        if !claim(&self.handle, context.transaction, &self.key, &mut row)? {
+            return Ok(false);
+        }
+        let slot = context.slot(self.slot)?;
+        if slot.row() == row {
+            return Ok(true);
+        }
+        if !self.alone {
+            let message = "a row to be changed was changed by another transaction; begin again";
+            return Err(SqlError::new(SqlState::SerializationFailure, message));
+        }
+        slot.current = Current::Bytes(0, row.len());
+        slot.bytes = row;
+        context.holds(self.recheck.as_ref())
+    }
+
+    /// Changes the current row, whose key is known.
+    fn change_one(
+        &mut self,
+        context: &mut Context<'_>,
+        statement: &mut TableWriter<'_>,
+        returned: &mut Returned,
+    ) -> Result<bool> {
+        if Self::is_read_committed(context) && !self.look_again(context)? {
+            return Ok(false);
+        }
+        let Some(assignments) = &self.assignments else {
+            return self.delete(context, statement, returned);
+        };
+        assignments.new_row(&self.handle, self.slot, context, &mut self.new)?;
+        self.update(context, statement, returned)?;
+        Ok(true)
+    }
+
+    fn delete(
+        &self,
+        context: &Context<'_>,
+        statement: &mut TableWriter<'_>,
+        returned: &mut Returned,
+    ) -> Result<bool> {
+        let old = row_in(&self.handle, context, self.slot)?.bytes();
+        if !statement.delete(&self.handle, &self.key, old)? {
+            return Ok(false);
+        }
+        if let Some(returning) = &self.returning {
+            give_back(returning, context, returned)?;
+        }
+        Ok(true)
+    }
+
+    /// Replaces the current row by the new row.
+    fn update(
+        &mut self,
+        context: &mut Context<'_>,
+        statement: &mut TableWriter<'_>,
+        returned: &mut Returned,
+    ) -> Result<()> {
+        if self.checks.is_empty() && self.returning.is_none() {
+            let old = row_in(&self.handle, context, self.slot)?.bytes();
+            return statement.update(&self.handle, &self.key, old, &self.new, &self.changed);
+        }
+        // CHECK and RETURNING read the new row, so it becomes the current row of the slot.
+        let slot = context.slot(self.slot)?;
+        let old = slot.row().to_vec();
+        let (bytes, current) = (std::mem::take(&mut slot.bytes), slot.current);
+        slot.bytes.extend_from_slice(&self.new);
+        slot.current = Current::Bytes(0, self.new.len());
+        check(&self.handle, &self.checks, context)?;
+        statement.update(&self.handle, &self.key, &old, &self.new, &self.changed)?;
+        if let Some(returning) = &self.returning {
+            give_back(returning, context, returned)?;
+        }
+        let slot = context.slot(self.slot)?;
+        (slot.bytes, slot.current) = (bytes, current);
+        Ok(())
+    }
+
+    /// Finds the rows, each once, and computes the new ones (CHANGE-1).
+    fn find_all(&mut self, context: &mut Context<'_>) -> Result<()> {
+        let Found { bytes, ends, keys, others } = &mut self.found;
+        bytes.clear();
+        ends.clear();
+        keys.clear();
+        others.clear();
+        while self.root.next(context)? {
+            let key = self.root.row_key(self.slot, context).unwrap_or_default();
+            // A row that matches several rows of FROM is changed once.
+            if !self.alone && !keys.insert(key).1 {
+                continue;
+            }
+            bytes.extend_from_slice(key);
+            let key_end = bytes.len();
+            bytes
+                .extend_from_slice(context.slots.get(self.slot).map_or(&[][..], |slot| slot.row()));
+            let old_end = bytes.len();
+            if let Some(assignments) = &self.assignments {
+                assignments.new_row(&self.handle, self.slot, context, &mut self.new)?;
+                bytes.extend_from_slice(&self.new);
+            }
+            for column in &self.others {
+                let value = context.slot(column.slot)?.column(column.column)?.to_value();
+                context.keep(value.memory())?;
+                others.push(value);
+            }
+            context.keep(bytes.len() - ends.last().map_or(0, |[_, _, end]| *end) + 24)?;
+            ends.push([key_end, old_end, bytes.len()]);
+        }
+        Ok(())
+    }
+
+    fn change_all(
+        &mut self,
+        found: &Found,
+        context: &mut Context<'_>,
+        statement: &mut TableWriter<'_>,
+        returned: &mut Returned,
+    ) -> Result<u64> {
+        let mut count = 0;
+        let mut start = 0;
+        for (number, &[key_end, old_end, new_end]) in found.ends.iter().enumerate() {
+            let part = |from: usize, to: usize| found.bytes.get(from..to).unwrap_or_default();
+            self.key.clear();
+            self.key.extend_from_slice(part(start, key_end));
+            let slot = context.slot(self.slot)?;
+            slot.bytes.clear();
+            slot.bytes.extend_from_slice(part(key_end, old_end));
+            slot.current = Current::Bytes(0, slot.bytes.len());
+            start = new_end;
+            self.set_other_rows(found, number, context)?;
+            context.check_cancelled()?;
+            if Self::is_read_committed(context) {
+                if self.alone {
+                    count += u64::from(self.change_one(context, statement, returned)?);
+                    continue;
+                }
+                if !self.look_again(context)? {
+                    continue;
+                }
+            }
+            if self.assignments.is_none() {
+                count += u64::from(self.delete(context, statement, returned)?);
+                continue;
+            }
+            self.new.clear();
+            self.new.extend_from_slice(part(old_end, new_end));
+            self.update(context, statement, returned)?;
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    /// Makes the FROM rows of the changed row with that number current, for RETURNING (CHANGE-3).
+    fn set_other_rows(
+        &self,
+        found: &Found,
+        number: usize,
+        context: &mut Context<'_>,
+    ) -> Result<()> {
+        let values = found.others.iter().skip(number * self.others.len());
+        for (column, value) in self.others.iter().zip(values) {
+            let slot = context.slot(column.slot)?;
+            slot.current = Current::Values;
+            if slot.values.len() <= column.column {
+                slot.values.resize(column.column + 1, Value::Null);
+            }
+            if let Some(place) = slot.values.get_mut(column.column) {
+                place.clone_from(value);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,5 @@
+//! Hash tables of joins and groups, which row and vectorized execution share.
+
+pub(crate) mod int_table;
+pub(crate) mod join_index;
+pub(crate) mod key_table;

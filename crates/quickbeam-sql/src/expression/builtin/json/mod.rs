@@ -1,0 +1,4 @@
+//! Functions of json and jsonb.
+
+pub(super) mod json_changes;
+pub(super) mod json_functions;

@@ -1,0 +1,9 @@
+//! Functions of texts and byte strings: formats, regular expressions and encodings.
+
+pub(super) mod bytes;
+pub(super) mod encoding;
+pub(super) mod format;
+pub(super) mod regular;
+pub(super) mod regular_arrays;
+pub(super) mod regular_syntax;
+pub(super) mod text;

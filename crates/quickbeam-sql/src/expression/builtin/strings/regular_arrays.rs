@@ -1,0 +1,93 @@
+//! Functions of regular expressions that return arrays or rows.
+
+use regex::Regex;
+
+use super::regular::{after, compile, expression};
+use super::regular_syntax::Options;
+use crate::error::Result;
+use crate::expression::builtin::{Builtin, Implementation, strict, text};
+use crate::types::{Array, DataType, ElementType, Value, ValueRef};
+use DataType::Text;
+
+const TEXTS: DataType = DataType::Array(ElementType::TEXT);
+
+pub(in crate::expression::builtin) static TABLE: &[Builtin] = &[
+    strict("regexp_match", &[Text, Text], TEXTS, first),
+    strict("regexp_match", &[Text, Text, Text], TEXTS, first),
+    strict("regexp_split_to_array", &[Text, Text], TEXTS, split),
+    Builtin::new(
+        "regexp_split_to_array",
+        &[Text, Text, Text],
+        TEXTS,
+        Implementation::Strict(split),
+    ),
+];
+
+fn texts(values: Vec<ValueRef<'_>>) -> Result<Value> {
+    Ok(Value::Array(Array::new(ElementType::TEXT, values)?))
+}
+
+/// Returns the groups of each match, or the whole match of an expression without groups.
+fn groups<'t>(text: &'t str, regex: &Regex, is_global: bool) -> Vec<Vec<ValueRef<'t>>> {
+    let (mut rows, mut at) = (Vec::new(), 0);
+    let first = usize::from(regex.captures_len() > 1);
+    while at <= text.len()
+        && let Some(found) = regex.captures_at(text, at)
+    {
+        let group =
+            |number| found.get(number).map_or(ValueRef::Null, |it| ValueRef::Text(it.as_str()));
+        rows.push((first..regex.captures_len()).map(group).collect());
+        let Some(whole) = found.get(0) else { break };
+        if !is_global {
+            break;
+        }
+        at = after(text, whole.start(), whole.end());
+    }
+    rows
+}
+
+fn first(arguments: &[ValueRef<'_>]) -> Result<Value> {
+    let regex = expression(arguments, 2, "regexp_match")?;
+    let found = groups(text(arguments, 0)?, &regex, false).into_iter().next();
+    found.map_or(Ok(Value::Null), texts)
+}
+
+/// Returns the groups of the matches of `regexp_matches`.
+pub(in crate::expression::builtin) fn captures_of<'v>(
+    arguments: &[ValueRef<'v>],
+) -> Result<Vec<Vec<ValueRef<'v>>>> {
+    let options = match arguments.get(2) {
+        Some(_) => Options::parse(text(arguments, 2)?)?,
+        None => Options::default(),
+    };
+    let is_global = options.is_global;
+    let regex = compile(text(arguments, 1)?, Options { is_global: false, ..options })?;
+    Ok(groups(text(arguments, 0)?, &regex, is_global))
+}
+
+/// Returns the parts of a text between matches. An empty match at the end of the text or of the
+/// match before it does not separate.
+pub(in crate::expression::builtin) fn split_regular<'v>(
+    arguments: &[ValueRef<'v>],
+    name: &str,
+) -> Result<Vec<&'v str>> {
+    let regex = expression(arguments, 2, name)?;
+    let text = text(arguments, 0)?;
+    let (mut parts, mut start, mut at) = (Vec::new(), 0, 0);
+    while at <= text.len()
+        && let Some(found) = regex.find_at(text, at)
+    {
+        if found.start() < text.len() && found.end() > start {
+            parts.push(&text[start..found.start()]);
+            start = found.end();
+        }
+        at = after(text, found.start(), found.end());
+    }
+    parts.push(&text[start..]);
+    Ok(parts)
+}
+
+fn split(arguments: &[ValueRef<'_>]) -> Result<Value> {
+    let parts = split_regular(arguments, "regexp_split_to_array")?;
+    texts(parts.into_iter().map(ValueRef::Text).collect())
+}

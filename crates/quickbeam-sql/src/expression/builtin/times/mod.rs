@@ -1,0 +1,6 @@
+//! Functions of dates, timestamps and intervals, and the templates of `to_char` and `to_date`.
+
+pub(super) mod fields;
+pub(super) mod interval_ops;
+pub(super) mod number_templates;
+pub(super) mod templates;

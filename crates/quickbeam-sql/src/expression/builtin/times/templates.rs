@@ -1,0 +1,411 @@
+//! Date and time templates: `to_char`, `to_date` and `to_timestamp`.
+
+use super::fields::iso_week;
+use super::interval_ops::{micros_of, timestamp_out_of_range};
+use crate::error::{Result, SqlError, SqlState};
+use crate::expression::builtin::{Builtin, check_size, mismatch, strict, text};
+use crate::types::{
+    DAY, DataType, HOUR, MINUTE, SECOND, TIMESTAMP_INFINITY, Value, ValueRef, date_of,
+    days_in_month, days_of, is_timestamp,
+};
+use DataType::{Date, Text, Timestamp, TimestampTz};
+
+pub(in crate::expression::builtin) static TABLE: &[Builtin] = &[
+    strict("to_char", &[Timestamp, Text], Text, to_char),
+    strict("to_char", &[TimestampTz, Text], Text, to_char),
+    strict("to_date", &[Text, Text], Date, |v| {
+        let days = read(text(v, 0)?, text(v, 1)?)?.div_euclid(DAY);
+        i32::try_from(days).map(Value::Date).map_err(|_| timestamp_out_of_range())
+    }),
+    strict("to_timestamp", &[Text, Text], TimestampTz, |v| {
+        Ok(Value::TimestampTz(read(text(v, 0)?, text(v, 1)?)?))
+    }),
+];
+
+const MONTHS: [&str; 12] = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+];
+
+const DAYS: [&str; 7] =
+    ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
+
+/// The keywords of a template. Of two with a common beginning the longer one comes first.
+const KEYWORDS: &[&str] = &[
+    "A.M.", "P.M.", "B.C.", "A.D.", "AM", "PM", "BC", "AD", "CC", "DAY", "DDD", "DD", "DY", "D",
+    "FF1", "FF2", "FF3", "FF4", "FF5", "FF6", "HH24", "HH12", "HH", "IDDD", "ID", "IW", "IYYY",
+    "IYY", "IY", "J", "MI", "MM", "MONTH", "MON", "MS", "OF", "Q", "SSSSS", "SSSS", "SS", "TZH",
+    "TZM", "TZ", "US", "WW", "W", "Y,YYY", "YYYY", "YYY", "YY", "Y",
+];
+
+/// A part of a template.
+enum Part<'t> {
+    /// A keyword in upper case, as it is written, and whether padding is suppressed.
+    Keyword(&'static str, &'t str, bool),
+    Literal(char),
+}
+
+fn parts(template: &str) -> Vec<Part<'_>> {
+    let (mut parts, mut rest, mut fills) = (Vec::new(), template, false);
+    while let Some(first) = rest.chars().next() {
+        if first == '"' {
+            rest = &rest[1..];
+            while let Some(character) = rest.chars().next().filter(|c| *c != '"') {
+                rest = &rest[character.len_utf8()..];
+                parts.push(Part::Literal(character));
+            }
+            rest = rest.strip_prefix('"').unwrap_or(rest);
+            continue;
+        }
+        let starts = |prefix: &str| {
+            rest.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
+        };
+        if starts("FM") || starts("TM") || starts("FX") {
+            fills |= starts("FM") || starts("TM");
+            rest = &rest[2..];
+            continue;
+        }
+        if let Some(keyword) = KEYWORDS.iter().find(|keyword| starts(keyword)) {
+            parts.push(Part::Keyword(keyword, &rest[..keyword.len()], fills));
+            rest = &rest[keyword.len()..];
+            fills = false;
+            continue;
+        }
+        parts.push(Part::Literal(first));
+        rest = &rest[first.len_utf8()..];
+    }
+    parts
+}
+
+/// Returns a name in the case of the keyword.
+fn in_case(name: &str, written: &str) -> String {
+    let mut letters = written.chars().filter(|c| c.is_ascii_alphabetic());
+    let (first, second) = (letters.next(), letters.next());
+    match (first, second) {
+        (Some(first), _) if first.is_ascii_lowercase() => name.to_lowercase(),
+        (_, Some(second)) if second.is_ascii_uppercase() => name.to_uppercase(),
+        _ => name.to_owned(),
+    }
+}
+
+fn to_char(arguments: &[ValueRef<'_>]) -> Result<Value> {
+    let (micros, template) = (micros_of(arguments, 0)?, text(arguments, 1)?);
+    if matches!(micros, TIMESTAMP_INFINITY | i64::MIN) || template.is_empty() {
+        return Ok(Value::Null);
+    }
+    let has_zone = matches!(arguments.first(), Some(ValueRef::TimestampTz(_)));
+    let mut out = String::new();
+    for part in parts(template) {
+        match part {
+            Part::Literal(character) => out.push(character),
+            Part::Keyword(keyword, written, fills) => {
+                write_field(&mut out, keyword, written, fills, micros, has_zone);
+            }
+        }
+        check_size(out.len())?;
+    }
+    Ok(Value::text(out))
+}
+
+fn write_field(
+    out: &mut String,
+    keyword: &str,
+    written: &str,
+    fills: bool,
+    micros: i64,
+    has_zone: bool,
+) {
+    let (days, time) = (micros.div_euclid(DAY), micros.rem_euclid(DAY));
+    let (year, month, day) = date_of(days);
+    let shown_year = if year > 0 { year } else { 1 - year };
+    let hour = time / HOUR;
+    let of_year = days - days_of(year, 1, 1) + 1;
+    let weekday = (days + 4).rem_euclid(7);
+    let number = |width: usize, number: i64| {
+        if fills { number.to_string() } else { format!("{number:0width$}") }
+    };
+    let name = |name: &str, width: usize| {
+        let name = in_case(name, written);
+        if fills { name } else { format!("{name:width$}") }
+    };
+    let month_name = MONTHS[month as usize - 1];
+    let day_name = DAYS[weekday as usize];
+    let hour_12 = if hour % 12 == 0 { 12 } else { hour % 12 };
+    let fraction = time % SECOND;
+    let half = |late: bool, dotted: bool| {
+        let name = match (late, dotted) {
+            (true, true) => "P.M.",
+            (true, false) => "PM",
+            (false, true) => "A.M.",
+            (false, false) => "AM",
+        };
+        in_case(name, written)
+    };
+    let zone = |name: &str| if has_zone { in_case(name, written) } else { String::new() };
+    let (iso_year, week) = iso_week(days);
+    out.push_str(&match keyword {
+        "AM" | "PM" => half(hour >= 12, false),
+        "A.M." | "P.M." => half(hour >= 12, true),
+        "BC" | "AD" => in_case(if year > 0 { "AD" } else { "BC" }, written),
+        "B.C." | "A.D." => in_case(if year > 0 { "A.D." } else { "B.C." }, written),
+        "CC" => number(2, if year > 0 { (year + 99) / 100 } else { -((100 - year) / 100) }),
+        "DAY" => name(day_name, 9),
+        "DY" => name(&day_name[..3], 3),
+        "DDD" => number(3, of_year),
+        "DD" => number(2, day.into()),
+        "D" => (weekday + 1).to_string(),
+        "FF1" | "FF2" | "FF3" | "FF4" | "FF5" | "FF6" => {
+            let digits = keyword[2..].parse().unwrap_or(6_usize);
+            format!("{fraction:06}")[..digits].to_owned()
+        }
+        "HH24" => number(2, hour),
+        "HH12" | "HH" => number(2, hour_12),
+        "IDDD" => number(3, (week - 1) * 7 + (days + 3).rem_euclid(7) + 1),
+        "ID" => ((days + 3).rem_euclid(7) + 1).to_string(),
+        "IW" => number(2, week),
+        "IYYY" => number(4, iso_year),
+        "IYY" => number(3, iso_year % 1000),
+        "IY" => number(2, iso_year % 100),
+        "J" => (days + 2_440_588).to_string(),
+        "MI" => number(2, time % HOUR / MINUTE),
+        "MM" => number(2, month.into()),
+        "MONTH" => name(month_name, 9),
+        "MON" => name(&month_name[..3], 3),
+        "MS" => number(3, fraction / 1000),
+        "OF" => zone("+00"),
+        "Q" => ((month - 1) / 3 + 1).to_string(),
+        "SSSSS" | "SSSS" => (time / SECOND).to_string(),
+        "SS" => number(2, time % MINUTE / SECOND),
+        "TZ" => zone("UTC"),
+        "TZH" => "+00".to_owned(),
+        "TZM" => "00".to_owned(),
+        "US" => number(6, fraction),
+        "WW" => number(2, (of_year - 1) / 7 + 1),
+        "W" => (i64::from(day - 1) / 7 + 1).to_string(),
+        "Y,YYY" => format!("{},{:03}", shown_year / 1000, shown_year % 1000),
+        "YYYY" => number(4, shown_year),
+        "YYY" => number(3, shown_year % 1000),
+        "YY" => number(2, shown_year % 100),
+        _ => (shown_year % 10).to_string(),
+    });
+}
+
+/// The fields that a template has read.
+#[derive(Default)]
+struct Found {
+    year: Option<i64>,
+    is_before_christ: bool,
+    month: Option<i64>,
+    day: Option<i64>,
+    of_year: Option<i64>,
+    julian: Option<i64>,
+    hour: i64,
+    is_late: Option<bool>,
+    minute: i64,
+    second: i64,
+    micros: i64,
+}
+
+/// Returns the width of a numeric field in a text without separators.
+fn width_of(keyword: &str) -> Option<usize> {
+    Some(match keyword {
+        "YYYY" | "IYYY" => 4,
+        "YYY" | "DDD" | "MS" => 3,
+        "YY" | "MM" | "DD" | "HH24" | "HH12" | "HH" | "MI" | "SS" | "WW" | "IW" | "CC" => 2,
+        "Y" | "D" | "Q" | "W" | "ID" => 1,
+        "US" | "FF6" => 6,
+        "FF1" => 1,
+        "FF2" => 2,
+        "FF3" => 3,
+        "FF4" => 4,
+        "FF5" | "SSSS" | "SSSSS" => 5,
+        "J" => 7,
+        _ => return None,
+    })
+}
+
+#[cold]
+fn no_value(rest: &str, keyword: &str) -> SqlError {
+    let shown: String = rest.chars().take(keyword.len()).collect();
+    let message = format!("invalid value \"{shown}\" for \"{keyword}\"");
+    SqlError::new(SqlState::InvalidDatetimeFormat, message)
+}
+
+#[cold]
+fn out_of_range(text: &str) -> SqlError {
+    let message = format!("date/time field value out of range: \"{text}\"");
+    SqlError::new(SqlState::DatetimeFieldOverflow, message)
+}
+
+/// Reads a text by a template; returns microseconds since 1970.
+fn read(text: &str, template: &str) -> Result<i64> {
+    let (mut found, mut rest) = (Found::default(), text);
+    let parts = parts(template);
+    for (at, part) in parts.iter().enumerate() {
+        match part {
+            Part::Literal(character) if character.is_alphanumeric() => {
+                rest = rest.trim_start();
+                let mut characters = rest.chars();
+                characters.next();
+                rest = characters.as_str();
+            }
+            Part::Literal(_) => {
+                let is_separator = |c: char| !c.is_alphanumeric() && c != '-' && c != '+';
+                let trimmed = rest.trim_start_matches(is_separator);
+                // A sign separates when the template has a separator there.
+                rest = trimmed.strip_prefix(['-', '+']).unwrap_or(trimmed);
+            }
+            Part::Keyword(keyword, ..) => {
+                rest = rest.trim_start();
+                let is_last_digits = !matches!(
+                    parts.get(at + 1),
+                    Some(Part::Keyword(next, ..)) if width_of(next).is_some()
+                );
+                rest = found.read(keyword, rest, is_last_digits)?;
+            }
+        }
+    }
+    found.finish(text)
+}
+
+impl Found {
+    /// Reads a field; `is_open` allows more digits than the keyword has.
+    fn read<'t>(&mut self, keyword: &str, rest: &'t str, is_open: bool) -> Result<&'t str> {
+        let starts = |name: &str| {
+            rest.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name))
+        };
+        let named = |names: &[&str], width: usize| {
+            names.iter().position(|name| starts(&name[..width.min(name.len())]))
+        };
+        match keyword {
+            "AM" | "PM" | "A.M." | "P.M." => {
+                let dotted = if keyword.len() == 4 { 4 } else { 2 };
+                self.is_late = Some(match () {
+                    () if starts("PM") || starts("P.M.") => true,
+                    () if starts("AM") || starts("A.M.") => false,
+                    () => return Err(no_value(rest, keyword)),
+                });
+                return Ok(rest.get(dotted..).unwrap_or_default());
+            }
+            "BC" | "AD" | "B.C." | "A.D." => {
+                self.is_before_christ = starts("B");
+                return Ok(rest.get(keyword.len()..).unwrap_or_default());
+            }
+            "MONTH" => {
+                let month = named(&MONTHS, 9).ok_or_else(|| no_value(rest, keyword))?;
+                self.month = Some(month as i64 + 1);
+                return Ok(&rest[MONTHS[month].len()..]);
+            }
+            "MON" => {
+                let month = named(&MONTHS, 3).ok_or_else(|| no_value(rest, keyword))?;
+                self.month = Some(month as i64 + 1);
+                return Ok(&rest[3..]);
+            }
+            "DAY" => {
+                let day = named(&DAYS, 9).ok_or_else(|| no_value(rest, keyword))?;
+                return Ok(&rest[DAYS[day].len()..]);
+            }
+            "DY" => {
+                named(&DAYS, 3).ok_or_else(|| no_value(rest, keyword))?;
+                return Ok(&rest[3..]);
+            }
+            _ => {}
+        }
+        let width = width_of(keyword)
+            .ok_or_else(|| SqlError::unsupported(format!("{keyword} in a template to read")))?;
+        let most = if is_open && !keyword.starts_with("FF") { 18 } else { width };
+        let length = rest.bytes().take(most).take_while(u8::is_ascii_digit).count();
+        let (digits, after) = rest.split_at(length);
+        if digits.is_empty() {
+            // A text that ends early leaves the remaining fields as they are.
+            return if rest.is_empty() { Ok(rest) } else { Err(no_value(rest, keyword)) };
+        }
+        let number: i64 = digits.parse().map_err(|_| mismatch())?;
+        // As decimals of the second: "12" of MS is 120.
+        let fraction = |width: usize| {
+            let kept = &digits[..digits.len().min(width)];
+            let scale = 10_i64.pow(6_u32.saturating_sub(kept.len() as u32));
+            kept.parse().unwrap_or(0_i64) * scale
+        };
+        match keyword {
+            "YYYY" | "IYYY" => self.year = Some(number),
+            "YYY" | "YY" | "Y" => {
+                self.year = Some(match (length, number) {
+                    (4.., number) => number,
+                    (_, number) if number < 70 => number + 2000,
+                    (_, number) if number < 100 => number + 1900,
+                    (_, number) if number < 520 => number + 2000,
+                    (_, number) => number + 1000,
+                });
+            }
+            "MM" => self.month = Some(number),
+            "DD" => self.day = Some(number),
+            "DDD" => self.of_year = Some(number),
+            "J" => self.julian = Some(number),
+            "HH24" => self.hour = number,
+            "HH12" | "HH" => {
+                if !(1..=12).contains(&number) {
+                    let message = format!("hour \"{number}\" is invalid for the 12-hour clock");
+                    return Err(SqlError::new(SqlState::InvalidDatetimeFormat, message)
+                        .with_hint("Use the 24-hour clock, or give an hour between 1 and 12."));
+                }
+                self.is_late = self.is_late.or(Some(false));
+                self.hour = number;
+            }
+            "MI" => self.minute = number,
+            "SS" => self.second = number,
+            "MS" => self.micros = fraction(3),
+            "US" | "FF1" | "FF2" | "FF3" | "FF4" | "FF5" | "FF6" => self.micros = fraction(6),
+            "SSSS" | "SSSSS" => {
+                (self.hour, self.minute, self.second) =
+                    (number / 3600, number / 60 % 60, number % 60);
+            }
+            _ => {}
+        }
+        Ok(after)
+    }
+
+    fn finish(&self, text: &str) -> Result<i64> {
+        let fault = || out_of_range(text);
+        let hour = match self.is_late {
+            Some(is_late) => self.hour % 12 + if is_late { 12 } else { 0 },
+            None => self.hour,
+        };
+        let is_time = (0..24).contains(&hour)
+            && (0..60).contains(&self.minute)
+            && (0..60).contains(&self.second);
+        if !is_time {
+            return Err(fault());
+        }
+        let time = hour * HOUR + self.minute * MINUTE + self.second * SECOND + self.micros;
+        let year = match self.year {
+            Some(year) if self.is_before_christ => 1 - year,
+            Some(year) => year,
+            None => 0,
+        };
+        let (month, day) = (self.month.unwrap_or(1), self.day.unwrap_or(1));
+        let month = u32::try_from(month).ok().filter(|month| (1..=12).contains(month));
+        let month = month.ok_or_else(fault)?;
+        let day =
+            u32::try_from(day).ok().filter(|day| (1..=days_in_month(year, month)).contains(day));
+        let mut days = days_of(year, month, day.ok_or_else(fault)?);
+        if let (Some(of_year), None, None) = (self.of_year, self.month, self.day) {
+            days = days_of(year, 1, 1) + of_year - 1;
+        }
+        if let Some(julian) = self.julian {
+            days = julian - 2_440_588;
+        }
+        let moment = days.checked_mul(DAY).and_then(|midnight| midnight.checked_add(time));
+        moment.filter(|moment| is_timestamp(*moment)).ok_or_else(fault)
+    }
+}

@@ -1,0 +1,551 @@
+//! Join order and join methods of FROM.
+
+use super::select::Planner;
+use crate::bind::{Derived, From, JoinKind, OrderKey, QueryPart, Source};
+use crate::error::{Result, SqlError};
+use crate::expression::{Comparison, Expr, Slots};
+use crate::plan::access_path::{PathRequest, choose, selectivity};
+use crate::plan::in_list::node_of;
+use crate::plan::{AccessPath, HashJoin, Join, PlanNode};
+
+/// Cost of keeping a row for a hash join, and of looking one up.
+pub(in crate::plan) const HASH_BUILD_COST: f64 = 2.0;
+pub(in crate::plan) const HASH_PROBE_COST: f64 = 1.5;
+
+/// Returns the cost of a hash join besides its inputs. If the scan of the larger side skips rows
+/// without a partner, only as many are probed as the smaller side has keys.
+fn hash_cost(one: &JoinSide, other: &JoinSide) -> f64 {
+    let (few, many) = match one.rows < other.rows {
+        true => (one, other),
+        false => (other, one),
+    };
+    let probed = if matches!(many.node, PlanNode::Table(_)) { few.rows } else { many.rows };
+    few.rows * HASH_BUILD_COST + probed * HASH_PROBE_COST
+}
+
+/// Rows of some tables, joined.
+pub(in crate::plan) struct JoinSide {
+    pub node: PlanNode,
+    pub slots: Vec<usize>,
+    pub rows: f64,
+    pub cost: f64,
+    /// Whether the rows have the requested order.
+    pub ordered: bool,
+}
+
+impl JoinSide {
+    fn set(&self) -> Slots {
+        self.slots.iter().copied().collect()
+    }
+}
+
+/// One of several things to be joined.
+enum JoinItem<'f> {
+    Table(usize),
+    Query(&'f Derived),
+    Outer(&'f From),
+}
+
+impl JoinItem<'_> {
+    fn set(&self) -> Slots {
+        match self {
+            JoinItem::Table(slot) | JoinItem::Query(Derived { slot, .. }) => Slots::one(*slot),
+            JoinItem::Outer(from) => from.slots(),
+        }
+    }
+}
+
+impl JoinItem<'_> {
+    /// Returns the slots of other items that a LATERAL item reads.
+    fn dependencies(&self, all: &Slots) -> Slots {
+        let mut read = Slots::default();
+        let mut note = |derived: &Derived| read.extend(&derived.reads);
+        match self {
+            JoinItem::Table(_) => return read,
+            JoinItem::Query(derived) => note(derived),
+            JoinItem::Outer(from) => from.each_part(&mut |part| {
+                if let QueryPart::Derived(derived) = part {
+                    note(derived);
+                }
+            }),
+        }
+        read.remove(&self.set());
+        read.iter().filter(|slot| all.contains(*slot)).collect()
+    }
+}
+
+fn flatten<'f>(from: &'f From, items: &mut Vec<JoinItem<'f>>, conjuncts: &mut Vec<Expr>) {
+    match from {
+        From::Table(slot) => items.push(JoinItem::Table(*slot)),
+        From::Query(derived) => items.push(JoinItem::Query(derived)),
+        From::Join { kind: JoinKind::Inner, left, right, on } => {
+            flatten(left, items, conjuncts);
+            flatten(right, items, conjuncts);
+            conjuncts.extend(on.iter().cloned());
+        }
+        outer @ From::Join { .. } => items.push(JoinItem::Outer(outer)),
+    }
+}
+
+/// Infers conditions from equal columns: a comparison of one with a constant holds for the other.
+fn infer_equalities(conjuncts: &mut Vec<Expr>) {
+    let mut equal = Vec::new();
+    for conjunct in conjuncts.iter() {
+        if let Expr::Compare(Comparison::Equal, pair) = conjunct
+            && let [a @ Expr::Column(x), b @ Expr::Column(y)] = &**pair
+            && x.slot != y.slot
+        {
+            equal.push((a.clone(), b.clone()));
+        }
+    }
+    let mut more = Vec::new();
+    for _ in 0..equal.len().min(8) {
+        let before = more.len();
+        for (a, b) in &equal {
+            for (from, to) in [(a, b), (b, a)] {
+                for conjunct in conjuncts.iter().chain(&more).cloned().collect::<Vec<_>>() {
+                    let Expr::Compare(comparison, pair) = &conjunct else { continue };
+                    let [left, right] = &**pair;
+                    let inferred = if left == from && is_given(right) {
+                        [to.clone(), right.clone()]
+                    } else if right == from && is_given(left) {
+                        [left.clone(), to.clone()]
+                    } else {
+                        continue;
+                    };
+                    let inferred = Expr::Compare(*comparison, Box::new(inferred));
+                    if !conjuncts.contains(&inferred) && !more.contains(&inferred) {
+                        more.push(inferred);
+                    }
+                }
+            }
+        }
+        if more.len() == before {
+            break;
+        }
+    }
+    conjuncts.extend(more);
+}
+
+/// Whether the inner rows of a join without keys are stored under one empty key rather than read
+/// again for each outer row. That is so unless they are a plain table access.
+fn is_kept(node: &PlanNode) -> bool {
+    !matches!(node, PlanNode::Table(_))
+}
+
+fn is_given(expr: &Expr) -> bool {
+    matches!(expr, Expr::Constant(_) | Expr::Parameter(_))
+}
+
+/// Removes the conditions that read only these slots.
+fn take(conjuncts: &mut Vec<Expr>, known: &Slots) -> Vec<Expr> {
+    let (taken, left) = conjuncts.drain(..).partition(|conjunct| conjunct.slots().is_within(known));
+    *conjuncts = left;
+    taken
+}
+
+/// Returns the conditions that read only these slots.
+fn within(conjuncts: &[Expr], known: &Slots) -> Vec<Expr> {
+    conjuncts.iter().filter(|conjunct| conjunct.slots().is_within(known)).cloned().collect()
+}
+
+/// Returns the sides of an equality, if one reads only the outer rows and the other only the inner
+/// rows.
+pub(in crate::plan) fn key_pair(
+    planner: &Planner<'_>,
+    conjunct: &Expr,
+    outer: &Slots,
+    inner: &Slots,
+) -> Option<(Expr, Expr)> {
+    let Expr::Compare(Comparison::Equal, pair) = conjunct else { return None };
+    let [left, right] = &**pair;
+    if !planner.hash_alike(left, right) {
+        return None;
+    }
+    let is = |expr: &Expr, side: &Slots, other: &Slots| {
+        let slots = expr.slots();
+        slots.meets(side) && !slots.meets(other)
+    };
+    if is(left, outer, inner) && is(right, inner, outer) {
+        Some((left.clone(), right.clone()))
+    } else if is(right, outer, inner) && is(left, inner, outer) {
+        Some((right.clone(), left.clone()))
+    } else {
+        None
+    }
+}
+
+/// Joins a LATERAL item, whose rows are read again for each outer row.
+fn lateral_join(outer: &JoinSide, inner: &JoinSide, own: &Slots, conjuncts: Vec<Expr>) -> JoinSide {
+    let both = outer.set();
+    let between = conjuncts.into_iter();
+    let between = between.filter(|c| c.slots().meets(&both) && c.slots().meets(own)).collect();
+    let mut slots = outer.slots.clone();
+    slots.extend(&inner.slots);
+    let rows = (outer.rows * inner.rows).max(1.0);
+    let cost = outer.cost + outer.rows.max(1.0) * inner.cost;
+    let node = PlanNode::NestedLoop {
+        outer: Box::new(outer.node.clone()),
+        inner: Box::new(inner.node.clone()),
+        inner_slots: inner.slots.clone(),
+        join: Join::Inner,
+        condition: Expr::all(between),
+    };
+    JoinSide { node, slots, rows, cost, ordered: false }
+}
+
+impl Planner<'_> {
+    /// Plans the rows of FROM that satisfy the conditions. `outside` are slots bound by outer
+    /// queries.
+    pub(in crate::plan) fn joins(
+        &self,
+        from: &From,
+        mut conjuncts: Vec<Expr>,
+        outside: &Slots,
+        order: &[OrderKey],
+        few: bool,
+    ) -> Result<JoinSide> {
+        let mut items = Vec::new();
+        flatten(from, &mut items, &mut conjuncts);
+        infer_equalities(&mut conjuncts);
+        let is_one = items.len() == 1;
+        let order = if is_one { order } else { &[] };
+        // Conditions on constants and outer rows go to the first item.
+        let around = if is_one { Vec::new() } else { take(&mut conjuncts, outside) };
+        // Plans each join input once. It may contain joins and queries that recurse into this
+        // function, so a loop keeps the adapters of an iterator off the stack.
+        let all = from.slots();
+        let inputs = std::mem::take(&mut items);
+        let mut items: Vec<(JoinItem<'_>, JoinSide, Slots)> = Vec::with_capacity(inputs.len());
+        for item in inputs {
+            let needs = item.dependencies(&all);
+            let own = within(&conjuncts, &(&item.set() | outside));
+            let alone = match needs.is_empty() {
+                true => self.item(&item, own, outside, order, few)?,
+                false => self.item(&item, own, &(outside | &needs), order, few)?,
+            };
+            items.push((item, alone, needs));
+        }
+        let mut first: Option<(usize, &JoinSide)> = None;
+        for (number, (_, alone, needs)) in items.iter().enumerate() {
+            if !needs.is_empty() {
+                continue;
+            }
+            let is_less = |best: &JoinSide| (alone.rows, alone.cost) < (best.rows, best.cost);
+            if first.is_none_or(|(_, best)| is_less(best)) {
+                first = Some((number, alone));
+            }
+        }
+        let Some((number, _)) = first else {
+            return Err(SqlError::internal("a FROM without anything in it"));
+        };
+        let (_, mut joined, _) = items.remove(number);
+        if let Some(condition) = Expr::all(around) {
+            joined.node = PlanNode::Filter { input: Box::new(joined.node), condition };
+        }
+        take(&mut conjuncts, &(&joined.set() | outside));
+        while !items.is_empty() {
+            let mut best: Option<(usize, JoinSide)> = None;
+            let there = joined.set();
+            let known = &there | outside;
+            for (number, (item, alone, needs)) in items.iter().enumerate() {
+                if !needs.is_within(&there) {
+                    continue;
+                }
+                let relevant = within(&conjuncts, &(&item.set() | &known));
+                let connects = relevant.iter().any(|c| c.slots().meets(&there));
+                let candidate = match needs.is_empty() {
+                    true => self.join(&joined, item, alone, relevant, outside)?,
+                    false => lateral_join(&joined, alone, &item.set(), relevant),
+                };
+                // A cross product comes last.
+                let weight = |cost: f64| if connects { cost } else { cost * 1e6 };
+                if best.as_ref().is_none_or(|(_, known)| weight(candidate.cost) < known.cost) {
+                    let cost = weight(candidate.cost);
+                    best = Some((number, JoinSide { cost, ..candidate }));
+                }
+            }
+            let Some((number, next)) = best else { break };
+            items.remove(number);
+            joined = next;
+            take(&mut conjuncts, &(&joined.set() | outside));
+        }
+        // Conditions that no item took.
+        if let Some(rest) = Expr::all(conjuncts) {
+            joined.node = PlanNode::Filter { input: Box::new(joined.node), condition: rest };
+        }
+        Ok(joined)
+    }
+
+    /// One thing in FROM alone.
+    fn item(
+        &self,
+        item: &JoinItem<'_>,
+        conjuncts: Vec<Expr>,
+        outside: &Slots,
+        order: &[OrderKey],
+        few: bool,
+    ) -> Result<JoinSide> {
+        match item {
+            JoinItem::Table(slot) => self.table(*slot, conjuncts, outside, order, few),
+            JoinItem::Query(derived) => self.derived(derived, conjuncts, outside),
+            JoinItem::Outer(from) => self.outer_join(from, conjuncts, outside),
+        }
+    }
+
+    /// The rows of a query in FROM.
+    fn derived(
+        &self,
+        derived: &Derived,
+        conjuncts: Vec<Expr>,
+        outside: &Slots,
+    ) -> Result<JoinSide> {
+        let slot = derived.slot;
+        let plan = self.query(&derived.query, outside)?;
+        let mut rows = plan.rows;
+        let mut node = PlanNode::SubqueryScan { query: Box::new(plan), slot };
+        let cost = rows * 2.0;
+        rows *= conjuncts.iter().map(selectivity).product::<f64>();
+        if let Some(condition) = Expr::all(conjuncts) {
+            node = PlanNode::Filter { input: Box::new(node), condition };
+        }
+        Ok(JoinSide { node, slots: vec![slot], rows, cost, ordered: false })
+    }
+
+    /// The rows of one table.
+    fn table(
+        &self,
+        slot: usize,
+        conjuncts: Vec<Expr>,
+        bound: &Slots,
+        order: &[OrderKey],
+        few: bool,
+    ) -> Result<JoinSide> {
+        let Source::Table(table) = &self.slots[slot].source else {
+            return Err(SqlError::internal("a row in FROM that is of no table"));
+        };
+        let alike = |a: &Expr, b: &Expr| self.keys_alike(a, b);
+        let values = || self.slot_of_members(slot);
+        let wish = PathRequest { bound, order, few, alike: &alike, values: &values };
+        let (access, members, cost, ordered) =
+            choose(table, slot, &conjuncts, self.statistics, &wish);
+        let rows = access.rows;
+        let node = node_of(access, members);
+        Ok(JoinSide { node, slots: vec![slot], rows, cost, ordered })
+    }
+
+    /// Joins `inner`, planned alone, to the tables joined so far, in the cheapest way.
+    fn join(
+        &self,
+        outer: &JoinSide,
+        item: &JoinItem<'_>,
+        inner: &JoinSide,
+        conjuncts: Vec<Expr>,
+        outside: &Slots,
+    ) -> Result<JoinSide> {
+        let (outer_slots, inner_slots) = (outer.set(), item.set());
+        let between: Vec<Expr> =
+            conjuncts.iter().filter(|c| c.slots().meets(&outer_slots)).cloned().collect();
+        let mut slots = outer.slots.clone();
+        slots.extend(&inner.slots);
+        let mut keys: Vec<(Expr, Expr)> = Vec::new();
+        let mut rest = Vec::new();
+        for conjunct in &between {
+            match key_pair(self, conjunct, &outer_slots, &inner_slots) {
+                Some(pair) => keys.push(pair),
+                None => rest.push(conjunct.clone()),
+            }
+        }
+        let mut found = None;
+        // For each outer row a lookup by key or index?
+        if let JoinItem::Table(slot) = item
+            && let Source::Table(table) = &self.slots[*slot].source
+        {
+            let alike = |a: &Expr, b: &Expr| self.keys_alike(a, b);
+            let bound = &(&outer_slots | outside);
+            let values = || self.slot_of_members(*slot);
+            let wish =
+                PathRequest { bound, order: &[], few: false, alike: &alike, values: &values };
+            let (access, members, cost, _) =
+                choose(table, *slot, &conjuncts, self.statistics, &wish);
+            let hashed = match keys.is_empty() {
+                true => f64::INFINITY,
+                false => inner.cost + hash_cost(outer, inner),
+            };
+            let looped = outer.rows.max(1.0) * cost;
+            let is_lookup = !matches!(access.path, AccessPath::All);
+            let rows = (outer.rows * access.rows).max(1.0);
+            found = is_lookup.then_some(rows);
+            if is_lookup && looped < hashed {
+                let node = PlanNode::NestedLoop {
+                    outer: Box::new(outer.node.clone()),
+                    inner: Box::new(node_of(access, members)),
+                    inner_slots: vec![*slot],
+                    join: Join::Inner,
+                    condition: None,
+                };
+                return Ok(JoinSide {
+                    node,
+                    slots,
+                    rows,
+                    cost: outer.cost + looped,
+                    ordered: false,
+                });
+            }
+        }
+        if keys.is_empty() && !is_kept(&inner.node) {
+            let rows = outer.rows * inner.rows;
+            let cost = outer.cost + outer.rows.max(1.0) * inner.cost;
+            let condition = Expr::all(rest);
+            let node = PlanNode::NestedLoop {
+                outer: Box::new(outer.node.clone()),
+                inner: Box::new(inner.node.clone()),
+                inner_slots: inner.slots.clone(),
+                join: Join::Inner,
+                condition,
+            };
+            return Ok(JoinSide { node, slots, rows, cost, ordered: false });
+        }
+        let rows = match keys.is_empty() {
+            true => outer.rows * inner.rows,
+            false => outer.rows.max(inner.rows) * 0.5_f64.powi(keys.len() as i32 - 1),
+        };
+        // The row estimate does not depend on the join method.
+        let rows = found.map_or(rows, |found| found.min(rows));
+        // The smaller side is stored in memory.
+        let (probe, build, flipped) =
+            if inner.rows > outer.rows { (inner, outer, true) } else { (outer, inner, false) };
+        let cost = outer.cost + inner.cost + hash_cost(outer, inner);
+        let (mut outer_keys, mut inner_keys): (Vec<Expr>, Vec<Expr>) = keys.into_iter().unzip();
+        if flipped {
+            std::mem::swap(&mut outer_keys, &mut inner_keys);
+        }
+        let node = PlanNode::HashJoin(Box::new(HashJoin {
+            outer: probe.node.clone(),
+            inner: build.node.clone(),
+            inner_slots: build.slots.clone(),
+            outer_slots: probe.slots.clone(),
+            outer_keys,
+            inner_keys,
+            join: Join::Inner,
+            full: false,
+            condition: Expr::all(rest),
+        }));
+        Ok(JoinSide { node, slots, rows, cost, ordered: false })
+    }
+
+    /// LEFT and FULL joins: conditions on the outer rows alone go down, others are checked above.
+    fn outer_join(&self, from: &From, conjuncts: Vec<Expr>, outside: &Slots) -> Result<JoinSide> {
+        let From::Join { kind, left, right, on } = from else {
+            return Err(SqlError::internal("an outer join that is none"));
+        };
+        let (left_slots, right_slots) = (left.slots(), right.slots());
+        let mut above = conjuncts;
+        let down = match kind {
+            JoinKind::Full => Vec::new(),
+            _ => take(&mut above, &(&left_slots | outside)),
+        };
+        let outer = self.joins(left, down, outside, &[], false)?;
+        let mut on = on.clone();
+        let inner_only = match kind {
+            JoinKind::Full => Vec::new(),
+            _ => take(&mut on, &(&right_slots | outside)),
+        };
+        let mut keys = Vec::new();
+        let mut rest = Vec::new();
+        for conjunct in &on {
+            match key_pair(self, conjunct, &left_slots, &right_slots) {
+                Some(pair) => keys.push(pair),
+                None => rest.push(conjunct.clone()),
+            }
+        }
+        let mut needs = Slots::default();
+        right.each_part(&mut |part| {
+            if let QueryPart::Derived(derived) = part {
+                needs.extend(&derived.reads);
+            }
+        });
+        let is_lateral = needs.meets(&left_slots);
+        let inner = match is_lateral {
+            true => self.joins(right, inner_only.clone(), &(outside | &left_slots), &[], false)?,
+            false => self.joins(right, inner_only.clone(), outside, &[], false)?,
+        };
+        if is_lateral {
+            rest.extend(
+                keys.drain(..).map(|(a, b)| Expr::Compare(Comparison::Equal, Box::new([a, b]))),
+            );
+        }
+        let mut slots = outer.slots.clone();
+        slots.extend(&inner.slots);
+        let is_looped =
+            is_lateral || keys.is_empty() && !is_kept(&inner.node) && *kind == JoinKind::Left;
+        let mut rows = match keys.is_empty() {
+            true => (outer.rows * inner.rows).max(outer.rows).max(inner.rows),
+            false => outer.rows.max(inner.rows),
+        };
+        let mut cost = match is_looped {
+            true => outer.cost + outer.rows.max(1.0) * inner.cost,
+            false => {
+                outer.cost
+                    + inner.cost
+                    + inner.rows * HASH_BUILD_COST
+                    + outer.rows * HASH_PROBE_COST
+            }
+        };
+        let mut node = None;
+        if let (JoinKind::Left, From::Table(slot)) = (kind, &**right)
+            && let Source::Table(table) = &self.slots[*slot].source
+        {
+            let all: Vec<Expr> = on.iter().chain(&inner_only).cloned().collect();
+            let alike = |a: &Expr, b: &Expr| self.keys_alike(a, b);
+            let bound = &(&left_slots | outside);
+            let values = || self.slot_of_members(*slot);
+            let wish =
+                PathRequest { bound, order: &[], few: false, alike: &alike, values: &values };
+            let (access, members, each, _) = choose(table, *slot, &all, self.statistics, &wish);
+            let is_lookup = !matches!(access.path, AccessPath::All);
+            let looped = outer.cost + outer.rows.max(1.0) * each;
+            if is_lookup {
+                rows = rows.min(outer.rows * access.rows.max(1.0));
+            }
+            if is_lookup && (keys.is_empty() || looped < cost) {
+                cost = looped;
+                node = Some(PlanNode::NestedLoop {
+                    outer: Box::new(outer.node.clone()),
+                    inner: Box::new(node_of(access, members)),
+                    inner_slots: vec![*slot],
+                    join: Join::Left,
+                    condition: None,
+                });
+            }
+        }
+        let mut node = match node {
+            Some(node) => node,
+            None if is_looped => PlanNode::NestedLoop {
+                outer: Box::new(outer.node),
+                inner: Box::new(inner.node),
+                inner_slots: inner.slots,
+                join: Join::Left,
+                condition: Expr::all(rest),
+            },
+            None => {
+                let (outer_keys, inner_keys) = keys.into_iter().unzip();
+                PlanNode::HashJoin(Box::new(HashJoin {
+                    outer: outer.node,
+                    inner: inner.node,
+                    inner_slots: inner.slots,
+                    outer_slots: outer.slots,
+                    outer_keys,
+                    inner_keys,
+                    join: Join::Left,
+                    full: *kind == JoinKind::Full,
+                    condition: Expr::all(rest),
+                }))
+            }
+        };
+        if let Some(condition) = Expr::all(above) {
+            node = PlanNode::Filter { input: Box::new(node), condition };
+        }
+        Ok(JoinSide { node, slots, rows, cost, ordered: false })
+    }
+}

@@ -1,0 +1,499 @@
+//! Queries: FROM, subqueries, groups, order, limits, one step above the other.
+
+use std::cell::{Cell, RefCell};
+
+use super::semi_join::types_alike;
+use super::tail::Tail;
+use crate::bind::{
+    Aggregate, AggregateKind, Body, CommonTable, From, JoinKind, OrderKey, Query, QueryPart,
+    RowLock, Select, SlotShape, Source, Subquery,
+};
+use crate::error::{Result, SqlError, SqlState};
+use crate::expression::{Expr, NumberKind, Slots};
+use crate::plan::simplify::simplify_query;
+use crate::plan::{Join, PlanNode, QueryPlan, RecursiveUnion, Statistics};
+use crate::types::{DataType, Value};
+
+/// Limit of subqueries in expressions, nested or side by side, including those around FROM. Every
+/// walk over a plan recurses this deep.
+const MOST_SUBQUERIES: usize = 250;
+
+/// Estimated rows of a function, and of stored rows of unknown number.
+const MANY_ROWS: f64 = 1_000.0;
+
+/// Plans one statement.
+pub(in crate::plan) struct Planner<'p> {
+    /// The binder's slots.
+    pub slots: &'p [SlotShape],
+    pub statistics: &'p dyn Statistics,
+    /// The types of the parameters.
+    parameters: &'p [DataType],
+    /// The number of slots that the planner added after the binder's.
+    more: Cell<usize>,
+    /// For a slot looked up by an IN list, the added slot of the current value.
+    members: RefCell<Vec<(usize, usize)>>,
+    /// The number of subqueries around the present step.
+    above: Cell<usize>,
+    /// The estimated rows of the slots that store rows.
+    stored: RefCell<Vec<(usize, f64)>>,
+}
+
+/// Plans a query. Returns the plan, and the slots of the statement with those that the planner
+/// added.
+pub fn plan_query(
+    mut query: Query,
+    slots: &[SlotShape],
+    parameters: &[DataType],
+    statistics: &dyn Statistics,
+) -> Result<(QueryPlan, Vec<SlotShape>)> {
+    simplify_query(&mut query);
+    let planner = Planner::new(slots, parameters, statistics);
+    let plan = planner.query(&query, &Slots::default())?;
+    Ok((plan, planner.all_slots()))
+}
+
+impl<'p> Planner<'p> {
+    pub fn new(
+        slots: &'p [SlotShape],
+        parameters: &'p [DataType],
+        statistics: &'p dyn Statistics,
+    ) -> Planner<'p> {
+        let (more, above) = (Cell::new(0), Cell::new(0));
+        let (members, stored) = (RefCell::default(), RefCell::default());
+        Planner { slots, statistics, parameters, more, members, above, stored }
+    }
+
+    /// Plans a step with `subqueries` more subqueries above it.
+    fn below<T>(&self, subqueries: usize, step: impl FnOnce() -> Result<T>) -> Result<T> {
+        let before = self.above.get();
+        self.above.set(before + subqueries);
+        let result = if self.above.get() > MOST_SUBQUERIES {
+            let message = "too many subqueries are asked in one query";
+            Err(SqlError::new(SqlState::StatementTooComplex, message))
+        } else {
+            step()
+        };
+        self.above.set(before);
+        result
+    }
+
+    pub(in crate::plan) fn new_slot(&self) -> usize {
+        let slot = self.slots.len() + self.more.get();
+        self.more.set(self.more.get() + 1);
+        slot
+    }
+
+    /// Returns the slot of the current IN-list value for lookups in slot `of`.
+    pub fn slot_of_members(&self, of: usize) -> usize {
+        let known = self.members.borrow().iter().find(|(slot, _)| *slot == of).map(|known| known.1);
+        known.unwrap_or_else(|| {
+            let slot = self.new_slot();
+            self.members.borrow_mut().push((of, slot));
+            slot
+        })
+    }
+
+    pub fn all_slots(&self) -> Vec<SlotShape> {
+        let mut slots = self.slots.to_vec();
+        let computed = || SlotShape { name: "computed".into(), source: Source::Computed };
+        slots.extend((0..self.more.get()).map(|_| computed()));
+        for (_, slot) in self.members.borrow().iter() {
+            if let Some(shape) = slots.get_mut(*slot) {
+                shape.name = "values".into();
+            }
+        }
+        slots
+    }
+
+    /// Returns the type of an expression, if it is cheap to derive.
+    pub(in crate::plan) fn type_of(&self, expr: &Expr) -> Option<DataType> {
+        match expr {
+            Expr::Column(column) => match &self.slots.get(column.slot)?.source {
+                Source::Table(table) => {
+                    table.columns.get(column.column).map(|known| known.data_type)
+                }
+                Source::Query(columns) => columns.get(column.column).map(|known| known.data_type),
+                Source::Computed => None,
+            },
+            Expr::Constant(value) => value.data_type(),
+            Expr::Parameter(number) => self.parameters.get(*number).copied(),
+            Expr::Negate(inner, _) => self.type_of(inner),
+            Expr::Cast(_, data_type, _) => Some(*data_type),
+            Expr::Trimmed(_) => Some(DataType::Text),
+            Expr::Arithmetic(_, kind, ..) => Some(NumberKind::data_type(*kind)),
+            _ => None,
+        }
+    }
+
+    /// Whether keys of a column and of a value, or of the elements of an array, are comparable.
+    pub fn keys_alike(&self, column: &Expr, value: &Expr) -> bool {
+        match (self.type_of(column), self.type_of(value)) {
+            (Some(a), Some(DataType::Array(element))) => types_alike(a, element.data_type()),
+            (Some(a), Some(b)) => types_alike(a, b),
+            _ => false,
+        }
+    }
+
+    /// Whether values of both that are equal have the same hash.
+    pub fn hash_alike(&self, left: &Expr, right: &Expr) -> bool {
+        match (self.type_of(left), self.type_of(right)) {
+            (Some(a), Some(b)) => types_alike(a, b),
+            _ => false,
+        }
+    }
+
+    /// The plan of a query; `outside` are the slots bound around it.
+    pub fn query(&self, query: &Query, outside: &Slots) -> Result<QueryPlan> {
+        if query.with.is_empty() {
+            return self.query_alone(query, outside);
+        }
+        let tables = self.stored_tables(&query.with, outside)?;
+        let mut plan = self.query_alone(query, outside)?;
+        plan.root = PlanNode::With { tables, input: Box::new(plan.root) };
+        Ok(plan)
+    }
+
+    /// Plans common table expressions, and notes the rows that they are expected to have.
+    pub(in crate::plan) fn stored_tables(
+        &self,
+        with: &[CommonTable],
+        outside: &Slots,
+    ) -> Result<Vec<(usize, QueryPlan)>> {
+        let mut tables = Vec::with_capacity(with.len());
+        for common in with {
+            let plan = self.query(&common.query, outside)?;
+            self.stored.borrow_mut().push((common.slot, plan.rows));
+            tables.push((common.slot, plan));
+        }
+        Ok(tables)
+    }
+
+    fn query_alone(&self, query: &Query, outside: &Slots) -> Result<QueryPlan> {
+        let few = query.limit.is_some();
+        match &query.body {
+            Body::Select(select) => {
+                let of_groups = select.group.as_ref().map_or(0, |group| group.subqueries.len());
+                self.below(of_groups, || self.select(select, query, outside, few))
+            }
+            Body::Values(values) => {
+                let (slot, rows) = (values.slot, values.rows.clone());
+                let count = rows.len() as f64;
+                let node = PlanNode::Values { slot, rows, once: false };
+                let outputs = columns_of(slot, query.columns.len());
+                Ok(self.finish(node, outputs, Tail::of(query, false), count))
+            }
+            Body::Recursive(recursive) => {
+                let base = self.query(&recursive.base, outside)?;
+                self.stored.borrow_mut().push((recursive.working, base.rows));
+                let step = self.query(&recursive.step, outside)?;
+                let (working, slot, all) = (recursive.working, recursive.slot, recursive.all);
+                // Ten rounds, as PostgreSQL expects.
+                let rows = base.rows + step.rows * 10.0;
+                let outputs = columns_of(slot, query.columns.len());
+                let union = RecursiveUnion { base, step, all, working, slot };
+                let node = PlanNode::RecursiveUnion(Box::new(union));
+                Ok(self.finish(node, outputs, Tail::of(query, false), rows))
+            }
+            Body::Stored(stored) => {
+                let known = self.stored.borrow();
+                let known = known.iter().rev().find(|(slot, _)| *slot == stored.from);
+                let rows = known.map_or(MANY_ROWS, |known| known.1);
+                let outputs = columns_of(stored.slot, query.columns.len());
+                let node = PlanNode::StoredScan(stored.clone());
+                Ok(self.finish(node, outputs, Tail::of(query, false), rows))
+            }
+            Body::Function(function) => {
+                let outputs = columns_of(function.slot, query.columns.len());
+                let node = PlanNode::FunctionScan(function.clone());
+                Ok(self.finish(node, outputs, Tail::of(query, false), MANY_ROWS))
+            }
+            Body::Combine(combine) => {
+                let sides = combine.sides.iter().map(|side| self.query(side, outside));
+                let sides: Vec<QueryPlan> = sides.collect::<Result<_>>()?;
+                let rows = sides.iter().map(|side| side.rows).sum();
+                let outputs = columns_of(combine.slot, query.columns.len());
+                let node = PlanNode::SetOperation {
+                    kind: combine.kind,
+                    all: combine.all,
+                    sides,
+                    slot: combine.slot,
+                };
+                Ok(self.finish(node, outputs, Tail::of(query, false), rows))
+            }
+        }
+    }
+
+    fn select(
+        &self,
+        select: &Select,
+        query: &Query,
+        outside: &Slots,
+        few: bool,
+    ) -> Result<QueryPlan> {
+        let plain = select.group.is_none() && !select.distinct && select.windows.is_none();
+        let order = if plain { &query.order[..] } else { &[] };
+        if let Some(plan) = self.min_max_from_index(select, query, outside)? {
+            return Ok(plan);
+        }
+        let (mut node, mut rows, mut ordered) = match self.semi_join(select, query, outside)? {
+            Some((node, rows)) => (node, rows, false),
+            None => self.rows_of(
+                select.from.as_ref(),
+                &select.filter,
+                &select.subqueries,
+                outside,
+                order,
+                few,
+            )?,
+        };
+        if let Some(lock) = &select.for_update {
+            node = self.locked(node, select, lock);
+        }
+        if let Some(group) = &select.group {
+            let (slot, keys) = (group.slot, group.keys.clone());
+            let keys_are_none = keys.is_empty() && group.sets.is_empty();
+            rows = if keys_are_none { 1.0 } else { (rows / 10.0).max(1.0) };
+            node = PlanNode::Group {
+                input: Box::new(node),
+                slot,
+                keys,
+                sets: group.sets.clone(),
+                aggregates: group.aggregates.clone(),
+            };
+            let answers: Slots = group.subqueries.iter().map(|subquery| subquery.slot).collect();
+            let (after, before): (Vec<Expr>, Vec<Expr>) =
+                group.having.iter().cloned().partition(|part| part.slots().meets(&answers));
+            if let Some(condition) = Expr::all(before) {
+                node = PlanNode::Filter { input: Box::new(node), condition };
+            }
+            let mut around = Slots::one(group.slot);
+            for subquery in &group.subqueries {
+                let asking = (!keys_are_none).then_some(rows);
+                let (query, hash) = self.plan_subquery(subquery, &around, outside, asking)?;
+                let once = !subquery.reads.meets(&around);
+                around.insert(subquery.slot);
+                node = PlanNode::Subquery {
+                    input: Box::new(node),
+                    query: Box::new(query),
+                    slot: subquery.slot,
+                    kind: subquery.kind.clone(),
+                    once,
+                    hash,
+                };
+            }
+            if let Some(condition) = Expr::all(after) {
+                node = PlanNode::Filter { input: Box::new(node), condition };
+            }
+            ordered = false;
+        }
+        if let Some(windows) = &select.windows {
+            return Ok(self.windowed(node, select, windows, query, rows));
+        }
+        let outputs = select.outputs.clone();
+        if select.distinct {
+            // The row stays in its slots, and the outputs read it there.
+            node = PlanNode::Distinct { input: Box::new(node), outputs: outputs.clone() };
+        }
+        Ok(self.finish(node, outputs, Tail::of(query, ordered), rows))
+    }
+
+    /// The least or greatest value of a column is the first entry of an index.
+    fn min_max_from_index(
+        &self,
+        select: &Select,
+        query: &Query,
+        outside: &Slots,
+    ) -> Result<Option<QueryPlan>> {
+        let (Some(group), Some(From::Table(slot))) = (&select.group, &select.from) else {
+            return Ok(None);
+        };
+        let [Aggregate { kind, argument: Some(column @ Expr::Column(at)), filter: None, .. }] =
+            &group.aggregates[..]
+        else {
+            return Ok(None);
+        };
+        let descending = match kind {
+            AggregateKind::Minimum => false,
+            AggregateKind::Maximum => true,
+            _ => return Ok(None),
+        };
+        let of_slot = at.slot == *slot && matches!(self.slots[*slot].source, Source::Table(_));
+        if !group.keys.is_empty()
+            || !group.sets.is_empty()
+            || !of_slot
+            || select.windows.is_some()
+            || !select.subqueries.is_empty()
+            || !group.subqueries.is_empty()
+        {
+            return Ok(None);
+        }
+        let key = OrderKey { expr: column.clone(), output: None, descending, nulls_first: false };
+        let from = From::Table(*slot);
+        let joined = self.joins(&from, select.filter.clone(), outside, &[key], true)?;
+        if !joined.ordered {
+            return Ok(None);
+        }
+        let one = Expr::Constant(Value::BigInt(1));
+        let first = PlanNode::Limit {
+            input: Box::new(joined.node),
+            limit: Some(one),
+            offset: None,
+            ties: Vec::new(),
+        };
+        let mut node = PlanNode::Group {
+            input: Box::new(first),
+            slot: group.slot,
+            keys: Vec::new(),
+            sets: Vec::new(),
+            aggregates: group.aggregates.clone(),
+        };
+        if let Some(condition) = Expr::all(group.having.clone()) {
+            node = PlanNode::Filter { input: Box::new(node), condition };
+        }
+        Ok(Some(self.finish(node, select.outputs.clone(), Tail::of(query, false), 1.0)))
+    }
+
+    /// Plans FROM, WHERE and the subqueries. Returns the node, the estimated rows, and whether they
+    /// have the requested order.
+    pub fn rows_of(
+        &self,
+        from: Option<&From>,
+        filter: &[Expr],
+        subqueries: &[Subquery],
+        outside: &Slots,
+        order: &[OrderKey],
+        few: bool,
+    ) -> Result<(PlanNode, f64, bool)> {
+        self.below(subqueries.len(), || {
+            self.rows_below(from, filter, subqueries, outside, order, few)
+        })
+    }
+
+    fn rows_below(
+        &self,
+        from: Option<&From>,
+        filter: &[Expr],
+        subqueries: &[Subquery],
+        outside: &Slots,
+        order: &[OrderKey],
+        few: bool,
+    ) -> Result<(PlanNode, f64, bool)> {
+        let answers: Slots = subqueries.iter().map(|subquery| subquery.slot).collect();
+        let (mut after, before): (Vec<Expr>, Vec<Expr>) =
+            filter.iter().cloned().partition(|conjunct| conjunct.slots().meets(&answers));
+        let from = match from {
+            Some(from) => Some(without_answers(from, &answers, &mut after)?),
+            None => None,
+        };
+        let (mut node, mut rows, ordered, mut around) = match from {
+            None => {
+                let mut node = PlanNode::SingleRow;
+                if let Some(condition) = Expr::all(before) {
+                    node = PlanNode::Filter { input: Box::new(node), condition };
+                }
+                (node, 1.0, true, Slots::default())
+            }
+            Some(from) => {
+                let joined = self.joins(&from, before, outside, order, few)?;
+                (joined.node, joined.rows, joined.ordered, from.slots())
+            }
+        };
+        for subquery in subqueries {
+            let asking = (!is_single(&node)).then_some(rows);
+            let (query, hash) = self.plan_subquery(subquery, &around, outside, asking)?;
+            let once = !subquery.reads.meets(&around);
+            around.insert(subquery.slot);
+            node = PlanNode::Subquery {
+                input: Box::new(node),
+                query: Box::new(query),
+                slot: subquery.slot,
+                kind: subquery.kind.clone(),
+                once,
+                hash,
+            };
+        }
+        if let Some(condition) = Expr::all(after) {
+            rows *= 0.5;
+            node = PlanNode::Filter { input: Box::new(node), condition };
+        }
+        Ok((node, rows, ordered))
+    }
+
+    fn locked(&self, node: PlanNode, select: &Select, lock: &RowLock) -> PlanNode {
+        let mut tables = Vec::new();
+        let read = select.from.as_ref().map(From::slots).unwrap_or_default();
+        for (slot, shape) in self.slots.iter().enumerate().filter(|(slot, _)| read.contains(*slot))
+        {
+            if let Source::Table(table) = &shape.source
+                && lock.of.is_none_or(|of| of == slot)
+            {
+                tables.push((slot, table.clone()));
+            }
+        }
+        let mut node = node;
+        let numbers: Vec<usize> = tables.iter().map(|(slot, _)| *slot).collect();
+        push_down_key_filters(&mut node, &numbers);
+        let recheck = Expr::all(select.filter.clone());
+        PlanNode::LockRows { input: Box::new(node), tables, recheck, wait: lock.wait }
+    }
+}
+
+/// Returns FROM without the inner-join conditions that read answers of subqueries. Those move to
+/// `after`, as answers exist only above the joins.
+fn without_answers(from: &From, answers: &Slots, after: &mut Vec<Expr>) -> Result<From> {
+    let From::Join { kind, left, right, on } = from else { return Ok(from.clone()) };
+    if *kind == JoinKind::Inner {
+        let (late, on): (Vec<Expr>, Vec<Expr>) =
+            on.iter().cloned().partition(|conjunct| conjunct.slots().meets(answers));
+        after.extend(late);
+        let left = Box::new(without_answers(left, answers, after)?);
+        let right = Box::new(without_answers(right, answers, after)?);
+        return Ok(From::Join { kind: *kind, left, right, on });
+    }
+    let mut asks = false;
+    from.each_part(&mut |part| {
+        asks |= matches!(part, QueryPart::Expr(condition) if condition.slots().meets(answers));
+    });
+    if asks {
+        return Err(SqlError::unsupported("a subquery in the condition of an outer join"));
+    }
+    Ok(from.clone())
+}
+
+/// The first columns of a slot.
+fn columns_of(slot: usize, width: usize) -> Vec<Expr> {
+    (0..width).map(|column| Expr::column(slot, column)).collect()
+}
+
+/// Asks for the keys of the rows in these slots.
+pub(in crate::plan) fn push_down_key_filters(node: &mut PlanNode, slots: &[usize]) {
+    match node {
+        PlanNode::Table(access) => access.keys |= slots.contains(&access.slot),
+        PlanNode::Filter { input, .. }
+        | PlanNode::Subquery { input, .. }
+        | PlanNode::Limit { input, .. }
+        | PlanNode::LockRows { input, .. } => push_down_key_filters(input, slots),
+        PlanNode::NestedLoop { outer, inner, .. } => {
+            push_down_key_filters(outer, slots);
+            push_down_key_filters(inner, slots);
+        }
+        PlanNode::HashJoin(join) => {
+            push_down_key_filters(&mut join.outer, slots);
+            push_down_key_filters(&mut join.inner, slots);
+        }
+        _ => {}
+    }
+}
+
+/// Whether at most one row comes out, found by a key.
+pub(in crate::plan) fn is_single(node: &PlanNode) -> bool {
+    match node {
+        PlanNode::SingleRow => true,
+        PlanNode::Table(access) => access.is_single(),
+        PlanNode::Filter { input, .. } | PlanNode::Subquery { input, .. } => is_single(input),
+        PlanNode::NestedLoop { outer, inner, join: Join::Inner | Join::Left, .. } => {
+            is_single(outer) && is_single(inner)
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,248 @@
+//! The settings of a session: SET, SHOW and RESET.
+//!
+//! - SETTING-1: a change outside a transaction, or committed, lasts as long as the session. A
+//!   rollback undoes the changes of its transaction. SET LOCAL ends with the transaction.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use quickbeam::{Isolation, TransactionOptions};
+use smol_str::SmolStr;
+
+use super::setting_table::{Kind, SETTINGS, Setting, Unit, setting};
+use crate::api::connection::{MEMORY, Session};
+use crate::error::{Result, SqlError, SqlState};
+use crate::plan::ExecutionMode;
+use crate::session::session_command::{Control, Settings};
+
+/// Settings that differ from their defaults, by name in lower case.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Variables(Option<Arc<BTreeMap<SmolStr, Arc<str>>>>);
+
+impl Variables {
+    fn get(&self, name: &str) -> Option<Arc<str>> {
+        self.0.as_ref()?.get(name).cloned()
+    }
+
+    fn set(&mut self, name: &str, value: Option<String>) {
+        let map = Arc::make_mut(self.0.get_or_insert_default());
+        match value {
+            Some(value) => map.insert(name.into(), value.into()),
+            None => map.remove(name),
+        };
+    }
+}
+
+/// All settings of a session, to come back to.
+#[derive(Clone, Debug)]
+pub(crate) struct Saved {
+    pub settings: Settings,
+    pub memory: usize,
+    pub variables: Variables,
+}
+
+#[cold]
+fn unrecognized(name: &str) -> SqlError {
+    let message = format!("unrecognized configuration parameter \"{name}\"");
+    SqlError::new(SqlState::UndefinedObject, message)
+}
+
+fn isolation_name(isolation: Isolation) -> &'static str {
+    match isolation {
+        Isolation::ReadCommitted => "read committed",
+        Isolation::Snapshot => "repeatable read",
+        Isolation::Serializable => "serializable",
+    }
+}
+
+fn millis(duration: Duration) -> String {
+    Unit::Millisecond.format(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX))
+}
+
+impl Session {
+    /// Returns the settings of now.
+    pub fn saved(&self) -> Saved {
+        Saved {
+            settings: self.settings.get(),
+            memory: self.limits.memory.get(),
+            variables: self.variables.borrow().clone(),
+        }
+    }
+
+    /// Goes back to earlier settings.
+    pub fn restore(&self, saved: Saved) {
+        self.note_change();
+        self.settings.set(saved.settings);
+        self.limits.memory.set(saved.memory);
+        self.variables.replace(saved.variables);
+        self.note_timeout();
+    }
+
+    /// Counts a change of settings.
+    pub fn note_change(&self) {
+        self.settings_version.set(self.settings_version.get() + 1);
+    }
+
+    /// Takes over `statement_timeout` for the statements to come.
+    fn note_timeout(&self) {
+        self.statement_timeout.set(self.timeout("statement_timeout"));
+    }
+
+    /// Returns a setting that is a time; `None` if it is off.
+    pub fn timeout(&self, name: &str) -> Option<Duration> {
+        let text = self.variables.borrow().get(name);
+        let millis = text.and_then(|text| Unit::Millisecond.parse(&text)).unwrap_or(0);
+        u64::try_from(millis).ok().filter(|millis| *millis > 0).map(Duration::from_millis)
+    }
+
+    /// Changes a setting; `None` is its default. Returns the value as SHOW does. Outside a
+    /// transaction a local value ends with the statement.
+    pub fn assign(
+        &self,
+        name: &str,
+        value: Option<&str>,
+        is_local: bool,
+    ) -> Result<Option<String>> {
+        let ends_now = is_local && !self.in_transaction();
+        let known = setting(name);
+        let lower = name.to_lowercase();
+        let is_engine = known.is_some_and(|known| matches!(known.kind, Kind::Engine));
+        if is_engine && value.is_none() {
+            return self.reset_engine(&lower).map(|()| None);
+        }
+        let mut settings = Settings::default();
+        if let Some(value) = value
+            && settings.set(&lower, &value.to_lowercase())?
+        {
+            let control = if lower.starts_with("transaction_") {
+                Control::Transaction(settings)
+            } else {
+                Control::Set(settings, is_local)
+            };
+            if !ends_now {
+                self.control(&control)?;
+            }
+            return self.show(name);
+        }
+        let checked = match (known, value) {
+            (Some(known), Some(value)) => Some(known.checked(value)?),
+            (Some(Setting { kind: Kind::Fact, .. }), None) => return Ok(None),
+            (Some(_), None) => None,
+            // A name with a dot belongs to a program.
+            (None, value) if lower.contains('.') => value.map(str::to_owned),
+            (None, _) => return Err(unrecognized(name)),
+        };
+        if ends_now {
+            return Ok(checked);
+        }
+        self.change_settings(|committed| {
+            self.variables.borrow_mut().set(&lower, checked.clone());
+            if !is_local && let Some(committed) = committed {
+                committed.variables.set(&lower, checked.clone());
+            }
+        });
+        self.note_timeout();
+        Ok(checked)
+    }
+
+    /// Resets a setting of the engine to that of the environment.
+    fn reset_engine(&self, name: &str) -> Result<()> {
+        let reset = |saved: &mut Saved| {
+            saved.settings.reset(name);
+            if name == "work_mem" {
+                saved.memory = MEMORY;
+            }
+        };
+        self.change_settings(|committed| {
+            let mut saved = self.saved();
+            reset(&mut saved);
+            self.restore(saved);
+            if let Some(committed) = committed {
+                reset(committed);
+            }
+        });
+        Ok(())
+    }
+
+    /// Resets all settings.
+    pub fn reset_all(&self) {
+        let fresh = || Saved {
+            settings: Settings::default(),
+            memory: MEMORY,
+            variables: Variables::default(),
+        };
+        self.change_settings(|committed| {
+            self.restore(fresh());
+            self.statement_timeout.set(None);
+            if let Some(committed) = committed {
+                *committed = fresh();
+            }
+        });
+    }
+
+    /// Returns the value of a setting as SHOW does; `None` if there is no such setting.
+    pub fn show(&self, name: &str) -> Result<Option<String>> {
+        let lower = name.to_lowercase();
+        let given = self.variables.borrow().get(&lower);
+        Ok(match setting(name) {
+            Some(Setting { kind: Kind::Engine, .. }) => Some(self.show_engine(&lower)?),
+            Some(known) => {
+                Some(given.map_or_else(|| known.default.to_owned(), |it| it.to_string()))
+            }
+            None => given.map(|value| value.to_string()),
+        })
+    }
+
+    /// Returns each setting: its name, its value as SHOW has it, and its description.
+    pub fn show_all(&self) -> Result<Vec<[String; 3]>> {
+        let row = |setting: &Setting| {
+            let value = self.show(setting.name)?.unwrap_or_default();
+            Ok([setting.name.to_owned(), value, setting.description.to_owned()])
+        };
+        SETTINGS.iter().map(row).collect()
+    }
+
+    fn show_engine(&self, name: &str) -> Result<String> {
+        let session = self.settings.get();
+        let own = match &*self.open.borrow() {
+            Some(open) => open.settings.or(session),
+            None => session,
+        };
+        let environment = &self.database.environment;
+        let isolation = |settings: Settings| match settings.isolation {
+            Some(isolation) => Ok(isolation_name(isolation).to_owned()),
+            None => {
+                let transaction = environment.begin_with(TransactionOptions::new())?;
+                Ok::<_, SqlError>(isolation_name(transaction.isolation()).to_owned())
+            }
+        };
+        let on = |on: Option<bool>| (if on == Some(true) { "on" } else { "off" }).to_owned();
+        Ok(match name {
+            "transaction_isolation" => isolation(own)?,
+            "default_transaction_isolation" => isolation(session)?,
+            "transaction_read_only" => on(own.read_only),
+            "default_transaction_read_only" => on(session.read_only),
+            "durability" => own.durability.unwrap_or_else(|| environment.durability()).to_string(),
+            "lock_timeout" => match own.lock_timeout {
+                Some(timeout) => millis(timeout),
+                // A transaction begins with the environment's timeout, and returns it when asked
+                // for another.
+                None => {
+                    let transaction = environment.begin_with(TransactionOptions::new())?;
+                    millis(transaction.set_lock_timeout(Duration::ZERO))
+                }
+            },
+            "execution_mode" => match self.way() {
+                ExecutionMode::Auto => "auto",
+                ExecutionMode::Row => "row",
+                ExecutionMode::Vectorized => "vectorized",
+            }
+            .to_owned(),
+            _ => {
+                let kilobytes = self.limits.memory.get() >> 10;
+                Unit::Kilobyte.format(i64::try_from(kilobytes).unwrap_or(i64::MAX))
+            }
+        })
+    }
+}

@@ -1,0 +1,4 @@
+//! Arrays: the value, and its text.
+
+pub(super) mod array_text;
+pub(super) mod array_value;

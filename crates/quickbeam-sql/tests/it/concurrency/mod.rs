@@ -1,0 +1,5 @@
+//! Several connections and threads at once: constraints, isolation and changes of definitions.
+
+mod constraints;
+mod tables;
+mod transactions;

@@ -1,0 +1,5 @@
+//! What is kept: after a crash, after opening again, and what verification finds of damage.
+
+mod crash;
+mod reopen;
+mod verify;

@@ -1,0 +1,10 @@
+//! The SQL language, statement by statement: answers, errors and their positions.
+
+mod copy;
+mod definitions;
+mod hostile;
+mod positions;
+mod scripts;
+mod settings;
+mod sql_basics;
+mod sql_queries;

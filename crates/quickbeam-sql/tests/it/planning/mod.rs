@@ -1,0 +1,5 @@
+//! Plans: what EXPLAIN shows, what statistics change, and that every execution is a fresh one.
+
+mod executions;
+mod lookups;
+mod statistics;
