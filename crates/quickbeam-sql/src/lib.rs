@@ -44,18 +44,22 @@ pub mod catalog;
 mod compile;
 mod copy_text;
 mod csv;
+mod ddl;
 mod error;
 mod execute;
 mod expression;
+mod handle;
 mod parse;
 mod plan;
+mod rust_types;
+mod schema;
 mod session;
 pub mod table;
 pub mod types;
 
 pub use api::{
-    Cancel, ColumnIndex, ColumnValue, Connection, CopyAccess, MappedRows, OwnedRow, OwnedRows,
-    PreparedStatement, Row, Rows, SqlDatabase, SqlTransaction, Statement, Verified,
+    Cancel, Connection, CopyAccess, MappedRows, OwnedRows, PreparedStatement, Rows, SqlDatabase,
+    SqlTransaction, Statement, Verified,
 };
 pub use arrow_array;
 pub use arrow_schema;
@@ -64,6 +68,7 @@ pub use csv::Dialect as CsvDialect;
 pub use error::{Result, SqlError, SqlState};
 pub use expression::SERVER_VERSION;
 pub use parse::pieces as split_statements;
+pub use rust_types::{ColumnIndex, ColumnValue, OwnedRow, Row};
 pub use types::{Array, ArrayRef, DataType, ElementType, Interval, Numeric, Value, ValueRef};
 
 /// The examples of the README, compiled and run as documentation tests.

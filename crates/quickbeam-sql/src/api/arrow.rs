@@ -30,8 +30,8 @@ use arrow_schema::{
 };
 
 use super::connection::Connection;
-use super::rows::Rows;
 use crate::error::{Result, SqlError};
+use crate::session::rows::Rows;
 use crate::types::{DataType, Numeric, Value, ValueRef};
 
 /// Default number of rows in a batch.

@@ -9,14 +9,15 @@ use std::sync::Arc;
 
 use quickbeam::{AccessMethod, ReadTransaction, Transaction};
 
-use super::database::SqlDatabase;
 use crate::bind::{Names, check_of};
 use crate::catalog::{CATALOG, CatalogSnapshot, ObjectId, SEQUENCES, TREE_PREFIX, Table};
-use crate::compile::prepare::CompileContext;
+use crate::compile::CompileContext;
 use crate::error::Result;
 use crate::expression::{Current, Expr, Frame, Slot};
+use crate::handle::{index_tree, rows_tree};
 use crate::plan::ExecutionMode;
-use crate::table::{Audit, StoredRow, index_tree, rows_tree};
+use crate::session::database::SqlDatabase;
+use crate::table::{Audit, StoredRow};
 
 /// What was verified, and what is wrong.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -137,7 +138,7 @@ impl SqlDatabase {
         verified: &mut Verified,
     ) {
         let look = CompileContext {
-            database: self,
+            catalog: &self.catalog,
             transaction,
             snapshot,
             way: ExecutionMode::Auto,

@@ -37,11 +37,11 @@ pub use window_tree::*;
 
 use self::query::common_tables::CteSource;
 use self::query::expand::Expansion;
-use crate::catalog::errors::{is_not, no_relation};
 use crate::catalog::{ObjectId, Relation};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{ColumnRef, Expr};
 use crate::parse::Text;
+use crate::schema::errors::{is_not, no_relation};
 use crate::types::DataType;
 
 /// Name resolution for the binder.

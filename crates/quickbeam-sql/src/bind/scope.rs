@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use smol_str::SmolStr;
 
+use crate::catalog::Table;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::ColumnRef;
 use crate::types::DataType;
@@ -130,4 +131,24 @@ impl Scope {
         let columns = || self.relations.iter().flat_map(|relation| &relation.columns);
         self.star.iter().filter_map(|at| columns().find(|column| column.at == *at)).collect()
     }
+}
+
+/// A table under a name.
+pub(in crate::bind) fn relation_of(table: &Table, slot: usize, name: SmolStr) -> ScopeRelation {
+    let columns = table.columns.iter().map(|column| (column.name.clone(), column.data_type));
+    relation_with(name, slot, columns)
+}
+
+/// Makes a relation with these columns and this name.
+pub(in crate::bind) fn relation_with(
+    name: SmolStr,
+    slot: usize,
+    columns: impl Iterator<Item = (SmolStr, DataType)>,
+) -> ScopeRelation {
+    let columns = columns.enumerate().map(|(column, (name, data_type))| ScopeColumn {
+        name,
+        data_type,
+        at: ColumnRef { slot, column },
+    });
+    ScopeRelation { name, columns: columns.collect() }
 }

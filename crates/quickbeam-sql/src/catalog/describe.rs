@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use super::CatalogSnapshot;
-use super::schema::{
-    Column, ForeignKey, ForeignKeyAction, Index, KeyColumn, Method, Sequence, Table, View,
-};
 use super::system::{
     check_oid, constraint_oid, foreign_key_oid, object_oid, primary_key_oid, system_table,
+};
+use crate::schema::{
+    Column, ForeignKey, ForeignKeyAction, Index, KeyColumn, Method, Sequence, Table, View,
 };
 
 /// Returns a name as PostgreSQL writes it: in quotes if it needs them.

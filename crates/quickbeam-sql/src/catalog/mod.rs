@@ -14,12 +14,8 @@
 //!   wrote to the tree by its old name cannot commit afterwards. What the change read of the table
 //!   must still hold when it commits. So neither misses what the other did.
 
-mod ddl;
-mod definition;
 pub mod describe;
-pub(crate) mod errors;
-mod records;
-mod schema;
+pub(crate) mod records;
 mod snapshot;
 pub mod system;
 pub mod text;
@@ -32,21 +28,16 @@ use parking_lot::{Mutex, RwLock};
 use quickbeam::{AccessMethod, Database, Environment, ReadTransaction, Transaction};
 use smol_str::SmolStr;
 
-pub(crate) use self::ddl::change::check_name;
-pub use self::ddl::columns::Added;
-use self::ddl::sequences::Reserved;
-pub(crate) use self::ddl::tables::depended;
 pub use crate::error::TREE_PREFIX;
 use crate::error::{Result, SqlError};
-use crate::table::{Layouts, RowIds, TableHandle};
+use crate::handle::{RowIds, TableHandle};
+use crate::schema::encoding::Layouts;
+pub use crate::schema::{
+    Added, Check, Column, ForeignKey, ForeignKeyAction, Identity, Index, KeyColumn, Method,
+    NewCheck, NewColumn, NewForeignKey, NewIdentity, NewIndex, NewKey, NewTable, ObjectId,
+    PrimaryKey, Reference, Relation, Sequence, SequenceOptions, Table, View,
+};
 use crate::types::{DataType, Value};
-pub use definition::{
-    NewCheck, NewColumn, NewForeignKey, NewIdentity, NewIndex, NewKey, NewTable, SequenceOptions,
-};
-pub use schema::{
-    Check, Column, ForeignKey, ForeignKeyAction, Identity, Index, KeyColumn, Method, ObjectId,
-    PrimaryKey, Reference, Relation, Sequence, Table, View,
-};
 pub use snapshot::CatalogSnapshot;
 
 /// The tree of the catalog's records.
@@ -55,11 +46,11 @@ pub(crate) const CATALOG: &str = "sql.catalog";
 pub(crate) const SEQUENCES: &str = "sql.sequences";
 
 /// First byte of the keys of objects' records; the object's number follows.
-const OBJECT: u8 = b'o';
+pub(crate) const OBJECT: u8 = b'o';
 /// Key of the version's record.
-const VERSION: &[u8] = b"version";
+pub(crate) const VERSION: &[u8] = b"version";
 /// Key of the record of the next number for an object.
-const NEXT_OBJECT: &[u8] = b"next object";
+pub(crate) const NEXT_OBJECT: &[u8] = b"next object";
 
 /// Snapshots kept in memory: the newest, and those of transactions that see older ones or changes
 /// of their own.
@@ -72,14 +63,22 @@ static NEXT_OBJECT_NUMBER: AtomicU64 = AtomicU64::new(1);
 
 /// The catalog of an environment; shared by all connections to it.
 pub struct Catalog {
-    environment: Environment,
-    objects: Database,
-    sequences: Database,
+    pub(crate) environment: Environment,
+    pub(crate) objects: Database,
+    pub(crate) sequences: Database,
     /// The newest version known, and the engine's catalog version for which it is known.
     known: AtomicPair,
-    snapshots: RwLock<Vec<Arc<CatalogSnapshot>>>,
-    reserved: Mutex<HashMap<(ObjectId, u32), Reserved>>,
-    row_ids: Arc<RowIds>,
+    pub(crate) snapshots: RwLock<Vec<Arc<CatalogSnapshot>>>,
+    pub(crate) reserved: Mutex<HashMap<(ObjectId, u32), Reserved>>,
+    pub(crate) row_ids: Arc<RowIds>,
+}
+
+/// Values that may be given out without asking the tree.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Reserved {
+    pub next: i64,
+    pub left: i64,
+    pub increment: i64,
 }
 
 /// Two numbers that belong together, read without a lock.
@@ -269,11 +268,11 @@ impl Catalog {
         &self.row_ids
     }
 
-    fn new_version() -> u64 {
+    pub(crate) fn new_version() -> u64 {
         NEXT_VERSION_NUMBER.fetch_add(1, Ordering::Relaxed)
     }
 
-    fn new_object(&self, transaction: &Transaction) -> Result<ObjectId> {
+    pub(crate) fn new_object(&self, transaction: &Transaction) -> Result<ObjectId> {
         let number = NEXT_OBJECT_NUMBER.fetch_add(1, Ordering::Relaxed);
         let id = u32::try_from(number).map_err(|_| SqlError::internal("no object numbers left"))?;
         self.objects.put(transaction, NEXT_OBJECT, &(number + 1).to_le_bytes())?;

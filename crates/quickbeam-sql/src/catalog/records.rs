@@ -11,12 +11,12 @@ use quickbeam::AccessMethod;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
-use super::schema::{
+use crate::error::{Result, SqlError};
+use crate::schema::encoding::{Layout, Layouts};
+use crate::schema::{
     Check, Column, ForeignKey, ForeignKeyAction, Identity, Index, KeyColumn, Method, ObjectId,
     PrimaryKey, Sequence, Table, View,
 };
-use crate::error::{Result, SqlError};
-use crate::table::{Layout, Layouts};
 use crate::types::{DataType, Value, format_value, parse_value};
 
 /// An object's record.

@@ -7,22 +7,22 @@ use quickbeam::{Database, Transaction};
 use smol_str::SmolStr;
 
 use super::OBJECT;
-use super::errors::{is_not, no_index, no_relation};
 use super::records::Record;
-use super::schema::{Index, ObjectId, Reference, Relation, Sequence, Table, View};
 use crate::error::{Result, SqlError};
-use crate::table::TableHandle;
+use crate::handle::TableHandle;
+use crate::schema::errors::{is_not, no_index, no_relation};
+use crate::schema::{Index, ObjectId, Reference, Relation, Sequence, Table, View};
 
 /// The catalog at one version. Two snapshots of the same version hold the same.
 #[derive(Debug, Default)]
 pub struct CatalogSnapshot {
-    pub(super) version: u64,
+    pub(crate) version: u64,
     /// Holds changes that are not committed.
-    pub(super) is_private: bool,
-    pub(super) tables: BTreeMap<ObjectId, Arc<Table>>,
-    pub(super) views: BTreeMap<ObjectId, Arc<View>>,
-    pub(super) sequences: BTreeMap<ObjectId, Arc<Sequence>>,
-    names: HashMap<SmolStr, ObjectId>,
+    pub(crate) is_private: bool,
+    pub(crate) tables: BTreeMap<ObjectId, Arc<Table>>,
+    pub(crate) views: BTreeMap<ObjectId, Arc<View>>,
+    pub(crate) sequences: BTreeMap<ObjectId, Arc<Sequence>>,
+    pub(crate) names: HashMap<SmolStr, ObjectId>,
     /// The table of each index.
     indexes: HashMap<ObjectId, ObjectId>,
     handles: HashMap<ObjectId, OnceLock<Arc<TableHandle>>>,
@@ -30,7 +30,7 @@ pub struct CatalogSnapshot {
 
 impl CatalogSnapshot {
     /// Reads every object.
-    pub(super) fn load(
+    pub(crate) fn load(
         objects: &Database,
         transaction: &Transaction,
         version: u64,

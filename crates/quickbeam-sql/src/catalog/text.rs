@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use super::CatalogSnapshot;
-use super::schema::{
+use crate::schema::{
     Column, ForeignKey, ForeignKeyAction, Index, KeyColumn, Method, ObjectId, Sequence, Table, View,
 };
 

@@ -3,7 +3,7 @@
 
 use sqlparser::ast::{self, Statement as Ast};
 
-use super::prepare::{CompileContext, Program};
+use super::{CompileContext, Program};
 use crate::bind::{Binder, CatalogChange, table_for};
 use crate::error::{Result, SqlError};
 

@@ -3,4 +3,115 @@
 
 pub(crate) mod create_as;
 pub(crate) mod prepare;
+pub(crate) mod session_command;
 pub(crate) mod statistics;
+
+use std::sync::Arc;
+
+use quickbeam::Transaction;
+use smol_str::SmolStr;
+
+use self::create_as::CreateAs;
+use self::statistics::PlanBasis;
+use crate::bind::{CatalogChange, CopyForm, Names, OutputColumn};
+use crate::catalog::{Catalog, CatalogSnapshot, ObjectId, Relation};
+use crate::error::Result;
+use crate::execute::{InsertExec, QueryProgram, TableHandles, UpdateExec};
+use crate::expression::Slot;
+use crate::plan::{ExecutionMode, Plan};
+use crate::types::{DataType, Value};
+
+/// A statement that can run, under one version of the catalog.
+pub(crate) struct Prepared {
+    pub snapshot: Option<Arc<CatalogSnapshot>>,
+    pub work: Program,
+    /// Names and types of the answer's columns.
+    pub columns: Arc<[OutputColumn]>,
+    pub parameters: Vec<DataType>,
+    pub slots: Vec<Slot>,
+    /// The parameters of the execution under way.
+    pub values: Vec<Value>,
+    /// How often it was executed.
+    pub executions: u64,
+    /// It changes nothing, locks nothing and counts nothing.
+    pub reads_only: bool,
+    /// What it was planned for, if another way may be better when there is more, or less.
+    pub planned_for: Option<PlanBasis>,
+}
+
+/// What a statement does.
+pub(crate) enum Program {
+    /// An empty text.
+    Nothing,
+    Query(QueryProgram),
+    Insert(Box<InsertExec>),
+    Change(Box<UpdateExec>),
+    Catalog(CatalogChange),
+    CreateAs(Box<CreateAs>),
+    CopyFrom(Box<CopyFrom>),
+    /// COPY … TO: the query, and where its rows go.
+    CopyTo(Box<Prepared>, CopyForm),
+    /// EXPLAIN: the plan; the statement itself, if it is to run.
+    Explain(Box<Plan>, Option<Box<Prepared>>),
+}
+
+impl Program {
+    /// What a read-only transaction refuses of it, whether or not it would find rows to change.
+    pub fn changes(&self) -> Option<&'static str> {
+        match self {
+            Program::Insert(_) => Some("INSERT"),
+            Program::Change(_) => Some("UPDATE or DELETE"),
+            Program::Catalog(_) => Some("a change of a definition"),
+            Program::CreateAs(_) => Some("CREATE TABLE AS"),
+            Program::CopyFrom(_) => Some("COPY FROM"),
+            // What a query changes, and an EXPLAIN or COPY runs, is refused where it is done.
+            Program::Nothing | Program::Query(_) | Program::CopyTo(..) | Program::Explain(..) => {
+                None
+            }
+        }
+    }
+}
+
+/// What the binder and the planner ask about the database.
+pub(crate) struct CompileContext<'l> {
+    pub catalog: &'l Catalog,
+    pub transaction: &'l Transaction,
+    pub snapshot: &'l Arc<CatalogSnapshot>,
+    /// What the session wants of the planner.
+    pub way: ExecutionMode,
+    /// The declared types of the first parameters.
+    pub types: &'l [DataType],
+}
+
+/// COPY … FROM, prepared.
+pub(crate) struct CopyFrom {
+    pub insert: InsertExec,
+    pub relation: SmolStr,
+    /// What the fields of a record are for.
+    pub columns: Vec<OutputColumn>,
+    pub form: CopyForm,
+}
+
+impl Names for CompileContext<'_> {
+    fn relation(&self, name: &str) -> Result<Option<Relation>> {
+        if let Some(found) = self.snapshot.relation(name) {
+            return Ok(Some(found));
+        }
+        let database = self.catalog.database_as_table(self.transaction, name)?;
+        Ok(database.map(|handle| Relation::Table(handle.table().clone())))
+    }
+
+    fn sequence_name(&self, id: ObjectId) -> Option<SmolStr> {
+        self.snapshot.sequence(id).map(|sequence| sequence.name.clone())
+    }
+}
+
+impl CompileContext<'_> {
+    pub fn handles(&self) -> TableHandles<'_> {
+        TableHandles {
+            transaction: self.transaction,
+            catalog: self.catalog,
+            snapshot: self.snapshot,
+        }
+    }
+}

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::prepare::CompileContext;
+use super::CompileContext;
 use crate::catalog::Table;
 use crate::execute::{TableHandles, constant_range};
 use crate::plan::{Action, KeyRangeExpr, MIN_TABLE_ROWS, Statistics};
@@ -91,7 +91,7 @@ mod tests {
     use quickbeam::Options;
 
     use crate::api::SqlDatabase;
-    use crate::api::statement::PreparedStatement;
+    use crate::session::prepared_statement::PreparedStatement;
 
     /// About how many rows of the first table a statement was planned for; none if that does not
     /// matter.
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_statement_is_planned_again_when_its_tables_have_grown_or_shrunk() {
+    fn statement_is_planned_again_when_its_tables_grow_or_shrink() {
         let database = SqlDatabase::memory(Options::default()).unwrap();
         let connection = &database.connect();
         connection.execute("CREATE TABLE t (a INTEGER PRIMARY KEY, b INTEGER)", &[]).unwrap();

@@ -1,6 +1,6 @@
 //! Evaluation of array expressions: constructors, subscripts and comparisons with elements.
 
-use super::evaluate::{Datum, compare};
+use super::datum::{Datum, compare};
 use super::{Comparison, Expr, Frame};
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::{

@@ -3,51 +3,10 @@
 use std::cmp::Ordering;
 
 use super::arithmetic::{calculate, negate};
+use super::datum::{Datum, compare};
 use super::{Expr, Frame, Truth, functions};
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::{self, DataType, Value, ValueRef};
-
-/// The value of an expression, borrowed from a row, a parameter or a constant where possible
-/// (EXPR-3).
-#[derive(Clone, Debug)]
-pub enum Datum<'a> {
-    /// Borrowed.
-    Ref(ValueRef<'a>),
-    /// Computed by the evaluation.
-    Own(Value),
-}
-
-impl<'a> Datum<'a> {
-    /// NULL.
-    pub const NULL: Datum<'static> = Datum::Ref(ValueRef::Null);
-
-    /// Returns the value, borrowed.
-    #[inline]
-    pub fn as_ref(&self) -> ValueRef<'_> {
-        match self {
-            Datum::Ref(value) => *value,
-            Datum::Own(value) => value.as_ref(),
-        }
-    }
-
-    /// Returns the value, owned.
-    #[inline]
-    pub fn into_value(self) -> Value {
-        match self {
-            Datum::Ref(value) => value.to_value(),
-            Datum::Own(value) => value,
-        }
-    }
-
-    /// Returns whether the value is NULL.
-    pub fn is_null(&self) -> bool {
-        self.as_ref().is_null()
-    }
-
-    pub(super) fn boolean(truth: Option<bool>) -> Datum<'a> {
-        Datum::Ref(truth.map_or(ValueRef::Null, ValueRef::Boolean))
-    }
-}
 
 #[cold]
 fn no_parameter(number: usize) -> SqlError {
@@ -299,20 +258,6 @@ fn in_list<'a>(inner: &'a Expr, list: &'a [Expr], frame: &Frame<'a>) -> Result<O
         }
     }
     Ok(result)
-}
-
-/// Compares two values; returns `None` if either is NULL.
-#[inline]
-pub(super) fn compare(left: ValueRef<'_>, right: ValueRef<'_>) -> Result<Option<Ordering>> {
-    match left.compare(right) {
-        None if !left.is_null() && !right.is_null() => Err(cannot_compare(left, right)),
-        order => Ok(order),
-    }
-}
-
-#[cold]
-fn cannot_compare(left: ValueRef<'_>, right: ValueRef<'_>) -> SqlError {
-    SqlError::internal(format!("{:?} is compared with {:?}", left.data_type(), right.data_type()))
 }
 
 /// Casts the value to that type, explicitly or for assignment to a column.

@@ -1,7 +1,7 @@
 //! Function calls: the special forms, and the functions of the [catalog](super::builtin).
 
-use super::builtin::{Builtin, Implementation};
-use super::evaluate::{Datum, compare};
+use super::builtin::{Builtin, Implementation, Special};
+use super::datum::{Datum, compare};
 use super::{Expr, Frame};
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::{DAY, Value, ValueRef};
@@ -12,27 +12,6 @@ const FEW: usize = 4;
 /// A function: one pointer, so that calls do not enlarge [`Expr`].
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Function(pub &'static Builtin);
-
-/// A function whose arguments are not simply evaluated, or that has no overloads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Special {
-    /// `coalesce`
-    Coalesce,
-    /// `nullif`
-    NullIf,
-    /// `greatest`
-    Greatest,
-    /// `least`
-    Least,
-    /// Rounding to a number of fractional digits of the second
-    RoundSecond,
-    /// `now`
-    Now,
-    /// `current_date`, in UTC
-    CurrentDate,
-    /// A subscript or slice of an array
-    Subscripts,
-}
 
 macro_rules! special_functions {
     ($($(#[$note:meta])* $constant:ident = $special:ident, $name:literal;)*) => {

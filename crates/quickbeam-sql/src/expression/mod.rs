@@ -15,6 +15,7 @@ mod arithmetic;
 mod array_ops;
 mod builtin;
 mod dates;
+mod datum;
 mod evaluate;
 mod frame;
 mod functions;
@@ -30,7 +31,8 @@ pub use builtin::{
     Builtin, Polymorphic, RowFunction, SERVER_VERSION, Shape, overloads, polymorphic, row_function,
 };
 pub use builtin::{json_of_any, write_key, write_value};
-pub use evaluate::{Datum, cast};
+pub use datum::Datum;
+pub use evaluate::cast;
 pub use frame::{
     AdvisoryKey, AdvisoryRequest, Clock, Current, Frame, Given, Host, SessionState, Slot,
 };

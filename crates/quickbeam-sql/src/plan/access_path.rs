@@ -1,5 +1,10 @@
 //! Access paths: the choice of key or index for the rows of one table.
 
+use crate::plan::cost::{
+    DEFAULT_EQ_SELECTIVITY, DEFAULT_INEQ_SELECTIVITY, DEFAULT_RANGE_SELECTIVITY,
+    DEFAULT_SELECTIVITY, ELEMENTS, FETCH_COST, HASH_LOOKUP_COST, LOOKUP_COST,
+    MIN_ROWS_FOR_ESTIMATE, MIN_TABLE_ROWS,
+};
 use std::sync::Arc;
 
 use super::in_list::{InListKeys, find_in_list};
@@ -8,27 +13,6 @@ use crate::bind::OrderKey;
 use crate::catalog::{Method, Table};
 use crate::expression::{Comparison, Expr, Slots};
 use crate::types::{DataType, Value};
-
-/// Costs, in rows read one after the other: a row by its key.
-const LOOKUP_COST: f64 = 6.0;
-/// Cost of a row found through an index: its entry, and a lookup in the table.
-const FETCH_COST: f64 = 9.0;
-/// What a hash index saves of a lookup.
-const HASH_LOOKUP_COST: f64 = 1.0;
-
-/// Minimum row estimate, so that plans for small tables do not go stale quickly.
-pub const MIN_TABLE_ROWS: f64 = 1_000.0;
-/// Below this row count, range selectivity is not sampled from the tree.
-const MIN_ROWS_FOR_ESTIMATE: f64 = 500.0;
-
-/// Selectivity of a comparison without statistics.
-const DEFAULT_EQ_SELECTIVITY: f64 = 0.05;
-const DEFAULT_INEQ_SELECTIVITY: f64 = 0.3;
-const DEFAULT_RANGE_SELECTIVITY: f64 = 0.1;
-const DEFAULT_SELECTIVITY: f64 = 0.5;
-
-/// The number of elements that an array of unknown length is estimated to have.
-const ELEMENTS: f64 = 10.0;
 
 /// A condition that compares a column with something that does not depend on the table.
 #[derive(Clone, Copy)]

@@ -12,6 +12,7 @@
 
 mod access_path;
 mod column_pruning;
+mod cost;
 mod dml;
 mod explain;
 mod in_list;
@@ -30,8 +31,8 @@ use crate::expression::{ColumnRef, Expr};
 use crate::types::DataType;
 
 pub use self::query::select::plan_query;
-pub use access_path::MIN_TABLE_ROWS;
 pub use column_pruning::prune_prefixes;
+pub use cost::MIN_TABLE_ROWS;
 pub use dml::{plan_change, plan_insert};
 pub use explain::explain;
 pub use vectorize::{ExecutionMode, choose_execution_mode};

@@ -3,6 +3,7 @@
 use super::{Action, Batch, HashJoin, Plan, PlanNode, QueryPlan};
 use crate::bind::{SlotShape, Source};
 use crate::expression::{ColumnRef, Expr};
+use crate::plan::cost::VECTOR_THRESHOLD;
 use crate::types::DataType;
 
 /// The execution mode that a session requests.
@@ -16,9 +17,6 @@ pub enum ExecutionMode {
     /// By columns wherever that can be.
     Vectorized,
 }
-
-/// Row count from which vectorized execution is worth building columns.
-const VECTOR_THRESHOLD: f64 = 500.0;
 
 /// Tells whether a step can be vectorized over these input columns. The last argument has the types
 /// of the parameters.

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use quickbeam::{ReadTransaction, Transaction, TransactionOptions};
 
 use super::executor::{Done, ResultRows};
-use super::session_command::{Control, Settings, control_of};
-use crate::api::connection::Session;
-use crate::api::rows::{QueryTransaction, Rows};
-use crate::api::statement::{Lease, PreparedStatement};
+use super::rows::{QueryTransaction, Rows};
+use crate::compile::session_command::{Control, Settings, control_of};
 use crate::error::{Result, SqlError, SqlState};
+use crate::session::Session;
+use crate::session::prepared_statement::{Lease, PreparedStatement};
 use crate::types::Value;
 
 /// Times that a statement outside a transaction is tried when it gets into the way of others.

@@ -8,17 +8,15 @@
 
 use std::io::{self, Read, Write};
 
-use smol_str::SmolStr;
-
 use super::executor::{Cascades, Done};
-use crate::api::connection::Session;
-use crate::bind::{CopyForm, CopyFormat, CopyPlace, OutputColumn};
-use crate::compile::prepare::{CompileContext, Prepared, Program};
+use crate::bind::{CopyForm, CopyFormat, CopyPlace};
+use crate::compile::{CompileContext, CopyFrom, Prepared, Program};
 use crate::copy_text::TextReader;
 use crate::csv::CsvReader;
 use crate::error::{Result, SqlError, SqlState};
-use crate::execute::{Context, InsertExec, MemoryBudget, Returned};
+use crate::execute::{Context, MemoryBudget, Returned};
 use crate::expression::Slot;
+use crate::session::Session;
 use crate::table;
 use crate::types::{Value, ValueRef, format_value, parse_value};
 
@@ -60,15 +58,6 @@ pub trait CopyAccess: Send {
     /// Opens what COPY … TO writes, records of `columns` columns. Each record comes in a call of
     /// its own, so a file needs a buffer. It is flushed at the end.
     fn writer(&mut self, place: &CopyPlace, columns: usize) -> io::Result<Box<dyn Write + '_>>;
-}
-
-/// COPY … FROM, prepared.
-pub(crate) struct CopyFrom {
-    pub insert: InsertExec,
-    pub relation: SmolStr,
-    /// What the fields of a record are for.
-    pub columns: Vec<OutputColumn>,
-    pub form: CopyForm,
 }
 
 #[cold]

@@ -7,14 +7,15 @@ use smol_str::SmolStr;
 use crate::bind::{
     Binder, CatalogChange, Names, ObjectKind, Source, TableChange, check_of, column_default,
 };
-use crate::catalog::{Added, NewCheck, ObjectId, Relation, Table, depended};
-use crate::compile::prepare::CompileContext;
+use crate::catalog::{Added, NewCheck, ObjectId, Relation, Table};
+use crate::compile::CompileContext;
+use crate::ddl::depended;
 use crate::error::{Result, SqlError};
 use crate::expression::{Current, Frame, Slot};
 
 /// Makes a change of the catalog.
 pub(crate) fn apply(change: &CatalogChange, look: &CompileContext<'_>) -> Result<()> {
-    let (catalog, transaction) = (&look.database.catalog, look.transaction);
+    let (catalog, transaction) = (look.catalog, look.transaction);
     let there = |name: &str| look.snapshot.relation(name).is_some();
     match change {
         CatalogChange::CreateTable(table, if_not_exists) => {
@@ -106,7 +107,7 @@ fn tables_of(look: &CompileContext<'_>, text: &Arc<str>) -> Result<Vec<ObjectId>
 
 /// A sequence goes only when no DEFAULT takes values of it.
 fn refuse_defaults(names: &[SmolStr], look: &CompileContext<'_>) -> Result<()> {
-    let snapshot = look.database.catalog.snapshot(look.transaction)?;
+    let snapshot = look.catalog.snapshot(look.transaction)?;
     let look = &CompileContext { snapshot: &snapshot, ..*look };
     let sequences: Vec<_> = names
         .iter()
@@ -133,12 +134,12 @@ fn refuse_defaults(names: &[SmolStr], look: &CompileContext<'_>) -> Result<()> {
 
 fn table_of(look: &CompileContext<'_>, name: &str) -> Result<Arc<Table>> {
     // What was changed before in the same statement counts.
-    let snapshot = look.database.catalog.snapshot(look.transaction)?;
+    let snapshot = look.catalog.snapshot(look.transaction)?;
     snapshot.table_named(name)
 }
 
 fn alter(name: &str, change: &TableChange, look: &CompileContext<'_>) -> Result<()> {
-    let (catalog, transaction) = (&look.database.catalog, look.transaction);
+    let (catalog, transaction) = (look.catalog, look.transaction);
     match change {
         TableChange::AddColumn(column, missing, if_not_exists) => {
             if *if_not_exists && table_of(look, name)?.column(&column.name).is_some() {
@@ -190,7 +191,7 @@ fn add_check(name: &str, check: &NewCheck, look: &CompileContext<'_>) -> Result<
         slot.current = Current::Bytes(0, slot.bytes.len());
         condition.truth(&Frame { slots: &slots, ..Frame::of_parameters(&[]) })
     };
-    look.database.catalog.add_check(look.transaction, name, check, &mut holds)
+    look.catalog.add_check(look.transaction, name, check, &mut holds)
 }
 
 /// The text of a CHECK with a column's new name in the place of the old one.

@@ -3,16 +3,17 @@
 use quickbeam::Transaction;
 
 use super::definition::apply;
-use crate::api::connection::Session;
-use crate::api::rows::{QueryTransaction, Rows};
-use crate::api::statement::{Lease, PreparedStatement};
+use super::rows::{QueryTransaction, Rows};
 use crate::bind::{Names, OutputColumn, check_of, column_default};
 use crate::catalog::Table;
-use crate::catalog::errors::read_only;
-use crate::compile::prepare::{CompileContext, Prepared, Program, lines};
+use crate::compile::prepare::lines;
+use crate::compile::{CompileContext, Prepared, Program};
 use crate::error::{Result, SqlError, SqlState};
 use crate::execute::{Context, MemoryBudget, Returned};
 use crate::expression::{Current, Frame, Slot};
+use crate::schema::errors::read_only;
+use crate::session::Session;
+use crate::session::prepared_statement::{Lease, PreparedStatement};
 use crate::table::{self, Expressions, StoredRow, TableHandle};
 use crate::types::Value;
 

@@ -13,10 +13,121 @@
 pub(crate) mod advisory;
 mod autocommit;
 pub(crate) mod copy;
+pub(crate) mod database;
 mod definition;
 pub(crate) mod executor;
 pub(crate) mod named;
-pub(crate) mod session_command;
+pub(crate) mod prepared_statement;
+pub(crate) mod rows;
 pub(crate) mod settings;
 pub(crate) mod transaction;
 mod utility;
+
+use std::cell::{Cell, RefCell};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+use self::copy::CopyAccess;
+use self::database::SqlDatabase;
+use self::named::{Cursors, NamedStatements};
+use self::rows::OpenQueries;
+use self::settings::variables::Variables;
+use self::transaction::Open;
+use crate::compile::session_command::Settings;
+use crate::error::Result;
+use crate::execute::StatementLimits;
+use crate::expression::{AdvisoryKey, AdvisoryRequest, Clock, Given, SessionState};
+use crate::plan::ExecutionMode;
+
+/// Bytes that a statement may keep, unless it is set otherwise.
+pub(crate) const MEMORY: usize = 256 << 20;
+
+/// What a connection has beside its cache.
+pub(crate) struct Session {
+    pub database: SqlDatabase,
+    pub open: RefCell<Option<Open>>,
+    pub reading: OpenQueries,
+    pub settings: Cell<Settings>,
+    pub variables: RefCell<Variables>,
+    /// Counts changes of settings.
+    pub settings_version: Cell<u64>,
+    pub statement_timeout: Cell<Option<Duration>>,
+    pub named: NamedStatements,
+    pub cursors: Cursors,
+    /// The session's number in its database.
+    pub number: i32,
+    /// Whether the session took advisory locks, and whether its transaction did.
+    pub has_locks: Cell<[bool; 2]>,
+    pub limits: StatementLimits,
+    pub clock: Clock,
+    pub given: Given,
+    pub copy_access: Mutex<Option<Box<dyn CopyAccess>>>,
+}
+
+impl Session {
+    /// Begins the limits of a statement: it was not cancelled yet, and its time starts now.
+    #[inline]
+    pub fn begin_limits(&self) {
+        self.limits.cancelled.store(false, Ordering::Relaxed);
+        let timeout = self.statement_timeout.get();
+        self.limits.deadline.set(timeout.and_then(|timeout| Instant::now().checked_add(timeout)));
+    }
+
+    /// Releases the advisory locks of the transaction, or those of the session.
+    #[inline]
+    pub fn release_locks(&self, in_transaction: bool) {
+        let mut has_locks = self.has_locks.get();
+        if std::mem::take(&mut has_locks[usize::from(in_transaction)]) {
+            self.has_locks.set(has_locks);
+            self.database.shared.locks.release(self.number, in_transaction);
+        }
+    }
+
+    /// What the session wants of the planner.
+    pub fn way(&self) -> ExecutionMode {
+        self.settings.get().way.unwrap_or_default()
+    }
+}
+
+impl SessionState for Session {
+    fn setting(&self, name: &str) -> Result<Option<String>> {
+        self.show(name)
+    }
+
+    fn settings(&self) -> Result<Vec<[String; 3]>> {
+        self.show_all()
+    }
+
+    fn set_setting(&self, name: &str, value: &str, is_local: bool) -> Result<String> {
+        let shown = self.assign(name, Some(value), is_local)?;
+        Ok(shown.unwrap_or_default())
+    }
+
+    fn process_id(&self) -> i32 {
+        self.number
+    }
+
+    fn lock_advisory(&self, request: AdvisoryRequest) -> Result<bool> {
+        let mut has_locks = self.has_locks.get();
+        has_locks[usize::from(request.in_transaction)] = true;
+        self.has_locks.set(has_locks);
+        self.database.shared.locks.lock(self.number, request, || self.limits.check())
+    }
+
+    fn unlock_advisory(&self, key: AdvisoryKey, is_shared: bool) -> bool {
+        self.database.shared.locks.unlock(self.number, key, is_shared)
+    }
+
+    fn unlock_all_advisory(&self) {
+        self.release_locks(false);
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.release_locks(true);
+        self.release_locks(false);
+    }
+}

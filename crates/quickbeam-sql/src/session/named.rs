@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use smol_str::SmolStr;
 
-use crate::api::connection::Session;
-use crate::api::statement::PreparedStatement;
 use crate::bind::OutputColumn;
 use crate::error::{SqlError, SqlState};
 use crate::parse::Direction;
+use crate::session::Session;
+use crate::session::prepared_statement::PreparedStatement;
 use crate::types::{DataType, Value};
 
 /// The prepared statements of a session, by name.

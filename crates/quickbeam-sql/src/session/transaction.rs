@@ -6,9 +6,9 @@ use std::cell::{Ref, RefCell, RefMut};
 use quickbeam::{Durability, Savepoint, Transaction, TransactionOptions};
 use smol_str::SmolStr;
 
-use super::session_command::{Control, Settings};
-use crate::api::connection::Session;
+use crate::compile::session_command::{Control, Settings};
 use crate::error::{Result, SqlError, SqlState};
+use crate::session::Session;
 use crate::session::settings::variables::Saved;
 
 /// A transaction under way.

@@ -12,14 +12,14 @@ use smol_str::SmolStr;
 
 use super::executor::ResultRows;
 use super::named::{CursorRows, Named, no_cursor, no_statement};
-use crate::api::connection::Session;
-use crate::api::rows::Rows;
-use crate::api::statement::{CachedStatement, Lease, PreparedStatement};
+use super::rows::Rows;
 use crate::bind::OutputColumn;
-use crate::catalog::errors::no_relation;
 use crate::error::{Result, SqlError, SqlState};
 use crate::execute::{Returned, values_memory};
 use crate::parse::{Command, Direction, Discard, Name};
+use crate::schema::errors::no_relation;
+use crate::session::Session;
+use crate::session::prepared_statement::{CachedStatement, Lease, PreparedStatement};
 use crate::session::settings::setting_table::setting;
 use crate::types::{DataType, Value};
 

@@ -10,11 +10,11 @@ use std::sync::Arc;
 use quickbeam::{Database, Transaction};
 
 use super::foreign_keys::has_parent;
-use super::table_handle::{IndexHandle, TableHandle};
-use super::table_writer::describe;
 use crate::catalog::CatalogSnapshot;
 use crate::error::{Result, SqlError};
-use crate::table::encoding::row_format::StoredRow;
+use crate::handle::describe;
+use crate::handle::table_handle::{IndexHandle, TableHandle};
+use crate::schema::encoding::row_format::StoredRow;
 
 /// Maximum number of complaints reported for a table or index; further ones are only counted.
 const MOST: usize = 100;

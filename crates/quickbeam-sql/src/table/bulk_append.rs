@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use super::table_handle::TableHandle;
 use super::table_writer::{TableWriter, check_not_null};
 use crate::error::Result;
-use crate::table::encoding::row_format::StoredRow;
+use crate::handle::table_handle::TableHandle;
+use crate::schema::encoding::row_format::StoredRow;
 
 impl TableHandle {
     /// Whether [`TableWriter::insert_many`] may be used.

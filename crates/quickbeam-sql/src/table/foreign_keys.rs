@@ -9,12 +9,13 @@ use std::sync::Arc;
 
 use quickbeam::{Database, Scan, ScanBatch, Transaction};
 
-use super::table_handle::{IndexHandle, TableHandle};
-use super::table_writer::{TableWriter, describe, differ, values_of};
+use super::table_writer::{TableWriter, differ, values_of};
 use crate::catalog::{ForeignKey, ForeignKeyAction, Table};
 use crate::error::{Result, SqlError, SqlState};
-use crate::table::encoding::key_encoding::{KeyRange, KeySpec};
-use crate::table::encoding::row_format::StoredRow;
+use crate::handle::describe;
+use crate::handle::table_handle::{IndexHandle, TableHandle};
+use crate::schema::encoding::key_encoding::{KeyRange, KeySpec};
+use crate::schema::encoding::row_format::StoredRow;
 use crate::types::{DataType, Value, ValueRef, convert};
 
 /// Rows that have to follow one that went or changed.
@@ -389,7 +390,7 @@ impl TableWriter<'_> {
                 prefix(key, columns, &reference.key, &mut range.low)?;
                 let mut high = range.low.clone();
                 range.high =
-                    crate::table::encoding::key_encoding::prefix_end(&mut high).then_some(high);
+                    crate::schema::encoding::key_encoding::prefix_end(&mut high).then_some(high);
                 database
             }
         };

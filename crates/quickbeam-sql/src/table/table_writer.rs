@@ -12,10 +12,11 @@ use std::sync::Arc;
 use quickbeam::{Savepoint, Transaction, Updated};
 
 use super::foreign_keys::{CascadeTask, Pending};
-use super::table_handle::{IndexHandle, TableHandle};
 use crate::catalog::{Catalog, CatalogSnapshot, Table};
 use crate::error::{Result, SqlError, SqlState};
-use crate::table::encoding::row_format::StoredRow;
+use crate::handle::describe;
+use crate::handle::table_handle::{IndexHandle, TableHandle};
+use crate::schema::encoding::row_format::StoredRow;
 use crate::types::{Value, ValueRef};
 
 /// What only the upper half can evaluate, for rows that change because other rows did.
@@ -139,15 +140,6 @@ fn null_violation(table: &Table, position: usize) -> SqlError {
             table.name
         ),
     )
-}
-
-/// `(a, b)=(1, 2)` of these columns of a row.
-pub(super) fn describe(table: &Table, positions: &[usize], row: StoredRow<'_>) -> String {
-    let names: Vec<&str> =
-        positions.iter().filter_map(|&p| Some(table.columns.get(p)?.name.as_str())).collect();
-    let show = |&p: &usize| row.get(p).map_or_else(|_| "?".into(), |value| value.to_string());
-    let values: Vec<String> = positions.iter().map(show).collect();
-    format!("({})=({})", names.join(", "), values.join(", "))
 }
 
 impl<'a> TableWriter<'a> {

@@ -8,9 +8,9 @@ use super::table::Defined;
 use super::table_outline::Outline;
 use super::{CatalogChange, TableChange};
 use crate::catalog::Relation;
-use crate::catalog::errors::no_column;
 use crate::error::{Result, SqlError};
 use crate::expression::Frame;
+use crate::schema::errors::no_column;
 use crate::types::Value;
 
 fn cascades(behavior: Option<ast::DropBehavior>) -> bool {

@@ -9,7 +9,7 @@ use sqlparser::ast;
 
 use super::super::{Binder, Level, Names, Scope, Typed};
 use super::table_outline::Outline;
-use crate::bind::dml::insert::relation_of;
+use crate::bind::scope::relation_of;
 use crate::catalog::{NewCheck, Table};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::Expr;

@@ -11,13 +11,14 @@ use sqlparser::ast::{Ident, ObjectName};
 
 use super::super::{Binder, Scope, fold, object_name};
 use super::ObjectKind;
-use crate::bind::dml::insert::relation_with;
-use crate::catalog::errors::{
+use crate::bind::scope::relation_with;
+use crate::catalog::{Relation, Table};
+use crate::ddl::check_name;
+use crate::error::{Result, SqlError, SqlState};
+use crate::schema::errors::{
     column_exists, constraint_exists, is_not, many_primary_keys, named_twice, no_column,
     no_constraint, no_definition, no_index, no_relation, no_view, relation_exists,
 };
-use crate::catalog::{Relation, Table, check_name};
-use crate::error::{Result, SqlError, SqlState};
 use crate::types::DataType;
 
 /// PostgreSQL's reserved words, which are names only in quotes.

@@ -5,16 +5,17 @@ use std::sync::Arc;
 use smol_str::SmolStr;
 use sqlparser::ast::{self, ConflictTarget, OnConflictAction, OnInsert, SetExpr, TableObject};
 
-use crate::bind::query::rows_with_subqueries;
+use crate::bind::query::{check_values, rows_with_subqueries};
+use crate::bind::scope::relation_of;
 use crate::bind::{
-    Binder, Body, Insert, InsertSource, OnConflict, OutputColumn, Query, Scope, ScopeColumn,
-    ScopeRelation, Source, Subquery, Typed, column_default, fold, object_name,
+    Binder, Body, Insert, InsertSource, OnConflict, OutputColumn, Query, Scope, ScopeRelation,
+    Source, Subquery, Typed, column_default, fold, object_name,
 };
-use crate::catalog::errors::{named_twice, no_column};
 use crate::catalog::{Column, Table};
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::{ColumnRef, Expr};
-use crate::types::{DataType, Value};
+use crate::expression::Expr;
+use crate::schema::errors::{named_twice, no_column};
+use crate::types::Value;
 
 impl Binder<'_> {
     /// INSERT.
@@ -319,37 +320,9 @@ fn check_identity(column: &Column) -> Result<()> {
     Ok(())
 }
 
-/// Checks that rows are written as in PostgreSQL: after VALUES, without ROW.
-pub(in crate::bind) fn check_values(values: &ast::Values) -> Result<()> {
-    match values.explicit_row || values.value_keyword {
-        true => Err(SqlError::unsupported("this form of VALUES")),
-        false => Ok(()),
-    }
-}
-
 /// Whether a value is the word DEFAULT.
 pub(in crate::bind) fn is_default(value: &ast::Expr) -> bool {
     matches!(value, ast::Expr::Identifier(ident) if ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("default"))
-}
-
-/// A table under a name.
-pub(in crate::bind) fn relation_of(table: &Table, slot: usize, name: SmolStr) -> ScopeRelation {
-    let columns = table.columns.iter().map(|column| (column.name.clone(), column.data_type));
-    relation_with(name, slot, columns)
-}
-
-/// Makes a relation with these columns and this name.
-pub(in crate::bind) fn relation_with(
-    name: SmolStr,
-    slot: usize,
-    columns: impl Iterator<Item = (SmolStr, DataType)>,
-) -> ScopeRelation {
-    let columns = columns.enumerate().map(|(column, (name, data_type))| ScopeColumn {
-        name,
-        data_type,
-        at: ColumnRef { slot, column },
-    });
-    ScopeRelation { name, columns: columns.collect() }
 }
 
 fn sorted(mut columns: Vec<usize>) -> Vec<usize> {

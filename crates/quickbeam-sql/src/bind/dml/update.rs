@@ -7,9 +7,9 @@ use sqlparser::ast::{
 use super::insert::is_default;
 use crate::bind::{Binder, Change, From, JoinKind, Scope, Typed, object_name};
 use crate::catalog::Table;
-use crate::catalog::errors::no_column;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::Expr;
+use crate::schema::errors::no_column;
 
 impl Binder<'_> {
     /// UPDATE.

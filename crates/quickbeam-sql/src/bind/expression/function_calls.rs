@@ -10,9 +10,9 @@ use crate::bind::grouping::aggregates::AggregateCall;
 use crate::bind::{AggregateKind, Binder, Scope, Typed, function_name};
 use crate::catalog::Relation;
 use crate::catalog::describe::name_parts;
-use crate::catalog::errors::{is_not, no_relation};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Builtin, Expr, Function, TextPosition, json_of_any};
+use crate::schema::errors::{is_not, no_relation};
 use crate::types::{DataType, Value};
 
 /// The name of the only user: a process that opens the directory has all rights.

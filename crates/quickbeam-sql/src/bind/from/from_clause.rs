@@ -13,11 +13,11 @@ use crate::bind::{
     Binder, From, JoinKind, Query, QueryPart, Scope, ScopeColumn, ScopeRelation, Source, Typed,
     VIEW_DEPTH, VIEW_SLOTS, fold, object_name,
 };
-use crate::catalog::errors::no_relation;
 use crate::catalog::system::system_table;
 use crate::catalog::{Relation, Table, View};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{ColumnRef, Comparison, Expr, Slots};
+use crate::schema::errors::no_relation;
 use crate::types::DataType;
 
 /// Error message for more joins in one FROM than `MAX_DEPTH` allows.

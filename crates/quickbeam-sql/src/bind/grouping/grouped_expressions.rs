@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use super::aggregates::AGGREGATES;
-use super::grouping_sets::GROUPINGS;
 use super::levels::grouping_error;
 use crate::bind::{Aggregate, Binder, PartMut, Query, Source, Subquery};
 use crate::error::{Result, SqlError};
 use crate::expression::{ColumnRef, Expr, Slots};
+
+/// Columns of a group from here on are calls of GROUPING, before the keys are known.
+pub(in crate::bind) const GROUPINGS: usize = 1 << 21;
 
 /// Turns expressions over rows into expressions over groups.
 pub(in crate::bind) struct Regroup<'k> {

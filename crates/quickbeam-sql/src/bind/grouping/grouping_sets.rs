@@ -1,5 +1,6 @@
 //! GROUP BY: keys, grouping sets, GROUPING, and columns that a primary key determines.
 
+use super::grouped_expressions::GROUPINGS;
 use sqlparser::ast::{self, Expr as Ast, GroupByExpr};
 
 use super::grouped_expressions::Regroup;
@@ -9,9 +10,6 @@ use crate::bind::{Binder, Scope, Source, Typed};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{ColumnRef, Comparison, Expr};
 use crate::types::{DataType, Value};
-
-/// Columns of a group from here on are calls of GROUPING, before the keys are known.
-pub(in crate::bind) const GROUPINGS: usize = 1 << 21;
 
 /// Grouping sets that one GROUP BY may have, as in PostgreSQL.
 const MAX_SETS: usize = 4096;

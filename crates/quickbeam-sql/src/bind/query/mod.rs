@@ -96,7 +96,7 @@ impl Binder<'_> {
                 inner
             }
             SetExpr::Values(values) => {
-                crate::bind::dml::insert::check_values(values)?;
+                check_values(values)?;
                 self.defers = false;
                 let bound = self.values(&values.rows, order, outer)?;
                 self.unknown.clear();
@@ -245,4 +245,12 @@ pub(super) fn rows_with_subqueries(
     };
     let sides = rows.into_iter().zip(asked).map(side).collect();
     Body::Combine(Box::new(Combine { kind: CombineKind::Union, all: true, sides, slot }))
+}
+
+/// Checks that rows are written as in PostgreSQL: after VALUES, without ROW.
+pub(in crate::bind) fn check_values(values: &ast::Values) -> Result<()> {
+    match values.explicit_row || values.value_keyword {
+        true => Err(SqlError::unsupported("this form of VALUES")),
+        false => Ok(()),
+    }
 }

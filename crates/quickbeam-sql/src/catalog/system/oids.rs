@@ -3,8 +3,8 @@
 //! An object of the catalog keeps its number for its lifetime, above those that PostgreSQL gives
 //! its own. Objects without a number have one made of their table's number and their name.
 
-use super::super::schema::{ObjectId, Table};
 use super::type_row_named;
+use crate::schema::{ObjectId, Table};
 use crate::types::DataType;
 
 /// The schema `pg_catalog`.

@@ -251,7 +251,7 @@ impl TableHandles<'_> {
             return self.snapshot.handle(self.transaction, table.id);
         }
         let found = self.catalog.database_as_table(self.transaction, &table.name)?;
-        found.ok_or_else(|| crate::catalog::errors::no_relation(&table.name))
+        found.ok_or_else(|| crate::schema::errors::no_relation(&table.name))
     }
 }
 

@@ -22,7 +22,6 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use super::Frame;
-use super::functions::Special;
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::{DataType, Numeric, Value, ValueRef};
 
@@ -31,6 +30,27 @@ pub type OfValues = fn(&[ValueRef<'_>]) -> Result<Value>;
 
 /// The implementation of a function that also reads the session.
 pub type OfSession = fn(&Frame<'_>, &[ValueRef<'_>]) -> Result<Value>;
+
+/// A function whose arguments are not simply evaluated, or that has no overloads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Special {
+    /// `coalesce`
+    Coalesce,
+    /// `nullif`
+    NullIf,
+    /// `greatest`
+    Greatest,
+    /// `least`
+    Least,
+    /// Rounding to a number of fractional digits of the second
+    RoundSecond,
+    /// `now`
+    Now,
+    /// `current_date`, in UTC
+    CurrentDate,
+    /// A subscript or slice of an array
+    Subscripts,
+}
 
 /// How a function is evaluated.
 #[derive(Clone, Copy)]

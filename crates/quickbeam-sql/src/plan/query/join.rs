@@ -5,12 +5,9 @@ use crate::bind::{Derived, From, JoinKind, OrderKey, QueryPart, Source};
 use crate::error::{Result, SqlError};
 use crate::expression::{Comparison, Expr, Slots};
 use crate::plan::access_path::{PathRequest, choose, selectivity};
+use crate::plan::cost::{HASH_BUILD_COST, HASH_PROBE_COST};
 use crate::plan::in_list::node_of;
 use crate::plan::{AccessPath, HashJoin, Join, PlanNode};
-
-/// Cost of keeping a row for a hash join, and of looking one up.
-pub(in crate::plan) const HASH_BUILD_COST: f64 = 2.0;
-pub(in crate::plan) const HASH_PROBE_COST: f64 = 1.5;
 
 /// Returns the cost of a hash join besides its inputs. If the scan of the larger side skips rows
 /// without a partner, only as many are probed as the smaller side has keys.

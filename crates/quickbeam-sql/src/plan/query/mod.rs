@@ -6,3 +6,12 @@ pub(super) mod semi_join;
 pub(super) mod subquery;
 pub(super) mod tail;
 pub(super) mod windows;
+
+use crate::types::DataType;
+
+/// Whether values of both that are equal have the same bytes in a key.
+pub(super) fn types_alike(a: DataType, b: DataType) -> bool {
+    (a.is_integer() && b.is_integer())
+        || a.unconstrained() == b.unconstrained()
+        || (a.is_text() && b.is_text())
+}

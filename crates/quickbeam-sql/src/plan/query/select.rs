@@ -1,9 +1,10 @@
 //! Queries: FROM, subqueries, groups, order, limits, one step above the other.
 
+use crate::plan::cost::MANY_ROWS;
 use std::cell::{Cell, RefCell};
 
-use super::semi_join::types_alike;
 use super::tail::Tail;
+use super::types_alike;
 use crate::bind::{
     Aggregate, AggregateKind, Body, CommonTable, From, JoinKind, OrderKey, Query, QueryPart,
     RowLock, Select, SlotShape, Source, Subquery,
@@ -17,9 +18,6 @@ use crate::types::{DataType, Value};
 /// Limit of subqueries in expressions, nested or side by side, including those around FROM. Every
 /// walk over a plan recurses this deep.
 const MOST_SUBQUERIES: usize = 250;
-
-/// Estimated rows of a function, and of stored rows of unknown number.
-const MANY_ROWS: f64 = 1_000.0;
 
 /// Plans one statement.
 pub(in crate::plan) struct Planner<'p> {

@@ -1,20 +1,14 @@
 //! `column IN (SELECT …)` the other way round: the subquery's rows, each once, look up the table's.
 
-use super::join::{HASH_BUILD_COST, HASH_PROBE_COST};
 use super::select::Planner;
+use super::types_alike;
 use crate::bind::{Body, From, Query, Select, Source, SubqueryKind};
 use crate::error::Result;
 use crate::expression::{Comparison, Expr, Slots};
 use crate::plan::access_path::{PathRequest, choose, column_of};
+use crate::plan::cost::{HASH_BUILD_COST, HASH_PROBE_COST};
 use crate::plan::{AccessPath, Join, PlanNode};
 use crate::types::DataType;
-
-/// Whether values of both that are equal have the same bytes in a key.
-pub(in crate::plan) fn types_alike(a: DataType, b: DataType) -> bool {
-    (a.is_integer() && b.is_integer())
-        || a.unconstrained() == b.unconstrained()
-        || (a.is_text() && b.is_text())
-}
 
 impl Planner<'_> {
     /// Whether nothing but tables is joined.

@@ -1,15 +1,13 @@
 //! Subqueries in expressions: evaluated for each outer row, or hashed once.
 
-use super::join::{HASH_BUILD_COST, HASH_PROBE_COST, key_pair};
+use super::join::key_pair;
 use super::select::Planner;
 use crate::bind::{Body, OutputColumn, Query, Subquery, SubqueryKind};
 use crate::error::Result;
 use crate::expression::{Comparison, Expr, Slots};
 use crate::plan::QueryPlan;
+use crate::plan::cost::{HASH_BUILD_COST, HASH_PROBE_COST, MOST_KEPT};
 use crate::types::{DataType, Value};
-
-/// Row limit of a hashed subquery, unless evaluation for each outer row costs far more.
-const MOST_KEPT: f64 = 200_000.0;
 
 impl Planner<'_> {
     /// Plans a subquery. Returns also the outer keys, if the subquery is hashed: its last outputs

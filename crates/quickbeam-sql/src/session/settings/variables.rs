@@ -11,10 +11,10 @@ use quickbeam::{Isolation, TransactionOptions};
 use smol_str::SmolStr;
 
 use super::setting_table::{Kind, SETTINGS, Setting, Unit, setting};
-use crate::api::connection::{MEMORY, Session};
+use crate::compile::session_command::{Control, Settings};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::ExecutionMode;
-use crate::session::session_command::{Control, Settings};
+use crate::session::{MEMORY, Session};
 
 /// Settings that differ from their defaults, by name in lower case.
 #[derive(Clone, Debug, Default)]

@@ -1,5 +1,6 @@
 //! Functions of floating-point numbers, and random numbers.
 
+use super::{no_width_bucket, undefined_logarithm};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::builtin::{
     Builtin, double, integer, invalid, mismatch, out_of_range, strict, volatile,
@@ -116,14 +117,6 @@ fn exponential(arguments: &[ValueRef<'_>]) -> Result<Value> {
     }
 }
 
-/// Reports the logarithm of zero or of a negative number.
-#[cold]
-pub(in crate::expression::builtin) fn undefined_logarithm(is_zero: bool) -> SqlError {
-    let what = if is_zero { "zero" } else { "a negative number" };
-    let message = format!("cannot take logarithm of {what}");
-    SqlError::new(SqlState::InvalidArgumentForLogarithm, message)
-}
-
 fn logarithm(arguments: &[ValueRef<'_>], function: fn(f64) -> f64) -> Result<Value> {
     let number = double(arguments, 0)?;
     if number <= 0.0 {
@@ -139,11 +132,6 @@ fn degrees(arguments: &[ValueRef<'_>]) -> Result<Value> {
         return Err(overflow());
     }
     Ok(Value::Double(result))
-}
-
-#[cold]
-pub(in crate::expression::builtin) fn no_width_bucket(message: &str) -> SqlError {
-    SqlError::new(SqlState::InvalidArgumentForWidthBucket, message)
 }
 
 fn width_bucket(arguments: &[ValueRef<'_>]) -> Result<Value> {

@@ -1,7 +1,7 @@
 //! Functions of NUMERIC values.
 
-use super::double::{no_width_bucket, undefined_logarithm};
 use super::integer::common_divisor;
+use super::{no_width_bucket, undefined_logarithm};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::builtin::{Builtin, NUMERIC, integer, numeric, out_of_range, strict};
 use crate::types::{DataType, Numeric, Value, ValueRef};

@@ -14,25 +14,17 @@ use quickbeam::{ReadTransaction, Transaction, TransactionOptions};
 use smol_str::SmolStr;
 
 use super::change::CatalogChange;
-use crate::catalog::definition::SequenceOptions;
-use crate::catalog::errors::{is_not, no_relation, read_only};
-use crate::catalog::schema::{ObjectId, Relation, Sequence};
-use crate::catalog::{Catalog, CatalogSnapshot};
+use crate::catalog::{Catalog, CatalogSnapshot, Reserved};
 use crate::error::{Result, SqlError, SqlState};
+use crate::schema::SequenceOptions;
+use crate::schema::errors::{is_not, no_relation, read_only};
+use crate::schema::{ObjectId, Relation, Sequence};
 use crate::types::DataType;
 
 /// Values reserved at a time.
 const RESERVED_AT_ONCE: i64 = 32;
 /// Times that a reservation is tried again when another one was quicker.
 const ATTEMPTS: usize = 100;
-
-/// Values that may be given out without asking the tree.
-#[derive(Clone, Copy, Debug, Default)]
-pub(in crate::catalog) struct Reserved {
-    next: i64,
-    left: i64,
-    increment: i64,
-}
 
 impl CatalogSnapshot {
     /// The sequence of that name, or an error that says what is wrong.
@@ -74,7 +66,7 @@ impl Catalog {
     }
 
     /// Removes the records that dropped sequences left (SEQ-2).
-    pub(in crate::catalog) fn sweep_sequences(&self) -> Result<()> {
+    pub(crate) fn sweep_sequences(&self) -> Result<()> {
         let transaction = self.environment.begin()?;
         let snapshot = self.snapshot(&transaction)?;
         let kept: BTreeSet<[u8; 8]> =
@@ -274,7 +266,7 @@ impl Sequence {
 
 impl CatalogChange<'_> {
     /// Makes a sequence; its number.
-    pub(in crate::catalog) fn define_sequence(
+    pub(crate) fn define_sequence(
         &self,
         name: SmolStr,
         options: &SequenceOptions,
@@ -331,7 +323,7 @@ impl CatalogChange<'_> {
 
     /// Restarts a sequence at `value`. Starts a new epoch, so that the restart takes effect only if
     /// the transaction commits.
-    pub(in crate::catalog) fn restart(&self, sequence: &Sequence, value: i64) -> Result<()> {
+    pub(crate) fn restart(&self, sequence: &Sequence, value: i64) -> Result<()> {
         if !(sequence.minimum..=sequence.maximum).contains(&value) {
             let message = format!("RESTART value ({value}) is out of bounds");
             return Err(SqlError::new(SqlState::InvalidParameterValue, message));

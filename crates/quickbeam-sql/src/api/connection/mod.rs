@@ -1,40 +1,38 @@
 //! Connections: what a program does with one, its settings, and its cache of statements.
 
+pub(crate) mod sql_transaction;
+pub(crate) mod statement;
+
 use std::cell::{Cell, RefCell};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use lru::LruCache;
 use parking_lot::Mutex;
 use quickbeam::{Durability, Isolation, ReadTransaction, Transaction};
 
-use super::database::{Cancel, SqlDatabase};
-use super::row::Row;
-use super::rows::{MappedRows, OpenQueries, Rows};
-use super::sql_transaction::SqlTransaction;
-use super::statement::{
-    CachedStatement, Lease, PreparedStatement, Statement, StatementCache, first_row,
-};
+use self::sql_transaction::SqlTransaction;
+use self::statement::{Statement, first_row};
 use crate::catalog::CatalogSnapshot;
+use crate::compile::session_command::Settings;
 use crate::error::Result;
 use crate::execute::StatementLimits;
-use crate::expression::{AdvisoryKey, AdvisoryRequest, Clock, Given, SessionState};
-use crate::plan::ExecutionMode;
+use crate::expression::{Clock, Given};
+use crate::rust_types::row::Row;
 use crate::session::copy::CopyAccess;
+use crate::session::database::{Cancel, SqlDatabase};
 use crate::session::executor::ResultRows;
-use crate::session::named::{Cursors, NamedStatements};
-use crate::session::session_command::Settings;
-use crate::session::settings::variables::Variables;
-use crate::session::transaction::Open;
+use crate::session::prepared_statement::{
+    CachedStatement, Lease, PreparedStatement, StatementCache,
+};
+use crate::session::rows::{MappedRows, OpenQueries, Rows};
+use crate::session::{MEMORY, Session};
 use crate::types::Value;
 
 /// Statements kept by text.
 const CACHED: NonZeroUsize = NonZeroUsize::new(256).unwrap();
-
-/// Bytes that a statement may keep, unless it is set otherwise.
-pub(crate) const MEMORY: usize = 256 << 20;
 
 /// A connection to a database: settings, an open transaction, and a cache of the 256 statements
 /// used last. One thread uses it at a time; statements may run while rows of others are read.
@@ -54,26 +52,12 @@ pub struct Connection {
     cache: StatementCache,
 }
 
-/// What a connection has beside its cache.
-pub(crate) struct Session {
-    pub database: SqlDatabase,
-    pub open: RefCell<Option<Open>>,
-    pub reading: OpenQueries,
-    pub settings: Cell<Settings>,
-    pub variables: RefCell<Variables>,
-    /// Counts changes of settings.
-    pub settings_version: Cell<u64>,
-    pub statement_timeout: Cell<Option<Duration>>,
-    pub named: NamedStatements,
-    pub cursors: Cursors,
-    /// The session's number in its database.
-    pub number: i32,
-    /// Whether the session took advisory locks, and whether its transaction did.
-    pub has_locks: Cell<[bool; 2]>,
-    pub limits: StatementLimits,
-    pub clock: Clock,
-    pub given: Given,
-    pub copy_access: Mutex<Option<Box<dyn CopyAccess>>>,
+impl SqlDatabase {
+    /// Opens a connection.
+    #[must_use]
+    pub fn connect(&self) -> Connection {
+        Connection::new(self.clone())
+    }
 }
 
 impl Connection {
@@ -479,71 +463,5 @@ impl Connection {
     /// ```
     pub fn set_memory_limit(&self, bytes: usize) {
         self.session.limits.memory.set(bytes);
-    }
-}
-
-impl Session {
-    /// Begins the limits of a statement: it was not cancelled yet, and its time starts now.
-    #[inline]
-    pub fn begin_limits(&self) {
-        self.limits.cancelled.store(false, Ordering::Relaxed);
-        let timeout = self.statement_timeout.get();
-        self.limits.deadline.set(timeout.and_then(|timeout| Instant::now().checked_add(timeout)));
-    }
-
-    /// Releases the advisory locks of the transaction, or those of the session.
-    #[inline]
-    pub fn release_locks(&self, in_transaction: bool) {
-        let mut has_locks = self.has_locks.get();
-        if std::mem::take(&mut has_locks[usize::from(in_transaction)]) {
-            self.has_locks.set(has_locks);
-            self.database.shared.locks.release(self.number, in_transaction);
-        }
-    }
-
-    /// What the session wants of the planner.
-    pub fn way(&self) -> ExecutionMode {
-        self.settings.get().way.unwrap_or_default()
-    }
-}
-
-impl SessionState for Session {
-    fn setting(&self, name: &str) -> Result<Option<String>> {
-        self.show(name)
-    }
-
-    fn settings(&self) -> Result<Vec<[String; 3]>> {
-        self.show_all()
-    }
-
-    fn set_setting(&self, name: &str, value: &str, is_local: bool) -> Result<String> {
-        let shown = self.assign(name, Some(value), is_local)?;
-        Ok(shown.unwrap_or_default())
-    }
-
-    fn process_id(&self) -> i32 {
-        self.number
-    }
-
-    fn lock_advisory(&self, request: AdvisoryRequest) -> Result<bool> {
-        let mut has_locks = self.has_locks.get();
-        has_locks[usize::from(request.in_transaction)] = true;
-        self.has_locks.set(has_locks);
-        self.database.shared.locks.lock(self.number, request, || self.limits.check())
-    }
-
-    fn unlock_advisory(&self, key: AdvisoryKey, is_shared: bool) -> bool {
-        self.database.shared.locks.unlock(self.number, key, is_shared)
-    }
-
-    fn unlock_all_advisory(&self) {
-        self.release_locks(false);
-    }
-}
-
-impl Drop for Session {
-    fn drop(&mut self) {
-        self.release_locks(true);
-        self.release_locks(false);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::rust_types::ColumnValue;
+use super::ColumnValue;
 use crate::bind::OutputColumn;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Expr, Slot};

@@ -20,10 +20,11 @@ use parking_lot::Mutex;
 use quickbeam::{Database, ReadTransaction, Transaction};
 
 use super::sampling::Samples;
-use crate::catalog::{Index, ObjectId, TREE_PREFIX, Table};
+use crate::error::TREE_PREFIX;
 use crate::error::{Result, SqlError};
-use crate::table::encoding::key_encoding::KeySpec;
-use crate::table::encoding::row_format::StoredRow;
+use crate::schema::encoding::key_encoding::KeySpec;
+use crate::schema::encoding::row_format::StoredRow;
+use crate::schema::{Index, ObjectId, Table};
 use crate::types::ValueRef;
 
 /// A table and what is needed to read and change it.
@@ -35,8 +36,8 @@ pub struct TableHandle {
     indexes: Vec<IndexHandle>,
     /// By position: whether a change of the column touches more than the row itself.
     structural: Vec<bool>,
-    pub(super) next_row: OnceLock<Arc<AtomicU64>>,
-    pub(super) samples: Samples,
+    pub(crate) next_row: OnceLock<Arc<AtomicU64>>,
+    pub(crate) samples: Samples,
 }
 
 /// An index and what is needed to read and change it.
@@ -165,7 +166,7 @@ impl TableHandle {
     }
 
     /// What stands in the table's tree for a row of these bytes.
-    pub(super) fn stored<'r>(&self, row: &'r [u8]) -> Result<std::borrow::Cow<'r, [u8]>> {
+    pub(crate) fn stored<'r>(&self, row: &'r [u8]) -> Result<std::borrow::Cow<'r, [u8]>> {
         if !self.table.is_database() {
             return Ok(row.into());
         }
@@ -178,7 +179,7 @@ impl TableHandle {
 
 impl IndexHandle {
     /// Appends the key of a row's entry; whether the row's key is part of it.
-    pub(super) fn encode_entry(
+    pub(crate) fn encode_entry(
         &self,
         row: StoredRow<'_>,
         row_key: &[u8],
@@ -198,7 +199,7 @@ impl IndexHandle {
     }
 
     /// The value of an entry, of which [`encode_entry`](Self::encode_entry) made the key.
-    pub(super) fn encode_place(
+    pub(crate) fn encode_place(
         &self,
         entry: &[u8],
         row_key: &[u8],
@@ -211,7 +212,7 @@ impl IndexHandle {
         }
         if holds_row_key {
             let place = u16::try_from(entry.len() - row_key.len());
-            let place = place.map_err(|_| crate::table::encoding::key_encoding::key_too_long())?;
+            let place = place.map_err(|_| crate::schema::encoding::key_encoding::key_too_long())?;
             value.push(0);
             value.extend_from_slice(&place.to_le_bytes());
         } else {
@@ -315,4 +316,13 @@ fn last_row(rows: &Database, transaction: &Transaction) -> quickbeam::Result<u64
         return Ok(0);
     }
     Ok(cursor.key().first_chunk().map_or(0, |key| u64::from_be_bytes(*key)))
+}
+
+/// `(a, b)=(1, 2)` of these columns of a row.
+pub(crate) fn describe(table: &Table, positions: &[usize], row: StoredRow<'_>) -> String {
+    let names: Vec<&str> =
+        positions.iter().filter_map(|&p| Some(table.columns.get(p)?.name.as_str())).collect();
+    let show = |&p: &usize| row.get(p).map_or_else(|_| "?".into(), |value| value.to_string());
+    let values: Vec<String> = positions.iter().map(show).collect();
+    format!("({})=({})", names.join(", "), values.join(", "))
 }

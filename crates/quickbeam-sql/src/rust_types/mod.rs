@@ -13,12 +13,14 @@ mod columns;
 #[cfg(feature = "jiff")]
 mod jiff;
 mod parameters;
+pub(crate) mod row;
 #[cfg(feature = "time")]
 mod time;
 #[cfg(feature = "uuid")]
 mod uuid;
 
 pub use columns::ColumnValue;
+pub use row::{ColumnIndex, OwnedRow, Row};
 
 #[cfg(test)]
 mod tests {

@@ -24,8 +24,8 @@
 
 use quickbeam::AccessMethod;
 
-use crate::catalog::{Index, Table};
 use crate::error::{Result, SqlError, SqlState};
+use crate::schema::{Index, Table};
 use crate::types::{DataType, Interval, Numeric, Value, ValueRef};
 
 const NULL_FIRST: u8 = 0;
@@ -101,7 +101,7 @@ impl KeySpec {
     /// columns.
     #[must_use]
     pub fn of_index(table: &Table, index: &Index) -> KeySpec {
-        let part = |column: &crate::catalog::KeyColumn| {
+        let part = |column: &crate::schema::KeyColumn| {
             Some(KeyPart {
                 position: column.position,
                 data_type: table.columns.get(column.position)?.data_type,
@@ -117,7 +117,7 @@ impl KeySpec {
 
     /// Leaves room for how long a group is; where the key begins.
     #[inline]
-    pub(in crate::table) fn begin(&self, out: &mut Vec<u8>) -> usize {
+    pub(crate) fn begin(&self, out: &mut Vec<u8>) -> usize {
         let start = out.len();
         if self.grouped {
             out.extend_from_slice(&[0; GROUP_BYTES]);
@@ -127,7 +127,7 @@ impl KeySpec {
 
     /// Says how long the group is whose key began there.
     #[inline]
-    pub(in crate::table) fn end(&self, out: &mut [u8], start: usize) -> Result<()> {
+    pub(crate) fn end(&self, out: &mut [u8], start: usize) -> Result<()> {
         if self.grouped {
             let length = u16::try_from(out.len() - start - GROUP_BYTES);
             let length = length.map_err(|_| key_too_long())?;
@@ -484,6 +484,6 @@ impl KeyBytes<'_, '_> {
 
 /// The length of a key's part is kept in two bytes.
 #[cold]
-pub(in crate::table) fn key_too_long() -> SqlError {
+pub(crate) fn key_too_long() -> SqlError {
     SqlError::new(SqlState::ProgramLimitExceeded, "an index key is longer than 64 KiB")
 }

@@ -64,7 +64,7 @@ pub struct Table {
     /// Counts the changes of the definition; part of the names of the table's trees.
     pub generation: u32,
     /// The form in which rows are written now, and those in which there may be rows.
-    pub(crate) layouts: crate::table::Layouts,
+    pub(crate) layouts: crate::schema::encoding::Layouts,
     /// The number of the next column made.
     pub(crate) next_column: u16,
     /// Comments, by the number of their column; that of the table itself by 0.

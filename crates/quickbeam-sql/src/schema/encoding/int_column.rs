@@ -6,8 +6,8 @@
 //! of an older layout as values.
 
 use super::row_format::{ColumnEncoding, ColumnLayout, load};
-use crate::catalog::Table;
 use crate::error::Result;
+use crate::schema::Table;
 
 /// Where a number stands in rows of the form in which a table's rows are written now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,10 +6,9 @@
 
 use quickbeam::Transaction;
 
-use super::table_handle::{IndexHandle, TableHandle};
-use super::table_writer::describe;
+use super::table_handle::{IndexHandle, TableHandle, describe};
 use crate::error::{Result, SqlError, SqlState};
-use crate::table::encoding::row_format::StoredRow;
+use crate::schema::encoding::row_format::StoredRow;
 
 /// Bytes of keys and values after which a run is put in place.
 const RUN_BYTES: usize = 32 << 20;

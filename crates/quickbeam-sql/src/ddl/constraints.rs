@@ -7,11 +7,13 @@ use smol_str::SmolStr;
 
 use super::change::CatalogChange;
 use crate::catalog::Catalog;
-use crate::catalog::definition::{NewCheck, NewForeignKey, NewKey};
-use crate::catalog::errors::{many_primary_keys, no_constraint};
-use crate::catalog::schema::{Check, ForeignKey, Index, KeyColumn, PrimaryKey, Table};
 use crate::error::{Result, SqlError, SqlState};
-use crate::table::{Expressions, StoredRow, TableHandle, TableWriter, index_tree, rows_tree};
+use crate::handle::{TableHandle, index_tree, rows_tree};
+use crate::schema::encoding::StoredRow;
+use crate::schema::errors::{many_primary_keys, no_constraint};
+use crate::schema::{Check, ForeignKey, Index, KeyColumn, PrimaryKey, Table};
+use crate::schema::{NewCheck, NewForeignKey, NewKey};
+use crate::table::{Expressions, TableWriter};
 use crate::types::Value;
 
 /// Stands in where no row is changed, so that no expression is evaluated.
@@ -163,7 +165,7 @@ impl Catalog {
 
 impl CatalogChange<'_> {
     /// Makes columns the primary key of a definition. The rows are not looked at.
-    pub(in crate::catalog) fn define_primary_key(
+    pub(crate) fn define_primary_key(
         &self,
         table: &mut Table,
         key: &NewKey,
@@ -183,7 +185,7 @@ impl CatalogChange<'_> {
         Ok(())
     }
 
-    pub(in crate::catalog) fn define_unique(
+    pub(crate) fn define_unique(
         &self,
         table: &Table,
         key: &NewKey,
@@ -207,7 +209,7 @@ impl CatalogChange<'_> {
     }
 
     /// A foreign key as a statement describes it. The rows are not looked at.
-    pub(in crate::catalog) fn define_foreign_key(
+    pub(crate) fn define_foreign_key(
         &self,
         table: &Table,
         new: &NewForeignKey,
@@ -274,11 +276,7 @@ impl CatalogChange<'_> {
 
     /// Writes every row of a table again, by another key (`None`: a hidden row id), and all its
     /// indexes. The table's tree is another one afterwards.
-    pub(in crate::catalog) fn rebuild(
-        &self,
-        table: &mut Table,
-        key: Option<PrimaryKey>,
-    ) -> Result<()> {
+    pub(crate) fn rebuild(&self, table: &mut Table, key: Option<PrimaryKey>) -> Result<()> {
         let transaction = self.transaction;
         let old = TableHandle::open_rows(transaction, &Arc::new(table.clone()))?;
         let old_tree = rows_tree(table);

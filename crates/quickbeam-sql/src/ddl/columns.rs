@@ -10,24 +10,17 @@ use quickbeam::Transaction;
 use smol_str::SmolStr;
 
 use super::change::{CatalogChange, check_columns};
-use crate::catalog::definition::NewColumn;
-use crate::catalog::errors::{column_exists, named_twice};
-use crate::catalog::schema::{Column, ForeignKey, Table};
 use crate::catalog::{Catalog, CatalogSnapshot};
 use crate::error::{Result, SqlError, SqlState};
-use crate::table::{Layout, index_tree};
+use crate::handle::index_tree;
+use crate::schema::encoding::Layout;
+use crate::schema::errors::{column_exists, named_twice};
+use crate::schema::{Added, NewColumn};
+use crate::schema::{Column, ForeignKey, Table};
 use crate::types::Value;
 
 /// Layouts that a table may have had.
 const LAYOUT_LIMIT: u16 = u16::MAX;
-
-/// What an added column holds in the rows that are there.
-pub enum Added<'f> {
-    /// The same in all of them.
-    Same(Value),
-    /// What is given for one after the other: each row is written again.
-    Each(&'f mut dyn FnMut() -> Result<Value>),
-}
 
 impl Table {
     /// The layout that goes with the columns as they are now; rows of the one before may be there.
@@ -284,11 +277,7 @@ impl CatalogChange<'_> {
     }
 
     /// An error if a row of the table has NULL in one of these columns.
-    pub(in crate::catalog) fn refuse_nulls(
-        &self,
-        table: &Table,
-        positions: &[usize],
-    ) -> Result<()> {
+    pub(crate) fn refuse_nulls(&self, table: &Table, positions: &[usize]) -> Result<()> {
         let checked: Vec<usize> = positions
             .iter()
             .copied()
@@ -309,7 +298,7 @@ impl CatalogChange<'_> {
     fn write_each(&self, table: &Table, each: &mut dyn FnMut() -> Result<Value>) -> Result<()> {
         // The tree has its new name already.
         let shared = Arc::new(table.clone());
-        let handle = crate::table::TableHandle::open_rows(self.transaction, &shared)?;
+        let handle = crate::handle::TableHandle::open_rows(self.transaction, &shared)?;
         let last = table.columns.len() - 1;
         let mut bytes = Vec::new();
         self.for_each_row(&handle, |key, row| {
@@ -325,7 +314,7 @@ impl CatalogChange<'_> {
     }
 
     /// Foreign keys, of any table, that point to this one and are such: they go, or are an error.
-    pub(in crate::catalog) fn drop_references(
+    pub(crate) fn drop_references(
         &self,
         table: &mut Table,
         what: &str,

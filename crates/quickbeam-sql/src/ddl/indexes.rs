@@ -7,10 +7,10 @@ use smol_str::SmolStr;
 
 use super::change::CatalogChange;
 use crate::catalog::Catalog;
-use crate::catalog::definition::NewIndex;
-use crate::catalog::schema::{Index, KeyColumn, Method};
 use crate::error::{Result, SqlError, SqlState};
-use crate::table::index_tree;
+use crate::handle::index_tree;
+use crate::schema::NewIndex;
+use crate::schema::{Index, KeyColumn, Method};
 
 /// Most columns of an index.
 const COLUMN_LIMIT: usize = 32;

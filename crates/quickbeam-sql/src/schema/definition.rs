@@ -1,10 +1,12 @@
 //! What a statement says of an object to be made, before it has a number.
 
+use crate::error::Result;
+use crate::types::Value;
 use std::sync::Arc;
 
 use smol_str::SmolStr;
 
-use super::{ForeignKeyAction, Method};
+use crate::schema::{ForeignKeyAction, Method};
 use crate::types::DataType;
 
 /// CREATE TABLE.
@@ -117,4 +119,12 @@ pub struct SequenceOptions {
     pub maximum: Option<i64>,
     /// CYCLE.
     pub cycle: bool,
+}
+
+/// What an added column holds in the rows that are there.
+pub enum Added<'f> {
+    /// The same in all of them.
+    Same(Value),
+    /// What is given for one after the other: each row is written again.
+    Each(&'f mut dyn FnMut() -> Result<Value>),
 }

@@ -7,11 +7,12 @@ use quickbeam::Transaction;
 use smol_str::SmolStr;
 
 use super::change::{CatalogChange, check_columns};
-use crate::catalog::definition::{NewColumn, NewTable};
-use crate::catalog::schema::{Check, Column, Identity, ObjectId, Table};
 use crate::catalog::{Catalog, View};
 use crate::error::{Result, SqlError, SqlState};
-use crate::table::{Layouts, index_tree, rows_tree};
+use crate::handle::{index_tree, rows_tree};
+use crate::schema::encoding::Layouts;
+use crate::schema::{Check, Column, Identity, ObjectId, Table};
+use crate::schema::{NewColumn, NewTable};
 use crate::types::Value;
 
 impl Catalog {
@@ -177,7 +178,7 @@ pub(crate) fn depended(what: &str, by: &str) -> SqlError {
 
 impl CatalogChange<'_> {
     /// A column as a statement describes it; its sequence, if it has one, is made.
-    pub(in crate::catalog) fn new_column(
+    pub(crate) fn new_column(
         &self,
         table: ObjectId,
         table_name: &SmolStr,
@@ -216,7 +217,7 @@ impl CatalogChange<'_> {
 
     /// Views that read this object, those that read them, and so on: they go, or are an error, but
     /// for those that go together with it.
-    pub(in crate::catalog) fn drop_dependents(
+    pub(crate) fn drop_dependents(
         &self,
         id: ObjectId,
         together: &[ObjectId],
@@ -248,7 +249,7 @@ impl CatalogChange<'_> {
     }
 
     /// Views name tables and columns in their text: what they read is not renamed.
-    pub(in crate::catalog) fn refuse_views(&self, id: ObjectId, what: &str) -> Result<()> {
+    pub(crate) fn refuse_views(&self, id: ObjectId, what: &str) -> Result<()> {
         match self.dependents(id).first() {
             None => Ok(()),
             Some(view) => {

@@ -7,9 +7,9 @@ use smol_str::SmolStr;
 
 use super::change::{CatalogChange, check_columns};
 use crate::catalog::Catalog;
-use crate::catalog::errors::{is_not, no_view};
-use crate::catalog::schema::{ObjectId, Relation, View};
 use crate::error::{Result, SqlError, SqlState};
+use crate::schema::errors::{is_not, no_view};
+use crate::schema::{ObjectId, Relation, View};
 
 impl Catalog {
     /// CREATE VIEW. `replace`: the view of that name, if there is one, gets the new query; its

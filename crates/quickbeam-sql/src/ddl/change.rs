@@ -7,14 +7,15 @@ use std::sync::Arc;
 use quickbeam::Transaction;
 use smol_str::{SmolStr, format_smolstr};
 
-use crate::catalog::errors::{
-    constraint_exists, named_twice, no_column, no_definition, relation_exists,
-};
 use crate::catalog::records::{Record, TableRecord};
-use crate::catalog::schema::{Index, ObjectId, Sequence, Table, View};
 use crate::catalog::{Catalog, CatalogSnapshot, OBJECT, VERSION};
 use crate::error::{Result, SqlError, SqlState};
-use crate::table::{Filling, IndexHandle, KeySpec, StoredRow, TableHandle, index_tree, rows_tree};
+use crate::handle::{Filling, IndexHandle, TableHandle, index_tree, rows_tree};
+use crate::schema::encoding::{KeySpec, StoredRow};
+use crate::schema::errors::{
+    constraint_exists, named_twice, no_column, no_definition, relation_exists,
+};
+use crate::schema::{Index, ObjectId, Sequence, Table, View};
 use crate::types::DataType;
 
 /// Most columns of a table.
@@ -23,7 +24,7 @@ const COLUMN_LIMIT: usize = 1600;
 const NAME_LIMIT: usize = 63;
 
 /// A change of the catalog under way: one statement.
-pub(in crate::catalog) struct CatalogChange<'a> {
+pub(crate) struct CatalogChange<'a> {
     pub catalog: &'a Catalog,
     pub transaction: &'a Transaction,
     /// The catalog before the change.
@@ -220,7 +221,7 @@ pub(crate) fn check_name(name: &str) -> Result<()> {
 }
 
 /// Refuses columns that could not be those of a table.
-pub(in crate::catalog) fn check_columns(names: &[&str]) -> Result<()> {
+pub(crate) fn check_columns(names: &[&str]) -> Result<()> {
     if names.len() > COLUMN_LIMIT {
         let message = format!("tables can have at most {COLUMN_LIMIT} columns");
         return Err(SqlError::new(SqlState::TooManyColumns, message));
@@ -236,7 +237,7 @@ pub(in crate::catalog) fn check_columns(names: &[&str]) -> Result<()> {
 
 /// Generates a name such as `account_branch_idx`, within the length limit and with a number if the
 /// name is taken.
-pub(in crate::catalog) fn make_name(
+pub(crate) fn make_name(
     parts: &[&str],
     suffix: &str,
     is_taken: impl Fn(&SmolStr) -> bool,
@@ -262,12 +263,12 @@ pub(in crate::catalog) fn make_name(
 
 impl Table {
     /// The position of a column that has to be there.
-    pub(in crate::catalog) fn known_column(&self, name: &str) -> Result<usize> {
+    pub(crate) fn known_column(&self, name: &str) -> Result<usize> {
         self.column(name).ok_or_else(|| no_column(&self.name, name))
     }
 
     /// Checks that the values of a column have an order in keys.
-    pub(in crate::catalog) fn check_key_type(&self, position: usize) -> Result<()> {
+    pub(crate) fn check_key_type(&self, position: usize) -> Result<()> {
         let Some(column) = self.columns.get(position) else { return Ok(()) };
         match column.data_type {
             DataType::Json => {
@@ -284,7 +285,7 @@ impl Table {
     }
 
     /// The positions of columns that have to be there, each named once.
-    pub(in crate::catalog) fn known_columns(&self, names: &[SmolStr]) -> Result<Vec<usize>> {
+    pub(crate) fn known_columns(&self, names: &[SmolStr]) -> Result<Vec<usize>> {
         let mut positions = Vec::with_capacity(names.len());
         for name in names {
             let position = self.known_column(name)?;
@@ -305,7 +306,7 @@ impl Table {
     }
 
     /// The name of a constraint that is no index: the one given, or one made up.
-    pub(in crate::catalog) fn constraint_name(
+    pub(crate) fn constraint_name(
         &self,
         given: Option<&SmolStr>,
         columns: &[SmolStr],

@@ -13,22 +13,22 @@
 //!
 //! - ROW-1: a table's layouts are numbered; a row names the one it was written in, so that adding
 //!   and dropping columns rewrites nothing. A column that a row's layout lacks has the value
-//!   [`Column::missing`](crate::catalog::Column::missing).
+//!   [`Column::missing`](crate::schema::Column::missing).
 //! - ROW-2: no content of a row makes reading it panic: what does not fit is an error of the class
 //!   `DataCorrupted`.
 
 use std::sync::Arc;
 
-use crate::catalog::{Column, Table};
 use crate::error::{Result, SqlError};
+use crate::schema::{Column, Table};
 use crate::types::{ArrayRef, DataType, Interval, Numeric, Value, ValueRef};
 
 /// Bytes of the layout's number.
-pub(in crate::table) const HEADER: usize = 2;
+pub(crate) const HEADER: usize = 2;
 
 /// How a column's bytes are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::table) enum ColumnEncoding {
+pub(crate) enum ColumnEncoding {
     Boolean,
     SmallInt,
     Integer,
@@ -76,7 +76,7 @@ impl ColumnEncoding {
 
 /// Where a column is in the rows of a layout.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::table) struct ColumnLayout {
+pub(crate) struct ColumnLayout {
     pub kind: ColumnEncoding,
     /// The bit that says NULL.
     pub null_at: u16,
@@ -94,14 +94,14 @@ pub(crate) struct Layout {
     /// Number and type of each column, in the order of the table when the layout was made.
     pub columns: Vec<(u16, DataType)>,
     /// By the column's position in the table as it is now; `None`: the layout lacks it.
-    pub(in crate::table) places: Vec<Option<ColumnLayout>>,
+    pub(crate) places: Vec<Option<ColumnLayout>>,
     /// Where the content of columns of variable length begins; the shortest length of a row.
-    pub(in crate::table) fixed_end: u32,
+    pub(crate) fixed_end: u32,
 }
 
 /// Where columns of these types are in a row, and where the content of those of variable length
 /// begins.
-pub(in crate::table) fn place_all(columns: &[DataType]) -> (Vec<ColumnLayout>, u32) {
+pub(crate) fn place_all(columns: &[DataType]) -> (Vec<ColumnLayout>, u32) {
     let mut fixed = HEADER + columns.len().div_ceil(8);
     let mut placed: Vec<ColumnLayout> = Vec::with_capacity(columns.len());
     for (index, &data_type) in columns.iter().enumerate() {
@@ -171,7 +171,7 @@ impl Layouts {
 }
 
 #[cold]
-pub(in crate::table) fn damaged(what: &str) -> SqlError {
+pub(crate) fn damaged(what: &str) -> SqlError {
     SqlError::corrupted(format!("a row cannot be read: {what}"))
 }
 
@@ -184,7 +184,7 @@ pub struct StoredRow<'a> {
 }
 
 #[inline]
-pub(in crate::table) fn load<const N: usize>(bytes: &[u8], at: u32) -> Result<[u8; N]> {
+pub(crate) fn load<const N: usize>(bytes: &[u8], at: u32) -> Result<[u8; N]> {
     let found = bytes.get(at as usize..).and_then(<[u8]>::first_chunk);
     found.copied().ok_or_else(|| damaged("it is too short"))
 }
@@ -350,7 +350,7 @@ fn store(row: &mut [u8], place: &ColumnLayout, value: ValueRef<'_>) -> bool {
 /// Appends a row of that form to `out`. `value` gives the value for each place: of exactly its
 /// type, or NULL.
 #[inline]
-pub(in crate::table) fn encode<'p, 'v>(
+pub(crate) fn encode<'p, 'v>(
     number: u16,
     places: impl Iterator<Item = &'p ColumnLayout>,
     fixed_end: u32,
@@ -495,6 +495,6 @@ impl Table {
 }
 
 #[cold]
-pub(in crate::table) fn too_long() -> SqlError {
+pub(crate) fn too_long() -> SqlError {
     SqlError::new(crate::error::SqlState::ProgramLimitExceeded, "a row is longer than 4 GiB")
 }

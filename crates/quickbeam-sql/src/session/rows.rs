@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use quickbeam::{ReadTransaction, Snapshot, Transaction};
 
-use super::connection::Session;
-use super::row::{OwnedRow, Row};
-use super::statement::Lease;
 use crate::bind::OutputColumn;
-use crate::compile::prepare::{Prepared, Program};
+use crate::compile::{Prepared, Program};
 use crate::error::Result;
 use crate::execute::{Context, MemoryBudget, Returned};
+use crate::rust_types::row::{OwnedRow, Row};
+use crate::session::Session;
+use crate::session::prepared_statement::Lease;
 use crate::types::Value;
 
 /// The transaction that a query reads in.

@@ -9,7 +9,7 @@ use quickbeam::{Database, Transaction};
 
 use super::table_handle::TableHandle;
 use crate::error::Result;
-use crate::table::encoding::key_encoding::{KeySpec, prefix_end};
+use crate::schema::encoding::key_encoding::{KeySpec, prefix_end};
 
 /// Keys looked at. Each costs three ways down a tree.
 const SAMPLES: usize = 16;

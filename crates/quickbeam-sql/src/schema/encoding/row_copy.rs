@@ -9,8 +9,8 @@
 //!   for them.
 
 use super::row_format::{ColumnLayout, HEADER, damaged, encode, place_all};
-use crate::catalog::Table;
 use crate::error::Result;
+use crate::schema::Table;
 use crate::types::{DataType, ValueRef};
 
 /// How to make rows out of others.

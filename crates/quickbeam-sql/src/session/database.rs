@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 use quickbeam::{Environment, Options};
 
-use crate::api::Connection;
 use crate::catalog::Catalog;
 use crate::error::Result;
 use crate::session::advisory::AdvisoryLocks;
@@ -114,12 +113,6 @@ impl SqlDatabase {
     #[must_use]
     pub fn catalog(&self) -> &Catalog {
         &self.catalog
-    }
-
-    /// Opens a connection.
-    #[must_use]
-    pub fn connect(&self) -> Connection {
-        Connection::new(self.clone())
     }
 }
 

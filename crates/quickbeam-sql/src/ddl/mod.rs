@@ -1,0 +1,12 @@
+//! Changes of the catalog: tables, columns, constraints, indexes, views and sequences.
+
+mod change;
+mod columns;
+mod constraints;
+mod indexes;
+mod sequences;
+mod tables;
+mod views;
+
+pub(crate) use change::check_name;
+pub(crate) use tables::depended;

@@ -1,0 +1,10 @@
+//! Open tables: their trees and key encodings, samples of their keys, and the filling of new
+//! indexes.
+
+pub(crate) mod index_build;
+pub(crate) mod sampling;
+pub(crate) mod table_handle;
+
+pub(crate) use index_build::Filling;
+pub use table_handle::{IndexHandle, TableHandle};
+pub(crate) use table_handle::{RowIds, describe, index_tree, rows_tree};

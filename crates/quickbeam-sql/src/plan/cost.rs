@@ -1,0 +1,30 @@
+//! The constants of the cost model. Costs are counted in rows read one after another.
+
+/// Costs, in rows read one after the other: a row by its key.
+pub(super) const LOOKUP_COST: f64 = 6.0;
+/// Cost of a row found through an index: its entry, and a lookup in the table.
+pub(super) const FETCH_COST: f64 = 9.0;
+/// What a hash index saves of a lookup.
+pub(super) const HASH_LOOKUP_COST: f64 = 1.0;
+
+/// Minimum row estimate, so that plans for small tables do not go stale quickly.
+pub const MIN_TABLE_ROWS: f64 = 1_000.0;
+/// Below this row count, range selectivity is not sampled from the tree.
+pub(super) const MIN_ROWS_FOR_ESTIMATE: f64 = 500.0;
+
+/// Selectivity of a comparison without statistics.
+pub(super) const DEFAULT_EQ_SELECTIVITY: f64 = 0.05;
+pub(super) const DEFAULT_INEQ_SELECTIVITY: f64 = 0.3;
+pub(super) const DEFAULT_RANGE_SELECTIVITY: f64 = 0.1;
+pub(super) const DEFAULT_SELECTIVITY: f64 = 0.5;
+/// Cost of keeping a row for a hash join, and of looking one up.
+pub(super) const HASH_BUILD_COST: f64 = 2.0;
+pub(super) const HASH_PROBE_COST: f64 = 1.5;
+/// Estimated rows of a function, and of stored rows of unknown number.
+pub(super) const MANY_ROWS: f64 = 1_000.0;
+/// Row limit of a hashed subquery, unless evaluation for each outer row costs far more.
+pub(super) const MOST_KEPT: f64 = 200_000.0;
+/// Row count from which vectorized execution is worth building columns.
+pub(super) const VECTOR_THRESHOLD: f64 = 500.0;
+/// The number of elements that an array of unknown length is estimated to have.
+pub(super) const ELEMENTS: f64 = 10.0;

@@ -1,0 +1,12 @@
+//! Rows and keys as bytes.
+
+pub(crate) mod int_column;
+pub(crate) mod key_encoding;
+pub(crate) mod row_copy;
+pub(crate) mod row_format;
+
+pub use int_column::{NumberAt, NumberCell};
+pub use key_encoding::{KeyBound, KeyPart, KeyRange, KeySpec, prefix_end};
+pub use row_copy::{Origin, Splice};
+pub use row_format::StoredRow;
+pub(crate) use row_format::{Layout, Layouts};

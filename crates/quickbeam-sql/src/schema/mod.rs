@@ -1,0 +1,15 @@
+//! Definitions of tables, views and sequences as values, and the bytes of their rows and keys.
+
+pub(crate) mod definition;
+pub(crate) mod encoding;
+pub(crate) mod errors;
+pub(crate) mod tables;
+
+pub use definition::{
+    Added, NewCheck, NewColumn, NewForeignKey, NewIdentity, NewIndex, NewKey, NewTable,
+    SequenceOptions,
+};
+pub use tables::{
+    Check, Column, ForeignKey, ForeignKeyAction, Identity, Index, KeyColumn, Method, ObjectId,
+    PrimaryKey, Reference, Relation, Sequence, Table, View,
+};
