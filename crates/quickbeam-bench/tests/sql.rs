@@ -137,7 +137,7 @@ fn a_stored_procedure_is_run_or_reported_as_missing() {
 }
 
 #[test]
-fn a_database_at_a_place_is_built_anew_in_every_mode_and_found_in_every_mode() {
+fn database_at_a_path_is_built_and_found_in_every_mode() {
     let folder = Folder::new("place");
     for engine in present().iter().map(|engine| engine.name()) {
         // A server needs one that is there.

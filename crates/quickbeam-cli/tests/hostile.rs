@@ -91,7 +91,7 @@ fn the_place_of_malformed_utf8_is_shown() {
 }
 
 #[test]
-fn malformed_utf8_of_files_commands_and_the_last_statement_is_refused_too() {
+fn malformed_utf8_in_files_and_statements_is_refused() {
     let folder = folder();
     let file = folder.path().join("script.sql");
     // The last statement has no semicolon.
@@ -113,7 +113,7 @@ fn malformed_utf8_of_files_commands_and_the_last_statement_is_refused_too() {
 }
 
 #[test]
-fn rows_are_no_statements_whether_they_or_their_copy_are_malformed() {
+fn rows_of_a_malformed_copy_are_not_run_as_statements() {
     for copy in [
         &b"COPY t FROM STDIN CSV /* \xff */;\ndelete from t;\n\\."[..],
         b"COPY t FROM STDIN CSV;\n4,v\n5,\xff\ndelete from t;\n\\.",

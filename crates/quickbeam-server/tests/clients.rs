@@ -146,7 +146,7 @@ fn a_portal_is_fetched_in_parts_of_any_size() {
 }
 
 #[test]
-fn a_prepared_statement_survives_an_error_and_a_change_of_its_table() {
+fn prepared_statement_survives_errors_and_schema_changes() {
     let (_, server) = server();
     let mut client = connect(&server);
     client.batch_execute("CREATE TABLE t (id INT PRIMARY KEY, x TEXT)").unwrap();

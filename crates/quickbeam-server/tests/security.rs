@@ -278,7 +278,7 @@ fn encryption_is_refused_without_a_certificate() {
 }
 
 #[test]
-fn a_client_that_dawdles_is_disconnected_before_it_is_authenticated() {
+fn slow_client_is_disconnected_before_it_is_authenticated() {
     let options = ServerOptions::new().access(with_anna());
     let (_, server) = serve(options.authentication_timeout(Duration::from_millis(200)));
     for known in [&b""[..], &startup(0, &[("user", "anna")])] {
@@ -318,7 +318,7 @@ fn an_idle_session_ends_as_its_settings_say() {
 }
 
 #[test]
-fn a_message_beyond_the_limit_ends_the_session_before_it_is_read() {
+fn message_beyond_the_limit_ends_the_session_unread() {
     let (_, server) = serve(ServerOptions::new().max_message_bytes(1000));
     let mut raw = Raw::open(&server, "anna");
     assert_eq!(raw.query(&format!("SELECT '{}'", "x".repeat(900))).len(), 4);

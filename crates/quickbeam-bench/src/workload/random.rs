@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn permutation_holds_every_number_once_and_repeats_with_its_seed() {
+    fn permutation_holds_every_number_once_for_each_seed() {
         let order = permutation(1000, &mut Random::new(7));
         assert_eq!(order, permutation(1000, &mut Random::new(7)));
         assert_ne!(order, permutation(1000, &mut Random::new(8)));

@@ -5,22 +5,15 @@
 //! explained, that the engine touches the world through its seam alone, that modules depend
 //! downward, and that every dependency's licence lets Quickbeam be used as promised.
 //!
-//! Each file holds one check, a test that holds the tree to it, and tests that show it failing on
-//! bad samples. A check returns the problems it found, one line each, and never panics on what it
-//! reads. The order of the files below is the order in which to read them.
+//! Each file of `code` and `text` holds one check, a test that holds the tree to it, and tests that
+//! show it failing on bad samples. A check returns the problems it found, one line each, and never
+//! panics on what it reads. `source` and `tree` are what the checks read.
 
 mod source;
 mod tree;
 
-mod documents;
-mod forbidden;
-mod layers;
-mod licences;
-mod seam;
-mod sizes;
-mod spdx;
-mod unsafety;
-mod words;
+mod code;
+mod text;
 
 /// Fails the calling test with every problem on a line of its own.
 #[track_caller]

@@ -19,6 +19,12 @@ pub struct Source {
     pub tokens: Vec<Token>,
     pub functions: Vec<Function>,
     pub imports: Vec<Import>,
+    /// Names of the items at the top of the file, and of its types.
+    pub items: Vec<String>,
+    /// Structs, enums, unions, traits and type aliases, with their lines.
+    pub types: Vec<(String, usize)>,
+    /// Test functions, with their lines; those in macro calls too.
+    pub tests: Vec<(String, usize)>,
     /// Modules declared as `#[cfg(test)] mod name;`, whose own files are test code.
     pub test_modules: Vec<String>,
     test_lines: Vec<RangeInclusive<usize>>,
@@ -46,6 +52,8 @@ pub struct Import {
     /// The name it has in this file.
     pub name: String,
     pub line: usize,
+    /// Whether it is re-exported.
+    pub is_public: bool,
 }
 
 impl Source {
@@ -61,12 +69,16 @@ impl Source {
         tests.scan(stream.clone());
         let mut tokens = Vec::new();
         flatten(stream, &mut tokens);
+        let tests_found = test_functions(&tokens);
         Ok(Source {
             path: path.to_owned(),
             text: text.to_owned(),
             tokens,
             functions: items.functions,
             imports: items.imports,
+            items: file.items.iter().filter_map(item_name).collect(),
+            types: items.types,
+            tests: tests_found,
             test_modules: tests.modules,
             test_lines: tests.lines,
         })
@@ -108,6 +120,37 @@ impl Source {
         }
         paths
     }
+}
+
+/// The name of an item that has one.
+fn item_name(item: &syn::Item) -> Option<String> {
+    let name = match item {
+        syn::Item::Const(item) => &item.ident,
+        syn::Item::Enum(item) => &item.ident,
+        syn::Item::Fn(item) => &item.sig.ident,
+        syn::Item::Static(item) => &item.ident,
+        syn::Item::Struct(item) => &item.ident,
+        syn::Item::Trait(item) => &item.ident,
+        syn::Item::Type(item) => &item.ident,
+        syn::Item::Union(item) => &item.ident,
+        _ => return None,
+    };
+    Some(name.to_string())
+}
+
+/// The functions under `#[test]`.
+fn test_functions(tokens: &[Token]) -> Vec<(String, usize)> {
+    let texts: Vec<&str> = tokens.iter().map(|token| token.text.as_str()).collect();
+    let mut found = Vec::new();
+    for at in 0..texts.len() {
+        if texts[at..].starts_with(&["#", "[", "test", "]"])
+            && let Some(function) = texts[at..].iter().position(|text| *text == "fn")
+            && let Some(name) = tokens.get(at + function + 1)
+        {
+            found.push((name.text.clone(), name.line));
+        }
+    }
+    found
 }
 
 fn is_identifier(text: &str) -> bool {
@@ -158,6 +201,7 @@ fn brackets(delimiter: Delimiter) -> (&'static str, &'static str) {
 struct Items {
     functions: Vec<Function>,
     imports: Vec<Import>,
+    types: Vec<(String, usize)>,
     owners: Vec<String>,
 }
 
@@ -171,15 +215,20 @@ impl Items {
         });
     }
 
-    fn import(&mut self, tree: &syn::UseTree, prefix: &[String]) {
+    fn type_named(&mut self, name: &syn::Ident) {
+        self.types.push((name.to_string(), name.span().start().line));
+    }
+
+    fn import(&mut self, tree: &syn::UseTree, prefix: &[String], is_public: bool) {
         let mut path = prefix.to_vec();
         let (last, name) = match tree {
             syn::UseTree::Path(step) => {
                 path.push(step.ident.to_string());
-                return self.import(&step.tree, &path);
+                return self.import(&step.tree, &path, is_public);
             }
             syn::UseTree::Group(group) => {
-                return group.items.iter().for_each(|item| self.import(item, &path));
+                let each = group.items.iter();
+                return each.for_each(|item| self.import(item, &path, is_public));
             }
             syn::UseTree::Name(leaf) => (leaf.ident.to_string(), leaf.ident.to_string()),
             syn::UseTree::Rename(leaf) => (leaf.ident.to_string(), leaf.rename.to_string()),
@@ -193,13 +242,30 @@ impl Items {
             path.push(last);
             (path, name)
         };
-        self.imports.push(Import { path, name, line: tree.span().start().line });
+        self.imports.push(Import { path, name, line: tree.span().start().line, is_public });
     }
 }
 
 impl<'ast> Visit<'ast> for Items {
     fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
-        self.import(&item.tree, &[]);
+        let is_public = !matches!(item.vis, syn::Visibility::Inherited);
+        self.import(&item.tree, &[], is_public);
+    }
+
+    fn visit_item_struct(&mut self, item: &'ast syn::ItemStruct) {
+        self.type_named(&item.ident);
+    }
+
+    fn visit_item_enum(&mut self, item: &'ast syn::ItemEnum) {
+        self.type_named(&item.ident);
+    }
+
+    fn visit_item_union(&mut self, item: &'ast syn::ItemUnion) {
+        self.type_named(&item.ident);
+    }
+
+    fn visit_item_type(&mut self, item: &'ast syn::ItemType) {
+        self.type_named(&item.ident);
     }
 
     fn visit_item_fn(&mut self, item: &'ast syn::ItemFn) {
@@ -231,6 +297,7 @@ impl<'ast> Visit<'ast> for Items {
     }
 
     fn visit_item_trait(&mut self, item: &'ast syn::ItemTrait) {
+        self.type_named(&item.ident);
         let outer = std::mem::replace(&mut self.owners, vec![item.ident.to_string()]);
         visit::visit_item_trait(self, item);
         self.owners = outer;

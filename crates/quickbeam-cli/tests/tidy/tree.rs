@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use crate::source::Source;
 
@@ -12,8 +13,13 @@ pub fn root() -> PathBuf {
     root.canonicalize().expect("the workspace has a root")
 }
 
-/// Every Rust file under `crates`, parsed, in the order of their paths.
-pub fn all() -> Vec<Source> {
+/// Every Rust file under `crates`, parsed, in the order of their paths. Parsed once for all checks.
+pub fn all() -> &'static [Source] {
+    static ALL: OnceLock<Vec<Source>> = OnceLock::new();
+    ALL.get_or_init(parse_all)
+}
+
+fn parse_all() -> Vec<Source> {
     let root = root();
     let mut paths = Vec::new();
     rust_files(&root.join("crates"), &mut paths);
@@ -32,7 +38,7 @@ pub fn all() -> Vec<Source> {
 /// The files under `folder` that are shipped: no tests, benches or examples, and no file which is
 /// declared as a module of tests. Single items of tests inside them remain: see
 /// `Source::is_test_line`.
-pub fn product(sources: Vec<Source>, folder: &str) -> Vec<Source> {
+pub fn product<'s>(sources: &'s [Source], folder: &str) -> Vec<&'s Source> {
     let tests: HashSet<String> = sources.iter().flat_map(test_module_paths).collect();
     let is_test = |path: &str| {
         tests.iter().any(|module| {
@@ -42,7 +48,7 @@ pub fn product(sources: Vec<Source>, folder: &str) -> Vec<Source> {
     };
     let is_shipped = |path: &str| path.split('/').nth(2) == Some("src") && !is_test(path);
     sources
-        .into_iter()
+        .iter()
         .filter(|source| source.path.starts_with(folder) && is_shipped(&source.path))
         .collect()
 }
@@ -81,7 +87,7 @@ fn modules_of_tests_are_not_product() {
         parse("crates/a/tests/outside.rs", "fn f() {}"),
         parse("crates/b/src/lib.rs", "fn f() {}"),
     ];
-    let product = product(sources, "crates/a/");
+    let product = product(&sources, "crates/a/");
     let paths: Vec<&str> = product.iter().map(|source| source.path.as_str()).collect();
     assert_eq!(paths, ["crates/a/src/lib.rs", "crates/a/src/page.rs"]);
     assert!(product[1].is_test_line(2) && !product[1].is_test_line(3));

@@ -310,7 +310,7 @@ fn foreign_keys_hold_and_their_actions_follow() {
 }
 
 #[test]
-fn rows_may_refer_to_rows_of_their_own_table_however_long_the_chain() {
+fn chain_of_rows_of_one_table_may_have_any_length() {
     let (environment, catalog) = memory();
     let transaction = environment.begin().unwrap();
     let mut new = integers("t", &["id", "next"], &["id"]);

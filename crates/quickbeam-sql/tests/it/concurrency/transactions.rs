@@ -310,7 +310,7 @@ fn waiting_for_a_row_can_be_cancelled() {
 }
 
 #[test]
-fn cancelling_does_not_end_calls_of_the_engine_in_a_lent_transaction() {
+fn cancel_leaves_engine_calls_of_a_lent_transaction_alone() {
     for isolation in LEVELS {
         let database = memory(isolation, "CREATE TABLE t (a INTEGER)");
         let environment = database.environment();

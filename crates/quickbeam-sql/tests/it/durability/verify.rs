@@ -87,7 +87,7 @@ fn sound_tables_have_no_complaints() {
 }
 
 #[test]
-fn a_break_between_rows_indexes_and_constraints_is_named_by_table_and_key() {
+fn damage_of_rows_and_indexes_is_named_by_table_and_key() {
     type Break = fn(&mut Vec<Record>);
     let cases: [(&str, Break, &[&str]); 14] = [
         // A row without its entry, in an index of each kind.
@@ -232,7 +232,7 @@ fn values_that_constraints_forbid_are_found() {
 }
 
 #[test]
-fn trees_and_values_of_sequences_that_are_missing_or_too_many_are_found() {
+fn missing_and_extra_trees_and_sequence_values_are_found() {
     let (environment, database) = database();
     connection_uses(&database);
     let (table, index) = (tree(&database, "hashed"), tree(&database, "c_n"));

@@ -166,7 +166,7 @@ fn with_names_each_query_once() {
 }
 
 #[test]
-fn rows_keep_to_a_foreign_key_to_their_own_table_when_it_is_added() {
+fn added_foreign_key_to_the_own_table_checks_its_rows() {
     let connection = connect(
         "CREATE TABLE t (id INTEGER PRIMARY KEY, boss INTEGER);
          INSERT INTO t VALUES (1, 2), (2, 9)",

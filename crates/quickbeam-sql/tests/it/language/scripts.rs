@@ -43,7 +43,7 @@ fn count(connection: &quickbeam_sql::Connection, query: &str) -> usize {
 }
 
 #[test]
-fn statements_before_a_failing_one_stay_and_a_script_that_does_not_parse_does_nothing() {
+fn script_keeps_statements_before_an_error_but_must_parse() {
     let connection = connect();
     let error = connection
         .execute_script(
@@ -58,7 +58,7 @@ fn statements_before_a_failing_one_stay_and_a_script_that_does_not_parse_does_no
 }
 
 #[test]
-fn what_the_parser_takes_as_something_else_is_executed_as_written() {
+fn statement_parsed_as_something_else_runs_as_written() {
     let connection = connect();
     connection
         .execute_script(

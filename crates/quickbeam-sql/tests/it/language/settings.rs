@@ -33,7 +33,7 @@ fn run(connection: &Connection, text: &str) {
 }
 
 #[test]
-fn a_setting_lasts_until_the_session_ends_unless_it_is_rolled_back() {
+fn setting_lasts_for_the_session_unless_rolled_back() {
     let connection = database().connect();
     run(&connection, "SET application_name = 'One'; SET work_mem = '8MB'");
     assert_eq!(one(&connection, "SHOW application_name"), "One");
@@ -167,7 +167,7 @@ fn a_cursor_moves_over_the_rows_of_its_query() {
 }
 
 #[test]
-fn an_advisory_lock_excludes_other_sessions_until_it_is_released() {
+fn advisory_lock_excludes_other_sessions_until_released() {
     let database = database();
     let (first, second) = (database.connect(), database.connect());
     let taken = |connection: &Connection, text: &str| one(connection, text) == "t";

@@ -382,7 +382,7 @@ fn both_ways_give_the_same() {
 }
 
 #[test]
-fn a_statement_by_columns_keeps_to_its_budget_and_can_be_analyzed() {
+fn vectorized_statement_keeps_its_budget_and_is_analyzed() {
     let connection = many();
     let rows = |text: &str| connection.query(text, &[]).and_then(|rows| rows.collect());
     let text = "SELECT a, count(*) FROM n GROUP BY a";
@@ -532,7 +532,7 @@ fn joins_by_columns_give_the_same() {
 }
 
 #[test]
-fn a_join_by_columns_keeps_to_its_budget_and_can_be_cancelled_and_analyzed() {
+fn vectorized_join_keeps_its_budget_and_can_be_cancelled() {
     let c = many();
     c.execute("SET execution_mode = 'vectorized'", &[]).unwrap();
     let text = "SELECT count(*), min(y.c) FROM n x JOIN n y ON x.a = y.a AND x.b <= y.b";

@@ -345,7 +345,7 @@ const STEPS: [&str; 49] = [
 ];
 
 #[test]
-fn a_statement_answers_as_a_fresh_one_however_its_last_execution_ended() {
+fn statement_answers_as_a_fresh_one_after_any_execution() {
     let database = database();
     let mut seen = BTreeSet::new();
     let mut failing = 0;
@@ -369,7 +369,7 @@ fn a_statement_answers_as_a_fresh_one_however_its_last_execution_ended() {
 }
 
 #[test]
-fn a_statement_answers_as_a_fresh_one_after_it_met_another_transaction() {
+fn statement_answers_as_a_fresh_one_after_a_conflict() {
     let database = database();
     let (connection, other) = (database.connect(), database.connect());
     let sources = SOURCES.iter().filter(|(_, locks)| *locks);

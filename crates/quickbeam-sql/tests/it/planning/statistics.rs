@@ -44,7 +44,7 @@ const JOIN: &str =
     "SELECT count(*) FROM orders o JOIN lines l ON l.order_id = o.id WHERE o.customer = 7";
 
 #[test]
-fn a_few_rows_find_what_belongs_to_them_by_an_index_that_is_not_unique() {
+fn few_rows_are_joined_through_an_index_that_is_not_unique() {
     for index in ["lines (order_id)", "lines USING HASH (order_id)", "lines (order_id, state)"] {
         let database = database();
         let connection = &database.connect();

@@ -6,7 +6,8 @@
 use std::fs;
 use std::process::Command;
 
-use crate::{expect_none, spdx, tree};
+use super::spdx;
+use crate::{expect_none, tree};
 
 /// The names in the `allow` list of a deny.toml.
 fn allowed(deny: &str) -> Vec<String> {

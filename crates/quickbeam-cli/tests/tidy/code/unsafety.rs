@@ -4,7 +4,8 @@
 use std::fs;
 
 use crate::source::{Source, Token};
-use crate::{documents, expect_none, tree};
+use crate::text::documents;
+use crate::{expect_none, tree};
 
 /// A comment may stand this many lines above the `unsafe` it is for: room for an attribute or the
 /// start of a statement between the two.
@@ -73,7 +74,7 @@ fn listed_files() -> Vec<String> {
 
 #[test]
 fn unsafe_code_is_listed() {
-    expect_none(&unlisted_files(&tree::all(), &listed_files()));
+    expect_none(&unlisted_files(tree::all(), &listed_files()));
 }
 
 #[test]
@@ -82,7 +83,7 @@ fn unsafe_code_is_explained() {
 }
 
 #[test]
-fn an_unlisted_file_is_caught_and_so_is_a_list_that_is_out_of_date() {
+fn unlisted_file_and_outdated_list_are_caught() {
     let parse = |path, text| Source::parse(path, text).expect("Rust");
     let sources = [
         parse("listed.rs", "fn f() { unsafe { g() } }"),

@@ -3,7 +3,8 @@
 
 use std::fs;
 
-use crate::{documents, expect_none, tree};
+use super::documents;
+use crate::{expect_none, tree};
 
 /// Lines of comments and documents have at most this many columns, except tables and links.
 const COLUMNS: usize = 100;

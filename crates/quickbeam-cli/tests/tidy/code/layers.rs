@@ -1,7 +1,7 @@
 //! The modules of the engine, and those of SQL, depend downward only.
 //!
 //! `layers.txt` of the crate lists the modules of the crate's root, one layer a line, the
-//! bottom first; modules on one line may use each other. A name re-exported by the crate's root
+//! bottom first; modules on one line are of one layer. A name re-exported by the crate's root
 //! counts as the module it comes from, so that `crate::Environment` is no way around the rule.
 
 use std::collections::{BTreeSet, HashMap};
@@ -23,7 +23,7 @@ fn parse_layers(text: &str) -> HashMap<&str, usize> {
 }
 
 /// The modules of the crate that a file is in: `btree::leaf` for `src/btree/leaf.rs`.
-fn module_of(source: &Source) -> Vec<String> {
+pub fn module_of(source: &Source) -> Vec<String> {
     let inside = source.path.split_once("/src/").map_or("", |(_, inside)| inside);
     let inner = inside.trim_end_matches(".rs");
     let mut parts: Vec<String> = inner.split('/').map(str::to_owned).collect();
@@ -59,9 +59,9 @@ fn re_exports(root: &Source) -> HashMap<&str, &str> {
         .collect()
 }
 
-fn upward_uses(sources: &[Source], layers: &HashMap<&str, usize>) -> Vec<String> {
+fn upward_uses(sources: &[&Source], layers: &HashMap<&str, usize>) -> Vec<String> {
     let root = sources.iter().find(|source| source.path.ends_with("/src/lib.rs"));
-    let exported = root.map(re_exports).unwrap_or_default();
+    let exported = root.map(|root| re_exports(root)).unwrap_or_default();
     let mut problems = BTreeSet::new();
     for source in sources {
         let module = module_of(source);
@@ -89,7 +89,7 @@ fn upward_uses(sources: &[Source], layers: &HashMap<&str, usize>) -> Vec<String>
 }
 
 /// Modules that the list names and the crate does not have.
-fn stale_names(sources: &[Source], layers: &HashMap<&str, usize>) -> Vec<String> {
+fn stale_names(sources: &[&Source], layers: &HashMap<&str, usize>) -> Vec<String> {
     let has = |name: &str| sources.iter().any(|s| module_of(s).first().is_some_and(|m| m == name));
     let mut names: Vec<&&str> = layers.keys().filter(|name| !has(name)).collect();
     names.sort();
@@ -122,6 +122,7 @@ fn an_upward_use_is_caught_however_it_is_written() {
         parse("btree.rs", "use crate::pool;\nuse crate::Tree;"),
         parse("unlisted.rs", ""),
     ];
+    let sources: Vec<&Source> = sources.iter().collect();
     let problems = [upward_uses(&sources, &layers), stale_names(&sources, &layers)].concat();
     assert_eq!(
         problems,

@@ -86,7 +86,7 @@ fn import_of_banned(path: &[String]) -> Option<&'static str> {
 fn the_engine_touches_the_world_through_its_seam() {
     let is_vfs = |source: &Source| VFS.iter().any(|vfs| source.path.starts_with(vfs));
     let sources = tree::product(tree::all(), ENGINE);
-    let outside = sources.iter().filter(|source| !is_vfs(source));
+    let outside = sources.into_iter().filter(|source| !is_vfs(source));
     expect_none(&outside.flat_map(leaks).collect::<Vec<_>>());
 }
 

@@ -24,7 +24,7 @@ const STARTS: [&str; 4] = [
 
 /// The functions of the product, each with the names it may be qualified by: its type, its trait,
 /// the modules and the crate it is in.
-fn functions(sources: &[Source]) -> HashMap<&str, HashSet<String>> {
+fn functions<'s>(sources: &[&'s Source]) -> HashMap<&'s str, HashSet<String>> {
     let mut functions: HashMap<&str, HashSet<String>> = HashMap::new();
     for source in sources {
         let modules =
@@ -54,8 +54,11 @@ fn named_function(span: &str) -> Option<Vec<&str>> {
     (parts.iter().all(is_name) && is_function).then_some(parts)
 }
 
-fn missing_functions(name: &str, text: &str, sources: &[Source]) -> Vec<String> {
-    let functions = functions(sources);
+fn missing_functions(
+    name: &str,
+    text: &str,
+    functions: &HashMap<&str, HashSet<String>>,
+) -> Vec<String> {
     let mut problems = Vec::new();
     for (span, line) in code_spans(text) {
         let Some(path) = named_function(&span) else {
@@ -170,7 +173,7 @@ fn markdown_files(root: &Path, folder: &str, names: &mut Vec<String>) {
 }
 
 /// Identifiers in the last column of the glossary's tables that no product source contains.
-fn missing_identifiers(name: &str, text: &str, sources: &[Source]) -> Vec<String> {
+fn missing_identifiers(name: &str, text: &str, sources: &[&Source]) -> Vec<String> {
     let tokens = sources.iter().flat_map(|source| &source.tokens);
     let known: HashSet<&str> = tokens.map(|token| token.text.as_str()).collect();
     let mut problems = Vec::new();
@@ -219,9 +222,10 @@ fn the_architecture_is_described() {
 #[test]
 fn named_functions_exist() {
     let sources = tree::product(tree::all(), "crates/");
+    let functions = functions(&sources);
     let documents = documents(&tree::root());
     let problems =
-        documents.iter().flat_map(|(name, text)| missing_functions(name, text, &sources));
+        documents.iter().flat_map(|(name, text)| missing_functions(name, text, &functions));
     expect_none(&problems.collect::<Vec<_>>());
 }
 
@@ -261,7 +265,7 @@ fn an_identifier_that_is_gone_is_caught() {
     let text = "| term | meaning | in the code |\n|---|---|---|\n\
                 | log | `not` here | `Log`, `Log::append()`, `src/log/` |\n\
                 | other | that | `Log`, `Gone::append()` |\n";
-    let problems = missing_identifiers("g.md", text, &[source]);
+    let problems = missing_identifiers("g.md", text, &[&source]);
     assert_eq!(problems, ["g.md:4: no code contains [\"Gone\"]"]);
 }
 
@@ -282,7 +286,7 @@ fn a_function_that_is_gone_is_caught() {
                 Gone: `gone()`, `Tree::append()`,\n\
                 `Log::only_in_tests()`.\n\
                 ```\nexample()\n```\n";
-    let problems = missing_functions("docs/a.md", text, &[source]);
+    let problems = missing_functions("docs/a.md", text, &functions(&[&source]));
     let places: Vec<&str> = problems.iter().filter_map(|p| p.split(": ").next()).collect();
     assert_eq!(places, ["docs/a.md:3", "docs/a.md:3", "docs/a.md:4"], "{problems:?}");
 }
