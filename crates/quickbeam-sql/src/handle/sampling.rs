@@ -21,7 +21,7 @@ const CHANGED: f64 = 1.5;
 
 /// What was found out about the rows that share the first columns of a key.
 #[derive(Clone, Copy, Debug)]
-struct Shared {
+struct Sampled {
     /// About how many rows there were.
     rows: f64,
     part: f64,
@@ -30,7 +30,7 @@ struct Shared {
 /// Sampled statistics of a table, by the primary key or an index number, and a number of leading
 /// columns.
 #[derive(Debug, Default)]
-pub struct Samples(Mutex<HashMap<(Option<usize>, usize), Shared>>);
+pub struct Samples(Mutex<HashMap<(Option<usize>, usize), Sampled>>);
 
 impl TableHandle {
     /// About how many rows there are.
@@ -56,7 +56,7 @@ impl TableHandle {
         }
         let (tree, key) = self.tree_of(index)?;
         let part = sampled_part(transaction, tree, key, columns, rows)?;
-        self.samples.0.lock().insert((index, columns), Shared { rows, part });
+        self.samples.0.lock().insert((index, columns), Sampled { rows, part });
         Some(part)
     }
 

@@ -26,19 +26,19 @@ use crate::session::advisory::AdvisoryLocks;
 pub struct SqlDatabase {
     pub(crate) environment: Environment,
     pub(crate) catalog: Arc<Catalog>,
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<SharedState>,
 }
 
 /// The state that the sessions of a database share in memory.
 #[derive(Debug, Default)]
-pub(crate) struct Shared {
+pub(crate) struct SharedState {
     /// The advisory locks.
     pub locks: AdvisoryLocks,
     /// The number of the newest session.
     sessions: AtomicI32,
 }
 
-impl Shared {
+impl SharedState {
     /// Returns the number of a new session.
     pub fn new_session(&self) -> i32 {
         self.sessions.fetch_add(1, Ordering::Relaxed).wrapping_add(1)

@@ -90,7 +90,7 @@ fn one_byte(what: &str, given: char) -> Result<u8> {
 
 /// The options of a COPY, in either of their forms.
 #[derive(Default)]
-struct Options {
+struct CopyOptions {
     is_csv: bool,
     header: bool,
     delimiter: Option<char>,
@@ -99,7 +99,7 @@ struct Options {
     escape: Option<char>,
 }
 
-impl Options {
+impl CopyOptions {
     fn add(&mut self, option: &CopyOption) -> Result<()> {
         match option {
             CopyOption::Format(name) => match fold(name).as_str() {
@@ -205,7 +205,7 @@ pub fn copy_form(
     options: &[CopyOption],
     legacy: &[CopyLegacyOption],
 ) -> Result<CopyForm> {
-    let mut known = Options::default();
+    let mut known = CopyOptions::default();
     options.iter().try_for_each(|option| known.add(option))?;
     legacy.iter().try_for_each(|option| known.add_legacy(option))?;
     let place = match (target, to) {

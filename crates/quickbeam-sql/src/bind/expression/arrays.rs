@@ -36,16 +36,16 @@ fn rows_of(array: &ast::Array) -> Option<Vec<&ast::Array>> {
 }
 
 /// Finds how a polymorphic function takes arguments of these types.
-enum Fit {
+enum ArgumentFit {
     No,
     /// No argument tells the type.
     Unknown,
     Of(ElementType),
 }
 
-fn fit(known: &Polymorphic, types: &[Option<DataType>]) -> Fit {
+fn fit(known: &Polymorphic, types: &[Option<DataType>]) -> ArgumentFit {
     if known.arguments.len() != types.len() {
-        return Fit::No;
+        return ArgumentFit::No;
     }
     let mut element: Option<DataType> = None;
     for (shape, data_type) in known.arguments.iter().zip(types) {
@@ -55,27 +55,27 @@ fn fit(known: &Polymorphic, types: &[Option<DataType>]) -> Fit {
                 let is_implicit = crate::types::cast_context(*from, *to)
                     == Some(crate::types::CastContext::Implicit);
                 if !is_implicit {
-                    return Fit::No;
+                    return ArgumentFit::No;
                 }
                 continue;
             }
             (Shape::Array, Some(DataType::Array(own))) => own.data_type(),
-            (Shape::Array, Some(_)) | (Shape::Element, Some(DataType::Array(_))) => return Fit::No,
+            (Shape::Array, Some(_)) | (Shape::Element, Some(DataType::Array(_))) => return ArgumentFit::No,
             (Shape::Element, Some(own)) => *own,
         };
         element = match element {
             None => Some(own.unconstrained()),
-            Some(before) if known.is_exact && !before.is_same_kind(own) => return Fit::No,
+            Some(before) if known.is_exact && !before.is_same_kind(own) => return ArgumentFit::No,
             Some(before) => match types::common(before, own.unconstrained()) {
-                None => return Fit::No,
+                None => return ArgumentFit::No,
                 common => common,
             },
         };
     }
     match element.map(element_of) {
-        None => Fit::Unknown,
-        Some(None) => Fit::No,
-        Some(Some(element)) => Fit::Of(element),
+        None => ArgumentFit::Unknown,
+        Some(None) => ArgumentFit::No,
+        Some(Some(element)) => ArgumentFit::Of(element),
     }
 }
 
@@ -324,9 +324,9 @@ impl Binder<'_> {
         for known in polymorphic(name) {
             is_known = true;
             match fit(known, types) {
-                Fit::Of(element) => return Some(Ok((known, element))),
-                Fit::Unknown => is_unknown = true,
-                Fit::No => {}
+                ArgumentFit::Of(element) => return Some(Ok((known, element))),
+                ArgumentFit::Unknown => is_unknown = true,
+                ArgumentFit::No => {}
             }
         }
         let error = if is_unknown {

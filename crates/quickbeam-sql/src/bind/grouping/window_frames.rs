@@ -10,7 +10,7 @@ use crate::parse::{CURRENT_ROW, EXCLUSION, UNBOUNDED};
 use crate::types::DataType;
 
 /// A bound of a frame before its offset has a type.
-enum Bound<'q> {
+enum WrittenBound<'q> {
     UnboundedPreceding,
     Preceding(&'q Ast),
     CurrentRow,
@@ -18,14 +18,14 @@ enum Bound<'q> {
     UnboundedFollowing,
 }
 
-impl Bound<'_> {
+impl WrittenBound<'_> {
     fn rank(&self) -> u8 {
         match self {
-            Bound::UnboundedPreceding => 0,
-            Bound::Preceding(_) => 1,
-            Bound::CurrentRow => 2,
-            Bound::Following(_) => 3,
-            Bound::UnboundedFollowing => 4,
+            WrittenBound::UnboundedPreceding => 0,
+            WrittenBound::Preceding(_) => 1,
+            WrittenBound::CurrentRow => 2,
+            WrittenBound::Following(_) => 3,
+            WrittenBound::UnboundedFollowing => 4,
         }
     }
 }
@@ -51,10 +51,10 @@ fn exclusion_of(offset: &Ast) -> (&Ast, FrameExclusion) {
     (offset, FrameExclusion::NoOthers)
 }
 
-fn bound_of(bound: &ast::WindowFrameBound) -> (Bound<'_>, FrameExclusion) {
+fn bound_of(bound: &ast::WindowFrameBound) -> (WrittenBound<'_>, FrameExclusion) {
     let (offset, is_before) = match bound {
         ast::WindowFrameBound::CurrentRow => {
-            return (Bound::CurrentRow, FrameExclusion::NoOthers);
+            return (WrittenBound::CurrentRow, FrameExclusion::NoOthers);
         }
         ast::WindowFrameBound::Preceding(offset) => (offset.as_deref(), true),
         ast::WindowFrameBound::Following(offset) => (offset.as_deref(), false),
@@ -64,11 +64,11 @@ fn bound_of(bound: &ast::WindowFrameBound) -> (Bound<'_>, FrameExclusion) {
         None => (None, FrameExclusion::NoOthers),
     };
     let bound = match offset.filter(|offset| !is_marker(offset, UNBOUNDED)) {
-        Some(offset) if is_marker(offset, CURRENT_ROW) => Bound::CurrentRow,
-        Some(offset) if is_before => Bound::Preceding(offset),
-        Some(offset) => Bound::Following(offset),
-        None if is_before => Bound::UnboundedPreceding,
-        None => Bound::UnboundedFollowing,
+        Some(offset) if is_marker(offset, CURRENT_ROW) => WrittenBound::CurrentRow,
+        Some(offset) if is_before => WrittenBound::Preceding(offset),
+        Some(offset) => WrittenBound::Following(offset),
+        None if is_before => WrittenBound::UnboundedPreceding,
+        None => WrittenBound::UnboundedFollowing,
     };
     (bound, exclusion)
 }
@@ -92,7 +92,7 @@ impl Binder<'_> {
         let (start, of_start) = bound_of(&written.start_bound);
         let (end, exclusion) = match &written.end_bound {
             Some(bound) => bound_of(bound),
-            None => (Bound::CurrentRow, of_start),
+            None => (WrittenBound::CurrentRow, of_start),
         };
         self.check_bounds(&start, &end)?;
         let units = match written.units {
@@ -103,14 +103,14 @@ impl Binder<'_> {
         if units == FrameUnits::Groups && types.is_empty() {
             return Err(windowing_error("GROUPS mode requires an ORDER BY clause", 0));
         }
-        let mut offset = |bound: Bound<'_>| -> Result<FrameBound> {
+        let mut offset = |bound: WrittenBound<'_>| -> Result<FrameBound> {
             Ok(match bound {
-                Bound::UnboundedPreceding | Bound::UnboundedFollowing => FrameBound::Unbounded,
-                Bound::CurrentRow => FrameBound::CurrentRow,
-                Bound::Preceding(offset) => {
+                WrittenBound::UnboundedPreceding | WrittenBound::UnboundedFollowing => FrameBound::Unbounded,
+                WrittenBound::CurrentRow => FrameBound::CurrentRow,
+                WrittenBound::Preceding(offset) => {
                     FrameBound::Preceding(self.offset(offset, units, types, scope)?)
                 }
-                Bound::Following(offset) => {
+                WrittenBound::Following(offset) => {
                     FrameBound::Following(self.offset(offset, units, types, scope)?)
                 }
             })
@@ -118,14 +118,14 @@ impl Binder<'_> {
         Ok(WindowFrame { units, start: offset(start)?, end: offset(end)?, exclusion })
     }
 
-    fn check_bounds(&self, start: &Bound<'_>, end: &Bound<'_>) -> Result<()> {
+    fn check_bounds(&self, start: &WrittenBound<'_>, end: &WrittenBound<'_>) -> Result<()> {
         let message = match (start, end) {
-            (Bound::UnboundedFollowing, _) => "frame start cannot be UNBOUNDED FOLLOWING",
-            (_, Bound::UnboundedPreceding) => "frame end cannot be UNBOUNDED PRECEDING",
-            (Bound::CurrentRow, Bound::Preceding(_)) => {
+            (WrittenBound::UnboundedFollowing, _) => "frame start cannot be UNBOUNDED FOLLOWING",
+            (_, WrittenBound::UnboundedPreceding) => "frame end cannot be UNBOUNDED PRECEDING",
+            (WrittenBound::CurrentRow, WrittenBound::Preceding(_)) => {
                 "frame starting from current row cannot have preceding rows"
             }
-            (Bound::Following(_), Bound::CurrentRow) => {
+            (WrittenBound::Following(_), WrittenBound::CurrentRow) => {
                 "frame starting from following row cannot end with current row"
             }
             (start, end) if start.rank() > end.rank() => {
@@ -134,8 +134,8 @@ impl Binder<'_> {
             _ => return Ok(()),
         };
         let position = match (start, end) {
-            (Bound::Preceding(offset) | Bound::Following(offset), _)
-            | (_, Bound::Preceding(offset) | Bound::Following(offset)) => self.position(*offset),
+            (WrittenBound::Preceding(offset) | WrittenBound::Following(offset), _)
+            | (_, WrittenBound::Preceding(offset) | WrittenBound::Following(offset)) => self.position(*offset),
             _ => 0,
         };
         Err(windowing_error(message, position))

@@ -287,7 +287,7 @@ pub enum Operator {
     /// Rows of a query in FROM.
     Derived(Box<QueryProgram>, usize),
     /// A set operation.
-    Combine(Box<query::Combine>),
+    Combine(Box<query::SetOperationExec>),
     /// Locked rows.
     Lock(Box<lock::Lock>),
     /// Common table expressions, and rows that read them.
@@ -415,7 +415,7 @@ impl<'b> OperatorBuilder<'b> {
             }
             PlanNode::SetOperation { kind, all, sides, slot } => {
                 let sides = sides.iter().map(|side| self.query(side)).collect::<Result<_>>()?;
-                Operator::Combine(Box::new(query::Combine::new(*kind, *all, sides, *slot)))
+                Operator::Combine(Box::new(query::SetOperationExec::new(*kind, *all, sides, *slot)))
             }
             PlanNode::With { tables, input } => {
                 let tables = tables.iter().map(|(slot, query)| Ok((*slot, self.query(query)?)));

@@ -267,7 +267,7 @@ fn compare(a: &Value, b: &Value) -> Option<std::cmp::Ordering> {
 
 /// A set operation.
 #[derive(Debug)]
-pub struct Combine {
+pub struct SetOperationExec {
     kind: CombineKind,
     all: bool,
     sides: Vec<QueryProgram>,
@@ -282,11 +282,11 @@ pub struct Combine {
     fresh: bool,
 }
 
-impl Combine {
-    pub fn new(kind: CombineKind, all: bool, sides: Vec<QueryProgram>, slot: usize) -> Combine {
+impl SetOperationExec {
+    pub fn new(kind: CombineKind, all: bool, sides: Vec<QueryProgram>, slot: usize) -> SetOperationExec {
         let (seen, counts, key) = (KeyTable::default(), Vec::new(), Vec::new());
         let account = MemoryCharge::default();
-        Combine { kind, all, sides, slot, side: 0, seen, counts, key, account, fresh: true }
+        SetOperationExec { kind, all, sides, slot, side: 0, seen, counts, key, account, fresh: true }
     }
 
     pub fn rewind(&mut self) {

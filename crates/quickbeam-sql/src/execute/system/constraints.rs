@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::Source;
+use super::SystemSource;
 use crate::catalog::system::{
     PUBLIC_SCHEMA, check_oid, constraint_oid, foreign_key_oid, object_oid, primary_key_oid,
 };
@@ -141,7 +141,7 @@ fn numbers(columns: &[&Column]) -> String {
     format!("{{{}}}", numbers.join(","))
 }
 
-impl Source<'_> {
+impl SystemSource<'_> {
     pub(super) fn pg_constraint(&mut self) {
         for constraint in constraints(self.snapshot) {
             self.add(|row| {

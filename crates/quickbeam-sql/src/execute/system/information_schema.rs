@@ -1,7 +1,7 @@
 //! `information_schema`.
 
 use super::constraints::{Constraint, constraints};
-use super::{NAME, Source, SystemRow, view_columns};
+use super::{NAME, SystemSource, SystemRow, view_columns};
 use crate::catalog::describe::Described;
 use crate::catalog::system::{type_oid, type_row};
 use crate::catalog::{Column, ForeignKeyAction};
@@ -31,7 +31,7 @@ fn rule(action: ForeignKeyAction) -> &'static str {
     }
 }
 
-impl Source<'_> {
+impl SystemSource<'_> {
     pub(super) fn information_schema(&mut self) {
         match self.table.name {
             "tables" | "views" | "columns" | "sequences" => self.relations(),

@@ -60,14 +60,14 @@ impl<'t> SystemRow<'t> {
 }
 
 /// What the rows are computed from.
-struct Source<'s> {
+struct SystemSource<'s> {
     table: &'static SystemTable,
     snapshot: &'s CatalogSnapshot,
     session: &'s dyn SessionState,
     rows: Vec<Vec<Value>>,
 }
 
-impl Source<'_> {
+impl SystemSource<'_> {
     fn add(&mut self, set: impl FnOnce(&mut SystemRow<'_>)) {
         let mut row = SystemRow::new(self.table);
         set(&mut row);
@@ -110,7 +110,7 @@ pub fn system_rows(
     snapshot: &CatalogSnapshot,
     session: &dyn SessionState,
 ) -> Result<Vec<Vec<Value>>> {
-    let mut source = Source { table, snapshot, session, rows: fixed_rows(table) };
+    let mut source = SystemSource { table, snapshot, session, rows: fixed_rows(table) };
     if table.schema == "information_schema" {
         source.information_schema();
     } else {

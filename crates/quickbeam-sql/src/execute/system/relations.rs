@@ -1,6 +1,6 @@
 //! Catalogs of tables, views, sequences and their columns.
 
-use super::{NAME, Source, SystemRow, view_columns};
+use super::{NAME, SystemSource, SystemRow, view_columns};
 use crate::catalog::Method;
 use crate::catalog::describe::{Described, index_definition, key_columns};
 use crate::catalog::system::{
@@ -27,7 +27,7 @@ fn small(number: usize) -> Value {
     Value::SmallInt(i16::try_from(number).unwrap_or(i16::MAX))
 }
 
-impl Source<'_> {
+impl SystemSource<'_> {
     /// Adds the rows of the catalogs that list relations; others are empty.
     pub(super) fn relation_rows(&mut self) {
         let snapshot = self.snapshot;

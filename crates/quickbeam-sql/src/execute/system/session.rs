@@ -1,6 +1,6 @@
 //! Catalogs of the database, its schemas, its only user and the settings.
 
-use super::{NAME, Source};
+use super::{NAME, SystemSource};
 use crate::catalog::system::{CATALOG_SCHEMA, INFORMATION_SCHEMA, OWNER, PUBLIC_SCHEMA};
 use crate::error::Result;
 use crate::types::Value;
@@ -8,7 +8,7 @@ use crate::types::Value;
 /// The number of the encoding UTF8.
 const UTF8: i32 = 6;
 
-impl Source<'_> {
+impl SystemSource<'_> {
     pub(super) fn session_rows(&mut self) -> Result<()> {
         match self.table.name {
             "pg_settings" => return self.settings(),

@@ -8,7 +8,7 @@ use crate::expression::builtin::strings::regular_arrays::{captures_of, split_reg
 use crate::types::{Array, DataType, ElementType, Value, ValueRef};
 
 /// A row.
-pub type Row = Vec<Value>;
+pub type FunctionRow = Vec<Value>;
 
 /// A function that returns rows.
 pub struct RowFunction {
@@ -21,7 +21,7 @@ pub struct RowFunction {
     /// Whether a NULL argument makes the result empty.
     pub is_strict: bool,
     /// Its rows.
-    pub run: fn(&[ValueRef<'_>]) -> Result<Vec<Row>>,
+    pub run: fn(&[ValueRef<'_>]) -> Result<Vec<FunctionRow>>,
 }
 
 impl std::fmt::Debug for RowFunction {
@@ -54,7 +54,7 @@ const fn strict(
     name: &'static str,
     arguments: &'static [Option<DataType>],
     columns: &'static [(&'static str, DataType)],
-    run: fn(&[ValueRef<'_>]) -> Result<Vec<Row>>,
+    run: fn(&[ValueRef<'_>]) -> Result<Vec<FunctionRow>>,
 ) -> RowFunction {
     RowFunction { name, arguments, columns, is_strict: true, run }
 }
@@ -107,12 +107,12 @@ pub fn row_function(name: &str, count: usize) -> Option<&'static RowFunction> {
     TABLE.iter().find(|known| known.name == name && known.arguments.len() == count)
 }
 
-fn rows_of<'v>(values: impl IntoIterator<Item = ValueRef<'v>>) -> Vec<Row> {
+fn rows_of<'v>(values: impl IntoIterator<Item = ValueRef<'v>>) -> Vec<FunctionRow> {
     values.into_iter().map(|value| vec![value.to_value()]).collect()
 }
 
 /// Returns a row for each element. Shorter arrays are filled with NULLs.
-fn unnest(arguments: &[ValueRef<'_>]) -> Result<Vec<Row>> {
+fn unnest(arguments: &[ValueRef<'_>]) -> Result<Vec<FunctionRow>> {
     let mut arrays = Vec::with_capacity(arguments.len());
     for (at, argument) in arguments.iter().enumerate() {
         arrays.push(if argument.is_null() { None } else { Some(array(arguments, at)?) });
@@ -125,7 +125,7 @@ fn unnest(arguments: &[ValueRef<'_>]) -> Result<Vec<Row>> {
     Ok((0..count).map(element).collect())
 }
 
-fn subscripts(arguments: &[ValueRef<'_>]) -> Result<Vec<Row>> {
+fn subscripts(arguments: &[ValueRef<'_>]) -> Result<Vec<FunctionRow>> {
     let (array, number) = (array(arguments, 0)?, integer(arguments, 1)?);
     let number = usize::try_from(number - 1).ok();
     let Some(dimension) = number.and_then(|number| array.dimension(number)) else {
@@ -139,19 +139,19 @@ fn subscripts(arguments: &[ValueRef<'_>]) -> Result<Vec<Row>> {
     })
 }
 
-fn parts(arguments: &[ValueRef<'_>]) -> Result<Vec<Row>> {
+fn parts(arguments: &[ValueRef<'_>]) -> Result<Vec<FunctionRow>> {
     match arguments.first() {
         Some(ValueRef::Null) | None => Ok(Vec::new()),
         _ => Ok(rows_of(split_values(arguments)?)),
     }
 }
 
-fn split(arguments: &[ValueRef<'_>]) -> Result<Vec<Row>> {
+fn split(arguments: &[ValueRef<'_>]) -> Result<Vec<FunctionRow>> {
     let parts = split_regular(arguments, "regexp_split_to_table")?;
     Ok(rows_of(parts.into_iter().map(ValueRef::Text)))
 }
 
-fn matches(arguments: &[ValueRef<'_>]) -> Result<Vec<Row>> {
+fn matches(arguments: &[ValueRef<'_>]) -> Result<Vec<FunctionRow>> {
     let found = captures_of(arguments)?;
     let row =
         |groups: Vec<ValueRef<'_>>| Ok(vec![Value::Array(Array::new(ElementType::TEXT, groups)?)]);

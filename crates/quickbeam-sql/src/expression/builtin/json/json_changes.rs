@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::json_functions::{delivered, is_binary, read, texts};
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::builtin::row_functions::Row;
+use crate::expression::builtin::row_functions::FunctionRow;
 use crate::expression::builtin::{Builtin, Implementation, integer, invalid, strict, text};
 use crate::types::json::{Json, JsonKind, write_string};
 use crate::types::{DataType, ElementType, Value, ValueRef};
@@ -18,10 +18,10 @@ pub(in crate::expression::builtin) static TABLE: &[Builtin] = &[
     strict("-", &[B, Integer], B, remove_element),
     strict("-", &[B, TEXTS], B, remove_keys),
     strict("#-", &[B, TEXTS], B, remove_path),
-    strict("jsonb_set", &[B, TEXTS, B], B, |v| change(v, Change::Set)),
-    strict("jsonb_set", &[B, TEXTS, B, Boolean], B, |v| change(v, Change::Set)),
-    strict("jsonb_insert", &[B, TEXTS, B], B, |v| change(v, Change::Insert)),
-    strict("jsonb_insert", &[B, TEXTS, B, Boolean], B, |v| change(v, Change::Insert)),
+    strict("jsonb_set", &[B, TEXTS, B], B, |v| change(v, JsonChange::Set)),
+    strict("jsonb_set", &[B, TEXTS, B, Boolean], B, |v| change(v, JsonChange::Set)),
+    strict("jsonb_insert", &[B, TEXTS, B], B, |v| change(v, JsonChange::Insert)),
+    strict("jsonb_insert", &[B, TEXTS, B, Boolean], B, |v| change(v, JsonChange::Insert)),
     strict("jsonb_strip_nulls", &[B], B, strip_nulls),
     Builtin::new("json_strip_nulls", &[J], J, Implementation::Strict(strip_nulls)),
 ];
@@ -101,7 +101,7 @@ fn remove_element(arguments: &[ValueRef<'_>]) -> Result<Value> {
 
 /// What is done at the end of a path.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Change {
+enum JsonChange {
     Set,
     Insert,
     Remove,
@@ -109,7 +109,7 @@ enum Change {
 
 /// A change at the end of a path.
 struct PathChange<'v, 'p> {
-    change: Change,
+    change: JsonChange,
     path: &'p [&'v str],
     value: Option<&'p Json<'v>>,
     /// Set: whether a missing member is created. Insert: whether it is after the element.
@@ -137,8 +137,8 @@ impl<'v> PathChange<'v, '_> {
                     }
                     (None, false) => {}
                     (Some(at), true) => match (self.change, self.value) {
-                        (Change::Set, Some(new)) => list[at].1 = new.clone(),
-                        (Change::Insert, _) => {
+                        (JsonChange::Set, Some(new)) => list[at].1 = new.clone(),
+                        (JsonChange::Insert, _) => {
                             let message = "cannot replace existing key";
                             return Err(invalid(message).with_hint(
                                 "Try using the function jsonb_set to replace key value.",
@@ -150,9 +150,9 @@ impl<'v> PathChange<'v, '_> {
                     },
                     (None, true) => {
                         let creates = match self.change {
-                            Change::Set => self.flag,
-                            Change::Insert => true,
-                            Change::Remove => false,
+                            JsonChange::Set => self.flag,
+                            JsonChange::Insert => true,
+                            JsonChange::Remove => false,
                         };
                         if let (true, Some(new)) = (creates, self.value) {
                             list.push((Cow::Borrowed(step), new.clone()));
@@ -181,15 +181,15 @@ impl<'v> PathChange<'v, '_> {
 
     fn change_element(&self, list: &mut Vec<Json<'v>>, number: i32, place: Option<usize>) {
         match (self.change, self.value, place) {
-            (Change::Remove, _, Some(at)) => {
+            (JsonChange::Remove, _, Some(at)) => {
                 list.remove(at);
             }
-            (Change::Set, Some(new), Some(at)) => list[at] = new.clone(),
-            (Change::Insert, Some(new), Some(at)) => {
+            (JsonChange::Set, Some(new), Some(at)) => list[at] = new.clone(),
+            (JsonChange::Insert, Some(new), Some(at)) => {
                 list.insert(at + usize::from(self.flag), new.clone());
             }
-            (Change::Set, Some(_), None) if !self.flag => {}
-            (Change::Set | Change::Insert, Some(new), None) => {
+            (JsonChange::Set, Some(_), None) if !self.flag => {}
+            (JsonChange::Set | JsonChange::Insert, Some(new), None) => {
                 let at = if number < 0 { 0 } else { list.len() };
                 list.insert(at, new.clone());
             }
@@ -212,7 +212,7 @@ fn steps<'v>(arguments: &[ValueRef<'v>]) -> Result<Vec<&'v str>> {
     Ok(steps)
 }
 
-fn change(arguments: &[ValueRef<'_>], change: Change) -> Result<Value> {
+fn change(arguments: &[ValueRef<'_>], change: JsonChange) -> Result<Value> {
     let mut whole = read(arguments, 0)?;
     if !matches!(whole.kind, JsonKind::Array(_) | JsonKind::Object(_)) {
         return Err(invalid("cannot set path in scalar"));
@@ -220,7 +220,7 @@ fn change(arguments: &[ValueRef<'_>], change: Change) -> Result<Value> {
     let (path, new) = (steps(arguments)?, read(arguments, 2)?);
     let flag = match arguments.get(3) {
         Some(ValueRef::Boolean(flag)) => *flag,
-        _ => change == Change::Set,
+        _ => change == JsonChange::Set,
     };
     PathChange { change, path: &path, value: Some(&new), flag }.apply(&mut whole, 0)?;
     printed(whole)
@@ -232,7 +232,7 @@ fn remove_path(arguments: &[ValueRef<'_>]) -> Result<Value> {
         return Err(invalid("cannot delete path in scalar"));
     }
     let path = steps(arguments)?;
-    PathChange { change: Change::Remove, path: &path, value: None, flag: false }
+    PathChange { change: JsonChange::Remove, path: &path, value: None, flag: false }
         .apply(&mut whole, 0)?;
     printed(whole)
 }
@@ -297,7 +297,7 @@ fn members<'v>(arguments: &[ValueRef<'v>], what: &str) -> Result<Vec<(Cow<'v, st
 pub(in crate::expression::builtin) fn each(
     arguments: &[ValueRef<'_>],
     as_text: bool,
-) -> Result<Vec<Row>> {
+) -> Result<Vec<FunctionRow>> {
     let list = members(arguments, "deconstruct")?;
     let binary = is_binary(arguments);
     let row = |(key, value): (Cow<'_, str>, Json<'_>)| {
@@ -307,7 +307,7 @@ pub(in crate::expression::builtin) fn each(
 }
 
 /// Returns a row for each key of an object.
-pub(in crate::expression::builtin) fn keys(arguments: &[ValueRef<'_>]) -> Result<Vec<Row>> {
+pub(in crate::expression::builtin) fn keys(arguments: &[ValueRef<'_>]) -> Result<Vec<FunctionRow>> {
     let list = members(arguments, "call json_object_keys on")?;
     Ok(list.into_iter().map(|(key, _)| vec![Value::text(key)]).collect())
 }
@@ -316,7 +316,7 @@ pub(in crate::expression::builtin) fn keys(arguments: &[ValueRef<'_>]) -> Result
 pub(in crate::expression::builtin) fn elements(
     arguments: &[ValueRef<'_>],
     as_text: bool,
-) -> Result<Vec<Row>> {
+) -> Result<Vec<FunctionRow>> {
     let binary = is_binary(arguments);
     match read(arguments, 0)?.kind {
         JsonKind::Array(list) => {

@@ -54,14 +54,14 @@ const KEPT: usize = 32;
 const COMPILED_LIMIT: usize = 4 << 20;
 
 #[derive(PartialEq)]
-enum Source {
+enum PatternSource {
     Regular(Options),
     Similar(Option<char>),
     SimilarParts(Option<char>),
 }
 
 struct Compiled {
-    source: Source,
+    source: PatternSource,
     pattern: Box<str>,
     regex: Rc<Regex>,
 }
@@ -71,13 +71,13 @@ thread_local! {
     static COMPILED: RefCell<Vec<Compiled>> = const { RefCell::new(Vec::new()) };
 }
 
-fn build(pattern: &str, source: &Source) -> Result<Regex> {
+fn build(pattern: &str, source: &PatternSource) -> Result<Regex> {
     let (translated, options) = match source {
-        Source::Regular(options) => translate(pattern, *options)?,
-        Source::Similar(escape) => {
+        PatternSource::Regular(options) => translate(pattern, *options)?,
+        PatternSource::Similar(escape) => {
             (translate_similar(pattern, *escape, false)?, Options::default())
         }
-        Source::SimilarParts(escape) => {
+        PatternSource::SimilarParts(escape) => {
             (translate_similar(pattern, *escape, true)?, Options::default())
         }
     };
@@ -99,7 +99,7 @@ fn build(pattern: &str, source: &Source) -> Result<Regex> {
 }
 
 /// Returns the compiled expression, from the thread's cache if it is there.
-fn compiled(pattern: &str, source: Source) -> Result<Rc<Regex>> {
+fn compiled(pattern: &str, source: PatternSource) -> Result<Rc<Regex>> {
     COMPILED.with_borrow_mut(|kept| {
         let known = kept.iter().position(|it| *it.pattern == *pattern && it.source == source);
         if let Some(at) = known {
@@ -128,7 +128,7 @@ pub(in crate::expression::builtin) fn expression(
         let message = format!("{name}() does not support the \"global\" option");
         return Err(invalid(message));
     }
-    compiled(text(arguments, 1)?, Source::Regular(options))
+    compiled(text(arguments, 1)?, PatternSource::Regular(options))
 }
 
 /// Returns the compiled expression with these options.
@@ -136,12 +136,12 @@ pub(in crate::expression::builtin) fn compile(
     pattern: &str,
     options: Options,
 ) -> Result<Rc<Regex>> {
-    compiled(pattern, Source::Regular(options))
+    compiled(pattern, PatternSource::Regular(options))
 }
 
 fn operator(arguments: &[ValueRef<'_>], ignores_case: bool, wanted: bool) -> Result<Value> {
     let options = Options { ignores_case, ..Options::default() };
-    let regex = compiled(text(arguments, 1)?, Source::Regular(options))?;
+    let regex = compiled(text(arguments, 1)?, PatternSource::Regular(options))?;
     Ok(Value::Boolean(regex.is_match(text(arguments, 0)?) == wanted))
 }
 
@@ -156,7 +156,7 @@ fn escape_of(text: &str) -> Result<Option<char>> {
 
 fn similar(arguments: &[ValueRef<'_>]) -> Result<Value> {
     let escape = escape_of(text(arguments, 2)?)?;
-    let regex = compiled(text(arguments, 1)?, Source::Similar(escape))?;
+    let regex = compiled(text(arguments, 1)?, PatternSource::Similar(escape))?;
     Ok(Value::Boolean(regex.is_match(text(arguments, 0)?)))
 }
 
@@ -250,7 +250,7 @@ fn replace(arguments: &[ValueRef<'_>]) -> Result<Value> {
     };
     let nth = usize::from(!options.is_global);
     let options = Options { is_global: false, ..options };
-    let regex = compiled(text(arguments, 1)?, Source::Regular(options))?;
+    let regex = compiled(text(arguments, 1)?, PatternSource::Regular(options))?;
     replaced(text(arguments, 0)?, &regex, text(arguments, 2)?, 0, nth)
 }
 
@@ -265,7 +265,7 @@ fn replace_from(arguments: &[ValueRef<'_>]) -> Result<Value> {
     // An explicit count overrides the option `g`.
     let nth = if options.is_global && arguments.len() < 5 { 0 } else { nth };
     let options = Options { is_global: false, ..options };
-    let regex = compiled(text(arguments, 1)?, Source::Regular(options))?;
+    let regex = compiled(text(arguments, 1)?, PatternSource::Regular(options))?;
     replaced(text(arguments, 0)?, &regex, text(arguments, 2)?, start, nth)
 }
 
@@ -369,12 +369,12 @@ fn first_part(text: &str, regex: &Regex) -> Value {
 }
 
 fn substring(arguments: &[ValueRef<'_>]) -> Result<Value> {
-    let regex = compiled(text(arguments, 1)?, Source::Regular(Options::default()))?;
+    let regex = compiled(text(arguments, 1)?, PatternSource::Regular(Options::default()))?;
     Ok(first_part(text(arguments, 0)?, &regex))
 }
 
 fn substring_similar(arguments: &[ValueRef<'_>]) -> Result<Value> {
     let escape = escape_of(text(arguments, 2)?)?;
-    let regex = compiled(text(arguments, 1)?, Source::SimilarParts(escape))?;
+    let regex = compiled(text(arguments, 1)?, PatternSource::SimilarParts(escape))?;
     Ok(first_part(text(arguments, 0)?, &regex))
 }

@@ -49,20 +49,20 @@ const KEYWORDS: &[&str] = &[
 ];
 
 /// A part of a template.
-enum Part<'t> {
+enum TemplatePart<'t> {
     /// A keyword in upper case, as it is written, and whether padding is suppressed.
     Keyword(&'static str, &'t str, bool),
     Literal(char),
 }
 
-fn parts(template: &str) -> Vec<Part<'_>> {
+fn parts(template: &str) -> Vec<TemplatePart<'_>> {
     let (mut parts, mut rest, mut fills) = (Vec::new(), template, false);
     while let Some(first) = rest.chars().next() {
         if first == '"' {
             rest = &rest[1..];
             while let Some(character) = rest.chars().next().filter(|c| *c != '"') {
                 rest = &rest[character.len_utf8()..];
-                parts.push(Part::Literal(character));
+                parts.push(TemplatePart::Literal(character));
             }
             rest = rest.strip_prefix('"').unwrap_or(rest);
             continue;
@@ -76,12 +76,12 @@ fn parts(template: &str) -> Vec<Part<'_>> {
             continue;
         }
         if let Some(keyword) = KEYWORDS.iter().find(|keyword| starts(keyword)) {
-            parts.push(Part::Keyword(keyword, &rest[..keyword.len()], fills));
+            parts.push(TemplatePart::Keyword(keyword, &rest[..keyword.len()], fills));
             rest = &rest[keyword.len()..];
             fills = false;
             continue;
         }
-        parts.push(Part::Literal(first));
+        parts.push(TemplatePart::Literal(first));
         rest = &rest[first.len_utf8()..];
     }
     parts
@@ -107,8 +107,8 @@ fn to_char(arguments: &[ValueRef<'_>]) -> Result<Value> {
     let mut out = String::new();
     for part in parts(template) {
         match part {
-            Part::Literal(character) => out.push(character),
-            Part::Keyword(keyword, written, fills) => {
+            TemplatePart::Literal(character) => out.push(character),
+            TemplatePart::Keyword(keyword, written, fills) => {
                 write_field(&mut out, keyword, written, fills, micros, has_zone);
             }
         }
@@ -202,7 +202,7 @@ fn write_field(
 
 /// The fields that a template has read.
 #[derive(Default)]
-struct Found {
+struct TemplateFields {
     year: Option<i64>,
     is_before_christ: bool,
     month: Option<i64>,
@@ -249,27 +249,27 @@ fn out_of_range(text: &str) -> SqlError {
 
 /// Reads a text by a template; returns microseconds since 1970.
 fn read(text: &str, template: &str) -> Result<i64> {
-    let (mut found, mut rest) = (Found::default(), text);
+    let (mut found, mut rest) = (TemplateFields::default(), text);
     let parts = parts(template);
     for (at, part) in parts.iter().enumerate() {
         match part {
-            Part::Literal(character) if character.is_alphanumeric() => {
+            TemplatePart::Literal(character) if character.is_alphanumeric() => {
                 rest = rest.trim_start();
                 let mut characters = rest.chars();
                 characters.next();
                 rest = characters.as_str();
             }
-            Part::Literal(_) => {
+            TemplatePart::Literal(_) => {
                 let is_separator = |c: char| !c.is_alphanumeric() && c != '-' && c != '+';
                 let trimmed = rest.trim_start_matches(is_separator);
                 // A sign separates when the template has a separator there.
                 rest = trimmed.strip_prefix(['-', '+']).unwrap_or(trimmed);
             }
-            Part::Keyword(keyword, ..) => {
+            TemplatePart::Keyword(keyword, ..) => {
                 rest = rest.trim_start();
                 let is_last_digits = !matches!(
                     parts.get(at + 1),
-                    Some(Part::Keyword(next, ..)) if width_of(next).is_some()
+                    Some(TemplatePart::Keyword(next, ..)) if width_of(next).is_some()
                 );
                 rest = found.read(keyword, rest, is_last_digits)?;
             }
@@ -278,7 +278,7 @@ fn read(text: &str, template: &str) -> Result<i64> {
     found.finish(text)
 }
 
-impl Found {
+impl TemplateFields {
     /// Reads a field; `is_open` allows more digits than the keyword has.
     fn read<'t>(&mut self, keyword: &str, rest: &'t str, is_open: bool) -> Result<&'t str> {
         let starts = |name: &str| {
