@@ -124,7 +124,7 @@ pub struct KvArgs {
 impl KvArgs {
     /// The work that the options describe.
     pub fn workload(&self) -> Result<Workload> {
-        // The small size of a quick run would hide behind fixed costs of space and recovery.
+        // The small size of a quick run would be hidden by fixed costs of space and recovery.
         let papers = self.full || self.space || self.recovery || self.checkpoint_interference;
         let records = match (self.records, self.larger_than_cache, papers) {
             (Some(records), ..) => records,

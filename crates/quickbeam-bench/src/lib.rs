@@ -1,6 +1,8 @@
-//! The benchmark suite of Quickbeam: the key/value and SQL tables of the Berkeley DB white paper,
-//! the log-write test of its reference manual and the experiments of the TimesTen report, on
-//! Quickbeam and on the engines a user would take instead, in one run on one machine.
+//! The benchmark suite of Quickbeam, run on it and on the engines that a user would take instead.
+//!
+//! - the key/value and SQL tables of the Berkeley DB white paper
+//! - the log-write test of its reference manual
+//! - the experiments of the TimesTen report
 //!
 //! [`run`] executes [`BenchArguments`], the command-line arguments of `quickbeam bench`. The
 //! layers, from the work to its report: [`workload`] defines keys, values and orders; [`engine`] is

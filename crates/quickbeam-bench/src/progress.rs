@@ -14,7 +14,7 @@ pub fn say(text: &str) {
 pub struct Progress(ProgressBar);
 
 impl Progress {
-    /// A bar for so many runs.
+    /// A bar for `runs` runs.
     pub fn new(runs: u64) -> Progress {
         let bar = ProgressBar::new(runs);
         let template = "{elapsed_precise} [{wide_bar}] {pos}/{len} ({eta} left)\n{msg}";

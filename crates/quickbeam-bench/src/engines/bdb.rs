@@ -90,7 +90,7 @@ fn settings(setup: &Setup) -> String {
 }
 
 struct Open {
-    /// Held to the end: the cache may drop the pages of a file that nobody has open.
+    /// Held to the end: the cache may drop the pages of a file that is not open.
     keeper: Database,
     environment: Arc<Environment>,
     transactional: bool,

@@ -3,7 +3,7 @@
 //! Each way to open it is a peer of its own: `lmdb` writes changed pages with `pwrite` at commit,
 //! `lmdb-writemap` changes them in the map, which is faster but gives up the protection of the
 //! database from stray pointers of the program. Readers renew one transaction and one cursor, and
-//! updates go through a cursor, which keeps the page it stands on: both are what its manual
+//! updates go through a cursor, which keeps its current page: both are what its manual
 //! advises.
 
 use std::sync::{Arc, OnceLock};

@@ -130,7 +130,7 @@ impl Instance for Open {
     }
 
     fn checkpoint(&self) -> Result<()> {
-        // Only with nobody else connected can the log be truncated as well.
+        // Only without other connections can the log be truncated as well.
         let kind = if self.shared { "PASSIVE" } else { "TRUNCATE" };
         self.first()?.connection.execute(&format!("PRAGMA wal_checkpoint({kind})"))
     }

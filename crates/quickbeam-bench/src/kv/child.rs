@@ -19,7 +19,7 @@ use super::{larger, recovery};
 pub enum Task {
     /// One engine's run of the larger-than-cache preset.
     Larger(Trial),
-    /// Writes a log tail of that many bytes and ends without closing.
+    /// Writes a log tail of that length in bytes and ends without closing.
     WriteTail(Trial, u64),
     /// Opens the database, timed.
     OpenTimed(Trial, recovery::Passes),

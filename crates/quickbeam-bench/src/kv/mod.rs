@@ -235,7 +235,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // A directory left behind wastes space but does not falsify anything.
+        // A directory that remains wastes space but does not falsify anything.
         fs::remove_dir_all(&self.0).ok();
     }
 }

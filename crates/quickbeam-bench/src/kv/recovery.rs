@@ -1,4 +1,4 @@
-//! Time to open a database: after a clean close, and after a crash that left a long log behind.
+//! Time to open a database: after a clean close, and after a crash that left a long log.
 //!
 //! The crash is a child process that rewrites all records without a checkpoint until the files
 //! have grown by the bytes asked for, and then ends without closing anything. Only engines that
@@ -23,7 +23,7 @@ use crate::workload::{Step, Workload};
 
 const PREFERRED: [Mode; 3] = [Mode::Wns, Mode::Ns, Mode::Sync];
 
-/// What a process leaves behind.
+/// What a process leaves to the next opening.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Passes {
     /// How often every record has been rewritten after populating.
@@ -47,7 +47,7 @@ impl Passes {
 /// Seconds from the call that opens to the first record read.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Opened {
-    /// After what was left behind.
+    /// After the crash.
     first: f64,
     /// After a clean close.
     clean: f64,
@@ -136,7 +136,7 @@ pub fn write_tail(trial: &Trial, bytes: u64) -> Result<(Passes, Box<dyn Instance
     Ok((passes, instance))
 }
 
-/// Opens what was left behind, checks it, closes it cleanly, and opens it again.
+/// Opens the database, checks it, closes it cleanly, and opens it again.
 pub fn open_timed(trial: &Trial, passes: &Passes) -> Result<Opened> {
     let content = passes.content(&trial.workload);
     let (instance, first) = open_and_read(trial)?;

@@ -189,7 +189,7 @@ impl Trial {
     }
 }
 
-/// Why an engine cannot be measured in this mode with so many threads, if it cannot.
+/// Why an engine cannot be measured in this mode with this number of threads, if it cannot.
 pub fn unsupported(engine: &dyn Engine, mode: Mode, threads: usize) -> Option<&'static str> {
     match engine.supports(mode, threads) {
         Support::Yes => None,

@@ -54,7 +54,7 @@ pub struct Start {
 }
 
 impl Start {
-    /// For so many threads.
+    /// For `threads` threads.
     pub fn new(threads: usize) -> Start {
         Start { barrier: Barrier::new(threads), instant: OnceLock::new() }
     }

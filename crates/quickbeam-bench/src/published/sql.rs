@@ -1,5 +1,6 @@
 //! Published numbers of SQL systems: Tables 6 and 7 of the Oracle white paper, and the averages of
-//! the report "Performance benchmarks of TimesTen with Tptbm" (2015), whose hardware is not told.
+//! the report "Performance benchmarks of TimesTen with Tptbm" (2015), which names no
+//! hardware.
 
 use crate::engine::Mode;
 

@@ -50,7 +50,7 @@ pub enum Access {
     Write,
 }
 
-/// The row that a query stands on. Columns count from zero.
+/// The current row of a query. Columns count from zero.
 pub trait SqlRow {
     /// A whole number; nothing for NULL.
     fn integer(&self, column: usize) -> Option<i64>;

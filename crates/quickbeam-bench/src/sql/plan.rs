@@ -190,7 +190,7 @@ impl Start {
     }
 }
 
-/// Runs `work` on so many threads. Each must call [`Start::wait`] once, whatever happens.
+/// Runs `work` on `threads` threads. Each must call [`Start::wait`] once, whatever happens.
 pub fn together<T: Send>(
     threads: usize,
     work: impl Fn(usize, &Start) -> Result<T> + Sync,

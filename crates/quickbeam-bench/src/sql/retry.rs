@@ -10,7 +10,7 @@ use crate::engine::{OpError, OpResult};
 /// A transaction that was given up this often by the engine will never come through.
 const LIMIT: u32 = 100_000;
 
-/// The outcome of something that nobody else can be in the way of.
+/// The outcome of work that cannot meet a conflict.
 pub fn settled<T>(outcome: OpResult<T>) -> Result<T> {
     outcome.map_err(|error| match error {
         OpError::Failed(error) => error,

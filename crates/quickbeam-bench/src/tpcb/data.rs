@@ -101,7 +101,7 @@ impl Bank {
     }
 
     /// Reads the whole bank and checks that every balance is the sum of the history's deltas, that
-    /// every branch has what its tellers have, and that so many transactions left their mark.
+    /// every branch has what its tellers have, and that each transaction of `tally` left its mark.
     pub fn verify(&self, connection: &mut dyn SqlConnection, tally: Tally) -> Result<()> {
         let mut by_teller: HashMap<i64, i64> = HashMap::new();
         let mut by_branch: HashMap<i64, i64> = HashMap::new();

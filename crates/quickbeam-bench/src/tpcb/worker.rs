@@ -17,7 +17,7 @@ use crate::workload::random::Random;
 pub enum Limit {
     /// After so much time.
     Time(Duration),
-    /// After so many transactions.
+    /// After this number of transactions.
     Count(u64),
 }
 

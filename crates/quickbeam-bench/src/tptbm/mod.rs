@@ -31,7 +31,7 @@ pub struct TptbmArgs {
     #[arg(long, value_delimiter = ',', value_name = "LIST", conflicts_with_all = ["build", "nobuild", "url"])]
     pub preset: Vec<Preset>,
     /// Where the database is: a directory, or for a server its connection string; its table
-    /// vpn_users is made anew [default: a new one, removed afterwards]
+    /// vpn_users is created again [default: a new one, removed afterwards]
     #[arg(long, value_name = "URL")]
     pub url: Option<String>,
     /// Concurrent threads

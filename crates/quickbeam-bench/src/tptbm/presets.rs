@@ -63,7 +63,7 @@ pub struct Experiment {
     pub mix: Option<Mix>,
 }
 
-/// The mix of transactions that read, so many statements in each.
+/// The mix of transactions that read, with `statements` in each.
 fn reads(statements: u32, transactions: u64) -> Mix {
     Mix {
         reads: 100,

@@ -1,4 +1,4 @@
-//! The TimesTen report's spelling of options: names of several letters behind one dash, which clap
+//! The TimesTen report's spelling of options: names of several letters after one dash, which clap
 //! takes for several options.
 
 use std::ffi::OsString;
@@ -33,7 +33,7 @@ const NAMES: [(&str, &str); 25] = [
     ("modes", "modes"),
 ];
 
-/// The words of a command line, the program's name first. Behind `bench tptbm` the report's options
+/// The words of a command line, the program's name first. After `bench tptbm` the report's options
 /// become ours; all else stays.
 pub fn with_long_options(words: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut words: Vec<OsString> = words.into_iter().collect();

@@ -255,7 +255,7 @@ pub fn load(connection: &mut dyn SqlConnection, key: u32) -> Result<()> {
 /// What must be in the table.
 #[derive(Clone, Debug, Default)]
 pub struct Content {
-    /// The table was filled with all keys below this, or with the first so many rows of them.
+    /// The table was filled with all keys below this, or with the first `first` rows of them.
     pub key: u32,
     /// See `key`.
     pub first: Option<u64>,
@@ -279,8 +279,8 @@ impl Content {
     }
 
     /// Puts rows back that were removed and removes those that were added, so that the next run
-    /// finds what this one found. Rows that were changed stay so: nobody looks at what is in them
-    /// before they are filled anew.
+    /// finds what this one found. Rows that were changed stay so: their content is not read
+    /// before they are filled again.
     pub fn restore(&self, connection: &mut dyn SqlConnection) -> Result<()> {
         let mut statements = Statements::prepare(connection)?;
         let added = self.inserted.difference(&self.deleted).copied().map(Operation::Delete);

@@ -63,7 +63,7 @@ pub struct Worker<'a> {
     pub threads: usize,
     /// Seed of the random choices.
     pub seed: u64,
-    /// Whether every statement is told.
+    /// Whether every statement is printed.
     pub trace: bool,
 }
 
@@ -79,7 +79,7 @@ pub struct ThreadOutcome {
     pub retries: u64,
 }
 
-/// A sequence of keys that belongs to one thread: every so many ids, all numbers of each.
+/// A sequence of keys that belongs to one thread: every `step` ids, all numbers of each.
 struct Sequence {
     id: i32,
     number: i32,
@@ -211,7 +211,7 @@ impl Worker<'_> {
         Ok(outcome)
     }
 
-    /// Runs one transaction until it comes through; leaves behind how many rows each operation
+    /// Runs one transaction until it commits; records how many rows each operation
     /// found, and returns how often it had to be run again.
     fn transaction(
         &self,

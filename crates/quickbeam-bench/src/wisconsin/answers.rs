@@ -15,7 +15,7 @@ pub struct Answer {
     checksum: u64,
 }
 
-/// The columns of an answer: as many numbers, then as many texts, all that so many times.
+/// The columns of an answer: numbers, then texts, and both repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// Numbers.

@@ -96,7 +96,7 @@ const COLUMNS: [&str; 16] = [
 
 /// The relations that the queries are about.
 pub struct Relations {
-    /// TENKTUP1 and TENKTUP2, which are alike.
+    /// TENKTUP1 and TENKTUP2, which have the same content.
     pub large: Vec<Tuple>,
     /// ONEKTUP: a tenth.
     pub small: Vec<Tuple>,

@@ -66,7 +66,7 @@ impl Tuple {
     }
 }
 
-/// All tuples of a relation of so many, in the order of unique2.
+/// All tuples of a relation of `size`, in the order of unique2.
 pub fn relation(size: u32) -> Vec<Tuple> {
     permutation(size).zip(0..).map(|(unique1, unique2)| Tuple::new(unique1, unique2)).collect()
 }

@@ -1,9 +1,14 @@
 //! Tidiness of the whole source tree, as tests.
 //!
-//! What a reader relies on and no compiler checks: that the documents name functions and files
-//! that exist, that files and functions stay short enough to read, that `unsafe` stays where it is
-//! explained, that the engine touches the world through its seam alone, that modules depend
-//! downward, and that every dependency's licence lets Quickbeam be used as promised.
+//! What a reader relies on and no compiler checks:
+//!
+//! - the documents name functions and files that exist
+//! - files and functions are short enough to read, and folders hold few files
+//! - names of types are unique in their crate
+//! - `unsafe` stays where it is explained
+//! - the engine touches the world through its seam alone
+//! - modules depend downward, and not in rings
+//! - every dependency's licence lets Quickbeam be used as promised
 //!
 //! Each file of `code` and `text` holds one check, a test that holds the tree to it, and tests that
 //! show it failing on bad samples. A check returns the problems it found, one line each, and never

@@ -146,7 +146,7 @@ fn python_of(path: &Path) -> Option<String> {
 fn open(path: &Path) -> Result<libloading::Library> {
     if let Some(python) = python_of(path) {
         // SAFETY: loading runs the library's initializers; Python's set up nothing before
-        // `Py_Initialize`, which nobody calls.
+        // `Py_Initialize`, which is never called.
         let loaded = unsafe { UnixLibrary::open(Some(&python), RTLD_LAZY | RTLD_GLOBAL) };
         let loaded = loaded.with_context(|| {
             format!("{python}, for its symbols (Debian package libpython3.11 or the like)")

@@ -117,7 +117,7 @@ unsafe impl Send for Connection {}
 #[derive(Clone, Copy)]
 pub struct Statement(usize);
 
-/// The row that a statement stands on.
+/// The current row of a statement.
 pub struct Row<'c> {
     connection: &'c Connection,
     statement: Handle,
@@ -191,7 +191,7 @@ impl Connection {
         for (i, bytes) in parameters.iter().enumerate() {
             // SAFETY: SQLITE_STATIC (a null destructor) promises that the bytes outlive the run of
             // the statement: it is reset before this function returns, and every parameter is
-            // bound anew before it runs again.
+            // bound again before its next run.
             let code = unsafe {
                 let (data, size) = (bytes.as_ptr().cast(), bytes.len() as c_int);
                 (f.sqlite3_bind_blob)(statement, i as c_int + 1, data, size, ptr::null())
@@ -295,7 +295,7 @@ impl SqlRow for Row<'_> {
     fn integer(&self, column: usize) -> Option<i64> {
         let f = &self.connection.library.functions;
         let column = column as c_int;
-        // SAFETY: the statement stands on a row; another column is NULL.
+        // SAFETY: the statement has a current row; another column is NULL.
         unsafe {
             let null = (f.sqlite3_column_type)(self.statement, column) == NULL;
             (!null).then(|| (f.sqlite3_column_int64)(self.statement, column))

@@ -155,7 +155,7 @@ impl SqlConnection for Session {
     }
 }
 
-/// The row that a query stands on.
+/// The current row of a query.
 struct Standing<'r>(Row<'r>);
 
 impl SqlRow for Standing<'_> {

@@ -172,7 +172,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // After an error nobody needs what it holds; what is left behind wastes space only.
+        // After an error its content is not needed; a directory that remains wastes space only.
         if let Some(mut child) = self.child.take() {
             Command::new("kill").args(["-INT", &child.id().to_string()]).status().ok();
             child.wait().ok();

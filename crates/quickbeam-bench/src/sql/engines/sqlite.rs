@@ -189,7 +189,7 @@ impl SqlInstance for Open {
 
     fn settle(&self) -> Result<()> {
         let mut first = self.first()?;
-        // After it, Berkeley DB lets nobody else connect.
+        // After it, Berkeley DB lets no other connection open.
         if self.gate.is_some() || !self.shared {
             first.execute("ANALYZE")?;
         }

@@ -60,7 +60,9 @@ fn fit(known: &Polymorphic, types: &[Option<DataType>]) -> ArgumentFit {
                 continue;
             }
             (Shape::Array, Some(DataType::Array(own))) => own.data_type(),
-            (Shape::Array, Some(_)) | (Shape::Element, Some(DataType::Array(_))) => return ArgumentFit::No,
+            (Shape::Array, Some(_)) | (Shape::Element, Some(DataType::Array(_))) => {
+                return ArgumentFit::No;
+            }
             (Shape::Element, Some(own)) => *own,
         };
         element = match element {

@@ -105,7 +105,9 @@ impl Binder<'_> {
         }
         let mut offset = |bound: WrittenBound<'_>| -> Result<FrameBound> {
             Ok(match bound {
-                WrittenBound::UnboundedPreceding | WrittenBound::UnboundedFollowing => FrameBound::Unbounded,
+                WrittenBound::UnboundedPreceding | WrittenBound::UnboundedFollowing => {
+                    FrameBound::Unbounded
+                }
                 WrittenBound::CurrentRow => FrameBound::CurrentRow,
                 WrittenBound::Preceding(offset) => {
                     FrameBound::Preceding(self.offset(offset, units, types, scope)?)
@@ -135,7 +137,9 @@ impl Binder<'_> {
         };
         let position = match (start, end) {
             (WrittenBound::Preceding(offset) | WrittenBound::Following(offset), _)
-            | (_, WrittenBound::Preceding(offset) | WrittenBound::Following(offset)) => self.position(*offset),
+            | (_, WrittenBound::Preceding(offset) | WrittenBound::Following(offset)) => {
+                self.position(*offset)
+            }
             _ => 0,
         };
         Err(windowing_error(message, position))

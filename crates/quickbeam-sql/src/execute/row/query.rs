@@ -283,10 +283,26 @@ pub struct SetOperationExec {
 }
 
 impl SetOperationExec {
-    pub fn new(kind: CombineKind, all: bool, sides: Vec<QueryProgram>, slot: usize) -> SetOperationExec {
+    pub fn new(
+        kind: CombineKind,
+        all: bool,
+        sides: Vec<QueryProgram>,
+        slot: usize,
+    ) -> SetOperationExec {
         let (seen, counts, key) = (KeyTable::default(), Vec::new(), Vec::new());
         let account = MemoryCharge::default();
-        SetOperationExec { kind, all, sides, slot, side: 0, seen, counts, key, account, fresh: true }
+        SetOperationExec {
+            kind,
+            all,
+            sides,
+            slot,
+            side: 0,
+            seen,
+            counts,
+            key,
+            account,
+            fresh: true,
+        }
     }
 
     pub fn rewind(&mut self) {

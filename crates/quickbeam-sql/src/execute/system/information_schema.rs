@@ -1,7 +1,7 @@
 //! `information_schema`.
 
 use super::constraints::{Constraint, constraints};
-use super::{NAME, SystemSource, SystemRow, view_columns};
+use super::{NAME, SystemRow, SystemSource, view_columns};
 use crate::catalog::describe::Described;
 use crate::catalog::system::{type_oid, type_row};
 use crate::catalog::{Column, ForeignKeyAction};

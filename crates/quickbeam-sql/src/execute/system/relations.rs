@@ -1,6 +1,6 @@
 //! Catalogs of tables, views, sequences and their columns.
 
-use super::{NAME, SystemSource, SystemRow, view_columns};
+use super::{NAME, SystemRow, SystemSource, view_columns};
 use crate::catalog::Method;
 use crate::catalog::describe::{Described, index_definition, key_columns};
 use crate::catalog::system::{

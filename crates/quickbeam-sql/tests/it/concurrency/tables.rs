@@ -168,7 +168,7 @@ fn definitions_roll_back_with_their_transaction() {
     assert_eq!(catalog.version(&second).unwrap(), inside);
     insert(&catalog, &second, "kept", &[&[int(1)]]).unwrap();
     insert(&catalog, &second, "gone", &[&[int(1)]]).unwrap();
-    // Nobody else sees any of it.
+    // No other transaction sees any of it.
     let reader = environment.begin_read().unwrap();
     assert_eq!(catalog.version(&reader).unwrap(), version);
     assert!(catalog.snapshot(&reader).unwrap().relation("gone").is_none());
@@ -290,7 +290,7 @@ fn foreign_keys_hold_and_their_actions_follow() {
                 all.retain(|row| row[0] != Some(12));
                 all.into_iter().map(|row| row[1]).collect()
             };
-            // What nobody refers to, and what is no key, changes freely.
+            // Rows without references to them, and columns outside of keys, change freely.
             assert!(update(&catalog, &transaction, "parent", 1, 1, int(77)).unwrap());
             let before = transaction.savepoint().unwrap();
             let done = delete(&catalog, &transaction, "parent", 1).map_err(|error| error.code());

@@ -251,7 +251,7 @@ fn rows_that_are_skipped_are_left_to_who_has_them() {
             });
         }
     });
-    // A row that was skipped may have been put back by an abort; nobody aborted here.
+    // A row that was skipped may have been put back by an abort; there was none here.
     assert_eq!(number(&connection, "SELECT count(*) FROM job WHERE done_by IS NULL"), 0);
 }
 

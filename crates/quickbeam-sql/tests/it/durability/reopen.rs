@@ -77,7 +77,7 @@ fn check(connection: &Connection) {
     ] {
         assert_eq!(ask(connection, text), answer, "{text}");
     }
-    // Counting goes on behind what was given out.
+    // Counting continues after the values that were given out.
     let number = |text: String| text.parse::<i64>().unwrap();
     assert!(number(ask(connection, "SELECT nextval('s')")) > 1);
     assert!(number(ask(connection, "INSERT INTO c (p) VALUES (2) RETURNING id")) > 3);

@@ -1,4 +1,4 @@
-//! What `SqlDatabase::verify()` finds: each break is made in the trees, behind SQL's back, and
+//! What `SqlDatabase::verify()` finds: each break is made in the trees, without SQL, and
 //! named by table and key.
 
 use quickbeam::{Durability, Environment, Options};

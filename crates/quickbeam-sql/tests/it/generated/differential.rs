@@ -1,7 +1,7 @@
 //! The same statements on the same rows as SQLite, and both ways, row by row and by columns,
 //! generated; what differs is shrunk to the smallest case.
 //!
-//! Statements keep to what both dialects mean alike: no division, hardly any overflow (which ends a
+//! Statements keep to what both dialects agree on: no division, hardly any overflow (which ends a
 //! case), no truth values in an answer. Answers are compared as sets, and in order where the order
 //! is total.
 

@@ -362,7 +362,7 @@ fn rows_are_read_back_in_every_layout() {
             let later = StoredRow::new(&new, &row).unwrap();
             prop_assert_eq!(later.to_values().unwrap(), expected);
             prop_assert!(!new.set_in_place(&mut row.clone(), 0, ValueRef::Null).unwrap());
-            // One column changed where it stands is the row encoded anew.
+            // Changing one column in place gives the same bytes as encoding the row.
             let mut patched = row.clone();
             let value = others[changed].as_ref();
             let done = old.set_in_place(&mut patched, changed, value).unwrap();

@@ -11,7 +11,7 @@ pub type Answer = Result<Vec<String>, String>;
 /// or for its rows.
 pub const TOO_MUCH: &str = "interrupted";
 
-/// So many cases, or PROPTEST_CASES of them. What differs is shrunk for a minute: a test that fails
+/// `cases` cases, or PROPTEST_CASES of them. What differs is shrunk for a minute: a test that fails
 /// has to end, too.
 pub fn config(cases: u32) -> ProptestConfig {
     let wanted = std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok());

@@ -23,7 +23,7 @@ fn ask(connection: &Connection, text: &str) -> String {
     rows.collect::<Vec<_>>().join("; ")
 }
 
-/// Clauses of PostgreSQL or of others that the parser takes. Whoever writes them means something by
+/// Clauses of PostgreSQL or of others that the parser takes. An author means something by
 /// them.
 #[test]
 fn clauses_that_would_be_without_effect_are_refused() {

@@ -1,4 +1,4 @@
-//! Statements that nobody should write: an error with a code, never a panic, never half a
+//! Hostile statements: an error with a code, never a panic, never half a
 //! statement.
 
 use std::fs;

@@ -76,7 +76,7 @@ fn prepared_statements_take_parameters() {
         assert!(rows.next().unwrap().is_none());
     }
     assert_eq!(select.query(&[]).map(|_| ()).unwrap_err().code(), "42P02");
-    // A change of the catalog makes it prepare itself anew.
+    // A change of the catalog makes it compile itself again.
     run(&c, "ALTER TABLE t ADD COLUMN w INTEGER DEFAULT 7");
     let mut all = c.prepare("SELECT * FROM t WHERE id = $1").unwrap();
     assert_eq!(all.query(params![5]).unwrap().collect().unwrap()[0].len(), 3);

@@ -24,7 +24,7 @@ fn plan(connection: &Connection, text: &str) -> String {
     lines.iter().map(|line| line[0].to_string()).collect::<Vec<_>>().join("\n")
 }
 
-/// People and what they ordered; some ordered nothing, one order is nobody's.
+/// People and what they ordered; some ordered nothing, one order has no customer.
 fn shop() -> Connection {
     let c = connect();
     c.execute_script(
@@ -445,7 +445,7 @@ fn joins_by_columns_give_the_same() {
             "SELECT count(*), sum(n.b), sum(s.k), sum(n.f) FROM n LEFT JOIN small s ON n.a = s.k AND s.k < n.b AND s.d > '2020-01-01'",
             1,
         ),
-        // Few keys that many rows have: more pairs than are gathered at a time.
+        // Few keys, each with many rows: more pairs than are gathered at a time.
         (
             "SELECT x.c, count(*), sum(x.a), sum(y.b) FROM n x JOIN n y ON x.c = y.c WHERE x.a < 300 AND y.a < 500 GROUP BY x.c",
             1,

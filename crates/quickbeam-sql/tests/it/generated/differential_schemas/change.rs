@@ -60,7 +60,7 @@ pub struct Changing {
 pub enum Statement {
     Query(Query),
     Change(Changing),
-    /// A transaction with a savepoint: what comes before and behind it, whether it is gone back to,
+    /// A transaction with a savepoint: what comes before and after it, whether it is gone back to,
     /// and whether the transaction commits.
     Transaction {
         before: Vec<Changing>,

@@ -1,7 +1,7 @@
 //! Generated queries, as trees of choices that are made when the text is written, against the
 //! tables that are there then.
 //!
-//! Expressions keep to what both dialects mean alike: no division, no overflow, no text where a
+//! Expressions keep to what both dialects agree on: no division, no overflow, no text where a
 //! number is meant.
 
 use proptest::prelude::*;
