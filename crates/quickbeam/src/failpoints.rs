@@ -65,11 +65,13 @@ pub enum Canary {
     PiecesMixed,
     /// A transaction uses what it read after its snapshot expired.
     ExpiryIgnored,
+    /// Cursors of a transaction that can change records read ahead.
+    ReadAheadOfChanges,
 }
 
 impl Canary {
     /// All canaries.
-    pub const ALL: [Canary; 21] = [
+    pub const ALL: [Canary; 22] = [
         Canary::LogNotFlushed,
         Canary::RecordDropped,
         Canary::UndoLost,
@@ -91,6 +93,7 @@ impl Canary {
         Canary::CloseSilent,
         Canary::PiecesMixed,
         Canary::ExpiryIgnored,
+        Canary::ReadAheadOfChanges,
     ];
 }
 

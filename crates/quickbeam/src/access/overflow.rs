@@ -10,7 +10,7 @@
 
 use crate::buffer::{ChangeGuard, Pool};
 use crate::error::{Error, Result};
-use crate::page::{HEADER_BYTES, OVERFLOW, Page, PageId, PageKind};
+use crate::page::{HEADER_BYTES, OVERFLOW, Page, PageId, PageKind, RecordBatch};
 
 /// Maximum length of a value in bytes: 4 GiB less 64 KiB.
 pub const VALUE_LIMIT: usize = (4 << 30) - (64 << 10);
@@ -32,6 +32,11 @@ pub fn decode_pointer(pointer: &[u8]) -> Option<(PageId, usize)> {
     let first = u64::from_le_bytes(*pointer.first_chunk()?);
     let length = u64::from_le_bytes(*pointer.get(8..)?.first_chunk()?);
     Some((first, usize::try_from(length).ok().filter(|&length| length <= VALUE_LIMIT)?))
+}
+
+/// Copies a record's pointer. What is no pointer becomes one that is refused.
+pub fn pointer_of(value: &[u8]) -> [u8; POINTER_BYTES] {
+    value.try_into().unwrap_or([u8::MAX; POINTER_BYTES])
 }
 
 /// Writes `value` to a new chain and returns its first page. Calls `announce` with each page once
@@ -110,29 +115,54 @@ fn follow(
     Ok(())
 }
 
-/// Appends the value of a chain to `out`.
+/// Replaces the content of `out` with the value of a chain.
 pub fn read_chain(pool: &Pool, pointer: &[u8], out: &mut Vec<u8>) -> Result<()> {
-    let (first, length) = decode_pointer(pointer)
-        .ok_or_else(|| Error::page(0, "a record has a bad overflow pointer"))?;
-    let start = out.len();
-    let mut at = (0, start);
-    follow(pool, first, |page, content| {
-        // A page that is visited again, because it changed meanwhile, replaces its earlier bytes.
-        if at.0 == page {
-            out.truncate(at.1);
+    let (first, length) = check_pointer(pool, pointer)?;
+    out.resize(length, 0);
+    read_chain_start(pool, first, length, out)
+}
+
+/// Decodes a pointer. Fails if it is invalid, or if its value does not fit the pages that there are.
+pub fn check_pointer(pool: &Pool, pointer: &[u8]) -> Result<(PageId, usize)> {
+    let limit = pool.page_count().saturating_mul(pool.page_size as u64);
+    decode_pointer(pointer)
+        .filter(|&(_, length)| length as u64 <= limit)
+        .ok_or_else(|| Error::page(0, "a record has a bad overflow pointer"))
+}
+
+/// Loads the first cache lines of the chains that these records of a batch point to, so that the
+/// processor fetches them at the same time instead of one after another.
+pub fn prefetch_chains(pool: &Pool, batch: &RecordBatch, long: &[usize]) {
+    for &record in long {
+        let first = decode_pointer(batch.value(record)).map_or(0, |(first, _)| first);
+        if let Some(guard) = pool.read_resident(first) {
+            guard.page.fetch_slots();
         }
-        at = (page, out.len());
-        content.append_to(HEADER_BYTES, content.payload_length().min(pool.page_size), out);
-        Ok(())
-    })?;
-    if out.len() - start != length {
-        let found = out.len() - start;
-        return Err(Error::page(
-            first,
-            format!("a value of {length} bytes has {found} in its chain"),
-        ));
     }
-    Ok(())
+}
+
+/// Fills `out` with the first bytes of the value of `length` bytes in a chain.
+pub fn read_chain_start(pool: &Pool, first: PageId, length: usize, out: &mut [u8]) -> Result<()> {
+    let broken = |found: usize| {
+        Error::page(first, format!("a value of {length} bytes has {found} in its chain"))
+    };
+    let (mut page, mut done) = (first, 0);
+    while done < out.len() && page != 0 {
+        let mut found = 0;
+        let rest = &mut out[done..];
+        page = visit_page(pool, page, |content| {
+            found = content.payload_length().min(pool.page_size);
+            let copied = found.min(rest.len());
+            content.copy_to(HEADER_BYTES, &mut rest[..copied]);
+            Ok(())
+        })?;
+        done += found;
+        if found == 0 {
+            break;
+        }
+    }
+    let is_whole = done == out.len() && page == 0;
+    if is_whole || (out.len() < length && done >= out.len()) { Ok(()) } else { Err(broken(done)) }
 }
 
 /// Returns up to `limit` pages of a chain from `first` on, and the page after them, or 0 at the

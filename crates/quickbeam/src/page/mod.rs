@@ -16,6 +16,7 @@
 //! Byte layout: see `docs/format.md`. Sources: slotted pages with key heads, fence keys and prefix
 //! truncation as in Graefe, "Modern B-Tree Techniques" (2011), and LeanStore.
 
+mod batch;
 mod build;
 mod header;
 mod image;
@@ -23,6 +24,7 @@ mod record;
 mod search;
 mod words;
 
+pub use batch::RecordBatch;
 pub use build::shortest_separator;
 pub use header::{HEADER_BYTES, PageKind, common_prefix, compare_keys};
 pub use image::{image_checksum, read_image, write_image};

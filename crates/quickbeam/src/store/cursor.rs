@@ -1,14 +1,21 @@
-//! A cursor over a database of a data store.
+//! A cursor over a database of a data store. It has the store to itself, so it reads ahead: what it
+//! has read stays as it is.
 
 use std::cmp::Ordering;
 
 use super::DataStore;
 use crate::access::btree::Tree;
-use crate::access::overflow::read_chain;
+use crate::access::overflow::{check_pointer, decode_pointer, prefetch_chains, read_chain_start};
 use crate::buffer::{Pool, ReadGuard};
 use crate::error::{Error, Result};
-use crate::page::{OVERFLOW, PageId};
+use crate::page::{OVERFLOW, PageId, RecordBatch};
 use crate::transaction::check_ordered;
+
+/// Records read at once after a search. A cursor that moves further gets whole leaves.
+const FIRST_RECORDS: usize = 8;
+
+/// Bytes of long values that end the records read at once.
+const LONG_BYTES: usize = 64 << 10;
 
 /// A position among the records of a [`StoreDatabase`](super::StoreDatabase).
 ///
@@ -29,10 +36,11 @@ pub struct StoreCursor<'s> {
     tree: Tree,
     /// The cursor has a current record.
     is_placed: bool,
-    /// Key and value of the current record.
-    key: Vec<u8>,
-    value: Vec<u8>,
-    /// The current record's leaf, the leaf's version and the slot.
+    /// Records of a leaf from the current one on, in the direction in which the cursor moves.
+    batch: RecordBatch,
+    at: usize,
+    backward: bool,
+    /// The leaf of these records, the leaf's version and the slot of the last of them.
     place: Option<(PageId, u64, usize)>,
     /// The key that a search starts at, and the fence of a leaf without a record. The cursor keeps
     /// their memory, so that moving allocates nothing.
@@ -46,8 +54,9 @@ impl<'s> StoreCursor<'s> {
             store,
             tree,
             is_placed: false,
-            key: Vec::new(),
-            value: Vec::new(),
+            batch: RecordBatch::default(),
+            at: 0,
+            backward: false,
             place: None,
             bound: Vec::new(),
             fence: Vec::new(),
@@ -94,7 +103,7 @@ impl<'s> StoreCursor<'s> {
 
     /// Returns the key of the current record as leaves store it.
     pub(crate) fn stored_key(&self) -> &[u8] {
-        &self.key
+        self.batch.key(self.at)
     }
 
     /// Moves to the last record whose key is not greater than `key`. Returns false if there is
@@ -109,43 +118,51 @@ impl<'s> StoreCursor<'s> {
     /// Moves to the next record. Returns false, without moving, at the end. Without a current
     /// record, moves to the first one.
     #[allow(clippy::should_implement_trait)]
+    #[inline]
     pub fn next(&mut self) -> Result<bool> {
         if !self.is_placed {
             return self.first();
         }
-        self.bound.clone_from(&self.key);
+        if self.step(false) {
+            return Ok(true);
+        }
         self.forward(true)
     }
 
     /// Moves to the previous record. Returns false, without moving, at the start. Without a current
     /// record, moves to the last one.
+    #[inline]
     pub fn prev(&mut self) -> Result<bool> {
         if !self.is_placed {
             return self.last();
         }
-        self.bound.clone_from(&self.key);
+        if self.step(true) {
+            return Ok(true);
+        }
         self.backward(true, false)
     }
 
     /// Returns the key of the current record, or an empty slice if there is none.
     #[must_use]
+    #[inline]
     pub fn key(&self) -> &[u8] {
-        let key = self.key.get(self.tree.key_start()..).unwrap_or_default();
+        let key = self.stored_key().get(self.tree.key_start()..).unwrap_or_default();
         if self.is_placed { key } else { &[] }
     }
 
     /// Returns the value of the current record, or an empty slice if there is none.
     #[must_use]
+    #[inline]
     pub fn value(&self) -> &[u8] {
-        if self.is_placed { &self.value } else { &[] }
+        if self.is_placed { self.batch.value(self.at) } else { &[] }
     }
 
     /// Replaces the value of the current record.
     pub fn put(&mut self, value: &[u8]) -> Result<()> {
         self.check_placed()?;
-        self.store.write(self.tree, &self.key, value)?;
-        self.value.clear();
-        self.value.extend_from_slice(value);
+        self.store.write(self.tree, self.batch.key(self.at), value)?;
+        // Nothing else changes while the cursor exists: the other records stay as they were read.
+        self.batch.replace_value(self.at, value.len()).copy_from_slice(value);
         Ok(())
     }
 
@@ -154,7 +171,8 @@ impl<'s> StoreCursor<'s> {
     pub fn delete(&mut self) -> Result<bool> {
         self.check_placed()?;
         let database = self.store.handle(self.tree);
-        self.store.delete(database, self.key.get(self.tree.key_start()..).unwrap_or_default())
+        let key = self.batch.key(self.at).get(self.tree.key_start()..).unwrap_or_default();
+        self.store.delete(database, key)
     }
 
     fn check_placed(&self) -> Result<()> {
@@ -164,9 +182,25 @@ impl<'s> StoreCursor<'s> {
         Err(Error::misuse("the cursor has no current record; seek one first"))
     }
 
+    /// Moves to the next record in that direction, if it has been read. If not, the search from
+    /// the current record is prepared.
+    #[inline]
+    fn step(&mut self, backward: bool) -> bool {
+        if backward == self.backward && self.at + 1 < self.batch.len() {
+            self.at += 1;
+            return true;
+        }
+        self.batch.key(self.at).clone_into(&mut self.bound);
+        if backward != self.backward {
+            self.place = None;
+        }
+        false
+    }
+
     /// Moves to the first record after the search bound, or at it unless `beyond`.
     fn forward(&mut self, mut beyond: bool) -> Result<bool> {
         let pool = &self.store.pool;
+        let limit = if beyond { usize::MAX } else { FIRST_RECORDS };
         let mut place = self.place.filter(|_| beyond);
         loop {
             let (guard, position) = match unchanged_leaf(pool, place.take()) {
@@ -181,11 +215,14 @@ impl<'s> StoreCursor<'s> {
                 }
             };
             if position < guard.page.count() {
-                take(pool, &guard, position, &mut self.key, &mut self.value)?;
+                let positions = (position..guard.page.count()).take(limit);
+                let last = take(pool, &guard, positions, &mut self.batch)?;
+                (self.at, self.backward) = (0, false);
                 if beyond {
-                    self.tree.advanced(guard.id, &self.key, Ordering::Greater, &self.bound)?;
+                    let first = self.batch.key(0);
+                    self.tree.advanced(guard.id, first, Ordering::Greater, &self.bound)?;
                 }
-                self.place = Some((guard.id, guard.version(), position));
+                self.place = Some((guard.id, guard.version(), last));
                 self.is_placed = true;
                 return Ok(true);
             }
@@ -204,6 +241,7 @@ impl<'s> StoreCursor<'s> {
     fn backward(&mut self, mut is_bounded: bool, mut at: bool) -> Result<bool> {
         let pool = &self.store.pool;
         let is_step = is_bounded && !at;
+        let limit = if is_step { usize::MAX } else { FIRST_RECORDS };
         // Before a leaf's first record the search goes to another leaf in any case.
         let mut place = self.place.filter(|(_, _, slot)| is_step && *slot > 0);
         loop {
@@ -225,12 +263,14 @@ impl<'s> StoreCursor<'s> {
                     (guard, end)
                 }
             };
-            if let Some(position) = end.checked_sub(1) {
-                take(pool, &guard, position, &mut self.key, &mut self.value)?;
+            if end > 0 {
+                let last = take(pool, &guard, (0..end).rev().take(limit), &mut self.batch)?;
+                (self.at, self.backward) = (0, true);
                 if is_bounded && !at {
-                    self.tree.advanced(guard.id, &self.key, Ordering::Less, &self.bound)?;
+                    let first = self.batch.key(0);
+                    self.tree.advanced(guard.id, first, Ordering::Less, &self.bound)?;
                 }
-                self.place = Some((guard.id, guard.version(), position));
+                self.place = Some((guard.id, guard.version(), last));
                 self.is_placed = true;
                 return Ok(true);
             }
@@ -263,21 +303,38 @@ fn unchanged_leaf(
     Some((guard, slot))
 }
 
+/// Replaces the batch by the records at those positions; the last position taken. Long values end a
+/// batch.
 fn take(
     pool: &Pool,
     guard: &ReadGuard<'_>,
-    position: usize,
-    key: &mut Vec<u8>,
-    value: &mut Vec<u8>,
-) -> Result<()> {
-    let record = guard.page.record(position);
-    key.clear();
-    value.clear();
-    guard.page.append_key(position, key);
-    guard.page.append_to(record.value_offset, record.value_length, value);
-    if record.flags & OVERFLOW != 0 {
-        let pointer = std::mem::take(value);
-        read_chain(pool, &pointer, value)?;
+    positions: impl ExactSizeIterator<Item = usize>,
+    batch: &mut RecordBatch,
+) -> Result<usize> {
+    batch.clear();
+    let most = positions.len() >= guard.page.count().div_ceil(3);
+    let leaf = batch.begin(guard.page, Some(0), most);
+    let (mut last, mut long_bytes) = (0, 0);
+    let mut long = Vec::new();
+    for position in positions {
+        last = position;
+        let slot = guard.page.slot(position);
+        let (_, length) = leaf.record(slot);
+        batch.take(&leaf, slot, length);
+        if slot.flags() & OVERFLOW != 0 {
+            let record = batch.len() - 1;
+            long.push(record);
+            long_bytes += decode_pointer(batch.value(record)).map_or(0, |(_, length)| length);
+            if long_bytes >= LONG_BYTES {
+                break;
+            }
+        }
     }
-    Ok(())
+    // Only now: reading other pages may evict the leaf.
+    prefetch_chains(pool, batch, &long);
+    for record in long {
+        let (first, length) = check_pointer(pool, batch.value(record))?;
+        read_chain_start(pool, first, length, batch.replace_value(record, length))?;
+    }
+    Ok(last)
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use crate::access::btree::{LeafHint, Tree};
 use crate::access::hash::{BucketDirectory, with_stored};
-use crate::access::overflow::{free_chain, free_pages, read_chain};
+use crate::access::overflow::{free_chain, free_pages, pointer_of, read_chain};
 use crate::buffer::{ChangeGuard, Pool};
 use crate::checkpoint::{Checkpointer, FlipState, MetaPages, StoreKind};
 use crate::environment::{
@@ -312,7 +312,7 @@ impl DataStore {
         let record = guard.page.record(position);
         guard.page.assign_to(record.value_offset, record.value_length, value);
         if record.flags & OVERFLOW != 0 {
-            let pointer = std::mem::take(value);
+            let pointer = pointer_of(value);
             read_chain(&self.pool, &pointer, value)?;
         }
         Ok(true)

@@ -3,16 +3,20 @@
 //! A cursor holds no latch and no position in a page. It keeps the current key and, as a shortcut,
 //! its leaf and slot. If the leaf has not changed since, the next record is in the next slot;
 //! otherwise the cursor searches for the key again.
+//!
+//! A read-only transaction sees no change, so its cursors read ahead: `read_ahead.rs`.
 
 use std::cmp::Ordering;
 use std::ops::Bound;
 
 use super::read::Sight;
+use super::read_ahead::ReadAhead;
 use super::write::WriteOp;
 use super::{Database, State, Transaction};
 use crate::access::btree::Tree;
 use crate::buffer::{Pool, ReadGuard, Tries};
 use crate::error::{Error, Result};
+use crate::failpoints::{Canary, planted};
 use crate::options::AccessMethod;
 use crate::page::{OVERFLOW, Page, PageId};
 
@@ -50,6 +54,8 @@ pub struct Cursor<'t> {
     /// The current record's leaf, the leaf's version and the slot.
     place: Option<(PageId, u64, usize)>,
     search: Search,
+    /// Where the current record is while the cursor steps through records read ahead.
+    ahead: ReadAhead,
 }
 
 /// Where a search begins: at a key or beyond it.
@@ -74,6 +80,7 @@ impl<'t> Cursor<'t> {
             value: Vec::new(),
             place: None,
             search: Search::default(),
+            ahead: ReadAhead::default(),
         }
     }
 
@@ -92,6 +99,7 @@ impl<'t> Cursor<'t> {
     /// # Ok::<(), quickbeam::Error>(())
     /// ```
     pub fn first(&mut self) -> Result<bool> {
+        self.ahead.stop();
         self.search.bound.clear();
         self.forward(From::At)
     }
@@ -111,6 +119,7 @@ impl<'t> Cursor<'t> {
     /// # Ok::<(), quickbeam::Error>(())
     /// ```
     pub fn last(&mut self) -> Result<bool> {
+        self.ahead.stop();
         self.backward(false, From::Beyond)
     }
 
@@ -137,6 +146,7 @@ impl<'t> Cursor<'t> {
 
     /// As [`seek`](Self::seek), by the key as leaves store it.
     pub(crate) fn seek_stored(&mut self, key: &[u8]) -> Result<bool> {
+        self.ahead.stop();
         key.clone_into(&mut self.search.bound);
         self.forward(From::At)
     }
@@ -163,6 +173,7 @@ impl<'t> Cursor<'t> {
     /// ```
     pub fn seek_le(&mut self, key: &[u8]) -> Result<bool> {
         check_ordered(self.tree)?;
+        self.ahead.stop();
         key.clone_into(&mut self.search.bound);
         self.backward(true, From::At)
     }
@@ -186,9 +197,13 @@ impl<'t> Cursor<'t> {
     /// # Ok::<(), quickbeam::Error>(())
     /// ```
     #[allow(clippy::should_implement_trait)]
+    #[inline]
     pub fn next(&mut self) -> Result<bool> {
         if !self.is_placed {
             return self.first();
+        }
+        if self.reads_ahead() {
+            return self.step_ahead(false);
         }
         self.search.bound.clone_from(&self.key);
         self.forward(From::Beyond)
@@ -209,9 +224,13 @@ impl<'t> Cursor<'t> {
     /// assert_eq!(cursor.key(), b"c");
     /// # Ok::<(), quickbeam::Error>(())
     /// ```
+    #[inline]
     pub fn prev(&mut self) -> Result<bool> {
         if !self.is_placed {
             return self.last();
+        }
+        if self.reads_ahead() {
+            return self.step_ahead(true);
         }
         self.search.bound.clone_from(&self.key);
         self.backward(true, From::Beyond)
@@ -219,14 +238,19 @@ impl<'t> Cursor<'t> {
 
     /// Returns the key of the current record, or an empty slice if there is none.
     #[must_use]
+    #[inline]
     pub fn key(&self) -> &[u8] {
-        self.key.get(self.tree.key_start()..).unwrap_or_default()
+        match self.ahead.current() {
+            Some((key, _)) => key,
+            None => self.key.get(self.tree.key_start()..).unwrap_or_default(),
+        }
     }
 
     /// Returns the value of the current record, or an empty slice if there is none.
     #[must_use]
+    #[inline]
     pub fn value(&self) -> &[u8] {
-        &self.value
+        self.ahead.current().map_or(&self.value, |(_, value)| value)
     }
 
     /// Replaces the value of the current record.
@@ -300,6 +324,33 @@ impl<'t> Cursor<'t> {
             }
         }
         Ok(())
+    }
+
+    /// Whether steps need not look at leaves that were read before: nothing that the transaction
+    /// sees can change, and it does not record what it read.
+    #[inline]
+    fn reads_ahead(&self) -> bool {
+        let is_fixed = self.transaction.is_read_only() || planted(Canary::ReadAheadOfChanges);
+        is_fixed && self.tree.method.is_ordered()
+    }
+
+    /// Moves to the neighbouring record, reading on if it has not been read yet. Returns false,
+    /// without moving, if there is none.
+    #[inline]
+    fn step_ahead(&mut self, backward: bool) -> Result<bool> {
+        if self.ahead.step(backward) {
+            return Ok(true);
+        }
+        self.read_ahead(backward)
+    }
+
+    #[cold]
+    fn read_ahead(&mut self, backward: bool) -> Result<bool> {
+        if let Some((key, value)) = self.ahead.current() {
+            key.clone_into(&mut self.key);
+            value.clone_into(&mut self.value);
+        }
+        self.ahead.read(self.transaction, self.tree, &self.key, backward)
     }
 
     /// Moves to the first visible record at or after the search bound.

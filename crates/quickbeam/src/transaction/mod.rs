@@ -26,6 +26,7 @@ mod hash_prefix;
 mod leaf_filter;
 mod range;
 mod read;
+mod read_ahead;
 mod read_set;
 mod rollback;
 mod scan;

@@ -45,6 +45,7 @@ impl RangeEnd {
     }
 
     /// Moves to the next record and returns its place in the batch; `None` at the end.
+    #[inline]
     fn advance(&mut self, database: &Database, transaction: &Transaction) -> Result<Option<usize>> {
         if self.delivered == self.batch.len() {
             if !database.scan(transaction, &mut self.scan, &mut self.batch)? {
@@ -142,8 +143,9 @@ impl Database {
 }
 
 impl Range<'_> {
-    /// Returns the next record from one end, or `None` if the other end delivered it (RANGE-1).
-    fn take(&mut self, backward: bool) -> Result<Option<Record>> {
+    /// Moves one end on. Returns the next record's place in its batch, or `None` if the other end
+    /// delivered it (RANGE-1).
+    fn take(&mut self, backward: bool) -> Result<Option<usize>> {
         if backward && !self.database.access_method().is_ordered() {
             return Err(Error::misuse("a hash database has no order to read it backwards in"));
         }
@@ -163,16 +165,54 @@ impl Range<'_> {
         if other.as_ref().and_then(RangeEnd::last_key).is_some_and(is_met) {
             return Ok(None);
         }
-        Ok(Some((key.to_vec(), end.batch.value(at).to_vec())))
+        Ok(Some(at))
     }
 
-    fn step(&mut self, backward: bool) -> Option<Result<Record>> {
+    /// Moves one end on to its next record; `None` at the end, and ever after.
+    #[inline]
+    fn step(&mut self, backward: bool) -> Result<Option<(&[u8], &[u8])>> {
         if self.finished {
-            return None;
+            return Ok(None);
         }
-        let record = self.take(backward).transpose();
-        self.finished = !matches!(record, Some(Ok(_)));
-        record
+        let taken = self.take(backward);
+        self.finished = !matches!(taken, Ok(Some(_)));
+        let end = if backward { &self.back } else { &self.front };
+        Ok(taken?.zip(end.as_ref()).map(|(at, end)| (end.batch.key(at), end.batch.value(at))))
+    }
+
+    fn step_owned(&mut self, backward: bool) -> Option<Result<Record>> {
+        let owned = |(key, value): (&[u8], &[u8])| (key.to_vec(), value.to_vec());
+        self.step(backward).map(|record| record.map(owned)).transpose()
+    }
+
+    /// Returns the next record, as [`next`](Iterator::next) does, without copying it.
+    ///
+    /// ```
+    /// # fn main() -> quickbeam::Result<()> {
+    /// # let environment = quickbeam::Environment::memory(quickbeam::Options::default())?;
+    /// # let fruit = environment.create_database("fruit")?;
+    /// # let transaction = environment.begin()?;
+    /// # fruit.put(&transaction, b"apple", b"red")?;
+    /// # fruit.put(&transaction, b"banana", b"yellow")?;
+    /// let mut records = fruit.iter(&transaction);
+    /// let mut letters = 0;
+    /// while let Some((name, colour)) = records.next_borrowed()? {
+    ///     letters += name.len() + colour.len();
+    /// }
+    /// assert_eq!(letters, 20);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[inline]
+    pub fn next_borrowed(&mut self) -> Result<Option<(&[u8], &[u8])>> {
+        self.step(false)
+    }
+
+    /// Returns the last record not yet returned, as [`next_back`](DoubleEndedIterator::next_back)
+    /// does, without copying it.
+    #[inline]
+    pub fn next_back_borrowed(&mut self) -> Result<Option<(&[u8], &[u8])>> {
+        self.step(true)
     }
 }
 
@@ -180,13 +220,13 @@ impl Iterator for Range<'_> {
     type Item = Result<Record>;
 
     fn next(&mut self) -> Option<Result<Record>> {
-        self.step(false)
+        self.step_owned(false)
     }
 }
 
 impl DoubleEndedIterator for Range<'_> {
     fn next_back(&mut self) -> Option<Result<Record>> {
-        self.step(true)
+        self.step_owned(true)
     }
 }
 

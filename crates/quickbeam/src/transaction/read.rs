@@ -7,7 +7,7 @@
 
 use super::{State, Transaction};
 use crate::access::btree::{LeafHint, Tree};
-use crate::access::overflow::read_chain;
+use crate::access::overflow::{pointer_of, read_chain};
 use crate::buffer::Tries;
 use crate::error::Result;
 use crate::mvcc::{Resolved, Timestamp};
@@ -195,7 +195,7 @@ impl Transaction {
     /// Replaces a pointer to overflow pages by what they hold.
     #[cold]
     pub(super) fn fetch_long(&self, value: &mut Vec<u8>) -> Result<()> {
-        let pointer = std::mem::take(value);
+        let pointer = pointer_of(value);
         read_chain(&self.inner().pool, &pointer, value)
     }
 }

@@ -23,13 +23,19 @@ use super::read::Sight;
 use super::{Database, ReadTransaction, State, Transaction, check_ordered};
 use crate::access::btree::{Neighbour, Tree};
 use crate::access::hash::group_bounds;
+use crate::access::overflow::{
+    POINTER_BYTES, check_pointer, decode_pointer, prefetch_chains, read_chain_start,
+};
 use crate::buffer::Tries;
 use crate::error::{Error, Result};
 use crate::mvcc::{TransactionId, writer_of};
-use crate::page::{HASH_BYTES, OVERFLOW, Page};
+use crate::page::{HASH_BYTES, OVERFLOW, Page, RecordBatch, TOMBSTONE};
 
 /// Leaves read without finding a record before the caller is asked to call again.
 const LEAVES_IN_VAIN: usize = 256;
+
+/// Bytes of long values after which a batch ends.
+const LONG_BYTES: usize = 64 << 10;
 
 /// The rest of a key range, and how it is read. [`Database::scan`] reads it one leaf at a time.
 ///
@@ -159,6 +165,16 @@ impl Scan {
         self
     }
 
+    /// Restarts just after `key`, or before it if `backward`. Buffers are kept.
+    pub(super) fn restart_beside(&mut self, key: &[u8], backward: bool) {
+        let beside = Bound::Excluded(key);
+        match backward {
+            false => self.restart(beside, Bound::Unbounded),
+            true => self.restart(Bound::Unbounded, beside),
+        }
+        self.backward = backward;
+    }
+
     /// As [`record_limit`](Self::record_limit), from the next batch on.
     pub fn set_record_limit(&mut self, records: usize) {
         self.record_limit = records.max(1);
@@ -266,25 +282,15 @@ fn memory_of(bound: &mut Bound<Vec<u8>>) -> Vec<u8> {
     }
 }
 
-/// Where a record lies in a batch.
-#[derive(Clone, Copy, Debug)]
-struct RecordSpan {
-    key: u32,
-    key_end: u32,
-    value: u32,
-    value_end: u32,
-}
-
 /// The records that one step of a scan delivered. Reuse it: it keeps its buffers.
 #[derive(Clone, Debug, Default)]
 pub struct ScanBatch {
-    keys: Vec<u8>,
-    /// Values, up to `used`; the rest is memory that need not be filled before it is overwritten.
-    bytes: Vec<u8>,
-    used: usize,
-    /// A recently changed value, before it is appended to the others.
+    records: RecordBatch,
+    /// Key and value of a recently changed record, before they are appended to the others.
+    spare_key: Vec<u8>,
     spare: Vec<u8>,
-    places: Vec<RecordSpan>,
+    /// Records whose value lies on pages of its own.
+    long: Vec<usize>,
     /// A record may be outside a window.
     untold: bool,
     /// What windows and numbers leave of a leaf.
@@ -298,13 +304,13 @@ impl ScanBatch {
     /// Returns the number of records.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.places.len()
+        self.records.len()
     }
 
     /// Returns whether there are no records.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.places.is_empty() && self.rows == 0
+        self.records.is_empty() && self.rows == 0
     }
 
     /// How many rows of numbers there are; then there is no record.
@@ -323,16 +329,14 @@ impl ScanBatch {
     #[must_use]
     #[inline]
     pub fn key(&self, record: usize) -> &[u8] {
-        let place = self.places.get(record);
-        place.map_or(&[], |at| &self.keys[at.key as usize..at.key_end as usize])
+        self.records.key(record)
     }
 
     /// Returns the value of a record.
     #[must_use]
     #[inline]
     pub fn value(&self, record: usize) -> &[u8] {
-        let place = self.places.get(record);
-        place.map_or(&[], |at| &self.bytes[at.value as usize..at.value_end as usize])
+        self.records.value(record)
     }
 
     /// Whether every record is known to be inside every window of the scan.
@@ -343,44 +347,20 @@ impl ScanBatch {
 
     /// Removes every record.
     pub fn clear(&mut self) {
-        self.keys.clear();
-        self.used = 0;
-        self.places.clear();
+        self.records.clear();
+        self.long.clear();
         self.untold = false;
         self.rows = 0;
         self.columns.iter_mut().for_each(Vec::clear);
     }
+}
 
-    /// Extends the values by `bytes` bytes and returns them, with unspecified content.
-    #[inline]
-    fn room(&mut self, bytes: usize) -> &mut [u8] {
-        let start = self.used;
-        self.used += bytes;
-        if self.bytes.len() < self.used {
-            self.bytes.resize(self.used.max(self.bytes.len() * 2), 0);
-        }
-        &mut self.bytes[start..self.used]
-    }
-
-    /// Replaces the value of a record.
-    fn set_value(&mut self, record: usize, value: &[u8]) {
-        self.room(value.len()).copy_from_slice(value);
-        let end = self.used;
-        if let Some(place) = self.places.get_mut(record) {
-            (place.value, place.value_end) = ((end - value.len()) as u32, end as u32);
-        }
-    }
-
-    /// Adds a record with its key at `key..` of the keys and its value at `value..value_end`.
-    #[inline]
-    fn add(&mut self, key: usize, hash_bytes: usize, value: usize, value_end: usize) {
-        let key_end = self.keys.len();
-        self.places.push(RecordSpan {
-            key: (key + hash_bytes).min(key_end) as u32,
-            key_end: key_end as u32,
-            value: value as u32,
-            value_end: value_end as u32,
-        });
+impl ScanBatch {
+    /// Notes that the last record is long; the bytes of its value that will be fetched.
+    fn add_long(&mut self) -> usize {
+        let record = self.records.len().saturating_sub(1);
+        self.long.push(record);
+        decode_pointer(self.records.value(record)).map_or(0, |(_, length)| length)
     }
 }
 
@@ -390,8 +370,6 @@ struct ScanStep {
     finished: bool,
     /// The batch has as many records as it may have, and this one was the last.
     stopped_at: Option<usize>,
-    /// Records whose value lies on pages of its own.
-    long: Vec<usize>,
     /// Records without their values yet: the snapshot sees a version before the committed change
     /// with this version word, or none.
     hidden: Vec<(usize, u64)>,
@@ -432,6 +410,25 @@ impl Database {
             }
             scan.hashed = true;
         }
+        let mut learn = || {
+            if let Some((hash, leaf)) = aimed.take() {
+                self.learn(transaction, tree, hash, leaf);
+            }
+        };
+        transaction.scan_next(tree, scan, batch, &mut learn)
+    }
+}
+
+impl Transaction {
+    /// Reads leaves until there is a record; false at the end of the scan. Calls `read_one` after
+    /// each leaf.
+    pub(super) fn scan_next(
+        &self,
+        tree: Tree,
+        scan: &mut Scan,
+        batch: &mut ScanBatch,
+        read_one: &mut dyn FnMut(),
+    ) -> Result<bool> {
         let mut leaves = 0;
         loop {
             batch.clear();
@@ -442,24 +439,18 @@ impl Database {
             if leaves > LEAVES_IN_VAIN && !scan.windows.is_empty() {
                 return Ok(true);
             }
-            if scan.backward {
-                let scanned = transaction.scan_back(tree, scan, batch);
-                transaction.unless_expired(scanned)?;
-            } else {
-                let scanned = transaction.scan_on(tree, scan, batch);
-                transaction.unless_expired(scanned)?;
-                if let Some((hash, leaf)) = aimed.take() {
-                    self.learn(transaction, tree, hash, leaf);
-                }
-            }
+            let scanned = match scan.backward {
+                true => self.scan_back(tree, scan, batch),
+                false => self.scan_on(tree, scan, batch),
+            };
+            self.unless_expired(scanned)?;
+            read_one();
             if !batch.is_empty() {
                 return Ok(true);
             }
         }
     }
-}
 
-impl Transaction {
     /// The next leaf of an ascending scan.
     fn scan_on(&self, tree: Tree, scan: &mut Scan, batch: &mut ScanBatch) -> Result<()> {
         let state = &mut *self.state.borrow_mut();
@@ -498,6 +489,9 @@ impl Transaction {
                 _ => usize::MAX,
             };
             let positions = first..end.min(page.count());
+            if end == usize::MAX && positions.len() < scan.record_limit {
+                tree.prefetch_neighbour(pool, &scan.neighbour);
+            }
             let bounded = end != usize::MAX || page.is_open_end();
             let Some(mut step) = self.collect(state, page, positions, bounded, scan, batch) else {
                 continue;
@@ -535,7 +529,7 @@ impl Transaction {
                 tree.check_onward(guard.id, low, &scan.edge)?;
                 move_to_edge(&mut scan.low, &mut scan.edge, Bound::Included);
             }
-            return self.fetch_all_long(batch, &step.long);
+            return self.fetch_all_long(batch);
         }
     }
 
@@ -609,7 +603,7 @@ impl Transaction {
             if !scan.finished {
                 move_to_edge(&mut scan.high, &mut scan.edge, Bound::Excluded);
             }
-            return self.fetch_all_long(batch, &step.long);
+            return self.fetch_all_long(batch);
         }
     }
 
@@ -627,8 +621,7 @@ impl Transaction {
         batch.clear();
         // Looked up once for all: what is plain stays so.
         let horizon = self.inner().registry.horizon();
-        let step =
-            ScanStep { finished: bounded, stopped_at: None, long: Vec::new(), hidden: Vec::new() };
+        let step = ScanStep { finished: bounded, stopped_at: None, hidden: Vec::new() };
         if scan.numbers.is_none() && scan.windows.is_empty() {
             let all = positions.map(|position| Left { position: position as u32, told: true });
             return self.copy(state, page, all, horizon, scan, (step, batch));
@@ -660,63 +653,51 @@ impl Transaction {
         scan: &Scan,
         (mut step, batch): (ScanStep, &mut ScanBatch),
     ) -> Option<ScanStep> {
-        let hash_bytes = if scan.hashed { HASH_BYTES } else { 0 };
         // When most records are wanted, they are copied together, as they lie in the page.
-        let all_from = (scan.windows.is_empty()
+        let wanted = records.len().min(scan.record_limit);
+        let most = scan.windows.is_empty()
             && scan.value_limit >= page.size()
-            && records.len() >= page.count().div_ceil(2)
-            && records.len() <= scan.record_limit)
-            .then(|| {
-                let (from, to) = page.heap();
-                page.copy_to(from, batch.room(to - from));
-                from
-            });
+            && wanted >= page.count().div_ceil(3);
+        let skipped = if scan.hashed { HASH_BYTES } else { 0 };
+        let leaf = batch.records.begin(page, scan.keys.then_some(skipped), most);
+        let mut long_bytes = 0;
         for Left { position, told } in records {
             let position = position as usize;
-            let record = page.record(position);
-            let key = batch.keys.len();
-            if record.flags == 0 && writer_of(record.version) < horizon {
-                batch.untold |= !told;
-                if scan.keys {
-                    page.append_key(position, &mut batch.keys);
+            let slot = page.slot(position);
+            let (version, length) = leaf.record(slot);
+            let flags = slot.flags();
+            if flags & TOMBSTONE == 0 && writer_of(version) < horizon {
+                batch.untold |= !told || flags != 0;
+                // A pointer to pages of its own is needed whole.
+                let long = flags & OVERFLOW != 0;
+                let limit = if long { POINTER_BYTES } else { scan.value_limit };
+                batch.records.take(&leaf, slot, length.min(limit));
+                if long {
+                    long_bytes += batch.add_long();
                 }
-                let value = match all_from {
-                    Some(from) => record.value_offset.saturating_sub(from).min(batch.used),
-                    None => {
-                        let length = record.value_length.min(scan.value_limit).min(page.size());
-                        page.copy_to(record.value_offset, batch.room(length));
-                        batch.used - length
-                    }
-                };
-                let value_end = match all_from {
-                    Some(_) => (value + record.value_length).min(batch.used),
-                    None => batch.used,
-                };
-                batch.add(key, hash_bytes, value, value_end);
             } else {
                 batch.untold = true;
-                let mut bytes = std::mem::take(&mut batch.spare);
-                bytes.clear();
-                let sight = self.see_start(state, page, position, scan.value_limit, &mut bytes);
-                let length = bytes.len();
-                batch.room(length).copy_from_slice(&bytes);
-                batch.spare = bytes;
+                batch.spare.clear();
+                let sight =
+                    self.see_start(state, page, position, scan.value_limit, &mut batch.spare);
+                let record = batch.records.len();
                 match sight {
                     Sight::Again => return None,
                     Sight::Nothing => continue,
-                    Sight::Hidden(version) => step.hidden.push((batch.places.len(), version)),
-                    Sight::Record(flags) => {
-                        if flags & OVERFLOW != 0 {
-                            step.long.push(batch.places.len());
-                        }
-                    }
+                    Sight::Hidden(version) => step.hidden.push((record, version)),
+                    Sight::Record(_) => {}
                 }
+                batch.spare_key.clear();
                 if scan.keys {
-                    page.append_key(position, &mut batch.keys);
+                    page.append_key(position, &mut batch.spare_key);
                 }
-                batch.add(key, hash_bytes, batch.used - length, batch.used);
+                let key = batch.spare_key.get(skipped..).unwrap_or_default();
+                batch.records.add(key, &batch.spare);
+                if matches!(sight, Sight::Record(flags) if flags & OVERFLOW != 0) {
+                    long_bytes += batch.add_long();
+                }
             }
-            if batch.places.len() >= scan.record_limit {
+            if batch.records.len() >= scan.record_limit || long_bytes >= LONG_BYTES {
                 step.stopped_at = Some(position);
                 break;
             }
@@ -740,15 +721,19 @@ impl Transaction {
             match self.see_hidden(state, version, &mut value) {
                 Sight::Record(flags) => {
                     if flags & OVERFLOW != 0 {
-                        step.long.push(record);
+                        batch.long.push(record);
                     } else {
                         value.truncate(scan.value_limit);
                     }
-                    batch.set_value(record, &value);
+                    batch.records.replace_value(record, value.len()).copy_from_slice(&value);
                 }
                 Sight::Nothing => {
-                    batch.places.remove(record);
-                    step.long.iter_mut().filter(|long| **long > record).for_each(|long| *long -= 1);
+                    batch.records.remove(record);
+                    batch
+                        .long
+                        .iter_mut()
+                        .filter(|long| **long > record)
+                        .for_each(|long| *long -= 1);
                 }
                 Sight::Hidden(_) | Sight::Again => return false,
             }
@@ -758,11 +743,13 @@ impl Transaction {
     }
 
     /// Replaces pointers to pages of long values by the values.
-    fn fetch_all_long(&self, batch: &mut ScanBatch, long: &[usize]) -> Result<()> {
-        for &record in long {
-            let mut value = batch.value(record).to_vec();
-            self.fetch_long(&mut value)?;
-            batch.set_value(record, &value);
+    fn fetch_all_long(&self, batch: &mut ScanBatch) -> Result<()> {
+        let pool = &self.inner().pool;
+        prefetch_chains(pool, &batch.records, &batch.long);
+        for &record in &batch.long {
+            let (first, length) = check_pointer(pool, batch.records.value(record))?;
+            let value = batch.records.replace_value(record, length);
+            read_chain_start(pool, first, length, value)?;
         }
         Ok(())
     }

@@ -161,6 +161,19 @@ impl Tree {
         Ok((leaf, starts))
     }
 
+    /// Loads the first cache lines of the leaf where a scan probably goes on, so that they arrive
+    /// while the scan copies its present leaf.
+    #[inline]
+    pub fn prefetch_neighbour(&self, pool: &Pool, neighbour: &Neighbour) {
+        if neighbour.parent != 0
+            && let Some(parent) = pool.read_resident(neighbour.parent)
+            && neighbour.at <= parent.page.count()
+            && let Some(leaf) = pool.read_resident(parent.page.child_at(neighbour.at))
+        {
+            leaf.page.fetch_slots();
+        }
+    }
+
     /// Returns child `at` of a page if it is a leaf of this tree that begins with `key` (BTREE-1).
     /// Then it does not matter which page the parent is.
     fn child_with<'p>(
