@@ -561,7 +561,8 @@ impl Client {
                 })?;
                 Ok(())
             }
-            50..64 => self.delete(transaction, checks, &name),
+            50..62 => self.delete(transaction, checks, &name),
+            62..64 => self.clear_range(transaction, checks, &name),
             64..70 => self.put_if_absent(transaction, checks, &name),
             70..88 => self.scan(transaction, checks, &name),
             88..94 => {

@@ -29,6 +29,7 @@ fn three_hundred_seeds_hold_what_is_promised() {
         "process deaths",
         "power losses",
         "rollbacks to savepoints",
+        "cleared ranges",
         "commits of open fate",
         "commits written in the background",
         "calls of a store that failed",

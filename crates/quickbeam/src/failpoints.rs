@@ -67,11 +67,13 @@ pub enum Canary {
     ExpiryIgnored,
     /// Cursors of a transaction that can change records read ahead.
     ReadAheadOfChanges,
+    /// The log lacks the last record of each leaf that a cleared range deletes.
+    ClearNotLogged,
 }
 
 impl Canary {
     /// All canaries.
-    pub const ALL: [Canary; 22] = [
+    pub const ALL: [Canary; 23] = [
         Canary::LogNotFlushed,
         Canary::RecordDropped,
         Canary::UndoLost,
@@ -94,6 +96,7 @@ impl Canary {
         Canary::PiecesMixed,
         Canary::ExpiryIgnored,
         Canary::ReadAheadOfChanges,
+        Canary::ClearNotLogged,
     ];
 }
 

@@ -8,8 +8,8 @@ use std::ops::Bound;
 
 use proptest::prelude::*;
 use quickbeam::{
-    AccessMethod, Cursor, DataStore, Database, Durability, Environment, Error, Options, Scan,
-    ScanBatch, Transaction,
+    AccessMethod, Cursor, DataStore, Database, Durability, Environment, Error, Options,
+    ReadTransaction, Scan, ScanBatch,
 };
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -19,6 +19,7 @@ enum Step {
     Put(Vec<u8>, Vec<u8>),
     PutIfAbsent(Vec<u8>, Vec<u8>),
     Delete(Vec<u8>),
+    Clear(Vec<u8>, Vec<u8>),
     Get(Vec<u8>),
     Savepoint,
     RollBack,
@@ -51,6 +52,7 @@ fn step() -> impl Strategy<Value = Step> {
         20 => (key(), value()).prop_map(|(key, value)| Step::Put(key, value)),
         3 => (key(), value()).prop_map(|(key, value)| Step::PutIfAbsent(key, value)),
         10 => key().prop_map(Step::Delete),
+        1 => (key(), key()).prop_map(|(low, high)| Step::Clear(low, high)),
         5 => key().prop_map(Step::Get),
         1 => Just(Step::Savepoint),
         1 => Just(Step::RollBack),
@@ -81,7 +83,7 @@ fn forwards(cursor: &mut Cursor<'_>) -> Vec<(Vec<u8>, Vec<u8>)> {
     records
 }
 
-fn check_all(database: &Database, transaction: &Transaction, model: &Map) {
+fn check_all(database: &Database, transaction: &impl ReadTransaction, model: &Map) {
     let mut cursor = database.cursor(transaction).unwrap();
     let mut records = forwards(&mut cursor);
     let in_order = |mut records: Vec<_>| {
@@ -98,6 +100,12 @@ fn check_all(database: &Database, transaction: &Transaction, model: &Map) {
         scanned.extend((0..batch.len()).map(|n| (batch.key(n).to_vec(), batch.value(n).to_vec())));
     }
     assert!(scanned == records, "scan by leaves differs");
+    let mut range = database.iter(transaction);
+    for record in &records {
+        let (key, value) = range.next_borrowed().unwrap().unwrap();
+        assert_eq!((key, value), (&record.0[..], &record.1[..]));
+    }
+    assert!(range.next_borrowed().unwrap().is_none());
     let mut backwards = Vec::new();
     let mut more = cursor.last().unwrap();
     while more {
@@ -108,7 +116,7 @@ fn check_all(database: &Database, transaction: &Transaction, model: &Map) {
     assert!(backwards == records, "backward scan differs");
 }
 
-fn check_scan(database: &Database, transaction: &Transaction, model: &Map, at: &[u8]) {
+fn check_scan(database: &Database, transaction: &impl ReadTransaction, model: &Map, at: &[u8]) {
     let mut cursor = database.cursor(transaction).unwrap();
     if !database.access_method().is_ordered() {
         for refused in [cursor.seek(at), cursor.seek_le(at)] {
@@ -167,6 +175,19 @@ fn run(steps: &[Step], options: &Options, method: AccessMethod, in_directory: bo
                 let had = model.remove(key).is_some();
                 assert_eq!(database.delete(&transaction, key).unwrap(), had);
             }
+            Step::Clear(low, high) if method.is_ordered() => {
+                let cleared = database.clear_range(&transaction, &low[..]..&high[..]).unwrap();
+                let before = model.len();
+                model.retain(|key, _| key < low || key >= high);
+                assert_eq!(cleared, (before - model.len()) as u64);
+            }
+            Step::Clear(low, high) => {
+                let refused = database.clear_range(&transaction, &low[..]..&high[..]);
+                assert!(matches!(refused, Err(Error::Misuse { .. })), "{refused:?}");
+                let cleared = database.clear_range::<&[u8]>(&transaction, ..).unwrap();
+                assert_eq!(cleared, model.len() as u64);
+                model.clear();
+            }
             Step::Get(key) => {
                 assert_eq!(database.get(&transaction, key).unwrap().as_ref(), model.get(key));
             }
@@ -197,9 +218,14 @@ fn run(steps: &[Step], options: &Options, method: AccessMethod, in_directory: bo
                 assert_eq!(report.complaints, Vec::<String>::new());
                 transaction = environment.begin().unwrap();
                 check_all(&database, &transaction, &model);
+                // Cursors of a transaction that only reads read ahead.
+                check_all(&database, &environment.begin_read().unwrap(), &model);
             }
             Step::Checkpoint => environment.checkpoint().unwrap(),
-            Step::Scan(key) => check_scan(&database, &transaction, &model, key),
+            Step::Scan(key) => {
+                check_scan(&database, &transaction, &model, key);
+                check_scan(&database, &environment.begin_read().unwrap(), &committed, key);
+            }
         }
     }
     check_all(&database, &transaction, &model);
@@ -237,6 +263,41 @@ fn run_store(steps: &[Step], options: &Options, method: AccessMethod) {
             Step::Checkpoint | Step::Commit => store.sync().unwrap(),
             _ => assert_eq!(store.verify().unwrap().complaints, Vec::<String>::new()),
         }
+    }
+    let mut cursor = store.cursor(database).unwrap();
+    let mut records = Vec::new();
+    let mut more = cursor.first().unwrap();
+    while more {
+        records.push((cursor.key().to_vec(), cursor.value().to_vec()));
+        more = cursor.next().unwrap();
+    }
+    let mut backwards = Vec::new();
+    let mut more = cursor.last().unwrap();
+    while more {
+        backwards.push((cursor.key().to_vec(), cursor.value().to_vec()));
+        more = cursor.prev().unwrap();
+    }
+    backwards.reverse();
+    assert!(backwards == records, "backward scan differs");
+    assert!(records.len() == model.len() && records.into_iter().collect::<Map>() == model);
+    // To and fro, with changes at the cursor: the records that it has read ahead stay right.
+    let mut cursor = store.cursor(database).unwrap();
+    let mut more = cursor.first().unwrap();
+    while more {
+        let key = cursor.key().to_vec();
+        if key.len() % 3 == 0 {
+            cursor.put(b"changed").unwrap();
+            assert_eq!(cursor.value(), b"changed");
+            model.insert(key.clone(), b"changed".to_vec());
+        } else if key.len() % 7 == 0 {
+            assert!(cursor.delete().unwrap());
+            model.remove(&key);
+        }
+        if key.last().is_some_and(|byte| byte % 5 == 0) && cursor.prev().unwrap() {
+            assert_eq!(model.get(cursor.key()).map(Vec::as_slice), Some(cursor.value()));
+            assert!(cursor.next().unwrap() || !model.contains_key(&key));
+        }
+        more = cursor.next().unwrap();
     }
     let mut cursor = store.cursor(database).unwrap();
     let mut records = Map::new();

@@ -43,6 +43,48 @@ impl Client {
         Ok(())
     }
 
+    /// Deletes all records of a range.
+    pub(super) fn clear_range(
+        &mut self,
+        transaction: &Transaction,
+        checks: &mut Checks,
+        name: &str,
+    ) -> Step<()> {
+        // Under read committed isolation the records to be deleted may be others by then.
+        if self.plan.method_of(name) != AccessMethod::BTree
+            || checks.isolation == Isolation::ReadCommitted
+            || checks.read_only
+        {
+            return Ok(());
+        }
+        let Some(database) = self.open_database(transaction, checks, name)? else { return Ok(()) };
+        let (one, other) = (self.key(), self.key());
+        let (low, high) = if one < other { (one, other) } else { (other, one) };
+        let before = self.newest();
+        let mut keys = Vec::new();
+        for record in database.range(transaction, &low[..]..&high[..]) {
+            match record {
+                Ok((key, _)) => keys.push(key),
+                Err(Error::NoSuchDatabase { .. }) => return Ok(()),
+                Err(error) => return Err(self.judge(&error)),
+            }
+        }
+        match database.clear_range(transaction, &low[..]..&high[..]) {
+            Ok(count) if count == keys.len() as u64 => {}
+            Ok(count) => {
+                let seen = keys.len();
+                self.violation(format!("{name:?}: clearing {seen} records deleted {count}"));
+            }
+            Err(Error::NoSuchDatabase { .. }) => return Ok(()),
+            Err(error) => return Err(self.judge(&error)),
+        }
+        for key in keys {
+            self.note(checks, name, &key, None, before);
+        }
+        self.vfs.core().probe("cleared ranges");
+        Ok(())
+    }
+
     /// Reads some records with a cursor, and changes some of them.
     pub(super) fn scan(
         &mut self,

@@ -19,6 +19,7 @@
 
 mod append;
 mod catalog;
+mod clear_range;
 mod commit;
 mod cursor;
 mod database;

@@ -377,7 +377,7 @@ impl Transaction {
     /// Keeps what the record was; the version word for what it becomes.
     #[inline]
     #[allow(clippy::too_many_arguments)]
-    fn push_undo(
+    pub(super) fn push_undo(
         &self,
         state: &State,
         writer: &Arc<TransactionRecord>,
@@ -445,7 +445,7 @@ impl Transaction {
 
     /// Removes the dead record from its leaf once no transaction can see the record's value. One
     /// visit serves a whole leaf.
-    fn defer_purge(
+    pub(super) fn defer_purge(
         &self,
         state: &mut State,
         writer: &TransactionRecord,
