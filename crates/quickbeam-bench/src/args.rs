@@ -71,21 +71,21 @@ pub struct KvArgs {
     /// Repetitions [default: 3, with --full 5]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub reps: Option<u32>,
-    /// Bytes of a key
-    #[arg(long, default_value_t = 64, value_name = "BYTES")]
-    pub key_size: usize,
-    /// Bytes of a value
-    #[arg(long, default_value_t = 64, value_name = "BYTES")]
-    pub value_size: usize,
+    /// Bytes of a key [default: 64, with --ycsb 16]
+    #[arg(long, value_name = "BYTES")]
+    pub key_size: Option<usize>,
+    /// Bytes of a value [default: 64, with --ycsb 100]
+    #[arg(long, value_name = "BYTES")]
+    pub value_size: Option<usize>,
     /// Cache size
     #[arg(long, default_value = "512M", value_name = "SIZE", value_parser = parse_size)]
     pub cache: u64,
     /// Log buffer size
     #[arg(long, default_value = "128M", value_name = "SIZE", value_parser = parse_size)]
     pub log_buffer: u64,
-    /// Operations in a transaction
-    #[arg(long, default_value_t = 10, value_name = "N")]
-    pub ops_per_txn: usize,
+    /// Operations in a transaction [default: 10, with --ycsb 1]
+    #[arg(long, value_name = "N")]
+    pub ops_per_txn: Option<usize>,
     /// How fetch and update choose records: uniform, zipf, sequential
     #[arg(long, default_value_t = Distribution::Uniform, value_name = "NAME")]
     pub distribution: Distribution,
@@ -98,6 +98,15 @@ pub struct KvArgs {
     /// Instead of the tables: 20 million records in the same cache, each engine in its own process
     #[arg(long, group = "instead")]
     pub larger_than_cache: bool,
+    /// Instead of the tables: random keys, scans both ways and YCSB, each engine in its own process
+    #[arg(long, group = "instead")]
+    pub ycsb: bool,
+    /// Seconds of each step of --ycsb
+    #[arg(long, default_value_t = 5, value_name = "N")]
+    pub step_seconds: u64,
+    /// Seconds after which a step of --ycsb that has not ended counts as failed
+    #[arg(long, default_value_t = 600, value_name = "N")]
+    pub step_limit: u64,
     /// Instead of the tables: disk space after populating and after ten rewrites of every record
     #[arg(long, group = "instead")]
     pub space: bool,
@@ -128,15 +137,16 @@ impl KvArgs {
         let papers = self.full || self.space || self.recovery || self.checkpoint_interference;
         let records = match (self.records, self.larger_than_cache, papers) {
             (Some(records), ..) => records,
+            _ if self.ycsb => 1_000_000,
             (None, true, _) => 20_000_000,
             (None, false, true) => 576_000,
             (None, false, false) => 57_600,
         };
         let workload = Workload {
             records,
-            key_size: self.key_size,
-            value_size: self.value_size,
-            ops_per_txn: self.ops_per_txn,
+            key_size: self.key_size.unwrap_or(if self.ycsb { 16 } else { 64 }),
+            value_size: self.value_size.unwrap_or(if self.ycsb { 100 } else { 64 }),
+            ops_per_txn: self.ops_per_txn.unwrap_or(if self.ycsb { 1 } else { 10 }),
             distribution: self.distribution,
             read_ratio: self.read_ratio,
             sample: self.larger_than_cache.then_some(if self.full { 57_600 } else { 11_520 }),

@@ -91,7 +91,23 @@ pub type OpResult<T = ()> = Result<T, OpError>;
 pub trait Reader {
     /// Copies the value of `key` into `value` (cleared first); `false` when there is none.
     fn get(&mut self, key: &[u8], value: &mut Vec<u8>) -> OpResult<bool>;
+    /// Visits up to `span.count` neighbouring records, beginning at `span.from`.
+    fn range(&mut self, span: Span<'_>, visit: &mut Visit<'_>) -> OpResult;
 }
+
+/// What a range read visits.
+#[derive(Clone, Copy, Debug)]
+pub struct Span<'a> {
+    /// The first record is the one with this key, or else the next one in the direction.
+    pub from: &'a [u8],
+    /// In descending order.
+    pub backward: bool,
+    /// How many records at most.
+    pub count: usize,
+}
+
+/// Is handed the key and the value of a record.
+pub type Visit<'v> = dyn FnMut(&[u8], &[u8]) + 'v;
 
 /// The operations inside an updating transaction. `insert` is called only for keys that are absent
 /// and `update` and `delete` only for keys that are present, so that each engine can use the verb

@@ -219,7 +219,7 @@ fn a_bank_that_lost_or_invented_money_is_found() {
 #[test]
 fn subscribers_that_are_not_as_they_were_left_are_found() {
     with_sqlite(|connection| {
-        connection.run(&subscribers::definition("")).unwrap();
+        connection.run(&subscribers::definition("", "")).unwrap();
         subscribers::load(connection, 5).unwrap();
         let key = Key { id: 2, number: 3 };
         let content = |operations: &[Operation]| {

@@ -366,6 +366,28 @@ fn a_wrong_command_line_ends_with_two() {
     assert!(text(&output.stderr).contains("'-k'"), "{}", text(&output.stderr));
 }
 
+/// `bench kv --ycsb` runs an engine in a process of its own. Past the limit of a step the engine is
+/// reported as failed; within it, every step has a result.
+#[test]
+fn a_benchmark_step_past_its_limit_fails_its_engine_only() {
+    let folder = folder();
+    let place = |name: &str| path(&folder.path().join(name));
+    let bench = |limit: &str| {
+        let mut arguments = vec!["bench", "kv", "--ycsb", "--engines", "quickbeam", "--reps", "1"];
+        arguments.extend(["--records", "1000", "--step-seconds", "0", "--cache", "8M"]);
+        arguments.extend(["--step-limit", limit]);
+        let places: Vec<String> =
+            ["dir", "json", "csv", "html"].map(|name| format!("--{name}={}", place(name))).into();
+        arguments.extend(places.iter().map(String::as_str));
+        run(&arguments)
+    };
+    let shown = done(&bench("600"));
+    assert!(shown.contains("YCSB E") && shown.contains("scan backward"), "{shown}");
+    let late = bench("0");
+    assert_ne!(late.status.code(), Some(0));
+    assert!(text(&late.stdout).contains("a step took longer than 0 seconds"), "{late:?}");
+}
+
 #[test]
 fn a_damaged_environment_is_salvaged_into_a_new_one() {
     let folder = tempfile::tempdir().expect("a folder");

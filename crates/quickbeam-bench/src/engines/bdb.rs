@@ -8,7 +8,8 @@ use anyhow::{Context, Result};
 use super::ffi::bdb::{Database, Environment, Library, Transaction, layout as flags};
 use super::library;
 use crate::engine::{
-    Engine, Instance, Mode, OpResult, ReadWork, Reader, Session, Setup, Support, WriteWork, Writer,
+    Engine, Instance, Mode, OpResult, ReadWork, Reader, Session, Setup, Span, Support, Visit,
+    WriteWork, Writer,
 };
 
 static LIBRARY: OnceLock<Result<Arc<Library>, String>> = OnceLock::new();
@@ -166,6 +167,10 @@ impl Session for Handle<'_> {
 impl Reader for Inside<'_> {
     fn get(&mut self, key: &[u8], value: &mut Vec<u8>) -> OpResult<bool> {
         self.database.get(self.transaction.as_ref(), key, value)
+    }
+
+    fn range(&mut self, span: Span<'_>, visit: &mut Visit<'_>) -> OpResult {
+        Ok(self.database.range(self.transaction.as_ref(), span, visit)?)
     }
 }
 

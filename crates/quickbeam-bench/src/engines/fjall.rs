@@ -9,7 +9,8 @@ use fjall::{
 };
 
 use crate::engine::{
-    Engine, Instance, Mode, OpResult, ReadWork, Reader, Session, Setup, Support, WriteWork, Writer,
+    Engine, Instance, Mode, OpResult, ReadWork, Reader, Session, Setup, Span, Support, Visit,
+    WriteWork, Writer,
 };
 
 /// The adapter.
@@ -123,6 +124,21 @@ impl Reader for ReadSnapshot<'_> {
             }
             None => false,
         })
+    }
+
+    fn range(&mut self, span: Span<'_>, visit: &mut Visit<'_>) -> OpResult {
+        let mut take = |record: fjall::Guard| -> OpResult {
+            let (key, value) = record.into_inner()?;
+            visit(&key, &value);
+            Ok(())
+        };
+        if span.backward {
+            let records = self.snapshot.range(self.keyspace, ..=span.from);
+            records.rev().take(span.count).try_for_each(&mut take)
+        } else {
+            let records = self.snapshot.range(self.keyspace, span.from..);
+            records.take(span.count).try_for_each(&mut take)
+        }
     }
 }
 

@@ -13,7 +13,8 @@ use anyhow::Result;
 use super::ffi::lmdb::{Environment, Library, NOSYNC, ReadTransaction, WRITEMAP, WriteTransaction};
 use super::library;
 use crate::engine::{
-    Engine, Instance, Mode, OpResult, ReadWork, Reader, Session, Setup, Support, WriteWork, Writer,
+    Engine, Instance, Mode, OpResult, ReadWork, Reader, Session, Setup, Span, Support, Visit,
+    WriteWork, Writer,
 };
 
 static LIBRARY: OnceLock<Result<Arc<Library>, String>> = OnceLock::new();
@@ -133,6 +134,10 @@ impl Session for Handle<'_> {
 impl Reader for ReadTransaction<'_> {
     fn get(&mut self, key: &[u8], value: &mut Vec<u8>) -> OpResult<bool> {
         Ok(ReadTransaction::get(self, key, value)?)
+    }
+
+    fn range(&mut self, span: Span<'_>, visit: &mut Visit<'_>) -> OpResult {
+        Ok(ReadTransaction::range(self, span, visit)?)
     }
 }
 

@@ -21,7 +21,7 @@ use crate::engine::Engine;
 /// Every engine, Quickbeam first.
 pub fn all() -> Vec<&'static dyn Engine> {
     vec![
-        &quickbeam::Quickbeam,
+        &quickbeam::Quickbeam { ranges: quickbeam::RangeBy::Scan },
         &bdb::Bdb,
         &lmdb::Lmdb { writemap: false },
         &lmdb::Lmdb { writemap: true },
@@ -35,9 +35,15 @@ pub fn all() -> Vec<&'static dyn Engine> {
     ]
 }
 
+/// Other ways to read ranges of Quickbeam, for benchmarks that do.
+pub fn range_readers() -> Vec<&'static dyn Engine> {
+    use quickbeam::{Quickbeam, RangeBy};
+    vec![&Quickbeam { ranges: RangeBy::Cursor }, &Quickbeam { ranges: RangeBy::Iterator }]
+}
+
 /// The engine with this name.
 pub fn find(name: &str) -> Result<&'static dyn Engine> {
-    all().into_iter().find(|engine| engine.name() == name).ok_or_else(|| {
+    all().into_iter().chain(range_readers()).find(|engine| engine.name() == name).ok_or_else(|| {
         let known: Vec<&str> = all().iter().map(|engine| engine.name()).collect();
         anyhow!("unknown engine `{name}`; one of {}", known.join(", "))
     })

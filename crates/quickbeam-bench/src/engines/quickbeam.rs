@@ -1,28 +1,47 @@
 //! Quickbeam itself: Data Store in mode `ds`, Transactional Data Store at the four durability
 //! levels in the others.
 
+use std::ops::Bound;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 use quickbeam::{
-    DataStore, Database, Durability, Environment, Options, ReadTransaction, StoreDatabase,
-    Transaction,
+    DataStore, Database, Durability, Environment, Options, ReadTransaction, Scan, ScanBatch,
+    StoreDatabase, Transaction,
 };
 
 use crate::engine::{
-    Engine, Instance, Mode, OpError, OpResult, ReadWork, Reader, Session, Setup, Support,
-    WriteWork, Writer,
+    Engine, Instance, Mode, OpError, OpResult, ReadWork, Reader, Session, Setup, Span, Support,
+    Visit, WriteWork, Writer,
 };
 
 const DATABASE: &str = "kv";
 
 /// The adapter.
-pub struct Quickbeam;
+pub struct Quickbeam {
+    /// How ranges are read.
+    pub ranges: RangeBy,
+}
+
+/// The ways to read a range. A Data Store has only its cursor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RangeBy {
+    /// A [`Scan`], a batch at a time.
+    Scan,
+    /// A cursor, record by record.
+    Cursor,
+    /// The iterator of [`Database::range`].
+    Iterator,
+}
 
 impl Engine for Quickbeam {
     fn name(&self) -> &'static str {
-        "quickbeam"
+        match self.ranges {
+            RangeBy::Scan => "quickbeam",
+            RangeBy::Cursor => "quickbeam-cursor",
+            RangeBy::Iterator => "quickbeam-iterator",
+        }
     }
 
     fn version(&self) -> Result<String> {
@@ -32,6 +51,7 @@ impl Engine for Quickbeam {
     fn supports(&self, mode: Mode, threads: usize) -> Support {
         match mode {
             Mode::Ds if threads > 1 => Support::No("Data Store has one owner"),
+            Mode::Ds if self.ranges != RangeBy::Scan => Support::No("the same as quickbeam"),
             _ => Support::Yes,
         }
     }
@@ -65,7 +85,7 @@ impl Engine for Quickbeam {
         let environment = Environment::open(&setup.directory, options)?;
         let database = environment.open_or_create_database(DATABASE)?;
         let settings = format!("serializable, {durability}, {page_size}-byte pages");
-        Ok(Box::new(Open { environment, database, settings }))
+        Ok(Box::new(Open { environment, database, ranges: self.ranges, settings }))
     }
 }
 
@@ -78,6 +98,7 @@ fn classify(error: quickbeam::Error) -> OpError {
 struct Open {
     environment: Environment,
     database: Database,
+    ranges: RangeBy,
     settings: String,
 }
 
@@ -87,7 +108,14 @@ impl Instance for Open {
     }
 
     fn session(&self) -> Result<Box<dyn Session + '_>> {
-        Ok(Box::new(Handle { environment: &self.environment, database: self.database.clone() }))
+        Ok(Box::new(Handle {
+            environment: &self.environment,
+            database: self.database.clone(),
+            ranges: self.ranges,
+            upward: Scan::new(Bound::Unbounded, Bound::Unbounded),
+            downward: Scan::new(Bound::Unbounded, Bound::Unbounded).backward(),
+            batch: ScanBatch::default(),
+        }))
     }
 
     fn checkpoint(&self) -> Result<()> {
@@ -104,6 +132,10 @@ impl Instance for Open {
 struct Handle<'e> {
     environment: &'e Environment,
     database: Database,
+    ranges: RangeBy,
+    upward: Scan,
+    downward: Scan,
+    batch: ScanBatch,
 }
 
 /// The handle inside a transaction.
@@ -112,11 +144,25 @@ struct Inside<'a, T> {
     transaction: T,
 }
 
+/// The handle inside a transaction that only reads.
+struct Reading<'a, T> {
+    inside: Inside<'a, T>,
+    ranges: RangeBy,
+    upward: &'a mut Scan,
+    downward: &'a mut Scan,
+    batch: &'a mut ScanBatch,
+}
+
 impl Session for Handle<'_> {
     fn read(&mut self, work: &mut ReadWork<'_>) -> OpResult {
         let transaction = self.environment.begin_read().map_err(classify)?;
-        let mut inside = Inside { database: &self.database, transaction };
-        work(&mut inside)
+        work(&mut Reading {
+            inside: Inside { database: &self.database, transaction },
+            ranges: self.ranges,
+            upward: &mut self.upward,
+            downward: &mut self.downward,
+            batch: &mut self.batch,
+        })
     }
 
     fn write(&mut self, work: &mut WriteWork<'_>) -> OpResult {
@@ -138,9 +184,75 @@ impl Session for Handle<'_> {
     }
 }
 
-impl<T: ReadTransaction> Reader for Inside<'_, T> {
+impl<T: ReadTransaction> Reading<'_, T> {
+    fn scan(&mut self, span: Span<'_>, visit: &mut Visit<'_>) -> quickbeam::Result<()> {
+        let Inside { database, transaction } = &self.inside;
+        let from = Bound::Included(span.from);
+        let scan = if span.backward { &mut *self.downward } else { &mut *self.upward };
+        match span.backward {
+            false => scan.restart(from, Bound::Unbounded),
+            true => scan.restart(Bound::Unbounded, from),
+        }
+        let mut left = span.count;
+        while left > 0 {
+            scan.set_record_limit(left);
+            if !database.scan(transaction, scan, self.batch)? {
+                break;
+            }
+            left -= self.batch.len();
+            for record in 0..self.batch.len() {
+                visit(self.batch.key(record), self.batch.value(record));
+            }
+        }
+        Ok(())
+    }
+
+    fn walk(&mut self, span: Span<'_>, visit: &mut Visit<'_>) -> quickbeam::Result<()> {
+        let mut cursor = self.inside.database.cursor(&self.inside.transaction)?;
+        let mut found =
+            if span.backward { cursor.seek_le(span.from)? } else { cursor.seek(span.from)? };
+        for left in (0..span.count).rev() {
+            if !found {
+                break;
+            }
+            visit(cursor.key(), cursor.value());
+            if left > 0 {
+                found = if span.backward { cursor.prev()? } else { cursor.next()? };
+            }
+        }
+        Ok(())
+    }
+
+    fn iterate(&mut self, span: Span<'_>, visit: &mut Visit<'_>) -> quickbeam::Result<()> {
+        let Inside { database, transaction } = &self.inside;
+        let mut records = match span.backward {
+            false => database.range(transaction, span.from..),
+            true => database.range(transaction, ..=span.from),
+        };
+        for _ in 0..span.count {
+            let record = match span.backward {
+                false => records.next_borrowed()?,
+                true => records.next_back_borrowed()?,
+            };
+            let Some((key, value)) = record else { break };
+            visit(key, value);
+        }
+        Ok(())
+    }
+}
+
+impl<T: ReadTransaction> Reader for Reading<'_, T> {
     fn get(&mut self, key: &[u8], value: &mut Vec<u8>) -> OpResult<bool> {
-        self.database.get_into(&self.transaction, key, value).map_err(classify)
+        self.inside.database.get_into(&self.inside.transaction, key, value).map_err(classify)
+    }
+
+    fn range(&mut self, span: Span<'_>, visit: &mut Visit<'_>) -> OpResult {
+        let outcome = match self.ranges {
+            RangeBy::Scan => self.scan(span, visit),
+            RangeBy::Cursor => self.walk(span, visit),
+            RangeBy::Iterator => self.iterate(span, visit),
+        };
+        outcome.map_err(classify)
     }
 }
 
@@ -222,6 +334,25 @@ impl Session for Owner<'_> {
 impl Reader for Owner<'_> {
     fn get(&mut self, key: &[u8], value: &mut Vec<u8>) -> OpResult<bool> {
         self.store.get_into(self.database, key, value).map_err(classify)
+    }
+
+    fn range(&mut self, span: Span<'_>, visit: &mut Visit<'_>) -> OpResult {
+        let mut walk = || {
+            let mut cursor = self.store.cursor(self.database)?;
+            let mut found =
+                if span.backward { cursor.seek_le(span.from)? } else { cursor.seek(span.from)? };
+            for left in (0..span.count).rev() {
+                if !found {
+                    break;
+                }
+                visit(cursor.key(), cursor.value());
+                if left > 0 {
+                    found = if span.backward { cursor.prev()? } else { cursor.next()? };
+                }
+            }
+            Ok(())
+        };
+        walk().map_err(classify)
     }
 }
 

@@ -5,7 +5,8 @@ use redb::backends::InMemoryBackend;
 use redb::{Builder, Database, Durability, ReadableDatabase, ReadableTable, TableDefinition};
 
 use crate::engine::{
-    Engine, Instance, Mode, OpResult, ReadWork, Reader, Session, Setup, Support, WriteWork, Writer,
+    Engine, Instance, Mode, OpResult, ReadWork, Reader, Session, Setup, Span, Support, Visit,
+    WriteWork, Writer,
 };
 
 const TABLE: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("kv");
@@ -118,6 +119,21 @@ impl Reader for ReadTable {
             }
             None => false,
         })
+    }
+
+    fn range(&mut self, span: Span<'_>, visit: &mut Visit<'_>) -> OpResult {
+        if span.backward {
+            for record in self.0.range(..=span.from)?.rev().take(span.count) {
+                let (key, value) = record?;
+                visit(key.value(), value.value());
+            }
+        } else {
+            for record in self.0.range(span.from..)?.take(span.count) {
+                let (key, value) = record?;
+                visit(key.value(), value.value());
+            }
+        }
+        Ok(())
     }
 }
 

@@ -11,7 +11,8 @@ use anyhow::Result;
 use super::ffi::rocksdb::{self as ffi, Batch, Configuration, Database, Library};
 use super::library;
 use crate::engine::{
-    Engine, Instance, Mode, OpResult, ReadWork, Reader, Session, Setup, Support, WriteWork, Writer,
+    Engine, Instance, Mode, OpResult, ReadWork, Reader, Session, Setup, Span, Support, Visit,
+    WriteWork, Writer,
 };
 
 static LIBRARY: OnceLock<Result<Arc<Library>, String>> = OnceLock::new();
@@ -109,6 +110,10 @@ impl Session for Handle<'_> {
 impl Reader for ffi::Reader<'_> {
     fn get(&mut self, key: &[u8], value: &mut Vec<u8>) -> OpResult<bool> {
         Ok(ffi::Reader::get(self, key, value)?)
+    }
+
+    fn range(&mut self, span: Span<'_>, visit: &mut Visit<'_>) -> OpResult {
+        Ok(ffi::Reader::range(self, span, visit)?)
     }
 }
 

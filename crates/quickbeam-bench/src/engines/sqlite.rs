@@ -12,8 +12,8 @@ use anyhow::{Result, anyhow};
 use super::ffi::sqlite::{Connection, Library, Statement};
 use super::library;
 use crate::engine::{
-    Engine, Instance, Mode, OpError, OpResult, ReadWork, Reader, Session, Setup, Support,
-    WriteWork, Writer,
+    Engine, Instance, Mode, OpError, OpResult, ReadWork, Reader, Session, Setup, Span, Support,
+    Visit, WriteWork, Writer,
 };
 
 static LIBRARY: OnceLock<Result<Arc<Library>, String>> = OnceLock::new();
@@ -91,6 +91,8 @@ fn pragmas(setup: &Setup) -> Vec<String> {
         format!("cache_size=-{cache_kib}"),
         format!("mmap_size={map}"),
         format!("wal_autocheckpoint={autocheckpoint}"),
+        // Debian builds SQLite so that it overwrites what is deleted.
+        "secure_delete=OFF".to_owned(),
     ]
 }
 
@@ -152,6 +154,8 @@ struct Table {
     update: Statement,
     delete: Statement,
     scan: Statement,
+    upward: Statement,
+    downward: Statement,
 }
 
 impl Table {
@@ -173,6 +177,8 @@ impl Table {
             update: c.prepare("UPDATE kv SET v = ?2 WHERE k = ?1")?,
             delete: c.prepare("DELETE FROM kv WHERE k = ?1")?,
             scan: c.prepare("SELECT k, v FROM kv ORDER BY k")?,
+            upward: c.prepare("SELECT k, v FROM kv WHERE k >= ?1 ORDER BY k LIMIT ?2")?,
+            downward: c.prepare("SELECT k, v FROM kv WHERE k <= ?1 ORDER BY k DESC LIMIT ?2")?,
             connection: c,
         })
     }
@@ -261,6 +267,13 @@ impl Reader for Table {
             found = true;
         })?;
         Ok(found)
+    }
+
+    fn range(&mut self, span: Span<'_>, visit: &mut Visit<'_>) -> OpResult {
+        let statement = if span.backward { self.downward } else { self.upward };
+        self.connection.rows_limited(statement, span.from, span.count, |row| {
+            visit(row.blob(0), row.blob(1));
+        })
     }
 }
 

@@ -10,7 +10,8 @@ use anyhow::Result;
 use super::ffi::wiredtiger::{self as ffi, Connection, Library};
 use super::library;
 use crate::engine::{
-    Engine, Instance, Mode, OpResult, ReadWork, Reader, Session, Setup, Support, WriteWork, Writer,
+    Engine, Instance, Mode, OpResult, ReadWork, Reader, Session, Setup, Span, Support, Visit,
+    WriteWork, Writer,
 };
 
 static LIBRARY: OnceLock<Result<Arc<Library>, String>> = OnceLock::new();
@@ -123,6 +124,10 @@ impl Session for Handle<'_> {
 impl Reader for Handle<'_> {
     fn get(&mut self, key: &[u8], value: &mut Vec<u8>) -> OpResult<bool> {
         self.0.get(key, value)
+    }
+
+    fn range(&mut self, span: Span<'_>, visit: &mut Visit<'_>) -> OpResult {
+        self.0.range(span, visit)
     }
 }
 

@@ -5,14 +5,18 @@
 //! its standard output.
 
 use std::env;
+use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::trial::Trial;
-use super::{larger, recovery};
+use super::{larger, recovery, ycsb};
 
 /// What a child does.
 #[derive(Debug, Serialize, Deserialize)]
@@ -23,6 +27,8 @@ pub enum Task {
     WriteTail(Trial, u64),
     /// Opens the database, timed.
     OpenTimed(Trial, recovery::Passes),
+    /// Random keys and YCSB, each step for so many seconds; a line for each result.
+    Ycsb(Trial, u64),
 }
 
 /// Runs `task` in a child and returns its answer.
@@ -41,6 +47,47 @@ pub fn spawn<T: DeserializeOwned>(task: &Task) -> Result<T> {
     serde_json::from_str(answer).context("the child process did not answer as expected")
 }
 
+/// Runs `task` in a child that answers line by line. A child that says nothing for `limit` is
+/// killed.
+pub fn stream<T: DeserializeOwned>(
+    task: &Task,
+    limit: Duration,
+    mut take: impl FnMut(T),
+) -> Result<()> {
+    let program = env::current_exe().context("find this program")?;
+    let mut child = Command::new(program)
+        .args(["bench", "child", &serde_json::to_string(task)?])
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("start a child process")?;
+    let output = child.stdout.take().context("no output of the child process")?;
+    let (sender, lines) = mpsc::channel();
+    let reader = thread::spawn(move || {
+        BufReader::new(output).lines().map_while(Result::ok).try_for_each(|l| sender.send(l).ok())
+    });
+    let outcome = loop {
+        match lines.recv_timeout(limit) {
+            Ok(line) => match serde_json::from_str(&line) {
+                Ok(answer) => take(answer),
+                Err(error) => break Err(error).context("an answer of the child process"),
+            },
+            Err(RecvTimeoutError::Disconnected) => break Ok(()),
+            Err(RecvTimeoutError::Timeout) => {
+                break Err(anyhow!("a step took longer than {} seconds", limit.as_secs()));
+            }
+        }
+    };
+    if outcome.is_err() {
+        child.kill().context("end the child process")?;
+    }
+    let status = child.wait()?;
+    drop(lines);
+    reader.join().map_err(|_| anyhow!("the reader of a child process failed"))?;
+    outcome?;
+    ensure!(status.success(), "the child process ended with {status}");
+    Ok(())
+}
+
 /// What a child runs.
 pub fn run(task: &str) -> Result<()> {
     let answer = match serde_json::from_str(task)? {
@@ -54,6 +101,12 @@ pub fn run(task: &str) -> Result<()> {
         }
         Task::OpenTimed(trial, passes) => {
             serde_json::to_string(&recovery::open_timed(&trial, &passes)?)?
+        }
+        Task::Ycsb(trial, seconds) => {
+            return ycsb::measure(&trial, seconds, |result| {
+                println!("{}", serde_json::to_string(result)?);
+                Ok(())
+            });
         }
     };
     println!("{answer}");

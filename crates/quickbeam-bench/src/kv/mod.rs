@@ -4,11 +4,13 @@ mod ceiling;
 pub mod child;
 mod interference;
 mod larger;
+mod operations;
 mod recovery;
 mod space;
 mod tables;
 pub mod trial;
 mod worker;
+mod ycsb;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -42,6 +44,8 @@ pub fn measure(args: &KvArgs, report: &mut Report) -> Result<()> {
     let engines = engines_of(args, report)?;
     if args.larger_than_cache {
         larger::run(args, &workload, &engines, report)
+    } else if args.ycsb {
+        ycsb::run(args, &workload, &engines, report)
     } else if args.space {
         space::run(args, &workload, &engines, report)
     } else if args.recovery {

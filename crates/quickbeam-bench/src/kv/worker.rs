@@ -61,7 +61,7 @@ impl Start {
 
     /// Waits for the others. All get the same instant: a thread that has to wait for a processor
     /// is at work all the same, and its timer runs.
-    fn wait(&self) -> Instant {
+    pub fn wait(&self) -> Instant {
         self.barrier.wait();
         *self.instant.get_or_init(Instant::now)
     }

@@ -122,6 +122,8 @@ pub struct SqlSetup {
 pub struct Dialect {
     /// Written after `PRIMARY KEY (…)` for a hash index.
     pub hash_key: Option<&'static str>,
+    /// Written after the definition of a table that is read by its primary key.
+    pub keyed_table: &'static str,
     /// How a table comes to be stored in the order of its key.
     pub clustering: Clustering,
     /// Whether stored procedures can be written in PL/pgSQL.

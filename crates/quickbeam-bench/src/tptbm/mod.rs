@@ -379,7 +379,8 @@ impl Trial<'_> {
             false => instance.dialect().hash_key.unwrap_or_default(),
             true => "",
         };
-        connection.run(&subscribers::definition(index))?;
+        let definition = subscribers::definition(index, instance.dialect().keyed_table);
+        connection.run(&definition)?;
         if self.experiment.mix.as_ref().is_some_and(|mix| mix.procedure) {
             connection.run(subscribers::PROCEDURE)?;
         }

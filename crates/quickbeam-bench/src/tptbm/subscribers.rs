@@ -19,11 +19,11 @@ const POPULATE_ROWS: usize = 256;
 /// `last_calling_party` of a new row.
 const NOBODY: &str = "0000000000";
 
-/// Definition of the table; `index` is written after its primary key.
-pub fn definition(index: &str) -> String {
+/// Definition of the table; `index` is written after its primary key, `options` at the end.
+pub fn definition(index: &str, options: &str) -> String {
     format!(
         "CREATE TABLE vpn_users (vpn_id INTEGER NOT NULL, vpn_nb INTEGER NOT NULL, directory_nb CHAR(10) NOT NULL, \
-         last_calling_party CHAR(10) NOT NULL, descr CHAR(100) NOT NULL, PRIMARY KEY (vpn_id, vpn_nb){index})"
+         last_calling_party CHAR(10) NOT NULL, descr CHAR(100) NOT NULL, PRIMARY KEY (vpn_id, vpn_nb){index}){options}"
     )
 }
 

@@ -74,6 +74,11 @@ impl Zipf {
 
     /// Draws one of `0..count`.
     pub fn draw(&self, random: &mut Random) -> u64 {
+        mix(self.rank(random)) % self.count
+    }
+
+    /// Draws a rank: 0 is the most popular one.
+    pub fn rank(&self, random: &mut Random) -> u64 {
         let u = random.fraction();
         let uz = u * self.zeta;
         let rank = if uz < 1.0 {
@@ -83,7 +88,7 @@ impl Zipf {
         } else {
             (self.count as f64 * (self.eta * u - self.eta + 1.0).powf(self.alpha)) as u64
         };
-        mix(rank.min(self.count - 1)) % self.count
+        rank.min(self.count - 1)
     }
 }
 

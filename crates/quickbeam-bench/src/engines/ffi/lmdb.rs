@@ -11,6 +11,7 @@ use std::sync::Arc;
 use anyhow::{Result, bail, ensure};
 
 use super::{Source, functions};
+use crate::engine::{Span, Visit};
 
 const SOURCE: Source =
     Source { variable: "QUICKBEAM_BENCH_LMDB", files: &["liblmdb.so.0"], package: "liblmdb0" };
@@ -20,9 +21,12 @@ pub const WRITEMAP: c_uint = 0x80000;
 const RDONLY: c_uint = 0x20000;
 const NOTFOUND: c_int = -30798;
 const FIRST: c_int = 0;
+const LAST: c_int = 6;
 const NEXT: c_int = 8;
+const PREVIOUS: c_int = 12;
 const SET: c_int = 15;
 const SET_KEY: c_int = 16;
+const SET_RANGE: c_int = 17;
 
 /// `MDB_val`.
 #[repr(C)]
@@ -262,6 +266,38 @@ impl ReadTransaction<'_> {
         // SAFETY: filled in by LMDB just now.
         value.extend_from_slice(unsafe { data.bytes() });
         Ok(true)
+    }
+
+    /// Visits the records of a span; between `renew` and `reset`.
+    pub fn range(&mut self, span: Span<'_>, visit: &mut Visit<'_>) -> Result<()> {
+        let library = &self.environment.library;
+        let onward = if span.backward { PREVIOUS } else { NEXT };
+        let mut visited = 0;
+        let mut operation = SET_RANGE;
+        while visited < span.count {
+            let (mut key, mut data) = (Value::input(span.from), Value::empty());
+            // SAFETY: a live cursor and valid out pointers; LMDB only reads through the key.
+            let code = unsafe {
+                (library.functions.mdb_cursor_get)(self.cursor, &mut key, &mut data, operation)
+            };
+            if code == NOTFOUND {
+                if operation != SET_RANGE || !span.backward {
+                    return Ok(());
+                }
+                operation = LAST;
+                continue;
+            }
+            library.check(code, "range")?;
+            // SAFETY: both filled in by LMDB just now.
+            let (key, data) = unsafe { (key.bytes(), data.bytes()) };
+            // A backward read begins at the record after its key, if there is none with it.
+            if !span.backward || key <= span.from {
+                visit(key, data);
+                visited += 1;
+            }
+            operation = onward;
+        }
+        Ok(())
     }
 
     /// Visits every record in key order; between `renew` and `reset`.

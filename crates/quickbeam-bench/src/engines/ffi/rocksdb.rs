@@ -11,6 +11,7 @@ use std::sync::Arc;
 use anyhow::{Result, bail};
 
 use super::{Source, functions, loaded_release};
+use crate::engine::{Span, Visit};
 
 const SOURCE: Source = Source {
     variable: "QUICKBEAM_BENCH_ROCKSDB",
@@ -75,6 +76,9 @@ functions! {
         rocksdb_create_iterator: fn(Handle, Handle) -> Handle;
         rocksdb_iter_destroy: fn(Handle);
         rocksdb_iter_seek_to_first: fn(Handle);
+        rocksdb_iter_seek: fn(Handle, *const c_char, usize);
+        rocksdb_iter_seek_for_prev: fn(Handle, *const c_char, usize);
+        rocksdb_iter_prev: fn(Handle);
         rocksdb_iter_valid: fn(Handle) -> c_uchar;
         rocksdb_iter_next: fn(Handle);
         rocksdb_iter_key: fn(Handle, *mut usize) -> *const c_char;
@@ -293,14 +297,34 @@ impl Reader<'_> {
     }
 
     /// Visits every record in key order.
-    pub fn scan(&mut self, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<()> {
+    pub fn scan(&mut self, visit: &mut Visit<'_>) -> Result<()> {
+        self.walk(None, visit)
+    }
+
+    /// Visits the records of a span.
+    pub fn range(&mut self, span: Span<'_>, visit: &mut Visit<'_>) -> Result<()> {
+        self.walk(Some(span), visit)
+    }
+
+    fn walk(&mut self, span: Option<Span<'_>>, visit: &mut Visit<'_>) -> Result<()> {
         let library = &self.database.library;
         let f = &library.functions;
-        // SAFETY: key and value are valid until the iterator moves; it is destroyed once.
+        let backward = span.is_some_and(|span| span.backward);
+        let mut left = span.map_or(usize::MAX, |span| span.count);
+        // SAFETY: the key of a span is only read, during the call; key and value are valid until
+        // the iterator moves; it is destroyed once.
         unsafe {
             let iterator = (f.rocksdb_create_iterator)(self.database.raw, self.options);
-            (f.rocksdb_iter_seek_to_first)(iterator);
-            while (f.rocksdb_iter_valid)(iterator) != 0 {
+            let onward = if backward { f.rocksdb_iter_prev } else { f.rocksdb_iter_next };
+            match span {
+                None => (f.rocksdb_iter_seek_to_first)(iterator),
+                Some(span) => {
+                    let seek =
+                        if backward { f.rocksdb_iter_seek_for_prev } else { f.rocksdb_iter_seek };
+                    seek(iterator, span.from.as_ptr().cast(), span.from.len());
+                }
+            }
+            while left > 0 && (f.rocksdb_iter_valid)(iterator) != 0 {
                 let (mut key_size, mut value_size) = (0, 0);
                 let key = (f.rocksdb_iter_key)(iterator, &mut key_size);
                 let value = (f.rocksdb_iter_value)(iterator, &mut value_size);
@@ -308,7 +332,10 @@ impl Reader<'_> {
                     slice::from_raw_parts(key.cast(), key_size),
                     slice::from_raw_parts(value.cast(), value_size),
                 );
-                (f.rocksdb_iter_next)(iterator);
+                left -= 1;
+                if left > 0 {
+                    onward(iterator);
+                }
             }
             let outcome = library.check(|e| (f.rocksdb_iter_get_error)(iterator, e));
             (f.rocksdb_iter_destroy)(iterator);

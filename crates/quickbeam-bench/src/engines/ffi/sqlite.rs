@@ -201,6 +201,21 @@ impl Connection {
         self.step(statement, visit)
     }
 
+    /// As [`rows`](Self::rows), with a number as the second of two parameters.
+    pub fn rows_limited(
+        &self,
+        statement: Statement,
+        key: &[u8],
+        limit: usize,
+        visit: impl FnMut(Row<'_>),
+    ) -> OpResult {
+        let raw = self.statements[statement.0];
+        // SAFETY: a live statement.
+        let code = unsafe { (self.library.functions.sqlite3_bind_int64)(raw, 2, limit as i64) };
+        self.check(code, "bind")?;
+        self.rows(statement, &[key], visit)
+    }
+
     /// Binds values to the parameters, runs the statement and hands each row to `visit`.
     pub fn query(
         &self,

@@ -97,6 +97,7 @@ impl SqlInstance for Open {
     fn dialect(&self) -> Dialect {
         Dialect {
             hash_key: None,
+            keyed_table: "",
             clustering: Clustering::Command,
             procedures: true,
             truncate: true,

@@ -75,6 +75,8 @@ impl Sqlite {
             format!("cache_size={}", pages / setup.threads as u64),
             "wal_autocheckpoint=10000".to_owned(),
             "temp_store=MEMORY".to_owned(),
+            // Debian builds SQLite so that it overwrites what is deleted.
+            "secure_delete=OFF".to_owned(),
         ]);
         (name, pragmas)
     }
@@ -163,7 +165,9 @@ impl SqlInstance for Open {
     }
 
     fn dialect(&self) -> Dialect {
-        Dialect::default()
+        // Berkeley DB's SQLite is older than such tables.
+        let keyed_table = if self.gate.is_some() { " WITHOUT ROWID" } else { "" };
+        Dialect { keyed_table, ..Dialect::default() }
     }
 
     fn connect(&self) -> Result<Box<dyn SqlConnection + '_>> {

@@ -8,7 +8,7 @@ use anyhow::Result;
 
 use super::layout::*;
 use super::{EnvU32, Environment, method};
-use crate::engine::OpResult;
+use crate::engine::{OpResult, Span, Visit};
 
 /// `DB`.
 pub struct Database {
@@ -75,10 +75,25 @@ impl Database {
     }
 
     /// Visits every record in key order.
-    pub fn scan(
+    pub fn scan(&self, txn: Option<&Transaction<'_>>, visit: &mut Visit<'_>) -> Result<()> {
+        self.walk(txn, None, visit)
+    }
+
+    /// Visits the records of a span.
+    pub fn range(
         &self,
         txn: Option<&Transaction<'_>>,
-        visit: &mut dyn FnMut(&[u8], &[u8]),
+        span: Span<'_>,
+        visit: &mut Visit<'_>,
+    ) -> Result<()> {
+        self.walk(txn, Some(span), visit)
+    }
+
+    fn walk(
+        &self,
+        txn: Option<&Transaction<'_>>,
+        span: Option<Span<'_>>,
+        visit: &mut Visit<'_>,
     ) -> Result<()> {
         type Open = unsafe extern "C" fn(Handle, Handle, *mut Handle, u32) -> c_int;
         type Get = unsafe extern "C" fn(Handle, *mut Dbt, *mut Dbt, u32) -> c_int;
@@ -93,8 +108,18 @@ impl Database {
         library.check(code, "cursor")?;
         let (mut key, mut value) = (Vec::with_capacity(4096), Vec::with_capacity(1 << 20));
         let mut direction = FIRST;
+        if let Some(span) = span {
+            key.extend_from_slice(span.from);
+            direction = SET_RANGE;
+        }
+        let backward = span.is_some_and(|span| span.backward);
+        let mut left = span.map_or(usize::MAX, |span| span.count);
         let outcome = loop {
+            if left == 0 {
+                break Ok(());
+            }
             let (mut k, mut v) = (Dbt::output(&mut key), Dbt::output(&mut value));
+            k.size = span.map_or(0, |span| span.from.len() as u32);
             // SAFETY: get of DBC; both buffers have the room that they declare, and exactly
             // `size` bytes of each are read afterwards.
             let code = unsafe { method::<Get>(raw, cursor::GET)(raw, &mut k, &mut v, direction) };
@@ -105,12 +130,20 @@ impl Database {
                         key.set_len(k.size as usize);
                         value.set_len(v.size as usize);
                     }
-                    visit(&key, &value);
+                    // A backward read begins at the record after its key, if there is none with it.
+                    if !backward || span.is_none_or(|span| key[..] <= *span.from) {
+                        visit(&key, &value);
+                        left -= 1;
+                    }
+                }
+                NOTFOUND if backward && direction == SET_RANGE => {
+                    direction = LAST;
+                    continue;
                 }
                 NOTFOUND => break Ok(()),
                 other => break library.check(other, "cursor get"),
             }
-            direction = NEXT;
+            direction = if backward { PREVIOUS } else { NEXT };
         };
         // SAFETY: the cursor is not used again.
         let closed = unsafe { method::<Close>(raw, cursor::CLOSE)(raw) };

@@ -20,8 +20,10 @@ pub struct Layout {
     pub set_key: usize,
     pub set_value: usize,
     pub next: usize,
+    pub previous: usize,
     pub reset: usize,
     pub search: usize,
+    pub search_near: usize,
     pub insert: usize,
     pub remove: usize,
 }
@@ -42,8 +44,10 @@ pub const LAYOUT_3_2: Layout = Layout {
     set_key: 48,
     set_value: 56,
     next: 80,
+    previous: 88,
     reset: 96,
     search: 104,
+    search_near: 112,
     insert: 120,
     remove: 144,
 };
@@ -64,8 +68,10 @@ pub const LAYOUT_11_3: Layout = Layout {
     set_key: 56,
     set_value: 64,
     next: 88,
+    previous: 96,
     reset: 104,
     search: 112,
+    search_near: 120,
     insert: 128,
     remove: 152,
 };

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use anyhow::{Result, bail};
 
 use super::{Source, functions};
-use crate::engine::{OpError, OpResult};
+use crate::engine::{OpError, OpResult, Span, Visit};
 use layout::{Item, LAYOUT_3_2, LAYOUT_11_3, Layout};
 
 const SOURCE: Source = Source {
@@ -308,21 +308,58 @@ impl Session<'_> {
         self.library().op(self.cursor_call(layout.remove), "remove")
     }
 
-    /// Visits every record in key order.
-    pub fn scan(&mut self, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<()> {
+    /// Visits the records of a span.
+    pub fn range(&mut self, span: Span<'_>, visit: &mut Visit<'_>) -> OpResult {
+        type SearchNear = unsafe extern "C" fn(Handle, *mut c_int) -> c_int;
         let layout = self.library().layout;
-        self.library().check(self.cursor_call(layout.reset), "reset")?;
-        loop {
-            match self.cursor_call(layout.next) {
-                NOTFOUND => return Ok(()),
-                code => self.library().check(code, "next")?,
+        let key = Item::input(span.from);
+        self.set(layout.set_key, &key);
+        let mut side = 0;
+        // SAFETY: search_near, a valid out pointer.
+        let code = unsafe {
+            method::<SearchNear>(self.cursor(), layout.search_near)(self.cursor(), &mut side)
+        };
+        if code == NOTFOUND {
+            return Ok(());
+        }
+        self.library().op(code, "search near")?;
+        // The record found may be the neighbour on the other side of the key.
+        let skips = if span.backward { side > 0 } else { side < 0 };
+        Ok(self.visit_on(skips, span.backward, span.count, visit)?)
+    }
+
+    /// Visits every record in key order.
+    pub fn scan(&mut self, visit: &mut Visit<'_>) -> Result<()> {
+        let reset = self.library().layout.reset;
+        self.library().check(self.cursor_call(reset), "reset")?;
+        self.visit_on(true, false, usize::MAX, visit)
+    }
+
+    /// Visits up to `count` records from the cursor's place on, or from the one after it.
+    fn visit_on(
+        &mut self,
+        mut moves: bool,
+        backward: bool,
+        count: usize,
+        visit: &mut Visit<'_>,
+    ) -> Result<()> {
+        let layout = self.library().layout;
+        let onward = if backward { layout.previous } else { layout.next };
+        for _ in 0..count {
+            if moves {
+                match self.cursor_call(onward) {
+                    NOTFOUND => return Ok(()),
+                    code => self.library().check(code, "next")?,
+                }
             }
+            moves = true;
             let (mut key, mut value) = (Item::empty(), Item::empty());
             self.take(layout.get_key, &mut key)?;
             self.take(layout.get_value, &mut value)?;
             // SAFETY: both filled in just now, and the cursor has not moved.
             unsafe { visit(key.bytes(), value.bytes()) };
         }
+        Ok(())
     }
 }
 
