@@ -122,7 +122,7 @@ pub fn read_chain(pool: &Pool, pointer: &[u8], out: &mut Vec<u8>) -> Result<()> 
     read_chain_start(pool, first, length, out)
 }
 
-/// Decodes a pointer. Fails if it is invalid, or if its value does not fit the pages that there are.
+/// Decodes a pointer. Fails if it is invalid, or if its value is longer than all pages together.
 pub fn check_pointer(pool: &Pool, pointer: &[u8]) -> Result<(PageId, usize)> {
     let limit = pool.page_count().saturating_mul(pool.page_size as u64);
     decode_pointer(pointer)

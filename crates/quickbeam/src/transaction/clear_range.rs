@@ -20,8 +20,8 @@ use crate::mvcc::TransactionRecord;
 use crate::page::{Page, TOMBSTONE};
 
 impl Database {
-    /// Deletes all records whose keys lie in `bounds` and returns their number. Faster than deleting
-    /// them one by one. A call that fails deletes nothing.
+    /// Deletes all records whose keys lie in `bounds` and returns their number. This is faster than
+    /// deleting them one by one. A call that fails deletes nothing.
     ///
     /// In a hash database, which has no order, the bounds must include every key.
     ///
