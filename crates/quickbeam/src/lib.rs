@@ -63,7 +63,9 @@ pub mod typed;
 pub mod vfs;
 mod wal;
 
-pub use environment::{DATA_FILE, Environment, LOCK_FILE, LOG_DIRECTORY, Statistics, VerifyReport};
+pub use environment::{
+    DATA_FILE, Environment, LOCK_FILE, LOG_DIRECTORY, Statistics, TemporaryFile, VerifyReport,
+};
 pub use error::{Error, Result};
 pub use latency::LatencySummary;
 pub use options::{AccessMethod, Durability, Isolation, Options, TransactionOptions, UndoPolicy};

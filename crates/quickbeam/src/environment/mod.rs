@@ -12,6 +12,7 @@ mod old_snapshots;
 mod open;
 mod retry;
 mod statistics;
+mod temporary;
 mod verify;
 
 use std::collections::{BTreeMap, HashSet};
@@ -42,6 +43,7 @@ use old_snapshots::OldSnapshots;
 pub(crate) use open::{Access, Opened, open_data_file};
 pub use open::{DATA_FILE, LOCK_FILE, LOG_DIRECTORY};
 pub use statistics::{Statistics, pool_statistics, sample_trees};
+pub use temporary::TemporaryFile;
 pub use verify::VerifyReport;
 pub(crate) use verify::verify_pages;
 
@@ -103,6 +105,8 @@ pub struct Engine {
     pub counters: TransactionCounters,
     pub old_snapshots: OldSnapshots,
     incarnation: u32,
+    /// Temporary files created since opening; gives each its name.
+    temporary_files: AtomicU64,
     /// Sorted by number, so that checkpoints list them in the same order in every simulation run.
     trees: RwLock<BTreeMap<u32, Tree>>,
     /// Trees that are being freed; a purge skips them, and holds the lock for reading.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use super::{CATALOG_TREE, Engine};
+use super::{CATALOG_TREE, Engine, temporary};
 use crate::access::overflow::free_chain;
 use crate::buffer::Pool;
 use crate::checkpoint::{
@@ -107,6 +107,7 @@ pub fn open_data_file(
             .map_err(|error| Error::on_file("flushing the folder", path, error))?;
         let confirmed = MetaPages.confirm(&*file, &identity, &root);
         confirmed.map_err(|error| Error::on_file("flushing", &data_path, error))?;
+        temporary::remove_left(&**vfs, path)?;
     }
     let page_size = identity.page_size as usize;
     let checked = Options { page_size, ..options.clone() };
@@ -285,6 +286,7 @@ pub fn open(
         counters: super::TransactionCounters::default(),
         old_snapshots: super::OldSnapshots::new(&options, &*vfs),
         incarnation,
+        temporary_files: AtomicU64::new(0),
         trees: crate::sync::locks::RwLock::new(map),
         freeing_trees: crate::sync::locks::RwLock::default(),
         next_tree: AtomicU32::new(next_tree),

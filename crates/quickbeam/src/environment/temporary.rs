@@ -1,0 +1,133 @@
+//! Temporary files of an environment, for data that does not fit into memory.
+//!
+//! Above: the user, such as an external sort. Below: the VFS.
+//!
+//! - TEMPORARY-1: a temporary file is removed when its handle is dropped. One that a crash left is
+//!   removed when the environment is opened for writing. No page, log record or checkpoint refers
+//!   to one.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::Environment;
+use crate::error::{Error, Result};
+use crate::vfs::{File, OpenMode, Vfs};
+
+/// How the names of temporary files begin.
+pub(super) const PREFIX: &str = "temporary-";
+
+/// A file for data that does not fit into memory. It is removed when the handle is dropped.
+///
+/// ```
+/// # let directory = tempfile::tempdir().unwrap();
+/// # let environment = quickbeam::Environment::open(directory.path(), Default::default())?;
+/// let file = environment.create_temporary_file()?.expect("the environment has a directory");
+/// file.write_at(b"apple", 0)?;
+/// let mut read = [0; 5];
+/// file.read_at(&mut read, 0)?;
+/// assert_eq!(&read, b"apple");
+/// # Ok::<(), quickbeam::Error>(())
+/// ```
+pub struct TemporaryFile {
+    file: Arc<dyn File>,
+    path: PathBuf,
+    vfs: Arc<dyn Vfs>,
+}
+
+impl TemporaryFile {
+    /// Writes all of `bytes` at `offset`. Fails with [`Error::DiskFull`] if there is no space.
+    pub fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
+        let on = |error| Error::on_file("writing", &self.path, error);
+        self.file.write_at(bytes, offset).map_err(on)
+    }
+
+    /// Fills `buffer` with the bytes at `offset`.
+    pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<()> {
+        let on = |error| Error::on_file("reading", &self.path, error);
+        self.file.read_at(buffer, offset).map_err(on)
+    }
+}
+
+impl std::fmt::Debug for TemporaryFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TemporaryFile").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+impl Drop for TemporaryFile {
+    fn drop(&mut self) {
+        // A file that cannot be removed now is removed at the next opening (TEMPORARY-1).
+        self.vfs.remove(&self.path).ok();
+    }
+}
+
+impl Environment {
+    /// Returns whether the environment can have temporary files: it has a directory, and is open
+    /// for writing.
+    #[must_use]
+    pub fn has_temporary_files(&self) -> bool {
+        let engine = self.inner();
+        engine.path.is_some() && !engine.is_read_only
+    }
+
+    /// Creates a temporary file in the environment's directory. Returns `None` if the environment
+    /// is in memory or open for reading only.
+    pub fn create_temporary_file(&self) -> Result<Option<TemporaryFile>> {
+        let engine = self.inner();
+        let Some(directory) = engine.path.as_ref().filter(|_| !engine.is_read_only) else {
+            return Ok(None);
+        };
+        let number = engine.temporary_files.fetch_add(1, Ordering::Relaxed);
+        let path = directory.join(format!("{PREFIX}{number}"));
+        let file = engine.vfs.open(&path, OpenMode::Create);
+        let file = file.map_err(|error| Error::on_file("creating", &path, error))?;
+        Ok(Some(TemporaryFile { file, path, vfs: engine.vfs.clone() }))
+    }
+}
+
+/// Removes the temporary files that a crash left in a directory.
+pub(super) fn remove_left(vfs: &dyn Vfs, directory: &Path) -> Result<()> {
+    let names = vfs.list_directory(directory);
+    for path in names.map_err(|error| Error::on_file("listing", directory, error))? {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if name.strip_prefix(PREFIX).is_some_and(|number| number.parse::<u64>().is_ok()) {
+            vfs.remove(&path).map_err(|error| Error::on_file("removing", &path, error))?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::Options;
+    use crate::vfs::MemoryVfs;
+
+    #[test]
+    fn temporary_files_are_removed_when_dropped_and_when_left_by_a_crash() -> Result<()> {
+        let vfs: Arc<dyn Vfs> = Arc::new(MemoryVfs::new());
+        let directory = Path::new("/environment");
+        let left = [directory.join("temporary-7"), directory.join("temporary-notes")];
+        let environment = Environment::open_in(vfs.clone(), Some(directory), Options::new())?;
+        let file = environment.create_temporary_file()?.unwrap();
+        let path = file.path.clone();
+        assert!(vfs.exists(&path));
+        drop(file);
+        assert!(!vfs.exists(&path));
+        environment.close()?;
+        for path in &left {
+            vfs.open(path, OpenMode::Create).unwrap();
+        }
+        let environment = Environment::open_read_only_in(vfs.clone(), directory, Options::new())?;
+        assert!(!environment.has_temporary_files());
+        assert!(environment.create_temporary_file()?.is_none());
+        drop(environment);
+        assert_eq!([true, true], [0, 1].map(|n: usize| vfs.exists(&left[n])));
+        drop(Environment::open_in(vfs.clone(), Some(directory), Options::new())?);
+        assert_eq!([false, true], [0, 1].map(|n: usize| vfs.exists(&left[n])));
+        let memory = Environment::memory(Options::new())?;
+        assert!(!memory.has_temporary_files() && memory.create_temporary_file()?.is_none());
+        Ok(())
+    }
+}
