@@ -3,6 +3,7 @@
 mod dml;
 mod hash;
 mod row;
+mod spill;
 mod system;
 mod vector;
 

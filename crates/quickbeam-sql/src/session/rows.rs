@@ -327,7 +327,7 @@ impl Running<'_> {
             session: self.session,
             given: &self.session.given,
             limits: &self.session.limits,
-            budget: self.budget.clone(),
+            budget: std::mem::take(&mut self.budget),
         };
         let mut more = query.root.next(&mut context);
         if matches!(more, Ok(true)) {

@@ -2,24 +2,43 @@
 //!
 //! - BUDGET-1: an operator charges what it keeps, and releases the charge when it starts a new run.
 //!   A subquery may run any number of times.
+//! - BUDGET-2: an operator that can spill asks with [`MemoryCharge::fits`]. It spills once it keeps
+//!   a sixteenth of the limit, so it does not spill row by row if others use up the budget.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::sync::{Arc, Weak};
+
+use quickbeam::TemporaryFile;
 
 use super::Context;
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::Value;
 
-/// The memory charged by one execution of a statement.
-#[derive(Clone, Debug)]
+/// The least that an operator keeps before it spills, in bytes.
+const LEAST: usize = 32 << 10;
+
+/// The memory charged by one execution of a statement, and its temporary files (SPILL-1).
+#[derive(Debug, Default)]
 pub struct MemoryBudget {
     used: Cell<usize>,
     execution: u64,
+    files: RefCell<Vec<Arc<TemporaryFile>>>,
 }
 
 impl MemoryBudget {
     /// Makes an empty budget. Executions of one prepared statement are numbered from one.
     pub fn new(execution: u64) -> MemoryBudget {
-        MemoryBudget { used: Cell::new(0), execution }
+        MemoryBudget { used: Cell::new(0), execution, files: RefCell::default() }
+    }
+
+    /// Keeps a temporary file until the statement ends.
+    pub(in crate::execute) fn keep_file(&self, file: Arc<TemporaryFile>) {
+        self.files.borrow_mut().push(file);
+    }
+
+    /// Removes a temporary file.
+    pub(in crate::execute) fn drop_file(&self, file: &Weak<TemporaryFile>) {
+        self.files.borrow_mut().retain(|kept| Arc::as_ptr(kept) != file.as_ptr());
     }
 }
 
@@ -48,6 +67,11 @@ fn out_of_memory(limit: usize) -> SqlError {
 }
 
 impl super::StatementLimits {
+    /// Reports that a statement needs more memory than it may keep.
+    pub(in crate::execute) fn out_of_memory(&self) -> SqlError {
+        out_of_memory(self.memory.get())
+    }
+
     /// Refuses more bytes than a statement may keep.
     pub fn check_memory(&self, bytes: usize) -> Result<()> {
         let limit = self.memory.get();
@@ -70,7 +94,7 @@ pub struct MemoryCharge {
 impl MemoryCharge {
     /// Releases the charge.
     pub fn clear(&mut self, context: &Context<'_>) {
-        let MemoryBudget { used, execution } = &context.budget;
+        let MemoryBudget { used, execution, .. } = &context.budget;
         if self.execution == *execution {
             used.set(used.get().saturating_sub(self.kept));
         }
@@ -94,4 +118,36 @@ impl MemoryCharge {
     pub fn keep_most(&mut self, bytes: usize, context: &Context<'_>) -> Result<()> {
         self.keep(bytes.saturating_sub(self.kept), context)
     }
+
+    /// As [`keep_most`](Self::keep_most), for an operator that can spill. Returns false if it must
+    /// spill what it keeps. Fails if there are no temporary files (SPILL-2).
+    #[inline]
+    pub fn fits(&mut self, bytes: usize, context: &Context<'_>) -> Result<bool> {
+        let growth = bytes.saturating_sub(self.kept);
+        let used = context.budget.used.get().saturating_add(growth);
+        let limit = context.limits.memory.get();
+        if used > limit && !may_exceed(bytes, limit, context)? {
+            return Ok(false);
+        }
+        self.kept += growth;
+        context.budget.used.set(used);
+        Ok(true)
+    }
+
+    /// Changes the charge to what is kept after spilling, whether or not it fits.
+    pub fn set(&mut self, bytes: usize, context: &Context<'_>) {
+        self.clear(context);
+        self.kept = bytes;
+        let used = &context.budget.used;
+        used.set(used.get().saturating_add(bytes));
+    }
+}
+
+/// Whether an operator goes on without spilling although the budget is used up (BUDGET-2).
+#[cold]
+fn may_exceed(bytes: usize, limit: usize, context: &Context<'_>) -> Result<bool> {
+    if !context.catalog.environment().has_temporary_files() {
+        return Err(out_of_memory(limit));
+    }
+    Ok(bytes <= LEAST.max(limit / 16))
 }

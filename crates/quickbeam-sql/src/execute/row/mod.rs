@@ -54,7 +54,7 @@ pub use memory::{MemoryBudget, bytes_of as values_memory};
 pub use query::QueryProgram;
 pub(super) use scan::TableScan;
 pub use scan::constant_range;
-pub(super) use sort::wanted_of;
+pub(super) use sort::{order_of_values, wanted_of};
 
 /// Limits of a statement.
 #[derive(Debug)]

@@ -2,9 +2,11 @@
 
 use std::cmp::Ordering;
 
+use super::memory::bytes_of;
 use super::{Context, MemoryCharge, Operator, bound_of};
 use crate::error::{Result, SqlState};
 use crate::execute::hash::key_table::{KeyTable, append};
+use crate::execute::spill::SortedRuns;
 use crate::expression::{Datum, Expr};
 use crate::plan::{PlanNode, SortKey};
 use crate::table::{Origin, Splice};
@@ -81,20 +83,15 @@ impl Distinct {
     }
 }
 
-/// A row with its sort keys.
-#[derive(Debug)]
-struct Sorted {
-    keys: Vec<Value>,
-    values: Vec<Value>,
+/// A row: its outputs, followed by its sort keys.
+type SortRow = Vec<Value>;
+
+/// Returns the memory of a row, with what the allocator needs for it.
+fn memory_of(row: &SortRow) -> usize {
+    bytes_of(row) + size_of::<SortRow>() + 16
 }
 
-impl Sorted {
-    fn memory(&self) -> usize {
-        self.keys.iter().chain(&self.values).map(Value::memory).sum::<usize>() + size_of::<Sorted>()
-    }
-}
-
-/// Rows of values in order.
+/// Rows of values in order. What exceeds the memory is sorted in runs, which are merged.
 #[derive(Debug)]
 pub struct RowSort {
     pub input: Operator,
@@ -102,7 +99,8 @@ pub struct RowSort {
     outputs: Vec<Expr>,
     keys: Vec<SortKey>,
     most: Option<(Expr, Option<Expr>)>,
-    rows: Vec<Sorted>,
+    rows: Vec<SortRow>,
+    runs: Option<SortedRuns>,
     account: MemoryCharge,
     next: usize,
     done: bool,
@@ -110,19 +108,26 @@ pub struct RowSort {
 
 /// The order of one key.
 pub(super) fn order_of(key: &SortKey, a: &Value, b: &Value) -> Ordering {
+    order_of_values((key.descending, key.nulls_first), a, b)
+}
+
+/// The order of two values: descending or not, NULLs first or last.
+pub fn order_of_values((descending, nulls_first): (bool, bool), a: &Value, b: &Value) -> Ordering {
     match (a.is_null(), b.is_null()) {
         (true, true) => Ordering::Equal,
-        (true, false) if key.nulls_first => Ordering::Less,
+        (true, false) if nulls_first => Ordering::Less,
         (true, false) => Ordering::Greater,
-        (false, true) if key.nulls_first => Ordering::Greater,
+        (false, true) if nulls_first => Ordering::Greater,
         (false, true) => Ordering::Less,
-        (false, false) if key.descending => b.as_ref().order(a.as_ref()),
+        (false, false) if descending => b.as_ref().order(a.as_ref()),
         (false, false) => a.as_ref().order(b.as_ref()),
     }
 }
 
-fn compare(keys: &[SortKey], a: &Sorted, b: &Sorted) -> Ordering {
-    let pairs = keys.iter().zip(a.keys.iter().zip(&b.keys));
+/// The order of two rows, whose keys follow `width` outputs.
+fn compare(keys: &[SortKey], width: usize, a: &[Value], b: &[Value]) -> Ordering {
+    let key_values = |row| <[Value]>::iter(row).skip(width);
+    let pairs = keys.iter().zip(key_values(a).zip(key_values(b)));
     pairs
         .map(|(key, (a, b))| order_of(key, a, b))
         .find(|order| order.is_ne())
@@ -147,7 +152,8 @@ impl RowSort {
         most: Option<(Expr, Option<Expr>)>,
     ) -> RowSort {
         let (rows, account) = (Vec::new(), MemoryCharge::default());
-        RowSort { input, slot, outputs, keys, most, rows, account, next: 0, done: false }
+        let runs = None;
+        RowSort { input, slot, outputs, keys, most, rows, runs, account, next: 0, done: false }
     }
 
     pub fn rewind(&mut self) {
@@ -160,47 +166,80 @@ impl RowSort {
         self.next = 0;
         self.account.clear(context);
         self.rows.clear();
+        if let Some(runs) = self.runs.take() {
+            runs.remove(context);
+        }
         let wanted = wanted_of(context, self.most.as_ref())?;
         let mut kept = 0;
         while self.input.next(context)? {
             let frame = context.frame();
-            let mut keys = Vec::with_capacity(self.keys.len());
-            for key in &self.keys {
-                keys.push(key.expr.evaluate(&frame)?.into_value());
+            let mut row = Vec::with_capacity(self.outputs.len() + self.keys.len());
+            for value in self.outputs.iter().chain(self.keys.iter().map(|key| &key.expr)) {
+                row.push(value.evaluate(&frame)?.into_value());
             }
-            let mut values = Vec::with_capacity(self.outputs.len());
-            for output in &self.outputs {
-                values.push(output.evaluate(&frame)?.into_value());
-            }
-            let row = Sorted { keys, values };
-            kept += row.memory();
-            self.account.keep_most(kept, context)?;
+            kept += memory_of(&row);
             self.rows.push(row);
+            if !self.account.fits(kept, context)? {
+                self.spill(wanted, context)?;
+                kept = 0;
+            }
             // The rows that are not among the first ones are dropped before they become too many.
             if self.rows.len() >= wanted.saturating_mul(2).saturating_add(64) {
-                self.order();
-                self.rows.truncate(wanted);
-                kept = self.rows.iter().map(Sorted::memory).sum();
+                self.order(wanted);
+                kept = self.rows.iter().map(memory_of).sum();
             }
         }
-        self.order();
-        self.rows.truncate(wanted);
-        Ok(())
+        if self.runs.is_none() {
+            self.order(wanted);
+            return Ok(());
+        }
+        self.spill(wanted, context)?;
+        self.rows = Vec::new();
+        let (keys, width) = (&self.keys, self.outputs.len());
+        match &mut self.runs {
+            Some(runs) => runs.merge(context, &|a, b| compare(keys, width, a, b)),
+            None => Ok(()),
+        }
     }
 
-    fn order(&mut self) {
-        let keys = &self.keys;
-        self.rows.sort_by(|a, b| compare(keys, a, b));
+    /// Sorts the rows, and keeps those that are wanted.
+    fn order(&mut self, wanted: usize) {
+        let (keys, width) = (&self.keys, self.outputs.len());
+        self.rows.sort_by(|a, b| compare(keys, width, a, b));
+        self.rows.truncate(wanted);
+    }
+
+    /// Moves the rows to a sorted run.
+    fn spill(&mut self, wanted: usize, context: &Context<'_>) -> Result<()> {
+        self.order(wanted);
+        let runs = match &mut self.runs {
+            Some(runs) => runs,
+            runs => runs.insert(SortedRuns::new(context)?),
+        };
+        runs.begin_run();
+        for row in self.rows.drain(..) {
+            runs.push(row.iter().map(Value::as_ref))?;
+        }
+        self.account.set(0, context);
+        runs.end_run()
     }
 
     pub fn next(&mut self, context: &mut Context<'_>) -> Result<bool> {
         if !self.done {
             self.run(context)?;
         }
+        let (keys, width) = (&self.keys, self.outputs.len());
+        let slot = context.slot(self.slot)?;
+        if let Some(runs) = &mut self.runs {
+            let more = runs.next(&mut slot.values, &|a, b| compare(keys, width, a, b))?;
+            slot.values.truncate(width);
+            slot.current = crate::expression::Current::Values;
+            return Ok(more);
+        }
         let Some(row) = self.rows.get_mut(self.next) else { return Ok(false) };
         self.next += 1;
-        let slot = context.slot(self.slot)?;
-        std::mem::swap(&mut slot.values, &mut row.values);
+        std::mem::swap(&mut slot.values, row);
+        slot.values.truncate(width);
         slot.current = crate::expression::Current::Values;
         Ok(true)
     }

@@ -3,15 +3,17 @@
 use arrow_array::{Int64Array, UInt32Array};
 use arrow_ord::sort::{SortColumn, lexsort_to_indices};
 use arrow_schema::SortOptions;
+use std::cmp::Ordering;
 use std::sync::Arc;
 
-use super::super::row::{Context, MemoryCharge, wanted_of};
+use super::super::row::{Context, MemoryCharge, order_of_values, wanted_of};
+use super::super::spill::SortedRuns;
 use super::column::Vector;
 use super::evaluate::{VectorExpr, failed};
 use super::source::VectorSource;
 use crate::error::Result;
 use crate::expression::Expr;
-use crate::types::ValueRef;
+use crate::types::{Value, ValueRef};
 
 /// A sort key: its values and direction.
 #[derive(Debug)]
@@ -21,7 +23,7 @@ pub struct VectorSortKey {
     pub nulls_first: bool,
 }
 
-/// A stable vectorized sort.
+/// A stable vectorized sort. What exceeds the memory is sorted in runs, which are merged row by row.
 #[derive(Debug)]
 pub struct VectorSort {
     pub source: VectorSource,
@@ -31,6 +33,9 @@ pub struct VectorSort {
     most: Option<(Expr, Option<Expr>)>,
     /// Outputs, followed by keys, as batches.
     kept: Vec<Vec<Vector>>,
+    runs: Option<SortedRuns>,
+    /// A row of the merge.
+    row: Vec<Value>,
     account: MemoryCharge,
     rows: usize,
     /// The columns as one, and the order of their rows.
@@ -38,6 +43,15 @@ pub struct VectorSort {
     order: UInt32Array,
     next: usize,
     done: bool,
+}
+
+/// The order of two rows, whose keys follow `width` outputs.
+fn compare(keys: &[VectorSortKey], width: usize, a: &[Value], b: &[Value]) -> Ordering {
+    let pairs = keys.iter().zip(a.iter().skip(width).zip(b.iter().skip(width)));
+    pairs
+        .map(|(key, (a, b))| order_of_values((key.descending, key.nulls_first), a, b))
+        .find(|order| order.is_ne())
+        .unwrap_or(Ordering::Equal)
 }
 
 impl VectorSort {
@@ -57,6 +71,8 @@ impl VectorSort {
             keys,
             most,
             kept,
+            runs: None,
+            row: Vec::new(),
             account: MemoryCharge::default(),
             rows: 0,
             columns,
@@ -76,6 +92,9 @@ impl VectorSort {
         self.next = 0;
         self.rows = 0;
         self.account.clear(context);
+        if let Some(runs) = self.runs.take() {
+            runs.remove(context);
+        }
         self.kept = (0..self.outputs.len() + self.keys.len()).map(|_| Vec::new()).collect();
         let wanted = wanted_of(context, self.most.as_ref())?;
         let keys = self.keys.iter_mut().map(|key| &mut key.formula);
@@ -92,9 +111,11 @@ impl VectorSort {
                 bytes += column.bytes();
                 kept.push(column);
             }
-            self.account.keep_most(bytes, context)?;
             self.rows += columns.rows;
-            if self.rows > most {
+            if !self.account.fits(bytes, context)? {
+                self.spill(wanted, context)?;
+                bytes = 0;
+            } else if self.rows > most {
                 self.order(wanted)?;
                 self.kept = Vec::new();
                 for column in &self.columns {
@@ -105,7 +126,38 @@ impl VectorSort {
                 self.rows = self.order.len();
             }
         }
-        self.order(wanted)
+        if self.runs.is_none() {
+            return self.order(wanted);
+        }
+        self.spill(wanted, context)?;
+        let (keys, width) = (&self.keys, self.outputs.len());
+        match &mut self.runs {
+            Some(runs) => runs.merge(context, &|a, b| compare(keys, width, a, b)),
+            None => Ok(()),
+        }
+    }
+
+    /// Moves the rows to a sorted run.
+    fn spill(&mut self, wanted: usize, context: &Context<'_>) -> Result<()> {
+        self.order(wanted)?;
+        let runs = match &mut self.runs {
+            Some(runs) => runs,
+            runs => runs.insert(SortedRuns::new(context)?),
+        };
+        let keys = self.keys.iter().map(|key| key.formula.data_type);
+        let types = self.outputs.iter().map(|output| output.data_type).chain(keys);
+        let columns: Vec<_> = self.columns.iter().zip(types).collect();
+        runs.begin_run();
+        for row in self.order.values() {
+            let row = *row as usize;
+            runs.push(columns.iter().map(|(column, data_type)| column.value(row, *data_type)))?;
+        }
+        self.columns.clear();
+        self.order = UInt32Array::from(Vec::<u32>::new());
+        self.kept = (0..self.outputs.len() + self.keys.len()).map(|_| Vec::new()).collect();
+        self.rows = 0;
+        self.account.set(0, context);
+        runs.end_run()
     }
 
     /// Makes one column of the parts of each, and finds the order of their rows.
@@ -115,8 +167,9 @@ impl VectorSort {
         if self.rows == 0 {
             return Ok(());
         }
-        for parts in &self.kept {
-            self.columns.push(Vector::joined(parts)?);
+        // The parts of a column are freed before the next one is made.
+        for parts in self.kept.drain(..) {
+            self.columns.push(Vector::joined(&parts)?);
         }
         let keys = self.columns.iter().skip(self.outputs.len()).zip(&self.keys);
         let mut columns: Vec<SortColumn> = keys
@@ -138,6 +191,13 @@ impl VectorSort {
     pub fn next(&mut self, context: &mut Context<'_>) -> Result<bool> {
         if !self.done {
             self.run(context)?;
+        }
+        let (keys, width) = (&self.keys, self.outputs.len());
+        if let Some(runs) = &mut self.runs {
+            let more = runs.next(&mut self.row, &|a, b| compare(keys, width, a, b))?;
+            let outputs = self.row.drain(..width.min(self.row.len()));
+            context.put_values(self.slot, outputs);
+            return Ok(more);
         }
         if self.next >= self.order.len() {
             return Ok(false);
