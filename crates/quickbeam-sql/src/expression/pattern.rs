@@ -1,11 +1,13 @@
 //! LIKE patterns with `%` and `_`.
 
+use memchr::memmem::Finder;
+
 use crate::error::{Result, SqlError, SqlState};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum PatternPart {
     /// Literal characters.
-    Text(String),
+    Text(Literal),
     /// `_`: one character.
     One,
     /// `%`: any characters.
@@ -13,6 +15,28 @@ enum PatternPart {
     /// An escape character at the end of the pattern.
     Unfinished,
 }
+
+/// Literal characters of a pattern, ready to be searched for.
+#[derive(Clone, Debug)]
+struct Literal {
+    text: String,
+    finder: Finder<'static>,
+}
+
+impl Literal {
+    fn new(text: String) -> Literal {
+        let finder = Finder::new(&text).into_owned();
+        Literal { text, finder }
+    }
+}
+
+impl PartialEq for Literal {
+    fn eq(&self, other: &Literal) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for Literal {}
 
 /// A parsed pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,19 +68,19 @@ impl Pattern {
                 }
             };
             if !text.is_empty() {
-                parts.push(PatternPart::Text(std::mem::take(&mut text)));
+                parts.push(PatternPart::Text(Literal::new(std::mem::take(&mut text))));
             }
             if part != PatternPart::Any || parts.last() != Some(&PatternPart::Any) {
                 parts.push(part);
             }
         }
         if !text.is_empty() {
-            parts.push(PatternPart::Text(text));
+            parts.push(PatternPart::Text(Literal::new(text)));
         }
         if insensitive {
             for part in &mut parts {
-                if let PatternPart::Text(text) = part {
-                    *text = text.to_lowercase();
+                if let PatternPart::Text(literal) = part {
+                    *literal = Literal::new(literal.text.to_lowercase());
                 }
             }
         }
@@ -87,8 +111,8 @@ impl Pattern {
     }
 
     /// Matches text and pattern from the left. A mismatch returns to the last `%`, which then takes
-    /// one more character; an earlier `%` need not be retried. Returns `None` if the text reaches
-    /// an unfinished escape.
+    /// one more character; an earlier `%` need not be retried. Literal characters behind `%` are
+    /// searched for. Returns `None` if the text reaches an unfinished escape.
     fn run(&self, text: &str) -> Option<bool> {
         let (mut rest, mut part) = (text, 0);
         let mut retry: Option<(&str, usize)> = None;
@@ -100,6 +124,12 @@ impl Pattern {
                     if part + 1 == self.parts.len() {
                         return Some(true);
                     }
+                    if let Some(PatternPart::Text(wanted)) = self.parts.get(part + 1) {
+                        match wanted.finder.find(rest.as_bytes()) {
+                            Some(at) => rest = rest.get(at..).unwrap_or_default(),
+                            None => return Some(false),
+                        }
+                    }
                     retry = Some((rest, part));
                     Some(rest)
                 }
@@ -109,7 +139,7 @@ impl Pattern {
                 }
                 Some(PatternPart::Unfinished) if rest.is_empty() => None,
                 Some(PatternPart::Unfinished) => return None,
-                Some(PatternPart::Text(wanted)) => rest.strip_prefix(wanted.as_str()),
+                Some(PatternPart::Text(wanted)) => rest.strip_prefix(wanted.text.as_str()),
             };
             match (stepped, &mut retry) {
                 (Some(after), _) => {
@@ -122,7 +152,7 @@ impl Pattern {
                         return Some(false);
                     }
                     *from = characters.as_str();
-                    (rest, part) = (*from, *at + 1);
+                    (rest, part) = (*from, *at);
                 }
                 (None, None) => return Some(false),
             }
