@@ -35,7 +35,7 @@ pub use column_pruning::prune_prefixes;
 pub use cost::MIN_TABLE_ROWS;
 pub use dml::{plan_change, plan_insert};
 pub use explain::explain;
-pub use vectorize::{ExecutionMode, choose_execution_mode};
+pub use vectorize::{ExecutionMode, choose_execution_mode, produced};
 
 /// The planner's statistics.
 pub trait Statistics {

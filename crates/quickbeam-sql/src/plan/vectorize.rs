@@ -323,7 +323,7 @@ fn distinct_of<'n>(
 }
 
 /// Returns the slots that a step and the steps below it fill.
-fn produced(node: &PlanNode) -> Vec<usize> {
+pub fn produced(node: &PlanNode) -> Vec<usize> {
     let mut slots = Vec::new();
     collect(node, &mut slots);
     slots

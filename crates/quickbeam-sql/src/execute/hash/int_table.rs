@@ -51,6 +51,29 @@ impl IntTable {
         }
     }
 
+    /// Returns the number of NULL.
+    pub fn find_null(&self) -> Option<u32> {
+        self.null
+    }
+
+    /// Removes the integer, or NULL, that was inserted last.
+    pub fn forget_last(&mut self, number: Option<i64>) {
+        let Some(number) = number else {
+            self.null = None;
+            self.keys.pop();
+            return;
+        };
+        if let Some(place) = usize::try_from(number).ok().and_then(|at| self.small.get_mut(at)) {
+            *place = 0;
+        } else if let Ok(place) = self.probe(number)
+            && let Some(slot) = self.slots.iter_mut().find(|slot| **slot == place + 1)
+        {
+            // It is the last one of its chain of probes.
+            *slot = 0;
+        }
+        self.keys.pop();
+    }
+
     #[inline]
     fn start(&self, number: i64) -> usize {
         mix(number as u64 ^ self.seed, 0x9e37_79b9_7f4a_7c15) as usize & (self.slots.len() - 1)

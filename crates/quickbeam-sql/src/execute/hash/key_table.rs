@@ -131,6 +131,13 @@ fn hash_of(seed: u64, bytes: &[u8]) -> u64 {
     mix(mix(a ^ seed, b ^ one) ^ other, ODD ^ seed)
 }
 
+/// Returns the partition of a key, of `count`. Levels partition by independent hashes, which are
+/// independent of the places in a [`KeyTable`] too.
+pub fn partition_of(key: &[u8], level: u32, count: usize) -> usize {
+    let seed = mix(seed() ^ u64::from(level), 0xd6e8_feb8_6659_fd93);
+    (hash_of(seed, key) >> 32) as usize % count
+}
+
 const NONE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug)]

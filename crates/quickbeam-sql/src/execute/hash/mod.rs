@@ -3,3 +3,4 @@
 pub(crate) mod int_table;
 pub(crate) mod join_index;
 pub(crate) mod key_table;
+pub(crate) mod pair_table;

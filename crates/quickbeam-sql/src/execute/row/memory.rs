@@ -134,6 +134,11 @@ impl MemoryCharge {
         Ok(true)
     }
 
+    /// Returns the bytes charged.
+    pub fn kept(&self) -> usize {
+        self.kept
+    }
+
     /// Changes the charge to what is kept after spilling, whether or not it fits.
     pub fn set(&mut self, bytes: usize, context: &Context<'_>) {
         self.clear(context);

@@ -40,7 +40,7 @@ use crate::bind::Aggregate;
 use crate::catalog::{Catalog, CatalogSnapshot, ObjectId, Sequence, Table};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Clock, ColumnRef, Current, Expr, Frame, Given, Host, SessionState, Slot};
-use crate::plan::PlanNode;
+use crate::plan::{PlanNode, produced};
 use crate::table::TableHandle;
 use crate::types::{DataType, Value};
 
@@ -48,7 +48,7 @@ pub use crate::execute::dml::insert::{InsertExec, Returned};
 pub use crate::execute::dml::update::UpdateExec;
 pub(super) use crate::execute::hash::join_index::{JoinIndex, NONE, ROW_BYTES, members_of};
 pub(super) use crate::execute::hash::key_table::{KeyTable, append, mix, seed};
-pub(super) use aggregate::AggregateState;
+pub(super) use aggregate::{AggregateState, overflow};
 pub(super) use memory::MemoryCharge;
 pub use memory::{MemoryBudget, bytes_of as values_memory};
 pub use query::QueryProgram;
@@ -373,6 +373,7 @@ impl<'b> OperatorBuilder<'b> {
             }
             PlanNode::Group { input, slot, keys, sets, aggregates } => {
                 let aggregates: Vec<Aggregate> = aggregates.clone();
+                let slots = produced(input);
                 let input = self.operator(input)?;
                 Operator::Group(Box::new(aggregate::RowAggregate::new(
                     input,
@@ -380,6 +381,7 @@ impl<'b> OperatorBuilder<'b> {
                     keys.clone(),
                     sets.clone(),
                     aggregates,
+                    &slots,
                 )))
             }
             PlanNode::Distinct { input: node, outputs } => {

@@ -6,13 +6,13 @@ use super::memory::bytes_of;
 use super::{Context, MemoryCharge, Operator, bound_of};
 use crate::error::{Result, SqlState};
 use crate::execute::hash::key_table::{KeyTable, append};
-use crate::execute::spill::SortedRuns;
+use crate::execute::spill::{Partitions, RowImage, SortedRuns, damaged, take};
 use crate::expression::{Datum, Expr};
-use crate::plan::{PlanNode, SortKey};
+use crate::plan::{PlanNode, SortKey, produced};
 use crate::table::{Origin, Splice};
 use crate::types::{Value, ValueRef};
 
-/// Hash-based DISTINCT.
+/// Hash-based DISTINCT. Rows whose keys do not fit into memory wait in partitions.
 #[derive(Debug)]
 pub struct Distinct {
     pub input: Operator,
@@ -21,6 +21,10 @@ pub struct Distinct {
     splice: Option<Splice>,
     table: KeyTable,
     key: Vec<u8>,
+    waiting: Option<Partitions>,
+    /// Whether the rows that wait are read.
+    from_waiting: bool,
+    image: RowImage,
     account: MemoryCharge,
     fresh: bool,
 }
@@ -34,8 +38,19 @@ impl Distinct {
         let origins: Option<Vec<Origin<'_>>> = outputs.iter().map(origin).collect();
         let splice = origins.and_then(|origins| Splice::for_comparison(&origins));
         let (table, key) = (KeyTable::default(), Vec::new());
-        let account = MemoryCharge::default();
-        Distinct { input, outputs, splice, table, key, account, fresh: true }
+        let image = RowImage::new(outputs.iter(), &produced(node));
+        Distinct {
+            input,
+            outputs,
+            splice,
+            table,
+            key,
+            waiting: None,
+            from_waiting: false,
+            image,
+            account: MemoryCharge::default(),
+            fresh: true,
+        }
     }
 
     pub fn rewind(&mut self) {
@@ -46,17 +61,67 @@ impl Distinct {
     pub fn next(&mut self, context: &mut Context<'_>) -> Result<bool> {
         if self.fresh {
             self.fresh = false;
+            self.from_waiting = false;
+            self.account.clear(context);
+            self.table.clear();
+            if let Some(waiting) = self.waiting.take() {
+                waiting.remove(context);
+            }
+        }
+        while self.next_input(context)? {
+            if self.table.find(&self.key).is_some() {
+                continue;
+            }
+            let bytes = self.account.kept() + self.key.len() + 48;
+            let has_waiting = self.waiting.as_ref().is_some_and(Partitions::has_new_rows);
+            if has_waiting || !self.account.fits(bytes, context)? {
+                self.wait(context)?;
+                continue;
+            }
+            self.table.insert(&self.key);
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    /// Moves to the next row of the input, or of those that wait, and makes its key.
+    fn next_input(&mut self, context: &mut Context<'_>) -> Result<bool> {
+        if !self.from_waiting {
+            if self.input.next(context)? {
+                self.make_key(context)?;
+                return Ok(true);
+            }
+            self.from_waiting = true;
+        }
+        let Some(waiting) = &mut self.waiting else { return Ok(false) };
+        context.check_cancelled()?;
+        let mut is_open = true;
+        while is_open {
+            if let Some(mut record) = waiting.next()? {
+                let length = u32::from_le_bytes(*take(&mut record)?) as usize;
+                let (key, image) = record.split_at_checked(length).ok_or_else(damaged)?;
+                self.key.clear();
+                self.key.extend_from_slice(key);
+                self.image.restore(image, context)?;
+                return Ok(true);
+            }
+            is_open = waiting.open_next()?;
             self.account.clear(context);
             self.table.clear();
         }
-        while self.input.next(context)? {
-            self.make_key(context)?;
-            if self.table.insert(&self.key).1 {
-                self.account.keep(self.key.len() + 48, context)?;
-                return Ok(true);
-            }
-        }
         Ok(false)
+    }
+
+    /// Writes the current row to the partition of its key.
+    fn wait(&mut self, context: &Context<'_>) -> Result<()> {
+        let mut record = (self.key.len() as u32).to_le_bytes().to_vec();
+        record.extend_from_slice(&self.key);
+        self.image.save(context, &mut record)?;
+        let waiting = match &mut self.waiting {
+            Some(waiting) => waiting,
+            waiting => waiting.insert(Partitions::new(context)?),
+        };
+        waiting.push(&self.key, |out| out.extend_from_slice(&record))
     }
 
     /// Makes the key of the current row.

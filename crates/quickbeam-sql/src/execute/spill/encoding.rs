@@ -50,7 +50,7 @@ pub fn write_value(value: ValueRef<'_>, out: &mut Vec<u8>) {
 }
 
 /// Takes bytes from the front.
-fn take<'b, const N: usize>(bytes: &mut &'b [u8]) -> Result<&'b [u8; N]> {
+pub fn take<'b, const N: usize>(bytes: &mut &'b [u8]) -> Result<&'b [u8; N]> {
     let (found, rest) = bytes.split_first_chunk().ok_or_else(damaged)?;
     *bytes = rest;
     Ok(found)

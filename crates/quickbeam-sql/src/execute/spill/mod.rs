@@ -9,6 +9,7 @@
 
 mod encoding;
 mod merge;
+mod partitions;
 
 use std::sync::{Arc, Weak};
 
@@ -17,8 +18,9 @@ use quickbeam::TemporaryFile;
 use super::row::Context;
 use crate::error::{Result, SqlError};
 
-pub(super) use encoding::{read_value, write_value};
+pub(super) use encoding::{damaged, read_value, take, write_value};
 pub(super) use merge::SortedRuns;
+pub(super) use partitions::{Partitions, RowImage};
 
 /// The temporary file of an operator.
 #[derive(Debug)]
@@ -95,6 +97,11 @@ impl Stream {
         self.flush(file)?;
         self.buffer = Vec::new();
         Ok(())
+    }
+
+    /// Whether it has no record.
+    pub fn is_empty(&self) -> bool {
+        self.blocks.is_empty() && self.buffer.is_empty()
     }
 
     /// Returns the records of a finished stream, in the order in which they were written.

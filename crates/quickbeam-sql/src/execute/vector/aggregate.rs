@@ -1,14 +1,16 @@
 //! Groups and aggregates of columns.
 
-use arrow_array::{Array, BooleanArray, Int64Array};
+use arrow_array::{Array, BooleanArray, Float64Array, Int64Array};
 
-use super::super::row::{AggregateState, Context, KeyTable, MemoryCharge, append};
-use super::column::{Vector, number_value};
+use super::super::row::{AggregateState, Context, KeyTable, MemoryCharge, append, overflow};
+use super::column::{ColumnBuilder, Vector, VectorType, kind_of, number_value};
 use super::evaluate::VectorExpr;
 use super::source::{ColumnBatch, VectorSource};
 use crate::bind::{Aggregate, AggregateKind};
 use crate::error::{Result, SqlError};
 use crate::execute::hash::int_table::IntTable;
+use crate::execute::hash::pair_table::PairTable;
+use crate::execute::spill::{Partitions, read_value, write_value};
 use crate::types::{DataType, Value, ValueRef};
 
 /// The states of one aggregate for all groups.
@@ -17,8 +19,12 @@ enum AggregateStates {
     Counts(Vec<i64>),
     /// Sums of integers, and their counts.
     Sums(Vec<i128>, Vec<i64>),
+    /// Sums of doubles, and their counts.
+    DoubleSums(Vec<f64>, Vec<i64>),
     /// The least or greatest numbers, and whether there was one.
     Extremes(Vec<i64>, Vec<bool>),
+    /// Distinct integers counted: the counts, and the integers of each group.
+    DistinctIntegers(Vec<i64>, PairTable),
     /// Any aggregate, value by value, with the distinct values seen.
     Each(Vec<AggregateState>, KeyTable),
 }
@@ -32,7 +38,14 @@ struct VectorAggregator {
     known: AggregateStates,
 }
 
-/// Groups rows by their keys; without keys there is one group, even of no rows.
+/// The place of a row whose group does not fit into memory.
+const WAITS: u32 = u32::MAX;
+
+/// Rows of a partition that are aggregated together.
+const ROWS: usize = 4096;
+
+/// Groups rows by their keys; without keys there is one group, even of no rows. Rows of groups that
+/// do not fit into memory wait in partitions, each of which is then aggregated like an input.
 #[derive(Debug)]
 pub struct VectorAggregate {
     pub source: VectorSource,
@@ -44,8 +57,12 @@ pub struct VectorAggregate {
     key: Vec<u8>,
     /// For each group its keys' values.
     values: Vec<Value>,
-    /// For each row of a batch its group.
+    /// For each row of a batch its group, or [`WAITS`].
     places: Vec<u32>,
+    /// The rows of groups that do not fit into memory.
+    waiting: Option<Partitions>,
+    /// The types of the source's columns.
+    types: Vec<DataType>,
     account: MemoryCharge,
     groups: usize,
     next: usize,
@@ -54,15 +71,24 @@ pub struct VectorAggregate {
 
 impl AggregateStates {
     fn new(aggregate: &Aggregate, argument: Option<&VectorExpr>) -> AggregateStates {
-        let is_number = argument.is_some_and(|argument| {
-            super::column::kind_of(argument.data_type) == Some(super::column::VectorType::Numbers)
-        });
+        let kind = argument.and_then(|argument| kind_of(argument.data_type));
+        let is_number = kind == Some(VectorType::Numbers);
+        let is_double = kind == Some(VectorType::Doubles);
         let each = || AggregateStates::Each(Vec::new(), KeyTable::default());
+        let is_plain = !aggregate.has_more_arguments();
         match aggregate.kind {
+            AggregateKind::Count if aggregate.distinct && is_number && is_plain => {
+                AggregateStates::DistinctIntegers(Vec::new(), PairTable::default())
+            }
             _ if aggregate.distinct => each(),
             AggregateKind::Count => AggregateStates::Counts(Vec::new()),
             AggregateKind::Sum | AggregateKind::Average if is_number => {
                 AggregateStates::Sums(Vec::new(), Vec::new())
+            }
+            AggregateKind::Sum | AggregateKind::Average
+                if is_double && aggregate.data_type == DataType::Double =>
+            {
+                AggregateStates::DoubleSums(Vec::new(), Vec::new())
             }
             AggregateKind::Minimum | AggregateKind::Maximum if is_number => {
                 AggregateStates::Extremes(Vec::new(), Vec::new())
@@ -78,8 +104,16 @@ impl AggregateStates {
                 sums.clear();
                 counts.clear();
             }
+            AggregateStates::DoubleSums(sums, counts) => {
+                sums.clear();
+                counts.clear();
+            }
             AggregateStates::Extremes(best, seen) => {
                 best.clear();
+                seen.clear();
+            }
+            AggregateStates::DistinctIntegers(counts, seen) => {
+                counts.clear();
                 seen.clear();
             }
             AggregateStates::Each(states, seen) => {
@@ -91,9 +125,15 @@ impl AggregateStates {
 
     fn grow(&mut self, aggregate: &Aggregate, groups: usize) {
         match self {
-            AggregateStates::Counts(counts) => counts.resize(groups, 0),
+            AggregateStates::Counts(counts) | AggregateStates::DistinctIntegers(counts, _) => {
+                counts.resize(groups, 0);
+            }
             AggregateStates::Sums(sums, counts) => {
                 sums.resize(groups, 0);
+                counts.resize(groups, 0);
+            }
+            AggregateStates::DoubleSums(sums, counts) => {
+                sums.resize(groups, 0.0);
                 counts.resize(groups, 0);
             }
             AggregateStates::Extremes(best, seen) => {
@@ -149,9 +189,21 @@ impl VectorAggregator {
                 }
                 Ok(())
             }
+            (AggregateStates::DistinctIntegers(counts, seen), Vector::Numbers(numbers)) => {
+                for (row, place) in places.iter().enumerate() {
+                    if numbers.is_valid(row) {
+                        account.keep(seen.growth(), context)?;
+                        bump(counts, *place, i64::from(seen.insert(*place, numbers.value(row))));
+                    }
+                }
+                Ok(())
+            }
             (AggregateStates::Sums(sums, counts), Vector::Numbers(numbers)) => {
                 sum(numbers, places, sums, counts);
                 Ok(())
+            }
+            (AggregateStates::DoubleSums(sums, counts), Vector::Doubles(numbers)) => {
+                sum_doubles(numbers, places, sums, counts)
             }
             (AggregateStates::Extremes(best, seen), Vector::Numbers(numbers)) => {
                 extreme(self.aggregate.kind, numbers, places, best, seen);
@@ -218,11 +270,15 @@ impl VectorAggregator {
 
     fn finish(&self, group: usize) -> Result<Value> {
         let state = match &self.known {
-            AggregateStates::Counts(counts) => {
+            AggregateStates::Counts(counts) | AggregateStates::DistinctIntegers(counts, _) => {
                 AggregateState::Count(counts.get(group).copied().unwrap_or(0))
             }
             AggregateStates::Sums(sums, counts) => AggregateState::Integers(
                 sums.get(group).copied().unwrap_or(0),
+                counts.get(group).copied().unwrap_or(0),
+            ),
+            AggregateStates::DoubleSums(sums, counts) => AggregateState::Doubles(
+                sums.get(group).copied().unwrap_or(0.0),
                 counts.get(group).copied().unwrap_or(0),
             ),
             AggregateStates::Extremes(best, seen) => {
@@ -264,6 +320,30 @@ fn sum(numbers: &Int64Array, places: &[u32], sums: &mut [i128], counts: &mut [i6
             *count += 1;
         }
     });
+}
+
+/// Adds doubles in the order of the rows, so that the sums are those of row execution.
+fn sum_doubles(
+    numbers: &Float64Array,
+    places: &[u32],
+    sums: &mut [f64],
+    counts: &mut [i64],
+) -> Result<()> {
+    for (row, place) in places.iter().enumerate() {
+        if numbers.is_null(row) {
+            continue;
+        }
+        let (number, place) = (numbers.value(row), *place as usize);
+        if let (Some(sum), Some(count)) = (sums.get_mut(place), counts.get_mut(place)) {
+            let was_finite = sum.is_finite() && number.is_finite();
+            *sum += number;
+            *count += 1;
+            if was_finite && sum.is_infinite() {
+                return Err(overflow());
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Does something with each number that is not NULL, and the place of its row.
@@ -321,6 +401,7 @@ impl VectorAggregate {
         slot: usize,
         keys: Vec<VectorExpr>,
         aggregates: Vec<(Aggregate, Option<VectorExpr>, Option<VectorExpr>)>,
+        types: Vec<DataType>,
     ) -> VectorAggregate {
         let part = |(aggregate, argument, filter): (Aggregate, Option<VectorExpr>, _)| {
             let known = AggregateStates::new(&aggregate, argument.as_ref());
@@ -336,6 +417,8 @@ impl VectorAggregate {
             key: Vec::new(),
             values: Vec::new(),
             places: Vec::new(),
+            waiting: None,
+            types,
             account: MemoryCharge::default(),
             groups: 0,
             next: 0,
@@ -348,10 +431,25 @@ impl VectorAggregate {
         self.done = false;
     }
 
-    fn add_group(&mut self, context: &Context<'_>, bytes: usize) -> Result<()> {
-        self.groups += 1;
+    /// Charges a new group. Returns false if it does not fit into memory.
+    fn add_group(&mut self, context: &Context<'_>, bytes: usize) -> Result<bool> {
         let bytes = bytes + self.keys.len() * 32 + self.parts.len() * 32 + 48;
-        self.account.keep(bytes, context)
+        let has_waiting = self.waiting.as_ref().is_some_and(Partitions::has_new_rows);
+        let fits = !has_waiting && self.account.fits(self.account.kept() + bytes, context)?;
+        self.groups += usize::from(fits);
+        Ok(fits)
+    }
+
+    /// Writes a row of a batch to the partition of its key.
+    fn wait(&mut self, columns: &ColumnBatch, row: usize, context: &Context<'_>) -> Result<()> {
+        let waiting = match &mut self.waiting {
+            Some(waiting) => waiting,
+            waiting => waiting.insert(Partitions::new(context)?),
+        };
+        let values = columns.vectors.iter().zip(&self.types);
+        waiting.push(&self.key, |out| {
+            values.for_each(|(vector, data_type)| write_value(vector.value(row, *data_type), out));
+        })
     }
 
     /// Finds the group of every row.
@@ -368,24 +466,29 @@ impl VectorAggregate {
         if let [(Vector::Numbers(numbers), data_type)] = &vectors[..] {
             if numbers.null_count() == 0 {
                 let numbers = numbers.values().iter().map(|number| Some(*number));
-                return self.place_numbers(numbers, *data_type, context);
+                return self.place_numbers(numbers, *data_type, columns, context);
             }
-            return self.place_numbers(numbers.iter(), *data_type, context);
+            return self.place_numbers(numbers.iter(), *data_type, columns, context);
         }
         for row in 0..columns.rows {
             self.key.clear();
             for (vector, data_type) in &vectors {
                 append(vector.value(row, *data_type), &mut self.key);
             }
-            let (place, new) = self.table.insert(&self.key);
-            self.places.push(place as u32);
-            if new {
-                let value = |(vector, data_type): &(Vector, DataType)| -> Value {
-                    ValueRef::to_value(vector.value(row, *data_type))
-                };
-                self.values.extend(vectors.iter().map(value));
-                self.add_group(context, self.key.len())?;
+            if let Some(place) = self.table.find(&self.key) {
+                self.places.push(place as u32);
+                continue;
             }
+            if !self.add_group(context, self.key.len())? {
+                self.places.push(WAITS);
+                self.wait(columns, row, context)?;
+                continue;
+            }
+            self.places.push(self.table.insert(&self.key).0 as u32);
+            let value = |(vector, data_type): &(Vector, DataType)| -> Value {
+                ValueRef::to_value(vector.value(row, *data_type))
+            };
+            self.values.extend(vectors.iter().map(value));
         }
         Ok(())
     }
@@ -394,57 +497,150 @@ impl VectorAggregate {
         &mut self,
         numbers: impl Iterator<Item = Option<i64>>,
         data_type: DataType,
+        columns: &ColumnBatch,
         context: &Context<'_>,
     ) -> Result<()> {
         let mut places = std::mem::take(&mut self.places);
         places.reserve(numbers.size_hint().0);
-        for number in numbers {
+        // Once a row waits, no group is added, so the table is only searched.
+        let mut is_full = self.waiting.as_ref().is_some_and(Partitions::has_new_rows);
+        for (row, number) in numbers.enumerate() {
+            let known = match number {
+                _ if !is_full => None,
+                Some(number) => self.numbers.find(number),
+                None => self.numbers.find_null(),
+            };
+            if let Some(place) = known {
+                places.push(place);
+                continue;
+            }
+            if is_full {
+                places.push(WAITS);
+                self.set_number_key(number);
+                self.wait(columns, row, context)?;
+                continue;
+            }
             let (place, new) = match number {
                 Some(number) => self.numbers.place(number),
                 None => self.numbers.null(),
             };
+            if new && !self.add_group(context, 16)? {
+                self.numbers.forget_last(number);
+                is_full = true;
+                places.push(WAITS);
+                self.set_number_key(number);
+                self.wait(columns, row, context)?;
+                continue;
+            }
             places.push(place);
             if new {
                 let value = number.map_or(Value::Null, |n| number_value(n, data_type).to_value());
                 self.values.push(value);
-                self.add_group(context, 16)?;
             }
         }
         self.places = places;
         Ok(())
     }
 
-    fn run(&mut self, context: &mut Context<'_>) -> Result<()> {
-        self.done = true;
+    /// Makes the key of an integer that is grouped by.
+    fn set_number_key(&mut self, number: Option<i64>) {
+        self.key.clear();
+        let value = number.map_or(ValueRef::Null, ValueRef::BigInt);
+        append(value, &mut self.key);
+    }
+
+    /// Forgets all groups.
+    fn clear(&mut self, groups: usize, context: &Context<'_>) {
         self.next = 0;
-        self.groups = usize::from(self.keys.is_empty());
+        self.groups = groups;
         self.account.clear(context);
         self.numbers.clear();
         self.table.clear();
         self.values.clear();
-        self.keys.iter_mut().try_for_each(|key| key.begin(context))?;
         for part in &mut self.parts {
             part.known.clear();
+            part.known.grow(&part.aggregate, groups);
+        }
+    }
+
+    /// Aggregates the rows of a batch, except those that wait.
+    fn add_batch(&mut self, columns: ColumnBatch, context: &Context<'_>) -> Result<()> {
+        self.place_rows(&columns, context)?;
+        let mut columns = columns;
+        if self.waiting.as_ref().is_some_and(Partitions::has_new_rows) {
+            let is_kept: Vec<bool> = self.places.iter().map(|place| *place != WAITS).collect();
+            let (vectors, rows) = super::evaluate::keep(&columns.vectors, &is_kept.into())?;
+            columns = ColumnBatch { rows, vectors };
+            self.places.retain(|place| *place != WAITS);
+        }
+        for part in &mut self.parts {
             part.known.grow(&part.aggregate, self.groups);
+            part.add(&columns, &self.places, &mut self.account, context)?;
+        }
+        Ok(())
+    }
+
+    fn run(&mut self, context: &mut Context<'_>) -> Result<()> {
+        self.done = true;
+        self.clear(usize::from(self.keys.is_empty()), context);
+        if let Some(waiting) = self.waiting.take() {
+            waiting.remove(context);
+        }
+        self.keys.iter_mut().try_for_each(|key| key.begin(context))?;
+        for part in &mut self.parts {
             let formulas = part.argument.iter_mut().chain(&mut part.filter);
             formulas.into_iter().try_for_each(|formula| formula.begin(context))?;
         }
         while let Some(columns) = self.source.next(context)? {
-            self.place_rows(&columns, context)?;
-            for part in &mut self.parts {
-                part.known.grow(&part.aggregate, self.groups);
-                part.add(&columns, &self.places, &mut self.account, context)?;
-            }
+            self.add_batch(columns, context)?;
         }
         Ok(())
+    }
+
+    /// Aggregates the next partition of rows that wait. Returns false if there is none.
+    fn run_waiting(&mut self, context: &mut Context<'_>) -> Result<bool> {
+        let Some(waiting) = &mut self.waiting else { return Ok(false) };
+        if !waiting.open_next()? {
+            return Ok(false);
+        }
+        self.clear(0, context);
+        while let Some(columns) = self.next_waiting()? {
+            context.check_cancelled()?;
+            self.add_batch(columns, context)?;
+        }
+        Ok(true)
+    }
+
+    /// Returns the next rows of a partition.
+    fn next_waiting(&mut self) -> Result<Option<ColumnBatch>> {
+        let Some(waiting) = &mut self.waiting else { return Ok(None) };
+        let mut builders = Vec::with_capacity(self.types.len());
+        for data_type in &self.types {
+            let kind = kind_of(*data_type);
+            let kind = kind.ok_or_else(|| SqlError::internal("a column that stays in rows"))?;
+            builders.push(ColumnBuilder::new(kind));
+        }
+        let mut rows = 0;
+        while rows < ROWS
+            && let Some(mut record) = waiting.next()?
+        {
+            for builder in &mut builders {
+                builder.push(read_value(&mut record)?)?;
+            }
+            rows += 1;
+        }
+        let vectors = builders.iter_mut().map(ColumnBuilder::finish).collect();
+        Ok((rows > 0).then_some(ColumnBatch { rows, vectors }))
     }
 
     pub fn next(&mut self, context: &mut Context<'_>) -> Result<bool> {
         if !self.done {
             self.run(context)?;
         }
-        if self.next >= self.groups {
-            return Ok(false);
+        while self.next >= self.groups {
+            if !self.run_waiting(context)? {
+                return Ok(false);
+            }
         }
         let group = self.next;
         self.next += 1;

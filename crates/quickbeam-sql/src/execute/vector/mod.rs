@@ -128,6 +128,7 @@ impl BatchProgram {
                     *slot,
                     keys?,
                     parts,
+                    columns.iter().map(|(_, data_type)| *data_type).collect(),
                 ))
             }
             PlanNode::Sort { input, slot, outputs, keys, most } => {

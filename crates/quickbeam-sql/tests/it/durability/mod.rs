@@ -2,4 +2,5 @@
 
 mod crash;
 mod reopen;
+mod spilling;
 mod verify;

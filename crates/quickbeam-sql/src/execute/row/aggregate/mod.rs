@@ -1,15 +1,15 @@
-//! Groups and aggregates.
+//! Aggregates: their states, and hash aggregation.
 
+mod hash_aggregate;
 pub(super) mod ordered_aggregate;
 pub(super) mod statistical_aggregate;
 
+pub use self::hash_aggregate::RowAggregate;
 use self::ordered_aggregate::CollectedRows;
 use self::statistical_aggregate::{Moments, Regression};
-use super::{Context, MemoryCharge, Operator};
 use crate::bind::{Aggregate, AggregateKind};
 use crate::error::{Result, SqlError, SqlState};
-use crate::execute::hash::key_table::{KeyTable, append};
-use crate::expression::{Current, Datum, Expr, stack_arrays, write_key, write_value};
+use crate::expression::{stack_arrays, write_key, write_value};
 use crate::types::{DataType, ElementType, Numeric, Value, ValueRef, convert};
 
 /// The state of an aggregate for one group.
@@ -263,241 +263,10 @@ fn not_a_number() -> SqlError {
 }
 
 #[cold]
-fn overflow() -> SqlError {
+pub fn overflow() -> SqlError {
     SqlError::new(SqlState::NumericValueOutOfRange, "value out of range: overflow")
 }
 
 fn number(sum: Numeric, count: i64, is_sum: bool) -> Result<Value> {
     Ok(Value::Numeric(if is_sum { sum } else { sum.checked_div(Numeric::from(count))? }))
-}
-
-/// Hash aggregation. Without keys there is one group, even for an empty input.
-#[derive(Debug)]
-pub struct RowAggregate {
-    pub input: Operator,
-    slot: usize,
-    keys: Vec<Expr>,
-    /// GROUPING SETS: the numbers of the keys of each; empty for one set with all keys.
-    sets: Vec<Vec<usize>>,
-    aggregates: Vec<Aggregate>,
-    table: KeyTable,
-    key: Vec<u8>,
-    /// For each group its keys' values, and with GROUPING SETS the number of its set.
-    values: Vec<Value>,
-    /// For each group its aggregates.
-    states: Vec<AggregateState>,
-    /// Values seen, of aggregates with DISTINCT: number of the aggregate, the group, the value.
-    seen: KeyTable,
-    account: MemoryCharge,
-    groups: usize,
-    next: usize,
-    done: bool,
-}
-
-impl RowAggregate {
-    pub fn new(
-        input: Operator,
-        slot: usize,
-        keys: Vec<Expr>,
-        sets: Vec<Vec<usize>>,
-        aggregates: Vec<Aggregate>,
-    ) -> RowAggregate {
-        RowAggregate {
-            input,
-            slot,
-            keys,
-            sets,
-            aggregates,
-            table: KeyTable::default(),
-            key: Vec::new(),
-            values: Vec::new(),
-            states: Vec::new(),
-            seen: KeyTable::default(),
-            account: MemoryCharge::default(),
-            groups: 0,
-            next: 0,
-            done: false,
-        }
-    }
-
-    pub fn rewind(&mut self) {
-        self.input.rewind();
-        self.done = false;
-    }
-
-    fn add_group(&mut self) {
-        self.groups += 1;
-        self.states.extend(self.aggregates.iter().map(AggregateState::new));
-    }
-
-    fn group_of(&mut self, context: &Context<'_>) -> Result<usize> {
-        if self.keys.is_empty() {
-            return Ok(0);
-        }
-        let frame = context.frame();
-        self.key.clear();
-        for key in &self.keys {
-            append(key.evaluate(&frame)?.as_ref(), &mut self.key);
-        }
-        let (group, new) = self.table.insert(&self.key);
-        if new {
-            let bytes = self.key.len() + self.aggregates.len() * 64 + 48;
-            self.account.keep(bytes, context)?;
-            for key in &self.keys {
-                let value = key.evaluate(&frame)?.into_value();
-                self.account.keep(value.memory(), context)?;
-                self.values.push(value);
-            }
-            self.add_group();
-        }
-        Ok(group)
-    }
-
-    /// Returns the group of the current row in a grouping set.
-    fn group_in_set(&mut self, set: usize, context: &Context<'_>) -> Result<usize> {
-        let frame = context.frame();
-        let RowAggregate { keys, sets, key: bytes, .. } = self;
-        let members = sets.get(set).map_or(&[][..], |set| &set[..]);
-        bytes.clear();
-        bytes.extend_from_slice(&(set as u32).to_le_bytes());
-        for number in members {
-            if let Some(key) = keys.get(*number) {
-                append(key.evaluate(&frame)?.as_ref(), bytes);
-            }
-        }
-        let (group, new) = self.table.insert(&self.key);
-        if new {
-            let bytes = self.key.len() + self.aggregates.len() * 64 + 48;
-            self.account.keep(bytes, context)?;
-            for (number, key) in self.keys.iter().enumerate() {
-                let is_member = self.sets.get(set).is_some_and(|set| set.contains(&number));
-                let value = match is_member {
-                    true => key.evaluate(&frame)?.into_value(),
-                    false => Value::Null,
-                };
-                self.account.keep(value.memory(), context)?;
-                self.values.push(value);
-            }
-            self.values.push(Value::Integer(set as i32));
-            self.add_group();
-        }
-        Ok(group)
-    }
-
-    fn start(&mut self, context: &Context<'_>) -> Result<()> {
-        self.done = true;
-        self.next = 0;
-        self.groups = 0;
-        self.account.clear(context);
-        self.table.clear();
-        self.seen.clear();
-        self.values.clear();
-        self.states.clear();
-        if self.keys.is_empty() && self.sets.is_empty() {
-            self.add_group();
-        }
-        // A set without keys has a group even for an empty input.
-        for set in 0..self.sets.len() {
-            if self.sets.get(set).is_some_and(Vec::is_empty) {
-                self.group_in_set(set, context)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn run(&mut self, context: &mut Context<'_>) -> Result<()> {
-        self.start(context)?;
-        while self.input.next(context)? {
-            if self.sets.is_empty() {
-                let group = self.group_of(context)?;
-                self.accumulate(group, context)?;
-            }
-            for set in 0..self.sets.len() {
-                let group = self.group_in_set(set, context)?;
-                self.accumulate(group, context)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Adds the current row to a group.
-    fn accumulate(&mut self, group: usize, context: &Context<'_>) -> Result<()> {
-        let frame = context.frame();
-        let first = group * self.aggregates.len();
-        for (nth, aggregate) in self.aggregates.iter().enumerate() {
-            if let Some(filter) = &aggregate.filter
-                && !filter.is_true(&frame)?
-            {
-                continue;
-            }
-            let Some(state) = self.states.get_mut(first + nth) else { continue };
-            let Some(argument) = &aggregate.argument else {
-                state.add(aggregate.kind, ValueRef::Null)?;
-                continue;
-            };
-            let value = argument.evaluate(&frame)?;
-            let value = value.as_ref();
-            if value.is_null() && !aggregate.kind.keeps_nulls() {
-                continue;
-            }
-            if aggregate.distinct {
-                self.key.clear();
-                self.key.extend_from_slice(&(nth as u32).to_le_bytes());
-                self.key.extend_from_slice(&(group as u64).to_le_bytes());
-                append(value, &mut self.key);
-                if !self.seen.insert(&self.key).1 {
-                    continue;
-                }
-                self.account.keep(self.key.len() + 48, context)?;
-            }
-            if let AggregateState::Elements(_) | AggregateState::Json(_) = state {
-                self.account.keep(value.to_value().memory(), context)?;
-            }
-            if !aggregate.has_more_arguments() {
-                state.add(aggregate.kind, value)?;
-                continue;
-            }
-            let second = match &aggregate.second {
-                Some(second) => second.evaluate(&frame)?,
-                None => Datum::NULL,
-            };
-            if let AggregateState::Collected(rows) = state {
-                let keys = aggregate.order.iter().map(|key| key.expr.evaluate(&frame));
-                let keys = keys.map(|key| key.map(Datum::into_value)).collect::<Result<_>>()?;
-                let bytes = rows.add(keys, value.to_value(), second.into_value());
-                self.account.keep(bytes, context)?;
-                continue;
-            }
-            if let (AggregateState::Joined(_), ValueRef::Text(text)) = (&*state, value) {
-                self.account.keep(text.len(), context)?;
-            }
-            state.add_pair(aggregate.kind, value, second.as_ref())?;
-        }
-        Ok(())
-    }
-
-    pub fn next(&mut self, context: &mut Context<'_>) -> Result<bool> {
-        if !self.done {
-            self.run(context)?;
-        }
-        if self.next >= self.groups {
-            return Ok(false);
-        }
-        let group = self.next;
-        self.next += 1;
-        let (width, count) = (self.keys.len(), self.aggregates.len());
-        let stored = width + usize::from(!self.sets.is_empty());
-        let keys = self.values.iter().skip(group * stored).take(stored);
-        let states = self.states.iter().skip(group * count).take(count);
-        let slot = context.slot(self.slot)?;
-        slot.current = Current::Values;
-        slot.values.clear();
-        slot.values.extend(keys.cloned());
-        let set = if stored > width { slot.values.pop() } else { None };
-        for (state, aggregate) in states.zip(&self.aggregates) {
-            slot.values.push(state.finish(aggregate)?);
-        }
-        slot.values.extend(set);
-        Ok(true)
-    }
 }
