@@ -111,7 +111,7 @@ impl Pattern {
     }
 
     /// Matches text and pattern from the left. A mismatch returns to the last `%`, which then takes
-    /// one more character; an earlier `%` need not be retried. Literal characters behind `%` are
+    /// one more character; an earlier `%` need not be retried. Literal characters after `%` are
     /// searched for. Returns `None` if the text reaches an unfinished escape.
     fn run(&self, text: &str) -> Option<bool> {
         let (mut rest, mut part) = (text, 0);

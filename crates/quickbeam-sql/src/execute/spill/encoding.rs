@@ -67,7 +67,7 @@ fn take_text<'b>(bytes: &mut &'b [u8]) -> Result<&'b str> {
     std::str::from_utf8(take_sized(bytes)?).map_err(|_| damaged())
 }
 
-/// Reads the value at the front, and moves behind it.
+/// Reads the value at the front, and moves past it.
 pub fn read_value<'b>(bytes: &mut &'b [u8]) -> Result<ValueRef<'b>> {
     let [kind] = *take(bytes)?;
     Ok(match kind {

@@ -23,7 +23,8 @@ pub struct VectorSortKey {
     pub nulls_first: bool,
 }
 
-/// A stable vectorized sort. What exceeds the memory is sorted in runs, which are merged row by row.
+/// A stable vectorized sort. What exceeds the memory is sorted in runs, which are merged row by
+/// row.
 #[derive(Debug)]
 pub struct VectorSort {
     pub source: VectorSource,

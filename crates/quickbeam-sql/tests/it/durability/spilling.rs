@@ -183,8 +183,8 @@ fn check(connection: &Connection, text: &str, expected: &[Vec<Value>], mode: &st
 const MODES: [&str; 2] = ["row", "vectorized"];
 const LARGE: usize = 64 << 20;
 
-/// Sorts: every direction, order of NULLs and type; with rows of equal keys; of computed values; with
-/// LIMIT; in subqueries and below joins.
+/// Sorts: every direction, order of NULLs and type; with rows of equal keys; of computed values;
+/// with LIMIT; in subqueries and below joins.
 const SORTS: [&str; 9] = [
     "SELECT id, k, s, n, d, f FROM t ORDER BY k, s DESC, id",
     "SELECT s, k FROM t ORDER BY k DESC NULLS LAST, s",
@@ -214,8 +214,8 @@ fn sorts_beyond_the_memory_answer_as_those_within_it() {
     }
 }
 
-/// Groups and distinct rows, ordered so that answers can be compared: of every kind of key, with all
-/// kinds of states, over joins, with GROUPING SETS and FILTER, in subqueries that are run again.
+/// Groups and distinct rows, ordered so that answers can be compared: of every kind of key, with
+/// all kinds of states, over joins, with GROUPING SETS and FILTER, in subqueries run again.
 const GROUPS: [&str; 11] = [
     "SELECT id, count(*), sum(k), min(s), avg(n) FROM t GROUP BY id ORDER BY id",
     "SELECT id % 2000 AS g, count(k), max(d), min(k) FROM t GROUP BY id % 2000 ORDER BY 1",
@@ -274,7 +274,7 @@ fn runs_that_are_too_many_for_one_merge_are_merged_in_passes() {
 }
 
 #[test]
-fn a_failed_call_on_a_temporary_file_ends_the_statement_and_leaves_nothing() {
+fn a_failed_call_ends_the_statement_and_leaves_no_file() {
     for (kind, code) in [(io::ErrorKind::StorageFull, "53100"), (io::ErrorKind::Other, "58030")] {
         let world = World::new(kind, 3_000);
         for mode in MODES {
