@@ -36,6 +36,8 @@ macro_rules! sql_states {
 }
 
 sql_states! {
+    /// What a notice says that is neither an error nor a warning.
+    SuccessfulCompletion = "00000",
     /// A query that must return a row returned none.
     NoData = "02000",
     /// A feature of the language that is not there.
@@ -92,6 +94,8 @@ sql_states! {
     SequenceGeneratorLimitExceeded = "2200H",
     /// A text that does not spell a value of the type wanted.
     InvalidTextRepresentation = "22P02",
+    /// Bytes that are not the binary form of a value.
+    InvalidBinaryRepresentation = "22P03",
     /// A date or time that does not read as one.
     InvalidDatetimeFormat = "22007",
     /// A line of COPY that does not fit the table.

@@ -80,7 +80,7 @@ pub(crate) struct CompileContext<'l> {
     /// What the session wants of the planner.
     pub way: ExecutionMode,
     /// The declared types of the first parameters.
-    pub types: &'l [DataType],
+    pub types: &'l [Option<DataType>],
 }
 
 /// COPY … FROM, prepared.

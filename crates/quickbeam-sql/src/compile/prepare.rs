@@ -131,7 +131,7 @@ impl CompileContext<'_> {
             return self.plan(&insert, text);
         }
         let mut binder = Binder::new(self, text);
-        binder.parameters = self.types.iter().copied().map(Some).collect();
+        binder.parameters = self.types.into();
         let changed = match parsed {
             Ast::Query(query) => binder.change_with(query)?,
             _ => None,

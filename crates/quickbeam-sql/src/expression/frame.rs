@@ -205,6 +205,9 @@ pub trait SessionState {
     /// Returns the session's number.
     fn process_id(&self) -> i32;
 
+    /// Sends a notification when the transaction commits.
+    fn notify(&self, channel: &str, payload: &str) -> Result<()>;
+
     /// Takes an advisory lock and returns whether it did.
     fn lock_advisory(&self, request: AdvisoryRequest) -> Result<bool>;
 

@@ -3,6 +3,7 @@
 //! Such a command begins with a word of its own, so that other statements pay one comparison.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use smol_str::SmolStr;
 use sqlparser::dialect::PostgreSqlDialect;
@@ -36,6 +37,12 @@ pub enum Command {
     Grant,
     /// REVOKE.
     Revoke,
+    /// LISTEN to a channel.
+    Listen(SmolStr),
+    /// UNLISTEN; `None`: all channels.
+    Unlisten(Option<SmolStr>),
+    /// NOTIFY: the channel and what to say.
+    Notify(SmolStr, Arc<str>),
     /// DECLARE: the cursor's name, whether it outlives the transaction, and the query's text.
     Declare(SmolStr, bool, Range<usize>),
     /// FETCH, or MOVE if the flag is false.
@@ -74,7 +81,7 @@ pub enum Direction {
 }
 
 /// The first words of commands.
-const WORDS: [&str; 19] = [
+const WORDS: [&str; 22] = [
     "SHOW",
     "RESET",
     "PREPARE",
@@ -90,6 +97,9 @@ const WORDS: [&str; 19] = [
     "LOCK",
     "GRANT",
     "REVOKE",
+    "LISTEN",
+    "UNLISTEN",
+    "NOTIFY",
     "DECLARE",
     "FETCH",
     "MOVE",
@@ -290,6 +300,10 @@ impl TokenCursor<'_> {
                 self.skip_rest();
                 if word == "GRANT" { Command::Grant } else { Command::Revoke }
             }
+            "LISTEN" => Command::Listen(self.name()?),
+            "UNLISTEN" if self.takes_token(&Token::Mul) => Command::Unlisten(None),
+            "UNLISTEN" => Command::Unlisten(Some(self.name()?)),
+            "NOTIFY" => Command::Notify(self.name()?, self.payload()?),
             "DECLARE" => self.declare()?,
             "FETCH" | "MOVE" => {
                 let direction = self.direction()?;
@@ -300,6 +314,19 @@ impl TokenCursor<'_> {
             }
             _ => Command::Close(if self.takes("ALL") { None } else { Some(self.name()?) }),
         })
+    }
+
+    /// Reads the payload of NOTIFY; without one it is empty.
+    fn payload(&mut self) -> Result<Arc<str>> {
+        if !self.takes_token(&Token::Comma) {
+            return Ok("".into());
+        }
+        let Some(Token::SingleQuotedString(payload)) = self.peek() else {
+            return Err(self.error());
+        };
+        let payload = payload.as_str().into();
+        self.at += 1;
+        Ok(payload)
     }
 
     /// Reads the name of a setting; `None` is ALL.
@@ -488,6 +515,9 @@ mod tests {
             ("LOCK TABLE t IN ACCESS SHARE MODE", Command::Lock(vec![(None, "t".into())], true)),
             ("LOCK t", Command::Lock(vec![(None, "t".into())], false)),
             ("FETCH BACKWARD 3 FROM c", Command::Fetch("c".into(), Direction::By(-3), true)),
+            ("LISTEN a", Command::Listen("a".into())),
+            ("UNLISTEN *", Command::Unlisten(None)),
+            ("NOTIFY \"A\", 'it''s'", Command::Notify("A".into(), "it's".into())),
             ("FETCH c", Command::Fetch("c".into(), Direction::By(1), true)),
             ("MOVE FORWARD ALL IN c", Command::Fetch("c".into(), Direction::All(true), false)),
         ] {

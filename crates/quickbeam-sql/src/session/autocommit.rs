@@ -98,14 +98,22 @@ impl Session {
         result.check(prepared)?;
         // Dropped without a commit, the transaction is aborted.
         let done = self.run_prepared(prepared, &transaction, parameters, true);
-        let done = done.and_then(|done| transaction.commit().map(|_| done).map_err(Into::into));
+        let done = done.and_then(|done| {
+            self.check_events()?;
+            transaction.commit()?;
+            Ok(done)
+        });
         self.release_locks(true);
+        self.finish_events(done.is_ok());
         done
     }
 
     /// The steering that a statement does. Its text is looked at once.
     #[inline]
-    fn control_of<'s>(&self, statement: &'s mut PreparedStatement) -> Result<Option<&'s Control>> {
+    pub(crate) fn control_of<'s>(
+        &self,
+        statement: &'s mut PreparedStatement,
+    ) -> Result<Option<&'s Control>> {
         if statement.control.is_none() {
             let (control, parsed) = match crate::parse::command(&statement.text)? {
                 Some(command) => (Some(Control::Command(Arc::new(command))), None),

@@ -9,6 +9,7 @@ use quickbeam::{Environment, Options};
 use crate::catalog::Catalog;
 use crate::error::Result;
 use crate::session::advisory::AdvisoryLocks;
+use crate::session::events::Channels;
 
 /// An environment opened for SQL. It is cheap to clone, and any number of threads may connect to
 /// it.
@@ -34,6 +35,8 @@ pub struct SqlDatabase {
 pub(crate) struct SharedState {
     /// The advisory locks.
     pub locks: AdvisoryLocks,
+    /// Who listens to notifications.
+    pub channels: Channels,
     /// The number of the newest session.
     sessions: AtomicI32,
 }

@@ -110,9 +110,18 @@ impl Session {
         parameters: &[Value],
         alone: bool,
     ) -> Result<Done> {
-        let Prepared { snapshot, work, slots, values, parameters: types, executions, .. } =
-            prepared;
+        let Prepared {
+            snapshot,
+            work,
+            slots,
+            values,
+            parameters: types,
+            executions,
+            reads_only,
+            ..
+        } = prepared;
         *executions += 1;
+        self.has_changed.set(self.has_changed.get() | !*reads_only);
         let parameters = Prepared::parameters_of(types, parameters, values)?;
         if transaction.is_read_only()
             && let Some(what) = work.changes()
@@ -128,6 +137,7 @@ impl Session {
             Program::Nothing => return Ok(Done::default()),
             Program::Catalog(change) => {
                 self.check_no_rows_read()?;
+                self.notice_skipped(change, snapshot);
                 return self
                     .whole(transaction, alone, || apply(change, &look))
                     .map(|()| Done::default());
@@ -289,6 +299,7 @@ impl Session {
             let done = self.run_prepared(prepared, transaction, parameters, false)?;
             return Ok(Some(Rows::of(prepared.columns.clone(), done.returned)));
         }
+        self.has_changed.set(self.has_changed.get() | !prepared.reads_only);
         prepared.take_parameters(parameters)?;
         prepared.restart();
         Ok(None)

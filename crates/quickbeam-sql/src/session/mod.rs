@@ -15,6 +15,7 @@ mod autocommit;
 pub(crate) mod copy;
 pub(crate) mod database;
 mod definition;
+pub(crate) mod events;
 pub(crate) mod executor;
 pub(crate) mod named;
 pub(crate) mod prepared_statement;
@@ -31,6 +32,7 @@ use parking_lot::Mutex;
 
 use self::copy::CopyAccess;
 use self::database::SqlDatabase;
+use self::events::{Event, Events};
 use self::named::{Cursors, NamedStatements};
 use self::rows::OpenQueries;
 use self::settings::variables::Variables;
@@ -64,6 +66,9 @@ pub(crate) struct Session {
     pub clock: Clock,
     pub given: Given,
     pub copy_access: Mutex<Option<Box<dyn CopyAccess>>>,
+    pub events: Events,
+    /// The transaction under way may have changed something.
+    pub has_changed: Cell<bool>,
 }
 
 impl Session {
@@ -109,6 +114,10 @@ impl SessionState for Session {
         self.number
     }
 
+    fn notify(&self, channel: &str, payload: &str) -> Result<()> {
+        self.event(Event::Notify(channel.into(), payload.into()))
+    }
+
     fn lock_advisory(&self, request: AdvisoryRequest) -> Result<bool> {
         let mut has_locks = self.has_locks.get();
         has_locks[usize::from(request.in_transaction)] = true;
@@ -129,5 +138,6 @@ impl Drop for Session {
     fn drop(&mut self) {
         self.release_locks(true);
         self.release_locks(false);
+        self.leave_channels();
     }
 }

@@ -22,7 +22,7 @@ pub(crate) type NamedStatements = RefCell<HashMap<SmolStr, Named>>;
 pub(crate) struct Named {
     pub text: Arc<str>,
     /// The types that PREPARE gives its parameters.
-    pub types: Arc<[DataType]>,
+    pub types: Arc<[Option<DataType>]>,
     /// The compiled statement, unless it is in use.
     pub statement: Option<Box<PreparedStatement>>,
 }
@@ -46,6 +46,12 @@ pub(crate) type Cursors = RefCell<BTreeMap<SmolStr, CursorRows>>;
 pub(crate) fn no_statement(name: &str) -> SqlError {
     let message = format!("prepared statement \"{name}\" does not exist");
     SqlError::new(SqlState::InvalidSqlStatementName, message)
+}
+
+#[cold]
+pub(crate) fn duplicate_statement(name: &str) -> SqlError {
+    let message = format!("prepared statement \"{name}\" already exists");
+    SqlError::new(SqlState::DuplicatePreparedStatement, message)
 }
 
 #[cold]

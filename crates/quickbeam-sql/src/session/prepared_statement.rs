@@ -13,7 +13,7 @@ use crate::bind::OutputColumn;
 use crate::catalog::CatalogSnapshot;
 use crate::compile::session_command::Control;
 use crate::compile::{CompileContext, Prepared, Program};
-use crate::error::{Result, SqlError};
+use crate::error::{Result, SqlError, SqlState};
 use crate::plan::ExecutionMode;
 use crate::types::DataType;
 
@@ -31,7 +31,9 @@ pub struct PreparedStatement {
     /// The syntax tree, from parsing the text until compiling it.
     pub(crate) parsed: Option<Box<Ast>>,
     /// The types of its first parameters, if they were declared.
-    pub(crate) types: Arc<[DataType]>,
+    pub(crate) types: Arc<[Option<DataType>]>,
+    /// The columns that executions must keep, if they were promised.
+    pub(crate) kept_columns: Option<Arc<[OutputColumn]>>,
     /// The columns of a command's result.
     pub(crate) columns: Arc<[OutputColumn]>,
 }
@@ -46,13 +48,38 @@ impl PreparedStatement {
             control: None,
             parsed: None,
             types: Arc::new([]),
+            kept_columns: None,
             columns: Arc::new([]),
         }
     }
 
     /// Declares the types of the first parameters.
-    pub(crate) fn with_types(self, types: Arc<[DataType]>) -> PreparedStatement {
+    pub(crate) fn with_types(self, types: Arc<[Option<DataType>]>) -> PreparedStatement {
         PreparedStatement { types, ..self }
+    }
+
+    /// Makes a later execution fail (0A000) if the columns of the result are not the same any more.
+    pub fn keep_columns(&mut self) {
+        if let Some(prepared) = &self.prepared {
+            self.kept_columns = Some(prepared.columns.clone());
+        }
+    }
+
+    /// Refuses new columns where the old ones have been promised.
+    pub(crate) fn check_columns(&self) -> Result<()> {
+        let (Some(kept), Some(prepared)) = (&self.kept_columns, &self.prepared) else {
+            return Ok(());
+        };
+        let is_same = kept.len() == prepared.columns.len()
+            && kept
+                .iter()
+                .zip(prepared.columns.iter())
+                .all(|(one, other)| one.name == other.name && one.data_type == other.data_type);
+        if is_same {
+            return Ok(());
+        }
+        let message = "cached plan must not change result type";
+        Err(SqlError::new(SqlState::FeatureNotSupported, message))
     }
 
     /// Whether it is a COPY, which is not tried again by itself (COPY-2).
@@ -234,8 +261,13 @@ impl Session {
         statement.prepared = Some(look.prepare(&statement.text, parsed)?);
         statement.version = snapshot.version();
         statement.way = self.way();
-        Ok(())
+        statement.check_columns().inspect_err(|_| statement.prepared = None)
     }
+}
+
+/// Declared types of parameters, each known.
+pub(crate) fn known_types(types: &[DataType]) -> Arc<[Option<DataType>]> {
+    types.iter().copied().map(Some).collect()
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::execute::{Context, MemoryBudget, Returned};
 use crate::rust_types::row::{OwnedRow, Row};
 use crate::session::Session;
-use crate::session::prepared_statement::Lease;
+use crate::session::prepared_statement::{Lease, PreparedStatement};
 use crate::types::Value;
 
 /// The transaction that a query reads in.
@@ -100,8 +100,10 @@ impl Drop for Running<'_> {
     fn drop(&mut self) {
         self.read.transaction().end_statement();
         self.session.reading.remove(&self.read);
-        if matches!(self.read, QueryTransaction::Own(_)) {
+        let is_own = matches!(self.read, QueryTransaction::Own(_));
+        if is_own && !self.session.in_transaction() {
             self.session.release_locks(true);
+            self.session.finish_events(true);
         }
     }
 }
@@ -297,6 +299,28 @@ impl Iterator for OwnedRows<'_> {
                 Some(values.map(|values| OwnedRow::new(self.columns.clone(), values)))
             }
             Err(error) => Some(Err(error)),
+        }
+    }
+}
+
+impl Rows<'_> {
+    /// Returns the statement, if the rows own it.
+    #[must_use]
+    pub fn into_statement(self) -> Option<PreparedStatement> {
+        let RowsSource::Running(mut running) = self.source else { return None };
+        let empty = Lease::Owned(Box::new(PreparedStatement::new("")));
+        match std::mem::replace(&mut running.lease, empty) {
+            Lease::Owned(statement) => Some(*statement),
+            _ => None,
+        }
+    }
+
+    /// Returns whether later statements of the transaction leave the rows as they are.
+    #[must_use]
+    pub fn is_stable(&self) -> bool {
+        match &self.source {
+            RowsSource::Kept { .. } => true,
+            RowsSource::Running(running) => matches!(running.read, QueryTransaction::Own(_)),
         }
     }
 }

@@ -36,6 +36,8 @@ struct OpenSavepoint {
     savepoint: Savepoint,
     settings: Saved,
     outcome: Option<Box<Outcome>>,
+    /// How many events had happened.
+    events: usize,
 }
 
 impl Session {
@@ -102,6 +104,7 @@ impl Session {
             return Err(SqlError::new(SqlState::ActiveSqlTransaction, message));
         }
         self.reset_clock();
+        self.has_changed.set(false);
         *self.open_mut()? = Some(Open {
             settings,
             transaction: None,
@@ -146,11 +149,16 @@ impl Session {
             self.end_cursors(is_committed);
         }
         self.release_locks(true);
+        self.finish_events(is_committed);
     }
 
     pub fn commit(&self) -> Result<()> {
         let Open { transaction, outcome, .. } = self.take_open()?;
-        let result = transaction.map_or(Ok(()), |transaction| Ok(transaction.commit()?));
+        let commit = |transaction: Transaction| {
+            self.check_events()?;
+            Ok(transaction.commit()?)
+        };
+        let result = transaction.map_or_else(|| self.check_events(), commit);
         self.ended(outcome.into_inner(), result.is_ok());
         result
     }
@@ -202,6 +210,7 @@ impl Session {
                     savepoint: transaction.savepoint()?,
                     settings: self.saved(),
                     outcome: open.outcome.borrow().clone(),
+                    events: self.events.pending(),
                 };
                 open.savepoints.borrow_mut().push(savepoint);
                 Ok(())
@@ -213,6 +222,7 @@ impl Session {
                 savepoints.truncate(at + 1);
                 if let Some(found) = savepoints.get(at) {
                     transaction.rollback_to(found.savepoint)?;
+                    self.events.truncate(found.events);
                     if open.outcome.borrow().is_some() {
                         self.restore(found.settings.clone());
                         open.outcome.replace(found.outcome.clone());

@@ -10,8 +10,9 @@ use std::sync::Arc;
 use quickbeam::ReadTransaction;
 use smol_str::SmolStr;
 
+use super::events::Event;
 use super::executor::ResultRows;
-use super::named::{CursorRows, Named, no_cursor, no_statement};
+use super::named::{CursorRows, Named, duplicate_statement, no_cursor, no_statement};
 use super::rows::Rows;
 use crate::bind::OutputColumn;
 use crate::error::{Result, SqlError, SqlState};
@@ -19,7 +20,7 @@ use crate::execute::{Returned, values_memory};
 use crate::parse::{Command, Direction, Discard, Name};
 use crate::schema::errors::no_relation;
 use crate::session::Session;
-use crate::session::prepared_statement::{CachedStatement, Lease, PreparedStatement};
+use crate::session::prepared_statement::{CachedStatement, Lease, PreparedStatement, known_types};
 use crate::session::settings::setting_table::setting;
 use crate::types::{DataType, Value};
 
@@ -43,9 +44,8 @@ impl Session {
             }
             Command::Show(None) => Arc::new(["name", "setting", "description"].map(text_column)),
             Command::Execute(name, _) => {
-                let named = self.named.borrow();
-                let statement = named.get(name).and_then(|named| named.statement.as_ref());
-                statement.map_or_else(|| Arc::new([]) as Arc<[_]>, |it| it.columns().into())
+                // An error is that of the execution, too.
+                self.columns_of_named(name).unwrap_or_else(|_| Arc::new([]))
             }
             Command::Fetch(name, _, true) => {
                 let cursors = self.cursors.borrow();
@@ -53,6 +53,16 @@ impl Session {
             }
             _ => Arc::new([]),
         }
+    }
+
+    /// Returns the columns of a prepared statement, which is compiled if it has not been yet.
+    fn columns_of_named(&self, name: &SmolStr) -> Result<Arc<[OutputColumn]>> {
+        let mut cached = self.named_statement(name)?;
+        let statement = cached.statement()?;
+        if statement.prepared.is_none() {
+            self.prepare(statement)?;
+        }
+        Ok(statement.columns().into())
     }
 
     /// Executes a command and returns the number of rows of its result, or that it changed.
@@ -108,6 +118,11 @@ impl Session {
                 removed.ok_or_else(|| no_statement(name))?;
             }
             Command::Discard(discard) => self.discard(*discard)?,
+            Command::Listen(channel) => self.command_event(Event::Listen(channel.clone()))?,
+            Command::Unlisten(channel) => self.command_event(Event::Unlisten(channel.clone()))?,
+            Command::Notify(channel, payload) => {
+                self.command_event(Event::Notify(channel.clone(), payload.clone()))?;
+            }
             Command::Checkpoint => self.database.environment.checkpoint()?,
             Command::Maintain(what, names) => {
                 if self.in_transaction() && matches!(*what, "VACUUM") {
@@ -138,15 +153,14 @@ impl Session {
         text: &str,
     ) -> Result<()> {
         if self.named.borrow().contains_key(name) {
-            let message = format!("prepared statement \"{name}\" already exists");
-            return Err(SqlError::new(SqlState::DuplicatePreparedStatement, message));
+            return Err(duplicate_statement(name));
         }
-        let types: Arc<[DataType]> = match types.and_then(|range| text.get(range.clone())) {
+        let types: Arc<[Option<DataType>]> = match types.and_then(|range| text.get(range.clone())) {
             None => Arc::new([]),
             Some(types) => {
                 let types = crate::parse::data_types(types)?;
                 let types = types.iter().map(crate::bind::data_type);
-                types.collect::<Result<Vec<_>>>()?.into()
+                known_types(&types.collect::<Result<Vec<_>>>()?)
             }
         };
         let inner = text.get(statement.clone()).unwrap_or_default();
@@ -155,6 +169,7 @@ impl Session {
         if matches!(prepared.control, Some(Some(_))) {
             return Err(SqlError::new(SqlState::SyntaxError, "syntax error: a command in PREPARE"));
         }
+        prepared.keep_columns();
         let named = Named { text: prepared.text.clone(), types, statement: Some(prepared) };
         self.named.borrow_mut().insert(name.clone(), named);
         Ok(())
@@ -193,6 +208,7 @@ impl Session {
                 }
                 self.cursors.borrow_mut().clear();
                 self.reset_all();
+                self.command_event(Event::Unlisten(None))?;
                 self.named.borrow_mut().clear();
                 self.release_locks(false);
                 self.given.clear();

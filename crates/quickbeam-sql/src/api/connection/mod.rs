@@ -23,6 +23,7 @@ use crate::expression::{Clock, Given};
 use crate::rust_types::row::Row;
 use crate::session::copy::CopyAccess;
 use crate::session::database::{Cancel, SqlDatabase};
+use crate::session::events::Events;
 use crate::session::executor::ResultRows;
 use crate::session::prepared_statement::{
     CachedStatement, Lease, PreparedStatement, StatementCache,
@@ -84,6 +85,8 @@ impl Connection {
             clock: Clock::default(),
             given: Given::default(),
             copy_access: Mutex::new(None),
+            events: Events::default(),
+            has_changed: Cell::new(false),
         };
         Connection { session, cache: RefCell::new(LruCache::new(CACHED)) }
     }
@@ -463,5 +466,11 @@ impl Connection {
     /// ```
     pub fn set_memory_limit(&self, bytes: usize) {
         self.session.limits.memory.set(bytes);
+    }
+
+    /// Returns the memory in bytes that one statement may use.
+    #[must_use]
+    pub fn memory_limit(&self) -> usize {
+        self.session.limits.memory.get()
     }
 }

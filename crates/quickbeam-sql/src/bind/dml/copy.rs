@@ -37,6 +37,8 @@ pub enum CopyFormat {
     Csv(Dialect),
     /// PostgreSQL's text format.
     Text(TextDialect),
+    /// PostgreSQL's binary format.
+    Binary,
 }
 
 impl CopyFormat {
@@ -66,11 +68,13 @@ impl CopyFormat {
             record.push(match self {
                 CopyFormat::Csv(dialect) => dialect.delimiter,
                 CopyFormat::Text(dialect) => dialect.delimiter,
+                CopyFormat::Binary => return,
             });
         }
         match self {
             CopyFormat::Csv(dialect) => dialect.write(record, field, is_only),
             CopyFormat::Text(dialect) => dialect.write(record, field),
+            CopyFormat::Binary => {}
         }
     }
 }
@@ -92,6 +96,7 @@ fn one_byte(what: &str, given: char) -> Result<u8> {
 #[derive(Default)]
 struct CopyOptions {
     is_csv: bool,
+    is_binary: bool,
     header: bool,
     delimiter: Option<char>,
     null: Option<String>,
@@ -105,7 +110,7 @@ impl CopyOptions {
             CopyOption::Format(name) => match fold(name).as_str() {
                 "csv" => self.is_csv = true,
                 "text" => {}
-                "binary" => return Err(SqlError::unsupported("COPY in binary format")),
+                "binary" => self.is_binary = true,
                 other => return Err(invalid(format!("COPY format \"{other}\" not recognized"))),
             },
             CopyOption::Delimiter(delimiter) => self.delimiter = Some(*delimiter),
@@ -135,6 +140,7 @@ impl CopyOptions {
                 }
             }
             CopyLegacyOption::Delimiter(delimiter) => self.delimiter = Some(*delimiter),
+            CopyLegacyOption::Binary => self.is_binary = true,
             CopyLegacyOption::Header => self.header = true,
             CopyLegacyOption::Null(null) => self.null = Some(null.clone()),
             other => return Err(SqlError::unsupported(format!("COPY with {other}"))),
@@ -143,10 +149,30 @@ impl CopyOptions {
     }
 
     fn format(self) -> Result<CopyFormat> {
-        if self.is_csv {
+        if self.is_binary {
+            self.binary()
+        } else if self.is_csv {
             self.csv().map(CopyFormat::Csv)
         } else {
             self.text().map(CopyFormat::Text)
+        }
+    }
+
+    fn binary(self) -> Result<CopyFormat> {
+        let given = [
+            (self.delimiter.is_some(), "DELIMITER"),
+            (self.null.is_some(), "NULL"),
+            (self.header, "HEADER"),
+            (self.is_csv, "CSV"),
+            (self.quote.is_some(), "QUOTE"),
+            (self.escape.is_some(), "ESCAPE"),
+        ];
+        match given.into_iter().find(|(is_given, _)| *is_given) {
+            Some((_, name)) => {
+                let message = format!("cannot specify {name} in BINARY mode");
+                Err(SqlError::new(SqlState::SyntaxError, message))
+            }
+            None => Ok(CopyFormat::Binary),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Functions of the session: settings, identity and advisory locks.
+//! Functions of the session: settings, identity, notifications and advisory locks.
 
 use super::super::Frame;
 use super::super::frame::{AdvisoryKey, AdvisoryRequest};
@@ -107,6 +107,10 @@ pub(super) static TABLE: &[Builtin] = &[
     volatile("pg_advisory_unlock_shared", &[BigInt], Boolean, |f, v| unlock(f, v, SHARED)),
     volatile("pg_advisory_unlock_shared", &[Integer, Integer], Boolean, |f, v| {
         unlock(f, v, SHARED)
+    }),
+    volatile("pg_notify", &[Text, Text], Text, |frame, v| {
+        frame.host()?.session().notify(text(v, 0)?, text(v, 1)?)?;
+        Ok(Value::text(""))
     }),
     volatile("pg_advisory_unlock_all", &[], Text, |frame, _| {
         frame.host()?.session().unlock_all_advisory();

@@ -6,12 +6,15 @@
 //! - COPY-1: a COPY FROM is one statement: if one of its records fails, nothing of it stays.
 //! - COPY-2: a COPY is not tried again by itself: what it read or wrote may be gone.
 
+pub(crate) mod binary;
+
 use std::io::{self, Read, Write};
 
+use self::binary::{BinaryCodec, BinaryReader, header, trailer};
 use super::executor::{Cascades, Done};
 use crate::bind::{CopyForm, CopyFormat, CopyPlace};
 use crate::compile::{CompileContext, CopyFrom, Prepared, Program};
-use crate::copy_text::TextReader;
+use crate::copy_text::{TextDialect, TextReader};
 use crate::csv::CsvReader;
 use crate::error::{Result, SqlError, SqlState};
 use crate::execute::{Context, MemoryBudget, Returned};
@@ -54,6 +57,12 @@ pub trait CopyAccess: Send {
     /// Opens what COPY … FROM reads, records of `columns` columns. If reading fails with an error
     /// that wraps a [`SqlError`], that is the error of the statement.
     fn reader(&mut self, place: &CopyPlace, columns: usize) -> io::Result<Box<dyn Read + '_>>;
+
+    /// Says that what is opened next is in the binary format, and returns how values are written in
+    /// it. By default there is none, and the format is refused.
+    fn binary(&mut self) -> Option<BinaryCodec> {
+        None
+    }
 
     /// Opens what COPY … TO writes, records of `columns` columns. Each record comes in a call of
     /// its own, so a file needs a buffer. It is flushed at the end.
@@ -101,11 +110,12 @@ impl Session {
     ) -> Result<Done> {
         let mut access = self.copy_access.lock();
         let Some(access) = access.as_mut() else { return Err(forbidden()) };
+        let codec = codec_of(&mut **access, &copy.form.format)?;
         let place = &copy.form.place;
         let input = access
             .reader(place, copy.columns.len())
             .map_err(|error| not_opened(place, "reading", error))?;
-        let mut reader = RecordReader::new(input, &copy.form.format);
+        let mut reader = RecordReader::new(input, &copy.form.format, codec);
         let cascades = Cascades { look };
         let (catalog, transaction) = (&self.database.catalog, look.transaction);
         let mut statement =
@@ -172,6 +182,7 @@ impl Session {
     ) -> Result<Done> {
         let mut access = self.copy_access.lock();
         let Some(access) = access.as_mut() else { return Err(forbidden()) };
+        let codec = codec_of(&mut **access, &form.format)?;
         let place = &form.place;
         let Prepared { work: Program::Query(program), slots, columns, executions, .. } = query
         else {
@@ -182,6 +193,9 @@ impl Session {
         let output = access.writer(place, width);
         let mut output = output.map_err(|error| not_opened(place, "writing", error))?;
         let mut record = Vec::new();
+        if codec.is_some() {
+            output.write_all(&header()).map_err(|error| not_written(&error))?;
+        }
         if form.header {
             let names = columns.iter().map(|column| Some(column.name.as_str()));
             form.format.write_record(&mut record, names);
@@ -204,8 +218,15 @@ impl Session {
             program.root.rewind();
             while program.root.next(&mut context)? {
                 record.clear();
+                if codec.is_some() {
+                    record.extend_from_slice(&i16::try_from(width).unwrap_or(-1).to_be_bytes());
+                }
                 for (number, output) in program.outputs.iter().enumerate() {
                     let value = output.evaluate(&context.frame())?;
+                    if let Some(codec) = codec {
+                        codec.write_field(&mut record, value.as_ref());
+                        continue;
+                    }
                     let field = match value.as_ref() {
                         ValueRef::Null => None,
                         ValueRef::Text(text) => Some(text),
@@ -217,9 +238,14 @@ impl Session {
                     };
                     form.format.write_field(&mut record, number, field, width == 1);
                 }
-                record.push(b'\n');
+                if codec.is_none() {
+                    record.push(b'\n');
+                }
                 output.write_all(&record).map_err(|error| not_written(&error))?;
                 count += 1;
+            }
+            if codec.is_some() {
+                output.write_all(&trailer()).map_err(|error| not_written(&error))?;
             }
             output.flush().map_err(|error| not_written(&error))?;
             Ok(count)
@@ -230,15 +256,35 @@ impl Session {
     }
 }
 
-/// Reads records in either format.
+/// Returns how values are written, if the format is the binary one.
+fn codec_of(access: &mut dyn CopyAccess, format: &CopyFormat) -> Result<Option<BinaryCodec>> {
+    if !matches!(format, CopyFormat::Binary) {
+        return Ok(None);
+    }
+    let unsupported = || SqlError::unsupported("COPY in the binary format on this connection");
+    access.binary().map(Some).ok_or_else(unsupported)
+}
+
+/// Reads records in one of the formats.
 enum RecordReader<'i> {
     Csv(CsvReader<Box<dyn Read + 'i>>),
     Text(TextReader<Box<dyn Read + 'i>>),
+    Binary(BinaryReader<Box<dyn Read + 'i>>),
 }
 
 impl<'i> RecordReader<'i> {
-    fn new(input: Box<dyn Read + 'i>, format: &CopyFormat) -> RecordReader<'i> {
+    fn new(
+        input: Box<dyn Read + 'i>,
+        format: &CopyFormat,
+        codec: Option<BinaryCodec>,
+    ) -> RecordReader<'i> {
+        if let Some(codec) = codec {
+            return RecordReader::Binary(BinaryReader::new(input, codec));
+        }
         match format {
+            CopyFormat::Binary => {
+                RecordReader::Text(TextReader::new(input, TextDialect::default()))
+            }
             CopyFormat::Csv(dialect) => RecordReader::Csv(CsvReader::new(input, dialect.clone())),
             CopyFormat::Text(dialect) => {
                 RecordReader::Text(TextReader::new(input, dialect.clone()))
@@ -251,6 +297,7 @@ impl<'i> RecordReader<'i> {
         match self {
             RecordReader::Csv(reader) => reader.read(),
             RecordReader::Text(reader) => reader.read(),
+            RecordReader::Binary(reader) => reader.read(),
         }
     }
 
@@ -259,6 +306,7 @@ impl<'i> RecordReader<'i> {
         match self {
             RecordReader::Csv(reader) => reader.line(),
             RecordReader::Text(reader) => reader.line(),
+            RecordReader::Binary(reader) => reader.line(),
         }
     }
 
@@ -266,6 +314,7 @@ impl<'i> RecordReader<'i> {
         match self {
             RecordReader::Csv(reader) => reader.field_count(),
             RecordReader::Text(reader) => reader.field_count(),
+            RecordReader::Binary(_) => 0,
         }
     }
 
@@ -274,6 +323,7 @@ impl<'i> RecordReader<'i> {
         match self {
             RecordReader::Csv(reader) => reader.field(number),
             RecordReader::Text(reader) => reader.field(number),
+            RecordReader::Binary(_) => Ok(None),
         }
     }
 }
@@ -283,6 +333,9 @@ impl CopyFrom {
     fn fields(&self, reader: &RecordReader<'_>, values: &mut Vec<Value>) -> Result<()> {
         values.clear();
         let line = || format!("COPY {}, line {}", self.relation, reader.line());
+        if let RecordReader::Binary(reader) = reader {
+            return reader.values(&self.columns, values).map_err(|error| error.in_context(line()));
+        }
         if reader.field_count() > self.columns.len() {
             let message = "extra data after last expected column";
             return Err(SqlError::new(SqlState::BadCopyFileFormat, message).in_context(line()));
