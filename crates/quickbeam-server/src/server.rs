@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use quickbeam::Isolation;
@@ -24,6 +24,9 @@ const MAX_MESSAGE: usize = 0x3fff_ffff;
 
 /// Connections beyond twice the sessions: cancel requests come when there are many.
 const SPARE_CONNECTIONS: usize = 8;
+
+/// How long sessions have to tell their clients that the server stops.
+const FAREWELL: Duration = Duration::from_secs(1);
 
 /// How a server listens, whom it admits and what it allows each client.
 ///
@@ -157,7 +160,16 @@ pub(crate) struct Shared {
     open: AtomicUsize,
     peers: Mutex<HashMap<i32, Peer>>,
     /// The thread of each connection, with a handle to the socket that it reads.
-    threads: Mutex<Vec<(JoinHandle<()>, Socket)>>,
+    threads: Mutex<Vec<Running>>,
+}
+
+/// The thread of a connection.
+struct Running {
+    thread: JoinHandle<()>,
+    /// A second handle to its socket.
+    socket: Socket,
+    /// Whether it waits for its client.
+    is_idle: Arc<AtomicBool>,
 }
 
 /// A session's place in the list, which it leaves however it ends.
@@ -310,7 +322,14 @@ impl Server {
         drop(self);
     }
 
-    fn end(&mut self) {
+    /// Stops like [`stop`](Self::stop), but lets running statements go on for so long. Sessions
+    /// that are idle, or in a transaction without a statement, end at once; all of them hear why
+    /// (SQLSTATE 57P01).
+    pub fn drain(mut self, patience: Duration) {
+        self.end(patience);
+    }
+
+    fn end(&mut self, patience: Duration) {
         self.shared.stopping.store(true, Ordering::SeqCst);
         // A listener looks at the flag when the next client comes.
         if let Some(address) = self.address {
@@ -323,11 +342,17 @@ impl Server {
             // A listener that panicked has ended as well.
             let _ = listener.join();
         }
-        self.shared.peers.lock().values().for_each(|peer| peer.cancel.cancel());
         let threads = std::mem::take(&mut *self.shared.threads.lock());
-        threads.iter().for_each(|(_, socket)| socket.shut_down());
-        for (thread, _) in threads {
-            let _ = thread.join();
+        let idle = threads.iter().filter(|one| one.is_idle.load(Ordering::SeqCst));
+        idle.for_each(|one| one.socket.shut_down_reads());
+        wait_for(&threads, patience);
+        self.shared.peers.lock().values().for_each(|peer| peer.cancel.cancel());
+        threads.iter().for_each(|one| one.socket.shut_down_reads());
+        wait_for(&threads, FAREWELL);
+        threads.iter().for_each(|one| one.socket.shut_down());
+        for one in threads {
+            // A thread that panicked has ended as well.
+            let _ = one.thread.join();
         }
         if let Some(socket) = &self.socket {
             // It may have been removed meanwhile.
@@ -338,7 +363,18 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.end();
+        self.end(Duration::ZERO);
+    }
+}
+
+/// Waits until the threads have ended, at most for so long.
+fn wait_for(threads: &[Running], patience: Duration) {
+    let deadline = Instant::now().checked_add(patience);
+    while threads.iter().any(|one| !one.thread.is_finished()) {
+        if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(5));
     }
 }
 
@@ -398,10 +434,12 @@ fn accept_all(shared: &Arc<Shared>, mut accept: impl FnMut() -> io::Result<Socke
             continue;
         }
         let Ok(handle) = socket.try_clone() else { continue };
-        let thread = spawn("quickbeam-session", move || session::serve(&counted.0, socket));
+        let is_idle = Arc::new(AtomicBool::new(true));
+        let idle = is_idle.clone();
+        let thread = spawn("quickbeam-session", move || session::serve(&counted.0, socket, &idle));
         let mut threads = shared.threads.lock();
-        threads.retain(|(thread, _)| !thread.is_finished());
+        threads.retain(|one| !one.thread.is_finished());
         // Without a thread the client sees the connection close.
-        threads.extend(thread.ok().map(|thread| (thread, handle)));
+        threads.extend(thread.ok().map(|thread| Running { thread, socket: handle, is_idle }));
     }
 }

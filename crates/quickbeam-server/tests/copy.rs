@@ -163,6 +163,60 @@ fn files_of_the_server_stay_untouched() {
     assert!(!path.exists());
 }
 
+#[test]
+fn binary_goes_in_and_comes_out() {
+    let (_, server) = serve(ServerOptions::new());
+    let mut client = connect(&server);
+    client
+        .batch_execute(
+            "CREATE TABLE v (id INT PRIMARY KEY, x TEXT, n NUMERIC(8,3), d DATE, a INT[], b BYTEA); \
+             INSERT INTO v VALUES (1, 'a', 1.5, '2024-02-29', '{1,NULL,3}', '\\x00ff'); \
+             INSERT INTO v VALUES (2, NULL, NULL, NULL, NULL, NULL), (3, '', -12345.678, 'infinity', '{}', '')",
+        )
+        .unwrap();
+    let mut bytes = Vec::new();
+    client.copy_out("COPY v TO STDOUT (FORMAT binary)").unwrap().read_to_end(&mut bytes).unwrap();
+    assert!(bytes.starts_with(b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0\0\x06\0\0\0\x04\0\0\0\x01"));
+    assert!(bytes.ends_with(b"\xff\xff"));
+    client.batch_execute("CREATE TABLE w AS SELECT * FROM v LIMIT 0").unwrap();
+    for pieces in [1, 7, 8192] {
+        client.batch_execute("DELETE FROM w").unwrap();
+        let mut writer = client.copy_in("COPY w FROM STDIN BINARY").unwrap();
+        bytes.chunks(pieces).for_each(|piece| writer.write_all(piece).unwrap());
+        assert_eq!(writer.finish().unwrap(), 3);
+        let query = "SELECT count(*) FROM v JOIN w USING (id) WHERE (v.x, v.n, v.d, v.a, v.b) \
+                     IS NOT DISTINCT FROM (w.x, w.n, w.d, w.a, w.b)";
+        assert_eq!(client.query_one(query, &[]).unwrap().get::<_, i64>(0), 3);
+    }
+    // Every cut, but for one before the trailer, is an error that changes nothing.
+    client.batch_execute("DELETE FROM w").unwrap();
+    for length in 0..bytes.len() - 1 {
+        if length == bytes.len() - 2 {
+            continue;
+        }
+        let mut writer = client.copy_in("COPY w FROM STDIN (FORMAT binary)").unwrap();
+        writer.write_all(&bytes[..length]).unwrap();
+        match writer.finish() {
+            Err(error) => assert_eq!(error.code().unwrap().code(), "22P04", "{length}"),
+            // Whole records.
+            Ok(_) => client.batch_execute("DELETE FROM w").unwrap(),
+        }
+    }
+    let error =
+        client.batch_execute("COPY v TO STDOUT (FORMAT binary, DELIMITER ',')").unwrap_err();
+    assert_eq!(error.code().unwrap().code(), "42601");
+}
+
+#[test]
+fn the_formats_of_copy_are_announced() {
+    let (_, server) = serve(ServerOptions::new());
+    let mut raw = Raw::open(&server, "test");
+    let answer = raw.query("COPY (SELECT 1, 'a') TO STDOUT (FORMAT binary)");
+    assert_eq!(answer[0].1, b"\x01\0\x02\0\x01\0\x01");
+    raw.query("COPY (SELECT 1) TO '/tmp/none' (FORMAT binary)");
+    assert_eq!(raw.query("COPY (SELECT 1) TO STDOUT")[0].1, b"\0\0\x01\0\0");
+}
+
 /// Finds a program of PostgreSQL; Debian keeps most of them out of the path.
 fn program(name: &str) -> Option<PathBuf> {
     let folders = ["/usr/lib/postgresql/15/bin", "/usr/bin", "/usr/local/bin"];

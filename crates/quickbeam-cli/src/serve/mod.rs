@@ -1,7 +1,8 @@
 //! `quickbeam serve`: answers PostgreSQL clients until a signal ends it.
 //!
-//! SIGTERM and SIGINT end the server, SIGHUP reads users, access rules and certificates again.
-//! systemd hears when clients can connect and when the server ends.
+//! SIGTERM ends the server when running statements have ended, SIGINT at once; SIGHUP reads users,
+//! access rules and certificates again. systemd hears when clients can connect and when the server
+//! ends.
 
 mod settings;
 
@@ -10,6 +11,7 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::Context;
 use quickbeam_server::Server;
@@ -54,8 +56,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let server = Server::start(&database, options).context("cannot listen")?;
     report(&server, &settings)?;
     notify("READY=1");
+    let mut patience = Duration::ZERO;
     for signal in &mut signals {
         if signal != SIGHUP {
+            patience = if signal == SIGTERM { settings.drain_timeout() } else { Duration::ZERO };
             break;
         }
         let reloaded = settings.access().and_then(|access| Ok(server.set_access(access)?));
@@ -67,7 +71,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         let _ = writeln!(std::io::stderr(), "quickbeam: {message}");
     }
     notify("STOPPING=1");
-    server.stop();
+    server.drain(patience);
     drop(database);
     environment.close().with_context(|| format!("cannot close {name}"))?;
     Ok(Outcome::Done)

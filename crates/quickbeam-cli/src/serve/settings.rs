@@ -49,6 +49,9 @@ pub struct Settings {
     /// Seconds until a client has to be authenticated [default: 60]
     #[arg(long, value_name = "SECONDS", env = "QUICKBEAM_AUTHENTICATION_TIMEOUT")]
     authentication_timeout: Option<u64>,
+    /// Seconds that running statements may take after SIGTERM [default: 30]
+    #[arg(long, value_name = "SECONDS", env = "QUICKBEAM_DRAIN_TIMEOUT")]
+    drain_timeout: Option<u64>,
     /// Longest message of a client, in bytes [default: 1073741823]
     #[arg(long, value_name = "BYTES", env = "QUICKBEAM_MAX_MESSAGE_BYTES")]
     max_message_bytes: Option<usize>,
@@ -74,6 +77,7 @@ impl Settings {
                 .max_connections_per_user
                 .or(file.max_connections_per_user),
             authentication_timeout: self.authentication_timeout.or(file.authentication_timeout),
+            drain_timeout: self.drain_timeout.or(file.drain_timeout),
             max_message_bytes: self.max_message_bytes.or(file.max_message_bytes),
         })
     }
@@ -105,6 +109,11 @@ impl Settings {
             options = options.max_message_bytes(bytes);
         }
         Ok(options)
+    }
+
+    /// Returns how long running statements may go on when the server is to end.
+    pub fn drain_timeout(&self) -> Duration {
+        Duration::from_secs(self.drain_timeout.unwrap_or(30))
     }
 
     /// Returns the path of the UNIX socket.

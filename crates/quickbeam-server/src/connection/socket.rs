@@ -7,9 +7,11 @@
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Shutdown, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{getsockopt, sockopt};
 use nix::unistd::{Uid, User};
 
@@ -79,6 +81,52 @@ impl Socket {
         let mut byte = [0];
         let count = stream.peek(&mut byte)?;
         Ok((count > 0).then_some(byte[0]))
+    }
+
+    /// Waits until the client sends something, or until `bell` can be read: then false.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::TimedOut`] when the deadline has passed.
+    pub fn wait_beside(&self, bell: &UnixStream, deadline: Option<Instant>) -> io::Result<bool> {
+        loop {
+            let timeout = match deadline {
+                None => PollTimeout::NONE,
+                Some(deadline) => {
+                    let left = deadline.saturating_duration_since(Instant::now());
+                    if left.is_zero() {
+                        return Err(io::ErrorKind::TimedOut.into());
+                    }
+                    // At least a millisecond, and rounded up, so that the loop does not spin.
+                    let left = left.as_millis().saturating_add(1);
+                    PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX)
+                }
+            };
+            let mut descriptors = [
+                PollFd::new(self.descriptor(), PollFlags::POLLIN),
+                PollFd::new(bell.as_fd(), PollFlags::POLLIN),
+            ];
+            match poll(&mut descriptors, timeout) {
+                Ok(0) | Err(nix::errno::Errno::EINTR) => {}
+                Ok(_) => return Ok(descriptors[0].any().unwrap_or(true)),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        match &self.stream {
+            Stream::Tcp(stream) => stream.as_fd(),
+            Stream::Unix(stream) => stream.as_fd(),
+        }
+    }
+
+    /// Ends what the client can send; what the server sends still arrives.
+    pub fn shut_down_reads(&self) {
+        // The client may be gone already.
+        let _ = match &self.stream {
+            Stream::Tcp(stream) => stream.shutdown(Shutdown::Read),
+            Stream::Unix(stream) => stream.shutdown(Shutdown::Read),
+        };
     }
 
     /// Ends the connection; a thread that waits for the client returns.

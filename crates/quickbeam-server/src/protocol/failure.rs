@@ -44,6 +44,11 @@ fn response(severity: &str, code: &str, message: &str) -> PgWireBackendMessage {
     PgWireBackendMessage::ErrorResponse(ErrorResponse::new(fields(severity, code, message)))
 }
 
+/// Returns the fields of a notice.
+pub fn notice_fields(severity: &str, code: &str, message: &str) -> Vec<(u8, String)> {
+    fields(severity, code, message)
+}
+
 fn fields(severity: &str, code: &str, message: &str) -> Vec<(u8, String)> {
     let fields = [(b'S', severity), (b'V', severity), (b'C', code), (b'M', message)];
     fields.map(|(field, text)| (field, text.to_owned())).into()

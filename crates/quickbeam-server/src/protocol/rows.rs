@@ -3,7 +3,7 @@
 use bytes::{BufMut, BytesMut};
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::data::{FieldDescription, RowDescription};
-use quickbeam_sql::{DataType, Row, SqlError};
+use quickbeam_sql::{DataType, OutputColumn, Row, SqlError};
 
 use super::types::{put_value, wire_type};
 
@@ -23,17 +23,40 @@ impl Formats {
     }
 }
 
-/// Describes result columns by name and type.
-pub fn description<'c>(
-    columns: impl Iterator<Item = (&'c str, DataType)>,
-    formats: &Formats,
-) -> PgWireBackendMessage {
-    let field = |(number, (name, data_type)): (usize, (&str, DataType))| {
-        let wire = wire_type(data_type);
-        let format = i16::from(formats.is_binary(number));
-        FieldDescription::new(name.to_owned(), 0, 0, wire.oid, wire.size, wire.modifier, format)
+/// A column of a result.
+#[derive(Clone, Debug)]
+pub struct ResultColumn {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub data_type: DataType,
+    /// The OID of the table that it is read from and its number there; 0 for what is computed.
+    pub origin: (u32, i16),
+}
+
+/// Returns the columns of a result, with what is known of the tables that they come from.
+pub fn result_columns(
+    columns: &[OutputColumn],
+    origins: &[Option<(u32, i16)>],
+) -> Vec<ResultColumn> {
+    let column = |(number, column): (usize, &OutputColumn)| ResultColumn {
+        name: column.name.to_string(),
+        data_type: column.data_type,
+        origin: origins.get(number).copied().flatten().unwrap_or_default(),
     };
-    let fields = columns.enumerate().map(field).collect();
+    columns.iter().enumerate().map(column).collect()
+}
+
+/// Describes result columns.
+pub fn description(columns: &[ResultColumn], formats: &Formats) -> PgWireBackendMessage {
+    let field = |(number, column): (usize, &ResultColumn)| {
+        let wire = wire_type(column.data_type);
+        let format = i16::from(formats.is_binary(number));
+        let (table, of_table) = (column.origin.0 as i32, column.origin.1);
+        let name = column.name.clone();
+        FieldDescription::new(name, table, of_table, wire.oid, wire.size, wire.modifier, format)
+    };
+    let fields = columns.iter().enumerate().map(field).collect();
     PgWireBackendMessage::RowDescription(RowDescription::new(fields))
 }
 

@@ -23,6 +23,12 @@ impl Tag {
             "START" => ("START TRANSACTION".to_owned(), false),
             "END" => ("COMMIT".to_owned(), false),
             "ABORT" => ("ROLLBACK".to_owned(), false),
+            "CLOSE" | "DEALLOCATE" | "DISCARD" => (of_session(&first, words), false),
+            "DECLARE" => ("DECLARE CURSOR".to_owned(), false),
+            "LOCK" => ("LOCK TABLE".to_owned(), false),
+            "SET" if words.next().as_deref() == Some("CONSTRAINTS") => {
+                ("SET CONSTRAINTS".to_owned(), false)
+            }
             "CREATE" | "DROP" | "ALTER" => (with_object(&first, words), false),
             "TRUNCATE" => ("TRUNCATE TABLE".to_owned(), false),
             _ => (first, false),
@@ -38,6 +44,14 @@ impl Tag {
     /// Whether the statement ends a transaction.
     pub fn ends_transaction(&self) -> bool {
         matches!(self.words.as_str(), "COMMIT" | "ROLLBACK") && !self.is_rollback_to
+    }
+
+    /// Whether it leaves the rows that other portals have still to deliver as they are.
+    pub fn leaves_rows(&self) -> bool {
+        matches!(
+            self.words.as_str(),
+            "SAVEPOINT" | "RELEASE" | "SHOW" | "SET" | "FETCH" | "DEALLOCATE"
+        )
     }
 
     /// Whether it is ROLLBACK TO SAVEPOINT.
@@ -58,6 +72,17 @@ impl Tag {
     /// Whether it begins a transaction.
     pub fn is_begin(&self) -> bool {
         matches!(self.words.as_str(), "BEGIN" | "START TRANSACTION")
+    }
+}
+
+/// CLOSE, DEALLOCATE and DISCARD with what they end.
+fn of_session(verb: &str, mut words: impl Iterator<Item = String>) -> String {
+    let object = words.next().unwrap_or_default();
+    match (verb, object.as_str()) {
+        ("CLOSE", "ALL") => "CLOSE CURSOR ALL".to_owned(),
+        ("CLOSE", _) => "CLOSE CURSOR".to_owned(),
+        ("DISCARD", _) | (_, "ALL") => format!("{verb} {object}"),
+        _ => verb.to_owned(),
     }
 }
 
@@ -109,6 +134,13 @@ mod tests {
             ("start transaction", "START TRANSACTION"),
             ("begin", "BEGIN"),
             ("end", "COMMIT"),
+            ("close c", "CLOSE CURSOR"),
+            ("close all", "CLOSE CURSOR ALL"),
+            ("deallocate \"a\"", "DEALLOCATE"),
+            ("deallocate all", "DEALLOCATE ALL"),
+            ("discard all", "DISCARD ALL"),
+            ("declare c cursor for select 1", "DECLARE CURSOR"),
+            ("lock t", "LOCK TABLE"),
             ("set work_mem = '1MB'", "SET"),
         ];
         for (text, expected) in cases {

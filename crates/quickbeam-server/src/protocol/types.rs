@@ -2,7 +2,9 @@
 
 use bytes::{BufMut, BytesMut};
 use quickbeam_sql::types::{ArrayBuilder, Dimension, MAX_DIMENSIONS, format_value, parse_value};
-use quickbeam_sql::{ArrayRef, DataType, ElementType, Interval, Value, ValueRef};
+use quickbeam_sql::{
+    ArrayRef, BinaryCodec, DataType, ElementType, Interval, SqlError, SqlState, Value, ValueRef,
+};
 
 use super::failure::Failure;
 
@@ -56,6 +58,57 @@ pub fn wire_type(data_type: DataType) -> WireType {
         DataType::Array(element) => (array_oid(element), -1, -1),
     };
     WireType { oid, size, modifier }
+}
+
+/// Returns the type that a client declares for a parameter by its number; `None` for none, and for
+/// types of PostgreSQL that are not there: then the statement decides.
+pub fn declared_type(oid: u32) -> Option<DataType> {
+    Some(match oid {
+        16 => DataType::Boolean,
+        17 => DataType::Bytea,
+        20 => DataType::BigInt,
+        21 => DataType::SmallInt,
+        23 => DataType::Integer,
+        25 => DataType::Text,
+        114 => DataType::Json,
+        700 => DataType::Real,
+        701 => DataType::Double,
+        1043 => DataType::Varchar(None),
+        1082 => DataType::Date,
+        1083 => DataType::Time,
+        1114 => DataType::Timestamp,
+        1184 => DataType::TimestampTz,
+        1186 => DataType::Interval,
+        1700 => DataType::Numeric(None),
+        2950 => DataType::Uuid,
+        3802 => DataType::Jsonb,
+        _ => return declared_array(oid),
+    })
+}
+
+fn declared_array(oid: u32) -> Option<DataType> {
+    let element = match oid {
+        1000 => DataType::Boolean,
+        1001 => DataType::Bytea,
+        1005 => DataType::SmallInt,
+        1007 => DataType::Integer,
+        1009 => DataType::Text,
+        1015 => DataType::Varchar(None),
+        1016 => DataType::BigInt,
+        1021 => DataType::Real,
+        1022 => DataType::Double,
+        1115 => DataType::Timestamp,
+        1182 => DataType::Date,
+        1183 => DataType::Time,
+        1185 => DataType::TimestampTz,
+        1187 => DataType::Interval,
+        1231 => DataType::Numeric(None),
+        2951 => DataType::Uuid,
+        199 => DataType::Json,
+        3807 => DataType::Jsonb,
+        _ => return None,
+    };
+    ElementType::new(element).map(DataType::Array)
 }
 
 /// Returns PostgreSQL's number of an array type.
@@ -162,6 +215,22 @@ fn put_array(out: &mut BytesMut, array: ArrayRef<'_>) {
     }
     array.iter().for_each(|element| put_value(out, element, true));
 }
+
+/// How COPY writes and reads values in the binary format.
+pub const BINARY_CODEC: BinaryCodec = BinaryCodec {
+    put: |out, value| {
+        let mut bytes = BytesMut::new();
+        put_binary(&mut bytes, value);
+        out.extend_from_slice(&bytes);
+    },
+    read: |bytes, data_type| match parameter(Some(bytes), data_type, true) {
+        Ok(value) => Ok(value),
+        Err(Failure::Sql(error)) => Err(error),
+        Err(Failure::Protocol(_, message)) => {
+            Err(SqlError::new(SqlState::InvalidBinaryRepresentation, message))
+        }
+    },
+};
 
 /// Appends a decimal number as groups of four digits, with the weight of the first group.
 fn put_numeric(out: &mut BytesMut, text: &str) {

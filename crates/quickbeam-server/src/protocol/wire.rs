@@ -9,7 +9,7 @@
 //! - WIRE-2: nothing that arrived in clear is taken for a part of the encrypted connection.
 
 use std::io::{self, Read, Write};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bytes::{Buf, Bytes, BytesMut};
 use pgwire::messages::PgWireBackendMessage;
@@ -94,12 +94,6 @@ impl Wire {
     /// Sets the moment from which on reads and writes fail; `None` for no limit.
     pub fn set_deadline(&mut self, deadline: Option<Instant>) -> io::Result<()> {
         Self::socket_mut(&mut self.socket)?.set_deadline(deadline)
-    }
-
-    /// Sets how long the next reads may wait in all; `None` for no limit.
-    pub fn set_patience(&mut self, patience: Option<Duration>) -> io::Result<()> {
-        let deadline = patience.and_then(|patience| Instant::now().checked_add(patience));
-        self.set_deadline(deadline)
     }
 
     /// Encrypts the connection from here on.
@@ -189,6 +183,16 @@ impl Wire {
             Some(tls) => rustls::Stream::new(&mut **tls, socket).read(buffer),
             None => socket.read(buffer),
         }
+    }
+
+    /// Returns whether something of the client has been read and not been taken yet.
+    pub fn has_input(&mut self) -> io::Result<bool> {
+        if !self.input.is_empty() {
+            return Ok(true);
+        }
+        let Some(tls) = &mut self.tls else { return Ok(false) };
+        let state = tls.process_new_packets().map_err(io::Error::other)?;
+        Ok(state.plaintext_bytes_to_read() > 0)
     }
 
     /// Returns the type of the next frame, if it has arrived.

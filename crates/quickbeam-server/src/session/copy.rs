@@ -11,15 +11,18 @@ use std::sync::Arc;
 
 use bytes::{Buf, BufMut, Bytes};
 use parking_lot::{Mutex, MutexGuard};
-use quickbeam_sql::{CopyAccess, CopyPlace, SqlError, SqlState};
+use quickbeam_sql::{BinaryCodec, CopyAccess, CopyPlace, SqlError, SqlState};
 
 use crate::protocol::frontend::{FrontendMessage, decode};
+use crate::protocol::types::BINARY_CODEC;
 use crate::protocol::wire::Wire;
 
 /// The wire that a COPY has, and what became of it.
 #[derive(Default)]
 pub struct Lent {
     wire: Option<Wire>,
+    /// The next COPY is in the binary format.
+    is_binary: bool,
     /// Rows were sent, and the client waits for their end.
     has_written: bool,
 }
@@ -62,31 +65,40 @@ fn put_message(wire: &mut Wire, kind: u8, body: &[u8]) {
     wire.output.put_slice(body);
 }
 
-/// Tells the client that rows of text may come, or will.
-fn begin(wire: &mut Wire, kind: u8, columns: usize) {
+/// Tells the client that rows may come, or will, and in which format.
+fn begin(lent: &mut Lent, kind: u8, columns: usize) -> io::Result<()> {
     let columns = u16::try_from(columns).unwrap_or(u16::MAX);
-    let mut body = vec![0];
+    let format = u8::from(std::mem::take(&mut lent.is_binary));
+    let mut body = vec![format];
     body.put_u16(columns);
-    body.resize(3 + 2 * usize::from(columns), 0);
-    put_message(wire, kind, &body);
+    (0..columns).for_each(|_| body.put_u16(format.into()));
+    put_message(wire_of(lent)?, kind, &body);
+    Ok(())
 }
 
 impl CopyAccess for CopyOverWire {
+    fn binary(&mut self) -> Option<BinaryCodec> {
+        self.0.lock().is_binary = true;
+        Some(BINARY_CODEC)
+    }
+
     fn reader(&mut self, place: &CopyPlace, columns: usize) -> io::Result<Box<dyn Read + '_>> {
         if *place != CopyPlace::Standard {
+            self.0.lock().is_binary = false;
             return Err(not_on_the_server());
         }
         let mut lent = self.0.lock();
-        begin(wire_of(&mut lent)?, b'G', columns);
+        begin(&mut lent, b'G', columns)?;
         Ok(Box::new(Input { lent, data: Bytes::new(), is_done: false }))
     }
 
     fn writer(&mut self, place: &CopyPlace, columns: usize) -> io::Result<Box<dyn Write + '_>> {
         if *place != CopyPlace::Standard {
+            self.0.lock().is_binary = false;
             return Err(not_on_the_server());
         }
         let mut lent = self.0.lock();
-        begin(wire_of(&mut lent)?, b'H', columns);
+        begin(&mut lent, b'H', columns)?;
         lent.has_written = true;
         Ok(Box::new(Output { lent }))
     }

@@ -9,13 +9,15 @@
 //!   the client begins and ends its own.
 
 pub(super) mod copy;
+mod events;
 pub(super) mod statement;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io;
 use std::rc::Rc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use pgwire::messages::PgWireBackendMessage as Backend;
 use pgwire::messages::data::{NoData, ParameterDescription};
@@ -25,7 +27,7 @@ use pgwire::messages::extendedquery::{
 use pgwire::messages::response::{
     CommandComplete, EmptyQueryResponse, ReadyForQuery, TransactionStatus,
 };
-use quickbeam_sql::{Connection, split_statements};
+use quickbeam_sql::{Connection, DataType, split_statements};
 
 use self::copy::{CopyOverWire, SharedLent};
 use self::statement::{Done, Ended, Portal, Prepared, SharedPrepared, Stop, io};
@@ -36,8 +38,9 @@ use crate::connection::startup::{
 };
 use crate::protocol::failure::Failure;
 use crate::protocol::frontend::{Bind, FrontendMessage, Malformed, Target, decode};
-use crate::protocol::rows::Formats;
-use crate::protocol::types::wire_type;
+use crate::protocol::rows::{Formats, description, result_columns};
+use crate::protocol::tag::Tag;
+use crate::protocol::types::{declared_type, wire_type};
 use crate::protocol::wire::Wire;
 use crate::server::Shared;
 
@@ -60,13 +63,13 @@ const REPORTED: [&str; 13] = [
 
 /// Serves a client until it leaves. An error of the socket ends the session silently: there is no
 /// way left to report it.
-pub fn serve(shared: &Shared, socket: Socket) {
+pub fn serve(shared: &Shared, socket: Socket, is_idle: &AtomicBool) {
     let mut wire = Wire::new(socket, MAX_PACKET);
     let access = shared.access();
     match read_opening(&mut wire, &access, shared.authentication_timeout) {
         Ok(Opening::Session(client)) => {
             // The client has gone, or hears of the failure.
-            let _ = run_session(shared, wire, &client);
+            let _ = run_session(shared, wire, &client, is_idle);
         }
         Ok(Opening::Cancel(number, key)) => shared.cancel(number, &key),
         Ok(Opening::Nothing) | Err(_) => {}
@@ -80,7 +83,12 @@ pub fn turn_away(socket: Socket) {
     let _ = refuse(&mut wire, "53300", "sorry, too many clients already");
 }
 
-fn run_session(shared: &Shared, mut wire: Wire, client: &Client) -> io::Result<()> {
+fn run_session(
+    shared: &Shared,
+    mut wire: Wire,
+    client: &Client,
+    is_idle: &AtomicBool,
+) -> io::Result<()> {
     wire.max_frame = shared.max_message_bytes;
     let connection = shared.database.connect();
     connection.set_isolation(shared.isolation);
@@ -97,8 +105,12 @@ fn run_session(shared: &Shared, mut wire: Wire, client: &Client) -> io::Result<(
     }
     let lent = SharedLent::default();
     connection.set_copy_access(CopyOverWire(lent.clone()));
+    connection.keep_notices();
     let mut session = Session {
-        connection,
+        shared,
+        is_idle,
+        connection: &connection,
+        bell: None,
         wire,
         lent,
         user: client.user.clone(),
@@ -113,14 +125,19 @@ fn run_session(shared: &Shared, mut wire: Wire, client: &Client) -> io::Result<(
     session.run(number, &key)
 }
 
-struct Session {
-    connection: Connection,
+struct Session<'c> {
+    shared: &'c Shared,
+    /// Tells the server that the session waits for its client.
+    is_idle: &'c AtomicBool,
+    connection: &'c Connection,
+    /// What rings for notifications, once the session listens.
+    bell: Option<events::Bell>,
     wire: Wire,
     user: String,
     /// Where a COPY finds the wire.
     lent: SharedLent,
     statements: HashMap<String, SharedPrepared>,
-    portals: HashMap<String, Portal>,
+    portals: HashMap<String, Portal<'c>>,
     /// The settings that the client knows, with their values.
     reported: Vec<(&'static str, String)>,
     /// The version of the settings that were reported.
@@ -133,7 +150,7 @@ struct Session {
     is_skipping: bool,
 }
 
-impl Session {
+impl<'c> Session<'c> {
     fn run(&mut self, number: i32, key: &[u8]) -> io::Result<()> {
         self.reported = self.settings();
         self.settings_version = self.connection.settings_version();
@@ -142,6 +159,10 @@ impl Session {
         loop {
             let frame = match self.next_frame() {
                 Ok(Some(frame)) => frame,
+                Ok(None) if self.shared.is_stopping() => {
+                    let message = "terminating connection due to administrator command";
+                    return refuse(&mut self.wire, "57P01", message);
+                }
                 Ok(None) => return Ok(()),
                 Err(error) if error.kind() == io::ErrorKind::InvalidData => {
                     return refuse(&mut self.wire, "08P01", &error.to_string());
@@ -167,13 +188,22 @@ impl Session {
 
     /// Reads the next frame, waiting as long as the settings of the session allow.
     fn next_frame(&mut self) -> io::Result<Option<crate::protocol::wire::Frame>> {
-        let (patience, _) = self.idle_timeout();
-        if patience.is_none() || self.wire.peek().is_some() {
-            return self.wire.read_frame();
+        self.is_idle.store(true, Ordering::SeqCst);
+        if self.shared.is_stopping() {
+            return Ok(None);
         }
-        self.wire.set_patience(patience)?;
-        let frame = self.wire.read_frame()?;
-        self.wire.set_deadline(None)?;
+        let (patience, _) = self.idle_timeout();
+        let frame = if self.wire.peek().is_some() {
+            self.wire.read_frame()?
+        } else {
+            let deadline = patience.and_then(|patience| Instant::now().checked_add(patience));
+            self.wait_for_client(deadline)?;
+            self.wire.set_deadline(deadline)?;
+            let frame = self.wire.read_frame()?;
+            self.wire.set_deadline(None)?;
+            frame
+        };
+        self.is_idle.store(false, Ordering::SeqCst);
         Ok(frame)
     }
 
@@ -269,6 +299,7 @@ impl Session {
             (false, false) => TransactionStatus::Idle,
         };
         self.report_settings()?;
+        self.send_notifications()?;
         self.wire.send(&Backend::ReadyForQuery(ReadyForQuery::new(status)))?;
         self.wire.flush()
     }
@@ -280,6 +311,7 @@ impl Session {
             Ok(()) => Ok(false),
             Err(Stop::Broken(error)) => Err(error),
             Err(Stop::Failed(failure)) => {
+                self.send_notices()?;
                 self.has_failed |= self.connection.in_transaction();
                 self.wire.send(&failure.response(text, before))?;
                 Ok(true)
@@ -309,7 +341,7 @@ impl Session {
     }
 
     fn simple_statement(&mut self, text: &str, is_one_of_several: bool) -> Done<()> {
-        let prepared = Rc::new(RefCell::new(self.prepare(text)?));
+        let prepared = Rc::new(RefCell::new(self.prepare(text, Vec::new())?));
         if prepared.borrow().returns_rows() {
             let description = prepared.borrow().description(&Formats::default());
             io(self.wire.send(&description))?;
@@ -319,14 +351,18 @@ impl Session {
     }
 
     /// Prepares a statement; in a failed transaction block only one that ends it (SESSION-1).
-    fn prepare(&mut self, text: &str) -> Result<Prepared, Failure> {
+    fn prepare(
+        &mut self,
+        text: &str,
+        declared: Vec<Option<DataType>>,
+    ) -> Result<Prepared, Failure> {
         if self.has_failed {
-            let tag = crate::protocol::tag::Tag::of(text, false);
+            let tag = Tag::of(text, false);
             if !tag.ends_transaction() && !tag.is_rollback_to() && !tag.is_empty() {
                 return Err(in_failed_transaction());
             }
         }
-        Prepared::new(&self.connection, text)
+        Prepared::new(self.connection, text, declared)
     }
 
     fn extended(&mut self, message: FrontendMessage, text: &mut String) -> Done<()> {
@@ -339,7 +375,7 @@ impl Session {
             FrontendMessage::Describe(target) => self.describe(&target),
             FrontendMessage::Execute { portal: name, max_rows } => {
                 let mut portal = self.portals.remove(&name).ok_or_else(|| no_portal(&name))?;
-                text.clone_from(&portal.prepared.borrow().text);
+                text.push_str(&portal.prepared.borrow().text);
                 let limit = usize::try_from(max_rows).unwrap_or(0);
                 let is_followed = self.wire.peek() != Some(MESSAGE_TYPE_BYTE_SYNC);
                 let done = self.execute(&mut portal, limit, is_followed);
@@ -348,8 +384,15 @@ impl Session {
             }
             FrontendMessage::Close(target) => {
                 match target {
-                    Target::Statement(name) => drop(self.statements.remove(&name)),
-                    Target::Portal(name) => drop(self.portals.remove(&name)),
+                    Target::Statement(name) => {
+                        self.connection.forget_statement(&name);
+                        self.statements.remove(&name);
+                    }
+                    Target::Portal(name) => {
+                        if self.portals.remove(&name).is_none() {
+                            self.connection.close_cursor(&name);
+                        }
+                    }
                 }
                 io(self.wire.send(&Backend::CloseComplete(CloseComplete::new())))
             }
@@ -357,12 +400,14 @@ impl Session {
         }
     }
 
-    fn parse(&mut self, name: String, query: &str, _types: &[u32]) -> Done<()> {
-        if !name.is_empty() && self.statements.contains_key(&name) {
-            let message = format!("prepared statement \"{name}\" already exists");
-            return Err(Failure::new("42P05", message).into());
+    fn parse(&mut self, name: String, query: &str, types: &[u32]) -> Done<()> {
+        let declared: Vec<_> = types.iter().map(|oid| declared_type(*oid)).collect();
+        if !name.is_empty() {
+            // SQL's PREPARE, EXECUTE and DEALLOCATE know the same names.
+            self.connection.name_statement(&name, query, &declared)?;
         }
-        let prepared = self.prepare(query)?;
+        let prepared = self.prepare(query, declared);
+        let prepared = prepared.inspect_err(|_| self.connection.forget_statement(&name))?;
         self.statements.insert(name, Rc::new(RefCell::new(prepared)));
         io(self.wire.send(&Backend::ParseComplete(ParseComplete::new())))
     }
@@ -381,17 +426,38 @@ impl Session {
         io(self.wire.send(&Backend::BindComplete(BindComplete::new())))
     }
 
-    fn statement(&self, name: &str) -> Result<SharedPrepared, Failure> {
-        self.statements.get(name).cloned().ok_or_else(|| {
+    fn statement(&mut self, name: &str) -> Result<SharedPrepared, Failure> {
+        let known = self.statements.get(name);
+        let missing = || {
             let message = format!("prepared statement \"{name}\" does not exist");
             Failure::new("26000", message)
-        })
+        };
+        if name.is_empty() {
+            return known.cloned().ok_or_else(missing);
+        }
+        // DEALLOCATE may have removed it, and PREPARE made another of that name.
+        let Some((text, types)) = self.connection.named_statement(name) else {
+            self.statements.remove(name);
+            return Err(missing());
+        };
+        if let Some(known) = known.filter(|known| known.borrow().text == text) {
+            return Ok(known.clone());
+        }
+        let prepared = Rc::new(RefCell::new(self.prepare(&text, types.to_vec())?));
+        self.statements.insert(name.to_owned(), prepared.clone());
+        Ok(prepared)
     }
 
     fn describe(&mut self, target: &Target) -> Done<()> {
         let is_statement = matches!(target, Target::Statement(_));
         let (prepared, formats) = match target {
             Target::Statement(name) => (self.statement(name)?, Formats::default()),
+            Target::Portal(name) if !self.portals.contains_key(name) => {
+                // Cursors are portals that DECLARE has made.
+                let columns = self.connection.cursor_columns(name);
+                let columns = result_columns(&columns.ok_or_else(|| no_portal(name))?, &[]);
+                return io(self.wire.send(&description(&columns, &Formats::default())));
+            }
             Target::Portal(name) => {
                 let portal = self.portals.get(name).ok_or_else(|| no_portal(name))?;
                 (portal.prepared.clone(), portal.formats.clone())
@@ -413,7 +479,7 @@ impl Session {
 
     /// Executes a portal and says what was done. A statement that others follow begins a
     /// transaction that ends with the request (SESSION-3).
-    fn execute(&mut self, portal: &mut Portal, limit: usize, is_followed: bool) -> Done<()> {
+    fn execute(&mut self, portal: &mut Portal<'c>, limit: usize, is_followed: bool) -> Done<()> {
         let tag = portal.prepared.borrow().tag.clone();
         if tag.is_empty() {
             return io(self.wire.send(&Backend::EmptyQueryResponse(EmptyQueryResponse::new())));
@@ -424,6 +490,7 @@ impl Session {
             }
             self.has_failed = false;
             self.is_implicit = false;
+            self.portals.clear();
             if self.connection.in_transaction() {
                 self.connection.rollback()?;
             }
@@ -434,22 +501,50 @@ impl Session {
             self.is_implicit = false;
             return self.complete(tag.with(0));
         }
+        let in_transaction = self.connection.in_transaction();
+        if tag.is_begin() && in_transaction {
+            io(self.warn("25001", "there is already a transaction in progress"))?;
+            return self.complete(tag.with(0));
+        }
+        if tag.ends_transaction() && !in_transaction {
+            io(self.warn("25P01", "there is no transaction in progress"))?;
+            return self.complete(tag.with(0));
+        }
+        if !self.portals.is_empty() {
+            let reads_only = portal.prepared.borrow().reads_only;
+            self.settle_portals(&tag, reads_only)?;
+        }
         let may_begin = !tag.is_begin() && !tag.ends_transaction();
         if is_followed && may_begin && !self.connection.in_transaction() {
             self.connection.begin()?;
             self.is_implicit = true;
         }
-        let ended = portal.execute(&self.connection, &mut self.wire, &self.lent, limit)?;
+        let ended = portal.execute(self.connection, &mut self.wire, &self.lent, limit)?;
         if tag.ends_transaction() {
             self.is_implicit = false;
         }
         self.has_failed &= !tag.is_rollback_to();
         match ended {
-            Ended::Complete(count) => self.complete(tag.with(count)),
+            Ended::Complete(count) => {
+                io(self.send_notices())?;
+                self.complete(tag.with(count))
+            }
             Ended::Suspended => {
                 io(self.wire.send(&Backend::PortalSuspended(PortalSuspended::new())))
             }
         }
+    }
+
+    /// Closes the portals that end with the transaction, or keeps the rows of those that a
+    /// statement could change.
+    fn settle_portals(&mut self, tag: &Tag, reads_only: bool) -> Result<(), Failure> {
+        if tag.ends_transaction() {
+            self.portals.clear();
+        } else if !reads_only && !tag.leaves_rows() {
+            let limit = self.connection.memory_limit();
+            self.portals.values_mut().try_for_each(|portal| portal.keep_rest(limit))?;
+        }
+        Ok(())
     }
 
     fn complete(&mut self, tag: String) -> Done<()> {
@@ -461,6 +556,7 @@ impl Session {
         if !std::mem::take(&mut self.is_implicit) {
             return Ok(());
         }
+        self.portals.clear();
         if std::mem::take(&mut self.has_failed) {
             if self.connection.in_transaction() {
                 self.connection.rollback()?;

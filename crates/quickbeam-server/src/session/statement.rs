@@ -1,17 +1,21 @@
 //! Prepared statements and portals, and their execution.
+//!
+//! - PORTAL-1: a portal that is fetched in parts computes its rows when they are fetched. Only if
+//!   its transaction changes something meanwhile, the rest waits in memory, within its limit.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::io;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use pgwire::messages::PgWireBackendMessage;
-use quickbeam_sql::{Connection, DataType, PreparedStatement, Value};
+use quickbeam_sql::{Connection, DataType, PreparedStatement, Rows, Value};
 
 use super::copy::{SharedLent, with_wire};
 use crate::protocol::failure::Failure;
-use crate::protocol::rows::{Formats, description, put_row};
+use crate::protocol::rows::{Formats, ResultColumn, description, put_row, result_columns};
 use crate::protocol::tag::Tag;
 use crate::protocol::types::parameter;
 use crate::protocol::wire::Wire;
@@ -41,37 +45,56 @@ pub fn io<T>(result: io::Result<T>) -> Done<T> {
 /// A statement that a client has prepared.
 pub struct Prepared {
     /// Its text.
-    pub text: String,
+    pub text: Arc<str>,
     /// How it is named when it is done.
     pub tag: Tag,
-    statement: PreparedStatement,
+    /// Whether it changes nothing and locks nothing.
+    pub reads_only: bool,
+    /// The types that the client declared.
+    declared: Vec<Option<DataType>>,
+    columns: Vec<ResultColumn>,
+    parameters: Vec<DataType>,
+    /// `None` while a portal has it.
+    statement: Option<PreparedStatement>,
 }
 
 /// A prepared statement, shared by the portals bound from it.
 pub type SharedPrepared = Rc<RefCell<Prepared>>;
 
 impl Prepared {
-    /// Prepares a statement.
-    pub fn new(connection: &Connection, text: &str) -> Result<Prepared, Failure> {
-        let statement = connection.prepare(text)?.into_prepared();
-        let tag = Tag::of(text, !statement.columns().is_empty());
-        Ok(Prepared { text: text.to_owned(), tag, statement })
+    /// Prepares a statement whose first parameters have the declared types.
+    pub fn new(
+        connection: &Connection,
+        text: &str,
+        declared: Vec<Option<DataType>>,
+    ) -> Result<Prepared, Failure> {
+        let statement = prepare(connection, text, &declared)?;
+        let origins = statement.origins();
+        let columns = result_columns(statement.columns(), &origins);
+        Ok(Prepared {
+            text: text.into(),
+            tag: Tag::of(text, !columns.is_empty()),
+            reads_only: statement.reads_only(),
+            declared,
+            columns,
+            parameters: statement.parameters().to_vec(),
+            statement: Some(statement),
+        })
     }
 
     /// Whether it returns rows.
     pub fn returns_rows(&self) -> bool {
-        !self.statement.columns().is_empty()
+        !self.columns.is_empty()
     }
 
     /// Returns the types of its parameters.
     pub fn parameters(&self) -> &[DataType] {
-        self.statement.parameters()
+        &self.parameters
     }
 
     /// Returns the message that describes its rows.
     pub fn description(&self, formats: &Formats) -> PgWireBackendMessage {
-        let columns = self.statement.columns().iter();
-        description(columns.map(|column| (column.name.as_str(), column.data_type)), formats)
+        description(&self.columns, formats)
     }
 
     /// Reads the parameters of a Bind message.
@@ -94,17 +117,53 @@ impl Prepared {
         };
         given.iter().zip(types).enumerate().map(read).collect()
     }
+
+    /// Takes the statement; another is prepared if a portal has it.
+    fn take(&mut self, connection: &Connection) -> Result<PreparedStatement, Failure> {
+        if let Some(statement) = self.statement.take() {
+            return Ok(statement);
+        }
+        let statement = prepare(connection, &self.text, &self.declared)?;
+        let is_same = statement.columns().len() == self.columns.len()
+            && statement
+                .columns()
+                .iter()
+                .zip(&self.columns)
+                .all(|(one, other)| one.name == other.name && one.data_type == other.data_type);
+        if !is_same {
+            return Err(Failure::new("0A000", "cached plan must not change result type"));
+        }
+        Ok(statement)
+    }
+}
+
+fn prepare(
+    connection: &Connection,
+    text: &str,
+    declared: &[Option<DataType>],
+) -> Result<PreparedStatement, Failure> {
+    let mut statement = connection.prepare_typed(text, declared)?.into_prepared();
+    statement.keep_columns();
+    Ok(statement)
 }
 
 /// A statement with its parameters, ready to be executed.
-pub struct Portal {
+pub struct Portal<'c> {
     /// The statement.
     pub prepared: SharedPrepared,
     /// The formats of the result columns.
     pub formats: Formats,
     parameters: Vec<Value>,
-    /// The encoded rows that are left, once the client has fetched some of them.
-    rest: Option<VecDeque<BytesMut>>,
+    progress: Progress<'c>,
+}
+
+/// How far the rows of a portal have been fetched.
+enum Progress<'c> {
+    New,
+    /// The rest is computed when it is fetched.
+    Reading(Rows<'c>),
+    /// The rest, encoded.
+    Kept(VecDeque<BytesMut>),
 }
 
 /// How an execution ended.
@@ -115,26 +174,54 @@ pub enum Ended {
     Suspended,
 }
 
-impl Portal {
+impl<'c> Portal<'c> {
     /// Makes a portal.
-    pub fn new(prepared: SharedPrepared, parameters: Vec<Value>, formats: Formats) -> Portal {
-        Portal { prepared, formats, parameters, rest: None }
+    pub fn new(prepared: SharedPrepared, parameters: Vec<Value>, formats: Formats) -> Portal<'c> {
+        Portal { prepared, formats, parameters, progress: Progress::New }
     }
 
     /// Executes the statement, or continues it, and sends up to `limit` rows; 0 is no limit.
     pub fn execute(
         &mut self,
-        connection: &Connection,
+        connection: &'c Connection,
         wire: &mut Wire,
         lent: &SharedLent,
         limit: usize,
     ) -> Done<Ended> {
-        if let Some(rest) = &mut self.rest {
-            return send_rest(rest, wire, limit);
+        if matches!(self.progress, Progress::New) {
+            if limit == 0 || !self.prepared.borrow().returns_rows() {
+                return self.execute_whole(connection, wire, lent);
+            }
+            let statement = self.prepared.borrow_mut().take(connection)?;
+            self.progress = Progress::Reading(statement.into_rows(connection, &self.parameters)?);
         }
+        match &mut self.progress {
+            Progress::New => Ok(Ended::Complete(0)),
+            Progress::Kept(rest) => send_rest(rest, wire, limit),
+            Progress::Reading(rows) => {
+                let width = rows.columns().len();
+                let ended = send_rows(rows, wire, limit, width, &self.formats);
+                if !matches!(ended, Ok(Ended::Suspended)) {
+                    // It is at its end from now on.
+                    self.give_back();
+                }
+                ended
+            }
+        }
+    }
+
+    fn execute_whole(
+        &mut self,
+        connection: &Connection,
+        wire: &mut Wire,
+        lent: &SharedLent,
+    ) -> Done<Ended> {
         let prepared = &mut *self.prepared.borrow_mut();
-        if !prepared.returns_rows() {
-            let statement = &mut prepared.statement;
+        if prepared.statement.is_none() {
+            prepared.statement = Some(prepared.take(connection)?);
+        }
+        let Some(statement) = &mut prepared.statement else { return Ok(Ended::Complete(0)) };
+        if prepared.columns.is_empty() {
             let count = if prepared.tag.is_copy() {
                 let run = || statement.execute(connection, &self.parameters);
                 io(with_wire(lent, wire, run))??
@@ -143,28 +230,59 @@ impl Portal {
             };
             return Ok(Ended::Complete(count));
         }
-        let mut rows = prepared.statement.query(connection, &self.parameters)?;
+        let mut rows = statement.query(connection, &self.parameters)?;
         let width = rows.columns().len();
-        let mut sent = 0;
-        while limit == 0 || sent < limit {
-            let Some(row) = rows.next()? else {
-                // A portal that was fetched in parts is at its end from now on.
-                self.rest = (limit > 0).then(VecDeque::new);
-                return Ok(Ended::Complete(sent as u64));
-            };
-            put_row(&mut wire.output, &row, width, &self.formats)?;
-            io(wire.write_when_large())?;
-            sent += 1;
+        send_rows(&mut rows, wire, 0, width, &self.formats)
+    }
+
+    /// Ends the reading of rows, and lets others have the statement.
+    fn give_back(&mut self) {
+        let ended = std::mem::replace(&mut self.progress, Progress::Kept(VecDeque::new()));
+        if let Progress::Reading(rows) = ended
+            && let Some(statement) = rows.into_statement()
+        {
+            self.prepared.borrow_mut().statement = Some(statement);
         }
-        let mut rest = VecDeque::new();
+    }
+
+    /// Computes the rows that are left, because what comes could change them (PORTAL-1).
+    pub fn keep_rest(&mut self, limit: usize) -> Result<(), Failure> {
+        let Progress::Reading(rows) = &mut self.progress else { return Ok(()) };
+        if rows.is_stable() {
+            return Ok(());
+        }
+        let (width, mut rest, mut bytes) = (rows.columns().len(), VecDeque::new(), 0);
         while let Some(row) = rows.next()? {
             let mut encoded = BytesMut::new();
             put_row(&mut encoded, &row, width, &self.formats)?;
+            bytes += encoded.len();
+            if bytes > limit {
+                let message = "the rows left in an open portal exceed the memory of a statement";
+                return Err(Failure::new("53200", message));
+            }
             rest.push_back(encoded);
         }
-        self.rest = Some(rest);
-        Ok(Ended::Suspended)
+        self.give_back();
+        self.progress = Progress::Kept(rest);
+        Ok(())
     }
+}
+
+fn send_rows(
+    rows: &mut Rows<'_>,
+    wire: &mut Wire,
+    limit: usize,
+    width: usize,
+    formats: &Formats,
+) -> Done<Ended> {
+    let mut sent = 0;
+    while limit == 0 || sent < limit {
+        let Some(row) = rows.next()? else { return Ok(Ended::Complete(sent as u64)) };
+        put_row(&mut wire.output, &row, width, formats)?;
+        io(wire.write_when_large())?;
+        sent += 1;
+    }
+    Ok(Ended::Suspended)
 }
 
 fn send_rest(rest: &mut VecDeque<BytesMut>, wire: &mut Wire, limit: usize) -> Done<Ended> {
