@@ -213,6 +213,13 @@ fn the_formats_of_copy_are_announced() {
     let mut raw = Raw::open(&server, "test");
     let answer = raw.query("COPY (SELECT 1, 'a') TO STDOUT (FORMAT binary)");
     assert_eq!(answer[0].1, b"\x01\0\x02\0\x01\0\x01");
+    // The header comes with the first record: psycopg reads it off there.
+    let kinds: String = answer.iter().map(|(kind, _)| char::from(*kind)).collect();
+    assert_eq!(kinds, "HddcCZ");
+    assert!(answer[1].1.starts_with(b"PGCOPY") && answer[1].1.ends_with(b"\0\0\0\x01a"));
+    assert_eq!(answer[2].1, b"\xff\xff");
+    let empty = raw.query("COPY (SELECT 1 LIMIT 0) TO STDOUT BINARY");
+    assert!(empty[1].1.starts_with(b"PGCOPY") && empty[1].1.ends_with(b"\xff\xff"));
     raw.query("COPY (SELECT 1) TO '/tmp/none' (FORMAT binary)");
     assert_eq!(raw.query("COPY (SELECT 1) TO STDOUT")[0].1, b"\0\0\x01\0\0");
 }

@@ -192,14 +192,13 @@ impl Session {
         let width = columns.len();
         let output = access.writer(place, width);
         let mut output = output.map_err(|error| not_opened(place, "writing", error))?;
-        let mut record = Vec::new();
-        if codec.is_some() {
-            output.write_all(&header()).map_err(|error| not_written(&error))?;
-        }
+        // Clients expect the header and the first record in one piece.
+        let mut record = if codec.is_some() { header() } else { Vec::new() };
         if form.header {
             let names = columns.iter().map(|column| Some(column.name.as_str()));
             form.format.write_record(&mut record, names);
             output.write_all(&record).map_err(|error| not_written(&error))?;
+            record.clear();
         }
         let mut context = Context {
             transaction: look.transaction,
@@ -217,7 +216,6 @@ impl Session {
             let (mut count, mut text) = (0, String::new());
             program.root.rewind();
             while program.root.next(&mut context)? {
-                record.clear();
                 if codec.is_some() {
                     record.extend_from_slice(&i16::try_from(width).unwrap_or(-1).to_be_bytes());
                 }
@@ -242,10 +240,12 @@ impl Session {
                     record.push(b'\n');
                 }
                 output.write_all(&record).map_err(|error| not_written(&error))?;
+                record.clear();
                 count += 1;
             }
             if codec.is_some() {
-                output.write_all(&trailer()).map_err(|error| not_written(&error))?;
+                record.extend_from_slice(&trailer());
+                output.write_all(&record).map_err(|error| not_written(&error))?;
             }
             output.flush().map_err(|error| not_written(&error))?;
             Ok(count)
