@@ -48,6 +48,15 @@ ALTER TABLE altered ADD COLUMN late INT DEFAULT 42; INSERT INTO altered VALUES (
 CREATE VIEW v3 AS SELECT late FROM altered;
 CREATE OR REPLACE VIEW v2 (x, y) AS SELECT t, n FROM counted JOIN v3 ON n < late;
 CREATE VIEW v4 AS SELECT key, value FROM "key value";
+CREATE SCHEMA app;
+CREATE SCHEMA "Empty one";
+CREATE SEQUENCE app.plain START WITH 7;
+CREATE TABLE app.counted (id INTEGER GENERATED ALWAYS AS IDENTITY PRIMARY KEY, t TEXT UNIQUE);
+CREATE TABLE app."Child" (c INTEGER REFERENCES app.counted, v BIGINT DEFAULT nextval('app.plain'));
+CREATE INDEX child_c ON app."Child" (c);
+INSERT INTO app.counted (t) VALUES ('a'), ('b');
+INSERT INTO app."Child" VALUES (2), (NULL);
+CREATE VIEW app.pair AS SELECT t, v FROM app.counted JOIN app."Child" ON c = id;
 SELECT nextval('"Od""d"'), nextval('done'), nextval('done');
 "#;
 
@@ -104,6 +113,7 @@ fn tables_move_with_everything_that_belongs_to_them() {
     let said = load(&second, &whole);
     assert!(said.starts_with("key value: 1 records\ntable parent: 3 rows\n"), "{said}");
     assert!(said.contains("table My \"Table\": 4 rows\n"), "{said}");
+    assert!(said.contains("table app.counted: 2 rows\ntable app.Child: 2 rows\n"), "{said}");
     assert_eq!(dump(&second), whole, "a dump of what was loaded is the dump");
     // Both formats have the same content.
     let hexadecimal = done(&finish(command(&["dump", &first]), ""));
@@ -111,7 +121,7 @@ fn tables_move_with_everything_that_belongs_to_them() {
     let third = create(&folder, "third");
     load(&third, &hexadecimal);
     assert_eq!(dump(&third), whole);
-    let questions = "SELECT * FROM \"My \"\"Table\"\"\"; SELECT * FROM single; SELECT * FROM v4; SELECT * FROM v3; SELECT * FROM v1; SELECT * FROM counted; SELECT * FROM altered;
+    let questions = "SELECT * FROM \"My \"\"Table\"\"\"; SELECT * FROM single; SELECT * FROM app.pair; SELECT * FROM v4; SELECT * FROM v3; SELECT * FROM v1; SELECT * FROM counted; SELECT * FROM altered;
         SELECT k FROM keyed ORDER BY k; EXPLAIN SELECT * FROM keyed WHERE k = 7;
         INSERT INTO \"My \"\"Table\"\"\" (n) VALUES (2) RETURNING \"Col,umn\";
         INSERT INTO tree (up) VALUES (4) RETURNING up; DELETE FROM parent WHERE a = 1; SELECT parent_a FROM \"My \"\"Table\"\"\"";

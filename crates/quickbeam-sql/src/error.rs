@@ -180,6 +180,8 @@ sql_states! {
     UndefinedTable = "42P01",
     /// A parameter that the statement does not have, or that has no value.
     UndefinedParameter = "42P02",
+    /// A schema that exists already.
+    DuplicateSchema = "42P06",
     /// A table or view that exists already.
     DuplicateTable = "42P07",
     /// A column reference that does not hold here.

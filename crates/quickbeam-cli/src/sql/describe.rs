@@ -6,6 +6,7 @@ use std::io::Write;
 use anyhow::bail;
 use quickbeam_sql::catalog::{
     CatalogSnapshot, ForeignKey, ForeignKeyAction, Index, Method, Relation, Sequence, Table, View,
+    lookup_name, shown_name,
 };
 
 use super::shell::Shell;
@@ -30,7 +31,7 @@ pub fn all(shell: &Shell, output: &mut impl Write, command: &str) -> anyhow::Res
             _ => kind != "index",
         };
         if wanted {
-            lines.push(vec![name.to_string(), kind.to_owned(), of]);
+            lines.push(vec![shown_name(&name), kind.to_owned(), of]);
         }
     }
     if command == "\\d" {
@@ -63,7 +64,11 @@ fn owner(catalog: &CatalogSnapshot, sequence: &Sequence) -> String {
 pub fn one(shell: &Shell, output: &mut impl Write, name: &str) -> anyhow::Result<()> {
     let catalog = shell.catalog()?;
     // An exact match first, then the lower-case name that an unquoted identifier means.
-    let found = catalog.relation(name).or_else(|| catalog.relation(&name.to_lowercase()));
+    let named = |name: &str| match name.split_once('.') {
+        Some((schema, own)) => catalog.relation(&lookup_name(schema, own)),
+        None => catalog.relation(name),
+    };
+    let found = named(name).or_else(|| named(&name.to_lowercase()));
     match found {
         Some(Relation::Table(table)) => Ok(describe_table(output, &catalog, &table)?),
         Some(Relation::View(found)) => Ok(describe_view(output, &found)?),

@@ -7,8 +7,8 @@ use quickbeam::{Environment, Snapshot};
 use quickbeam_sql::CsvDialect as Dialect;
 use quickbeam_sql::catalog::Table;
 use quickbeam_sql::catalog::text::{
-    Wording, add_foreign_keys, comments, create_indexes, create_sequence, create_table,
-    create_view, quoted, set_sequence,
+    Wording, add_foreign_keys, comments, create_indexes, create_schemas, create_sequence,
+    create_table, create_view, quoted, quoted_relation, set_sequence,
 };
 use quickbeam_sql::types::format_value;
 use quickbeam_sql::{Connection, Row, SqlDatabase, ValueRef};
@@ -38,11 +38,12 @@ pub fn write(environment: &Environment, sink: &mut impl Sink) -> anyhow::Result<
     let connection = database.connect();
     let transaction = environment.begin_read()?;
     let catalog = database.catalog().snapshot(&transaction)?;
-    if catalog.relations().is_empty() {
+    if catalog.relations().is_empty() && catalog.schemas().next().is_none() {
         return Ok(());
     }
     let wording = sink.wording();
     sink.begin()?;
+    create_schemas(&catalog).try_for_each(|text| sink.statement(&text))?;
     for sequence in catalog.free_sequences() {
         sink.statement(&create_sequence(sequence))?;
     }
@@ -76,7 +77,7 @@ fn rows(
     table: &Table,
     sink: &mut impl Sink,
 ) -> anyhow::Result<()> {
-    let name = quoted(&table.name);
+    let name = quoted_relation(&table.schema, &table.name);
     let columns: Vec<String> = table.columns.iter().map(|column| quoted(&column.name)).collect();
     let columns = columns.join(", ");
     let mut all = connection.prepare_in(transaction, &format!("SELECT {columns} FROM {name}"))?;

@@ -79,7 +79,8 @@ fn shown(text: &str) -> String {
 fn copied(text: &str) -> Option<String> {
     let rest = text.strip_prefix("COPY \"")?;
     let (name, _) = rest.split_once("\" (")?;
-    Some(name.replace("\"\"", "\""))
+    // A point between quotes parts the schema from the name.
+    Some(name.replace("\".\"", ".").replace("\"\"", "\""))
 }
 
 /// The rows that follow a COPY: the items up to the terminator.

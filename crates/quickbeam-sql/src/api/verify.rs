@@ -10,7 +10,9 @@ use std::sync::Arc;
 use quickbeam::{AccessMethod, ReadTransaction, Transaction};
 
 use crate::bind::{Names, check_of};
-use crate::catalog::{CATALOG, CatalogSnapshot, ObjectId, SEQUENCES, TREE_PREFIX, Table};
+use crate::catalog::{
+    CATALOG, CatalogSnapshot, ObjectId, SEQUENCES, TREE_PREFIX, Table, shown_name,
+};
 use crate::compile::CompileContext;
 use crate::error::Result;
 use crate::expression::{Current, Expr, Frame, Slot};
@@ -64,7 +66,7 @@ impl SqlDatabase {
     ) -> Result<()> {
         let mut expected: HashMap<String, (String, AccessMethod)> = HashMap::new();
         for table in snapshot.tables() {
-            let name = format!("table \"{}\"", table.name);
+            let name = format!("table \"{}\"", shown_name(&table.lookup_name()));
             for index in &table.indexes {
                 let name = format!("{name}, index \"{}\"", index.name);
                 expected.insert(index_tree(index.id), (name, index.access_method()));
@@ -125,7 +127,11 @@ impl SqlDatabase {
         }
         for sequence in snapshot.sequences() {
             if let Err(error) = self.catalog.next_unreserved(transaction, sequence) {
-                complaints.push(format!("sequence \"{}\": {}", sequence.name, error.message()));
+                complaints.push(format!(
+                    "sequence \"{}\": {}",
+                    shown_name(&sequence.lookup_name()),
+                    error.message()
+                ));
             }
         }
     }
@@ -142,9 +148,10 @@ impl SqlDatabase {
             transaction,
             snapshot,
             way: ExecutionMode::Auto,
+            path: None,
             types: &[],
         };
-        let name = format!("table \"{}\"", table.name);
+        let name = format!("table \"{}\"", shown_name(&table.lookup_name()));
         let checked = || -> Result<(u64, u64, Vec<String>)> {
             let handle = snapshot.handle(transaction, table.id)?;
             let mut checks = Vec::with_capacity(table.checks.len());

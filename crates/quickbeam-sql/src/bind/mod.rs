@@ -14,6 +14,7 @@ mod from;
 mod grouping;
 mod positions;
 mod query;
+mod relation_names;
 mod scope;
 mod tree;
 mod types;
@@ -46,12 +47,23 @@ use crate::types::DataType;
 
 /// Name resolution for the binder.
 pub trait Names {
-    /// The table, view, sequence or index of that name.
+    /// The table, view, sequence or index of that lookup name.
     fn relation(&self, name: &str) -> Result<Option<Relation>>;
 
-    /// The name of the sequence of that number.
+    /// Whether there is a schema of that name.
+    fn has_schema(&self, name: &str) -> bool;
+
+    /// The schemas of the statement's `search_path`; `None`: `public` alone.
+    fn search_path(&self) -> SearchPath {
+        None
+    }
+
+    /// The lookup name of the sequence of that number.
     fn sequence_name(&self, id: ObjectId) -> Option<SmolStr>;
 }
+
+/// The schemas in which names without a schema are looked up; `None`: `public` alone.
+pub type SearchPath = Option<Arc<[SmolStr]>>;
 
 /// An expression and its type. NULL, a quoted literal or a parameter has no type yet and takes the
 /// type that the context needs.
@@ -95,6 +107,9 @@ struct Level {
 /// Binds one statement.
 pub struct Binder<'a> {
     names: &'a dyn Names,
+    path: SearchPath,
+    /// The views read so far.
+    pub views: Vec<ObjectId>,
     text: Text<'a>,
     /// The row slots of the statement.
     pub slots: Vec<SlotShape>,
@@ -132,7 +147,7 @@ pub fn fold(ident: &Ident) -> SmolStr {
     }
 }
 
-/// The name of a table, view, sequence or index. There is one schema, `public`.
+/// Returns the last part of a name that may be qualified with a schema.
 pub fn object_name(name: &ObjectName) -> Result<SmolStr> {
     let mut parts = Vec::new();
     for part in &name.0 {
@@ -145,12 +160,14 @@ pub fn object_name(name: &ObjectName) -> Result<SmolStr> {
     }
     match &parts[..] {
         [name] => Ok(name.clone()),
-        [schema, name] if schema == "public" => Ok(name.clone()),
-        _ => {
-            let message = format!("schema of \"{name}\" does not exist: the only one is public");
-            Err(SqlError::new(SqlState::UndefinedTable, message))
-        }
+        [_, name] => Ok(name.clone()),
+        _ => Err(cross_database(name)),
     }
+}
+
+#[cold]
+fn cross_database(name: &ObjectName) -> SqlError {
+    SqlError::unsupported(format!("a reference to another database, {name},"))
 }
 
 /// Returns the name of a function. All functions are in the schema `pg_catalog`.
@@ -180,6 +197,8 @@ impl<'a> Binder<'a> {
     pub fn new(names: &'a dyn Names, text: &'a str) -> Binder<'a> {
         Binder {
             names,
+            path: names.search_path(),
+            views: Vec::new(),
             text: Text::new(text),
             slots: Vec::new(),
             parameters: Vec::new(),
@@ -191,6 +210,11 @@ impl<'a> Binder<'a> {
             defers: false,
             expansions: None,
         }
+    }
+
+    /// A binder of a stored text, whose names do not depend on the path (SCHEMA-NAME-2).
+    pub fn of_stored(names: &'a dyn Names) -> Binder<'a> {
+        Binder { path: None, ..Binder::new(names, "") }
     }
 
     /// A place for rows.
@@ -225,7 +249,7 @@ impl<'a> Binder<'a> {
     /// The table of that name, to be changed.
     fn table(&mut self, name: &ObjectName) -> Result<Arc<crate::catalog::Table>> {
         let position = self.position(name) as usize;
-        let folded = object_name(name).map_err(|error| error.at(position))?;
+        let folded = self.relation_name(name).map_err(|error| error.at(position))?;
         match self.names.relation(&folded)? {
             Some(Relation::Table(table)) => Ok(table),
             Some(_) => Err(is_not(&folded, "a table").at(position)),

@@ -3,10 +3,13 @@
 
 use std::sync::Arc;
 
+use smol_str::SmolStr;
+
 use super::CatalogSnapshot;
 use super::system::{
     check_oid, constraint_oid, foreign_key_oid, object_oid, primary_key_oid, system_table,
 };
+use crate::schema::names::PUBLIC;
 use crate::schema::{
     Column, ForeignKey, ForeignKeyAction, Index, KeyColumn, Method, Sequence, Table, View,
 };
@@ -88,6 +91,18 @@ impl<'s> Described<'s> {
         }
     }
 
+    /// Returns the name of the object's schema.
+    #[must_use]
+    pub fn schema(self) -> &'s SmolStr {
+        match self {
+            Described::Table(table) | Described::Index(table, _) | Described::PrimaryKey(table) => {
+                &table.schema
+            }
+            Described::View(view) => &view.schema,
+            Described::Sequence(sequence) => &sequence.schema,
+        }
+    }
+
     /// Returns the object's name.
     #[must_use]
     pub fn name(self) -> &'s str {
@@ -118,22 +133,31 @@ impl CatalogSnapshot {
         all
     }
 
-    /// Returns the OID of the relation that a text names.
+    /// Returns the OID of the relation that a text names; without a schema, the first one in the
+    /// path.
     #[must_use]
-    pub fn oid_named(&self, text: &str) -> Option<i64> {
+    pub fn oid_named(&self, text: &str, path: &[SmolStr]) -> Option<i64> {
         let parts = name_parts(text)?;
         let (schema, name) = match &parts[..] {
             [name] => (None, name),
             [schema, name] => (Some(&schema[..]), name),
             _ => return None,
         };
-        if schema.is_none_or(|schema| schema == "public") {
-            let found = self.described().into_iter().find(|found| found.name() == name);
-            if let Some(found) = found {
-                return Some(found.oid());
-            }
+        if schema.is_none()
+            && let Some(table) = system_table(None, name)
+        {
+            return Some(table.oid);
         }
-        system_table(schema, name).map(|table| table.oid)
+        let named: Vec<_> =
+            self.described().into_iter().filter(|found| found.name() == name).collect();
+        let found = match schema {
+            Some(schema) => named.iter().find(|found| found.schema() == schema),
+            None => path.iter().find_map(|schema| named.iter().find(|it| it.schema() == schema)),
+        };
+        match found {
+            Some(found) => Some(found.oid()),
+            None => system_table(schema, name).map(|table| table.oid),
+        }
     }
 
     /// Returns the relation of an OID.
@@ -175,7 +199,7 @@ impl CatalogSnapshot {
         let mut text = format!(
             "FOREIGN KEY ({}) REFERENCES {}({})",
             names(table, key.columns.iter()),
-            quoted_if_needed(&parent.name),
+            written_relation(parent),
             names(parent, positions.iter())
         );
         for (when, action) in [("UPDATE", key.on_update), ("DELETE", key.on_delete)] {
@@ -190,6 +214,15 @@ impl CatalogSnapshot {
         }
         Some(text)
     }
+}
+
+/// Returns a table's name, with its schema unless that is `public`.
+fn written_relation(table: &Table) -> String {
+    let name = quoted_if_needed(&table.name);
+    if table.schema == PUBLIC {
+        return name;
+    }
+    format!("{}.{name}", quoted_if_needed(&table.schema))
 }
 
 /// Returns the names of columns with commas between them.
@@ -244,9 +277,10 @@ pub fn index_definition(index: Described<'_>, column: usize) -> Option<String> {
     };
     let parts: Vec<String> = keys.iter().map(part).collect();
     Some(format!(
-        "CREATE {}INDEX {} ON public.{} USING {} ({})",
+        "CREATE {}INDEX {} ON {}.{} USING {} ({})",
         if unique { "UNIQUE " } else { "" },
         quoted_if_needed(index.name()),
+        quoted_if_needed(&table.schema),
         quoted_if_needed(&table.name),
         method_name(method),
         parts.join(", ")

@@ -16,6 +16,7 @@
 
 pub mod describe;
 pub(crate) mod records;
+mod schemas;
 mod snapshot;
 pub mod system;
 pub mod text;
@@ -34,8 +35,9 @@ use crate::handle::{RowIds, TableHandle};
 use crate::schema::encoding::Layouts;
 pub use crate::schema::{
     Added, Check, Column, ForeignKey, ForeignKeyAction, Identity, Index, KeyColumn, Method,
-    NewCheck, NewColumn, NewForeignKey, NewIdentity, NewIndex, NewKey, NewTable, ObjectId,
-    PrimaryKey, Reference, Relation, Sequence, SequenceOptions, Table, View,
+    NewCheck, NewColumn, NewForeignKey, NewIdentity, NewIndex, NewKey, NewTable, ObjectId, PUBLIC,
+    PrimaryKey, Reference, Relation, Schema, Sequence, SequenceOptions, Table, View,
+    is_system_schema, lookup_name, path_schemas, shown_name, split_lookup_name,
 };
 use crate::types::{DataType, Value};
 pub use snapshot::CatalogSnapshot;
@@ -210,7 +212,7 @@ impl Catalog {
         transaction: &Transaction,
         name: &str,
     ) -> Result<Option<Database>> {
-        if name.starts_with(TREE_PREFIX) {
+        if name.starts_with(TREE_PREFIX) || name.contains('\0') {
             return Ok(None);
         }
         match transaction.open_database(name) {
@@ -240,6 +242,7 @@ impl Catalog {
         let columns = vec![column(1, "key"), column(2, "value")];
         let table = Table {
             id: ObjectId(0),
+            schema: PUBLIC,
             name: name.into(),
             primary_key: Some(PrimaryKey {
                 name: smol_str::format_smolstr!("{name}_pkey"),

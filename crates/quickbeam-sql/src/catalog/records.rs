@@ -13,9 +13,10 @@ use smol_str::SmolStr;
 
 use crate::error::{Result, SqlError};
 use crate::schema::encoding::{Layout, Layouts};
+use crate::schema::names::{is_public, public};
 use crate::schema::{
     Check, Column, ForeignKey, ForeignKeyAction, Identity, Index, KeyColumn, Method, ObjectId,
-    PrimaryKey, Sequence, Table, View,
+    PrimaryKey, Schema, Sequence, Table, View,
 };
 use crate::types::{DataType, Value, format_value, parse_value};
 
@@ -26,11 +27,14 @@ pub enum Record {
     Table(TableRecord),
     View(View),
     Sequence(Sequence),
+    Schema(Schema),
 }
 
 #[derive(Serialize, Deserialize)]
 pub struct TableRecord {
     id: ObjectId,
+    #[serde(default = "public", skip_serializing_if = "is_public")]
+    schema: SmolStr,
     name: SmolStr,
     columns: Vec<ColumnRecord>,
     primary_key: Option<KeyRecord>,
@@ -127,6 +131,7 @@ impl TableRecord {
         let layouts = std::iter::once(&table.layouts.current).chain(&table.layouts.older);
         TableRecord {
             id: table.id,
+            schema: table.schema.clone(),
             name: table.name.clone(),
             columns: table.columns.iter().map(ColumnRecord::of).collect(),
             primary_key: table.primary_key.as_ref().map(|key| KeyRecord {
@@ -215,6 +220,7 @@ impl TableRecord {
             id: self.id,
             indexes: self.indexes.into_iter().map(index).collect::<Result<_>>()?,
             foreign_keys: self.foreign_keys.into_iter().map(foreign_key).collect::<Result<_>>()?,
+            schema: self.schema,
             name: self.name,
             primary_key,
             checks: self.checks,
@@ -308,6 +314,7 @@ mod tests {
             };
             let table = record.into_table().unwrap();
             assert_eq!(table.indexes[0].method, method, "{text}");
+            assert_eq!(table.schema, "public", "records of before there were schemas");
             let again = Record::Table(TableRecord::of(&table)).encode().unwrap();
             let Record::Table(again) = Record::decode(&again).unwrap() else { panic!("a table") };
             assert_eq!(again.into_table().unwrap().indexes, table.indexes);

@@ -11,7 +11,8 @@ use super::records::Record;
 use crate::error::{Result, SqlError};
 use crate::handle::TableHandle;
 use crate::schema::errors::{is_not, no_index, no_relation};
-use crate::schema::{Index, ObjectId, Reference, Relation, Sequence, Table, View};
+use crate::schema::names::lookup_name;
+use crate::schema::{Index, ObjectId, Reference, Relation, Schema, Sequence, Table, View};
 
 /// The catalog at one version. Two snapshots of the same version hold the same.
 #[derive(Debug, Default)]
@@ -22,6 +23,8 @@ pub struct CatalogSnapshot {
     pub(crate) tables: BTreeMap<ObjectId, Arc<Table>>,
     pub(crate) views: BTreeMap<ObjectId, Arc<View>>,
     pub(crate) sequences: BTreeMap<ObjectId, Arc<Sequence>>,
+    pub(crate) schemas: BTreeMap<SmolStr, Schema>,
+    /// By lookup name.
     pub(crate) names: HashMap<SmolStr, ObjectId>,
     /// The table of each index.
     indexes: HashMap<ObjectId, ObjectId>,
@@ -47,12 +50,15 @@ impl CatalogSnapshot {
                     tables.insert(table.id, table);
                 }
                 Record::View(view) => {
-                    snapshot.names.insert(view.name.clone(), view.id);
+                    snapshot.names.insert(view.lookup_name(), view.id);
                     snapshot.views.insert(view.id, Arc::new(view));
                 }
                 Record::Sequence(sequence) => {
-                    snapshot.names.insert(sequence.name.clone(), sequence.id);
+                    snapshot.names.insert(sequence.lookup_name(), sequence.id);
                     snapshot.sequences.insert(sequence.id, Arc::new(sequence));
+                }
+                Record::Schema(schema) => {
+                    snapshot.schemas.insert(schema.name.clone(), schema);
                 }
             }
             more = cursor.next()?;
@@ -75,9 +81,9 @@ impl CatalogSnapshot {
             }
         }
         for (id, table) in tables {
-            self.names.insert(table.name.clone(), id);
+            self.names.insert(table.lookup_name(), id);
             for index in &table.indexes {
-                self.names.insert(index.name.clone(), index.id);
+                self.names.insert(lookup_name(&table.schema, &index.name), index.id);
                 self.indexes.insert(index.id, id);
             }
             self.handles.insert(id, OnceLock::new());
@@ -92,7 +98,7 @@ impl CatalogSnapshot {
         self.version
     }
 
-    /// What a name means.
+    /// What a lookup name means.
     #[must_use]
     pub fn relation(&self, name: &str) -> Option<Relation> {
         self.by_id(*self.names.get(name)?)
@@ -113,7 +119,7 @@ impl CatalogSnapshot {
         Some(Relation::Index(table.clone(), index.clone()))
     }
 
-    /// All tables, views, sequences and indexes, by name.
+    /// All tables, views, sequences and indexes, by lookup name.
     #[must_use]
     pub fn relations(&self) -> Vec<(SmolStr, Relation)> {
         let named = |(name, id): (&SmolStr, &ObjectId)| Some((name.clone(), self.by_id(*id)?));
@@ -146,7 +152,7 @@ impl CatalogSnapshot {
             .ok_or_else(|| SqlError::internal(format!("there is no table of number {}", id.0)))
     }
 
-    /// The table of that name, or an error that says what is wrong.
+    /// The table of that lookup name, or an error that says what is wrong.
     pub fn table_named(&self, name: &str) -> Result<Arc<Table>> {
         match self.relation(name) {
             Some(Relation::Table(table)) => Ok(table),

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use super::CatalogSnapshot;
+use crate::schema::names::PUBLIC;
 use crate::schema::{
     Column, ForeignKey, ForeignKeyAction, Index, KeyColumn, Method, ObjectId, Sequence, Table, View,
 };
@@ -26,6 +27,24 @@ pub enum Wording {
 #[must_use]
 pub fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// The name of a relation in quotes, with its schema unless that is `public`.
+#[must_use]
+pub fn quoted_relation(schema: &str, name: &str) -> String {
+    if schema == PUBLIC {
+        return quoted(name);
+    }
+    format!("{}.{}", quoted(schema), quoted(name))
+}
+
+/// CREATE SCHEMA of each schema.
+pub fn create_schemas(catalog: &CatalogSnapshot) -> impl Iterator<Item = String> + '_ {
+    catalog.schemas().map(|schema| format!("CREATE SCHEMA {}", quoted(&schema.name)))
+}
+
+fn quoted_table(table: &Table) -> String {
+    quoted_relation(&table.schema, &table.name)
 }
 
 /// A text as a literal.
@@ -53,7 +72,8 @@ fn sequence_options(sequence: &Sequence) -> String {
 /// CREATE SEQUENCE.
 #[must_use]
 pub fn create_sequence(sequence: &Sequence) -> String {
-    let (name, options) = (quoted(&sequence.name), sequence_options(sequence));
+    let name = quoted_relation(&sequence.schema, &sequence.name);
+    let options = sequence_options(sequence);
     format!("CREATE SEQUENCE {name} AS {} {options}", sequence.data_type)
 }
 
@@ -69,10 +89,10 @@ pub fn set_sequence(catalog: &CatalogSnapshot, sequence: &Sequence, next: Option
         // taken by then.
         Some((table, column)) => format!(
             "pg_get_serial_sequence({}, {})",
-            literal(&quoted(&table.name)),
+            literal(&quoted_table(table)),
             literal(&column.name)
         ),
-        None => literal(&quoted(&sequence.name)),
+        None => literal(&quoted_relation(&sequence.schema, &sequence.name)),
     };
     let last = if sequence.increment > 0 { sequence.maximum } else { sequence.minimum };
     format!("SELECT setval({name}, {}, {})", next.unwrap_or(last), next.is_none())
@@ -121,7 +141,7 @@ pub fn create_table(catalog: &CatalogSnapshot, table: &Table, wording: Wording) 
     for check in &table.checks {
         parts.push(format!("CONSTRAINT {} CHECK ({})", quoted(&check.name), check.expression));
     }
-    format!("CREATE TABLE {} ({})", quoted(&table.name), parts.join(", "))
+    format!("CREATE TABLE {} ({})", quoted_table(table), parts.join(", "))
 }
 
 /// CREATE INDEX of each index that is no constraint.
@@ -147,7 +167,7 @@ fn create_index(table: &Table, index: &Index, wording: Wording) -> String {
         Some(if is_hash { name } else { format!("{name}{direction}{nulls}") })
     };
     let columns: Vec<String> = index.columns.iter().filter_map(column).collect();
-    let (name, table) = (quoted(&index.name), quoted(&table.name));
+    let (name, table) = (quoted(&index.name), quoted_table(table));
     format!("CREATE {unique}INDEX {name} ON {table}{using} ({})", columns.join(", "))
 }
 
@@ -165,10 +185,10 @@ fn add_foreign_key(catalog: &CatalogSnapshot, table: &Table, key: &ForeignKey) -
         key.parent_columns.iter().map(|id| parent.position_of(*id)).collect();
     let mut text = format!(
         "ALTER TABLE {} ADD CONSTRAINT {} FOREIGN KEY ({}) REFERENCES {} ({})",
-        quoted(&table.name),
+        quoted_table(table),
         quoted(&key.name),
         quoted_columns(table, key.columns.iter()),
-        quoted(&parent.name),
+        quoted_table(parent),
         quoted_columns(parent, positions?.iter())
     );
     for (on, action) in [("UPDATE", key.on_update), ("DELETE", key.on_delete)] {
@@ -187,7 +207,7 @@ fn add_foreign_key(catalog: &CatalogSnapshot, table: &Table, key: &ForeignKey) -
 /// COMMENT ON a table and its columns.
 pub fn comments(table: &Table) -> impl Iterator<Item = String> + '_ {
     table.comments.iter().filter_map(|(number, comment)| {
-        let name = quoted(&table.name);
+        let name = quoted_table(table);
         let comment = literal(comment);
         if *number == 0 {
             return Some(format!("COMMENT ON TABLE {name} IS {comment}"));
@@ -201,7 +221,12 @@ pub fn comments(table: &Table) -> impl Iterator<Item = String> + '_ {
 #[must_use]
 pub fn create_view(view: &View) -> String {
     let columns: Vec<String> = view.columns.iter().map(|name| quoted(name)).collect();
-    format!("CREATE VIEW {} ({}) AS {}", quoted(&view.name), columns.join(", "), view.query)
+    format!(
+        "CREATE VIEW {} ({}) AS {}",
+        quoted_relation(&view.schema, &view.name),
+        columns.join(", "),
+        view.query
+    )
 }
 
 impl CatalogSnapshot {

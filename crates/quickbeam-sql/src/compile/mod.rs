@@ -13,7 +13,7 @@ use smol_str::SmolStr;
 
 use self::create_as::CreateAs;
 use self::statistics::PlanBasis;
-use crate::bind::{CatalogChange, CopyForm, Names, OutputColumn};
+use crate::bind::{CatalogChange, CopyForm, Names, OutputColumn, SearchPath};
 use crate::catalog::{Catalog, CatalogSnapshot, ObjectId, Relation};
 use crate::error::Result;
 use crate::execute::{InsertExec, QueryProgram, TableHandles, UpdateExec};
@@ -79,6 +79,8 @@ pub(crate) struct CompileContext<'l> {
     pub snapshot: &'l Arc<CatalogSnapshot>,
     /// What the session wants of the planner.
     pub way: ExecutionMode,
+    /// The session's path; `None`: the default one.
+    pub path: SearchPath,
     /// The declared types of the first parameters.
     pub types: &'l [Option<DataType>],
 }
@@ -101,8 +103,16 @@ impl Names for CompileContext<'_> {
         Ok(database.map(|handle| Relation::Table(handle.table().clone())))
     }
 
+    fn has_schema(&self, name: &str) -> bool {
+        self.snapshot.has_schema(name)
+    }
+
+    fn search_path(&self) -> SearchPath {
+        self.path.clone()
+    }
+
     fn sequence_name(&self, id: ObjectId) -> Option<SmolStr> {
-        self.snapshot.sequence(id).map(|sequence| sequence.name.clone())
+        self.snapshot.sequence(id).map(|sequence| sequence.lookup_name())
     }
 }
 

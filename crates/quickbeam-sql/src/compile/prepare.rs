@@ -71,6 +71,19 @@ impl CompileContext<'_> {
                 Some((name, query)) => self.create_as(&name, &query, false, true, text)?,
                 None => return Err(SqlError::internal("a query without a plan")),
             },
+            Ast::CreateSchema {
+                schema_name,
+                or_replace: false,
+                if_not_exists,
+                with: None,
+                options: None,
+                default_collate_spec: None,
+                clone: None,
+            } => Program::Catalog(binder.create_schema(schema_name, *if_not_exists)?),
+            Ast::AlterSchema(alter) => match binder.alter_schema(alter)? {
+                Some(change) => Program::Catalog(change),
+                None => Program::Nothing,
+            },
             Ast::CreateIndex(create) => Program::Catalog(binder.create_index(create)?),
             Ast::CreateView(create) => Program::Catalog(binder.create_view(create)?),
             Ast::CreateSequence {

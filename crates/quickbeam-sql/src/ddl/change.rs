@@ -13,9 +13,10 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::handle::{Filling, IndexHandle, TableHandle, index_tree, rows_tree};
 use crate::schema::encoding::{KeySpec, StoredRow};
 use crate::schema::errors::{
-    constraint_exists, named_twice, no_column, no_definition, relation_exists,
+    constraint_exists, named_twice, no_column, no_definition, no_schema, relation_exists,
 };
-use crate::schema::{Index, ObjectId, Sequence, Table, View};
+use crate::schema::names::{is_system_schema, lookup_name, split_lookup_name};
+use crate::schema::{Index, ObjectId, Schema, Sequence, Table, View};
 use crate::types::DataType;
 
 /// Most columns of a table.
@@ -94,14 +95,22 @@ impl<'a> CatalogChange<'a> {
         self.put(sequence.id, &Record::Sequence(sequence))
     }
 
+    pub fn put_schema(&self, schema: Schema) -> Result<()> {
+        self.put(schema.id, &Record::Schema(schema))
+    }
+
     pub fn remove(&self, id: ObjectId) -> Result<()> {
         self.catalog.objects.delete(self.transaction, &key_of(id))?;
         Ok(())
     }
 
-    /// Refuses a name that is no name, or that something has.
+    /// Refuses a lookup name that is no name, whose schema does not exist, or that something has.
     pub fn check_free(&self, name: &str) -> Result<()> {
-        check_name(name)?;
+        let (schema, own) = split_lookup_name(name);
+        check_name(own)?;
+        if !self.before.has_schema(&schema) || is_system_schema(&schema) {
+            return Err(no_schema(&schema));
+        }
         let is_database = || self.catalog.key_value_database(self.transaction, name);
         if self.before.relation(name).is_some() || is_database()?.is_some() {
             return Err(relation_exists(name));
@@ -109,24 +118,27 @@ impl<'a> CatalogChange<'a> {
         Ok(())
     }
 
-    /// Returns the name of an index or sequence: the given name, which must be free, or a generated
-    /// one.
+    /// Returns the name of an index or sequence in a schema: the given name, which must be free, or
+    /// a generated one.
     pub fn name_or_made(
         &self,
+        schema: &str,
         given: Option<&SmolStr>,
         parts: &[&str],
         suffix: &str,
         taken: &[SmolStr],
     ) -> Result<SmolStr> {
         if let Some(name) = given {
-            self.check_free(name)?;
+            check_name(name)?;
+            self.check_free(&lookup_name(schema, name))?;
             if taken.contains(name) {
                 return Err(relation_exists(name));
             }
             return Ok(name.clone());
         }
-        let is_taken =
-            |name: &SmolStr| self.before.relation(name).is_some() || taken.contains(name);
+        let is_taken = |name: &SmolStr| {
+            self.before.relation(&lookup_name(schema, name)).is_some() || taken.contains(name)
+        };
         Ok(make_name(parts, suffix, is_taken))
     }
 

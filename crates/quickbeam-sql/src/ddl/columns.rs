@@ -63,8 +63,12 @@ impl Catalog {
         table.next_column = id.checked_add(1).ok_or_else(|| {
             SqlError::new(SqlState::TooManyColumns, "no numbers are left for columns")
         })?;
-        let mut column =
-            change.new_column(table.id, &table.name.clone(), id, new, &mut Vec::new())?;
+        let mut column = change.new_column(
+            (table.id, &table.schema.clone(), &table.name.clone()),
+            id,
+            new,
+            &mut Vec::new(),
+        )?;
         let sequence = match column.identity {
             Some(identity) => Some(change.made_sequence(identity.sequence)?),
             None => None,

@@ -176,7 +176,10 @@ impl CatalogChange<'_> {
         }
         let columns = table.known_columns(&key.columns)?;
         columns.iter().try_for_each(|position| table.check_key_type(*position))?;
-        let name = self.name_or_made(key.name.as_ref(), &[&table.name], "pkey", taken)?;
+        let name = {
+            let parts = [table.name.as_str()];
+            self.name_or_made(&table.schema, key.name.as_ref(), &parts, "pkey", taken)?
+        };
         taken.push(name.clone());
         for &position in &columns {
             table.columns[position].not_null = true;
@@ -195,7 +198,7 @@ impl CatalogChange<'_> {
         columns.iter().try_for_each(|position| table.check_key_type(*position))?;
         let mut parts = vec![table.name.as_str()];
         parts.extend(key.columns.iter().map(SmolStr::as_str));
-        let name = self.name_or_made(key.name.as_ref(), &parts, "key", taken)?;
+        let name = self.name_or_made(&table.schema, key.name.as_ref(), &parts, "key", taken)?;
         taken.push(name.clone());
         let column = |position| KeyColumn { position, descending: false, nulls_first: false };
         Ok(Index {
@@ -216,7 +219,7 @@ impl CatalogChange<'_> {
     ) -> Result<ForeignKey> {
         let columns = table.known_columns(&new.columns)?;
         let other;
-        let parent = if new.parent == table.name {
+        let parent = if new.parent == table.lookup_name() {
             table
         } else {
             other = self.table_named(&new.parent)?;

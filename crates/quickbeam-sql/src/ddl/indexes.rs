@@ -38,7 +38,7 @@ impl Catalog {
         }
         let mut parts = vec![table.name.as_str()];
         parts.extend(new.columns.iter().map(|column| column.0.as_str()));
-        let name = change.name_or_made(new.name.as_ref(), &parts, "idx", &[])?;
+        let name = change.name_or_made(&table.schema, new.name.as_ref(), &parts, "idx", &[])?;
         let index = Arc::new(Index {
             id: change.new_id()?,
             name: name.clone(),
@@ -58,6 +58,7 @@ impl Catalog {
     pub fn drop_index(&self, transaction: &Transaction, name: &str, cascade: bool) -> Result<()> {
         let change = CatalogChange::begin(self, transaction)?;
         let (table, index) = change.before.index_named(name)?;
+        let name = &index.name;
         if index.is_constraint {
             return Err(SqlError::new(
                 SqlState::DependentObjectsStillExist,

@@ -4,6 +4,7 @@ mod change;
 mod columns;
 mod constraints;
 mod indexes;
+mod schemas;
 mod sequences;
 mod tables;
 mod views;

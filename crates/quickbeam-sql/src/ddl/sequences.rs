@@ -18,6 +18,7 @@ use crate::catalog::{Catalog, CatalogSnapshot, Reserved};
 use crate::error::{Result, SqlError, SqlState};
 use crate::schema::SequenceOptions;
 use crate::schema::errors::{is_not, no_relation, read_only};
+use crate::schema::names::split_lookup_name;
 use crate::schema::{ObjectId, Relation, Sequence};
 use crate::types::DataType;
 
@@ -47,7 +48,7 @@ impl Catalog {
     ) -> Result<ObjectId> {
         let change = CatalogChange::begin(self, transaction)?;
         change.check_free(name)?;
-        change.define_sequence(name.into(), options, None)
+        change.define_sequence(name, options, None)
     }
 
     /// DROP SEQUENCE of all of these.
@@ -58,7 +59,7 @@ impl Catalog {
             if let Some((table, _)) = sequence.owned_by {
                 let table = change.before.known_table(table)?;
                 let by = format!("column of table {}", table.name);
-                return Err(super::tables::depended(&format!("sequence {name}"), &by));
+                return Err(super::tables::depended(&format!("sequence {}", sequence.name), &by));
             }
             change.remove(sequence.id)?;
         }
@@ -265,10 +266,10 @@ impl Sequence {
 }
 
 impl CatalogChange<'_> {
-    /// Makes a sequence; its number.
+    /// Makes a sequence of that lookup name; its number.
     pub(crate) fn define_sequence(
         &self,
-        name: SmolStr,
+        name: &str,
         options: &SequenceOptions,
         owned_by: Option<(ObjectId, u16)>,
     ) -> Result<ObjectId> {
@@ -304,9 +305,11 @@ impl CatalogChange<'_> {
             )));
         }
         let id = self.new_id()?;
+        let (schema, name) = split_lookup_name(name);
         let sequence = Sequence {
             id,
-            name,
+            schema,
+            name: name.into(),
             data_type,
             start,
             increment,

@@ -11,6 +11,7 @@ use crate::catalog::{Catalog, View};
 use crate::error::{Result, SqlError, SqlState};
 use crate::handle::{index_tree, rows_tree};
 use crate::schema::encoding::Layouts;
+use crate::schema::names::{lookup_name, split_lookup_name};
 use crate::schema::{Check, Column, Identity, ObjectId, Table};
 use crate::schema::{NewColumn, NewTable};
 use crate::types::Value;
@@ -24,15 +25,18 @@ impl Catalog {
         let names: Vec<&str> = new.columns.iter().map(|column| column.name.as_str()).collect();
         check_columns(&names)?;
         let id = change.new_id()?;
+        let (schema, name) = split_lookup_name(&new.name);
+        let name = SmolStr::new(name);
         let mut columns = Vec::with_capacity(new.columns.len());
-        let mut taken = vec![new.name.clone()];
+        let mut taken = vec![name.clone()];
         for (at, column) in new.columns.iter().enumerate() {
             let number = at as u16 + 1;
-            columns.push(change.new_column(id, &new.name, number, column, &mut taken)?);
+            columns.push(change.new_column((id, &schema, &name), number, column, &mut taken)?);
         }
         let mut table = Table {
             id,
-            name: new.name.clone(),
+            schema,
+            name,
             primary_key: None,
             indexes: Vec::new(),
             checks: Vec::new(),
@@ -109,8 +113,8 @@ impl Catalog {
     pub fn rename_table(&self, transaction: &Transaction, from: &str, to: &str) -> Result<()> {
         let change = CatalogChange::begin(self, transaction)?;
         let mut table = change.table(from)?;
-        change.check_free(to)?;
-        change.refuse_views(table.id, &format!("table {from}"))?;
+        change.check_free(&lookup_name(&table.schema, to))?;
+        change.refuse_views(table.id, &format!("table {}", table.name))?;
         table.name = to.into();
         change.put_table(&table)
     }
@@ -180,8 +184,7 @@ impl CatalogChange<'_> {
     /// A column as a statement describes it; its sequence, if it has one, is made.
     pub(crate) fn new_column(
         &self,
-        table: ObjectId,
-        table_name: &SmolStr,
+        (table, schema, table_name): (ObjectId, &SmolStr, &SmolStr),
         id: u16,
         new: &NewColumn,
         taken: &mut Vec<SmolStr>,
@@ -196,11 +199,12 @@ impl CatalogChange<'_> {
                     ));
                 }
                 let parts = [table_name.as_str(), new.name.as_str()];
-                let name = self.name_or_made(None, &parts, "seq", taken)?;
+                let name = self.name_or_made(schema, None, &parts, "seq", taken)?;
                 taken.push(name.clone());
                 let mut options = identity.options.clone();
                 options.data_type = Some(new.data_type);
-                let sequence = self.define_sequence(name, &options, Some((table, id)))?;
+                let name = lookup_name(schema, &name);
+                let sequence = self.define_sequence(&name, &options, Some((table, id)))?;
                 Some(Identity { always: identity.always, sequence })
             }
         };

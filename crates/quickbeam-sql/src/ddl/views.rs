@@ -9,6 +9,7 @@ use super::change::{CatalogChange, check_columns};
 use crate::catalog::Catalog;
 use crate::error::{Result, SqlError, SqlState};
 use crate::schema::errors::{is_not, no_view};
+use crate::schema::names::{shown_name, split_lookup_name};
 use crate::schema::{ObjectId, Relation, View};
 
 impl Catalog {
@@ -40,10 +41,11 @@ impl Catalog {
             }
         };
         if depends_on.contains(&id) {
-            let message = format!("view \"{name}\" would read itself");
+            let message = format!("view \"{}\" would read itself", shown_name(name));
             return Err(SqlError::new(SqlState::InvalidTableDefinition, message));
         }
-        change.put_view(View { id, name: name.into(), columns, query, depends_on })
+        let (schema, name) = split_lookup_name(name);
+        change.put_view(View { id, schema, name: name.into(), columns, query, depends_on })
     }
 
     /// DROP VIEW of all of these. `cascade`: views that read them go, too.

@@ -3,6 +3,7 @@
 //! It is said in the same words by the binder, which knows where the name stands, and by the
 //! catalog, which decides.
 
+use super::names::{shown_name, split_lookup_name};
 use crate::error::{SqlError, SqlState};
 
 /// A change in a transaction that makes none; `what` would make one.
@@ -15,17 +16,33 @@ pub(crate) fn read_only(what: &str) -> SqlError {
 /// There is nothing of that name.
 #[cold]
 pub(crate) fn no_relation(name: &str) -> SqlError {
-    SqlError::new(SqlState::UndefinedTable, format!("relation \"{name}\" does not exist"))
+    SqlError::new(
+        SqlState::UndefinedTable,
+        format!("relation \"{}\" does not exist", shown_name(name)),
+    )
 }
 
 #[cold]
 pub(crate) fn no_view(name: &str) -> SqlError {
-    SqlError::new(SqlState::UndefinedTable, format!("view \"{name}\" does not exist"))
+    SqlError::new(SqlState::UndefinedTable, format!("view \"{}\" does not exist", shown_name(name)))
 }
 
 #[cold]
 pub(crate) fn no_index(name: &str) -> SqlError {
-    SqlError::new(SqlState::UndefinedObject, format!("index \"{name}\" does not exist"))
+    SqlError::new(
+        SqlState::UndefinedObject,
+        format!("index \"{}\" does not exist", shown_name(name)),
+    )
+}
+
+#[cold]
+pub(crate) fn no_schema(name: &str) -> SqlError {
+    SqlError::new(SqlState::InvalidSchemaName, format!("schema \"{name}\" does not exist"))
+}
+
+#[cold]
+pub(crate) fn schema_exists(name: &str) -> SqlError {
+    SqlError::new(SqlState::DuplicateSchema, format!("schema \"{name}\" already exists"))
 }
 
 #[cold]
@@ -43,7 +60,10 @@ pub(crate) fn no_constraint(relation: &str, name: &str) -> SqlError {
 /// Something of that name is there, but not `what`, as in "a view".
 #[cold]
 pub(crate) fn is_not(name: &str, what: &str) -> SqlError {
-    SqlError::new(SqlState::WrongObjectType, format!("\"{name}\" is not {what}"))
+    SqlError::new(
+        SqlState::WrongObjectType,
+        format!("\"{}\" is not {what}", split_lookup_name(name).1),
+    )
 }
 
 /// What has that name can be read and changed as a table is, but not defined as one.
@@ -56,7 +76,10 @@ pub(crate) fn no_definition(name: &str) -> SqlError {
 
 #[cold]
 pub(crate) fn relation_exists(name: &str) -> SqlError {
-    SqlError::new(SqlState::DuplicateTable, format!("relation \"{name}\" already exists"))
+    SqlError::new(
+        SqlState::DuplicateTable,
+        format!("relation \"{}\" already exists", split_lookup_name(name).1),
+    )
 }
 
 #[cold]

@@ -3,13 +3,17 @@
 pub(crate) mod definition;
 pub(crate) mod encoding;
 pub(crate) mod errors;
+pub(crate) mod names;
 pub(crate) mod tables;
 
 pub use definition::{
     Added, NewCheck, NewColumn, NewForeignKey, NewIdentity, NewIndex, NewKey, NewTable,
     SequenceOptions,
 };
+pub use names::{
+    PUBLIC, is_system_schema, lookup_name, path_schemas, shown_name, split_lookup_name,
+};
 pub use tables::{
     Check, Column, ForeignKey, ForeignKeyAction, Identity, Index, KeyColumn, Method, ObjectId,
-    PrimaryKey, Reference, Relation, Sequence, Table, View,
+    PrimaryKey, Reference, Relation, Schema, Sequence, Table, View,
 };

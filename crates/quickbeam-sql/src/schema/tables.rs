@@ -13,6 +13,7 @@ use quickbeam::AccessMethod;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
+use super::names::{is_public, lookup_name, public};
 use crate::types::{DataType, Value};
 
 /// The number of an object: of a table, index, view or sequence. Never used again.
@@ -47,6 +48,8 @@ pub enum Relation {
 pub struct Table {
     /// Its number.
     pub id: ObjectId,
+    /// Its schema, that of its indexes, too.
+    pub schema: SmolStr,
     /// Its name.
     pub name: SmolStr,
     /// Its columns, in order.
@@ -110,6 +113,39 @@ pub struct PrimaryKey {
     pub columns: Vec<usize>,
     /// How rows are found.
     pub method: Method,
+}
+
+/// A schema besides `public` and those of the system catalogs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Schema {
+    /// Its number.
+    pub id: ObjectId,
+    /// Its name.
+    pub name: SmolStr,
+}
+
+impl Table {
+    /// The name under which the catalog finds it.
+    #[must_use]
+    pub fn lookup_name(&self) -> SmolStr {
+        lookup_name(&self.schema, &self.name)
+    }
+}
+
+impl View {
+    /// The name under which the catalog finds it.
+    #[must_use]
+    pub fn lookup_name(&self) -> SmolStr {
+        lookup_name(&self.schema, &self.name)
+    }
+}
+
+impl Sequence {
+    /// The name under which the catalog finds it.
+    #[must_use]
+    pub fn lookup_name(&self) -> SmolStr {
+        lookup_name(&self.schema, &self.name)
+    }
 }
 
 impl Table {
@@ -223,6 +259,9 @@ pub struct Reference {
 pub struct View {
     /// Its number.
     pub id: ObjectId,
+    /// Its schema.
+    #[serde(default = "public", skip_serializing_if = "is_public")]
+    pub schema: SmolStr,
     /// Its name.
     pub name: SmolStr,
     /// Names of its columns, as given or as the query had them.
@@ -238,6 +277,9 @@ pub struct View {
 pub struct Sequence {
     /// Its number.
     pub id: ObjectId,
+    /// Its schema.
+    #[serde(default = "public", skip_serializing_if = "is_public")]
+    pub schema: SmolStr,
     /// Its name.
     pub name: SmolStr,
     /// SMALLINT, INTEGER or BIGINT.

@@ -7,7 +7,9 @@ use smol_str::SmolStr;
 use crate::bind::{
     Binder, CatalogChange, Names, ObjectKind, Source, TableChange, check_of, column_default,
 };
-use crate::catalog::{Added, NewCheck, ObjectId, Relation, Table};
+use crate::catalog::{
+    Added, NewCheck, ObjectId, Relation, Table, lookup_name, shown_name, split_lookup_name,
+};
 use crate::compile::CompileContext;
 use crate::ddl::depended;
 use crate::error::{Result, SqlError};
@@ -24,7 +26,8 @@ pub(crate) fn apply(change: &CatalogChange, look: &CompileContext<'_>) -> Result
             }
         }
         CatalogChange::CreateIndex(index, if_not_exists) => {
-            let known = index.name.as_ref().is_some_and(|name| there(name));
+            let schema = split_lookup_name(&index.table).0;
+            let known = index.name.as_ref().is_some_and(|name| there(&lookup_name(&schema, name)));
             if !(*if_not_exists && known) {
                 catalog.create_index(transaction, index)?;
             }
@@ -68,6 +71,17 @@ pub(crate) fn apply(change: &CatalogChange, look: &CompileContext<'_>) -> Result
                 }
             }
         }
+        CatalogChange::CreateSchema(name, if_not_exists) => {
+            if !(*if_not_exists && look.snapshot.has_schema(name)) {
+                catalog.create_schema(transaction, name)?;
+            }
+        }
+        CatalogChange::RenameSchema(from, to) => catalog.rename_schema(transaction, from, to)?,
+        CatalogChange::DropSchemas(names, if_exists, cascade) => {
+            let there = |name: &&SmolStr| !*if_exists || look.snapshot.has_schema(name);
+            let names: Vec<_> = names.iter().filter(there).cloned().collect();
+            drop_schemas(&names, *cascade, look)?;
+        }
         CatalogChange::Truncate(names, cascade, restart) => {
             catalog.truncate(transaction, names, *cascade, *restart)?;
         }
@@ -83,21 +97,56 @@ pub(crate) fn apply(change: &CatalogChange, look: &CompileContext<'_>) -> Result
     Ok(())
 }
 
+/// Drops schemas, with all that is in them if `cascade`.
+fn drop_schemas(names: &[SmolStr], cascade: bool, look: &CompileContext<'_>) -> Result<()> {
+    let (catalog, transaction) = (look.catalog, look.transaction);
+    let contents = || -> Result<Vec<(SmolStr, Relation)>> {
+        let all = catalog.snapshot(transaction)?.relations();
+        let is_inside = |name: &str| names.contains(&split_lookup_name(name).0);
+        Ok(all.into_iter().filter(|(name, _)| is_inside(name)).collect())
+    };
+    if let (Some((name, relation)), false) = (contents()?.first(), cascade) {
+        let kind = match relation {
+            Relation::Table(_) => "table",
+            Relation::View(_) => "view",
+            Relation::Sequence(_) => "sequence",
+            Relation::Index(..) => "index",
+        };
+        let what = format!("schema {}", split_lookup_name(name).0);
+        return Err(depended(&what, &format!("{kind} {}", shown_name(name))));
+    }
+    // Each step may remove some of what the next one would.
+    while let Some((name, _)) =
+        contents()?.into_iter().find(|(_, it)| matches!(it, Relation::View(_)))
+    {
+        catalog.drop_views(transaction, &[name], true)?;
+    }
+    let tables: Vec<SmolStr> = contents()?
+        .into_iter()
+        .filter_map(|(name, it)| matches!(it, Relation::Table(_)).then_some(name))
+        .collect();
+    if !tables.is_empty() {
+        catalog.drop_tables(transaction, &tables, true)?;
+    }
+    let sequences: Vec<SmolStr> = contents()?.into_iter().map(|(name, _)| name).collect();
+    if !sequences.is_empty() {
+        refuse_defaults(&sequences, look)?;
+        catalog.drop_sequences(transaction, &sequences)?;
+    }
+    catalog.drop_schemas(transaction, names)
+}
+
 /// Tables and views that a view reads.
 fn tables_of(look: &CompileContext<'_>, text: &Arc<str>) -> Result<Vec<ObjectId>> {
     let parsed = crate::parse::query(text)?;
-    let mut binder = Binder::new(look as &dyn Names, "");
+    let mut binder = Binder::of_stored(look as &dyn Names);
     binder.query_statement(&parsed)?;
-    let mut reads: Vec<ObjectId> = Vec::new();
+    // What a view within the view reads was found, too.
+    let mut reads: Vec<ObjectId> = std::mem::take(&mut binder.views);
     for shape in &binder.slots {
         match &shape.source {
             Source::Table(table) => reads.push(table.id),
-            // What a view within the view reads was found, too; the view itself is known by its
-            // name.
             Source::Query(_) | Source::Computed => {}
-        }
-        if let Some(Relation::View(view)) = look.snapshot.relation(&shape.name) {
-            reads.push(view.id);
         }
     }
     reads.sort_unstable();
@@ -108,7 +157,7 @@ fn tables_of(look: &CompileContext<'_>, text: &Arc<str>) -> Result<Vec<ObjectId>
 /// A sequence goes only when no DEFAULT takes values of it.
 fn refuse_defaults(names: &[SmolStr], look: &CompileContext<'_>) -> Result<()> {
     let snapshot = look.catalog.snapshot(look.transaction)?;
-    let look = &CompileContext { snapshot: &snapshot, ..*look };
+    let look = &CompileContext { snapshot: &snapshot, path: None, ..*look };
     let sequences: Vec<_> = names
         .iter()
         .filter_map(|name| match snapshot.relation(name) {
@@ -125,7 +174,7 @@ fn refuse_defaults(names: &[SmolStr], look: &CompileContext<'_>) -> Result<()> {
             if let Some((name, _)) = sequences.iter().find(|(_, id)| default.takes_from(*id)) {
                 let by =
                     format!("default value for column {} of table {}", column.name, table.name);
-                return Err(depended(&format!("sequence {name}"), &by));
+                return Err(depended(&format!("sequence {}", shown_name(name)), &by));
             }
         }
     }

@@ -147,7 +147,8 @@ impl Session {
                     apply(&made.change, &look)?;
                     let Some(insert) = &made.insert else { return Ok(Done::default()) };
                     let snapshot = self.database.catalog.snapshot(transaction)?;
-                    let look = CompileContext { snapshot: &snapshot, ..look };
+                    let look =
+                        CompileContext { snapshot: &snapshot, path: look.path.clone(), ..look };
                     let mut filled = look.statement(insert, &made.text, false)?;
                     self.run_prepared(&mut filled, transaction, &[], true)
                 });

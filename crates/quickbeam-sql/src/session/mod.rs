@@ -37,6 +37,7 @@ use self::named::{Cursors, NamedStatements};
 use self::rows::OpenQueries;
 use self::settings::variables::Variables;
 use self::transaction::Open;
+use crate::bind::SearchPath;
 use crate::compile::session_command::Settings;
 use crate::error::Result;
 use crate::execute::StatementLimits;
@@ -56,6 +57,10 @@ pub(crate) struct Session {
     /// Counts changes of settings.
     pub settings_version: Cell<u64>,
     pub statement_timeout: Cell<Option<Duration>>,
+    /// The search path; `None`: the default one.
+    pub search_path: RefCell<SearchPath>,
+    /// The number of the search path; 0 is that of the default one.
+    pub path_number: Cell<u64>,
     pub named: NamedStatements,
     pub cursors: Cursors,
     /// The session's number in its database.

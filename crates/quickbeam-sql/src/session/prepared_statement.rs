@@ -26,6 +26,8 @@ pub struct PreparedStatement {
     pub(crate) version: u64,
     /// The execution mode that the session asked for then.
     pub(crate) way: ExecutionMode,
+    /// The number of the session's path then.
+    pub(crate) path: u64,
     /// The session command that it is; the outer `None` before the text is parsed.
     pub(crate) control: Option<Option<Control>>,
     /// The syntax tree, from parsing the text until compiling it.
@@ -45,6 +47,7 @@ impl PreparedStatement {
             prepared: None,
             version: 0,
             way: ExecutionMode::Auto,
+            path: 0,
             control: None,
             parsed: None,
             types: Arc::new([]),
@@ -212,7 +215,9 @@ impl Session {
         transaction: &quickbeam::Transaction,
     ) -> Result<&'s mut Prepared> {
         let version = self.database.catalog.version(transaction)?;
-        let is_kept = statement.version == version && statement.way == self.way();
+        let is_kept = statement.version == version
+            && statement.way == self.way()
+            && statement.path == self.path_number.get();
         if !is_kept || !self.is_current(statement.prepared.as_mut(), transaction) {
             self.recompile(statement, transaction)?;
         }
@@ -245,7 +250,9 @@ impl Session {
         snapshot: &'l Arc<CatalogSnapshot>,
     ) -> CompileContext<'l> {
         let way = self.way();
-        CompileContext { catalog: &self.database.catalog, transaction, snapshot, way, types: &[] }
+        let path = self.search_path.borrow().clone();
+        let catalog = &self.database.catalog;
+        CompileContext { catalog, transaction, snapshot, way, path, types: &[] }
     }
 
     #[cold]
@@ -261,6 +268,7 @@ impl Session {
         statement.prepared = Some(look.prepare(&statement.text, parsed)?);
         statement.version = snapshot.version();
         statement.way = self.way();
+        statement.path = self.path_number.get();
         statement.check_columns().inspect_err(|_| statement.prepared = None)
     }
 }

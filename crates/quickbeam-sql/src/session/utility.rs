@@ -14,7 +14,7 @@ use super::events::Event;
 use super::executor::ResultRows;
 use super::named::{CursorRows, Named, duplicate_statement, no_cursor, no_statement};
 use super::rows::Rows;
-use crate::bind::OutputColumn;
+use crate::bind::{Binder, Names, OutputColumn};
 use crate::error::{Result, SqlError, SqlState};
 use crate::execute::{Returned, values_memory};
 use crate::parse::{Command, Direction, Discard, Name};
@@ -226,11 +226,10 @@ impl Session {
         let check = |transaction: &quickbeam::Transaction| {
             let snapshot = catalog.snapshot(transaction)?;
             for (schema, name) in names {
-                let is_public = schema.as_ref().is_none_or(|schema| schema == "public");
-                let is_known = snapshot.relation(name).is_some()
-                    || catalog.key_value_database(transaction, name)?.is_some();
-                if !is_public || !is_known {
-                    return Err(no_relation(name));
+                let look = self.look(transaction, &snapshot);
+                let lookup = Binder::new(&look, "").lookup(schema.as_deref(), name)?;
+                if look.relation(&lookup)?.is_none() {
+                    return Err(no_relation(&lookup));
                 }
             }
             Ok(())

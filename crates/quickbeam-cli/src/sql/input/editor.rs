@@ -216,7 +216,7 @@ fn converse(shell: &mut Shell, editor: &mut Editor<Words, DefaultHistory>) -> an
 }
 
 fn tables(shell: &Shell) -> Result<Vec<(String, Vec<String>)>, quickbeam_sql::SqlError> {
-    use quickbeam_sql::catalog::Relation;
+    use quickbeam_sql::catalog::{Relation, shown_name};
     let catalog = shell.catalog()?;
     let relations = catalog.relations().into_iter();
     let tables = relations.filter_map(|(name, relation)| {
@@ -227,7 +227,7 @@ fn tables(shell: &Shell) -> Result<Vec<(String, Vec<String>)>, quickbeam_sql::Sq
             Relation::View(view) => view.columns.iter().map(|column| column.to_string()).collect(),
             Relation::Sequence(_) | Relation::Index(..) => return None,
         };
-        Some((name.to_string(), columns))
+        Some((shown_name(&name), columns))
     });
     Ok(tables.collect())
 }

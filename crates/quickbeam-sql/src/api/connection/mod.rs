@@ -77,6 +77,8 @@ impl Connection {
             variables: RefCell::default(),
             settings_version: Cell::default(),
             statement_timeout: Cell::default(),
+            search_path: RefCell::default(),
+            path_number: Cell::default(),
             named: RefCell::default(),
             cursors: RefCell::default(),
             number,

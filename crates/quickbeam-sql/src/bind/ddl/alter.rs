@@ -2,7 +2,7 @@
 
 use sqlparser::ast::{self, AlterColumnOperation, AlterTableOperation, Ident, RenameTableNameKind};
 
-use super::super::{Binder, fold, object_name};
+use super::super::{Binder, fold};
 use super::constraints::Constraints;
 use super::table::Defined;
 use super::table_outline::Outline;
@@ -42,7 +42,7 @@ impl Binder<'_> {
         }
         let comment = comment.filter(|text| !text.is_empty()).map(Into::into);
         let change = TableChange::Comment(column, comment);
-        Ok(CatalogChange::Alter(table.name.clone(), vec![change], false))
+        Ok(CatalogChange::Alter(table.lookup_name(), vec![change], false))
     }
 
     /// ALTER TABLE.
@@ -52,7 +52,7 @@ impl Binder<'_> {
             return Err(SqlError::unsupported("this form of ALTER TABLE"));
         }
         if alter.if_exists {
-            let name = object_name(&alter.name)?;
+            let name = self.relation_name(&alter.name)?;
             let is_there = match self.names.relation(&name)? {
                 Some(Relation::Table(table)) => !table.is_database(),
                 found => found.is_some(),
@@ -68,7 +68,7 @@ impl Binder<'_> {
             self.table_change(&mut outline, operation, &mut changes)?;
             outline.is_untouched = false;
         }
-        Ok(CatalogChange::Alter(table.name.clone(), changes, alter.if_exists))
+        Ok(CatalogChange::Alter(table.lookup_name(), changes, alter.if_exists))
     }
 
     fn table_change(
@@ -104,7 +104,8 @@ impl Binder<'_> {
             }
             AlterTableOperation::RenameTable { table_name } => {
                 let (RenameTableNameKind::As(name) | RenameTableNameKind::To(name)) = table_name;
-                changes.push(TableChange::Rename(self.new_relation(name, false)?.0));
+                let name = self.new_relation_in(&outline.schema, name, false)?.0;
+                changes.push(TableChange::Rename(name));
             }
             // There are no roles: everything belongs to the only user.
             AlterTableOperation::OwnerTo { .. } => {}

@@ -7,8 +7,9 @@ use sqlparser::ast::{
     NullsDistinctOption, ReferentialAction, TableConstraint,
 };
 
-use super::super::{Binder, object_name};
+use super::super::Binder;
 use super::table_outline::Outline;
+use crate::catalog::lookup_name;
 use crate::catalog::{ForeignKeyAction, Method, NewCheck, NewForeignKey, NewKey};
 use crate::error::{Result, SqlError};
 
@@ -185,9 +186,17 @@ impl Binder<'_> {
         let columns = self.known_columns(outline, key.columns.iter())?;
         let name = self.take_constraint(outline, key.name.as_ref(), false)?;
         let position = self.position(&key.foreign_table) as usize;
-        let parent = object_name(&key.foreign_table).map_err(|error| error.at(position))?;
+        let own = lookup_name(&outline.schema, &outline.name);
+        let is_own = outline.is_new && {
+            let new = self.new_relation_name(&key.foreign_table);
+            new.is_ok_and(|new| new == own)
+        };
+        let parent = match is_own {
+            true => own.clone(),
+            false => self.relation_name(&key.foreign_table).map_err(|error| error.at(position))?,
+        };
         let referred = key.referred_columns.iter();
-        let parent_columns = if parent == outline.name {
+        let parent_columns = if parent == own {
             self.known_columns(outline, referred)?
         } else {
             let parent = self.defined_table(&key.foreign_table)?;

@@ -5,6 +5,7 @@
 
 mod alter;
 mod constraints;
+mod schemas;
 mod sequences;
 mod stored_expressions;
 mod table;
@@ -16,7 +17,7 @@ use smol_str::SmolStr;
 use sqlparser::ast::{self, ObjectType, Spanned};
 use sqlparser::tokenizer::Token;
 
-use super::{Binder, fold, object_name};
+use super::{Binder, fold};
 use crate::catalog::{
     NewCheck, NewColumn, NewForeignKey, NewIndex, NewKey, NewTable, Relation, SequenceOptions,
 };
@@ -49,6 +50,12 @@ pub enum CatalogChange {
     Truncate(Vec<SmolStr>, bool, bool),
     /// ALTER TABLE; true: IF EXISTS.
     Alter(SmolStr, Vec<TableChange>, bool),
+    /// CREATE SCHEMA; true: IF NOT EXISTS.
+    CreateSchema(SmolStr, bool),
+    /// ALTER SCHEMA … RENAME TO.
+    RenameSchema(SmolStr, SmolStr),
+    /// DROP SCHEMA: names, IF EXISTS, CASCADE.
+    DropSchemas(Vec<SmolStr>, bool, bool),
 }
 
 /// The kinds of objects that can be dropped.
@@ -118,12 +125,13 @@ impl Binder<'_> {
             return Err(SqlError::unsupported(what));
         }
         let table = self.defined_table(&create.table_name)?;
-        let (unique, table_name) = (create.unique, table.name.clone());
+        let (unique, table_name) = (create.unique, table.lookup_name());
         let method = method_of(create.using.as_ref())?;
         let mut index =
             NewIndex { name: None, table: table_name, columns: Vec::new(), unique, method };
         if let Some(name) = &create.name {
-            let (name, is_there) = self.new_relation(name, create.if_not_exists)?;
+            let (name, is_there) =
+                self.new_relation_in(&table.schema, name, create.if_not_exists)?;
             index.name = Some(name);
             if is_there {
                 return Ok(CatalogChange::CreateIndex(index, true));
@@ -156,7 +164,7 @@ impl Binder<'_> {
             let position = self.place_of(&excess.name);
             return Err(SqlError::new(SqlState::SyntaxError, message).at(position));
         }
-        let mut outline = Outline::new(name.clone());
+        let mut outline = Outline::new(&name);
         let mut given = Vec::with_capacity(create.columns.len());
         for (column, output) in create.columns.iter().zip(&query.columns) {
             given.push(self.take_column(&mut outline, &column.name, output.data_type)?);
@@ -194,7 +202,7 @@ impl Binder<'_> {
             return Err(SqlError::unsupported("this form of CREATE VIEW"));
         }
         if create.or_replace
-            && let Ok(name) = object_name(&create.name)
+            && let Ok(name) = self.new_relation_name(&create.name)
             && let Some(Relation::View(_)) = self.names.relation(&name)?
         {
             return Ok(name);
@@ -211,6 +219,11 @@ impl Binder<'_> {
         cascade: bool,
     ) -> Result<CatalogChange> {
         let kind = match kind {
+            ObjectType::Schema => {
+                let names = names.iter().map(|name| self.known_schema(name, if_exists));
+                let names = names.collect::<Result<_>>()?;
+                return Ok(CatalogChange::DropSchemas(names, if_exists, cascade));
+            }
             ObjectType::Table => ObjectKind::Table,
             ObjectType::View => ObjectKind::View,
             ObjectType::Index => ObjectKind::Index,
@@ -232,7 +245,7 @@ impl Binder<'_> {
         };
         let mut names = Vec::with_capacity(table_names.len());
         for target in table_names {
-            names.push(self.defined_table(&target.name)?.name.clone());
+            names.push(self.defined_table(&target.name)?.lookup_name());
         }
         let cascade = matches!(truncate.cascade, Some(ast::CascadeOption::Cascade));
         let restart = matches!(truncate.identity, Some(ast::TruncateIdentityOption::Restart));

@@ -13,7 +13,7 @@ use crate::bind::scope::relation_of;
 use crate::catalog::{NewCheck, Table};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::Expr;
-use crate::types::DataType;
+use crate::types::{DataType, Value};
 
 /// Returns a column's DEFAULT, or the `nextval` of its sequence.
 pub fn column_default(names: &dyn Names, table: &Table, column: usize) -> Result<Option<Expr>> {
@@ -29,7 +29,7 @@ pub fn column_default(names: &dyn Names, table: &Table, column: usize) -> Result
 
 fn kept_default(names: &dyn Names, text: &str, data_type: DataType, column: &str) -> Result<Expr> {
     let parsed = crate::parse::expression(text)?;
-    default_in(Binder::new(names, ""), &parsed, data_type, column)
+    default_in(Binder::of_stored(names), &parsed, data_type, column)
 }
 
 fn default_in(
@@ -53,7 +53,7 @@ pub fn check_of(names: &dyn Names, table: &Table, text: &str, slot: usize) -> Re
 }
 
 fn kept_check(names: &dyn Names, text: &str, scope: &Scope) -> Result<Expr> {
-    check_in(Binder::new(names, ""), &crate::parse::expression(text)?, scope)
+    check_in(Binder::of_stored(names), &crate::parse::expression(text)?, scope)
 }
 
 fn check_in(mut binder: Binder<'_>, parsed: &ast::Expr, scope: &Scope) -> Result<Expr> {
@@ -75,6 +75,16 @@ fn of_columns(error: SqlError) -> SqlError {
     }
 }
 
+/// Adds the numbers of the sequences that an expression uses.
+fn sequences(expr: &Expr, found: &mut Vec<u32>) {
+    match expr {
+        Expr::NextValue(number, _) | Expr::SetValue(number, ..) => found.push(*number),
+        Expr::CurrentValue(number) => found.extend(*number),
+        _ => {}
+    }
+    expr.each_child(&mut |child| sequences(child, found));
+}
+
 impl Binder<'_> {
     /// Checks that a stored expression has no subqueries, parameters or aggregates.
     fn stands_alone(&self, parsed: &ast::Expr, level: &Level, what: &str) -> Result<()> {
@@ -89,6 +99,24 @@ impl Binder<'_> {
         Err(error.at(self.position(parsed) as usize))
     }
 
+    /// Checks that a default takes the values of the same sequences when its text is bound again,
+    /// without the search path (SCHEMA-NAME-2).
+    fn check_sequences(&self, written: &Expr, kept: Result<Expr>) -> Result<()> {
+        let (mut before, mut after) = (Vec::new(), Vec::new());
+        sequences(written, &mut before);
+        let kept = match kept {
+            Ok(kept) => kept,
+            Err(error) if self.path.is_none() || before.is_empty() => return Err(error),
+            Err(_) => Expr::Constant(Value::Null),
+        };
+        sequences(&kept, &mut after);
+        if before == after {
+            return Ok(());
+        }
+        let what = "a DEFAULT with a sequence of another schema than public that is not qualified";
+        Err(SqlError::unsupported(what).with_hint("Write the schema before the sequence's name."))
+    }
+
     /// Binds a DEFAULT of this statement. Returns its text and its expression.
     pub(super) fn new_default(
         &self,
@@ -99,7 +127,8 @@ impl Binder<'_> {
         let binder = Binder::new(self.names, self.text.as_str());
         let value = default_in(binder, written, data_type, column)?;
         let text = written.to_string();
-        kept_default(self.names, &text, data_type, column)?;
+        let kept = kept_default(self.names, &text, data_type, column);
+        self.check_sequences(&value, kept)?;
         Ok((text.into(), value))
     }
 

@@ -78,7 +78,7 @@ impl Binder<'_> {
             return Ok(CatalogChange::CreateTable(table, true));
         }
         self.check_words(create)?;
-        let mut outline = Outline::new(name.clone());
+        let mut outline = Outline::new(&name);
         let mut columns = Vec::with_capacity(create.columns.len());
         let mut of_columns = Vec::new();
         for column in &create.columns {

@@ -12,7 +12,7 @@ use sqlparser::ast::{Ident, ObjectName};
 use super::super::{Binder, Scope, fold, object_name};
 use super::ObjectKind;
 use crate::bind::scope::relation_with;
-use crate::catalog::{Relation, Table};
+use crate::catalog::{Relation, Table, lookup_name, split_lookup_name};
 use crate::ddl::check_name;
 use crate::error::{Result, SqlError, SqlState};
 use crate::schema::errors::{
@@ -115,22 +115,25 @@ fn check_word(name: &Ident) -> Result<()> {
 
 /// A table in the course of a statement.
 pub(super) struct Outline {
+    pub schema: SmolStr,
     pub name: SmolStr,
     pub columns: Vec<(SmolStr, DataType)>,
     /// Names of constraints, and whether an index has the same name.
     constraints: Vec<(SmolStr, bool)>,
     has_primary_key: bool,
-    is_new: bool,
+    pub is_new: bool,
     /// Whether the statement has not yet generated or freed a name of a constraint or index.
     pub is_untouched: bool,
 }
 
 impl Outline {
-    /// A table without anything.
-    pub fn new(name: SmolStr) -> Outline {
+    /// A table of that lookup name without anything.
+    pub fn new(lookup: &str) -> Outline {
+        let (schema, name) = split_lookup_name(lookup);
+        let name = SmolStr::new(name);
         let (columns, constraints) = (Vec::new(), Vec::new());
         let (has_primary_key, is_new, is_untouched) = (false, true, true);
-        Outline { name, columns, constraints, has_primary_key, is_new, is_untouched }
+        Outline { schema, name, columns, constraints, has_primary_key, is_new, is_untouched }
     }
 
     /// Makes the outline of an existing table.
@@ -146,7 +149,7 @@ impl Outline {
             constraints: keys.chain(uniques).chain(checks).chain(foreign_keys).collect(),
             has_primary_key: table.primary_key.is_some(),
             is_new: false,
-            ..Outline::new(table.name.clone())
+            ..Outline::new(&table.lookup_name())
         }
     }
 
@@ -202,9 +205,31 @@ impl Binder<'_> {
     /// Returns the name of a new table, view, index or sequence, and whether it exists already
     /// under IF NOT EXISTS.
     pub fn new_relation(&self, name: &ObjectName, if_not_exists: bool) -> Result<(SmolStr, bool)> {
+        let folded = self.new_relation_name(name);
+        let folded = folded.map_err(|error| error.at(self.position(name) as usize))?;
+        self.free_relation(name, folded, if_not_exists)
+    }
+
+    /// As [`new_relation`](Self::new_relation), of an unqualified name in the schema of a table.
+    pub(super) fn new_relation_in(
+        &self,
+        schema: &str,
+        name: &ObjectName,
+        if_not_exists: bool,
+    ) -> Result<(SmolStr, bool)> {
+        let own = object_name(name)?;
+        check_name(&own).map_err(|error| error.at(self.position(name) as usize))?;
+        let (_, is_there) = self.free_relation(name, lookup_name(schema, &own), if_not_exists)?;
+        Ok((own, is_there))
+    }
+
+    fn free_relation(
+        &self,
+        name: &ObjectName,
+        folded: SmolStr,
+        if_not_exists: bool,
+    ) -> Result<(SmolStr, bool)> {
         let look = || {
-            let folded = object_name(name)?;
-            check_name(&folded)?;
             let last = name.0.last().and_then(|part| part.as_ident());
             last.map_or(Ok(()), check_word)?;
             let is_there = match self.names.relation(&folded)? {
@@ -274,7 +299,10 @@ impl Binder<'_> {
     ) -> Result<Option<SmolStr>> {
         let Some(name) = name else { return Ok(None) };
         let folded = match is_index && outline.is_untouched {
-            true => self.new_relation(&ObjectName::from(vec![name.clone()]), false)?.0,
+            true => {
+                let written = ObjectName::from(vec![name.clone()]);
+                self.new_relation_in(&outline.schema, &written, false)?.0
+            }
             false => self.new_name(name)?,
         };
         let taken = outline.take_constraint(&folded, is_index);
@@ -307,7 +335,7 @@ impl Binder<'_> {
         if_exists: bool,
     ) -> Result<SmolStr> {
         let look = || {
-            let folded = object_name(name)?;
+            let folded = self.relation_name(name)?;
             let found = match self.names.relation(&folded)? {
                 Some(Relation::Table(table)) if table.is_database() => {
                     if kind == ObjectKind::Table && !if_exists {

@@ -8,8 +8,8 @@ use sqlparser::ast::{
 
 use crate::bind::grouping::aggregates::AggregateCall;
 use crate::bind::{AggregateKind, Binder, Scope, Typed, function_name};
-use crate::catalog::Relation;
-use crate::catalog::describe::name_parts;
+use crate::catalog::describe::{name_parts, quoted_if_needed};
+use crate::catalog::{Relation, split_lookup_name};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Builtin, Expr, Function, TextPosition, json_of_any};
 use crate::schema::errors::{is_not, no_relation};
@@ -267,7 +267,10 @@ impl Binder<'_> {
             SqlError::new(SqlState::UndefinedColumn, message).at(position as usize)
         })?;
         let sequence = found.identity.and_then(|it| self.names.sequence_name(it.sequence));
-        let quoted = |name: SmolStr| format!("public.\"{}\"", name.replace('"', "\"\""));
+        let quoted = |lookup: SmolStr| {
+            let (schema, name) = split_lookup_name(&lookup);
+            format!("{}.{}", quoted_if_needed(&schema), quoted_if_needed(name))
+        };
         let value = sequence.map_or(Value::Null, |name| Value::text(quoted(name)));
         Ok(Typed::new(Expr::Constant(value), DataType::Text, position))
     }
@@ -276,11 +279,11 @@ impl Binder<'_> {
     fn relation_in(&self, name: &str) -> Result<Option<Relation>> {
         let parts = name_parts(name);
         let folded = match parts.as_deref() {
-            Some([name]) => Some(name),
-            Some([schema, name]) if schema == "public" => Some(name),
-            _ => None,
+            Some([name]) => self.lookup(None, name)?,
+            Some([schema, name]) => self.lookup(Some(schema), name)?,
+            _ => return Ok(None),
         };
-        Ok(folded.map(|name| self.names.relation(name)).transpose()?.flatten())
+        self.names.relation(&folded)
     }
 
     /// Looks up the number of the sequence named by a text.

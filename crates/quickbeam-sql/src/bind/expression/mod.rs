@@ -192,9 +192,7 @@ impl Binder<'_> {
         let found = match &names[..] {
             [name] => scope.resolve(None, name),
             [relation, name] => scope.resolve(Some(relation), name),
-            [schema, relation, name]
-                if matches!(&schema[..], "public" | "pg_catalog" | "information_schema") =>
-            {
+            [schema, relation, name] if self.names.has_schema(schema) => {
                 scope.resolve(Some(relation), name)
             }
             _ => Err(SqlError::unsupported(format!("the name {ast}"))),

@@ -261,12 +261,20 @@ impl Binder<'_> {
         if let Some(table) = named_catalog(name).map_err(|error| error.at(position))? {
             return self.catalog(table, alias, scope);
         }
-        let folded = object_name(name).map_err(|error| error.at(position))?;
-        if name.0.len() == 1
-            && let Some(query) = self.common_table(&folded, position)?
-        {
-            return self.derived(query, alias, Some(folded), scope);
+        let own = object_name(name).map_err(|error| error.at(position))?;
+        if name.0.len() == 1 {
+            if let Some(query) = self.common_table(&own, position)? {
+                return self.derived(query, alias, Some(own), scope);
+            }
+            // Unless the path names it, pg_catalog comes first.
+            if own.starts_with("pg_")
+                && let Some(table) = system_table(None, &own)
+            {
+                return self.catalog(table, alias, scope);
+            }
         }
+        let folded = self.relation_name(name).map_err(|error| error.at(position))?;
+        self.note_relation(name, &folded);
         match self.names.relation(&folded)? {
             Some(Relation::Table(table)) => {
                 let slot = self.stored(table, alias, scope);
@@ -274,17 +282,13 @@ impl Binder<'_> {
             }
             Some(Relation::View(view)) => {
                 let query = self.view(&view).map_err(|error| error.at(position))?;
-                self.derived(Arc::new(query), alias, Some(folded), scope)
+                self.derived(Arc::new(query), alias, Some(own), scope)
             }
             Some(_) => {
-                let message =
-                    format!("cannot read from \"{folded}\": it is neither table nor view");
+                let message = format!("cannot read from \"{own}\": it is neither table nor view");
                 Err(SqlError::new(SqlState::WrongObjectType, message).at(position))
             }
-            None => match system_table(None, &folded).filter(|_| name.0.len() == 1) {
-                Some(table) => self.catalog(table, alias, scope),
-                None => Err(no_relation(&folded).at(position)),
-            },
+            None => Err(no_relation(&folded).at(position)),
         }
     }
 
@@ -332,10 +336,13 @@ impl Binder<'_> {
         let parsed = crate::parse::query(&view.query)?;
         let text = std::mem::take(&mut self.text);
         let ctes = std::mem::take(&mut self.ctes);
+        let path = self.path.take();
+        self.views.push(view.id);
         self.view_depth += 1;
         let bound = self.nested(|binder| binder.query(&parsed, None));
         self.view_depth -= 1;
         self.ctes = ctes;
+        self.path = path;
         self.text = text;
         let mut query = bound?;
         for (column, name) in query.columns.iter_mut().zip(&view.columns) {

@@ -7,6 +7,7 @@ use smol_str::SmolStr;
 use sqlparser::ast::{self, Ident, Spanned};
 
 use crate::bind::{Binder, Scope, ScopeColumn};
+use crate::catalog::split_lookup_name;
 use crate::error::Result;
 use crate::parse::restore_exclusions;
 
@@ -71,6 +72,16 @@ impl Binder<'_> {
         let place = start..from + rest.unwrap_or_default() + 1;
         let columns: Vec<String> = columns.iter().map(|column| written(column, scope)).collect();
         self.note(place, columns.join(", "));
+    }
+
+    /// Records the schema of a relation that is named without one, unless that is `public`.
+    pub(in crate::bind) fn note_relation(&mut self, name: &ast::ObjectName, lookup: &str) {
+        if !self.expands() || name.0.len() != 1 || !lookup.contains('\0') {
+            return;
+        }
+        let place = self.position(name) as usize..self.text.offset_of(name.span().end);
+        let (schema, own) = split_lookup_name(lookup);
+        self.note(place, format!("{}.{}", quoted(&schema), quoted(&own.into())));
     }
 
     /// Records the expansion of an unqualified column.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::SystemSource;
 use crate::catalog::system::{
-    PUBLIC_SCHEMA, check_oid, constraint_oid, foreign_key_oid, object_oid, primary_key_oid,
+    check_oid, constraint_oid, foreign_key_oid, object_oid, primary_key_oid,
 };
 use crate::catalog::{CatalogSnapshot, Column, ForeignKeyAction, Table};
 
@@ -144,9 +144,10 @@ fn numbers(columns: &[&Column]) -> String {
 impl SystemSource<'_> {
     pub(super) fn pg_constraint(&mut self) {
         for constraint in constraints(self.snapshot) {
+            let schema = self.snapshot.schema_oid(&constraint.table.schema);
             self.add(|row| {
                 row.set("oid", constraint.oid).text("conname", constraint.name);
-                row.set("connamespace", PUBLIC_SCHEMA).text("contype", constraint.kind);
+                row.set("connamespace", schema).text("contype", constraint.kind);
                 row.set("convalidated", true).set("conrelid", object_oid(constraint.table.id));
                 row.set("conindid", constraint.index).set("conislocal", true);
                 row.set("connoinherit", constraint.kind != "c");

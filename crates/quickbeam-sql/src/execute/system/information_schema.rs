@@ -16,8 +16,8 @@ fn yes_no(yes: bool) -> &'static str {
 }
 
 /// Sets the catalog, schema and name that columns with a prefix hold.
-fn qualified(row: &mut SystemRow<'_>, prefix: &str, last: &str, name: &str) {
-    row.text(&format!("{prefix}_catalog"), NAME).text(&format!("{prefix}_schema"), "public");
+fn qualified(row: &mut SystemRow<'_>, prefix: &str, schema: &str, last: &str, name: &str) {
+    row.text(&format!("{prefix}_catalog"), NAME).text(&format!("{prefix}_schema"), schema);
     row.text(last, name);
 }
 
@@ -36,7 +36,7 @@ impl SystemSource<'_> {
         match self.table.name {
             "tables" | "views" | "columns" | "sequences" => self.relations(),
             "schemata" => {
-                for schema in ["information_schema", "pg_catalog", "public"] {
+                for (schema, _) in self.snapshot.schema_oids() {
                     self.add(|row| {
                         row.text("catalog_name", NAME).text("schema_name", schema);
                         row.text("schema_owner", NAME);
@@ -74,13 +74,13 @@ impl SystemSource<'_> {
                 ("tables", Described::Table(_) | Described::View(_)) => {
                     let is_table = matches!(relation, Described::Table(_));
                     self.add(|row| {
-                        qualified(row, "table", "table_name", relation.name());
+                        qualified(row, "table", relation.schema(), "table_name", relation.name());
                         row.text("table_type", if is_table { "BASE TABLE" } else { "VIEW" });
                         row.text("is_insertable_into", yes_no(is_table)).text("is_typed", "NO");
                     });
                 }
                 ("views", Described::View(view)) => self.add(|row| {
-                    qualified(row, "table", "table_name", &view.name);
+                    qualified(row, "table", &view.schema, "table_name", &view.name);
                     row.text("view_definition", &view.query).text("check_option", "NONE");
                     for flag in [
                         "is_updatable",
@@ -94,20 +94,22 @@ impl SystemSource<'_> {
                 }),
                 ("columns", Described::Table(table)) => {
                     for column in &table.columns {
-                        self.add(|row| table_column(row, &table.name, column));
+                        self.add(|row| table_column(row, (&table.schema, &table.name), column));
                     }
                 }
                 ("columns", Described::View(view)) => {
                     let columns = view_columns(snapshot, view);
                     for (at, (name, data_type)) in columns.iter().enumerate() {
                         self.add(|row| {
-                            column_row(row, &view.name, (at + 1, name), *data_type);
+                            let view = (&*view.schema, &*view.name);
+                            column_row(row, view, (at + 1, name), *data_type);
                             row.text("is_updatable", "NO");
                         });
                     }
                 }
                 ("sequences", Described::Sequence(sequence)) => self.add(|row| {
-                    qualified(row, "sequence", "sequence_name", &sequence.name);
+                    let schema = &sequence.schema;
+                    qualified(row, "sequence", schema, "sequence_name", &sequence.name);
                     row.text("data_type", sequence.data_type.to_string());
                     let bits = match sequence.data_type {
                         DataType::SmallInt => 16,
@@ -129,8 +131,9 @@ impl SystemSource<'_> {
 
     fn constraint(&mut self, constraint: &Constraint<'_>) {
         let common = |row: &mut SystemRow<'_>| {
-            qualified(row, "constraint", "constraint_name", constraint.name);
-            qualified(row, "table", "table_name", &constraint.table.name);
+            let table = constraint.table;
+            qualified(row, "constraint", &table.schema, "constraint_name", constraint.name);
+            qualified(row, "table", &table.schema, "table_name", &table.name);
         };
         match self.table.name {
             "table_constraints" => self.add(|row| {
@@ -176,7 +179,8 @@ impl SystemSource<'_> {
                         common(row);
                         if let Some(key) = parent.key {
                             let name = "unique_constraint_name";
-                            qualified(row, "unique_constraint", name, key);
+                            let schema = &parent.table.schema;
+                            qualified(row, "unique_constraint", schema, name, key);
                         }
                         row.text("match_option", "NONE")
                             .text("update_rule", rule(parent.on_update));
@@ -194,7 +198,8 @@ impl SystemSource<'_> {
                 for column in columns.iter().take(count) {
                     self.add(|row| {
                         common(row);
-                        row.text("table_name", &table.name).text("column_name", &column.name);
+                        row.text("table_schema", &table.schema).text("table_name", &table.name);
+                        row.text("column_name", &column.name);
                     });
                 }
             }
@@ -211,11 +216,11 @@ fn bare_name(data_type: DataType) -> String {
 
 fn column_row(
     row: &mut SystemRow<'_>,
-    relation: &str,
+    (schema, relation): (&str, &str),
     (position, name): (usize, &str),
     data_type: DataType,
 ) {
-    qualified(row, "table", "table_name", relation);
+    qualified(row, "table", schema, "table_name", relation);
     row.text("column_name", name).set("ordinal_position", number(position));
     row.text("is_nullable", "YES").text("is_self_referencing", "NO").text("is_identity", "NO");
     row.text("identity_cycle", "NO").text("is_generated", "NEVER").text("is_updatable", "YES");
@@ -270,7 +275,7 @@ fn column_row(
     }
 }
 
-fn table_column(row: &mut SystemRow<'_>, table: &str, column: &Column) {
+fn table_column(row: &mut SystemRow<'_>, table: (&str, &str), column: &Column) {
     column_row(row, table, (column.id.into(), &column.name), column.data_type);
     row.text("is_nullable", yes_no(!column.not_null));
     if let Some(default) = &column.default {

@@ -83,8 +83,12 @@ impl Names for SnapshotNames<'_> {
         Ok(self.0.relation(name))
     }
 
+    fn has_schema(&self, name: &str) -> bool {
+        self.0.has_schema(name)
+    }
+
     fn sequence_name(&self, id: ObjectId) -> Option<SmolStr> {
-        self.0.sequence(id).map(|sequence| sequence.name.clone())
+        self.0.sequence(id).map(|sequence| sequence.lookup_name())
     }
 }
 
@@ -92,7 +96,7 @@ impl Names for SnapshotNames<'_> {
 fn view_columns(snapshot: &CatalogSnapshot, view: &View) -> Vec<(SmolStr, DataType)> {
     let names = SnapshotNames(snapshot);
     let types: Result<Vec<DataType>> = crate::parse::query(&view.query).and_then(|parsed| {
-        let query = Binder::new(&names, "").query_statement(&parsed)?;
+        let query = Binder::of_stored(&names).query_statement(&parsed)?;
         Ok(query.columns.iter().map(|column| column.data_type).collect())
     });
     // The tables of the engine's databases are not part of a snapshot.

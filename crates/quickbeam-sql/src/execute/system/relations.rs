@@ -4,9 +4,8 @@ use super::{NAME, SystemRow, SystemSource, view_columns};
 use crate::catalog::Method;
 use crate::catalog::describe::{Described, index_definition, key_columns};
 use crate::catalog::system::{
-    CATALOG_SCHEMA, CLASS_OF_CLASS, INFORMATION_SCHEMA, OWNER, PUBLIC_SCHEMA, SystemTable,
-    default_oid, object_oid, row_type_oid, system_tables, type_modifier, type_oid, type_row,
-    type_row_named,
+    CATALOG_SCHEMA, CLASS_OF_CLASS, INFORMATION_SCHEMA, OWNER, SystemTable, default_oid,
+    object_oid, row_type_oid, system_tables, type_modifier, type_oid, type_row, type_row_named,
 };
 use crate::catalog::{Column, Sequence, Table};
 use crate::types::{DataType, Value};
@@ -65,7 +64,7 @@ impl SystemSource<'_> {
             "pg_tables" => {
                 for table in snapshot.tables() {
                     self.add(|row| {
-                        row.text("schemaname", "public").text("tablename", &table.name);
+                        row.text("schemaname", &table.schema).text("tablename", &table.name);
                         row.text("tableowner", NAME);
                         let has_index = table.primary_key.is_some() || !table.indexes.is_empty();
                         row.set("hasindexes", has_index);
@@ -77,7 +76,7 @@ impl SystemSource<'_> {
                 for relation in snapshot.described() {
                     let Described::View(view) = relation else { continue };
                     self.add(|row| {
-                        row.text("schemaname", "public").text("viewname", &view.name);
+                        row.text("schemaname", &view.schema).text("viewname", &view.name);
                         row.text("viewowner", NAME).text("definition", &view.query);
                     });
                 }
@@ -94,9 +93,10 @@ impl SystemSource<'_> {
     }
 
     fn pg_class(&mut self, relation: Described<'_>) {
+        let schema = self.snapshot.schema_oid(relation.schema());
         self.add(|row| {
             row.set("oid", relation.oid()).text("relname", relation.name());
-            row.set("relnamespace", PUBLIC_SCHEMA).set("relowner", OWNER);
+            row.set("relnamespace", schema).set("relowner", OWNER);
             row.set("relfilenode", relation.oid()).set("reltuples", Value::Real(-1.0));
             row.text("relpersistence", "p").text("relreplident", "n").set("relispopulated", true);
             match relation {
@@ -205,7 +205,7 @@ impl SystemSource<'_> {
             row.set("seqstart", sequence.start).set("seqincrement", sequence.increment);
             row.set("seqmin", sequence.minimum).set("seqmax", sequence.maximum);
             row.set("seqcache", 1_i64).set("seqcycle", sequence.cycle);
-            row.text("schemaname", "public").text("sequencename", &sequence.name);
+            row.text("schemaname", &sequence.schema).text("sequencename", &sequence.name);
             row.text("sequenceowner", NAME).text("data_type", sequence_type.to_string());
             row.set("start_value", sequence.start).set("increment_by", sequence.increment);
             row.set("min_value", sequence.minimum).set("max_value", sequence.maximum);
@@ -243,7 +243,7 @@ impl SystemSource<'_> {
                 }
                 row.text("indkey", &numbers).text("indoption", &options);
                 row.text("indcollation", &collations);
-                row.text("schemaname", "public").text("tablename", &table.name);
+                row.text("schemaname", &table.schema).text("tablename", &table.name);
                 row.text("indexname", relation.name());
                 if let Some(definition) = index_definition(relation, 0) {
                     row.text("indexdef", definition);

@@ -1,7 +1,7 @@
 //! Catalogs of the database, its schemas, its only user and the settings.
 
 use super::{NAME, SystemSource};
-use crate::catalog::system::{CATALOG_SCHEMA, INFORMATION_SCHEMA, OWNER, PUBLIC_SCHEMA};
+use crate::catalog::system::OWNER;
 use crate::error::Result;
 use crate::types::Value;
 
@@ -19,11 +19,7 @@ impl SystemSource<'_> {
                 row.text("datcollate", "C").text("datctype", "C.UTF-8");
             }),
             "pg_namespace" => {
-                for (oid, name) in [
-                    (CATALOG_SCHEMA, "pg_catalog"),
-                    (PUBLIC_SCHEMA, "public"),
-                    (INFORMATION_SCHEMA, "information_schema"),
-                ] {
+                for (name, oid) in self.snapshot.schema_oids() {
                     self.add(|row| {
                         row.set("oid", oid).text("nspname", name).set("nspowner", OWNER);
                     });

@@ -1,13 +1,10 @@
 //! Functions over the system catalogs.
 
 use super::super::Frame;
-use super::session::stable;
+use super::session::{search_path, stable};
 use super::{Builtin, Implementation, integer, strict, text};
-use crate::catalog::describe::{Described, index_definition, quoted_if_needed};
-use crate::catalog::system::{
-    CATALOG_SCHEMA, INFORMATION_SCHEMA, OWNER, PUBLIC_SCHEMA, system_tables, type_named,
-    type_row_named,
-};
+use crate::catalog::describe::{Described, index_definition, name_parts, quoted_if_needed};
+use crate::catalog::system::{OWNER, system_tables, type_named, type_row_named};
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::DataType::{BigInt, Boolean, Integer, Text};
 use crate::types::{Value, ValueRef};
@@ -42,7 +39,14 @@ pub(super) static TABLE: &[Builtin] = &[
         Text,
         Implementation::NullTolerant(format_type),
     ),
-    strict("pg_table_is_visible", &[BigInt], Boolean, |_| Ok(Value::Boolean(true))),
+    stable("pg_table_is_visible", &[BigInt], Boolean, |frame, v| {
+        let oid = integer(v, 0)?;
+        let snapshot = frame.host()?.snapshot();
+        let Some(found) = snapshot.relation_of(oid) else { return Ok(Value::Boolean(true)) };
+        let path = search_path(frame)?;
+        let named = snapshot.oid_named(&quoted_if_needed(found.name()), &path);
+        Ok(Value::Boolean(named == Some(oid)))
+    }),
     strict("pg_type_is_visible", &[BigInt], Boolean, |_| Ok(Value::Boolean(true))),
     strict("pg_function_is_visible", &[BigInt], Boolean, |_| Ok(Value::Boolean(true))),
     strict("pg_relation_is_publishable", &[BigInt], Boolean, |_| Ok(Value::Boolean(false))),
@@ -80,7 +84,7 @@ pub(super) static TABLE: &[Builtin] = &[
         comment(f, integer(v, 0)?, u16::try_from(integer(v, 1)?).unwrap_or(0))
     }),
     stable("to_regclass", &[Text], BigInt, |frame, v| {
-        let oid = frame.host()?.snapshot().oid_named(text(v, 0)?);
+        let oid = frame.host()?.snapshot().oid_named(text(v, 0)?, &search_path(frame)?);
         Ok(oid.map_or(Value::Null, Value::BigInt))
     }),
     strict("to_regtype", &[Text], BigInt, |v| {
@@ -91,7 +95,8 @@ pub(super) static TABLE: &[Builtin] = &[
         if let Ok(oid) = name.trim().parse::<i64>() {
             return Ok(Value::BigInt(oid));
         }
-        let oid = frame.host()?.snapshot().oid_named(name).ok_or_else(|| {
+        let path = search_path(frame)?;
+        let oid = frame.host()?.snapshot().oid_named(name, &path).ok_or_else(|| {
             let message = format!("relation \"{name}\" does not exist");
             SqlError::new(SqlState::UndefinedTable, message)
         })?;
@@ -99,9 +104,15 @@ pub(super) static TABLE: &[Builtin] = &[
     }),
     stable("regclassout", &[BigInt], Text, |frame, v| {
         let oid = integer(v, 0)?;
-        let found = frame.host()?.snapshot().relation_of(oid).map(Described::name);
-        let system = || system_tables().find(|table| table.oid == oid).map(|table| table.name);
-        let name = found.or_else(system).map(quoted_if_needed);
+        let snapshot = frame.host()?.snapshot();
+        let path = search_path(frame)?;
+        let found = snapshot.relation_of(oid);
+        let found = found.map(|found| snapshot.written_name(found.schema(), found.name(), &path));
+        let system = || {
+            let table = system_tables().find(|table| table.oid == oid)?;
+            Some(quoted_if_needed(table.name))
+        };
+        let name = found.or_else(system);
         Ok(Value::text(name.unwrap_or_else(|| if oid == 0 { "-".into() } else { oid.to_string() })))
     }),
     strict("regtypein", &[Text], BigInt, |v| {
@@ -117,31 +128,27 @@ pub(super) static TABLE: &[Builtin] = &[
         let name = type_named(oid, None);
         Ok(Value::text(name.unwrap_or_else(|| if oid == 0 { "-".into() } else { oid.to_string() })))
     }),
-    strict("regnamespacein", &[Text], BigInt, |v| {
+    stable("regnamespacein", &[Text], BigInt, |frame, v| {
         let name = text(v, 0)?;
-        let found = SCHEMAS.iter().find(|(_, known)| *known == name.trim_matches('"'));
-        let oid = found.map(|(oid, _)| *oid).ok_or_else(|| {
+        let all = frame.host()?.snapshot().schema_oids();
+        let parts = name_parts(name).unwrap_or_default();
+        let found = all.iter().find(|(known, _)| matches!(&parts[..], [part] if known == part));
+        let oid = found.map(|(_, oid)| *oid).ok_or_else(|| {
             let message = format!("schema \"{name}\" does not exist");
             SqlError::new(SqlState::InvalidSchemaName, message)
         })?;
         Ok(Value::BigInt(oid))
     }),
-    strict("regnamespaceout", &[BigInt], Text, |v| {
+    stable("regnamespaceout", &[BigInt], Text, |frame, v| {
         let oid = integer(v, 0)?;
-        let found = SCHEMAS.iter().find(|(known, _)| *known == oid);
-        Ok(Value::text(found.map_or_else(|| oid.to_string(), |(_, name)| (*name).to_owned())))
+        let all = frame.host()?.snapshot().schema_oids();
+        let found = all.iter().find(|(_, known)| *known == oid);
+        Ok(Value::text(found.map_or_else(|| oid.to_string(), |(name, _)| quoted_if_needed(name))))
     }),
 ];
 
 /// The name of the only user.
 const USER: &str = "quickbeam";
-
-/// The schemas.
-const SCHEMAS: [(i64, &str); 3] = [
-    (CATALOG_SCHEMA, "pg_catalog"),
-    (PUBLIC_SCHEMA, "public"),
-    (INFORMATION_SCHEMA, "information_schema"),
-];
 
 /// Returns the OID of a type by one of its names.
 fn type_oid(name: &str) -> Option<i64> {

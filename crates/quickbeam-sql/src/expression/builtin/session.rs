@@ -1,8 +1,11 @@
 //! Functions of the session: settings, identity, notifications and advisory locks.
 
+use smol_str::SmolStr;
+
 use super::super::Frame;
 use super::super::frame::{AdvisoryKey, AdvisoryRequest};
 use super::{Builtin, Implementation, integer, mismatch, text, volatile};
+use crate::catalog::path_schemas;
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::DataType::{BigInt, Boolean, Integer, Text};
 use crate::types::{DataType, ElementType, Value, ValueRef};
@@ -30,20 +33,17 @@ pub(super) static TABLE: &[Builtin] = &[
         session.set_setting(text(v, 0)?, text(v, 1)?, boolean(v, 2)?).map(Value::text)
     }),
     stable("current_schema", &[], Text, |frame, _| {
-        let path = frame.host()?.session().setting("search_path")?.unwrap_or_default();
-        let mut names = path.split(',').map(|name| name.trim().trim_matches('"'));
-        let known = names.find(|name| matches!(*name, "public" | "pg_catalog"));
-        Ok(known.map_or(Value::Null, Value::text))
+        Ok(search_path(frame)?.into_iter().next().map_or(Value::Null, Value::text))
     }),
     stable("current_schemas", &[Boolean], TEXTS, |frame, v| {
-        let path = frame.host()?.session().setting("search_path")?.unwrap_or_default();
-        let names = path.split(',').map(|name| name.trim().trim_matches('"'));
-        let mut known: Vec<&str> =
-            names.filter(|name| matches!(*name, "public" | "pg_catalog")).collect();
-        if boolean(v, 0)? && !known.contains(&"pg_catalog") {
-            known.insert(0, "pg_catalog");
+        let mut known = search_path(frame)?;
+        if boolean(v, 0)? && !known.iter().any(|name| name == "pg_catalog") {
+            known.insert(0, "pg_catalog".into());
         }
-        crate::types::parse_value(&format!("{{{}}}", known.join(",")), TEXTS)
+        let escaped = |name: &SmolStr| name.replace('\\', "\\\\").replace('"', "\\\"");
+        let quoted: Vec<String> =
+            known.iter().map(|name| format!("\"{}\"", escaped(name))).collect();
+        crate::types::parse_value(&format!("{{{}}}", quoted.join(",")), TEXTS)
     }),
     stable("version", &[], Text, |_, _| {
         let version = SERVER_VERSION.split(' ').next().unwrap_or_default();
@@ -117,6 +117,16 @@ pub(super) static TABLE: &[Builtin] = &[
         Ok(Value::text(""))
     }),
 ];
+
+/// Returns the schemas of the session's path that exist.
+pub(super) fn search_path(frame: &Frame<'_>) -> Result<Vec<SmolStr>> {
+    let host = frame.host()?;
+    let path = host.session().setting("search_path")?.unwrap_or_default();
+    let snapshot = host.snapshot();
+    let mut known = path_schemas(&path);
+    known.retain(|name| snapshot.has_schema(name));
+    Ok(known)
+}
 
 /// The type TEXT[].
 const TEXTS: DataType = DataType::Array(ElementType::TEXT);

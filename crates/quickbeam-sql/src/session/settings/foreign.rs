@@ -121,11 +121,3 @@ pub(crate) fn time_zone(value: &str) -> Is {
         _ => Is::Invalid,
     }
 }
-
-/// Checks `search_path`: it is empty, or has a schema that exists. Names without a schema are
-/// always found in `public`.
-pub(crate) fn search_path(value: &str) -> Is {
-    let mut names = value.split(',').map(|name| name.trim().trim_matches('"'));
-    let is_known = names.any(|name| matches!(name, "" | "public" | "pg_catalog"));
-    if is_known { Is::Supported(None) } else { Is::Another }
-}

@@ -444,7 +444,7 @@ pub(crate) static SETTINGS: &[Setting] = &[
     row(
         "search_path",
         "\"$user\", public",
-        Kind::Checked(foreign::search_path),
+        Kind::Text,
         "Sets the schema search order for names that are not schema-qualified.",
     ),
     row(

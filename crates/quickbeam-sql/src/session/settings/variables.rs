@@ -11,6 +11,8 @@ use quickbeam::{Isolation, TransactionOptions};
 use smol_str::SmolStr;
 
 use super::setting_table::{Kind, SETTINGS, Setting, Unit, setting};
+use crate::bind::SearchPath;
+use crate::catalog::path_schemas;
 use crate::compile::session_command::{Control, Settings};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::ExecutionMode;
@@ -84,9 +86,17 @@ impl Session {
         self.settings_version.set(self.settings_version.get() + 1);
     }
 
-    /// Takes over `statement_timeout` for the statements to come.
+    /// Takes over `statement_timeout` and `search_path` for the statements to come.
     fn note_timeout(&self) {
         self.statement_timeout.set(self.timeout("statement_timeout"));
+        let text = self.variables.borrow().get("search_path");
+        let path: SearchPath = text.map(|text| path_schemas(&text).into());
+        if *self.search_path.borrow() != path {
+            // The settings are counted up with each change.
+            let number = if path.is_some() { self.settings_version.get() + 1 } else { 0 };
+            self.path_number.set(number);
+            self.search_path.replace(path);
+        }
     }
 
     /// Returns a setting that is a time; `None` if it is off.

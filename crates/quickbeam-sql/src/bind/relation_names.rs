@@ -1,0 +1,79 @@
+//! The names of tables, views, sequences and indexes, along the search path.
+
+use smol_str::SmolStr;
+use sqlparser::ast::{ObjectName, ObjectNamePart};
+
+use super::{Binder, cross_database, fold};
+use crate::catalog::{PUBLIC, is_system_schema, lookup_name};
+use crate::ddl::check_name;
+use crate::error::{Result, SqlError, SqlState};
+use crate::schema::errors::no_schema;
+
+/// Returns the schema of a name, if it is qualified, and its last part.
+pub fn qualified_parts(name: &ObjectName) -> Result<(Option<SmolStr>, SmolStr)> {
+    let part = |part: &ObjectNamePart| match part {
+        ObjectNamePart::Identifier(ident) => Ok(fold(ident)),
+        ObjectNamePart::Function(_) => Err(SqlError::unsupported("a function as a name")),
+    };
+    match &name.0[..] {
+        [own] => Ok((None, part(own)?)),
+        [schema, own] => Ok((Some(part(schema)?), part(own)?)),
+        [database, schema, own] if part(database)? == "quickbeam" => {
+            Ok((Some(part(schema)?), part(own)?))
+        }
+        _ => Err(cross_database(name)),
+    }
+}
+
+impl Binder<'_> {
+    /// Returns the lookup name of a relation. If nothing has the name, no relation has the lookup
+    /// name.
+    pub(super) fn relation_name(&self, name: &ObjectName) -> Result<SmolStr> {
+        let (schema, own) = qualified_parts(name)?;
+        self.lookup(schema.as_deref(), &own)
+    }
+
+    /// Returns the lookup name of a relation in a schema, or in the first schema of the path that
+    /// has it.
+    pub fn lookup(&self, schema: Option<&str>, name: &str) -> Result<SmolStr> {
+        if let Some(schema) = schema {
+            return Ok(lookup_name(schema, name));
+        }
+        let Some(path) = &self.path else { return Ok(SmolStr::new(name)) };
+        for schema in path.iter() {
+            let lookup = lookup_name(schema, name);
+            if self.names.relation(&lookup)?.is_some() {
+                return Ok(lookup);
+            }
+        }
+        // There is no schema without a name.
+        Ok(lookup_name("", name))
+    }
+
+    /// Returns the schema in which a statement creates objects that it does not qualify.
+    fn creation_schema(&self) -> Result<SmolStr> {
+        let Some(path) = &self.path else { return Ok(PUBLIC) };
+        let is_usable = |name: &&SmolStr| !is_system_schema(name) && self.names.has_schema(name);
+        path.iter().find(is_usable).cloned().ok_or_else(|| {
+            let message = "no schema has been selected to create in";
+            SqlError::new(SqlState::InvalidSchemaName, message)
+        })
+    }
+
+    /// Returns the lookup name of a relation to be created.
+    pub(super) fn new_relation_name(&self, name: &ObjectName) -> Result<SmolStr> {
+        let (schema, own) = qualified_parts(name)?;
+        check_name(&own)?;
+        let schema = match schema {
+            None => self.creation_schema()?,
+            Some(schema) if is_system_schema(&schema) => {
+                let message = format!("permission denied to create \"{schema}.{own}\"");
+                return Err(SqlError::new(SqlState::InsufficientPrivilege, message)
+                    .with_detail("System catalog modifications are currently disallowed."));
+            }
+            Some(schema) if !self.names.has_schema(&schema) => return Err(no_schema(&schema)),
+            Some(schema) => schema,
+        };
+        Ok(lookup_name(&schema, &own))
+    }
+}
