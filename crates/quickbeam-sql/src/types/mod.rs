@@ -7,6 +7,7 @@
 mod array;
 mod cast;
 mod datetime;
+mod datetime_words;
 mod interval;
 pub mod json;
 mod numeric;

@@ -146,10 +146,6 @@ impl Numeric {
         if other.is_zero() {
             return Err(SqlError::new(SqlState::DivisionByZero, "division by zero"));
         }
-        if self.is_zero() {
-            let scale = self.scale.max(other.scale).max(QUOTIENT_DIGITS as u8);
-            return Numeric::new(0, scale);
-        }
         let (weight, first) = self.leading_group();
         let (other_weight, other_first) = other.leading_group();
         let weight = weight - other_weight - i32::from(first <= other_first);
@@ -157,6 +153,9 @@ impl Numeric {
             .max(i32::from(self.scale))
             .max(i32::from(other.scale))
             .max(0);
+        if self.is_zero() {
+            return Numeric::new(0, wanted.min(i32::from(MAX_PRECISION)) as u8);
+        }
         // Keeps one digit more than the quotient can have.
         let digits = self.exponent() - other.exponent() + 1;
         let scale = wanted.min(i32::from(MAX_PRECISION) - digits.max(0)).clamp(0, 38);

@@ -4,7 +4,7 @@ use sqlparser::ast::Value as Literal;
 
 use crate::bind::{Binder, PARAMETERS, Typed};
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::Expr;
+use crate::expression::{Arithmetic, Expr, Function, NumberKind, TextPosition};
 use crate::types::{self as values, DataType, Numeric, Value};
 
 /// Returns the text of a quoted literal. The parser has already unescaped `E'…'`.
@@ -36,6 +36,36 @@ fn number(digits: &str) -> Result<(Value, DataType)> {
         }
         _ => Ok((double, DataType::Double)),
     }
+}
+
+/// Returns what a word such as `today` stands for as a literal of a date or time, or `None` for
+/// any other literal or type. The words mean the transaction's time.
+pub(in crate::bind) fn clock_word(value: &Typed, to: DataType) -> Option<Expr> {
+    let is_moment =
+        matches!(to, DataType::Date | DataType::Time | DataType::Timestamp | DataType::TimestampTz);
+    let (None, Expr::Constant(Value::Text(text)), true) = (value.data_type, &value.expr, is_moment)
+    else {
+        return None;
+    };
+    let position = TextPosition(value.position);
+    let days = match &text.trim().to_ascii_lowercase()[..] {
+        "now" => {
+            let now = Expr::Call(Function::NOW, Vec::new(), position);
+            return Some(match to {
+                DataType::TimestampTz => now,
+                to => Expr::Cast(Box::new(now), to, position),
+            });
+        }
+        _ if to == DataType::Time => return None,
+        "today" => 0,
+        "tomorrow" => 1,
+        "yesterday" => -1,
+        _ => return None,
+    };
+    let today = Expr::Call(Function::CURRENT_DATE, Vec::new(), position);
+    let days = Box::new([today, Expr::Constant(Value::Integer(days))]);
+    let day = Expr::Arithmetic(Arithmetic::Add, NumberKind::Days, days, position);
+    Some(if to == DataType::Date { day } else { Expr::Cast(Box::new(day), to, position) })
 }
 
 impl Binder<'_> {

@@ -2,6 +2,7 @@
 
 use sqlparser::ast::BinaryOperator;
 
+use super::literals::clock_word;
 use crate::bind::{Binder, Typed, types};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Arithmetic, Comparison, Expr, Frame, NumberKind, TextPosition, overloads};
@@ -294,6 +295,9 @@ impl Binder<'_> {
     /// Casts the value to that type.
     pub(in crate::bind) fn coerce(&mut self, value: Typed, data_type: DataType) -> Result<Expr> {
         let position = TextPosition(value.position);
+        if let Some(moment) = clock_word(&value, data_type) {
+            return Ok(moment);
+        }
         match (value.data_type, value.expr) {
             (None, Expr::Parameter(number)) => {
                 let known = &mut self.parameters[number];
@@ -381,6 +385,9 @@ impl Binder<'_> {
             let expr = self.coerce(value, data_type)?;
             return Ok(Typed::new(expr, data_type, position));
         }
+        if let Some(moment) = clock_word(&value, data_type) {
+            return Ok(Typed::new(moment, data_type, position));
+        }
         let expr = trimmed(value.expr, value.data_type, data_type);
         let expr = Expr::Cast(Box::new(expr), data_type, TextPosition(position));
         Ok(self.folded(Typed::new(expr, data_type, position)))
@@ -403,6 +410,9 @@ impl Binder<'_> {
             return Err(SqlError::new(SqlState::DatatypeMismatch, message)
                 .with_hint("you will need to rewrite or cast the expression")
                 .at(value.position as usize));
+        }
+        if let Some(moment) = clock_word(&value, data_type) {
+            return Ok(moment);
         }
         let unlimited =
             data_type.unconstrained() == data_type && !matches!(data_type, DataType::Char(_));

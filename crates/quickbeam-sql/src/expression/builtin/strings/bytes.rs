@@ -92,7 +92,7 @@ fn trim(arguments: &[ValueRef<'_>], at_start: bool, at_end: bool) -> Result<Valu
 }
 
 /// Returns the index of a byte, or an error if the value is shorter.
-fn index(bytes: &[u8], at: i64) -> Result<usize> {
+pub(super) fn index(bytes: &[u8], at: i64) -> Result<usize> {
     let index = usize::try_from(at).ok().filter(|index| *index < bytes.len());
     index.ok_or_else(|| {
         let last = bytes.len() as i64 - 1;

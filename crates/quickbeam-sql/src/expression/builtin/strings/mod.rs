@@ -1,6 +1,7 @@
 //! Functions of texts and byte strings: formats, regular expressions and encodings.
 
 pub(super) mod bytes;
+pub(super) mod conversions;
 pub(super) mod encoding;
 pub(super) mod format;
 pub(super) mod regular;

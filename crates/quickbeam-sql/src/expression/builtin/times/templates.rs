@@ -2,6 +2,7 @@
 
 use super::fields::iso_week;
 use super::interval_ops::{micros_of, timestamp_out_of_range};
+use super::number_templates::ordinal_ending;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::builtin::{Builtin, check_size, mismatch, strict, text};
 use crate::types::{
@@ -44,18 +45,20 @@ const DAYS: [&str; 7] =
 const KEYWORDS: &[&str] = &[
     "A.M.", "P.M.", "B.C.", "A.D.", "AM", "PM", "BC", "AD", "CC", "DAY", "DDD", "DD", "DY", "D",
     "FF1", "FF2", "FF3", "FF4", "FF5", "FF6", "HH24", "HH12", "HH", "IDDD", "ID", "IW", "IYYY",
-    "IYY", "IY", "J", "MI", "MM", "MONTH", "MON", "MS", "OF", "Q", "SSSSS", "SSSS", "SS", "TZH",
-    "TZM", "TZ", "US", "WW", "W", "Y,YYY", "YYYY", "YYY", "YY", "Y",
+    "IYY", "IY", "I", "J", "MI", "MM", "MONTH", "MON", "MS", "OF", "Q", "RM", "SSSSS", "SSSS",
+    "SS", "TZH", "TZM", "TZ", "US", "WW", "W", "Y,YYY", "YYYY", "YYY", "YY", "Y",
 ];
 
 /// A part of a template.
-enum TemplatePart<'t> {
+pub(super) enum TemplatePart<'t> {
     /// A keyword in upper case, as it is written, and whether padding is suppressed.
     Keyword(&'static str, &'t str, bool),
+    /// The ending of an ordinal number; true: in lower case.
+    Ordinal(bool),
     Literal(char),
 }
 
-fn parts(template: &str) -> Vec<TemplatePart<'_>> {
+pub(super) fn parts(template: &str) -> Vec<TemplatePart<'_>> {
     let (mut parts, mut rest, mut fills) = (Vec::new(), template, false);
     while let Some(first) = rest.chars().next() {
         if first == '"' {
@@ -79,6 +82,10 @@ fn parts(template: &str) -> Vec<TemplatePart<'_>> {
             parts.push(TemplatePart::Keyword(keyword, &rest[..keyword.len()], fills));
             rest = &rest[keyword.len()..];
             fills = false;
+            if rest.starts_with("TH") || rest.starts_with("th") {
+                parts.push(TemplatePart::Ordinal(rest.starts_with("th")));
+                rest = &rest[2..];
+            }
             continue;
         }
         parts.push(TemplatePart::Literal(first));
@@ -88,7 +95,7 @@ fn parts(template: &str) -> Vec<TemplatePart<'_>> {
 }
 
 /// Returns a name in the case of the keyword.
-fn in_case(name: &str, written: &str) -> String {
+pub(super) fn in_case(name: &str, written: &str) -> String {
     let mut letters = written.chars().filter(|c| c.is_ascii_alphabetic());
     let (first, second) = (letters.next(), letters.next());
     match (first, second) {
@@ -108,6 +115,7 @@ fn to_char(arguments: &[ValueRef<'_>]) -> Result<Value> {
     for part in parts(template) {
         match part {
             TemplatePart::Literal(character) => out.push(character),
+            TemplatePart::Ordinal(is_lower) => write_ordinal(&mut out, is_lower),
             TemplatePart::Keyword(keyword, written, fills) => {
                 write_field(&mut out, keyword, written, fills, micros, has_zone);
             }
@@ -116,6 +124,18 @@ fn to_char(arguments: &[ValueRef<'_>]) -> Result<Value> {
     }
     Ok(Value::text(out))
 }
+
+/// Appends the ending of the number that the text ends with.
+pub(super) fn write_ordinal(out: &mut String, is_lower: bool) {
+    if out.ends_with(|character: char| character.is_ascii_digit()) {
+        let ending = ordinal_ending(out.as_bytes());
+        out.push_str(&if is_lower { ending.to_owned() } else { ending.to_uppercase() });
+    }
+}
+
+/// Months in Roman numerals.
+pub(super) const ROMAN_MONTHS: [&str; 12] =
+    ["I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII"];
 
 fn write_field(
     out: &mut String,
@@ -153,12 +173,14 @@ fn write_field(
     };
     let zone = |name: &str| if has_zone { in_case(name, written) } else { String::new() };
     let (iso_year, week) = iso_week(days);
+    let iso_year = if iso_year > 0 { iso_year } else { 1 - iso_year };
     out.push_str(&match keyword {
         "AM" | "PM" => half(hour >= 12, false),
         "A.M." | "P.M." => half(hour >= 12, true),
         "BC" | "AD" => in_case(if year > 0 { "AD" } else { "BC" }, written),
         "B.C." | "A.D." => in_case(if year > 0 { "A.D." } else { "B.C." }, written),
-        "CC" => number(2, if year > 0 { (year + 99) / 100 } else { -((100 - year) / 100) }),
+        "CC" if year > 0 => number(2, (year + 99) / 100),
+        "CC" => number(3, year / 100 - 1),
         "DAY" => name(day_name, 9),
         "DY" => name(&day_name[..3], 3),
         "DDD" => number(3, of_year),
@@ -176,13 +198,18 @@ fn write_field(
         "IYYY" => number(4, iso_year),
         "IYY" => number(3, iso_year % 1000),
         "IY" => number(2, iso_year % 100),
+        "I" => (iso_year % 10).to_string(),
         "J" => (days + 2_440_588).to_string(),
         "MI" => number(2, time % HOUR / MINUTE),
         "MM" => number(2, month.into()),
         "MONTH" => name(month_name, 9),
         "MON" => name(&month_name[..3], 3),
         "MS" => number(3, fraction / 1000),
-        "OF" => zone("+00"),
+        "OF" => "+00".to_owned(),
+        "RM" => {
+            let numeral = in_case(ROMAN_MONTHS[month as usize - 1], &written[..1]);
+            if fills { numeral } else { format!("{numeral:4}") }
+        }
         "Q" => ((month - 1) / 3 + 1).to_string(),
         "SSSSS" | "SSSS" => (time / SECOND).to_string(),
         "SS" => number(2, time % MINUTE / SECOND),
@@ -208,6 +235,11 @@ struct TemplateFields {
     month: Option<i64>,
     day: Option<i64>,
     of_year: Option<i64>,
+    /// Year, week and day of the week by ISO 8601.
+    iso: [Option<i64>; 3],
+    /// The week of the year, and of the month.
+    week: Option<i64>,
+    week_of_month: Option<i64>,
     julian: Option<i64>,
     hour: i64,
     is_late: Option<bool>,
@@ -220,7 +252,7 @@ struct TemplateFields {
 fn width_of(keyword: &str) -> Option<usize> {
     Some(match keyword {
         "YYYY" | "IYYY" => 4,
-        "YYY" | "DDD" | "MS" => 3,
+        "YYY" | "DDD" | "IDDD" | "MS" => 3,
         "YY" | "MM" | "DD" | "HH24" | "HH12" | "HH" | "MI" | "SS" | "WW" | "IW" | "CC" => 2,
         "Y" | "D" | "Q" | "W" | "ID" => 1,
         "US" | "FF6" => 6,
@@ -258,6 +290,12 @@ fn read(text: &str, template: &str) -> Result<i64> {
                 let mut characters = rest.chars();
                 characters.next();
                 rest = characters.as_str();
+            }
+            TemplatePart::Ordinal(_) => {
+                let ending = rest.get(..2).unwrap_or_default().to_ascii_lowercase();
+                if matches!(&ending[..], "th" | "st" | "nd" | "rd") {
+                    rest = &rest[2..];
+                }
             }
             TemplatePart::Literal(_) => {
                 let is_separator = |c: char| !c.is_alphanumeric() && c != '-' && c != '+';
@@ -311,6 +349,13 @@ impl TemplateFields {
                 self.month = Some(month as i64 + 1);
                 return Ok(&rest[3..]);
             }
+            "RM" => {
+                let numeral = |name: &&str| starts(name);
+                let month = ROMAN_MONTHS.iter().rposition(numeral);
+                let month = month.ok_or_else(|| no_value(rest, keyword))?;
+                self.month = Some(month as i64 + 1);
+                return Ok(&rest[ROMAN_MONTHS[month].len()..]);
+            }
             "DAY" => {
                 let day = named(&DAYS, 9).ok_or_else(|| no_value(rest, keyword))?;
                 return Ok(&rest[DAYS[day].len()..]);
@@ -338,7 +383,16 @@ impl TemplateFields {
             kept.parse().unwrap_or(0_i64) * scale
         };
         match keyword {
-            "YYYY" | "IYYY" => self.year = Some(number),
+            "YYYY" => self.year = Some(number),
+            "IYYY" => self.iso[0] = Some(number),
+            "IW" => self.iso[1] = Some(number),
+            "ID" => self.iso[2] = Some(number),
+            "IDDD" => {
+                self.iso[1] = Some((number - 1).div_euclid(7) + 1);
+                self.iso[2] = Some((number - 1).rem_euclid(7) + 1);
+            }
+            "WW" => self.week = Some(number),
+            "W" => self.week_of_month = Some(number),
             "YYY" | "YY" | "Y" => {
                 self.year = Some(match (length, number) {
                     (4.., number) => number,
@@ -399,6 +453,21 @@ impl TemplateFields {
         let day =
             u32::try_from(day).ok().filter(|day| (1..=days_in_month(year, month)).contains(day));
         let mut days = days_of(year, month, day.ok_or_else(fault)?);
+        if let Some(year) = self.iso[0] {
+            let fourth = days_of(year, 1, 4);
+            let monday = fourth - (fourth + 3).rem_euclid(7);
+            let (week, day) = (self.iso[1].unwrap_or(1), self.iso[2].unwrap_or(1));
+            if !(1..=53).contains(&week) || !(1..=7).contains(&day) {
+                return Err(fault());
+            }
+            days = monday + (week - 1) * 7 + day - 1;
+        }
+        if let (Some(week @ 1..=53), None, None) = (self.week, self.month, self.day) {
+            days = days_of(year, 1, 1) + (week - 1) * 7;
+        }
+        if let (Some(week @ 1..=5), None) = (self.week_of_month, self.day) {
+            days = days_of(year, month, 1) + (week - 1) * 7;
+        }
         if let (Some(of_year), None, None) = (self.of_year, self.month, self.day) {
             days = days_of(year, 1, 1) + of_year - 1;
         }

@@ -1,0 +1,433 @@
+//! Dates and times in the forms beside ISO 8601: names of months, numbers in the order month, day,
+//! year, years of two digits, Julian days, words and named time zones.
+//!
+//! - WORDS-1: the ISO reader of `datetime` goes first, and this reader takes what that one does not
+//!   read. So ISO texts do not become slower.
+//! - WORDS-2: numbers without a name of a month are month, day, year (`DateStyle` MDY), unless the
+//!   first has three digits or more: then it is the year.
+
+use jiff::Timestamp as Instant;
+use jiff::tz::{AmbiguousOffset, Offset, TimeZone, TimeZoneDatabase};
+
+use super::datetime::{DateTimeReader, Fault, Parsed, SECOND, days_in_month, days_of};
+
+/// What a text says.
+#[derive(Default)]
+pub(super) struct Moment {
+    /// Days since 1970-01-01.
+    pub days: Option<i64>,
+    /// Microseconds since midnight.
+    pub time: Option<i64>,
+    pub zone: Option<Zone>,
+}
+
+/// A time zone of a text.
+pub(super) enum Zone {
+    /// Seconds east of Greenwich.
+    Offset(i64),
+    Named(TimeZone),
+}
+
+impl Zone {
+    /// Returns the offset at a local time, in seconds east of Greenwich.
+    pub fn offset_at(&self, local: i64) -> i64 {
+        match self {
+            Zone::Offset(east) => *east,
+            Zone::Named(zone) => {
+                let limit = if local < 0 { Instant::MIN } else { Instant::MAX };
+                let as_utc = Instant::from_microsecond(local).unwrap_or(limit);
+                let civil = Offset::UTC.to_datetime(as_utc);
+                let offset = match zone.to_ambiguous_timestamp(civil).offset() {
+                    AmbiguousOffset::Unambiguous { offset } => offset,
+                    AmbiguousOffset::Gap { before, .. } => before,
+                    AmbiguousOffset::Fold { after, .. } => after,
+                };
+                offset.seconds().into()
+            }
+        }
+    }
+}
+
+const MONTHS: [&str; 12] = [
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+];
+
+const WEEKDAYS: [&str; 7] =
+    ["sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"];
+
+/// Abbreviations of time zones, in hours east of Greenwich.
+const ZONES: &[(&str, i64)] = &[
+    ("utc", 0),
+    ("gmt", 0),
+    ("ut", 0),
+    ("z", 0),
+    ("zulu", 0),
+    ("wet", 0),
+    ("bst", 1),
+    ("cet", 1),
+    ("met", 1),
+    ("cest", 2),
+    ("eet", 2),
+    ("eest", 3),
+    ("msk", 3),
+    ("jst", 9),
+    ("est", -5),
+    ("edt", -4),
+    ("cst", -6),
+    ("cdt", -5),
+    ("mst", -7),
+    ("mdt", -6),
+    ("pst", -8),
+    ("pdt", -7),
+    ("hst", -10),
+];
+
+/// Returns the month of a name or abbreviation.
+fn month_of(word: &str) -> Option<u32> {
+    let is_named = |name: &&str| *name == word || name[..3] == *word;
+    match word {
+        "sept" => Some(9),
+        _ => MONTHS.iter().position(|name| is_named(&name)).map(|at| at as u32 + 1),
+    }
+}
+
+fn is_weekday(word: &str) -> bool {
+    WEEKDAYS.iter().any(|name| *name == word || name[..3] == *word)
+        || matches!(word, "tues" | "weds" | "thur" | "thurs" | "wednes")
+}
+
+fn is_keyword(word: &str) -> bool {
+    month_of(word).is_some()
+        || is_weekday(word)
+        || ZONES.iter().any(|(zone, _)| *zone == word)
+        || matches!(word, "j" | "jd" | "julian" | "t" | "am" | "pm" | "bc" | "ad" | "at" | "on")
+}
+
+/// The numbers of a date, as they are found.
+#[derive(Default)]
+struct DateFields {
+    year: Option<i64>,
+    month: Option<i64>,
+    day: Option<i64>,
+    of_year: Option<i64>,
+    days: Option<i64>,
+    has_month_name: bool,
+    has_short_year: bool,
+}
+
+impl DateFields {
+    fn is_complete(&self) -> bool {
+        self.days.is_some()
+            || self.year.is_some() && self.of_year.is_some()
+            || self.year.is_some() && self.month.is_some() && self.day.is_some()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.year.is_none() && self.month.is_none() && self.day.is_none() && self.days.is_none()
+    }
+
+    fn set_year(&mut self, digits: usize, value: i64) {
+        self.year = Some(value);
+        self.has_short_year = digits <= 2;
+    }
+
+    fn name_month(&mut self, month: u32) -> Parsed<()> {
+        match self.month {
+            Some(_) if self.has_month_name => return Err(Fault::Syntax),
+            // The number before the name was the day.
+            Some(number) if self.day.is_none() => self.day = Some(number),
+            Some(_) => return Err(Fault::Syntax),
+            None => {}
+        }
+        self.month = Some(month.into());
+        self.has_month_name = true;
+        Ok(())
+    }
+
+    /// Takes a number that stands alone or between separators.
+    fn number(&mut self, digits: usize, value: i64) -> Parsed<()> {
+        if digits == 3 && self.year.is_some() && self.month.is_none() && self.day.is_none() {
+            self.of_year = Some(value);
+            return Ok(());
+        }
+        match (self.year, self.month, self.day) {
+            (None, None, None) if digits >= 3 => self.set_year(digits, value),
+            (None, None, _) => self.month = Some(value),
+            (Some(_), None, _) => self.month = Some(value),
+            (None, Some(_), None) if self.has_month_name && digits >= 3 => {
+                self.set_year(digits, value);
+            }
+            (None, Some(_), None) => self.day = Some(value),
+            (Some(year), Some(_), None)
+                if self.has_month_name && digits >= 3 && self.has_short_year =>
+            {
+                self.day = Some(year);
+                self.set_year(digits, value);
+            }
+            (Some(_), Some(_), None) => self.day = Some(value),
+            (None, Some(_), Some(_)) => self.set_year(digits, value),
+            (Some(_), Some(_), Some(_)) => return Err(Fault::Syntax),
+        }
+        Ok(())
+    }
+
+    /// Takes digits without separators: `yyyymmdd` or `yymmdd`.
+    fn run_together(&mut self, digits: &str) -> Parsed<()> {
+        let (year, rest) = digits.split_at(digits.len() - 4);
+        let number = |text: &str| text.parse::<i64>().map_err(|_| Fault::Range);
+        self.set_year(year.len(), number(year)?);
+        (self.month, self.day) = (Some(number(&rest[..2])?), Some(number(&rest[2..])?));
+        Ok(())
+    }
+
+    /// Takes the parts of a date with separators.
+    fn separated(&mut self, text: &str) -> Parsed<()> {
+        let parts: Vec<&str> =
+            text.split(['-', '/', '.']).filter(|part| !part.is_empty()).collect();
+        // A name of a month leaves no doubt, so it comes first.
+        for part in parts.iter().filter(|part| part.starts_with(char::is_alphabetic)) {
+            let month = month_of(&part.to_lowercase()).ok_or(Fault::Syntax)?;
+            self.name_month(month)?;
+        }
+        for part in parts.iter().filter(|part| !part.starts_with(char::is_alphabetic)) {
+            if !part.bytes().all(|byte| byte.is_ascii_digit()) {
+                return Err(Fault::Syntax);
+            }
+            self.number(part.len(), part.parse().map_err(|_| Fault::Range)?)?;
+        }
+        Ok(())
+    }
+
+    fn finish(self, is_before_christ: bool) -> Parsed<Option<i64>> {
+        if self.is_empty() {
+            return Ok(None);
+        }
+        if let Some(days) = self.days {
+            return Ok(Some(days));
+        }
+        let year = match self.year.ok_or(Fault::Syntax)? {
+            0 if is_before_christ => return Err(Fault::Range),
+            year if is_before_christ => 1 - year,
+            year @ 0..=69 if self.has_short_year => year + 2000,
+            year @ 70..=99 if self.has_short_year => year + 1900,
+            0 => return Err(Fault::Range),
+            year => year,
+        };
+        if !(-4713..=5_874_897).contains(&year) {
+            return Err(Fault::Range);
+        }
+        if let Some(of_year) = self.of_year {
+            let last = if days_in_month(year, 2) == 29 { 366 } else { 365 };
+            if !(1..=last).contains(&of_year) {
+                return Err(Fault::Range);
+            }
+            return Ok(Some(days_of(year, 1, 1) + of_year - 1));
+        }
+        let (month, day) = (self.month.ok_or(Fault::Syntax)?, self.day.ok_or(Fault::Syntax)?);
+        let month = u32::try_from(month).ok().filter(|month| (1..=12).contains(month));
+        let month = month.ok_or(Fault::Range)?;
+        let day =
+            u32::try_from(day).ok().filter(|day| (1..=days_in_month(year, month)).contains(day));
+        Ok(Some(days_of(year, month, day.ok_or(Fault::Range)?)))
+    }
+}
+
+/// Reads a text of words and numbers.
+pub(super) fn read_words(text: &str) -> Parsed<Moment> {
+    let mut date = DateFields::default();
+    let mut moment = Moment::default();
+    let (mut is_before_christ, mut is_julian, mut after_t) = (false, false, false);
+    let mut reader = DateTimeReader::new(text);
+    while let Some(first) = reader.rest.chars().next() {
+        let rest = reader.rest;
+        match first {
+            '0'..='9' => {
+                let digits = &rest[..rest.bytes().take_while(u8::is_ascii_digit).count()];
+                let next = rest.as_bytes().get(digits.len());
+                match (next, digits.len()) {
+                    (_, _) if is_julian => {
+                        let (_, number) = reader.number()?;
+                        date.days = Some(number - 2_440_588);
+                        is_julian = false;
+                    }
+                    (Some(b':'), _) => moment.time = Some(once(&moment.time, reader.time()?)?),
+                    (_, 4 | 6) if after_t || date.is_complete() => {
+                        moment.time = Some(once(&moment.time, reader.time()?)?);
+                    }
+                    (Some(b'-' | b'/' | b'.'), _) if !date.is_complete() => {
+                        // As in PostgreSQL, a date in this form does not follow the time.
+                        if moment.time.is_some() && date.is_empty() {
+                            return Err(Fault::Syntax);
+                        }
+                        let is_part = |c: char| c.is_ascii_alphanumeric() || "-/.".contains(c);
+                        let end = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
+                        date.separated(&rest[..end])?;
+                        reader.rest = &rest[end..];
+                    }
+                    (_, 6 | 8) if date.is_empty() => {
+                        date.run_together(digits)?;
+                        reader.rest = &rest[digits.len()..];
+                    }
+                    _ => {
+                        let (length, number) = reader.number()?;
+                        if date.is_complete() {
+                            return Err(Fault::Syntax);
+                        }
+                        date.number(length, number)?;
+                    }
+                }
+                after_t = false;
+            }
+            '+' | '-' if moment.time.is_some() && moment.zone.is_none() => {
+                moment.zone = reader.zone()?.map(Zone::Offset);
+            }
+            first if first.is_ascii_alphabetic() => {
+                let end = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());
+                let word = rest[..end].to_ascii_lowercase();
+                let next = rest[end..].chars().next();
+                let is_longer = matches!(next, Some('-' | '/' | '_' | '+' | '0'..='9' | '.'));
+                if is_longer
+                    && (!is_keyword(&word)
+                        || matches!(next, Some('-' | '/' | '.')) && month_of(&word).is_some())
+                {
+                    let is_part = |c: char| c.is_ascii_alphanumeric() || "-/_+.:".contains(c);
+                    let end = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
+                    let name = &rest[..end];
+                    reader.rest = &rest[end..];
+                    if month_of(&word).is_some() {
+                        date.separated(name)?;
+                    } else {
+                        moment.zone = Some(once_zone(&moment.zone, name)?);
+                    }
+                    continue;
+                }
+                reader.rest = &rest[end..];
+                match &word[..] {
+                    "t" => after_t = true,
+                    "j" | "jd" | "julian" => is_julian = true,
+                    "bc" => is_before_christ = true,
+                    "ad" | "at" | "on" => {}
+                    "am" | "pm" => moment.time = Some(half_day(moment.time, word == "pm")?),
+                    "allballs" => {
+                        moment.time = Some(once(&moment.time, 0)?);
+                        moment.zone = Some(Zone::Offset(0));
+                    }
+                    "dst" if moment.zone.is_some() => {}
+                    word if is_weekday(word) => {}
+                    word => match (month_of(word), ZONES.iter().find(|(zone, _)| *zone == word)) {
+                        (Some(month), _) => date.name_month(month)?,
+                        (None, Some((_, hours))) if moment.zone.is_none() => {
+                            moment.zone = Some(Zone::Offset(hours * 3600));
+                            if let Some('+' | '-') = reader.rest.chars().next() {
+                                // As in POSIX, the offset after a name is positive to the west.
+                                let offset = reader.zone()?.unwrap_or_default();
+                                moment.zone = Some(Zone::Offset(-offset));
+                            }
+                        }
+                        _ if word.len() > 2 => {
+                            moment.zone = Some(once_zone(&moment.zone, word)?);
+                        }
+                        _ => return Err(Fault::Syntax),
+                    },
+                }
+            }
+            first if first.is_whitespace() || first.is_ascii_punctuation() => {
+                let is_sign = matches!(first, '+' | '-');
+                if is_sign {
+                    return Err(Fault::Syntax);
+                }
+                reader.rest = &rest[first.len_utf8()..];
+            }
+            _ => return Err(Fault::Syntax),
+        }
+    }
+    if is_julian || after_t {
+        return Err(Fault::Syntax);
+    }
+    moment.days = date.finish(is_before_christ)?;
+    Ok(moment)
+}
+
+/// Returns the value, or an error if there is one already.
+fn once(before: &Option<i64>, value: i64) -> Parsed<i64> {
+    if before.is_some() { Err(Fault::Syntax) } else { Ok(value) }
+}
+
+/// Returns the zone of a name, or an error if there is a zone already.
+fn once_zone(before: &Option<Zone>, name: &str) -> Parsed<Zone> {
+    if before.is_some() {
+        return Err(Fault::Syntax);
+    }
+    let found = TimeZoneDatabase::bundled().get(name);
+    let is_region = name.contains('/');
+    found.map(Zone::Named).map_err(|_| if is_region { Fault::UnknownZone } else { Fault::Syntax })
+}
+
+/// Applies `am` or `pm` to a time.
+fn half_day(time: Option<i64>, is_late: bool) -> Parsed<i64> {
+    let time = time.ok_or(Fault::Syntax)?;
+    let hour = 3600 * SECOND;
+    let half = 12 * hour;
+    if time > half + hour - 1 {
+        return Err(Fault::Range);
+    }
+    Ok(time % half + if is_late { half } else { 0 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::datetime::{
+        format_date, format_timestamptz, parse_date, parse_time, parse_timestamptz,
+    };
+
+    #[test]
+    fn dates_of_every_form_are_the_same_day() {
+        for text in [
+            "January 8, 1999",
+            "1/8/1999",
+            "1999-Jan-08",
+            "Jan-08-1999",
+            "08-Jan-99",
+            "990108",
+            "1999.008",
+            "J2451187",
+            "Fri 8 Jan 1999",
+            "1999 01 08",
+        ] {
+            let mut shown = String::new();
+            format_date(&mut shown, parse_date(text).unwrap());
+            assert_eq!(shown, "1999-01-08", "{text}");
+        }
+        for (text, code) in [("13/13/1999", "22008"), ("99-Jan-08", "22008"), ("Foo 8", "22007")] {
+            assert_eq!(parse_date(text).unwrap_err().code(), code, "{text}");
+        }
+    }
+
+    #[test]
+    fn zones_have_names_and_abbreviations() {
+        for (text, expected) in [
+            ("2004-10-19 10:23:54 Europe/Berlin", "2004-10-19 08:23:54+00"),
+            ("Oct 19 10:23:54 2004 EST", "2004-10-19 15:23:54+00"),
+            ("20041019T102354", "2004-10-19 10:23:54+00"),
+            ("2004-10-19 10:23:54 GMT+3", "2004-10-19 13:23:54+00"),
+        ] {
+            let mut shown = String::new();
+            format_timestamptz(&mut shown, parse_timestamptz(text, 0).unwrap(), 0);
+            assert_eq!(shown, expected, "{text}");
+        }
+        let unknown = parse_timestamptz("2004-10-19 10:23:54 Nowhere/City", 0);
+        assert_eq!(unknown.unwrap_err().code(), "22023");
+        assert_eq!(parse_time("allballs").unwrap(), 0);
+    }
+}
