@@ -88,6 +88,20 @@ sql_states! {
     InvalidUseOfEscapeCharacter = "2200C",
     /// An ESCAPE that is no single character, or escapes nothing.
     InvalidEscapeSequence = "22025",
+    /// A subscript of a jsonpath that is no number, or out of bounds.
+    InvalidSqlJsonSubscript = "22033",
+    /// An item of a jsonpath that has to be a number.
+    NonNumericSqlJsonItem = "22036",
+    /// Several items of a jsonpath, or none, where there has to be one.
+    SingletonSqlJsonItemRequired = "22038",
+    /// An item of a jsonpath that has to be an array.
+    SqlJsonArrayNotFound = "22039",
+    /// A member that an object has not.
+    SqlJsonMemberNotFound = "2203A",
+    /// The operand of a sign in a jsonpath that is no number.
+    SqlJsonNumberNotFound = "2203B",
+    /// An item of a jsonpath that has to be an object.
+    SqlJsonObjectNotFound = "2203C",
     /// A regular expression with invalid syntax.
     InvalidRegularExpression = "2201B",
     /// A sequence has given out all its values.

@@ -161,6 +161,7 @@ static TABLES: &[&[Builtin]] = &[
     times::interval_ops::TABLE,
     json::json_changes::TABLE,
     json::json_functions::TABLE,
+    json::path::TABLE,
     times::interval_templates::TABLE,
     times::number_templates::TABLE,
     numbers::numeric::TABLE,

@@ -4,6 +4,7 @@ use super::arrays::{array, split_values};
 use super::integer;
 use crate::error::Result;
 use crate::expression::builtin::json::json_changes::{each, elements, keys};
+use crate::expression::builtin::json::path::query;
 use crate::expression::builtin::strings::regular_arrays::{captures_of, split_regular};
 use crate::types::{Array, DataType, ElementType, Value, ValueRef};
 
@@ -88,6 +89,9 @@ static TABLE: &[RowFunction] = &[
     strict("jsonb_array_elements_text", &[JSONB], &[("value", DataType::Text)], |v| {
         elements(v, true)
     }),
+    strict("jsonb_path_query", &[JSONB, TEXT], FOUND, query),
+    strict("jsonb_path_query", &[JSONB, TEXT, JSONB], FOUND, query),
+    strict("jsonb_path_query", &[JSONB, TEXT, JSONB, BOOLEAN], FOUND, query),
     strict("regexp_matches", &[TEXT, TEXT], MATCHES, matches),
     strict("regexp_matches", &[TEXT, TEXT, TEXT], MATCHES, matches),
 ];
@@ -97,6 +101,7 @@ const SUBSCRIPTS: &[(&str, DataType)] = &[("generate_subscripts", DataType::Inte
 const ANCESTORS: &[(&str, DataType)] = &[("relid", DataType::BigInt)];
 const PARTS: &[(&str, DataType)] = &[("string_to_table", DataType::Text)];
 const SPLIT: &[(&str, DataType)] = &[("regexp_split_to_table", DataType::Text)];
+const FOUND: &[(&str, DataType)] = &[("jsonb_path_query", DataType::Jsonb)];
 const MATCHES: &[(&str, DataType)] = &[("regexp_matches", TEXTS)];
 
 /// Returns the function `name` that takes `count` arguments.

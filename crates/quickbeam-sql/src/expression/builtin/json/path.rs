@@ -1,0 +1,581 @@
+//! jsonpath: evaluation, and the functions and operators of it.
+//!
+//! - PATH-3: in lax mode arrays are opened for accessors and operators that want their elements,
+//!   and what is not there is no item. In strict mode both are errors.
+//! - PATH-4: an error inside a predicate makes it unknown. Only an unknown variable, and what is
+//!   not supported, is an error everywhere.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use super::path_syntax::{JsonPath, Method, Node, PathComparison, Step};
+use crate::error::{Result, SqlError, SqlState};
+use crate::expression::builtin::{Builtin, invalid, mismatch, strict, text};
+use crate::types::json::{Json, JsonKind, write_string};
+use crate::types::{DataType, Numeric, Value, ValueRef};
+use DataType::{Boolean, Jsonb as B, Text};
+
+pub(in crate::expression::builtin) static TABLE: &[Builtin] = &[
+    strict("@?", &[B, Text], Boolean, |v| exists(v, true)),
+    strict("@@", &[B, Text], Boolean, |v| matches(v, true)),
+    strict("jsonb_path_exists", &[B, Text], Boolean, |v| exists(v, false)),
+    strict("jsonb_path_exists", &[B, Text, B], Boolean, |v| exists(v, false)),
+    strict("jsonb_path_exists", &[B, Text, B, Boolean], Boolean, |v| exists(v, false)),
+    strict("jsonb_path_match", &[B, Text], Boolean, |v| matches(v, false)),
+    strict("jsonb_path_match", &[B, Text, B], Boolean, |v| matches(v, false)),
+    strict("jsonb_path_match", &[B, Text, B, Boolean], Boolean, |v| matches(v, false)),
+    strict("jsonb_path_query_array", &[B, Text], B, all),
+    strict("jsonb_path_query_array", &[B, Text, B], B, all),
+    strict("jsonb_path_query_array", &[B, Text, B, Boolean], B, all),
+    strict("jsonb_path_query_first", &[B, Text], B, first),
+    strict("jsonb_path_query_first", &[B, Text, B], B, first),
+    strict("jsonb_path_query_first", &[B, Text, B, Boolean], B, first),
+];
+
+/// A JSON value.
+#[derive(Clone, Debug)]
+enum Item {
+    Null,
+    Boolean(bool),
+    Number(Numeric),
+    String(Arc<str>),
+    Array(Arc<[Item]>),
+    Object(Arc<[(String, Item)]>),
+}
+
+impl Item {
+    fn of(json: &Json<'_>) -> Result<Item> {
+        Ok(match &json.kind {
+            JsonKind::Null => Item::Null,
+            JsonKind::Boolean(truth) => Item::Boolean(*truth),
+            JsonKind::Number => Item::Number(json.number()?.ok_or_else(mismatch)?),
+            JsonKind::String(text) => Item::String(text.as_ref().into()),
+            JsonKind::Array(list) => Item::Array(list.iter().map(Item::of).collect::<Result<_>>()?),
+            JsonKind::Object(members) => {
+                let member = |(name, value): &(std::borrow::Cow<'_, str>, Json<'_>)| {
+                    Ok((name.clone().into_owned(), Item::of(value)?))
+                };
+                Item::Object(members.iter().map(member).collect::<Result<_>>()?)
+            }
+        })
+    }
+
+    fn write(&self, out: &mut String) {
+        match self {
+            Item::Null => out.push_str("null"),
+            Item::Boolean(truth) => out.push_str(if *truth { "true" } else { "false" }),
+            Item::Number(number) => out.push_str(&number.to_string()),
+            Item::String(text) => write_string(out, text),
+            Item::Array(list) => {
+                out.push('[');
+                for (at, item) in list.iter().enumerate() {
+                    out.push_str(if at > 0 { ", " } else { "" });
+                    item.write(out);
+                }
+                out.push(']');
+            }
+            Item::Object(members) => {
+                out.push('{');
+                for (at, (name, item)) in members.iter().enumerate() {
+                    out.push_str(if at > 0 { ", " } else { "" });
+                    write_string(out, name);
+                    out.push_str(": ");
+                    item.write(out);
+                }
+                out.push('}');
+            }
+        }
+    }
+
+    fn kind(&self) -> &'static str {
+        match self {
+            Item::Null => "null",
+            Item::Boolean(_) => "boolean",
+            Item::Number(_) => "number",
+            Item::String(_) => "string",
+            Item::Array(_) => "array",
+            Item::Object(_) => "object",
+        }
+    }
+
+    fn value(&self) -> Value {
+        let mut out = String::new();
+        self.write(&mut out);
+        Value::jsonb(out)
+    }
+}
+
+/// An error of evaluation.
+enum PathError {
+    /// One that a predicate turns into unknown, and that `silent` suppresses.
+    Suppressible(SqlError),
+    Other(SqlError),
+}
+
+type Evaluated<T> = std::result::Result<T, PathError>;
+
+#[cold]
+fn fault<T>(state: SqlState, message: impl Into<String>) -> Evaluated<T> {
+    Err(PathError::Suppressible(SqlError::new(state, message.into())))
+}
+
+struct Evaluator<'p> {
+    is_strict: bool,
+    root: Item,
+    variables: &'p [(String, Item)],
+}
+
+/// What `@` and `last` stand for.
+#[derive(Clone)]
+struct Around {
+    current: Item,
+    /// The last subscript of the innermost array.
+    last: Option<usize>,
+}
+
+impl Evaluator<'_> {
+    fn items(&self, node: &Node, around: &Around) -> Evaluated<Vec<Item>> {
+        let one = |item: Item| Ok(vec![item]);
+        match node {
+            Node::Root => one(self.root.clone()),
+            Node::Current => one(around.current.clone()),
+            Node::Last => match around.last {
+                Some(last) => one(Item::Number(Numeric::from(last as i64))),
+                None => one(Item::Number(Numeric::from(-1))),
+            },
+            Node::Variable(name) => {
+                let found = self.variables.iter().find(|(known, _)| known == name);
+                match found {
+                    Some((_, item)) => one(item.clone()),
+                    None => {
+                        let message = format!("could not find jsonpath variable \"{name}\"");
+                        Err(PathError::Other(SqlError::new(SqlState::UndefinedObject, message)))
+                    }
+                }
+            }
+            Node::Null => one(Item::Null),
+            Node::Boolean(truth) => one(Item::Boolean(*truth)),
+            Node::Number(number) => one(Item::Number(*number)),
+            Node::String(text) => one(Item::String(text.as_str().into())),
+            Node::Binary(operator, sides) => self.calculate(*operator, sides, around),
+            Node::Sign(sign, inner) => {
+                let mut out = Vec::new();
+                for item in self.opened(inner, around)? {
+                    match item {
+                        Item::Number(number) if *sign == '-' => {
+                            out.push(Item::Number(number.negate()));
+                        }
+                        Item::Number(number) => out.push(Item::Number(number)),
+                        _ => {
+                            let message = format!(
+                                "operand of unary jsonpath operator {sign} is not a numeric value"
+                            );
+                            return fault(SqlState::SqlJsonNumberNotFound, message);
+                        }
+                    }
+                }
+                Ok(out)
+            }
+            Node::Access(inner, step) => {
+                let mut out = Vec::new();
+                for item in self.items(inner, around)? {
+                    self.step(step, item, around, &mut out)?;
+                }
+                Ok(out)
+            }
+            predicate => one(match self.truth(predicate, around)? {
+                Some(truth) => Item::Boolean(truth),
+                None => Item::Null,
+            }),
+        }
+    }
+
+    /// Returns the items; in lax mode the elements of those that are arrays.
+    fn opened(&self, node: &Node, around: &Around) -> Evaluated<Vec<Item>> {
+        let items = self.items(node, around)?;
+        if self.is_strict {
+            return Ok(items);
+        }
+        let mut out = Vec::with_capacity(items.len());
+        for item in items {
+            match item {
+                Item::Array(list) => out.extend(list.iter().cloned()),
+                other => out.push(other),
+            }
+        }
+        Ok(out)
+    }
+
+    fn calculate(
+        &self,
+        operator: char,
+        [left, right]: &[Node; 2],
+        around: &Around,
+    ) -> Evaluated<Vec<Item>> {
+        let mut numbers = Vec::with_capacity(2);
+        for (side, name) in [(left, "left"), (right, "right")] {
+            match &self.opened(side, around)?[..] {
+                [Item::Number(number)] => numbers.push(*number),
+                _ => {
+                    let message = format!(
+                        "{name} operand of jsonpath operator {operator} is not a single numeric value"
+                    );
+                    return fault(SqlState::SingletonSqlJsonItemRequired, message);
+                }
+            }
+        }
+        let [left, right] = numbers[..] else { return Ok(Vec::new()) };
+        let result = match operator {
+            '+' => left.checked_add(right),
+            '-' => left.checked_sub(right),
+            '*' => left.checked_mul(right),
+            '/' => left.checked_div(right),
+            _ => left.checked_rem(right),
+        };
+        result.map(|number| vec![Item::Number(number)]).map_err(PathError::Suppressible)
+    }
+
+    /// Applies an accessor to an item.
+    fn step(&self, step: &Step, item: Item, around: &Around, out: &mut Vec<Item>) -> Evaluated<()> {
+        let opens = match step {
+            Step::Key(_) | Step::AnyKey | Step::Filter(_) => true,
+            Step::Method(method) => !matches!(method, Method::Type | Method::Size),
+            _ => false,
+        };
+        if let (true, false, Item::Array(list)) = (opens, self.is_strict, &item) {
+            // Only one level of arrays is opened.
+            return list.iter().try_for_each(|item| self.step_inside(step, item, around, out));
+        }
+        self.step_inside(step, &item, around, out)
+    }
+
+    fn step_inside(
+        &self,
+        step: &Step,
+        item: &Item,
+        around: &Around,
+        out: &mut Vec<Item>,
+    ) -> Evaluated<()> {
+        match (step, item) {
+            (Step::Key(name), Item::Object(members)) => {
+                match members.iter().find(|(known, _)| known == name) {
+                    Some((_, value)) => out.push(value.clone()),
+                    None if self.is_strict => {
+                        let message = format!("JSON object does not contain key \"{name}\"");
+                        return fault(SqlState::SqlJsonMemberNotFound, message);
+                    }
+                    None => {}
+                }
+            }
+            (Step::Key(_), _) if self.is_strict => {
+                let message = "jsonpath member accessor can only be applied to an object";
+                return fault(SqlState::SqlJsonMemberNotFound, message);
+            }
+            (Step::AnyKey, Item::Object(members)) => {
+                out.extend(members.iter().map(|(_, value)| value.clone()));
+            }
+            (Step::AnyKey, _) if self.is_strict => {
+                let message = "jsonpath wildcard member accessor can only be applied to an object";
+                return fault(SqlState::SqlJsonObjectNotFound, message);
+            }
+            (Step::Key(_) | Step::AnyKey, _) => {}
+            (Step::AnyElement, Item::Array(list)) => out.extend(list.iter().cloned()),
+            (Step::AnyElement, _) if self.is_strict => {
+                let message = "jsonpath wildcard array accessor can only be applied to an array";
+                return fault(SqlState::SqlJsonArrayNotFound, message);
+            }
+            (Step::AnyElement, item) => out.push(item.clone()),
+            (Step::AnyLevel(from, to), item) => levels(item, 0, (*from, *to), out),
+            (Step::Subscripts(list), item) => self.subscripts(list, item, around, out)?,
+            (Step::Filter(condition), item) => {
+                let inner = Around { current: item.clone(), last: around.last };
+                if self.truth(condition, &inner)? == Some(true) {
+                    out.push(item.clone());
+                }
+            }
+            (Step::Method(method), item) => self.method(*method, item, out)?,
+        }
+        Ok(())
+    }
+
+    fn subscripts(
+        &self,
+        list: &[(Node, Option<Node>)],
+        item: &Item,
+        around: &Around,
+        out: &mut Vec<Item>,
+    ) -> Evaluated<()> {
+        let own = [item.clone()];
+        let elements: &[Item] = match item {
+            Item::Array(list) => list,
+            _ if self.is_strict => {
+                let message = "jsonpath array accessor can only be applied to an array";
+                return fault(SqlState::SqlJsonArrayNotFound, message);
+            }
+            _ => &own,
+        };
+        let count = elements.len() as i64;
+        let inner = Around { current: around.current.clone(), last: elements.len().checked_sub(1) };
+        let place = |node: &Node| match &self.items(node, &inner)?[..] {
+            [Item::Number(number)] => Ok(number.truncate(0).to_i64().unwrap_or(i64::MAX)),
+            _ => {
+                let message = "jsonpath array subscript is not a single numeric value";
+                fault(SqlState::InvalidSqlJsonSubscript, message)
+            }
+        };
+        for (first, last) in list {
+            let from = place(first)?;
+            let to = last.as_ref().map_or(Ok(from), place)?;
+            if self.is_strict && (from < 0 || from > to || to >= count) {
+                let message = "jsonpath array subscript is out of bounds";
+                return fault(SqlState::InvalidSqlJsonSubscript, message);
+            }
+            let (from, to) = (from.max(0), to.min(count - 1));
+            for at in from..=to {
+                out.extend(elements.get(at as usize).cloned());
+            }
+        }
+        Ok(())
+    }
+
+    fn method(&self, method: Method, item: &Item, out: &mut Vec<Item>) -> Evaluated<()> {
+        let name = method.name();
+        let number = match (method, item) {
+            (Method::Type, item) => {
+                out.push(Item::String(item.kind().into()));
+                return Ok(());
+            }
+            (Method::Size, Item::Array(list)) => Numeric::from(list.len() as i64),
+            (Method::Size, _) if self.is_strict => {
+                let message = "jsonpath item method .size() can only be applied to an array";
+                return fault(SqlState::SqlJsonArrayNotFound, message);
+            }
+            (Method::Size, _) => Numeric::from(1),
+            (Method::KeyValue, Item::Object(members)) => {
+                for (name, value) in members.iter() {
+                    let row = [
+                        ("id".to_owned(), Item::Number(Numeric::from(0))),
+                        ("key".to_owned(), Item::String(name.as_str().into())),
+                        ("value".to_owned(), value.clone()),
+                    ];
+                    out.push(Item::Object(row.into()));
+                }
+                return Ok(());
+            }
+            (Method::KeyValue, _) => {
+                let message = "jsonpath item method .keyvalue() can only be applied to an object";
+                return fault(SqlState::SqlJsonObjectNotFound, message);
+            }
+            (Method::Abs, Item::Number(number)) => number.absolute(),
+            (Method::Floor, Item::Number(number)) => {
+                number.floor().map_err(PathError::Suppressible)?
+            }
+            (Method::Ceiling, Item::Number(number)) => {
+                number.ceil().map_err(PathError::Suppressible)?
+            }
+            (Method::Double, Item::Number(number)) => *number,
+            (Method::Double, Item::String(text)) => match Numeric::parse(text) {
+                Some(number) => number,
+                None => {
+                    let message = "string argument of jsonpath item method .double() is not a valid representation of a double precision number";
+                    return fault(SqlState::NonNumericSqlJsonItem, message);
+                }
+            },
+            (Method::Double, _) => {
+                let message = "jsonpath item method .double() can only be applied to a string or numeric value";
+                return fault(SqlState::NonNumericSqlJsonItem, message);
+            }
+            _ => {
+                let message = format!(
+                    "jsonpath item method .{name}() can only be applied to a numeric value"
+                );
+                return fault(SqlState::NonNumericSqlJsonItem, message);
+            }
+        };
+        out.push(Item::Number(number));
+        Ok(())
+    }
+
+    /// Evaluates a predicate; `None` is unknown.
+    fn truth(&self, node: &Node, around: &Around) -> Evaluated<Option<bool>> {
+        let suppressed = |result: Evaluated<Vec<Item>>| match result {
+            Ok(items) => Ok(Some(items)),
+            Err(PathError::Suppressible(_)) => Ok(None),
+            Err(other) => Err(other),
+        };
+        Ok(match node {
+            Node::And(sides) => match self.truth(&sides[0], around)? {
+                Some(false) => Some(false),
+                left => match self.truth(&sides[1], around)? {
+                    Some(true) => left,
+                    right => right,
+                },
+            },
+            Node::Or(sides) => match self.truth(&sides[0], around)? {
+                Some(true) => Some(true),
+                left => match self.truth(&sides[1], around)? {
+                    Some(false) => left,
+                    right => right,
+                },
+            },
+            Node::Not(inner) => self.truth(inner, around)?.map(|truth| !truth),
+            Node::IsUnknown(inner) => Some(self.truth(inner, around)?.is_none()),
+            Node::Exists(inner) => {
+                suppressed(self.items(inner, around))?.map(|items| !items.is_empty())
+            }
+            Node::Compare(comparison, sides) => {
+                let Some(left) = suppressed(self.opened(&sides[0], around))? else {
+                    return Ok(None);
+                };
+                let Some(right) = suppressed(self.opened(&sides[1], around))? else {
+                    return Ok(None);
+                };
+                self.any_pair(&left, &right, |a, b| compare(*comparison, a, b))
+            }
+            Node::StartsWith(sides) => {
+                let Some(left) = suppressed(self.opened(&sides[0], around))? else {
+                    return Ok(None);
+                };
+                let Some(right) = suppressed(self.items(&sides[1], around))? else {
+                    return Ok(None);
+                };
+                self.any_pair(&left, &right, |a, b| match (a, b) {
+                    (Item::String(whole), Item::String(start)) => {
+                        Some(whole.starts_with(start.as_ref()))
+                    }
+                    _ => None,
+                })
+            }
+            Node::LikeRegex(inner, regex) => {
+                let Some(left) = suppressed(self.opened(inner, around))? else { return Ok(None) };
+                self.any_pair(&left, &[Item::Null], |a, _| match a {
+                    Item::String(text) => Some(regex.is_match(text)),
+                    _ => None,
+                })
+            }
+            _ => None,
+        })
+    }
+
+    /// Returns whether the condition holds for a pair. In strict mode one pair that cannot be
+    /// compared makes the result unknown.
+    fn any_pair(
+        &self,
+        left: &[Item],
+        right: &[Item],
+        condition: impl Fn(&Item, &Item) -> Option<bool>,
+    ) -> Option<bool> {
+        let (mut found, mut is_unknown) = (false, false);
+        for a in left {
+            for b in right {
+                match condition(a, b) {
+                    Some(true) if !self.is_strict => return Some(true),
+                    Some(true) => found = true,
+                    Some(false) => {}
+                    None if self.is_strict => return None,
+                    None => is_unknown = true,
+                }
+            }
+        }
+        if found {
+            return Some(true);
+        }
+        if is_unknown { None } else { Some(false) }
+    }
+}
+
+fn compare(comparison: PathComparison, a: &Item, b: &Item) -> Option<bool> {
+    let order = match (a, b) {
+        (Item::Null, Item::Null) => Ordering::Equal,
+        (Item::Null, _) | (_, Item::Null) => return Some(comparison == PathComparison::NotEqual),
+        (Item::Boolean(a), Item::Boolean(b)) => a.cmp(b),
+        (Item::Number(a), Item::Number(b)) => a.cmp(b),
+        (Item::String(a), Item::String(b)) => a.cmp(b),
+        _ => return None,
+    };
+    Some(match comparison {
+        PathComparison::Equal => order.is_eq(),
+        PathComparison::NotEqual => order.is_ne(),
+        PathComparison::Less => order.is_lt(),
+        PathComparison::LessOrEqual => order.is_le(),
+        PathComparison::Greater => order.is_gt(),
+        PathComparison::GreaterOrEqual => order.is_ge(),
+    })
+}
+
+/// Appends the items of the levels below an item. The nesting of JSON is limited, so this is too.
+fn levels(item: &Item, level: u32, (from, to): (u32, u32), out: &mut Vec<Item>) {
+    let is_leaf = !matches!(item, Item::Array(_) | Item::Object(_));
+    if level >= from && level <= to || from == u32::MAX && is_leaf {
+        out.push(item.clone());
+    }
+    if level >= to {
+        return;
+    }
+    match item {
+        Item::Array(list) => list.iter().for_each(|item| levels(item, level + 1, (from, to), out)),
+        Item::Object(members) => {
+            members.iter().for_each(|(_, item)| levels(item, level + 1, (from, to), out));
+        }
+        _ => {}
+    }
+}
+
+/// Evaluates the path of a call; `None`: an error was suppressed.
+fn evaluate(arguments: &[ValueRef<'_>], is_silent: bool) -> Result<Option<Vec<Item>>> {
+    let jsonb = |at: usize| match arguments.get(at) {
+        Some(ValueRef::Jsonb(text)) => Item::of(&Json::read(text)?),
+        _ => Err(mismatch()),
+    };
+    let path = JsonPath::parse(text(arguments, 1)?)?;
+    let variables = match arguments.get(2) {
+        None => Arc::from([]),
+        Some(_) => match jsonb(2)? {
+            Item::Object(members) => members,
+            _ => return Err(invalid("\"vars\" argument is not an object")),
+        },
+    };
+    let is_silent = is_silent || matches!(arguments.get(3), Some(ValueRef::Boolean(true)));
+    let root = jsonb(0)?;
+    let around = Around { current: root.clone(), last: None };
+    let evaluator = Evaluator { is_strict: path.is_strict, root, variables: &variables };
+    match evaluator.items(&path.root, &around) {
+        Ok(items) => Ok(Some(items)),
+        Err(PathError::Suppressible(_)) if is_silent => Ok(None),
+        Err(PathError::Suppressible(error) | PathError::Other(error)) => Err(error),
+    }
+}
+
+fn exists(arguments: &[ValueRef<'_>], is_silent: bool) -> Result<Value> {
+    let found = evaluate(arguments, is_silent)?;
+    Ok(found.map_or(Value::Null, |items| Value::Boolean(!items.is_empty())))
+}
+
+fn matches(arguments: &[ValueRef<'_>], is_silent: bool) -> Result<Value> {
+    let is_silent = is_silent || matches!(arguments.get(3), Some(ValueRef::Boolean(true)));
+    match evaluate(arguments, is_silent)?.as_deref() {
+        Some([Item::Boolean(truth)]) => Ok(Value::Boolean(*truth)),
+        Some([Item::Null]) | None => Ok(Value::Null),
+        Some(_) if is_silent => Ok(Value::Null),
+        Some(_) => {
+            let state = SqlState::SingletonSqlJsonItemRequired;
+            Err(SqlError::new(state, "single boolean result is expected"))
+        }
+    }
+}
+
+fn all(arguments: &[ValueRef<'_>]) -> Result<Value> {
+    let items = evaluate(arguments, false)?.unwrap_or_default();
+    Ok(Item::Array(items.into()).value())
+}
+
+fn first(arguments: &[ValueRef<'_>]) -> Result<Value> {
+    let items = evaluate(arguments, false)?.unwrap_or_default();
+    Ok(items.first().map_or(Value::Null, Item::value))
+}
+
+/// Returns the rows of `jsonb_path_query`.
+pub(in crate::expression::builtin) fn query(arguments: &[ValueRef<'_>]) -> Result<Vec<Vec<Value>>> {
+    let items = evaluate(arguments, false)?.unwrap_or_default();
+    Ok(items.iter().map(|item| vec![item.value()]).collect())
+}

@@ -1,0 +1,602 @@
+//! The syntax of jsonpath.
+//!
+//! - PATH-1: `@` stands only inside a filter and `last` only inside a subscript; anything else is a
+//!   syntax error, as in PostgreSQL.
+//! - PATH-2: a path has at most [`MAX_PARTS`] operators, accessors and parentheses. So none of them
+//!   exhausts the stack, neither here nor when it is evaluated.
+
+use regex::{Regex, RegexBuilder};
+
+use crate::error::{Result, SqlError, SqlState};
+use crate::types::Numeric;
+
+/// Maximum number of operators, accessors and parentheses of a path.
+const MAX_PARTS: usize = 150;
+
+/// A parsed path.
+pub(super) struct JsonPath {
+    pub is_strict: bool,
+    pub root: Node,
+}
+
+/// A comparison operator.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum PathComparison {
+    Equal,
+    NotEqual,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+}
+
+/// An item method.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Method {
+    Type,
+    Size,
+    Double,
+    Abs,
+    Floor,
+    Ceiling,
+    KeyValue,
+}
+
+impl Method {
+    pub fn name(self) -> &'static str {
+        match self {
+            Method::Type => "type",
+            Method::Size => "size",
+            Method::Double => "double",
+            Method::Abs => "abs",
+            Method::Floor => "floor",
+            Method::Ceiling => "ceiling",
+            Method::KeyValue => "keyvalue",
+        }
+    }
+}
+
+/// A part of a path.
+pub(super) enum Node {
+    /// `$`
+    Root,
+    /// `@`
+    Current,
+    Last,
+    Variable(String),
+    Null,
+    Boolean(bool),
+    Number(Numeric),
+    String(String),
+    /// `+ - * / %`
+    Binary(char, Box<[Node; 2]>),
+    /// `+ -`
+    Sign(char, Box<Node>),
+    Compare(PathComparison, Box<[Node; 2]>),
+    And(Box<[Node; 2]>),
+    Or(Box<[Node; 2]>),
+    Not(Box<Node>),
+    IsUnknown(Box<Node>),
+    Exists(Box<Node>),
+    StartsWith(Box<[Node; 2]>),
+    LikeRegex(Box<Node>, Box<Regex>),
+    Access(Box<Node>, Step),
+}
+
+impl Node {
+    /// Returns whether the node is a predicate, whose result is true, false or unknown.
+    pub fn is_predicate(&self) -> bool {
+        matches!(
+            self,
+            Node::Compare(..)
+                | Node::And(_)
+                | Node::Or(_)
+                | Node::Not(_)
+                | Node::IsUnknown(_)
+                | Node::Exists(_)
+                | Node::StartsWith(_)
+                | Node::LikeRegex(..)
+        )
+    }
+}
+
+/// An accessor.
+pub(super) enum Step {
+    Key(String),
+    /// `.*`
+    AnyKey,
+    /// `.**`, with the first and last level
+    AnyLevel(u32, u32),
+    /// `[*]`
+    AnyElement,
+    Subscripts(Vec<(Node, Option<Node>)>),
+    Filter(Box<Node>),
+    Method(Method),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Token {
+    Word(String),
+    Quoted(String),
+    Number(String),
+    Variable(String),
+    Symbol(&'static str),
+    End,
+}
+
+const SYMBOLS: [&str; 26] = [
+    "**", "==", "!=", "<>", "<=", ">=", "&&", "||", "$", "@", ".", "[", "]", "(", ")", "{", "}",
+    "*", "?", "!", "<", ">", "+", "-", "/", "%",
+];
+
+struct PathParser {
+    tokens: Vec<Token>,
+    at: usize,
+    parts: usize,
+    in_filter: usize,
+    in_subscript: usize,
+}
+
+#[cold]
+fn syntax(message: impl Into<String>) -> SqlError {
+    SqlError::new(SqlState::SyntaxError, message.into())
+}
+
+fn is_word(character: char) -> bool {
+    !character.is_whitespace() && !"?%$.[]{}()|&!=<>@#,*:-+/\\\"".contains(character)
+}
+
+/// Reads a quoted string after its first quote; returns it and the bytes that it takes.
+fn quoted(text: &str) -> Result<(String, usize)> {
+    let mut end = 0;
+    let bytes = text.as_bytes();
+    while let Some(byte) = bytes.get(end) {
+        match byte {
+            b'"' => {
+                let literal = format!("\"{}\"", &text[..end]);
+                let read: String = serde_json::from_str(&literal)
+                    .map_err(|_| syntax("invalid string of jsonpath input"))?;
+                return Ok((read, end + 1));
+            }
+            b'\\' => end += 2,
+            _ => end += 1,
+        }
+    }
+    Err(syntax("unterminated quoted string at end of jsonpath input"))
+}
+
+fn tokens(text: &str) -> Result<Vec<Token>> {
+    let (mut tokens, mut rest) = (Vec::new(), text);
+    loop {
+        rest = rest.trim_start();
+        let Some(first) = rest.chars().next() else { break };
+        let next = rest[first.len_utf8()..].chars().next();
+        let is_number =
+            first.is_ascii_digit() || first == '.' && next.is_some_and(|c| c.is_ascii_digit());
+        if is_number {
+            let is_part = |c: char| c.is_ascii_digit() || c == '.';
+            let mut end = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
+            if let Some(exponent) = rest[end..].strip_prefix(['e', 'E']) {
+                let digits = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
+                let count = digits.bytes().take_while(u8::is_ascii_digit).count();
+                if count > 0 {
+                    end += 1 + (exponent.len() - digits.len()) + count;
+                }
+            }
+            tokens.push(Token::Number(rest[..end].to_owned()));
+            rest = &rest[end..];
+        } else if first == '"' {
+            let (string, length) = quoted(&rest[1..])?;
+            tokens.push(Token::Quoted(string));
+            rest = &rest[1 + length..];
+        } else if first == '$' && next == Some('"') {
+            let (string, length) = quoted(&rest[2..])?;
+            tokens.push(Token::Variable(string));
+            rest = &rest[2 + length..];
+        } else if first == '$' && next.is_some_and(is_word) {
+            let end = rest[1..].find(|c| !is_word(c)).map_or(rest.len(), |end| end + 1);
+            tokens.push(Token::Variable(rest[1..end].to_owned()));
+            rest = &rest[end..];
+        } else if first == ',' {
+            tokens.push(Token::Symbol(","));
+            rest = &rest[1..];
+        } else if let Some(symbol) = SYMBOLS.iter().find(|symbol| rest.starts_with(**symbol)) {
+            tokens.push(Token::Symbol(symbol));
+            rest = &rest[symbol.len()..];
+        } else if is_word(first) {
+            let end = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
+            tokens.push(Token::Word(rest[..end].to_owned()));
+            rest = &rest[end..];
+        } else {
+            return Err(syntax(format!("syntax error at or near \"{first}\" of jsonpath input")));
+        }
+    }
+    tokens.push(Token::End);
+    Ok(tokens)
+}
+
+impl JsonPath {
+    pub fn parse(text: &str) -> Result<JsonPath> {
+        if text.trim().is_empty() {
+            let message = format!("invalid input syntax for type jsonpath: \"{text}\"");
+            return Err(SqlError::new(SqlState::InvalidTextRepresentation, message));
+        }
+        let tokens = tokens(text)?;
+        let mut parser = PathParser { tokens, at: 0, parts: 0, in_filter: 0, in_subscript: 0 };
+        let is_strict = parser.accept_word("strict");
+        if !is_strict {
+            parser.accept_word("lax");
+        }
+        let root = parser.disjunction()?;
+        if parser.peek() != &Token::End {
+            return Err(parser.fault());
+        }
+        Ok(JsonPath { is_strict, root })
+    }
+}
+
+impl PathParser {
+    fn peek(&self) -> &Token {
+        self.tokens.get(self.at).unwrap_or(&Token::End)
+    }
+
+    fn next(&mut self) -> Token {
+        let token = self.peek().clone();
+        self.at += 1;
+        token
+    }
+
+    #[cold]
+    fn fault(&self) -> SqlError {
+        match self.peek() {
+            Token::End => syntax("syntax error at end of jsonpath input"),
+            Token::Symbol(symbol) => {
+                syntax(format!("syntax error at or near \"{symbol}\" of jsonpath input"))
+            }
+            Token::Word(word)
+            | Token::Quoted(word)
+            | Token::Number(word)
+            | Token::Variable(word) => {
+                syntax(format!("syntax error at or near \"{word}\" of jsonpath input"))
+            }
+        }
+    }
+
+    fn accept(&mut self, symbol: &str) -> bool {
+        let found = matches!(self.peek(), Token::Symbol(known) if *known == symbol);
+        self.at += usize::from(found);
+        found
+    }
+
+    fn accept_word(&mut self, word: &str) -> bool {
+        let found = matches!(self.peek(), Token::Word(known) if known == word);
+        self.at += usize::from(found);
+        found
+    }
+
+    fn expect(&mut self, symbol: &str) -> Result<()> {
+        if self.accept(symbol) { Ok(()) } else { Err(self.fault()) }
+    }
+
+    /// Counts a part of the path.
+    fn count(&mut self) -> Result<()> {
+        self.parts += 1;
+        if self.parts <= MAX_PARTS {
+            return Ok(());
+        }
+        let message = format!("a jsonpath has more than {MAX_PARTS} operators and accessors");
+        Err(SqlError::new(SqlState::StatementTooComplex, message))
+    }
+
+    fn disjunction(&mut self) -> Result<Node> {
+        self.count()?;
+        let mut left = self.conjunction()?;
+        while self.accept("||") {
+            self.count()?;
+            left = Node::Or(Box::new([left, self.conjunction()?]));
+        }
+        Ok(left)
+    }
+
+    fn conjunction(&mut self) -> Result<Node> {
+        let mut left = self.predicate()?;
+        while self.accept("&&") {
+            self.count()?;
+            left = Node::And(Box::new([left, self.predicate()?]));
+        }
+        Ok(left)
+    }
+
+    fn predicate(&mut self) -> Result<Node> {
+        if self.accept("!") {
+            if !self.accept("(") {
+                return match self.peek() {
+                    Token::Word(word) if word == "exists" => {
+                        Ok(Node::Not(Box::new(self.primary()?)))
+                    }
+                    _ => Err(self.fault()),
+                };
+            }
+            let inner = self.disjunction()?;
+            self.expect(")")?;
+            return Ok(Node::Not(Box::new(inner)));
+        }
+        let left = self.sum()?;
+        let comparison = match self.peek() {
+            Token::Symbol("==") => PathComparison::Equal,
+            Token::Symbol("!=" | "<>") => PathComparison::NotEqual,
+            Token::Symbol("<") => PathComparison::Less,
+            Token::Symbol("<=") => PathComparison::LessOrEqual,
+            Token::Symbol(">") => PathComparison::Greater,
+            Token::Symbol(">=") => PathComparison::GreaterOrEqual,
+            Token::Word(word) => match &word.clone()[..] {
+                "starts" => {
+                    self.at += 1;
+                    if !self.accept_word("with") {
+                        return Err(self.fault());
+                    }
+                    let start = match self.next() {
+                        Token::Quoted(text) => Node::String(text),
+                        Token::Variable(name) => Node::Variable(name),
+                        _ => return Err(self.fault()),
+                    };
+                    return Ok(Node::StartsWith(Box::new([left, start])));
+                }
+                "like_regex" => {
+                    self.at += 1;
+                    let regex = self.regex()?;
+                    return Ok(Node::LikeRegex(Box::new(left), Box::new(regex)));
+                }
+                "is" if left.is_predicate() => {
+                    self.at += 1;
+                    if !self.accept_word("unknown") {
+                        return Err(self.fault());
+                    }
+                    return Ok(Node::IsUnknown(Box::new(left)));
+                }
+                _ => return Err(self.fault()),
+            },
+            _ => return Ok(left),
+        };
+        self.at += 1;
+        Ok(Node::Compare(comparison, Box::new([left, self.sum()?])))
+    }
+
+    fn regex(&mut self) -> Result<Regex> {
+        let Token::Quoted(pattern) = self.next() else { return Err(self.fault()) };
+        let mut flags = String::new();
+        if self.accept_word("flag") {
+            let Token::Quoted(given) = self.next() else { return Err(self.fault()) };
+            flags = given;
+        }
+        if let Some(other) = flags.chars().find(|flag| !"ismxq".contains(*flag)) {
+            return Err(syntax(format!(
+                "unrecognized flag character \"{other}\" in LIKE_REGEX predicate"
+            )));
+        }
+        if flags.contains('x') && !flags.contains('q') {
+            return Err(SqlError::unsupported("the flag x of LIKE_REGEX"));
+        }
+        let pattern = if flags.contains('q') { regex::escape(&pattern) } else { pattern };
+        let built = RegexBuilder::new(&pattern)
+            .case_insensitive(flags.contains('i'))
+            .dot_matches_new_line(flags.contains('s'))
+            .multi_line(flags.contains('m'))
+            .build();
+        built.map_err(|error| {
+            let message = format!("invalid regular expression: {error}");
+            SqlError::new(SqlState::InvalidRegularExpression, message)
+        })
+    }
+
+    fn sum(&mut self) -> Result<Node> {
+        let mut left = self.product()?;
+        loop {
+            let operator = match self.peek() {
+                Token::Symbol("+") => '+',
+                Token::Symbol("-") => '-',
+                _ => return Ok(left),
+            };
+            self.at += 1;
+            self.count()?;
+            left = Node::Binary(operator, Box::new([left, self.product()?]));
+        }
+    }
+
+    fn product(&mut self) -> Result<Node> {
+        let mut left = self.signed()?;
+        loop {
+            let operator = match self.peek() {
+                Token::Symbol("*") => '*',
+                Token::Symbol("/") => '/',
+                Token::Symbol("%") => '%',
+                _ => return Ok(left),
+            };
+            self.at += 1;
+            self.count()?;
+            left = Node::Binary(operator, Box::new([left, self.signed()?]));
+        }
+    }
+
+    fn signed(&mut self) -> Result<Node> {
+        let mut signs = Vec::new();
+        loop {
+            match self.peek() {
+                Token::Symbol("+") => signs.push('+'),
+                Token::Symbol("-") => signs.push('-'),
+                _ => break,
+            }
+            self.at += 1;
+            self.count()?;
+        }
+        let mut node = self.accessors()?;
+        while let Some(sign) = signs.pop() {
+            node = Node::Sign(sign, Box::new(node));
+        }
+        Ok(node)
+    }
+
+    fn accessors(&mut self) -> Result<Node> {
+        let mut node = self.primary()?;
+        while let Some(step) = self.step()? {
+            self.count()?;
+            node = Node::Access(Box::new(node), step);
+        }
+        Ok(node)
+    }
+
+    fn primary(&mut self) -> Result<Node> {
+        let token = self.next();
+        Ok(match token {
+            Token::Symbol("$") => Node::Root,
+            Token::Symbol("@") if self.in_filter > 0 => Node::Current,
+            Token::Symbol("@") => return Err(syntax("@ is not allowed in root expressions")),
+            Token::Symbol("(") => {
+                let inner = self.disjunction()?;
+                self.expect(")")?;
+                inner
+            }
+            Token::Variable(name) => Node::Variable(name),
+            Token::Quoted(text) => Node::String(text),
+            Token::Number(text) => {
+                let fault = || {
+                    syntax(format!(
+                        "trailing junk after numeric literal at or near \"{text}\" of jsonpath input"
+                    ))
+                };
+                Node::Number(Numeric::parse(&text).ok_or_else(fault)?)
+            }
+            Token::Word(word) => match &word[..] {
+                "true" => Node::Boolean(true),
+                "false" => Node::Boolean(false),
+                "null" => Node::Null,
+                "last" if self.in_subscript > 0 => Node::Last,
+                "last" => return Err(syntax("LAST is allowed only in array subscripts")),
+                "exists" => {
+                    self.expect("(")?;
+                    let inner = self.disjunction()?;
+                    self.expect(")")?;
+                    Node::Exists(Box::new(inner))
+                }
+                _ => {
+                    self.at -= 1;
+                    return Err(self.fault());
+                }
+            },
+            _ => {
+                self.at -= 1;
+                return Err(self.fault());
+            }
+        })
+    }
+
+    fn step(&mut self) -> Result<Option<Step>> {
+        if self.accept("?") {
+            self.expect("(")?;
+            self.in_filter += 1;
+            let condition = self.disjunction()?;
+            self.in_filter -= 1;
+            self.expect(")")?;
+            if !condition.is_predicate() {
+                return Err(self.fault());
+            }
+            return Ok(Some(Step::Filter(Box::new(condition))));
+        }
+        if self.accept("[") {
+            let step = if self.accept("*") { Step::AnyElement } else { self.subscripts()? };
+            self.expect("]")?;
+            return Ok(Some(step));
+        }
+        if !self.accept(".") {
+            return Ok(None);
+        }
+        Ok(Some(match self.next() {
+            Token::Symbol("*") => Step::AnyKey,
+            Token::Symbol("**") => self.levels()?,
+            Token::Quoted(name) => Step::Key(name),
+            Token::Variable(name) => Step::Key(format!("${name}")),
+            Token::Word(name) if self.accept("(") => {
+                let method = match &name[..] {
+                    "type" => Method::Type,
+                    "size" => Method::Size,
+                    "double" => Method::Double,
+                    "abs" => Method::Abs,
+                    "floor" => Method::Floor,
+                    "ceiling" => Method::Ceiling,
+                    "keyvalue" => Method::KeyValue,
+                    "datetime" => {
+                        return Err(SqlError::unsupported("the jsonpath method datetime()"));
+                    }
+                    _ => return Err(self.fault()),
+                };
+                self.expect(")")?;
+                Step::Method(method)
+            }
+            Token::Word(name) => Step::Key(name),
+            _ => {
+                self.at -= 1;
+                return Err(self.fault());
+            }
+        }))
+    }
+
+    fn subscripts(&mut self) -> Result<Step> {
+        self.count()?;
+        self.in_subscript += 1;
+        let mut list = Vec::new();
+        loop {
+            let first = self.sum()?;
+            let last = if self.accept_word("to") { Some(self.sum()?) } else { None };
+            list.push((first, last));
+            if !self.accept(",") {
+                break;
+            }
+        }
+        self.in_subscript -= 1;
+        Ok(Step::Subscripts(list))
+    }
+
+    fn levels(&mut self) -> Result<Step> {
+        if !self.accept("{") {
+            return Ok(Step::AnyLevel(0, u32::MAX));
+        }
+        let mut level = || match self.next() {
+            Token::Number(text) => text.parse().map_err(|_| self.fault()),
+            Token::Word(word) if word == "last" => Ok(u32::MAX),
+            _ => Err(self.fault()),
+        };
+        let first = level()?;
+        let last = if self.accept_word("to") {
+            match self.next() {
+                Token::Number(text) => text.parse().map_err(|_| self.fault())?,
+                Token::Word(word) if word == "last" => u32::MAX,
+                _ => return Err(self.fault()),
+            }
+        } else {
+            first
+        };
+        self.expect("}")?;
+        Ok(Step::AnyLevel(first, last))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_or_deep_path_is_refused() {
+        for path in [
+            "!".repeat(100_000),
+            format!("${}", "+1".repeat(100_000)),
+            format!("${}", ".a".repeat(100_000)),
+            format!("{}$", "-".repeat(100_000)),
+            format!("{}$", "(".repeat(100_000)),
+            format!("${}", "[$".repeat(100_000)),
+            format!("$ ? (@ == 1{})", " && @ == 1".repeat(100_000)),
+        ] {
+            let code = JsonPath::parse(&path).err().map(|error| error.code().to_owned());
+            assert!(matches!(code.as_deref(), Some("54001" | "42601")), "{}", &path[..20]);
+        }
+    }
+}
