@@ -10,7 +10,7 @@ use crate::kv::finish;
 use crate::machine::Machine;
 use crate::progress;
 use crate::report::{Outputs, Report, Run};
-use crate::{kv, tpcb, tptbm, wisconsin};
+use crate::{kv, tpcb, tpch, tptbm, wisconsin};
 
 /// Options of `bench` with no subcommand.
 #[derive(Clone, Debug, Args)]
@@ -82,6 +82,10 @@ pub fn run(args: &AllArgs) -> Result<()> {
             BenchCommand::Tptbm(args) => {
                 workloads.push(args.describe());
                 tptbm::measure(&args, &mut report)?;
+            }
+            BenchCommand::Tpch(args) => {
+                workloads.push(args.describe());
+                tpch::measure(&args, &mut report)?;
             }
             BenchCommand::Logwrite(_) | BenchCommand::Child { .. } => {}
         }

@@ -9,6 +9,7 @@ use crate::all::AllArgs;
 use crate::engine::Mode;
 use crate::report::Outputs;
 use crate::tpcb::TpcbArgs;
+use crate::tpch::TpchArgs;
 use crate::tptbm::TptbmArgs;
 use crate::wisconsin::WisconsinArgs;
 use crate::workload::{Distribution, Workload};
@@ -38,6 +39,8 @@ pub enum BenchCommand {
     Wisconsin(Box<WisconsinArgs>),
     /// The TimesTen report's program and its experiments, on SQL engines
     Tptbm(Box<TptbmArgs>),
+    /// The 22 queries of TPC-H on generated data, on SQL engines
+    Tpch(Box<TpchArgs>),
     /// One run in a process of its own, started by `kv` itself
     #[command(hide = true)]
     Child {

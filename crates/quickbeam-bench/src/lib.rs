@@ -7,8 +7,8 @@
 //! [`run`] executes [`BenchArguments`], the command-line arguments of `quickbeam bench`. The
 //! layers, from the work to its report: [`workload`] defines keys, values and orders; [`engine`] is
 //! what a key/value engine must offer and [`engines`] holds the adapters, [`sql`] both for SQL
-//! engines; [`kv`], [`logwrite`], [`tpcb`], [`wisconsin`] and [`tptbm`] measure, [`all`] runs them;
-//! [`report`] renders.
+//! engines; [`kv`], [`logwrite`], [`tpcb`], [`wisconsin`], [`tptbm`] and [`tpch`] measure, [`all`]
+//! runs them; [`report`] renders.
 
 pub mod all;
 pub mod args;
@@ -23,6 +23,7 @@ pub mod report;
 pub mod sql;
 pub mod statistics;
 pub mod tpcb;
+pub mod tpch;
 pub mod tptbm;
 pub mod wisconsin;
 pub mod workload;
@@ -39,6 +40,7 @@ pub fn run(arguments: BenchArguments) -> anyhow::Result<()> {
         BenchCommand::Tpcb(args) => tpcb::run(&args),
         BenchCommand::Wisconsin(args) => wisconsin::run(&args),
         BenchCommand::Tptbm(args) => tptbm::run(&args),
+        BenchCommand::Tpch(args) => tpch::run(&args),
         BenchCommand::Child { task } => kv::child::run(&task),
     }
 }

@@ -12,7 +12,7 @@ use quickbeam_bench::report::{Report, Run};
 use quickbeam_bench::sql::{SqlConnection, SqlEngine, SqlSetup, engines};
 use quickbeam_bench::tpcb::data::{Bank, TABLES, Tally};
 use quickbeam_bench::tptbm::subscribers::{self, Content, Key, Operation};
-use quickbeam_bench::{tpcb, tptbm, wisconsin};
+use quickbeam_bench::{tpcb, tpch, tptbm, wisconsin};
 
 #[derive(Parser)]
 struct Program {
@@ -48,6 +48,7 @@ fn measured(folder: &Folder, arguments: &str) -> Report {
         BenchCommand::Tpcb(args) => tpcb::measure(&args, &mut report),
         BenchCommand::Wisconsin(args) => wisconsin::measure(&args, &mut report),
         BenchCommand::Tptbm(args) => tptbm::measure(&args, &mut report),
+        BenchCommand::Tpch(args) => tpch::measure(&args, &mut report),
         _ => unreachable!("only SQL benchmarks are tested here"),
     }
     .unwrap();
@@ -103,6 +104,19 @@ fn wisconsin_on_every_engine() {
                 .collect();
             assert!(!runs.is_empty() && runs.iter().all(|&runs| runs == 2), "{engine}: {query}");
         }
+    }
+}
+
+/// Each answer is compared with those of the other engines, which makes a failure of an engine that
+/// differs.
+#[test]
+fn tpch_has_the_same_answers_on_every_engine() {
+    let folder = Folder::new("tpch");
+    let report = measured(&folder, "tpch --scale 0.01 --reps 1 --engines quickbeam,sqlite");
+    assert!(report.failures.is_empty(), "{:#?}", report.failures);
+    for engine in ["quickbeam", "sqlite"] {
+        let count = report.of("tpch").filter(|result| result.engine == engine).count();
+        assert_eq!(count, 22, "{engine}");
     }
 }
 

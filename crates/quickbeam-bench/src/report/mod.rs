@@ -66,7 +66,7 @@ impl Run {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq)]
 pub struct Measurement {
     /// `kv`, `kv-space`, `kv-recovery`, `kv-interference`, `kv-larger`, `logwrite`, `tpcb`,
-    /// `wisconsin` or `tptbm`.
+    /// `wisconsin`, `tptbm` or `tpch`.
     pub benchmark: String,
     /// Engine, or `device`.
     pub engine: String,
@@ -226,7 +226,7 @@ impl Report {
         let usual = engines::all().into_iter().map(|engine| engine.name());
         let sql = sql_engines::all().into_iter().map(|engine| engine.name());
         let usual: Vec<&str> = match benchmark {
-            "tpcb" | "wisconsin" | "tptbm" => sql.collect(),
+            "tpcb" | "wisconsin" | "tptbm" | "tpch" => sql.collect(),
             _ => usual.collect(),
         };
         list.sort_by_key(|name| usual.iter().position(|engine| engine == name));

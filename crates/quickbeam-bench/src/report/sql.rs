@@ -28,7 +28,7 @@ pub struct Row {
 }
 
 /// Benchmarks whose results are in these tables.
-pub const BENCHMARKS: [&str; 3] = ["tpcb", "wisconsin", "tptbm"];
+pub const BENCHMARKS: [&str; 4] = ["tpcb", "wisconsin", "tptbm", "tpch"];
 
 /// Every table of a report's SQL benchmarks.
 pub fn grids(report: &Report) -> Vec<Grid> {
@@ -41,6 +41,9 @@ pub fn grids(report: &Report) -> Vec<Grid> {
     grids.extend(wisconsin(report));
     for mode in modes(report, "tptbm") {
         grids.push(tptbm(report, mode));
+    }
+    for mode in modes(report, "tpch") {
+        grids.push(tpch(report, mode));
     }
     grids
 }
@@ -247,6 +250,47 @@ fn tptbm(report: &Report, mode: Mode) -> Grid {
     Grid { title, corner: "experiment", columns, rows }
 }
 
+/// TPC-H, for one class: a row for each query, and the geometric means over the queries that both
+/// engines answered.
+fn tpch(report: &Report, mode: Mode) -> Grid {
+    let engines = report.engines("tpch");
+    let find = |engine: &str, query: u8| report.find("tpch", engine, mode, 1, &query.to_string());
+    let mut ratios: Vec<Vec<f64>> = vec![Vec::new(); engines.len()];
+    let mut rows = Vec::new();
+    for query in 1..=22_u8 {
+        let ours = find("quickbeam", query);
+        let mut cells = Vec::new();
+        for (engine, ratios) in engines.iter().zip(&mut ratios) {
+            let result = find(engine, query);
+            let ratio = result.zip(ours).map(|(peer, ours)| peer.median / ours.median);
+            ratios.extend(ratio.filter(|ratio| ratio.is_finite() && *ratio > 0.0));
+            cells.push(
+                result.map_or_else(
+                    || "–".to_owned(),
+                    |r| format!("{:.2}{}", r.median, beside(r, ours)),
+                ),
+            );
+        }
+        rows.push(Row { head: query.to_string(), cells, published: false });
+    }
+    let mean = |ratios: &Vec<f64>| match ratios.len() {
+        0 => "–".to_owned(),
+        count => {
+            let mean = (ratios.iter().map(|r| r.ln()).sum::<f64>() / count as f64).exp();
+            format!("×{mean:.2}")
+        }
+    };
+    let mut rows = kept(rows);
+    let cells = ratios.iter().map(mean).collect();
+    rows.push(Row { head: "geometric mean".to_owned(), cells, published: false });
+    let columns = engines.iter().map(|engine| (*engine).to_owned()).collect();
+    let title = format!(
+        "TPC-H, {}, one thread: median milliseconds of each query, and as a multiple of Quickbeam's",
+        named(mode)
+    );
+    Grid { title, corner: "query", columns, rows }
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
@@ -266,7 +310,8 @@ pub(crate) mod tests {
                 mode: "sync".to_owned(),
                 threads,
                 step: step.to_owned(),
-                unit: if benchmark == "wisconsin" { "ms" } else { "tps" }.to_owned(),
+                unit: if matches!(benchmark, "wisconsin" | "tpch") { "ms" } else { "tps" }
+                    .to_owned(),
                 ceiling_share: (benchmark == "tpcb" && threads == 1).then_some(0.93),
                 ..Measurement::default()
             };
@@ -281,6 +326,7 @@ pub(crate) mod tests {
                 add("wisconsin", engine, 1, query, 8.0 / factor);
             }
             add("tptbm", engine, 1, "insert 10000 rows", 40_000.0 * factor);
+            add("tpch", engine, 1, "22", 100.0 / factor);
         }
         report
     }
@@ -306,6 +352,8 @@ pub(crate) mod tests {
             "32|1.081",
             "geometric mean||||×4.00",
             "insert 10000 rows; 1 thread|16,879|4,093|160,000|40,000  ×0.25",
+            "22|25.00|100.00  ×4.00",
+            "geometric mean|×1.00|×4.00",
         ] {
             assert!(text.contains(expected), "{expected} is not in\n{text}");
         }

@@ -56,6 +56,10 @@ pub trait SqlRow {
     fn integer(&self, column: usize) -> Option<i64>;
     /// The bytes of a text; nothing for NULL.
     fn text(&self, column: usize) -> Option<&[u8]>;
+    /// A value of any type as text, to be compared with that of another engine; nothing for NULL.
+    fn shown(&self, column: usize) -> Option<String> {
+        self.text(column).map(|text| String::from_utf8_lossy(text).into_owned())
+    }
 }
 
 /// What is done with each row of an answer.
@@ -130,6 +134,13 @@ pub struct Dialect {
     pub procedures: bool,
     /// Whether `TRUNCATE` empties a table.
     pub truncate: bool,
+    /// Whether dates are texts, computed with by SQLite's functions.
+    pub date_functions: bool,
+    /// What is written before and after a query so that all its outputs are texts, where
+    /// [`SqlRow::shown`] needs that.
+    pub as_texts: Option<(&'static str, &'static str)>,
+    /// The statement after which a query uses one thread, where it would use several.
+    pub one_thread: Option<&'static str>,
 }
 
 /// How a table comes to be stored in the order of its key.

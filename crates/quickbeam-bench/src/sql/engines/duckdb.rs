@@ -72,7 +72,13 @@ impl SqlInstance for Open {
     }
 
     fn dialect(&self) -> Dialect {
-        Dialect { clustering: Clustering::Loading, truncate: true, ..Dialect::default() }
+        Dialect {
+            clustering: Clustering::Loading,
+            truncate: true,
+            as_texts: Some(("SELECT CAST(COLUMNS(*) AS VARCHAR) FROM (", ") AS answer")),
+            one_thread: Some("SET threads = 1"),
+            ..Dialect::default()
+        }
     }
 
     fn connect(&self) -> Result<Box<dyn SqlConnection + '_>> {

@@ -101,6 +101,8 @@ impl SqlInstance for Open {
             clustering: Clustering::Command,
             procedures: true,
             truncate: true,
+            one_thread: Some("SET max_parallel_workers_per_gather = 0"),
+            ..Dialect::default()
         }
     }
 

@@ -174,4 +174,11 @@ impl SqlRow for Standing<'_> {
             _ => None,
         }
     }
+
+    fn shown(&self, column: usize) -> Option<String> {
+        match self.0.value(column).ok()? {
+            ValueRef::Null => None,
+            value => Some(value.to_string()),
+        }
+    }
 }

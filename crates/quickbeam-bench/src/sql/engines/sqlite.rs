@@ -167,7 +167,7 @@ impl SqlInstance for Open {
     fn dialect(&self) -> Dialect {
         // Berkeley DB's SQLite is older than such tables.
         let keyed_table = if self.gate.is_some() { " WITHOUT ROWID" } else { "" };
-        Dialect { keyed_table, ..Dialect::default() }
+        Dialect { date_functions: true, keyed_table, ..Dialect::default() }
     }
 
     fn connect(&self) -> Result<Box<dyn SqlConnection + '_>> {
