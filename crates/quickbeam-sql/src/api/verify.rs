@@ -149,6 +149,7 @@ impl SqlDatabase {
             snapshot,
             way: ExecutionMode::Auto,
             path: None,
+            turned_off: Default::default(),
             types: &[],
         };
         let name = format!("table \"{}\"", shown_name(&table.lookup_name()));

@@ -18,7 +18,7 @@ use crate::catalog::{Catalog, CatalogSnapshot, ObjectId, Relation};
 use crate::error::Result;
 use crate::execute::{InsertExec, QueryProgram, TableHandles, UpdateExec};
 use crate::expression::Slot;
-use crate::plan::{ExecutionMode, Plan};
+use crate::plan::{ExecutionMode, Plan, TurnedOff};
 use crate::types::{DataType, Value};
 
 /// A statement that can run, under one version of the catalog.
@@ -81,6 +81,8 @@ pub(crate) struct CompileContext<'l> {
     pub way: ExecutionMode,
     /// The session's path; `None`: the default one.
     pub path: SearchPath,
+    /// The plan steps that the session has turned off.
+    pub turned_off: TurnedOff,
     /// The declared types of the first parameters.
     pub types: &'l [Option<DataType>],
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::CompileContext;
 use crate::catalog::Table;
 use crate::execute::{TableHandles, constant_range};
-use crate::plan::{Action, KeyRangeExpr, MIN_TABLE_ROWS, Statistics};
+use crate::plan::{Action, KeyRangeExpr, MIN_TABLE_ROWS, Statistics, TurnedOff};
 
 /// Factor by which a table grows or shrinks before a plan is made again.
 const OUTGROWN: f64 = 4.0;
@@ -37,6 +37,10 @@ impl Statistics for CompileContext<'_> {
 
     fn part_of_each(&self, table: &Table, index: Option<usize>, columns: usize) -> Option<f64> {
         self.handles().of(table).ok()?.part_of_each(self.transaction, index, columns)
+    }
+
+    fn turned_off(&self) -> TurnedOff {
+        self.turned_off
     }
 }
 

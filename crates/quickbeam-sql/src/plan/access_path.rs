@@ -1,9 +1,9 @@
 //! Access paths: the choice of key or index for the rows of one table.
 
 use crate::plan::cost::{
-    DEFAULT_EQ_SELECTIVITY, DEFAULT_INEQ_SELECTIVITY, DEFAULT_RANGE_SELECTIVITY,
-    DEFAULT_SELECTIVITY, ELEMENTS, FETCH_COST, HASH_LOOKUP_COST, LOOKUP_COST,
-    MIN_ROWS_FOR_ESTIMATE, MIN_TABLE_ROWS,
+    DEFAULT_EQ_SELECTIVITY, DEFAULT_INEQ_SELECTIVITY, DEFAULT_LIKE_SELECTIVITY,
+    DEFAULT_RANGE_SELECTIVITY, DEFAULT_SELECTIVITY, ELEMENTS, FETCH_COST, HASH_LOOKUP_COST,
+    LOOKUP_COST, MIN_ROWS_FOR_ESTIMATE, MIN_TABLE_ROWS,
 };
 use std::sync::Arc;
 
@@ -145,6 +145,10 @@ pub(super) fn selectivity(conjunct: &Expr) -> f64 {
             (DEFAULT_EQ_SELECTIVITY * ELEMENTS).min(0.5)
         }
         Expr::InSet(_, set, false) => (DEFAULT_EQ_SELECTIVITY * set.len() as f64).min(0.5),
+        Expr::And(list) => list.iter().map(selectivity).product(),
+        Expr::Not(inner) => 1.0 - selectivity(inner).min(0.95),
+        Expr::Like(_, _, false) => DEFAULT_LIKE_SELECTIVITY,
+        Expr::Like(_, _, true) => 1.0 - DEFAULT_LIKE_SELECTIVITY,
         _ => DEFAULT_SELECTIVITY,
     }
 }
@@ -435,6 +439,7 @@ pub(super) fn choose(
         };
         statistics.part(table, index, range).or_else(|| Some(each()? * range.part_of_bounds()))
     };
+    let off = statistics.turned_off();
     let mut best: Option<(Candidate, f64, Option<bool>)> = None;
     for candidate in candidates(table, conjuncts, slot, rows, wish, &part_of) {
         let order = delivers(&candidate, wish.order, slot, table);
@@ -449,6 +454,7 @@ pub(super) fn choose(
                 Some(_) => {}
             }
         }
+        cost += off.cost_of_path(&candidate.path);
         if best.as_ref().is_none_or(|(_, least, _)| cost < *least) {
             best = Some((candidate, cost, order));
         }

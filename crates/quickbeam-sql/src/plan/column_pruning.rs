@@ -38,7 +38,7 @@ fn each_expression(node: &PlanNode, visit: &mut dyn FnMut(&Expr)) {
             each_expression(&join.inner, visit);
         }
         PlanNode::Subquery { input, query, kind, hash, .. } => {
-            hash.iter().flatten().for_each(&mut *visit);
+            hash.iter().flat_map(|hash| &hash.keys).for_each(&mut *visit);
             if let SubqueryKind::Any(value, _) | SubqueryKind::All(value, _) = kind {
                 visit(value);
             }

@@ -16,7 +16,12 @@ pub(super) const MIN_ROWS_FOR_ESTIMATE: f64 = 500.0;
 pub(super) const DEFAULT_EQ_SELECTIVITY: f64 = 0.05;
 pub(super) const DEFAULT_INEQ_SELECTIVITY: f64 = 0.3;
 pub(super) const DEFAULT_RANGE_SELECTIVITY: f64 = 0.1;
+pub(super) const DEFAULT_LIKE_SELECTIVITY: f64 = 0.03;
 pub(super) const DEFAULT_SELECTIVITY: f64 = 0.5;
+/// Selectivity of an EXISTS or a comparison with a subquery about which nothing is known.
+pub(super) const SUBQUERY_SELECTIVITY: f64 = 0.5;
+/// Cost added to a step that the session has turned off. It is used only where there is no other.
+pub(super) const OFF_COST: f64 = 1e10;
 /// Cost of keeping a row for a hash join, and of looking one up.
 pub(super) const HASH_BUILD_COST: f64 = 2.0;
 pub(super) const HASH_PROBE_COST: f64 = 1.5;

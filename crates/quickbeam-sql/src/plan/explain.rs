@@ -234,7 +234,7 @@ impl Writer<'_> {
             (None, false) => ("Subquery", ""),
         };
         self.line(depth, format!("{name} ({kind}){once}{counted}"));
-        if let Some(keys) = hash.as_ref().filter(|keys| !keys.is_empty()) {
+        if let Some(keys) = hash.as_ref().map(|hash| &hash.keys).filter(|keys| !keys.is_empty()) {
             let first = query.outputs.len().saturating_sub(keys.len());
             let pairs = keys.iter().zip(query.outputs.iter().skip(first));
             let pairs = pairs.map(|(a, b)| format!("{} = {}", self.text(a), self.text(b)));

@@ -18,6 +18,7 @@ mod explain;
 mod in_list;
 mod query;
 mod simplify;
+mod turned_off;
 mod vectorize;
 
 use std::sync::Arc;
@@ -28,13 +29,14 @@ use crate::bind::{
 };
 use crate::catalog::Table;
 use crate::expression::{ColumnRef, Expr};
-use crate::types::DataType;
+use crate::types::{DataType, Value};
 
 pub use self::query::select::plan_query;
 pub use column_pruning::prune_prefixes;
 pub use cost::MIN_TABLE_ROWS;
 pub use dml::{plan_change, plan_insert};
 pub use explain::explain;
+pub use turned_off::TurnedOff;
 pub use vectorize::{ExecutionMode, choose_execution_mode, produced};
 
 /// The planner's statistics.
@@ -49,6 +51,20 @@ pub trait Statistics {
     /// Estimates the fraction of rows with one value of the first `columns` of the primary key, or
     /// of the index with that number. Returns `None` without an estimate.
     fn part_of_each(&self, table: &Table, index: Option<usize>, columns: usize) -> Option<f64>;
+
+    /// Returns the plan steps that the session has turned off.
+    fn turned_off(&self) -> TurnedOff {
+        TurnedOff::default()
+    }
+}
+
+/// How a subquery is hashed.
+#[derive(Clone, Debug, Default)]
+pub struct SubqueryHash {
+    /// The outer keys, which the subquery's last outputs must equal.
+    pub keys: Vec<Expr>,
+    /// The answer of a scalar subquery for keys without rows.
+    pub missing: Value,
 }
 
 /// The access path of a table.
@@ -155,9 +171,8 @@ pub enum PlanNode {
         kind: SubqueryKind,
         /// Whether the answer is the same for all rows.
         once: bool,
-        /// If set, the subquery's rows are read once and hashed. The expressions are the outer
-        /// keys, which the subquery's last outputs must equal.
-        hash: Option<Vec<Expr>>,
+        /// If set, the subquery's rows are read once and hashed.
+        hash: Option<SubqueryHash>,
     },
     /// Groups of rows.
     Group {

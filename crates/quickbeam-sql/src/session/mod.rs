@@ -42,7 +42,7 @@ use crate::compile::session_command::Settings;
 use crate::error::Result;
 use crate::execute::StatementLimits;
 use crate::expression::{AdvisoryKey, AdvisoryRequest, Clock, Given, SessionState};
-use crate::plan::ExecutionMode;
+use crate::plan::{ExecutionMode, TurnedOff};
 
 /// Bytes that a statement may keep, unless it is set otherwise.
 pub(crate) const MEMORY: usize = 256 << 20;
@@ -61,6 +61,8 @@ pub(crate) struct Session {
     pub search_path: RefCell<SearchPath>,
     /// The number of the search path; 0 is that of the default one.
     pub path_number: Cell<u64>,
+    /// The plan steps that are turned off.
+    pub turned_off: Cell<TurnedOff>,
     pub named: NamedStatements,
     pub cursors: Cursors,
     /// The session's number in its database.

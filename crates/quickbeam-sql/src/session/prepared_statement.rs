@@ -14,7 +14,7 @@ use crate::catalog::CatalogSnapshot;
 use crate::compile::session_command::Control;
 use crate::compile::{CompileContext, Prepared, Program};
 use crate::error::{Result, SqlError, SqlState};
-use crate::plan::ExecutionMode;
+use crate::plan::{ExecutionMode, TurnedOff};
 use crate::types::DataType;
 
 /// A prepared statement that works with any connection to its database. [`Statement`] is the same
@@ -28,6 +28,8 @@ pub struct PreparedStatement {
     pub(crate) way: ExecutionMode,
     /// The number of the session's path then.
     pub(crate) path: u64,
+    /// The plan steps that the session had turned off then.
+    pub(crate) turned_off: TurnedOff,
     /// The session command that it is; the outer `None` before the text is parsed.
     pub(crate) control: Option<Option<Control>>,
     /// The syntax tree, from parsing the text until compiling it.
@@ -48,6 +50,7 @@ impl PreparedStatement {
             version: 0,
             way: ExecutionMode::Auto,
             path: 0,
+            turned_off: TurnedOff::default(),
             control: None,
             parsed: None,
             types: Arc::new([]),
@@ -217,7 +220,8 @@ impl Session {
         let version = self.database.catalog.version(transaction)?;
         let is_kept = statement.version == version
             && statement.way == self.way()
-            && statement.path == self.path_number.get();
+            && statement.path == self.path_number.get()
+            && statement.turned_off == self.turned_off.get();
         if !is_kept || !self.is_current(statement.prepared.as_mut(), transaction) {
             self.recompile(statement, transaction)?;
         }
@@ -249,10 +253,10 @@ impl Session {
         transaction: &'l quickbeam::Transaction,
         snapshot: &'l Arc<CatalogSnapshot>,
     ) -> CompileContext<'l> {
-        let way = self.way();
+        let (way, turned_off) = (self.way(), self.turned_off.get());
         let path = self.search_path.borrow().clone();
         let catalog = &self.database.catalog;
-        CompileContext { catalog, transaction, snapshot, way, path, types: &[] }
+        CompileContext { catalog, transaction, snapshot, way, path, turned_off, types: &[] }
     }
 
     #[cold]
@@ -269,6 +273,7 @@ impl Session {
         statement.version = snapshot.version();
         statement.way = self.way();
         statement.path = self.path_number.get();
+        statement.turned_off = self.turned_off.get();
         statement.check_columns().inspect_err(|_| statement.prepared = None)
     }
 }

@@ -79,6 +79,7 @@ impl Connection {
             statement_timeout: Cell::default(),
             search_path: RefCell::default(),
             path_number: Cell::default(),
+            turned_off: Cell::default(),
             named: RefCell::default(),
             cursors: RefCell::default(),
             number,

@@ -11,16 +11,33 @@ use crate::bind::SubqueryKind;
 use crate::error::Result;
 use crate::execute::hash::key_table::{KeyTable, append};
 use crate::expression::{Comparison, Expr};
+use crate::plan::SubqueryHash;
 use crate::types::{Value, ValueRef};
 
 /// Memory of a key besides its own bytes.
 const KEY_BYTES: usize = 56;
+
+/// What is kept of a subquery's rows, besides their keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Keep {
+    /// Nothing: EXISTS.
+    Groups,
+    /// Each value.
+    Members,
+    /// The minimum and the maximum.
+    Ends,
+    /// The only value of each key: a scalar subquery.
+    Answers,
+}
 
 /// The rows of a subquery, as far as its answers need them.
 #[derive(Debug)]
 pub struct HashedSubquery {
     /// The correlation keys of the outer row. The subquery returns its keys as its last columns.
     keys: Vec<Expr>,
+    /// The answers of a scalar subquery, by the number of their group; of keys without rows.
+    answers: Vec<Value>,
+    missing: Value,
     built: bool,
     /// The distinct keys of the rows; those of rows whose value is NULL; keys with values.
     groups: KeyTable,
@@ -39,9 +56,11 @@ pub struct HashedSubquery {
 }
 
 impl HashedSubquery {
-    pub fn new(keys: Vec<Expr>) -> HashedSubquery {
+    pub fn new(hash: SubqueryHash) -> HashedSubquery {
         HashedSubquery {
-            keys,
+            keys: hash.keys,
+            answers: Vec::new(),
+            missing: hash.missing,
             built: false,
             groups: KeyTable::default(),
             nulls: KeyTable::default(),
@@ -80,9 +99,20 @@ impl HashedSubquery {
         let float = value.as_ref().is_some_and(|value| is_float(value.as_ref()));
         if !self.built || (float && !self.doubles) {
             self.doubles = float;
-            self.build(is_set(kind), value.is_some(), query, context)?;
+            let keep = match kind {
+                SubqueryKind::Scalar => Keep::Answers,
+                SubqueryKind::Any(..) | SubqueryKind::All(..) if is_set(kind) => Keep::Members,
+                SubqueryKind::Any(..) | SubqueryKind::All(..) => Keep::Ends,
+                _ => Keep::Groups,
+            };
+            self.build(keep, query, context)?;
         }
-        let has_rows = self.find_group(context)?;
+        if matches!(kind, SubqueryKind::Scalar) {
+            let group = self.find_group(context)?;
+            let answer = group.and_then(|group| self.answers.get(group));
+            return Ok(answer.unwrap_or(&self.missing).clone());
+        }
+        let has_rows = self.find_group(context)?.is_some();
         let Some(value) = value else { return Ok(Value::Boolean(has_rows)) };
         if !has_rows {
             return Ok(Value::Boolean(!any));
@@ -111,25 +141,26 @@ impl HashedSubquery {
         })
     }
 
-    /// Makes the key of the current rows. Returns whether the subquery has rows with it.
-    fn find_group(&mut self, context: &Context<'_>) -> Result<bool> {
+    /// Makes the key of the current rows. Returns its number, if the subquery has rows with it.
+    fn find_group(&mut self, context: &Context<'_>) -> Result<Option<usize>> {
         self.key.clear();
         let frame = context.frame();
         for key in &self.keys {
             let value = key.evaluate(&frame)?;
             // NULL equals nothing.
             if value.is_null() {
-                return Ok(false);
+                return Ok(None);
             }
             append(value.as_ref(), &mut self.key);
         }
-        Ok(self.groups.find(&self.key).is_some())
+        Ok(self.groups.find(&self.key))
     }
 
     fn clear(&mut self, context: &Context<'_>) {
         self.account.clear(context);
         self.any_exact = false;
         self.groups.clear();
+        self.answers.clear();
         self.nulls.clear();
         self.members.clear();
         self.any_null = false;
@@ -137,12 +168,10 @@ impl HashedSubquery {
         self.ends = None;
     }
 
-    /// Reads the subquery's rows. `is_set`: each value must be looked up later. `with_value`: the
-    /// first column is compared, not only counted.
+    /// Reads the subquery's rows.
     fn build(
         &mut self,
-        is_set: bool,
-        with_value: bool,
+        keep: Keep,
         query: &mut QueryProgram,
         context: &mut Context<'_>,
     ) -> Result<()> {
@@ -152,7 +181,7 @@ impl HashedSubquery {
             query.root.rewind();
             while query.root.next(context)? {
                 context.check_cancelled()?;
-                self.add(is_set, with_value, &query.outputs, context)?;
+                self.add(keep, &query.outputs, context)?;
             }
             // Exact numbers before the first inexact one were stored as exact.
             if self.doubles == doubles || !self.any_exact {
@@ -164,13 +193,7 @@ impl HashedSubquery {
     }
 
     /// Adds the current row of the subquery.
-    fn add(
-        &mut self,
-        is_set: bool,
-        with_value: bool,
-        outputs: &[Expr],
-        context: &Context<'_>,
-    ) -> Result<()> {
+    fn add(&mut self, keep: Keep, outputs: &[Expr], context: &Context<'_>) -> Result<()> {
         self.key.clear();
         let frame = context.frame();
         let (values, keys) = outputs.split_at(outputs.len().saturating_sub(self.keys.len()));
@@ -187,8 +210,16 @@ impl HashedSubquery {
                 kept += key.len() + KEY_BYTES;
             }
         };
+        if keep == Keep::Answers {
+            // The query groups by the keys: each comes once.
+            let answer = values.first().map(|value| value.evaluate(&frame)).transpose()?;
+            let answer = answer.map_or(Value::Null, |answer| answer.as_ref().to_value());
+            insert(&mut self.groups, &self.key);
+            self.answers.push(answer);
+            return self.account.keep(kept + size_of::<Value>(), context);
+        }
         insert(&mut self.groups, &self.key);
-        if let (Some(value), true) = (values.first(), with_value) {
+        if let (Some(value), true) = (values.first(), keep != Keep::Groups) {
             let value = value.evaluate(&frame)?;
             if value.is_null() {
                 self.any_null = true;
@@ -200,7 +231,7 @@ impl HashedSubquery {
                 if self.sample.is_none() {
                     self.sample = Some(value.as_ref().to_value());
                 }
-                if is_set {
+                if keep == Keep::Members {
                     append_comparable(value.as_ref(), self.doubles, &mut self.key);
                     insert(&mut self.members, &self.key);
                 } else {

@@ -6,6 +6,7 @@ use crate::bind::{CombineKind, SubqueryKind};
 use crate::error::{Result, SqlError, SqlState};
 use crate::execute::hash::key_table::{KeyTable, append};
 use crate::expression::{Expr, stack_arrays};
+use crate::plan::SubqueryHash;
 use crate::types::{Array, Value};
 
 /// The operators of a query, and its outputs.
@@ -134,7 +135,7 @@ impl Apply {
         slot: usize,
         kind: SubqueryKind,
         once: bool,
-        hash: Option<Vec<Expr>>,
+        hash: Option<SubqueryHash>,
     ) -> Apply {
         // The value compared differs from row to row.
         let once = once && !matches!(kind, SubqueryKind::Any(..) | SubqueryKind::All(..));

@@ -1,5 +1,6 @@
 //! Join order and join methods of FROM.
 
+use super::or_restrictions::implied_by_or;
 use super::select::Planner;
 use crate::bind::{Derived, From, JoinKind, OrderKey, QueryPart, Source};
 use crate::error::{Result, SqlError};
@@ -37,14 +38,14 @@ impl JoinSide {
 }
 
 /// One of several things to be joined.
-enum JoinItem<'f> {
+pub(in crate::plan) enum JoinItem<'f> {
     Table(usize),
     Query(&'f Derived),
     Outer(&'f From),
 }
 
 impl JoinItem<'_> {
-    fn set(&self) -> Slots {
+    pub fn set(&self) -> Slots {
         match self {
             JoinItem::Table(slot) | JoinItem::Query(Derived { slot, .. }) => Slots::one(*slot),
             JoinItem::Outer(from) => from.slots(),
@@ -191,6 +192,15 @@ fn lateral_join(outer: &JoinSide, inner: &JoinSide, own: &Slots, conjuncts: Vec<
     JoinSide { node, slots, rows, cost, ordered: false }
 }
 
+/// Returns the item with the fewest rows, of those that read no other.
+fn first_item(items: &[(JoinItem<'_>, JoinSide, Slots)]) -> Option<usize> {
+    let free = items.iter().enumerate().filter(|(_, (_, _, needs))| needs.is_empty());
+    let size = |side: &JoinSide| (side.rows, side.cost);
+    let fewest =
+        free.reduce(|best, next| if size(&next.1.1) < size(&best.1.1) { next } else { best });
+    fewest.map(|(number, _)| number)
+}
+
 impl Planner<'_> {
     /// Plans the rows of FROM that satisfy the conditions. `outside` are slots bound by outer
     /// queries.
@@ -216,26 +226,40 @@ impl Planner<'_> {
         let mut items: Vec<(JoinItem<'_>, JoinSide, Slots)> = Vec::with_capacity(inputs.len());
         for item in inputs {
             let needs = item.dependencies(&all);
-            let own = within(&conjuncts, &(&item.set() | outside));
+            let mut own = within(&conjuncts, &(&item.set() | outside));
+            own.extend(implied_by_or(&conjuncts, &item.set(), outside));
             let alone = match needs.is_empty() {
                 true => self.item(&item, own, outside, order, few)?,
                 false => self.item(&item, own, &(outside | &needs), order, few)?,
             };
             items.push((item, alone, needs));
         }
-        let mut first: Option<(usize, &JoinSide)> = None;
-        for (number, (_, alone, needs)) in items.iter().enumerate() {
-            if !needs.is_empty() {
-                continue;
-            }
-            let is_less = |best: &JoinSide| (alone.rows, alone.cost) < (best.rows, best.cost);
-            if first.is_none_or(|(_, best)| is_less(best)) {
-                first = Some((number, alone));
-            }
-        }
-        let Some((number, _)) = first else {
+        self.join_items(items, conjuncts, around, outside)
+    }
+
+    /// Joins planned items. `around` are conditions that read no item. Nothing here recurses into
+    /// [`joins`](Self::joins), whose frames are many for nested queries.
+    fn join_items(
+        &self,
+        mut items: Vec<(JoinItem<'_>, JoinSide, Slots)>,
+        mut conjuncts: Vec<Expr>,
+        around: Vec<Expr>,
+        outside: &Slots,
+    ) -> Result<JoinSide> {
+        let order = self.join_order(&items, &conjuncts, outside);
+        let first = match &order {
+            Some(order) => order.first().copied(),
+            None => first_item(&items),
+        };
+        let Some(number) = first else {
             return Err(SqlError::internal("a FROM without anything in it"));
         };
+        if let Some(order) = order {
+            let mut places: Vec<(usize, _)> = items.into_iter().enumerate().collect();
+            places.sort_by_key(|(place, _)| order.iter().position(|number| number == place));
+            let ordered = places.into_iter().map(|(_, item)| item);
+            return self.joined_in_order(ordered, conjuncts, around, outside);
+        }
         let (_, mut joined, _) = items.remove(number);
         if let Some(condition) = Expr::all(around) {
             joined.node = PlanNode::Filter { input: Box::new(joined.node), condition };
@@ -268,6 +292,43 @@ impl Planner<'_> {
             take(&mut conjuncts, &(&joined.set() | outside));
         }
         // Conditions that no item took.
+        if let Some(rest) = Expr::all(conjuncts) {
+            joined.node = PlanNode::Filter { input: Box::new(joined.node), condition: rest };
+        }
+        Ok(joined)
+    }
+
+    /// Joins items in the given order.
+    fn joined_in_order<'f>(
+        &self,
+        items: impl Iterator<Item = (JoinItem<'f>, JoinSide, Slots)>,
+        mut conjuncts: Vec<Expr>,
+        around: Vec<Expr>,
+        outside: &Slots,
+    ) -> Result<JoinSide> {
+        let mut joined: Option<JoinSide> = None;
+        let mut around = Expr::all(around);
+        for (item, mut alone, _) in items {
+            joined = Some(match joined {
+                None => {
+                    if let Some(condition) = around.take() {
+                        alone.node = PlanNode::Filter { input: Box::new(alone.node), condition };
+                    }
+                    alone
+                }
+                Some(outer) => {
+                    let known = &(&item.set() | &outer.set()) | outside;
+                    let relevant = within(&conjuncts, &known);
+                    self.join(&outer, &item, &alone, relevant, outside)?
+                }
+            });
+            if let Some(joined) = &joined {
+                take(&mut conjuncts, &(&joined.set() | outside));
+            }
+        }
+        let Some(mut joined) = joined else {
+            return Err(SqlError::internal("a FROM without anything in it"));
+        };
         if let Some(rest) = Expr::all(conjuncts) {
             joined.node = PlanNode::Filter { input: Box::new(joined.node), condition: rest };
         }
@@ -369,9 +430,14 @@ impl Planner<'_> {
                 true => f64::INFINITY,
                 false => inner.cost + hash_cost(outer, inner),
             };
-            let looped = outer.rows.max(1.0) * cost;
+            let hashed = hashed + self.off.cost_of_hash_join();
+            let looped = outer.rows.max(1.0) * cost + self.off.cost_of_nested_loop();
             let is_lookup = !matches!(access.path, AccessPath::All);
             let rows = (outer.rows * access.rows).max(1.0);
+            let rows = match keys.is_empty() {
+                true => rows,
+                false => rows.min(self.join_rows(outer.rows, inner.rows, &keys)),
+            };
             found = is_lookup.then_some(rows);
             if is_lookup && looped < hashed {
                 let node = PlanNode::NestedLoop {
@@ -390,10 +456,10 @@ impl Planner<'_> {
                 });
             }
         }
-        if keys.is_empty() && !is_kept(&inner.node) {
-            let rows = outer.rows * inner.rows;
+        if (keys.is_empty() || self.off.hash_join) && !is_kept(&inner.node) {
+            let rows = self.join_rows(outer.rows, inner.rows, &keys);
             let cost = outer.cost + outer.rows.max(1.0) * inner.cost;
-            let condition = Expr::all(rest);
+            let condition = Expr::all(between);
             let node = PlanNode::NestedLoop {
                 outer: Box::new(outer.node.clone()),
                 inner: Box::new(inner.node.clone()),
@@ -403,10 +469,7 @@ impl Planner<'_> {
             };
             return Ok(JoinSide { node, slots, rows, cost, ordered: false });
         }
-        let rows = match keys.is_empty() {
-            true => outer.rows * inner.rows,
-            false => outer.rows.max(inner.rows) * 0.5_f64.powi(keys.len() as i32 - 1),
-        };
+        let rows = self.join_rows(outer.rows, inner.rows, &keys);
         // The row estimate does not depend on the join method.
         let rows = found.map_or(rows, |found| found.min(rows));
         // The smaller side is stored in memory.
@@ -487,6 +550,7 @@ impl Planner<'_> {
                     + inner.cost
                     + inner.rows * HASH_BUILD_COST
                     + outer.rows * HASH_PROBE_COST
+                    + self.off.cost_of_hash_join()
             }
         };
         let mut node = None;
@@ -501,7 +565,8 @@ impl Planner<'_> {
                 PathRequest { bound, order: &[], few: false, alike: &alike, values: &values };
             let (access, members, each, _) = choose(table, *slot, &all, self.statistics, &wish);
             let is_lookup = !matches!(access.path, AccessPath::All);
-            let looped = outer.cost + outer.rows.max(1.0) * each;
+            let off = self.off.cost_of_nested_loop();
+            let looped = outer.cost + outer.rows.max(1.0) * each + off;
             if is_lookup {
                 rows = rows.min(outer.rows * access.rows.max(1.0));
             }

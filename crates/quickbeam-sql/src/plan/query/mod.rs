@@ -1,6 +1,9 @@
 //! Plans of queries: joins, subqueries, groups, windows and the order of rows.
 
+mod cardinality;
 pub(super) mod join;
+mod join_order;
+mod or_restrictions;
 pub(super) mod select;
 pub(super) mod semi_join;
 pub(super) mod subquery;

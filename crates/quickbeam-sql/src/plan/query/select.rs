@@ -12,7 +12,7 @@ use crate::bind::{
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Expr, NumberKind, Slots};
 use crate::plan::simplify::simplify_query;
-use crate::plan::{Join, PlanNode, QueryPlan, RecursiveUnion, Statistics};
+use crate::plan::{Join, PlanNode, QueryPlan, RecursiveUnion, Statistics, TurnedOff};
 use crate::types::{DataType, Value};
 
 /// Limit of subqueries in expressions, nested or side by side, including those around FROM. Every
@@ -24,6 +24,8 @@ pub(in crate::plan) struct Planner<'p> {
     /// The binder's slots.
     pub slots: &'p [SlotShape],
     pub statistics: &'p dyn Statistics,
+    /// The steps that the session has turned off.
+    pub off: TurnedOff,
     /// The types of the parameters.
     parameters: &'p [DataType],
     /// The number of slots that the planner added after the binder's.
@@ -58,7 +60,8 @@ impl<'p> Planner<'p> {
     ) -> Planner<'p> {
         let (more, above) = (Cell::new(0), Cell::new(0));
         let (members, stored) = (RefCell::default(), RefCell::default());
-        Planner { slots, statistics, parameters, more, members, above, stored }
+        let off = statistics.turned_off();
+        Planner { slots, statistics, off, parameters, more, members, above, stored }
     }
 
     /// Plans a step with `subqueries` more subqueries above it.
@@ -396,11 +399,12 @@ impl<'p> Planner<'p> {
                 (joined.node, joined.rows, joined.ordered, from.slots())
             }
         };
-        for subquery in subqueries {
+        for subquery in in_order_of_evaluation(subqueries, &around) {
             let asking = (!is_single(&node)).then_some(rows);
             let (query, hash) = self.plan_subquery(subquery, &around, outside, asking)?;
             let once = !subquery.reads.meets(&around);
             around.insert(subquery.slot);
+            let kept = query.rows;
             node = PlanNode::Subquery {
                 input: Box::new(node),
                 query: Box::new(query),
@@ -409,12 +413,39 @@ impl<'p> Planner<'p> {
                 once,
                 hash,
             };
+            (node, rows) =
+                self.checked_early(node, rows, &mut after, &(&around | outside), subquery, kept);
         }
         if let Some(condition) = Expr::all(after) {
             rows *= 0.5;
             node = PlanNode::Filter { input: Box::new(node), condition };
         }
         Ok((node, rows, ordered))
+    }
+
+    /// Checks the conditions of `after` that read `known` slots only, as a row that fails one needs
+    /// no answers of further subqueries. `kept` rows of the subquery are expected.
+    fn checked_early(
+        &self,
+        node: PlanNode,
+        mut rows: f64,
+        after: &mut Vec<Expr>,
+        known: &Slots,
+        subquery: &Subquery,
+        kept: f64,
+    ) -> (PlanNode, f64) {
+        let (ready, later): (Vec<Expr>, Vec<Expr>) =
+            after.drain(..).partition(|conjunct| conjunct.slots().is_within(known));
+        *after = later;
+        for conjunct in &ready {
+            rows *= self.answer_selectivity(conjunct, &subquery.kind, kept);
+        }
+        match Expr::all(ready) {
+            Some(condition) => {
+                (PlanNode::Filter { input: Box::new(node), condition }, rows.max(1.0))
+            }
+            None => (node, rows),
+        }
     }
 
     fn locked(&self, node: PlanNode, select: &Select, lock: &RowLock) -> PlanNode {
@@ -434,6 +465,28 @@ impl<'p> Planner<'p> {
         let recheck = Expr::all(select.filter.clone());
         PlanNode::LockRows { input: Box::new(node), tables, recheck, wait: lock.wait }
     }
+}
+
+/// Returns subqueries in the order in which they are evaluated: those first that do not read the
+/// rows around, as they are read once. A subquery comes after those whose answers it reads. The
+/// order stays if one of them is volatile.
+fn in_order_of_evaluation<'s>(subqueries: &'s [Subquery], around: &Slots) -> Vec<&'s Subquery> {
+    let all: Vec<&Subquery> = subqueries.iter().collect();
+    let is_volatile = |subquery: &&Subquery| {
+        let mut volatile = false;
+        subquery.query.each_expression(&mut |expr| volatile |= expr.is_volatile());
+        volatile
+    };
+    if all.len() < 2 || all.iter().any(is_volatile) {
+        return all;
+    }
+    let answers: Slots = all.iter().map(|subquery| subquery.slot).collect();
+    let (mut first, later): (Vec<&Subquery>, Vec<&Subquery>) =
+        all.into_iter().partition(|subquery| {
+            !subquery.query.reads().meets(around) && !subquery.reads.meets(&answers)
+        });
+    first.extend(later);
+    first
 }
 
 /// Returns FROM without the inner-join conditions that read answers of subqueries. Those move to

@@ -2,16 +2,17 @@
 
 use super::join::key_pair;
 use super::select::Planner;
-use crate::bind::{Body, OutputColumn, Query, Subquery, SubqueryKind};
+use crate::bind::{
+    AggregateKind, Body, Group, OutputColumn, Query, Select, Subquery, SubqueryKind,
+};
 use crate::error::Result;
-use crate::expression::{Comparison, Expr, Slots};
-use crate::plan::QueryPlan;
+use crate::expression::{Arithmetic, Comparison, Expr, Function, NumberKind, Slots};
 use crate::plan::cost::{HASH_BUILD_COST, HASH_PROBE_COST, MOST_KEPT};
+use crate::plan::{QueryPlan, SubqueryHash};
 use crate::types::{DataType, Value};
 
 impl Planner<'_> {
-    /// Plans a subquery. Returns also the outer keys, if the subquery is hashed: its last outputs
-    /// equal them.
+    /// Plans a subquery. Returns also how it is hashed, if it is.
     /// `around` are the slots of the enclosing query, which evaluates the subquery for `rows` rows.
     pub(in crate::plan) fn plan_subquery(
         &self,
@@ -19,18 +20,19 @@ impl Planner<'_> {
         around: &Slots,
         outside: &Slots,
         rows: Option<f64>,
-    ) -> Result<(QueryPlan, Option<Vec<Expr>>)> {
+    ) -> Result<(QueryPlan, Option<SubqueryHash>)> {
         let query = &subquery.query;
         if !query.reads().meets(around) {
             let compares = matches!(subquery.kind, SubqueryKind::Any(..) | SubqueryKind::All(..));
-            let hash = (compares && rows.is_some()).then(Vec::new);
+            let hash = (compares && rows.is_some()).then(SubqueryHash::default);
             return Ok((self.query(query, &(outside | around))?, hash));
         }
         if let Some(rows) = rows
-            && let Some((alone, keys)) = self.decorrelate(subquery, around, outside)
+            && !self.off.hash_join
+            && let Some((alone, hash)) = self.decorrelate(subquery, around, outside)
             && self.hash_is_cheaper(query, &alone, around, outside, rows)?
         {
-            return Ok((self.query(&alone, outside)?, Some(keys)));
+            return Ok((self.query(&alone, outside)?, Some(hash)));
         }
         Ok((self.query(query, &(outside | around))?, None))
     }
@@ -43,24 +45,35 @@ impl Planner<'_> {
         subquery: &Subquery,
         around: &Slots,
         outside: &Slots,
-    ) -> Option<(Query, Vec<Expr>)> {
+    ) -> Option<(Query, SubqueryHash)> {
         let query = &*subquery.query;
         let Body::Select(select) = &query.body else { return None };
         if !query.with.is_empty() {
             return None;
         }
+        let mut missing = Value::Null;
         let first = match &subquery.kind {
             SubqueryKind::Exists => None,
+            SubqueryKind::Scalar => {
+                missing = answer_without_rows(select)?;
+                Some(select.outputs.first()?.clone())
+            }
             SubqueryKind::Any(_, Comparison::Equal)
             | SubqueryKind::All(_, Comparison::NotEqual) => Some(select.outputs.first()?.clone()),
             _ => return None,
         };
         let all = match &query.limit {
             None => true,
-            Some(Expr::Constant(Value::BigInt(limit))) => first.is_none() && *limit > 0,
+            Some(Expr::Constant(Value::BigInt(limit))) => {
+                (first.is_none() || select.group.is_some()) && *limit > 0
+            }
             Some(_) => false,
         };
-        if !all || query.offset.is_some() || select.group.is_some() || select.for_update.is_some() {
+        let is_scalar = matches!(subquery.kind, SubqueryKind::Scalar);
+        if !all || query.offset.is_some() || select.for_update.is_some() {
+            return None;
+        }
+        if select.group.is_some() != is_scalar {
             return None;
         }
         if select.windows.is_some() || !select.distinct_on.is_empty() || query.with_ties {
@@ -91,6 +104,9 @@ impl Planner<'_> {
             keys.push(outer);
             select.outputs.push(own);
         }
+        if let Some(group) = &mut select.group {
+            group_by_keys(group, &mut select.outputs);
+        }
         // Neither duplicates nor the order of its rows matter.
         select.distinct = false;
         let alone = Query {
@@ -104,8 +120,53 @@ impl Planner<'_> {
         };
         let mut volatile = keys.iter().any(Expr::is_volatile);
         alone.each_expression(&mut |expr| volatile |= expr.is_volatile());
+        if is_scalar {
+            // The aggregates are computed for all keys, also for those that no row asks for.
+            let mut is_safe = true;
+            alone.each_expression(&mut |expr| is_safe &= self.cannot_fail(expr));
+            if !is_safe {
+                return None;
+            }
+        }
         let is_free = !keys.is_empty() && !volatile && !alone.reads().meets(around);
-        is_free.then_some((alone, keys))
+        is_free.then_some((alone, SubqueryHash { keys, missing }))
+    }
+
+    /// Whether the evaluation of an expression never ends with an error, so that it may be
+    /// evaluated for rows that no query asks for. Not all such expressions are recognized.
+    fn cannot_fail(&self, expr: &Expr) -> bool {
+        let is_kind = match expr {
+            Expr::Constant(_)
+            | Expr::Parameter(_)
+            | Expr::Column(_)
+            | Expr::Trimmed(_)
+            | Expr::Compare(..)
+            | Expr::Distinct(..)
+            | Expr::And(_)
+            | Expr::Or(_)
+            | Expr::Not(_)
+            | Expr::IsNull(..)
+            | Expr::IsTruth(..)
+            | Expr::InList(..)
+            | Expr::InSet(..)
+            | Expr::Like(..)
+            | Expr::Case(..) => true,
+            Expr::Cast(inner, to, _) => {
+                let from = self.type_of(inner);
+                matches!(to.unconstrained(), DataType::Numeric(_))
+                    && to.unconstrained() == *to
+                    && from.is_some_and(DataType::is_integer)
+            }
+            Expr::Arithmetic(operation, NumberKind::Numeric, pair, _) => match operation {
+                Arithmetic::Add | Arithmetic::Subtract | Arithmetic::Multiply => true,
+                _ => pair[1].as_constant().is_some_and(|by| by.as_ref().as_f64() != Some(0.0)),
+            },
+            Expr::Call(function, ..) => *function == Function::COALESCE,
+            _ => false,
+        };
+        let mut cannot = is_kind;
+        expr.each_child(&mut |child| cannot &= self.cannot_fail(child));
+        cannot
     }
 
     /// Whether reading the subquery's rows once costs less than evaluating it for each of `rows`
@@ -137,4 +198,58 @@ impl Planner<'_> {
         }
         Ok(once.cost + once.rows * HASH_BUILD_COST + rows * HASH_PROBE_COST < looped)
     }
+}
+
+/// Returns the value of an aggregation without GROUP BY for an input without rows, if it is a
+/// constant. Returns `None` also for a query that is not such an aggregation.
+fn answer_without_rows(select: &Select) -> Option<Value> {
+    let group = select.group.as_ref()?;
+    let is_plain = group.keys.is_empty()
+        && group.sets.is_empty()
+        && group.having.is_empty()
+        && group.subqueries.is_empty()
+        // DISTINCT would keep the values of all keys at the same time.
+        && !group.aggregates.iter().any(|aggregate| aggregate.distinct);
+    let [output] = &select.outputs[..] else { return None };
+    if !is_plain || output.is_volatile() {
+        return None;
+    }
+    let mut answer = output.clone();
+    let values = group.aggregates.iter().map(|aggregate| match aggregate.kind {
+        AggregateKind::Count | AggregateKind::RegressionCount => Value::BigInt(0),
+        _ => Value::Null,
+    });
+    let values: Vec<Value> = values.collect();
+    fill(&mut answer, group.slot, &values);
+    answer.simplify();
+    answer.as_constant().cloned()
+}
+
+/// Replaces the columns of a slot by values.
+fn fill(expr: &mut Expr, slot: usize, values: &[Value]) {
+    match expr {
+        Expr::Column(column) if column.slot == slot => {
+            if let Some(value) = values.get(column.column) {
+                *expr = Expr::Constant(value.clone());
+            }
+        }
+        other => other.each_child_mut(&mut |child| fill(child, slot, values)),
+    }
+}
+
+/// Moves the columns of a slot to the right.
+fn shift(expr: &mut Expr, slot: usize, by: usize) {
+    match expr {
+        Expr::Column(column) if column.slot == slot => column.column += by,
+        other => other.each_child_mut(&mut |child| shift(child, slot, by)),
+    }
+}
+
+/// Groups an aggregation by its outputs after the first one. A group has its keys before its
+/// aggregates.
+fn group_by_keys(group: &mut Group, outputs: &mut Vec<Expr>) {
+    group.keys = outputs.split_off(1);
+    let (slot, count) = (group.slot, group.keys.len());
+    outputs.iter_mut().for_each(|output| shift(output, slot, count));
+    outputs.extend((0..count).map(|column| Expr::column(slot, column)));
 }

@@ -15,7 +15,7 @@ use crate::bind::SearchPath;
 use crate::catalog::path_schemas;
 use crate::compile::session_command::{Control, Settings};
 use crate::error::{Result, SqlError, SqlState};
-use crate::plan::ExecutionMode;
+use crate::plan::{ExecutionMode, TurnedOff};
 use crate::session::{MEMORY, Session};
 
 /// Settings that differ from their defaults, by name in lower case.
@@ -78,7 +78,7 @@ impl Session {
         self.settings.set(saved.settings);
         self.limits.memory.set(saved.memory);
         self.variables.replace(saved.variables);
-        self.note_timeout();
+        self.note_settings();
     }
 
     /// Counts a change of settings.
@@ -86,9 +86,21 @@ impl Session {
         self.settings_version.set(self.settings_version.get() + 1);
     }
 
-    /// Takes over `statement_timeout` and `search_path` for the statements to come.
-    fn note_timeout(&self) {
+    /// Takes over `statement_timeout`, `search_path` and the planner's settings for the statements
+    /// to come.
+    fn note_settings(&self) {
         self.statement_timeout.set(self.timeout("statement_timeout"));
+        self.note_search_path();
+        let is_off = |name: &str| self.variables.borrow().get(name).as_deref() == Some("off");
+        self.turned_off.set(TurnedOff {
+            hash_join: is_off("enable_hashjoin"),
+            nested_loop: is_off("enable_nestloop"),
+            index_scan: is_off("enable_indexscan"),
+            seq_scan: is_off("enable_seqscan"),
+        });
+    }
+
+    fn note_search_path(&self) {
         let text = self.variables.borrow().get("search_path");
         let path: SearchPath = text.map(|text| path_schemas(&text).into());
         if *self.search_path.borrow() != path {
@@ -152,7 +164,7 @@ impl Session {
                 committed.variables.set(&lower, checked.clone());
             }
         });
-        self.note_timeout();
+        self.note_settings();
         Ok(checked)
     }
 

@@ -13,13 +13,13 @@ use rusqlite::types::ValueRef;
 
 /// A schema, its rows, and statements.
 #[derive(Clone, Debug)]
-struct Case {
-    schema: Vec<String>,
-    rows: Vec<String>,
-    statements: Vec<(String, bool)>,
-    isolation: Isolation,
+pub(super) struct Case {
+    pub schema: Vec<String>,
+    pub rows: Vec<String>,
+    pub statements: Vec<(String, bool)>,
+    pub isolation: Isolation,
     /// Primary keys are hash keys, and indexes hash indexes.
-    hashed: bool,
+    pub hashed: bool,
 }
 
 fn number() -> impl Strategy<Value = String> {
@@ -205,6 +205,9 @@ fn query() -> BoxedStrategy<(String, bool)> {
             .prop_map(|(a, b, op)| (format!("SELECT t.a, t.s FROM t WHERE {a} {op} SELECT t.b, t.s FROM t WHERE {b}"), false)),
         1 => (numeric(false), condition(false), distinct)
             .prop_map(|(e, c, d)| (format!("SELECT {d}x.e, x.s FROM (SELECT {e} AS e, t.s FROM t WHERE {c}) x WHERE x.e > 0"), false)),
+        2 => (aggregated(), aggregated(), prop::sample::select(vec!["=", "<", ">=", "<>"]), condition(false))
+            .prop_map(|(a, b, op, c)| (format!("SELECT t.k, {a} FROM t WHERE {b} {op} t.b AND {c}"), false)),
+        2 => chain().prop_map(|text| (text, false)),
         1 => (correlated(), condition(false))
             .prop_map(|(from, c)| (format!("SELECT t.k, (SELECT max(x.v) FROM {from}), (SELECT count(*) FROM u w JOIN {from} ON x.v = w.a) FROM t WHERE {c}"), false)),
         1 => (correlated(), any::<bool>())
@@ -215,6 +218,63 @@ fn query() -> BoxedStrategy<(String, bool)> {
             .prop_map(|(e, d, limit)| (format!("SELECT t.k, (SELECT max(w.b) FROM u w WHERE w.a = t.a) FROM t ORDER BY {e} + 0 {d}, t.k{limit}"), true)),
     ]
     .boxed()
+}
+
+/// A scalar subquery with an aggregate over the rows of u that equal those of t around it.
+fn aggregated() -> BoxedStrategy<String> {
+    let output = prop::sample::select(vec![
+        "count(*)",
+        "count(w.b) + 2",
+        "sum(w.b)",
+        "1 - max(w.k)",
+        "COALESCE(min(w.b), -1)",
+        "CASE WHEN count(*) > 1 THEN sum(w.a) ELSE 7 END",
+        "count(DISTINCT w.b)",
+    ]);
+    let keys = prop::sample::select(vec![
+        "w.a = t.a",
+        "w.b = t.b",
+        "t.a + 1 = w.b",
+        "w.a = t.a AND w.b = t.b",
+        "w.s = t.s",
+        "w.k = t.k",
+        "w.a = t.a AND w.k < t.k",
+    ]);
+    let more = prop_oneof![
+        2 => Just(String::new()),
+        1 => number().prop_map(|n| format!(" AND w.k > {n}")),
+        1 => Just(" AND w.b IS NOT NULL".to_owned()),
+        1 => Just(" AND w.a IN (SELECT x.a FROM t x WHERE x.k > 2)".to_owned()),
+    ];
+    (output, keys, more)
+        .prop_map(|(output, keys, more)| format!("(SELECT {output} FROM u w WHERE {keys}{more})"))
+        .boxed()
+}
+
+/// A join of four or five tables, whose order the planner searches for.
+fn chain() -> BoxedStrategy<String> {
+    let first = prop::sample::select(vec!["t.a = u.a", "t.k = u.k", "t.b = u.b", "t.s = u.s"]);
+    let second = prop::sample::select(vec!["u.b = v.b", "u.k = v.k", "v.a = t.a", "v.a < u.a"]);
+    let third = prop::sample::select(vec!["v.k = z.k", "z.a = t.a", "z.b = u.b AND z.k = v.k"]);
+    let or = prop_oneof![
+        2 => Just(String::new()),
+        1 => (number(), number(), number(), number()).prop_map(|(a, b, c, d)| format!(
+            " AND (t.a = {a} AND z.b > {b} OR t.a > {c} AND z.b = {d})"
+        )),
+        1 => (number(), number()).prop_map(|(a, b)| format!(
+            " AND (u.k = {a} AND v.b < 5 OR u.k < {b} AND v.s > 'a' AND t.k = 3)"
+        )),
+    ];
+    let tail = prop::sample::select(vec!["", " AND y.k = z.k", " AND y.a = t.a AND y.b > u.b"]);
+    (first, second, third, or, tail, condition(true))
+        .prop_map(|(first, second, third, or, tail, c)| {
+            let fifth = if tail.is_empty() { "" } else { ", t y" };
+            format!(
+                "SELECT t.k, u.k, v.k, z.k, z.s FROM t, u, t v, u z{fifth} \
+                 WHERE {first} AND {second} AND {third}{tail}{or} AND {c}"
+            )
+        })
+        .boxed()
 }
 
 /// A query with window functions, of which every row has one answer.
@@ -294,7 +354,7 @@ fn change() -> BoxedStrategy<(String, bool)> {
     .boxed()
 }
 
-fn case() -> impl Strategy<Value = Case> {
+pub(super) fn case() -> impl Strategy<Value = Case> {
     let index = prop::sample::subsequence(
         vec![
             "CREATE INDEX t_a ON t (a)",
@@ -340,7 +400,7 @@ fn case() -> impl Strategy<Value = Case> {
 
 /// The definition of the same table with a hash key, or of the same index as a hash index, which
 /// SQLite does not have.
-fn with_hash_key(definition: &str) -> String {
+pub(super) fn with_hash_key(definition: &str) -> String {
     if definition.starts_with("CREATE INDEX") {
         return definition.replace(" (", " USING HASH (");
     }
@@ -351,7 +411,7 @@ fn with_hash_key(definition: &str) -> String {
     format!("{}, PRIMARY KEY (k) USING HASH)", plain.trim_end_matches(')'))
 }
 
-fn ours(connection: &Connection, text: &str) -> Answer {
+pub(super) fn ours(connection: &Connection, text: &str) -> Answer {
     let rows = connection
         .query(text, &[])
         .and_then(|rows| rows.collect())

@@ -1,7 +1,9 @@
-//! Generated statements, compared with a model, with SQLite and between both executions.
+//! Generated statements, compared with a model, with SQLite, between both executions and between
+//! plans.
 
 mod differential;
 mod differential_schemas;
 mod model;
+mod planner_variants;
 mod properties;
 mod sqlite;

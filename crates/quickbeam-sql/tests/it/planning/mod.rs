@@ -2,4 +2,5 @@
 
 mod executions;
 mod lookups;
+mod plan_choices;
 mod statistics;

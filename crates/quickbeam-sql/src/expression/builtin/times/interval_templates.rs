@@ -3,7 +3,7 @@
 //! A field is the interval's own: hours go beyond 24, months are 30 days for the day of the year.
 //! What an interval has not, such as a name of a month or a time zone, is an error.
 
-use super::templates::{Part, ROMAN_MONTHS, in_case, parts, write_ordinal};
+use super::templates::{ROMAN_MONTHS, TemplatePart, in_case, parts, write_ordinal};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::builtin::{Builtin, check_size, mismatch, strict, text};
 use crate::types::{DataType, HOUR, Interval, MINUTE, SECOND, Value, ValueRef};
@@ -20,9 +20,9 @@ fn to_char(arguments: &[ValueRef<'_>]) -> Result<Value> {
     let mut out = String::new();
     for part in parts(template) {
         match part {
-            Part::Literal(character) => out.push(character),
-            Part::Ordinal(is_lower) => write_ordinal(&mut out, is_lower),
-            Part::Keyword(keyword, written, fills) => {
+            TemplatePart::Literal(character) => out.push(character),
+            TemplatePart::Ordinal(is_lower) => write_ordinal(&mut out, is_lower),
+            TemplatePart::Keyword(keyword, written, fills) => {
                 out.push_str(&field(keyword, written, fills, *interval)?);
             }
         }

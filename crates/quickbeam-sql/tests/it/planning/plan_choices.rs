@@ -1,0 +1,133 @@
+//! What the planner does with joins of several tables, correlated subqueries with aggregates and an
+//! OR over several tables, and what the settings `enable_…` turn off.
+
+use quickbeam::{Durability, Options};
+use quickbeam_sql::{Connection, SqlDatabase};
+
+fn filled() -> Connection {
+    let options = Options::new().durability(Durability::InMemory);
+    let c = SqlDatabase::memory(options).unwrap().connect();
+    c.execute_script(
+        "CREATE TABLE item (id INTEGER PRIMARY KEY, kind INTEGER NOT NULL, price INTEGER);
+         CREATE TABLE sale (id INTEGER PRIMARY KEY, item INTEGER, shop INTEGER, amount INTEGER);
+         CREATE TABLE shop (id INTEGER PRIMARY KEY, town INTEGER NOT NULL, name TEXT);
+         CREATE TABLE town (id INTEGER PRIMARY KEY, name TEXT NOT NULL);
+         INSERT INTO town SELECT g, 'town ' || g FROM generate_series(1, 20) AS g;
+         INSERT INTO shop SELECT g, g % 20 + 1, 'shop ' || g FROM generate_series(1, 200) AS g;
+         INSERT INTO item SELECT g, g % 10, g % 100 FROM generate_series(1, 2000) AS g;
+         INSERT INTO sale SELECT g, g % 2500, g % 200 + 1, g % 50 FROM generate_series(1, 10000) AS g",
+    )
+    .unwrap();
+    c
+}
+
+fn lines(c: &Connection, text: &str) -> Vec<String> {
+    let rows = c.query(text, &[]).unwrap().collect().unwrap();
+    let shown = |row: &Vec<quickbeam_sql::Value>| {
+        row.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+    };
+    rows.iter().map(shown).collect()
+}
+
+fn plan(c: &Connection, text: &str) -> String {
+    lines(c, &format!("EXPLAIN {text}")).join("\n")
+}
+
+#[test]
+fn a_correlated_aggregate_is_computed_once_for_all_keys() {
+    let c = filled();
+    let text = "SELECT count(*) FROM item WHERE price < \
+                (SELECT avg(amount) FROM sale WHERE sale.item = item.id)";
+    let explained = plan(&c, text);
+    for expected in ["Hashed Subquery (scalar)", "Hash Cond: item.id = ", "Group"] {
+        assert!(explained.contains(expected), "{expected}\n{explained}");
+    }
+    let hashed = lines(&c, text);
+    c.execute("SET enable_hashjoin = off", &[]).unwrap();
+    let explained = plan(&c, text);
+    assert!(!explained.contains("Hashed Subquery"), "{explained}");
+    assert_eq!(lines(&c, text), hashed);
+    // A value for each call is no value for all.
+    c.execute("RESET enable_hashjoin", &[]).unwrap();
+    let text =
+        "SELECT (SELECT max(amount + random()) FROM sale WHERE sale.item = item.id) FROM item";
+    let explained = plan(&c, text);
+    assert!(!explained.contains("Hashed Subquery"), "{explained}");
+}
+
+#[test]
+fn a_condition_is_checked_before_further_subqueries() {
+    let c = filled();
+    let text = "SELECT id FROM sale WHERE amount > (SELECT sum(price) FROM item \
+                WHERE item.id = sale.item) AND shop IN (SELECT id FROM shop WHERE town = 3)";
+    let explained = plan(&c, text);
+    let at = |text: &str| explained.find(text).unwrap_or_else(|| panic!("{text}\n{explained}"));
+    // Of a plan the lower lines run first.
+    assert!(at("(scalar)") < at("(ANY)"), "{explained}");
+    let between = &explained[at("(scalar)")..at("(ANY)")];
+    assert!(between.contains("Filter"), "{explained}");
+}
+
+#[test]
+fn an_or_over_several_tables_restricts_each_of_them() {
+    let c = filled();
+    let text = "SELECT count(*) FROM shop JOIN town ON shop.town = town.id JOIN sale ON sale.shop = shop.id \
+                WHERE (town.name = 'town 3' AND sale.amount = 7) OR (town.name = 'town 4' AND sale.amount = 8)";
+    let explained = plan(&c, text);
+    let restriction = "((town.name = 'town 3') OR (town.name = 'town 4'))";
+    assert!(explained.contains(restriction), "{explained}");
+    let rows = lines(&c, text);
+    let expected = "SELECT count(*) FROM sale WHERE (shop % 20 = 2 AND amount = 7) OR (shop % 20 = 3 AND amount = 8)";
+    assert_eq!(rows, lines(&c, expected));
+}
+
+/// Twelve tables in a chain, a star and without any condition: the order is found, and the answer
+/// is that of the definition.
+#[test]
+fn joins_of_many_tables_are_ordered() {
+    let c = filled();
+    for count in [3, 8, 12, 14] {
+        let tables: Vec<String> = (0..count).map(|n| format!("town t{n}")).collect();
+        let chain: Vec<String> = (1..count).map(|n| format!("t{}.id = t{n}.id", n - 1)).collect();
+        let star: Vec<String> = (1..count).map(|n| format!("t0.id = t{n}.id")).collect();
+        for conditions in [chain, star] {
+            let text = format!(
+                "SELECT count(*), min(t0.id) FROM {} WHERE t{}.name <> 'town 5' AND {}",
+                tables.join(", "),
+                count - 1,
+                conditions.join(" AND ")
+            );
+            assert_eq!(lines(&c, &text), ["19 1"], "{text}");
+        }
+    }
+    assert_eq!(lines(&c, "SELECT count(*) FROM town a, town b, town c"), ["8000"]);
+}
+
+#[test]
+fn settings_turn_join_methods_and_access_paths_off() {
+    let c = filled();
+    let join = "SELECT count(*) FROM sale JOIN item ON sale.item = item.id";
+    let read = "SELECT price FROM item WHERE id = 7";
+    let all = "SELECT count(*) FROM item WHERE id >= 0";
+    for (setting, text, with, without) in [
+        ("enable_hashjoin", join, "Hash Join", "Nested Loop"),
+        ("enable_indexscan", read, "Primary Key Lookup", "Seq Scan"),
+        ("enable_seqscan", all, "Seq Scan", "Primary Key Scan"),
+    ] {
+        let (before, rows) = (plan(&c, text), lines(&c, text));
+        assert!(before.contains(with) && !before.contains(without), "{before}");
+        c.execute(&format!("SET {setting} = off"), &[]).unwrap();
+        let after = plan(&c, text);
+        assert!(after.contains(without) && !after.contains(with), "{setting}: {after}");
+        assert_eq!(lines(&c, text), rows);
+        c.execute(&format!("RESET {setting}"), &[]).unwrap();
+        assert_eq!(plan(&c, text), before);
+    }
+    // A rollback brings a plan back as well.
+    let looked = "SELECT count(*) FROM sale JOIN item ON sale.item = item.id WHERE sale.id < 3";
+    assert!(plan(&c, looked).contains("Nested Loop"), "{}", plan(&c, looked));
+    c.execute_script("BEGIN; SET enable_nestloop = off").unwrap();
+    assert!(plan(&c, looked).contains("Hash Join"), "{}", plan(&c, looked));
+    c.execute("ROLLBACK", &[]).unwrap();
+    assert!(plan(&c, looked).contains("Nested Loop"), "{}", plan(&c, looked));
+}
