@@ -236,7 +236,7 @@ impl Error {
     /// Returns a [`Error::Corruption`] for a page of the data file.
     pub(crate) fn page(page: u64, detail: impl Into<String>) -> Error {
         Error::Corruption {
-            file: crate::blocks::DATA_FILE.into(),
+            file: crate::files::DATA_FILE.into(),
             place: format!("page {page}"),
             detail: detail.into(),
         }

@@ -43,10 +43,13 @@
 mod access;
 mod blocks;
 mod buffer;
+mod catalog;
 mod checkpoint;
+mod engine;
 mod environment;
 mod error;
 pub mod failpoints;
+mod files;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
@@ -63,10 +66,10 @@ pub mod typed;
 pub mod vfs;
 mod wal;
 
-pub use environment::{
-    DATA_FILE, Environment, LOCK_FILE, LOG_DIRECTORY, Statistics, TemporaryFile, VerifyReport,
-};
+pub use engine::{Statistics, TemporaryFile, VerifyReport};
+pub use environment::Environment;
 pub use error::{Error, Result};
+pub use files::{DATA_FILE, LOCK_FILE, LOG_DIRECTORY};
 pub use latency::LatencySummary;
 pub use options::{AccessMethod, Durability, Isolation, Options, TransactionOptions, UndoPolicy};
 pub use salvage::{

@@ -7,4 +7,5 @@
 
 pub mod btree;
 pub mod hash;
+pub mod limits;
 pub mod overflow;

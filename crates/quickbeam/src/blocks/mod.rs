@@ -12,9 +12,6 @@
 
 use crate::sync::locks::Mutex;
 
-/// Name of the data file in an environment's directory.
-pub const DATA_FILE: &str = "data.quickbeam";
-
 /// Number of a block: its offset in the data file divided by the page size.
 pub type Block = u64;
 

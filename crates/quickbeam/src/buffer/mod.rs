@@ -363,7 +363,7 @@ impl Pool {
     pub fn read_location(&self, page: PageId, location: Location, content: Page<'_>) -> Result<()> {
         let place = || format!("page {page} in block {}", location.block());
         let corrupt = |detail: String| Error::Corruption {
-            file: crate::blocks::DATA_FILE.into(),
+            file: crate::files::DATA_FILE.into(),
             place: place(),
             detail,
         };

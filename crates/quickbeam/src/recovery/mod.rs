@@ -14,17 +14,18 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::access::btree::{LeafHint, Tree};
+use crate::access::limits::{check_limits, fits_inline};
 use crate::access::overflow::{
     chain_pages, decode_pointer, encode_pointer, free_chain, free_pages, write_chain,
 };
 use crate::buffer::Pool;
+use crate::catalog::{CATALOG_TREE, decode_catalog_record};
 use crate::checkpoint::{INCARNATION_LIMIT, Identity, Root};
-use crate::environment::{CATALOG_TREE, LOG_DIRECTORY};
 use crate::error::{Error, Result};
 use crate::failpoints::{Canary, planted};
+use crate::files::LOG_DIRECTORY;
 use crate::options::AccessMethod;
 use crate::page::{OVERFLOW, PageId};
-use crate::transaction::{check_limits, decode_catalog_record, fits_inline};
 use crate::vfs::Vfs;
 use crate::wal::{LogReader, Operation, ReadRecord, RecordKind, decode_operations};
 

@@ -5,11 +5,11 @@ use std::cmp::Ordering;
 
 use super::DataStore;
 use crate::access::btree::Tree;
+use crate::access::limits::check_ordered;
 use crate::access::overflow::{check_pointer, decode_pointer, prefetch_chains, read_chain_start};
 use crate::buffer::{Pool, ReadGuard};
 use crate::error::{Error, Result};
 use crate::page::{OVERFLOW, PageId, RecordBatch};
-use crate::transaction::check_ordered;
 
 /// Records read at once after a search. A cursor that moves further gets whole leaves.
 const FIRST_RECORDS: usize = 8;

@@ -11,19 +11,20 @@ use std::sync::Arc;
 
 use crate::access::btree::{LeafHint, Tree};
 use crate::access::hash::{BucketDirectory, with_stored};
+use crate::access::limits::check_limits;
 use crate::access::overflow::{free_chain, free_pages, pointer_of, read_chain};
 use crate::buffer::{ChangeGuard, Pool};
+use crate::catalog::{CATALOG_TREE, check_name, decode_catalog_record, encode_catalog_record};
 use crate::checkpoint::{Checkpointer, FlipState, MetaPages, StoreKind};
-use crate::environment::{
-    Access, CATALOG_TREE, Opened, Statistics, VerifyReport, open_data_file, pool_statistics,
-    sample_trees, verify_pages,
+use crate::engine::{
+    Access, Opened, Statistics, VerifyReport, open_data_file, pool_statistics, sample_trees,
+    verify_pages,
 };
 use crate::error::{Error, Result};
 use crate::mvcc::TransactionTable;
 use crate::options::{AccessMethod, Options};
 use crate::page::{OVERFLOW, PageId, key_limit};
 use crate::recovery;
-use crate::transaction::{check_limits, check_name, decode_catalog_record, encode_catalog_record};
 use crate::vfs::{File, MemoryVfs, OsVfs, Vfs};
 
 pub use cursor::StoreCursor;

@@ -7,9 +7,10 @@
 //! The tree's last leaf is split before it is full, at the key where the coming records will fill
 //! it. So its fences and key prefix are final before the records arrive, and no record moves again.
 
-use super::write::{WriteOp, fits_inline};
+use super::write::WriteOp;
 use super::{Database, Transaction};
 use crate::access::btree::Tree;
+use crate::access::limits::fits_inline;
 use crate::error::Result;
 use crate::mvcc::Before;
 use crate::options::AccessMethod;

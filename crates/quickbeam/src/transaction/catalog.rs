@@ -12,41 +12,14 @@ use std::sync::atomic::Ordering;
 use super::write::WriteOp;
 use super::{Database, State, Transaction};
 use crate::access::btree::Tree;
+use crate::catalog::{check_name, decode_catalog_record, encode_catalog_record};
 use crate::error::{Error, Result};
 use crate::mvcc::DeferredTask;
 use crate::options::{AccessMethod, Isolation};
 
-/// Access method numbers in catalog records.
-const BTREE: u8 = 1;
-const HASH: u8 = 2;
-const HASH_PREFIX: u8 = 3;
-
 /// Up to this many databases used by a transaction are compared one by one with the next; more are
 /// found by hash.
 const COMPARED: usize = 16;
-
-/// The catalog record that names a tree.
-pub fn encode_catalog_record(tree: u32, method: AccessMethod) -> [u8; 5] {
-    let [a, b, c, d] = tree.to_le_bytes();
-    let method = match method {
-        AccessMethod::BTree => BTREE,
-        AccessMethod::Hash => HASH,
-        AccessMethod::HashPrefix => HASH_PREFIX,
-    };
-    [method, a, b, c, d]
-}
-
-/// The tree number in a catalog record, and how the tree's records are found.
-pub fn decode_catalog_record(record: &[u8]) -> Option<(u32, AccessMethod)> {
-    let (&method, number) = record.split_first()?;
-    let method = match method {
-        BTREE => AccessMethod::BTree,
-        HASH => AccessMethod::Hash,
-        HASH_PREFIX => AccessMethod::HashPrefix,
-        _ => return None,
-    };
-    Some((u32::from_le_bytes(*number.first_chunk()?), method))
-}
 
 /// The databases that a transaction has used, by name, each once. Names are kept from one
 /// transaction of a thread to the next, which mostly uses the same ones in the same order: threads
@@ -391,14 +364,6 @@ impl Transaction {
         }
         Ok(names)
     }
-}
-
-/// Refuses what is no name of a database.
-pub fn check_name(name: &str) -> Result<()> {
-    if name.is_empty() || name.len() > 255 {
-        return Err(Error::misuse("a database name has 1 to 255 bytes"));
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -19,19 +19,11 @@
 
 mod append;
 mod catalog;
-mod clear_range;
 mod commit;
-mod cursor;
 mod database;
-mod hash_prefix;
-mod leaf_filter;
-mod range;
 mod read;
-mod read_ahead;
 mod read_set;
 mod rollback;
-mod scan;
-mod snapshot;
 mod state;
 mod update;
 mod validate;
@@ -42,22 +34,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::environment::ShardedEngineRef;
+use crate::engine::{Engine, ShardedEngineRef};
 use crate::error::{Error, Result};
 use crate::mvcc::{DeferredTask, Timestamp, TransactionRecord};
 use crate::options::{Durability, Isolation, TransactionOptions};
 use crate::sync::shard;
 
-pub use catalog::{check_name, decode_catalog_record, encode_catalog_record};
-pub use cursor::{Cursor, check_ordered};
-pub use database::Database;
-pub use leaf_filter::{IntField, IntRange};
-pub use range::{Range, Record};
-pub use scan::{Scan, ScanBatch};
-pub use snapshot::{ReadTransaction, Snapshot};
+pub use database::{
+    Cursor, Database, IntField, IntRange, Range, ReadTransaction, Record, Scan, ScanBatch, Snapshot,
+};
 use state::{Held, State};
 pub use update::Updated;
-pub use write::{check_limits, fits_inline, purge_leaf};
 
 /// A point that a transaction can roll back to. Savepoints nest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -296,7 +283,7 @@ impl Transaction {
         self.end_aborted().inspect_err(|error| self.inner().fail(error))
     }
 
-    fn inner(&self) -> &crate::environment::Engine {
+    fn inner(&self) -> &Engine {
         &self.hold.inner
     }
 

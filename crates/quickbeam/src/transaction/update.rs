@@ -9,9 +9,10 @@
 
 use std::sync::Arc;
 
-use super::write::{LeafWrite, WriteOp, fits_inline};
+use super::write::{LeafWrite, WriteOp};
 use super::{State, Transaction};
 use crate::access::btree::{LeafHint, Tree};
+use crate::access::limits::fits_inline;
 use crate::buffer::ReadGuard;
 use crate::error::Result;
 use crate::mvcc::TransactionRecord;

@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use super::{State, Transaction};
 use crate::access::btree::Tree;
-use crate::access::overflow::{
-    POINTER_BYTES, VALUE_LIMIT, decode_pointer, encode_pointer, write_chain,
-};
-use crate::buffer::{ChangeGuard, Pool, WriteGuard};
+use crate::access::limits::{check_limits, fits_inline};
+use crate::access::overflow::{decode_pointer, encode_pointer, write_chain};
+use crate::buffer::{ChangeGuard, WriteGuard};
 use crate::error::{Error, Result};
 use crate::failpoints::{Canary, planted};
 use crate::mvcc::{
@@ -15,7 +14,7 @@ use crate::mvcc::{
     writer_of,
 };
 use crate::options::Isolation;
-use crate::page::{OVERFLOW, Page, RecordRef, TOMBSTONE, inline_limit, key_limit};
+use crate::page::{OVERFLOW, Page, RecordRef, TOMBSTONE};
 
 /// What to do with a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,25 +55,6 @@ pub(super) struct LeafWrite<'a> {
     pub old: Option<&'a [u8]>,
     /// The value that it gets, as it is to stand there, and its flags; `None`: a tombstone.
     pub new: Option<(&'a [u8], u8)>,
-}
-
-/// Refuses keys and values that the engine does not store.
-pub fn check_limits(page_size: usize, key: &[u8], value: Option<&[u8]>) -> Result<()> {
-    let limit = key_limit(page_size);
-    if key.len() > limit {
-        return Err(Error::KeyTooLong { length: key.len(), limit });
-    }
-    match value {
-        Some(value) if value.len() > VALUE_LIMIT => {
-            Err(Error::ValueTooLong { length: value.len(), limit: VALUE_LIMIT })
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Whether a record of these lengths keeps its value in the leaf.
-pub fn fits_inline(page_size: usize, key: &[u8], value: &[u8]) -> bool {
-    value.len() <= POINTER_BYTES || key.len() + value.len() <= inline_limit(page_size)
 }
 
 impl Transaction {
@@ -457,22 +437,5 @@ impl Transaction {
             state.last_purge = (tree.id, leaf);
             writer.deferred.push(DeferredTask::Purge { tree: tree.id, key: key.to_vec() });
         }
-    }
-}
-
-/// Removes dead records from the leaf for `key`, and joins it with a neighbour when little is left.
-pub fn purge_leaf(pool: &Pool, lane: usize, tree: Tree, key: &[u8]) -> Result<()> {
-    let pass = pool.enter(lane);
-    loop {
-        let leaf = tree.leaf(pool, key)?;
-        if !leaf.page.has_tombstones() && leaf.validate() {
-            return Ok(());
-        }
-        let Some(latched) = leaf.upgrade() else { continue };
-        let page = latched.write(&pass)?;
-        page.remove_dead(|version| pool.registry.is_visible_to_all(version));
-        let sparse = crate::access::btree::is_sparse(page);
-        drop(latched);
-        return if sparse { tree.merge(pool, &pass, key) } else { Ok(()) };
     }
 }

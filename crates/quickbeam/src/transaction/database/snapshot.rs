@@ -3,8 +3,9 @@
 //! Above: applications. Below: [`Transaction`]. A [`Snapshot`] is a transaction that cannot write,
 //! by its type: the methods that write take a [`Transaction`].
 
-use super::{Database, Transaction};
+use super::Database;
 use crate::error::Result;
+use crate::transaction::Transaction;
 
 /// A read-only view of the environment, as it was when
 /// [`begin_read`](crate::Environment::begin_read) was called. It never waits for a transaction and

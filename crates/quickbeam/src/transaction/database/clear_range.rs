@@ -11,13 +11,15 @@
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
-use super::write::{WriteCheck, WriteOp};
-use super::{Database, State, Transaction, check_ordered};
+use super::Database;
 use crate::access::btree::Tree;
+use crate::access::limits::check_ordered;
 use crate::error::Result;
 use crate::failpoints::{Canary, planted};
 use crate::mvcc::TransactionRecord;
 use crate::page::{Page, TOMBSTONE};
+use crate::transaction::write::{WriteCheck, WriteOp};
+use crate::transaction::{State, Transaction};
 
 impl Database {
     /// Deletes all records whose keys lie in `bounds` and returns their number. This is faster than

@@ -8,8 +8,9 @@
 use std::ops::{Bound, RangeBounds};
 
 use super::scan::{Scan, ScanBatch};
-use super::{Database, ReadTransaction, Transaction};
+use super::{Database, ReadTransaction};
 use crate::error::{Error, Result};
+use crate::transaction::Transaction;
 
 /// A record's key and value.
 pub type Record = (Vec<u8>, Vec<u8>);

@@ -19,10 +19,10 @@ use std::cmp::Ordering;
 use std::ops::Bound;
 
 use super::leaf_filter::{IntField, IntRange, LeafFilter, Left};
-use super::read::Sight;
-use super::{Database, ReadTransaction, State, Transaction, check_ordered};
+use super::{Database, ReadTransaction};
 use crate::access::btree::{Neighbour, Tree};
 use crate::access::hash::group_bounds;
+use crate::access::limits::check_ordered;
 use crate::access::overflow::{
     POINTER_BYTES, check_pointer, decode_pointer, prefetch_chains, read_chain_start,
 };
@@ -30,6 +30,8 @@ use crate::buffer::Tries;
 use crate::error::{Error, Result};
 use crate::mvcc::{TransactionId, writer_of};
 use crate::page::{HASH_BYTES, OVERFLOW, Page, RecordBatch, TOMBSTONE};
+use crate::transaction::read::Sight;
+use crate::transaction::{State, Transaction};
 
 /// Leaves read without finding a record before the caller is asked to call again.
 const LEAVES_IN_VAIN: usize = 256;

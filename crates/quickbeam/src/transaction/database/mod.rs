@@ -1,15 +1,31 @@
 //! A named database, used within a transaction.
 
+mod clear_range;
+mod cursor;
+mod hash_prefix;
+mod leaf_filter;
+mod range;
+mod read_ahead;
+mod scan;
+mod snapshot;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::write::WriteOp;
-use super::{Cursor, ReadTransaction, Transaction, Updated, check_ordered};
+use super::{Transaction, Updated};
 use crate::access::btree::{LeafHint, Tree};
 use crate::access::hash::{BucketDirectory, HASH_BYTES, with_stored};
+use crate::access::limits::check_ordered;
 use crate::error::{Error, Result};
 use crate::options::AccessMethod;
 use crate::page::{PageId, key_limit};
+
+pub use cursor::Cursor;
+pub use leaf_filter::{IntField, IntRange};
+pub use range::{Range, Record};
+pub use scan::{Scan, ScanBatch};
+pub use snapshot::{ReadTransaction, Snapshot};
 
 /// A handle to a named database. It is cheap to clone and usable in any transaction of its
 /// environment, on any thread.

@@ -5,11 +5,12 @@ use std::sync::atomic::Ordering;
 
 use serde::Serialize;
 
-use super::{CATALOG_TREE, Engine};
+use super::Engine;
 use crate::access::btree::Tree;
 use crate::access::overflow::chain_pages;
 use crate::blocks::Location;
 use crate::buffer::Pool;
+use crate::catalog::CATALOG_TREE;
 use crate::checkpoint::Locations;
 use crate::error::Result;
 use crate::page::Scratch;

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::Environment;
+use super::Engine;
 use crate::error::{Error, Result};
 use crate::vfs::{File, OpenMode, Vfs};
 
@@ -62,27 +62,22 @@ impl Drop for TemporaryFile {
     }
 }
 
-impl Environment {
-    /// Returns whether the environment can have temporary files: it has a directory, and is open
-    /// for writing.
-    #[must_use]
+impl Engine {
+    /// Returns whether the environment has a directory and is open for writing.
     pub fn has_temporary_files(&self) -> bool {
-        let engine = self.inner();
-        engine.path.is_some() && !engine.is_read_only
+        self.path.is_some() && !self.is_read_only
     }
 
-    /// Creates a temporary file in the environment's directory. Returns `None` if the environment
-    /// is in memory or open for reading only.
+    /// Creates a temporary file, or returns `None` if the environment cannot have one.
     pub fn create_temporary_file(&self) -> Result<Option<TemporaryFile>> {
-        let engine = self.inner();
-        let Some(directory) = engine.path.as_ref().filter(|_| !engine.is_read_only) else {
+        let Some(directory) = self.path.as_ref().filter(|_| !self.is_read_only) else {
             return Ok(None);
         };
-        let number = engine.temporary_files.fetch_add(1, Ordering::Relaxed);
+        let number = self.temporary_files.fetch_add(1, Ordering::Relaxed);
         let path = directory.join(format!("{PREFIX}{number}"));
-        let file = engine.vfs.open(&path, OpenMode::Create);
+        let file = self.vfs.open(&path, OpenMode::Create);
         let file = file.map_err(|error| Error::on_file("creating", &path, error))?;
-        Ok(Some(TemporaryFile { file, path, vfs: engine.vfs.clone() }))
+        Ok(Some(TemporaryFile { file, path, vfs: self.vfs.clone() }))
     }
 }
 
@@ -101,6 +96,7 @@ pub(super) fn remove_left(vfs: &dyn Vfs, directory: &Path) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::environment::Environment;
     use crate::options::Options;
     use crate::vfs::MemoryVfs;
 

@@ -7,10 +7,10 @@
 
 use std::ops::Bound;
 
-use super::Transaction;
 use super::scan::{Scan, ScanBatch};
 use crate::access::btree::Tree;
 use crate::error::Result;
+use crate::transaction::Transaction;
 
 /// Records of the first batch after a search. A cursor that moves further gets whole leaves.
 const FIRST_RECORDS: usize = 8;

@@ -4,26 +4,22 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use super::{CATALOG_TREE, Engine, temporary};
+use super::{Engine, temporary};
 use crate::access::overflow::free_chain;
 use crate::buffer::Pool;
+use crate::catalog::CATALOG_TREE;
 use crate::checkpoint::{
     Checkpointer, FlipState, FoundRoot, Identity, MetaPages, PageMap, Root, StoreKind,
     load_directory,
 };
 use crate::error::{Error, Result};
+use crate::files::{DATA_FILE, LOCK_FILE, LOG_DIRECTORY};
 use crate::mvcc::TransactionTable;
 use crate::options::{AccessMethod, Durability, Options};
 use crate::recovery;
 use crate::vfs::overlay::OverlayFile;
 use crate::vfs::{File, OpenMode, Vfs};
 use crate::wal::{Log, LogSettings};
-
-pub use crate::blocks::DATA_FILE;
-/// Name of the lock file.
-pub const LOCK_FILE: &str = "lock.quickbeam";
-/// Name of the folder of log segments.
-pub const LOG_DIRECTORY: &str = "log";
 
 /// An open data file: its pool and its last checkpoint.
 pub struct Opened {

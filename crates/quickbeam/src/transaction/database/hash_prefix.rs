@@ -4,12 +4,13 @@
 //! Above: users with several records for one value, such as an index. Below: scans, and the
 //! directory that locates a group's first leaf.
 
-use super::{Database, ReadTransaction, Scan, Transaction};
+use super::{Database, ReadTransaction, Scan};
 use crate::access::btree::Tree;
 use crate::access::hash::{group_bounds, hash_of, hashed_part};
 use crate::error::{Error, Result};
 use crate::options::AccessMethod;
 use crate::page::PageId;
+use crate::transaction::Transaction;
 
 impl Database {
     /// Estimates the share of records in a group of an [`AccessMethod::HashPrefix`] database, from

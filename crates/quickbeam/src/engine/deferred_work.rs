@@ -11,6 +11,7 @@
 //!   reads nothing from the device. A checkpoint waits no longer than that.
 
 use super::Engine;
+use crate::access::btree::purge_leaf;
 use crate::access::overflow::{chain_slice, free_pages};
 use crate::buffer::SHARED_LANE;
 use crate::error::Result;
@@ -18,7 +19,6 @@ use crate::failpoints::{Canary, planted};
 use crate::mvcc::DeferredTask;
 use crate::page::PageId;
 use crate::sync::shard;
-use crate::transaction::purge_leaf;
 
 /// Pages of a chain that one pass frees.
 const CHAIN_SLICE: usize = 64;

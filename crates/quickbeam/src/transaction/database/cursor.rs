@@ -9,16 +9,17 @@
 use std::cmp::Ordering;
 use std::ops::Bound;
 
-use super::read::Sight;
+use super::Database;
 use super::read_ahead::ReadAhead;
-use super::write::WriteOp;
-use super::{Database, State, Transaction};
 use crate::access::btree::Tree;
+use crate::access::limits::check_ordered;
 use crate::buffer::{Pool, ReadGuard, Tries};
 use crate::error::{Error, Result};
 use crate::failpoints::{Canary, planted};
-use crate::options::AccessMethod;
 use crate::page::{OVERFLOW, Page, PageId};
+use crate::transaction::read::Sight;
+use crate::transaction::write::WriteOp;
+use crate::transaction::{State, Transaction};
 
 /// A position among the records of a database, forwards and backwards.
 ///
@@ -70,7 +71,7 @@ impl<'t> Cursor<'t> {
         Cursor { database: Some(database), ..Cursor::over(transaction, tree) }
     }
 
-    pub(super) fn over(transaction: &'t Transaction, tree: Tree) -> Cursor<'t> {
+    pub(in crate::transaction) fn over(transaction: &'t Transaction, tree: Tree) -> Cursor<'t> {
         Cursor {
             transaction,
             database: None,
@@ -613,16 +614,6 @@ impl Search {
             Sight::Nothing => LeafSearch::Passed(position),
             Sight::Hidden(_) | Sight::Again => LeafSearch::Again,
         }
-    }
-}
-
-/// Refuses what needs an order of keys where there is none.
-pub fn check_ordered(tree: Tree) -> Result<()> {
-    match tree.method {
-        AccessMethod::BTree => Ok(()),
-        AccessMethod::Hash | AccessMethod::HashPrefix => Err(Error::misuse(
-            "a hash database has no order of keys: look a key up with get, or go through all records with first and next",
-        )),
     }
 }
 
