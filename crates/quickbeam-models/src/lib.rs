@@ -35,7 +35,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 pub use engine::error::Error;
-use engine::{blocks, error};
+use engine::{blocks, error, files};
 
 /// Maximum number of preemptions in one run, as loom counts them: enough to explore small models
 /// fully.
