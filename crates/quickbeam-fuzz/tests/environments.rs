@@ -91,12 +91,12 @@ fn run(sealed: bool, default: u64) {
 }
 
 #[test]
-fn changed_environments_are_read_right_or_refused() {
+fn damaged_environment_is_read_correctly_or_refused() {
     run(false, 150);
 }
 
 #[test]
-fn sealed_environments_do_no_harm() {
+fn resealed_environment_causes_no_panic() {
     run(true, 300);
 }
 
@@ -110,7 +110,7 @@ fn children(page: &[u8]) -> Vec<usize> {
 
 /// Pages that are valid individually, but one refers to leaves with other keys.
 #[test]
-fn children_in_each_others_place_are_noticed() {
+fn swapped_children_are_detected() {
     let Crashed { files, all, parts } = &*CRASHED;
     let mut noticed = 0;
     for part in parts {
@@ -135,7 +135,7 @@ fn children_in_each_others_place_are_noticed() {
 
 /// This test knows the parts of the files like the engine does.
 #[test]
-fn every_part_is_sealed_as_the_engine_seals_it() {
+fn seals_equal_those_of_the_engine() {
     let Crashed { files, parts, .. } = &*CRASHED;
     let mut sealed = 0;
     for part in parts {

@@ -29,7 +29,7 @@ fn told() -> Option<String> {
 
 /// One test, because the panic hook is set for the whole process.
 #[test]
-fn kept_inputs_and_random_ones_are_dealt_with() {
+fn targets_accept_kept_and_random_inputs() {
     std::panic::set_hook(Box::new(|panic| TOLD.lock().unwrap().push(panic.to_string())));
     let mut problems = Vec::new();
     // A panic of a target is detected in its own thread and in another one.
@@ -64,7 +64,7 @@ fn kept_inputs_and_random_ones_are_dealt_with() {
 }
 
 #[test]
-fn every_target_has_kept_inputs_of_its_own() {
+fn every_target_has_kept_inputs() {
     for (name, inputs) in corpus::make() {
         let target = TARGETS.iter().find(|target| target.name == name).unwrap();
         let kept = kept(target);

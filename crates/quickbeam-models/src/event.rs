@@ -56,19 +56,19 @@ models!(counted_too_late, event_counted_too_late);
 models!(nobody_woken, event_nobody_woken);
 
 #[test]
-fn a_notification_is_never_missed() {
+fn notification_is_never_missed() {
     right::notifications(1, 6);
     right::notifications(2, 3);
 }
 
 #[test]
 #[should_panic = "deadlock"]
-fn found_a_notification_that_counts_after_it_has_taken_the_list() {
+fn found_a_notification_that_counts_after_taking_the_list() {
     counted_too_late::notifications(1, 6);
 }
 
 #[test]
 #[should_panic = "deadlock"]
-fn found_a_notification_that_wakes_nobody() {
+fn found_a_notification_that_wakes_no_thread() {
     nobody_woken::notifications(1, 6);
 }

@@ -80,7 +80,7 @@ models!(left_before_change, gate_left_before_change);
 models!(own_lane_left_before_change, gate_own_lane_left_before_change);
 
 #[test]
-fn behind_the_closed_gate_nothing_is_half_done() {
+fn quiesced_state_has_no_half_done_change() {
     for shared in [false, true] {
         right::changes(shared, 1, 5);
         right::changes(shared, 2, 1);
@@ -88,24 +88,24 @@ fn behind_the_closed_gate_nothing_is_half_done() {
 }
 
 #[test]
-fn no_flip_comes_within_a_pass() {
+fn epoch_never_begins_within_a_change() {
     right::flips();
 }
 
 #[test]
 #[should_panic = "a change is under way"]
-fn found_a_gate_that_is_not_looked_at_after_the_pass_was_counted() {
+fn found_a_change_that_does_not_recheck_the_gate() {
     not_looked_at_again::changes(false, 1, 3);
 }
 
 #[test]
 #[should_panic = "a change is under way"]
-fn found_a_pass_that_ends_before_its_change() {
+fn found_a_guard_that_ends_before_its_change() {
     left_before_change::changes(true, 1, 3);
 }
 
 #[test]
 #[should_panic = "a change is under way"]
-fn found_a_pass_of_an_own_lane_that_ends_before_its_change() {
+fn found_a_stripe_guard_that_ends_before_its_change() {
     own_lane_left_before_change::changes(false, 1, 3);
 }

@@ -125,17 +125,17 @@ models!(released_before_change, entry_released_before_change);
 models!(taken_twice, entry_taken_twice);
 
 #[test]
-fn a_reader_never_accepts_a_torn_page() {
+fn reader_never_accepts_a_torn_page() {
     right::readers();
 }
 
 #[test]
-fn who_holds_the_latch_is_alone() {
+fn latch_is_exclusive() {
     right::writers();
 }
 
 #[test]
-fn a_reader_never_accepts_what_has_moved_in() {
+fn reader_never_accepts_another_page() {
     right::frames();
 }
 

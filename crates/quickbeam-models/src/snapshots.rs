@@ -164,13 +164,13 @@ models!(newest_after_slots, versions_newest_after_slots);
 models!(unmarked_without_a_second_look, versions_unmarked_without_a_second_look);
 
 #[test]
-fn nothing_is_retired_that_a_beginning_reader_sees() {
+fn retirement_keeps_versions_of_a_beginning_reader() {
     right::begin_beside_retiring(1, 6);
     right::begin_beside_retiring(2, 2);
 }
 
 #[test]
-fn nothing_is_retired_that_a_reader_sees_whose_slot_was_being_unmarked() {
+fn retirement_keeps_versions_while_a_slot_is_unmarked() {
     right::begin_beside_unmarking();
 }
 
@@ -181,24 +181,24 @@ fn found_a_mark_cleared_without_a_second_look_at_the_slot() {
 }
 
 #[test]
-fn nothing_is_retired_that_a_moving_reader_sees() {
+fn retirement_keeps_versions_of_a_moving_reader() {
     right::move_beside_retiring();
 }
 
 #[test]
 #[should_panic = "what the snapshot sees is gone"]
-fn found_a_reader_that_keeps_the_snapshot_it_claimed_a_slot_with() {
+fn found_a_reader_that_keeps_its_first_snapshot() {
     snapshot_of_the_claim::begin_beside_retiring(1, 3);
 }
 
 #[test]
 #[should_panic = "what the snapshot sees is gone"]
-fn found_a_retirer_that_publishes_its_mark_after_reading_the_slots() {
+fn found_a_mark_published_after_the_slots_are_read() {
     newest_after_slots::begin_beside_retiring(1, 6);
 }
 
 #[test]
-fn reader_finds_that_its_snapshot_has_expired() {
+fn reader_detects_that_its_snapshot_has_expired() {
     right::read_beside_expiry();
 }
 

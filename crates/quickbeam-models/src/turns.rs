@@ -83,27 +83,27 @@ models!(end_not_told, turns_end_not_told);
 models!(flush_forgotten, turns_flush_forgotten);
 
 #[test]
-fn two_commits_are_served_and_woken() {
+fn two_commits_are_flushed_and_woken() {
     right::commits(&[true, true], 3);
     right::commits(&[true, false], 3);
     right::commits(&[false, false], 3);
 }
 
 #[test]
-fn three_commits_are_served_and_woken() {
+fn three_commits_are_flushed_and_woken() {
     right::commits(&[true, true, true], 2);
     right::commits(&[false, true, false], 2);
 }
 
 #[test]
 #[should_panic = "deadlock"]
-fn found_a_heir_who_is_not_woken() {
+fn found_a_next_leader_that_is_not_woken() {
     generation_too_late::commits(&[true, true], 2);
 }
 
 #[test]
 #[should_panic = "deadlock"]
-fn found_an_end_that_nobody_is_told() {
+fn found_a_round_that_wakes_no_follower() {
     end_not_told::commits(&[true, true, true], 2);
 }
 

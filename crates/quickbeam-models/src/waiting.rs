@@ -54,19 +54,19 @@ models!(state_before_waiting, versions_state_before_waiting);
 models!(waiting_not_ordered, versions_waiting_not_ordered);
 
 #[test]
-fn who_waits_for_a_transaction_is_woken_at_its_end() {
+fn waiter_is_woken_at_the_end_of_a_transaction() {
     right::wait_for_the_end(true);
     right::wait_for_the_end(false);
 }
 
 #[test]
 #[should_panic = "deadlock"]
-fn found_a_waiter_who_looks_before_it_says_that_it_waits() {
+fn found_a_waiter_that_looks_before_it_registers() {
     state_before_waiting::wait_for_the_end(true);
 }
 
 #[test]
 #[should_panic = "deadlock"]
-fn found_a_waiter_whose_store_is_not_ordered_before_its_look() {
+fn found_a_waiter_whose_store_is_not_ordered() {
     waiting_not_ordered::wait_for_the_end(true);
 }

@@ -3,7 +3,7 @@
 use quickbeam_simulation::exhaustive::run_all;
 
 #[test]
-fn every_crash_point_and_failing_call_keeps_what_was_promised() {
+fn every_crash_point_and_failing_call_keeps_the_promises() {
     let report = run_all();
     println!("{}", report.counts());
     assert_eq!(report.violations, Vec::<String>::new());

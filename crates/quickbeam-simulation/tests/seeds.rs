@@ -5,7 +5,7 @@
 use quickbeam_simulation::seeds::run_many;
 
 #[test]
-fn three_hundred_seeds_hold_what_is_promised() {
+fn three_hundred_seeds_keep_the_promises() {
     let count = std::env::var("QUICKBEAM_SEEDS").map_or(300, |text| text.parse().unwrap());
     let summary = run_many(0, count, 2, |seed, violations| {
         println!("seed {seed}: {violations:?}; ./x simulate --seed {seed}");
@@ -45,7 +45,7 @@ fn three_hundred_seeds_hold_what_is_promised() {
 
 /// Seeds that once failed, each for another reason.
 #[test]
-fn seeds_that_once_failed_do_so_no_more() {
+fn seeds_that_once_failed_pass() {
     let seeds = [
         120, 207, 228, 305, 513, 564, 1747, 4214, 5372, 5447, 10_316, 12_271, 14_958, 16_292,
         16_646, 3790, 4436, 7822, 9457, 13_198, 18_147, 18_408, 18_581, 19_032, 9995, 18_760,

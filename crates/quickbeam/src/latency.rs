@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn percentiles_bound_what_was_added() {
+    fn percentiles_bound_the_samples() {
         let latencies = Latencies::default();
         assert_eq!(latencies.summary(), LatencySummary::default());
         for micros in 1..=1000 {

@@ -199,7 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hash_values_are_those_of_the_file_format() {
+    fn hash_values_equal_the_file_formats() {
         assert_eq!(hash_of(b""), 0);
         assert_eq!(hash_of(b"a"), 0x6cb5_304e);
         assert_eq!(hash_of(b"12345678"), 0x22a8_940e);
@@ -210,7 +210,7 @@ mod tests {
     /// would fill 63 of 100.
     #[test]
     #[cfg_attr(miri, ignore = "numbers alone, and many of them")]
-    fn hash_values_of_keys_that_count_up_are_spread() {
+    fn hash_values_of_consecutive_keys_are_spread() {
         const COUNT: u32 = 1 << 14;
         let kinds: [fn(u32) -> Vec<u8>; 7] = [
             |n| n.to_be_bytes().to_vec(),
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stored_key_is_taken_apart() {
+    fn stored_key_splits_into_hash_and_key() {
         for length in [0, 1, 59, 60, 61, 500] {
             let key = vec![7; length];
             for method in [AccessMethod::Hash, AccessMethod::HashPrefix] {
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_is_what_the_hash_value_is_of() {
+    fn hash_prefix_is_the_hashed_part() {
         let prefix = AccessMethod::HashPrefix;
         assert_eq!(hashed_part(AccessMethod::Hash, b"\0\x01ab"), b"\0\x01ab");
         assert_eq!(hashed_part(prefix, b"\0\x01ab"), b"a");
@@ -265,7 +265,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "tens of thousands of keys: too much for an interpreter")]
-    fn a_directory_grows_to_what_it_is_used_for_and_no_further() {
+    fn directory_grows_to_its_use_and_no_further() {
         // 512 leaves, each for an equal range of hash values.
         let leaf_of = |hash: u32| PageId::from(hash >> 23) + 1;
         let directory = BucketDirectory::new();

@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hands_out_the_lowest_free_block_once() {
+    fn allocator_returns_the_lowest_free_block_once() {
         let blocks = BlockAllocator::new(4096);
         let got: Vec<Block> = (0..200).map(|_| blocks.allocate()).collect();
         assert_eq!(got, (16..216).collect::<Vec<_>>());
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_location_keeps_block_and_checksum() {
+    fn location_keeps_block_and_checksum() {
         let location = Location::new(123_456_789, 0xdead_beef);
         assert_eq!(location.block(), 123_456_789);
         assert!(location.matches(0xdead_beef) && !location.matches(0xdead_bee0));

@@ -242,7 +242,7 @@ mod tests {
 
     /// Every frame is latched; another thread that needs a frame waits until a latch is released.
     #[test]
-    fn a_reader_waits_while_every_page_in_the_cache_is_latched() {
+    fn reader_waits_while_every_cached_page_is_latched() {
         let options = Options { page_size: 4096, cache_size: 64 * 4096, ..Options::default() };
         let environment = Environment::memory(options).unwrap();
         let database = environment.create_database("records").unwrap();

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn the_latch_word_never_returns_to_an_earlier_version() {
+    fn latch_word_never_returns_to_an_earlier_version() {
         let entry = PageEntry::new();
         let mut last = entry.version().unwrap();
         for step in 0..200_000u32 {

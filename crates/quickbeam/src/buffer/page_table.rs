@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_page_has_a_place_of_its_own() {
+    fn page_table_entries_are_distinct() {
         let mut expected = (0, 0);
         for page in 0..if cfg!(miri) { 5_000 } else { 100_000 } {
             assert_eq!(place(page), expected);

@@ -305,7 +305,7 @@ mod tests {
     use crate::vfs::{MemoryVfs, OpenMode, Vfs};
 
     #[test]
-    fn the_newest_valid_slot_counts_and_damage_falls_back() {
+    fn newest_valid_meta_page_wins() {
         let vfs = MemoryVfs::new();
         let path = Path::new("data");
         let file = vfs.open(path, OpenMode::Create).unwrap();
@@ -338,7 +338,7 @@ mod tests {
 
     /// Every prefix of a root's write, over an older root or over zeros.
     #[test]
-    fn a_write_that_is_cut_off_is_no_damage() {
+    fn incomplete_meta_page_write_is_no_damage() {
         let vfs = MemoryVfs::new();
         let path = Path::new("data");
         let file = vfs.open(path, OpenMode::Create).unwrap();
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn a_root_counts_only_in_its_own_slot() {
+    fn root_in_the_wrong_meta_page_is_ignored() {
         let vfs = MemoryVfs::new();
         let path = Path::new("data");
         let file = vfs.open(path, OpenMode::Create).unwrap();

@@ -355,7 +355,7 @@ mod tests {
     /// A meta page with a valid checksum and a wrong segment size: opening allocates no segment of
     /// that size, in memory or on disk.
     #[test]
-    fn segments_of_another_size_than_those_there_are_refused() {
+    fn wrong_log_segment_size_is_refused() {
         for clean in [false, true] {
             let vfs = Arc::new(MemoryVfs::new());
             let path = Path::new("environment");

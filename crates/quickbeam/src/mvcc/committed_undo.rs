@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_keep_their_numbers_when_others_are_replaced_or_taken_out() {
+    fn undo_entries_keep_their_numbers_when_others_are_removed() {
         for count in [1, 2, 300] {
             let values: Vec<Vec<u8>> = (0..count).map(|n| vec![n as u8; n % 70]).collect();
             let entries = values.iter().enumerate().map(|(number, value)| {
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_entry_takes_little_memory() {
+    fn small_undo_entry_takes_little_memory() {
         let entry = CommittedEntry { before: before(1 << 40), value: &[1; 8] };
         assert!(CommittedUndo::new(1 << 30, [Some(entry)].into_iter()).allocated() <= 32 + 16);
     }

@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_circle_is_refused_and_an_edge_goes_away() {
+    fn cycle_is_refused_and_edges_are_removed() {
         let graph = WaitGraph::default();
         let one = graph.add(Some(1), 2).unwrap();
         let _two = graph.add(Some(2), 3).unwrap();

@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn a_retirement_visits_no_slots_of_transactions_long_gone() {
+    fn retirement_skips_slots_of_ended_transactions() {
         let snapshots = Snapshots::new();
         let newest = AtomicU64::new(1);
         let readers: Vec<usize> =

@@ -578,7 +578,7 @@ mod tests {
     /// end. Both chains have the same number. The end of one must not hide the other from the next
     /// checkpoint, which would otherwise keep its pages forever.
     #[test]
-    fn the_end_of_one_chain_does_not_hide_another_of_the_same_number() {
+    fn freed_chain_does_not_hide_another_of_the_same_number() {
         let registry = TransactionTable::new(&MemoryVfs::new());
         let defer = || registry.ready.lock().push_back(DeferredTask::FreeChain(7));
         let take =

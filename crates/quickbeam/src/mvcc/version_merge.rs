@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_changed_often_keeps_one_version_for_each_interval_between_snapshots() {
+    fn busy_record_keeps_one_version_between_snapshots() {
         let mut scene = Scene::new(1);
         let mut readers = vec![scene.begin()];
         for round in 0..5 {
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_change_behind_an_old_snapshot_takes_little_memory() {
+    fn small_change_after_an_old_snapshot_takes_little_memory() {
         let mut scene = Scene::new(100_000);
         let _reader = scene.begin();
         for count in [20_000, 80_000] {
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_an_old_snapshot_is_paid_for_in_bounded_parts() {
+    fn end_of_an_old_snapshot_costs_bounded_steps() {
         let mut scene = Scene::new(10_000);
         let (slot, _) = scene.begin();
         for record in 0..10_000 {
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn merging_visits_each_entry_a_bounded_number_of_times() {
+    fn merge_visits_each_entry_a_bounded_number_of_times() {
         let mut scene = Scene::new(100);
         let _reader = scene.begin();
         for n in 0..20_000 {
@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pass_over_all_entries_is_made_in_rounds() {
+    fn merge_of_all_entries_runs_in_rounds() {
         let count = 2 * ENTRIES_PER_ROUND + ENTRIES_PER_ROUND / 2;
         let mut scene = Scene::new(count);
         let _reader = scene.begin();
@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_transaction_is_merged_record_by_record() {
+    fn large_transaction_is_merged_record_by_record() {
         let count = 2 * super::super::ENTRIES_PER_ID + 1000;
         let mut scene = Scene::new(count);
         let (slot, old) = scene.begin();
@@ -458,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn a_transaction_that_stays_open_does_not_keep_versions_of_others() {
+    fn open_transaction_does_not_keep_versions_of_others() {
         let mut scene = Scene::new(2);
         let open = scene.registry.begin_writer();
         scene.push(&open, 1, 7);
@@ -480,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn a_snapshot_that_may_move_keeps_what_came_after_it() {
+    fn movable_snapshot_keeps_later_versions() {
         let mut scene = Scene::new(1);
         let (slot, first) = scene.begin();
         scene.registry.snapshots.keep_newer(slot);
@@ -517,7 +517,7 @@ mod tests {
 
     #[cfg(feature = "simulation")]
     #[test]
-    fn a_reader_sees_its_version_while_the_ones_above_are_merged() {
+    fn reader_sees_its_version_while_newer_ones_merge() {
         for nth in 1..8 {
             let mut scene = Scene::new(2);
             let base = scene.commit([0]);
@@ -539,7 +539,7 @@ mod tests {
 
     #[cfg(feature = "simulation")]
     #[test]
-    fn a_reader_sees_its_version_while_the_unfinished_one_commits() {
+    fn reader_sees_its_version_during_a_commit() {
         for nth in 1..8 {
             let mut scene = Scene::new(2 + RECENT);
             let base = scene.commit([0]);

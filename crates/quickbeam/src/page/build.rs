@@ -254,7 +254,7 @@ mod tests {
         /// Copies records from a leaf with a prefix of `common` bytes to one with a prefix of
         /// `alike` bytes: longer, equal or shorter.
         #[test]
-        fn records_are_the_same_behind_another_prefix(
+        fn records_are_unchanged_under_another_prefix(
             prefix in prop::collection::vec(0u8..2, 14),
             common in 0usize..14,
             alike in 0usize..14,

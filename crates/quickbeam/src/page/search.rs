@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn what_separators_have_in_common_is_noted() {
+    fn common_prefix_of_separators_is_stored() {
         let scratch = Scratch::new(8192);
         let keys: Vec<Vec<u8>> = [300u64, 5, 70_000, 9]
             .map(|number| [vec![0; 56], number.to_be_bytes().to_vec()].concat())
@@ -472,7 +472,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_key_is_found_where_it_sorts(
+        fn key_search_finds_its_sort_position(
             common in prop::collection::vec(0u8..2, 0..12),
             tails in prop::collection::btree_set(prop::collection::vec(0u8..3, 0..6), 0..20),
             probes in prop::collection::vec(prop::collection::vec(0u8..3, 0..18), 0..20),
@@ -492,7 +492,7 @@ mod tests {
 
         /// Searches in a leaf, open-ended or not, with any hint.
         #[test]
-        fn a_key_is_found_in_a_leaf_whatever_the_hint(
+        fn key_search_is_independent_of_the_hint(
             common in prop::collection::vec(0u8..2, 0..16),
             tails in prop::collection::btree_set(prop::collection::vec(0u8..3, 0..9), 0..40),
             probes in prop::collection::vec(prop::collection::vec(0u8..3, 0..9), 0..20),

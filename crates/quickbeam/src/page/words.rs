@@ -358,7 +358,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn short_keys_are_numbers_with_zeros_behind() {
+    fn short_keys_are_zero_padded_numbers() {
         for length in 0..=9u8 {
             let bytes: Vec<u8> = (1..=length).collect();
             let mut padded = bytes.clone();

@@ -112,7 +112,7 @@ mod tests {
 
     /// The holder of the locks continues only after the waiting thread has yielded three times.
     #[test]
-    fn a_held_lock_gives_way_until_it_is_free() {
+    fn held_lock_yields_until_it_is_free() {
         let locks = Arc::new((Mutex::new(0), RwLock::new(0)));
         let turns = Arc::new(AtomicU32::new(0));
         let (held, seen) = (locks.clone(), turns.clone());

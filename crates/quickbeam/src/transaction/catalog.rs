@@ -371,7 +371,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn noting_a_used_database_compares_it_with_few_others() {
+    fn noting_a_database_compares_few_others() {
         let mut used = Used::default();
         let names: Vec<Arc<str>> = (0..10_000).map(|n: u32| n.to_string().into()).collect();
         let tree = |id: usize| Tree { id: id as u32, root: 0, method: AccessMethod::BTree };

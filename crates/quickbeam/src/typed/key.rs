@@ -302,7 +302,7 @@ mod tests {
         }
 
         #[test]
-        fn hostile_bytes_decode_to_what_they_encode_or_to_nothing(bytes: Vec<u8>) {
+        fn invalid_bytes_decode_to_an_error_or_round_trip(bytes: Vec<u8>) {
             let mut rest = &bytes[..];
             if let Some(key) = Tuple::decode_last(&mut rest) {
                 prop_assert_eq!(encoded(&key), bytes);

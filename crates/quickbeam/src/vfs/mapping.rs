@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stores_inside_and_nowhere_else() {
+    fn mapping_stores_only_inside_its_bounds() {
         let mapping = Mapping::anonymous(4096).unwrap();
         assert!(mapping.words().iter().all(|word| word.load(Ordering::Relaxed) == 0));
         assert!(mapping.store(&[7; 24], 4096 - 24));
@@ -109,7 +109,7 @@ mod tests {
 
     #[cfg(not(miri))]
     #[test]
-    fn a_file_reads_what_was_stored() {
+    fn file_reads_bytes_stored_in_its_mapping() {
         use std::os::unix::fs::FileExt;
 
         let file = tempfile::tempfile().unwrap();

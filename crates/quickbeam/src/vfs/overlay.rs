@@ -151,7 +151,7 @@ mod tests {
     use crate::vfs::{MemoryVfs, OpenMode, Vfs};
 
     #[test]
-    fn what_is_written_is_read_and_the_file_below_stays() {
+    fn overlay_reads_its_writes_and_leaves_the_file_below() {
         let vfs = MemoryVfs::new();
         let below = vfs.open(Path::new("a"), OpenMode::Create).unwrap();
         let content: Vec<u8> = (0..10_000u32).map(|n| n as u8).collect();

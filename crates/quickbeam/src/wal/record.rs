@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_flipped_bit_is_noticed() {
+    fn any_flipped_bit_is_detected() {
         let payload = b"payload of a record";
         let header = RecordHeader {
             kind: RecordKind::Commit,

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_side_by_side_are_shortened() {
+    fn neighboring_keys_share_their_prefix() {
         let mut redo = Redo::default();
         for number in 0..10u64 {
             redo.delete(1, &[[7; 56].as_slice(), &number.to_be_bytes()].concat());
@@ -177,7 +177,7 @@ mod tests {
         /// Bytes are removed at random at the front (written to the log) and at the end (rolled
         /// back).
         #[test]
-        fn what_is_encoded_is_decoded(
+        fn operations_round_trip(
             steps in prop::collection::vec((operation(), 0u8..12, any::<prop::sample::Index>()), 0..40),
         ) {
             let mut redo = Redo::default();

@@ -12,8 +12,8 @@ use quickbeam::{
     Transaction, TransactionOptions,
 };
 
-use super::common::kill::Acknowledgements;
-use super::common::{Random, contents, small_options};
+use super::kill::Acknowledgements;
+use super::{Random, contents, small_options};
 
 /// Databases that every thread writes to.
 const SHARED: [(&str, AccessMethod); 4] = [

@@ -21,7 +21,8 @@ pub struct Record {
     pub ended: u64,
     /// Keys and versions read from others, in order.
     pub reads: Vec<(usize, u64)>,
-    /// Per key the version left behind, and the version that it follows if the transaction read it.
+    /// The last version written of each key, and the version before it if the transaction read
+    /// that.
     pub writes: BTreeMap<usize, (u64, Option<u64>)>,
     /// Every version it made, also those that it replaced or rolled back itself.
     pub made: Vec<u64>,

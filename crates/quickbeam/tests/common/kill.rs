@@ -64,7 +64,7 @@ fn acknowledgements(directory: &Path, thread: u64) -> PathBuf {
     directory.join(format!("acknowledged.{thread}"))
 }
 
-/// What a thread of the victim was told, as it comes.
+/// The numbers of the transactions acknowledged to a thread of the victim, in a file.
 pub struct Acknowledgements(File);
 
 impl Acknowledgements {
@@ -80,8 +80,8 @@ impl Acknowledgements {
     }
 }
 
-/// Holds the newest transaction of a thread that is there to what the last victim was told. One
-/// more may be there than was acknowledged: the process ended in between.
+/// Checks that the newest surviving transaction of a thread is not older than the newest one
+/// acknowledged to it. One more may have survived: the process ended before the acknowledgement.
 pub fn assert_kept(directory: &Path, thread: u64, last: u64, what: &str) {
     let bytes = std::fs::read(acknowledgements(directory, thread)).unwrap_or_default();
     let told = bytes.as_chunks().0.last().map_or(0, |bytes| u64::from_be_bytes(*bytes));

@@ -10,7 +10,9 @@
 )]
 
 pub mod actor;
+pub mod churn;
 pub mod faulty;
+pub mod files;
 pub mod history;
 pub mod kill;
 pub mod random;
@@ -216,7 +218,7 @@ pub fn environment_in_world() -> (Arc<FaultyVfs>, Environment) {
     (vfs, opened.unwrap())
 }
 
-/// Puts that many records of that length, in one transaction.
+/// Puts `records` records of `length` bytes in one transaction.
 pub fn fill(environment: &Environment, database: &Database, records: usize, length: usize) {
     let fill = |transaction: &Transaction| {
         (0..records).try_for_each(|n| {

@@ -70,7 +70,7 @@ impl Scene {
         assert_same(&records(&self.database, &reader).unwrap(), &model, what);
     }
 
-    /// What a crash now would leave behind is what was committed.
+    /// Checks that the files after a crash at this moment hold what was committed.
     pub fn check_crash(&self, what: &str) {
         let files = self.memory.files(place());
         let copy = open_files(&files, &options());

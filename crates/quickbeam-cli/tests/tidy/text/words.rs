@@ -33,8 +33,6 @@ const BANNED: [&str; 19] = [
     "somebody",
     "hitherto",
 ];
-/// Folders whose comments are not yet held to the words, only to the columns.
-const NOT_YET_COVERED: [&str; 1] = ["crates/quickbeam/tests/"];
 
 /// The banned words in a line, outside of code in backticks.
 fn banned(line: &str) -> Vec<&'static str> {
@@ -54,7 +52,6 @@ fn may_be_long(text: &str) -> bool {
 
 /// The problems of the lines of a Rust file that are comments and nothing else.
 fn in_comments(path: &str, text: &str) -> Vec<String> {
-    let is_covered = !NOT_YET_COVERED.iter().any(|folder| path.starts_with(folder));
     let mut problems = Vec::new();
     let mut paragraph = String::new();
     let mut in_fence = false;
@@ -69,7 +66,7 @@ fn in_comments(path: &str, text: &str) -> Vec<String> {
             paragraph.clear();
         }
         let Some(prose) = prose else { continue };
-        check_line(path, index + 1, line, prose, is_covered, &mut problems);
+        check_line(path, index + 1, line, prose, &mut problems);
         if !prose.starts_with(['|', '#']) {
             paragraph.push_str(prose);
             paragraph.push(' ');
@@ -78,22 +75,13 @@ fn in_comments(path: &str, text: &str) -> Vec<String> {
     problems
 }
 
-fn check_line(
-    path: &str,
-    number: usize,
-    line: &str,
-    prose: &str,
-    is_covered: bool,
-    problems: &mut Vec<String>,
-) {
+fn check_line(path: &str, number: usize, line: &str, prose: &str, problems: &mut Vec<String>) {
     let columns = line.chars().count();
     if columns > COLUMNS && !may_be_long(prose) {
         problems.push(format!("{path}:{number}: {columns} columns, at most {COLUMNS}"));
     }
-    if is_covered {
-        let words = banned(prose).into_iter();
-        problems.extend(words.map(|word| format!("{path}:{number}: say it without `{word}`")));
-    }
+    let words = banned(prose).into_iter();
+    problems.extend(words.map(|word| format!("{path}:{number}: say it without `{word}`")));
 }
 
 /// The problems of a Markdown text, outside of fenced code.

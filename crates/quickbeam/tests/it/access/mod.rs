@@ -1,0 +1,8 @@
+//! Access methods: trees, hash databases and data stores, compared with maps.
+
+mod data_store;
+mod hash;
+mod hash_prefix;
+mod latch;
+mod model;
+mod regressions;

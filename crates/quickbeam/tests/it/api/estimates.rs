@@ -1,0 +1,72 @@
+//! What is said about how much there is, and where: near enough for planning, whatever the access
+//! method.
+
+use quickbeam::{AccessMethod, Environment, Options};
+
+#[test]
+fn sampled_keys_are_near_the_requested_quantile() {
+    let environment = Environment::memory(Options::default()).unwrap();
+    let database = environment.create_database("records").unwrap();
+    let empty = environment.begin_read().unwrap();
+    assert_eq!(database.sample_key(&empty, 0.5).unwrap(), None);
+    for n in 0..50_000u32 {
+        environment.transact(|t| database.put(t, &n.to_be_bytes(), b"value")).unwrap();
+    }
+    let reader = environment.begin_read().unwrap();
+    for way in [-1.0, 0.0, 0.1, 0.37, 0.5, 0.81, 1.0, 2.0] {
+        let key = database.sample_key(&reader, way).unwrap().unwrap();
+        let number = u32::from_be_bytes(key.as_slice().try_into().unwrap());
+        let expected = 50_000.0 * way.clamp(0.0, 1.0);
+        assert!((f64::from(number) - expected).abs() < 5_000.0, "{way}: {number}");
+        let before = database.estimate_before(&reader, &key).unwrap();
+        assert!((before - way.clamp(0.0, 1.0)).abs() < 0.02, "{way}: {before}");
+    }
+}
+
+#[test]
+fn sampled_keys_of_a_hash_database_exist() {
+    let environment = Environment::memory(Options::default()).unwrap();
+    for method in [AccessMethod::Hash, AccessMethod::HashPrefix] {
+        let name = format!("{method:?}");
+        let database = environment.create_database_as(&name, method).unwrap();
+        let key = |n: u32| [&[0, 4][..], &n.to_be_bytes(), b"rest"].concat();
+        for n in 0..20_000 {
+            environment.transact(|t| database.put(t, &key(n), b"value")).unwrap();
+        }
+        let reader = environment.begin_read().unwrap();
+        let mut samples: Vec<Vec<u8>> = (0..50)
+            .map(|n| database.sample_key(&reader, f64::from(n) / 50.0).unwrap().unwrap())
+            .collect();
+        assert!(samples.iter().all(|key| database.get(&reader, key).unwrap().is_some()));
+        samples.sort();
+        samples.dedup();
+        assert_eq!(samples.len(), 50);
+    }
+}
+
+#[test]
+fn sampled_leaf_fill_is_close_to_the_verified_fill() {
+    let environment = Environment::memory(Options::default()).unwrap();
+    // More small trees than leaves are sampled, and the large ones after them.
+    for n in 0..100 {
+        let small = environment.create_database(&format!("small {n}")).unwrap();
+        environment.transact(|t| small.put(t, b"key", b"value")).unwrap();
+    }
+    let check = || {
+        let (said, counted) = (environment.statistics().leaf_fill, environment.verify().unwrap());
+        let counted = counted.leaf_fill;
+        assert!((said - counted).abs() < 0.05, "statistics: {said}, verification: {counted}");
+        counted
+    };
+    assert!(check() < 0.05);
+    let large = environment.create_database("large").unwrap();
+    let records = (0..60_000u32).map(|n| (n.to_be_bytes(), [7; 100]));
+    environment.transact(|t| large.bulk_load(t, records.clone())).unwrap();
+    assert!(check() > 0.85);
+    let scattered = environment.create_database("scattered").unwrap();
+    for n in 0..20_000u32 {
+        let key = n.wrapping_mul(0x9e37_79b9).to_be_bytes();
+        environment.transact(|t| scattered.put(t, &key, &[7; 100])).unwrap();
+    }
+    check();
+}

@@ -1,0 +1,9 @@
+//! Isolation levels, snapshots and conflicts.
+
+mod histories;
+mod levels;
+mod old_snapshots;
+mod progress;
+mod serializable;
+mod snapshot_limits;
+mod tracked_reads;
