@@ -18,6 +18,13 @@ mod failpoints;
 mod sync;
 mod vfs;
 
+/// The engine's checks of its numbered invariants.
+macro_rules! invariant {
+    ($number:ident, $condition:expr, $($details:tt)+) => {
+        assert!($condition, "{}: {}", stringify!($number), format_args!($($details)+))
+    };
+}
+
 /// The modelled parts, correct and with mistakes.
 mod engine {
     #![allow(missing_docs)]

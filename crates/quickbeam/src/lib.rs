@@ -40,6 +40,9 @@
 //!
 //! `docs/limits.md` lists the limits; `ARCHITECTURE.md` and `docs/internals` describe the modules.
 
+#[macro_use]
+mod invariant;
+
 mod access;
 mod blocks;
 mod buffer;

@@ -12,7 +12,7 @@
 //! - HASH-2: an entry of a directory is a hint. The leaf that it names is used only if its fences
 //!   cover the stored key (BTREE-1). Otherwise the descent from the root finds the leaf, and the
 //!   directory learns it. So the directory is neither logged nor stored, needs no latch, and is
-//!   empty after opening.
+//!   empty after opening. (by test `threads_find_records_while_buckets_split_and_merge`)
 //! - HASH-3: a directory has at most [`SLOTS_PER_PAGE`] slots for each page of the environment, of
 //!   four bytes each.
 //!
@@ -108,6 +108,7 @@ pub fn with_stored<T>(method: AccessMethod, key: &[u8], work: impl FnOnce(&[u8],
     };
     stored[..HASH_BYTES].copy_from_slice(&hash.to_be_bytes());
     stored[HASH_BYTES..].copy_from_slice(key);
+    invariant!(HASH_1, is_stored(method, stored), "a stored key has another hash value");
     work(stored, hash)
 }
 
@@ -184,6 +185,13 @@ impl BucketDirectory {
             self.make(bits + 1, |at| self.leaf_for((at as u32) << (u32::BITS - bits - 1)) as u32);
             self.learned.store(0, Ordering::Relaxed);
             self.bits.fetch_max(bits + 1, Ordering::Release);
+            let slots = self.sizes.get((bits + 1 - FIRST_BITS) as usize).and_then(OnceLock::get);
+            invariant!(
+                HASH_3,
+                slots.is_some_and(|slots| slots.len() as u64 <= pages * SLOTS_PER_PAGE),
+                "a directory for {pages} pages grew to {:?} slots",
+                slots.map(|slots| slots.len())
+            );
         }
     }
 

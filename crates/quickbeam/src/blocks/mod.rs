@@ -84,6 +84,12 @@ impl BlockAllocator {
         new
     }
 
+    /// Returns whether the block is in use.
+    pub fn is_used(&self, block: Block) -> bool {
+        let word = self.free.lock().used.get(block as usize / 64).copied();
+        word.is_some_and(|bits| bits & 1 << (block % 64) != 0)
+    }
+
     /// Allocates the lowest free block.
     pub fn allocate(&self) -> Block {
         let mut free = self.free.lock();
@@ -103,11 +109,11 @@ impl BlockAllocator {
 
     /// Releases a block.
     pub fn release(&self, block: Block) {
-        debug_assert!(block >= self.first, "a root slot was released");
+        invariant!(BLOCK_1, block >= self.first, "block {block} of the meta pages was released");
         let mut free = self.free.lock();
         let (word, bit) = (block as usize / 64, block % 64);
         let Some(bits) = free.used.get_mut(word) else { return };
-        debug_assert!(*bits & (1 << bit) != 0, "block {block} was released twice");
+        invariant!(BLOCK_1, *bits & (1 << bit) != 0, "block {block} was released twice");
         *bits &= !(1 << bit);
         free.in_use -= 1;
         free.hint = free.hint.min(word);

@@ -128,6 +128,11 @@ impl Pool {
         } else {
             entry.clear(status::CHANGED);
             if !imaged.versions_matter {
+                invariant!(
+                    POOL_4,
+                    self.is_all_visible(content),
+                    "the image of page {page} hides versions"
+                );
                 self.forget_location(entry);
                 entry.set_location(imaged.location);
                 entry.set(status::OWNED);
@@ -159,6 +164,14 @@ impl Pool {
             }
         }
         Ok(Imaged { location: self.write_block(copy)?, partial, versions_matter })
+    }
+
+    /// Returns whether every version word in the page is visible to all.
+    fn is_all_visible(&self, page: Page<'_>) -> bool {
+        let versions = (0..page.count()).map(|position| page.record(position).version);
+        !page.is_leaf()
+            || !page.is_versioned()
+            || versions.into_iter().all(|version| self.registry.is_visible_to_all(version))
     }
 
     fn set_resolved(

@@ -135,6 +135,7 @@ impl<'a> WriteGuard<'a> {
     /// (POOL-2).
     #[inline]
     pub fn write(&self, _pass: &ChangeGuard) -> Result<Page<'a>> {
+        invariant!(PAGE_3, self.entry.version().is_none(), "page {} has no latch", self.id);
         self.pool.prepare(self.id, self.entry, self.page)?;
         self.changed.set(true);
         Ok(self.page)

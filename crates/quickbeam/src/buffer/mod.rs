@@ -9,13 +9,14 @@
 //! - POOL-2: the first change to a page in a checkpoint epoch first writes the page's image as of
 //!   the epoch's beginning ([`Pool::prepare`]). So the checkpoint needs no other copy, and
 //!   structure changes need no special case.
-//! - POOL-3: no block that a checkpoint refers to is written again (BLOCK-1).
+//! - POOL-3: no block that a checkpoint refers to is written again (BLOCK-1). (by test
+//!   `every_crash_point_and_failing_call_keeps_the_promises`)
 //! - POOL-4: an image serves as the page's whole content only if every version word in the page is
 //!   visible to all.
 //! - POOL-5: a changed page that was evicted keeps its block until a checkpoint has the page
 //!   elsewhere, and later evictions write to the same block. The file has some blocks more than are
 //!   in use. So on a full device some page can always be evicted, and changes can be undone
-//!   (`file_growth`).
+//!   (`file_growth`). (by test `full_device_loses_nothing_and_recovers_with_space`)
 
 mod checkpoint_image;
 mod eviction;
@@ -490,6 +491,7 @@ impl Pool {
     /// in this epoch.
     #[inline]
     fn prepare(&self, page: PageId, entry: &PageEntry, content: Page<'_>) -> Result<()> {
+        invariant!(POOL_1, entry.version().is_none(), "page {page} changes without its latch");
         let epoch = self.epoch.load(Ordering::Relaxed);
         if entry.epoch.load(Ordering::Relaxed) == epoch
             && entry.has(status::CHANGED | status::DIRTY)
@@ -526,6 +528,11 @@ impl Pool {
             entry.clear(status::OWNED | status::SWAPPED);
             entry.set(status::DIRTY);
         }
+        invariant!(
+            POOL_2,
+            entry.epoch.load(Ordering::Relaxed) == epoch && entry.has(status::CHANGED),
+            "page {page} changes in epoch {epoch} without being registered"
+        );
         Ok(())
     }
 

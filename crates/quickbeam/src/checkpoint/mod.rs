@@ -18,7 +18,7 @@
 //! - CKPT-2: a root is written only after every page it refers to, and the log up to its position,
 //!   is durable.
 //! - CKPT-3: a failed checkpoint leaves the images it wrote to the next one, and the page map
-//!   unchanged.
+//!   unchanged. (by test `every_crash_point_and_failing_call_keeps_the_promises`)
 //! - CKPT-4: after a failed flush there is no further checkpoint, because the state of the flushed
 //!   data is unknown.
 //!
@@ -245,6 +245,12 @@ impl CheckpointState {
                 for location in old.chain(retired).filter(|location| *location != Location::NONE) {
                     pool.blocks.release(location.block());
                 }
+                invariant!(
+                    CKPT_1,
+                    self.has_blocks_of(pool, &pending),
+                    "a block of checkpoint {} was released",
+                    self.root.sequence
+                );
                 Ok(())
             }
             Err(error) => {
@@ -255,6 +261,12 @@ impl CheckpointState {
                 Err(error)
             }
         }
+    }
+
+    /// Returns whether the blocks of those pages in the page map are in use.
+    fn has_blocks_of(&self, pool: &Pool, pages: &[(PageId, Location)]) -> bool {
+        let mut locations = pages.iter().filter_map(|(page, _)| self.mapping.get(*page as usize));
+        locations.all(|at| *at == Location::NONE || pool.blocks.is_used(at.block()))
     }
 
     /// Updates the page map. Returns the replaced entries, in order.
@@ -291,6 +303,12 @@ impl CheckpointState {
         let result = self.write_pages(pool, log, &mut root, fixed, &touched, &mut written);
         match result {
             Ok((chunks, directory)) => {
+                invariant!(
+                    CKPT_2,
+                    log.is_none_or(|log| log.written() >= root.log_position),
+                    "the log before position {} is not written",
+                    root.log_position
+                );
                 // If this fails, the next opening may or may not find the root: the blocks it
                 // refers to stay in use.
                 if let Err(error) = self.settle(pool, &root) {
@@ -354,6 +372,7 @@ impl CheckpointState {
     /// Makes the written pages durable, then the root that refers to them. After a failure no
     /// commit may be acknowledged.
     fn settle(&self, pool: &Pool, root: &Root) -> Result<()> {
+        invariant!(CKPT_4, self.failure.is_none(), "a checkpoint follows a failed flush");
         // Never `DiskFull`: the data to be flushed is lost, and a retry would not restore it.
         let failed = |action: &str| {
             let action = action.to_owned();

@@ -6,7 +6,7 @@
 //!
 //! - RECLAIM-1: every checkpoint reaches a page to be freed from a tree, or lists it in a dead
 //!   chain. The pass that unlinks the page, or frees a part of its chain, also updates the
-//!   transaction table.
+//!   transaction table. (by test `freed_trees_keep_other_pages_at_sync`)
 //! - RECLAIM-2: one pass frees one page of a tree, or up to [`CHAIN_SLICE`] pages of a chain, and
 //!   reads nothing from the device. A checkpoint waits no longer than that.
 
@@ -76,6 +76,7 @@ impl Engine {
                 return Ok(());
             }
             let (pages, next) = chain_slice(&self.pool, *first, CHAIN_SLICE)?;
+            invariant!(RECLAIM_2, pages.len() <= CHAIN_SLICE, "{} pages in a pass", pages.len());
             let pass = self.pool.enter(lane);
             free_pages(&self.pool, &pass, &pages)?;
             self.registry.freed(*first, next);

@@ -118,6 +118,11 @@ impl EngineLifetime {
 
 impl Drop for EngineLifetime {
     fn drop(&mut self) {
+        invariant!(
+            ENV_2,
+            self.inner.registry.snapshots.census().0 == 0,
+            "the last reference is dropped while transactions are open"
+        );
         if self.inner.closed.load(Ordering::SeqCst) {
             return;
         }

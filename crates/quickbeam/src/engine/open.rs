@@ -62,6 +62,11 @@ pub fn open_data_file(
         Some(path) => take_lock(&**vfs, path, access)?,
         None => None,
     };
+    invariant!(
+        ENV_1,
+        path.is_none() || access == Access::Read || lock.is_some(),
+        "an environment is open for writing without its lock"
+    );
     // Check again: another opener may have created and closed it before the lock was taken.
     let exists = vfs.exists(&data_path);
     let on = |error| Error::on_file("opening", &data_path, error);

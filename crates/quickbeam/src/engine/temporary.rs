@@ -4,7 +4,7 @@
 //!
 //! - TEMPORARY-1: a temporary file is removed when its handle is dropped. One that a crash left is
 //!   removed when the environment is opened for writing. No page, log record or checkpoint refers
-//!   to one.
+//!   to one. (by test `temporary_files_are_removed_at_drop_and_at_opening`)
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -101,7 +101,7 @@ mod tests {
     use crate::vfs::MemoryVfs;
 
     #[test]
-    fn temporary_files_are_removed_when_dropped_and_when_left_by_a_crash() -> Result<()> {
+    fn temporary_files_are_removed_at_drop_and_at_opening() -> Result<()> {
         let vfs: Arc<dyn Vfs> = Arc::new(MemoryVfs::new());
         let directory = Path::new("/environment");
         let left = [directory.join("temporary-7"), directory.join("temporary-notes")];

@@ -145,6 +145,11 @@ impl CommittedUndo {
 
     /// Replaces entries by `others`, which are ordered by number.
     pub fn replace(&mut self, others: &[(usize, Before, Vec<u8>)]) {
+        invariant!(
+            PAST_1,
+            others.iter().all(|(number, ..)| self.entry(*number).is_some()),
+            "a removed entry comes back"
+        );
         let mut others = others.iter().peekable();
         let entries: Vec<Option<CommittedEntry<'_>>> = (0..self.count())
             .map(|number| match others.next_if(|(other, ..)| *other == number) {

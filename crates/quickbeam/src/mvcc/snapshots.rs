@@ -9,7 +9,8 @@
 //!
 //! - SNAP-1: a taken slot has its mark bit set, from before its owner reads the retired mark until
 //!   the slot is free. Retiring visits marked slots only. Bits of free slots are cleared regularly,
-//!   so that a burst of transactions does not make every later commit visit all slots.
+//!   so that a burst of transactions does not make every later commit visit all slots. (by test
+//!   `retirement_keeps_versions_while_a_slot_is_unmarked`)
 //! - SNAP-2: one thread at a time retires; the order lock of the transaction table ensures that.
 //! - SNAP-3: a snapshot whose owner has changed nothing may expire: another thread replaces the
 //!   word of its slot, and only then may versions that it sees be removed. The owner checks its
@@ -286,6 +287,7 @@ impl Snapshots {
 
     /// Expires the snapshot in `slot` if it is still the one with that word, which is not pinned.
     fn expire(&self, slot: usize, word: u64) -> bool {
+        invariant!(SNAP_3, word & PINNED == 0, "a pinned snapshot in slot {slot} expires");
         let slot = &self.slots[slot].snapshot;
         slot.compare_exchange(word, EXPIRED, Ordering::SeqCst, Ordering::Relaxed).is_ok()
     }
@@ -343,6 +345,11 @@ impl Snapshots {
                 oldest = oldest.min(snapshot);
             }
         });
+        invariant!(
+            SNAP_2,
+            self.retirements.load(Ordering::Relaxed) == retirements,
+            "two threads retire snapshots at once"
+        );
         oldest
     }
 

@@ -213,6 +213,7 @@ impl TransactionTable {
         let mut order = self.order.lock();
         let id = order.next;
         order.next += 1;
+        invariant!(VER_1, id >= self.horizon(), "transaction id {id} is below the horizon");
         let mut writer = order.spare.pop().unwrap_or_default();
         match Arc::get_mut(&mut writer) {
             Some(writer) => writer.begin(id),

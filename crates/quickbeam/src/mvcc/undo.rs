@@ -210,6 +210,12 @@ impl TransactionRecord {
         before: Before,
         fill: impl FnOnce(&mut Vec<u8>),
     ) -> Option<u64> {
+        invariant!(
+            VER_3,
+            self.state() == TransactionState::Active,
+            "transaction {} has ended and changes a record",
+            self.id
+        );
         let mut undo = self.undo.lock();
         let number = undo.entries.len();
         let id = undo.id(self.id, number)?;
@@ -303,6 +309,12 @@ impl TransactionRecord {
 
     /// Removes the entries from `number` on, whose records are restored (VER-3).
     pub fn truncate(&self, number: usize) {
+        invariant!(
+            VER_3,
+            self.state() == TransactionState::Active,
+            "transaction {} has ended and rolls back",
+            self.id
+        );
         let mut undo = self.undo.lock();
         if let Some(entry) = undo.entries.get(number) {
             let bytes = entry.key_at;

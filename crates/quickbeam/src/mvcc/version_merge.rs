@@ -10,9 +10,10 @@
 //!
 //! - COLLECT-1: one thread at a time merges (the lock of [`VersionMerger`]). Each version word has
 //!   one reference to it: from the page, or from the next newer entry. So no reference to a merged
-//!   entry remains.
+//!   entry remains. (by type)
 //! - COLLECT-2: the newer entry is changed first. A reader that noted the older word before that
-//!   finds its entry removed, and reads the page again.
+//!   finds its entry removed, and reads the page again. (by test
+//!   `reader_sees_its_version_while_newer_ones_merge`)
 //!
 //! Sources: Lee et al., "Hybrid Garbage Collection for Multi-Version Concurrency Control in SAP
 //! HANA" (2016); Böttcher et al., "Scalable Garbage Collection for In-Memory MVCC Systems" (Steam,

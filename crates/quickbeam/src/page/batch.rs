@@ -8,7 +8,8 @@
 //! being copied again.
 //!
 //! - BATCH-COPY-1: the leaf may change while it is copied. A batch counts only once the leaf was
-//!   validated (PAGE-2); until then no content makes it panic or reach outside its buffer.
+//!   validated (PAGE-2); until then no content makes it panic or reach outside its buffer. (by test
+//!   `resealed_environment_causes_no_panic`)
 
 use std::cell::Cell;
 

@@ -42,6 +42,11 @@ pub fn read_image(image: &[u8], expected: PageId, page: Page<'_>) -> Result<(), 
     validate(page)
 }
 
+/// Returns whether the image of this page will be accepted when it is read (IMAGE-1).
+pub fn is_valid(page: Page<'_>) -> bool {
+    validate(page).is_ok()
+}
+
 /// Checks that every offset of the page stays within it (IMAGE-1).
 fn validate(page: Page<'_>) -> Result<(), String> {
     match page.kind() {

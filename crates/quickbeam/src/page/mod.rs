@@ -8,9 +8,9 @@
 //! the pool makes the reader retry. Therefore:
 //!
 //! - PAGE-1: no function here panics or loops without end on any content: every load checks its
-//!   offset.
+//!   offset. (by test `a_sealed_page_is_refused_or_usable`)
 //! - PAGE-2: values read from a page may be *used* only after the page's latch version was
-//!   validated.
+//!   validated. (by test `reader_never_accepts_a_torn_page`)
 //! - PAGE-3: only the holder of the exclusive latch writes.
 //!
 //! Byte layout: see `docs/format.md`. Sources: slotted pages with key heads, fence keys and prefix
@@ -27,7 +27,7 @@ mod words;
 pub use batch::RecordBatch;
 pub use build::shortest_separator;
 pub use header::{HEADER_BYTES, PageKind, common_prefix, compare_keys};
-pub use image::{image_checksum, read_image, write_image};
+pub use image::{image_checksum, is_valid, read_image, write_image};
 pub use record::{RecordRef, inline_limit, key_limit};
 pub use words::{Page, Scratch};
 

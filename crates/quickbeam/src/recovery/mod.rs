@@ -5,9 +5,10 @@
 //! record.
 //!
 //! - RECOV-1: commits are applied in log order, which is commit order. Commits before the
-//!   checkpoint's log position are skipped.
+//!   checkpoint's log position are skipped. (by test
+//!   `crash_at_any_write_keeps_acknowledged_commits`)
 //! - RECOV-2: replay overwrites no block that the last root refers to, so recovery after a crash
-//!   during recovery starts over.
+//!   during recovery starts over. (by test `crash_during_recovery_loses_nothing`)
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;

@@ -9,9 +9,11 @@
 //! a gap between its neighbors' fences, which the report names. The log is then applied across its
 //! gaps.
 //!
-//! - SALV-1: no file in the damaged directory is written, created or removed.
+//! - SALV-1: no file in the damaged directory is written, created or removed. (by test
+//!   `salvage_loses_only_records_of_damaged_blocks`)
 //! - SALV-2: the report names everything that is lost: by page, by range of keys, by key or by
-//!   range of the log. If content may be outdated, the report contains a doubt.
+//!   range of the log. If content may be outdated, the report contains a doubt. (by test
+//!   `salvage_loses_only_records_of_damaged_blocks`)
 
 mod images;
 mod target;

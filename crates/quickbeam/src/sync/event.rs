@@ -1,7 +1,7 @@
 //! The parking [`Event`] of the operating system's VFS.
 //!
 //! - EVENT-1: a waiting thread is on the list, or the generation is greater than the one it has
-//!   seen.
+//!   seen. (by test `notification_is_never_missed`)
 
 use std::time::Duration;
 

@@ -5,8 +5,8 @@
 //! file operation. A thread that parked then would never be woken. So a simulated thread sets how
 //! it yields ([`take_turns`]), and waiting for a held lock yields until the lock is free.
 //!
-//! - LOCK-1: a free lock costs what parking_lot's costs: the thread's way of waiting is read only
-//!   if the lock is held.
+//! A free lock costs what parking_lot's costs: the thread's way of waiting is read only if the lock
+//! is held.
 // The lint that forbids other locks refers to this module.
 #![allow(clippy::disallowed_types)]
 

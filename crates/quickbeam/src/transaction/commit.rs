@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::{State, Transaction};
+use super::{Expiry, State, Transaction};
 use crate::error::Result;
 use crate::failpoints::{Canary, Probe, planted, probe};
 use crate::mvcc::TransactionRecord;
@@ -83,6 +83,11 @@ impl Transaction {
         let inner = self.inner();
         let registry = &inner.registry;
         inner.check_failed()?;
+        invariant!(
+            LIMIT_1,
+            self.expiry.get() != Expiry::Possible,
+            "the snapshot of a transaction with changes may expire"
+        );
         let payload = match &inner.log {
             Some(log) => {
                 self.spill_all(state, writer, log)?;
@@ -135,6 +140,11 @@ impl Transaction {
                 // version.
                 inner.catalog_version.store(timestamp, Ordering::SeqCst);
             }
+            invariant!(
+                VALIDATE_1,
+                registry.newest_commit.load(Ordering::SeqCst) + 1 == timestamp,
+                "another transaction committed within the critical section of {timestamp}"
+            );
             writer.set_committed(timestamp);
             registry.newest_commit.store(timestamp, Ordering::SeqCst);
             probe(Probe::Committed(timestamp));

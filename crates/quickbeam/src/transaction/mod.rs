@@ -3,15 +3,16 @@
 //! Above: the public API. Below: access methods, versions, log.
 //!
 //! - TXN-1: a transaction reads one snapshot and its own changes. Under read committed each call
-//!   reads a new snapshot.
+//!   reads a new snapshot. (by test `snapshot_is_stable_and_read_committed_advances`)
 //! - TXN-2: only one unfinished transaction at a time has changed a record: the version word in the
 //!   leaf is the lock.
 //! - TXN-3: first updater wins: under snapshot and serializable, a write to a record whose newest
 //!   version is past the snapshot fails with a write conflict.
 //! - TXN-4: serializable: inside the commit's critical section, no record or range of the read set
 //!   has a version past the snapshot. So the transaction is equivalent to one that ran at its
-//!   commit timestamp ([`validate`]).
-//! - TXN-5: a failing call changes nothing; the transaction can continue.
+//!   commit timestamp ([`validate`]). (by test `serializable_threads_never_write_skew`)
+//! - TXN-5: a failing call changes nothing; the transaction can continue. (by test
+//!   `keys_and_values_beyond_the_limits_are_refused`)
 //!
 //! Sources: Larson et al., "High-Performance Concurrency Control Mechanisms for Main-Memory
 //! Databases" (2011) for optimistic validation over versions; Tu et al., "Speedy Transactions in

@@ -3,7 +3,7 @@
 //! - READ-1: a read finishes under any load of writers. Between finding a leaf and validating it,
 //!   it only looks at the leaf's records and at changes of unfinished writers; versions before
 //!   committed changes are looked up afterwards. After a few failed tries it takes the latch
-//!   ([`Tries`]).
+//!   ([`Tries`]). (by test `scan_of_a_busy_leaf_ends`)
 
 use super::{State, Transaction};
 use crate::access::btree::{LeafHint, Tree};

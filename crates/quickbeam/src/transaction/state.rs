@@ -185,7 +185,17 @@ impl Held {
         // A thread that ends has none any more.
         let spare = SPARE.try_with(|spare| spare.borrow_mut().pop()).ok().flatten();
         let mut kept = spare.unwrap_or_default();
-        kept.state.get_mut().begin(snapshot, catalog_version, environment);
+        let state = kept.state.get_mut();
+        state.begin(snapshot, catalog_version, environment);
+        invariant!(
+            STATE_1,
+            state.redo.position() == 0
+                && state.reads.is_empty()
+                && state.used.databases().is_empty()
+                && state.savepoints.is_empty()
+                && state.created.is_empty(),
+            "a transaction begins with the state of another one"
+        );
         kept.interrupt.get_mut().counts = false;
         Held(Some(kept))
     }

@@ -151,6 +151,16 @@ impl Transaction {
         let version = found.guard.content_version();
         let Some(latched) = found.guard.upgrade() else { return Ok(false) };
         let leaf = latched.id;
+        invariant!(
+            UPDATE_1,
+            {
+                let record = latched.page().record(found.position);
+                let mut value = Vec::new();
+                latched.page().append_to(record.value_offset, record.value_length, &mut value);
+                value == old
+            },
+            "a record in leaf {leaf} changed while its new value was made"
+        );
         let step = LeafWrite { found: Ok(found.position), old: Some(old), new: Some((new, 0)) };
         if !self.store(state, writer, tree, key, &latched, &pass, step)? {
             drop(latched);

@@ -279,6 +279,19 @@ impl Transaction {
         }
     }
 
+    /// Returns whether no transaction that the snapshot does not include has committed the version.
+    fn is_in_snapshot(&self, state: &State, version: u64) -> bool {
+        let committed = match self.inner().registry.writer_of_version(version) {
+            Some(Found::CommittedUndo(timestamp)) => Some(timestamp),
+            Some(Found::Running(other, _)) => match other.state() {
+                TransactionState::Committed(timestamp) => Some(timestamp),
+                TransactionState::Active | TransactionState::Aborted => None,
+            },
+            None => None,
+        };
+        committed.is_none_or(|timestamp| timestamp <= state.snapshot)
+    }
+
     /// Does what the verdict asks for, nothing being held: true if the record may be changed as it
     /// was found, false if it is to be looked at again, after waiting for who is about to change
     /// it.
@@ -334,6 +347,19 @@ impl Transaction {
             }
         }
         let record = found.ok().map(|position| page.record(position));
+        let word = record.map_or(0, |record| record.version);
+        invariant!(
+            TXN_2,
+            matches!(self.check_conflict(state, writer, word), WriteCheck::Go),
+            "transaction {} changes a record that another one has changed",
+            writer.id()
+        );
+        invariant!(
+            TXN_3,
+            self.isolation == Isolation::ReadCommitted || self.is_in_snapshot(state, word),
+            "transaction {} changes a version past its snapshot",
+            writer.id()
+        );
         let version = self.push_undo(state, writer, tree, key, page, record, old, new);
         match (found, new) {
             (Ok(position), Some((value, flags))) => {

@@ -3,8 +3,10 @@
 //! Above: the user. Below: the byte interface, through which the same database can be used too. The
 //! types are not stored: each opener of a database states them.
 //!
-//! - TYPED-1: encoded keys sort like the keys, field by field ([`EncodeKey`]).
-//! - TYPED-2: decoding invalid bytes returns [`Error::Decode`], never a panic or another value.
+//! - TYPED-1: encoded keys sort like the keys, field by field ([`EncodeKey`]). (by test
+//!   `encoded_tuples_sort_like_tuples`)
+//! - TYPED-2: decoding invalid bytes returns [`Error::Decode`], never a panic or another value. (by
+//!   test `invalid_bytes_decode_to_an_error_or_round_trip`)
 
 mod key;
 mod value;

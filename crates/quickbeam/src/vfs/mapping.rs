@@ -4,7 +4,7 @@
 //! Above: the buffer pool's frames and [`OsVfs`](super::OsVfs)'s files. This is the engine's only
 //! module with unsafe code.
 //!
-//! - MAPPING-1: a mapping's memory is accessed through [`Mapping::words`] only.
+//! - MAPPING-1: a mapping's memory is accessed through [`Mapping::words`] only. (by type)
 #![allow(unsafe_code)]
 
 use std::io;

@@ -3,7 +3,8 @@
 //! Above: opening a directory for reading. Recovery's changes pass through the buffer pool and the
 //! checkpoint as usual, but never reach a device. Below: the file that is read.
 //!
-//! - OVERLAY-1: no call writes, truncates, grows or flushes the file below.
+//! - OVERLAY-1: no call writes, truncates, grows or flushes the file below. (by test
+//!   `overlay_reads_its_writes_and_leaves_the_file_below`)
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

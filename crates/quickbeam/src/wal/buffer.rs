@@ -8,6 +8,7 @@
 //! - BUFFER-1: bytes before `start` are written, or a leader is writing them. Bytes from `start` to
 //!   `end` are stored or wait in memory.
 //! - BUFFER-2: the mapping kept for a segment is a mapping of the file that has the segment's name.
+//!   (by test `write_nosync_commits_are_in_the_files`)
 
 use super::record::{RecordHeader, encode_header};
 use super::segment::{MappedSegment, SegmentWriter};
@@ -86,6 +87,13 @@ impl LogBuffer {
     /// is mapped; otherwise it waits in memory. Returns whether no bytes wait.
     pub fn append(&mut self, record: &Appended, payload: &[u8], stored: bool) -> bool {
         let total = (HEADER + payload.len()).next_multiple_of(8) as u64;
+        invariant!(
+            LOG_4,
+            record.durable <= self.start,
+            "a record at {} says that the log is durable up to {}",
+            self.end,
+            record.durable
+        );
         let mut stored = stored && (self.bytes.is_empty() || self.store_waiting());
         if self.end.is_multiple_of(self.segment_size) {
             // The last record filled its segment to the last byte.
@@ -113,6 +121,20 @@ impl LogBuffer {
             self.stored.0 += total;
             self.stored.1 += 1;
         }
+        let inside = self.end % self.segment_size;
+        invariant!(
+            LOG_1,
+            inside.is_multiple_of(8) && (inside == 0 || inside > SEGMENT_HEADER),
+            "the log ends at offset {inside} of a segment"
+        );
+        invariant!(
+            BUFFER_1,
+            (self.start == self.end) == self.bytes.is_empty() && self.start <= self.end,
+            "{} bytes wait between {} and {}",
+            self.bytes.len(),
+            self.start,
+            self.end
+        );
         stored
     }
 

@@ -74,6 +74,7 @@ impl GroupCommit {
             self.for_heir.wait(seen, None);
             state = self.state.lock();
             if state.handed {
+                invariant!(TURN_1, state.running, "round {} was not handed on", state.number);
                 state.handed = false;
                 state.heir = false;
                 state.number += 1;
@@ -85,6 +86,12 @@ impl GroupCommit {
     /// Ends the caller's round and hands the lead to the heir, if there is one.
     pub fn leave(&self) {
         let mut state = self.state.lock();
+        invariant!(
+            TURN_1,
+            state.running && !state.handed,
+            "round {} ends and does not run",
+            state.number
+        );
         let ended = &self.ended[state.number as usize % 2];
         let heir = state.heir;
         state.handed = heir;

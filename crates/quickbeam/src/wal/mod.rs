@@ -195,7 +195,21 @@ impl Log {
         } else if buffer.waiting() > BACKGROUND_WRITE.min(self.settings.buffer / 2) {
             self.background.notify();
         }
+        invariant!(
+            LOG_2,
+            self.is_in_order(),
+            "the log is durable up to {} and written up to {}",
+            self.durable(),
+            self.written()
+        );
         buffer.end
+    }
+
+    /// Returns whether no byte is durable that is not written.
+    fn is_in_order(&self) -> bool {
+        // In this order: both only grow.
+        let durable = self.durable();
+        durable <= self.written()
     }
 
     /// Requests the next segment from the background thread.
@@ -302,6 +316,7 @@ impl Log {
             }
             Err(error) => {
                 self.fail(&error);
+                invariant!(LOG_3, self.failure.check().is_err(), "a failed write is forgotten");
                 Err(error)
             }
         }

@@ -104,6 +104,12 @@ impl Redo {
     /// not worthwhile.
     #[inline]
     fn alike(&self, key: &[u8]) -> usize {
+        invariant!(
+            REDO_1,
+            self.full.is_none_or(|(start, end)| start <= end && end <= self.bytes.len()),
+            "the full key at {:?} was removed",
+            self.full
+        );
         let full = self.full.and_then(|(start, end)| self.bytes.get(start..end));
         let alike = full.map_or(0, |full| common_prefix(full, key));
         if alike >= WORTH_SHORTENING { alike } else { 0 }

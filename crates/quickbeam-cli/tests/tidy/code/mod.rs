@@ -1,5 +1,6 @@
-//! Checks of the code: its layers, its size, its names, and where it is unsafe.
+//! Checks of the code: its layers, its invariants, its size, its names, and where it is unsafe.
 
+mod invariants;
 mod layers;
 mod names;
 mod seam;

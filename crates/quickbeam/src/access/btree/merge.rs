@@ -94,6 +94,7 @@ impl Tree {
         child.write(pass)?;
         page.copy_content_from(child.page());
         page.set_page_id(root.id);
+        invariant!(BTREE_2, root.id == self.root, "the root of tree {} moved", self.id);
         pool.free_page(pass, child)
     }
 }

@@ -113,6 +113,7 @@ impl Tree {
         page.initialize(root.id, PageKind::Inner, self.id, level + 1);
         page.set_inner_fences(Some(b""), Some(None));
         page.set_link(child_id);
+        invariant!(BTREE_2, page.page_id() == self.root, "the root of tree {} moved", self.id);
         Ok(())
     }
 }
@@ -179,6 +180,12 @@ fn try_cut(node: Page<'_>, at: usize, separator: &[u8], left: Page<'_>, right: P
     }
 }
 
+/// Returns whether the separator lies between the fences of a leaf.
+fn is_inside(leaf: Page<'_>, separator: &[u8]) -> bool {
+    let upper = leaf.upper_fence_bytes();
+    leaf.lower_fence_bytes()[..] < *separator && upper.is_none_or(|upper| *separator < upper[..])
+}
+
 /// Stores the halves. Changes nothing before all latched pages are prepared, and cannot fail after
 /// the new page exists.
 fn replace(
@@ -193,6 +200,18 @@ fn replace(
     let parent_page = parent.write(pass)?;
     let node_page = node.write(pass)?;
     let kind = node_page.kind().unwrap_or(PageKind::Empty);
+    invariant!(
+        BTREE_1,
+        !node_page.is_leaf() || is_inside(node_page, &cut.separator),
+        "leaf {} is split outside its fences",
+        node.id
+    );
+    invariant!(
+        BTREE_3,
+        !node_page.is_leaf() || (left.link() == 0 && right.link() == 0),
+        "leaf {} is linked to another",
+        node.id
+    );
     let sibling = pool.new_page(pass, kind, node_page.tree(), node_page.level())?;
     sibling.page().copy_content_from(right);
     sibling.page().set_page_id(sibling.id);

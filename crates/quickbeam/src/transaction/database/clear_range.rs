@@ -4,9 +4,10 @@
 //! deleting a single record. A leaf is found, latched and prepared for a checkpoint once for all of
 //! its records.
 //!
-//! - CLEAR-1: a call that fails deletes nothing.
+//! - CLEAR-1: a call that fails deletes nothing. (by test `failed_clear_range_deletes_nothing`)
 //! - CLEAR-2: the log has the key of each deleted record, not the range. Another transaction may
-//!   insert into the range and commit first; replay keeps its record, as the call did.
+//!   insert into the range and commit first; replay keeps its record, as the call did. (by test
+//!   `replay_deletes_the_same_range`)
 
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;

@@ -3,7 +3,8 @@
 //! Above: the user. Below: [`Scan`], which reads a leaf at a time. Each end has its own scan, which
 //! starts when the caller takes the first record from that end.
 //!
-//! - RANGE-1: no record is delivered from both ends: an end stops at the other end's last key.
+//! - RANGE-1: no record is delivered from both ends: an end stops at the other end's last key. (by
+//!   test `range_equals_a_map_whichever_end_records_are_taken_from`)
 
 use std::ops::{Bound, RangeBounds};
 

@@ -5,12 +5,13 @@
 //! two calls it is a range of keys still to be read, so it may live as long as its transaction.
 //!
 //! - SCAN-1: a batch holds what the transaction sees of one leaf, in the scan's direction; it
-//!   counts only once the leaf was validated, as every optimistic read does (PAGE-2).
+//!   counts only once the leaf was validated, as every optimistic read does (PAGE-2). (by test
+//!   `scan_equals_a_map`)
 //! - SCAN-2: the remaining range begins exactly where the batch ended, even if the leaves in
-//!   between change.
+//!   between change. (by test `scan_equals_a_map`)
 //! - SCAN-3: a record is filtered by its value only if the value that the transaction sees is
 //!   outside an [`IntRange`]. A record that cannot be decided cheaply is delivered: the caller that
-//!   sets ranges checks again.
+//!   sets ranges checks again. (by test `filtered_scan_never_drops_a_matching_record`)
 //! - SCAN-4: a batch of numbers has one row for each record that the transaction sees of one leaf,
 //!   except filtered ones. If a record of the leaf cannot be decided cheaply, the leaf's records
 //!   are delivered instead.
@@ -635,6 +636,12 @@ impl Transaction {
         let all_told = sift.run(page, positions, horizon, wanted, &mut batch.columns);
         let step = if all_told && scan.numbers.is_some() && scan.record_limit == usize::MAX {
             batch.rows = sift.left.len();
+            invariant!(
+                SCAN_4,
+                batch.columns.iter().all(|column| column.len() == batch.rows),
+                "{} rows of numbers, columns of another length",
+                batch.rows
+            );
             Some(step)
         } else {
             batch.columns.iter_mut().for_each(Vec::clear);

@@ -1,5 +1,6 @@
 //! Access methods: trees, hash databases and data stores, compared with maps.
 
+mod clear_range;
 mod data_store;
 mod hash;
 mod hash_prefix;

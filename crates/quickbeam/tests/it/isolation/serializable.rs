@@ -210,7 +210,7 @@ fn result_of_an_undone_call_stays_a_read() {
 }
 
 #[test]
-fn a_changed_read_is_noticed_below_an_unfinished_change() {
+fn changed_read_under_an_uncommitted_change_is_detected() {
     let (environment, database) = memory_environment();
     put(&environment, &database, b"read", b"old");
     let reader = begin(&environment, Isolation::Serializable);
@@ -303,7 +303,7 @@ fn rolled_back_change_is_no_conflict() {
 
 /// What was read in a leaf is found again where splits and merges have brought it.
 #[test]
-fn a_changed_read_is_noticed_where_splits_and_merges_moved_it() {
+fn changed_read_is_detected_after_splits_and_merges() {
     for merges in [false, true] {
         for changed in [None, Some(20u32), Some(1_000)] {
             let (environment, database) = memory_environment();

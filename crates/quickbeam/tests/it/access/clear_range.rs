@@ -1,7 +1,5 @@
 //! `Database::clear_range`: undo, conflicts, snapshots, replay.
 
-#![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
-
 use quickbeam::{
     Database, Durability, Environment, Error, Isolation, Options, ReadTransaction,
     TransactionOptions,
@@ -37,7 +35,7 @@ fn all_but(low: u32, high: u32) -> Vec<u32> {
 }
 
 #[test]
-fn bounds_decide_what_goes() {
+fn clear_range_deletes_the_keys_in_its_bounds() {
     let environment = Environment::memory(Options::default()).unwrap();
     let database = filled(&environment);
     let transaction = environment.begin().unwrap();
@@ -55,7 +53,7 @@ fn bounds_decide_what_goes() {
 }
 
 #[test]
-fn rolling_back_restores_every_record() {
+fn savepoint_rollback_restores_a_cleared_range() {
     let environment = Environment::memory(Options::default()).unwrap();
     let database = filled(&environment);
     let transaction = environment.begin().unwrap();
@@ -74,7 +72,7 @@ fn rolling_back_restores_every_record() {
 }
 
 #[test]
-fn a_call_that_fails_deletes_nothing() {
+fn failed_clear_range_deletes_nothing() {
     let environment = Environment::memory(Options::default()).unwrap();
     let database = filled(&environment);
     let options = TransactionOptions::new().isolation(Some(Isolation::Snapshot));
@@ -92,7 +90,7 @@ fn a_call_that_fails_deletes_nothing() {
 }
 
 #[test]
-fn an_older_snapshot_sees_all_records() {
+fn older_snapshot_sees_a_cleared_range() {
     let environment = Environment::memory(Options::default()).unwrap();
     let database = filled(&environment);
     let before = environment.begin_read().unwrap();
@@ -108,7 +106,7 @@ fn an_older_snapshot_sees_all_records() {
 
 /// The range was read: a serializable transaction fails if another one inserts into it first.
 #[test]
-fn an_insert_into_the_range_is_a_serializable_conflict() {
+fn insert_into_a_cleared_range_conflicts() {
     for (isolation, fails) in [(Isolation::Serializable, true), (Isolation::Snapshot, false)] {
         let environment = Environment::memory(Options::default()).unwrap();
         let database = filled(&environment);
@@ -128,7 +126,7 @@ fn an_insert_into_the_range_is_a_serializable_conflict() {
 /// Replay deletes the records that the call deleted, and keeps one that another transaction had
 /// inserted into the range by then (CLEAR-2).
 #[test]
-fn replay_deletes_the_same_records() {
+fn replay_deletes_the_same_range() {
     let directory = tempfile::tempdir().unwrap();
     let options = Options::new().durability(Durability::WriteNoSync);
     let environment = Environment::open(directory.path(), options.clone()).unwrap();
