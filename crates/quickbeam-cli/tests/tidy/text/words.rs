@@ -104,7 +104,7 @@ fn in_markdown(name: &str, text: &str) -> Vec<String> {
             paragraph.push(' ');
         }
         if !is_fence && !in_fence {
-            check_line(name, index + 1, line, prose, true, &mut problems);
+            check_line(name, index + 1, line, prose, &mut problems);
         }
     }
     problems
