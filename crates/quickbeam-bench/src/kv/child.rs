@@ -27,7 +27,7 @@ pub enum Task {
     WriteTail(Trial, u64),
     /// Opens the database, timed.
     OpenTimed(Trial, recovery::Passes),
-    /// Random keys and YCSB, each step for so many seconds; a line for each result.
+    /// Random keys and YCSB, each step for that number of seconds; a line for each result.
     Ycsb(Trial, u64),
 }
 

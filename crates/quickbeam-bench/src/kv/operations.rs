@@ -1,8 +1,8 @@
 //! Operations on records with uniformly random keys: the steps of `bench kv --ycsb`.
 //!
 //! A step runs for a time rather than for a number of operations, so that it holds checkpoints. The
-//! words of every value cancel out under exclusive or: whoever reads a record looks at every byte
-//! of it, and a record that is torn or mixed up shows.
+//! words of every value cancel out under exclusive or. So a reader looks at every byte of a record,
+//! and finds one that is torn or mixed up.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -132,7 +132,7 @@ impl<'a> Records<'a> {
         Ok(measured)
     }
 
-    /// Runs a step on so many threads.
+    /// Runs a step on that number of threads.
     pub fn run(
         &self,
         step: &Mixture,

@@ -51,9 +51,11 @@ pub const INDEXES: [&str; 9] = [
     "CREATE INDEX lineitem_ship ON lineitem (l_shipdate)",
 ];
 
-/// The queries. `{date + n unit}` is a date, `{year of x}` the year of one, `{code of x}` the first
-/// two letters of a phone number, `{six percent}` the bounds of query 6, and `{fraction}` that of
-/// query 11, which depends on the scale factor.
+/// The queries, with placeholders:
+/// - `{date + n unit}`: a date, and `{year of x}`: the year of one;
+/// - `{code of x}`: the first two letters of a phone number;
+/// - `{six percent}`: the bounds of query 6;
+/// - `{fraction}`: that of query 11, which depends on the scale factor.
 pub const QUERIES: [&str; 22] = [
     "select l_returnflag, l_linestatus, sum(l_quantity) as sum_qty, \
      sum(l_extendedprice) as sum_base_price, \

@@ -163,8 +163,6 @@ fn banned_words_and_long_lines_in_comments_are_caught() {
     let sentence = format!("/// {}\n/// {}\nfn f() {{}}\n", "at ".repeat(20), "at ".repeat(20));
     assert_eq!(in_comments("a.rs", &sentence).len(), 1);
     assert_eq!(in_comments("a.rs", &sentence.replace("\n/// ", "\n///\n/// ")).len(), 0);
-    let uncovered = in_comments("crates/quickbeam/tests/a.rs", &text);
-    assert_eq!(uncovered.len(), 1, "{uncovered:?}");
 }
 
 #[test]

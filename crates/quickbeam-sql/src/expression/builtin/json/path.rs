@@ -8,7 +8,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use super::path_syntax::{JsonPath, Method, Node, PathComparison, Step};
+use super::path_syntax::{Accessor, ItemMethod, JsonPath, Node, PathComparison};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::builtin::{Builtin, invalid, mismatch, strict, text};
 use crate::types::json::{Json, JsonKind, write_string};
@@ -236,10 +236,16 @@ impl Evaluator<'_> {
     }
 
     /// Applies an accessor to an item.
-    fn step(&self, step: &Step, item: Item, around: &Around, out: &mut Vec<Item>) -> Evaluated<()> {
+    fn step(
+        &self,
+        step: &Accessor,
+        item: Item,
+        around: &Around,
+        out: &mut Vec<Item>,
+    ) -> Evaluated<()> {
         let opens = match step {
-            Step::Key(_) | Step::AnyKey | Step::Filter(_) => true,
-            Step::Method(method) => !matches!(method, Method::Type | Method::Size),
+            Accessor::Key(_) | Accessor::AnyKey | Accessor::Filter(_) => true,
+            Accessor::ItemMethod(method) => !matches!(method, ItemMethod::Type | ItemMethod::Size),
             _ => false,
         };
         if let (true, false, Item::Array(list)) = (opens, self.is_strict, &item) {
@@ -251,13 +257,13 @@ impl Evaluator<'_> {
 
     fn step_inside(
         &self,
-        step: &Step,
+        step: &Accessor,
         item: &Item,
         around: &Around,
         out: &mut Vec<Item>,
     ) -> Evaluated<()> {
         match (step, item) {
-            (Step::Key(name), Item::Object(members)) => {
+            (Accessor::Key(name), Item::Object(members)) => {
                 match members.iter().find(|(known, _)| known == name) {
                     Some((_, value)) => out.push(value.clone()),
                     None if self.is_strict => {
@@ -267,33 +273,33 @@ impl Evaluator<'_> {
                     None => {}
                 }
             }
-            (Step::Key(_), _) if self.is_strict => {
+            (Accessor::Key(_), _) if self.is_strict => {
                 let message = "jsonpath member accessor can only be applied to an object";
                 return fault(SqlState::SqlJsonMemberNotFound, message);
             }
-            (Step::AnyKey, Item::Object(members)) => {
+            (Accessor::AnyKey, Item::Object(members)) => {
                 out.extend(members.iter().map(|(_, value)| value.clone()));
             }
-            (Step::AnyKey, _) if self.is_strict => {
+            (Accessor::AnyKey, _) if self.is_strict => {
                 let message = "jsonpath wildcard member accessor can only be applied to an object";
                 return fault(SqlState::SqlJsonObjectNotFound, message);
             }
-            (Step::Key(_) | Step::AnyKey, _) => {}
-            (Step::AnyElement, Item::Array(list)) => out.extend(list.iter().cloned()),
-            (Step::AnyElement, _) if self.is_strict => {
+            (Accessor::Key(_) | Accessor::AnyKey, _) => {}
+            (Accessor::AnyElement, Item::Array(list)) => out.extend(list.iter().cloned()),
+            (Accessor::AnyElement, _) if self.is_strict => {
                 let message = "jsonpath wildcard array accessor can only be applied to an array";
                 return fault(SqlState::SqlJsonArrayNotFound, message);
             }
-            (Step::AnyElement, item) => out.push(item.clone()),
-            (Step::AnyLevel(from, to), item) => levels(item, 0, (*from, *to), out),
-            (Step::Subscripts(list), item) => self.subscripts(list, item, around, out)?,
-            (Step::Filter(condition), item) => {
+            (Accessor::AnyElement, item) => out.push(item.clone()),
+            (Accessor::AnyLevel(from, to), item) => levels(item, 0, (*from, *to), out),
+            (Accessor::Subscripts(list), item) => self.subscripts(list, item, around, out)?,
+            (Accessor::Filter(condition), item) => {
                 let inner = Around { current: item.clone(), last: around.last };
                 if self.truth(condition, &inner)? == Some(true) {
                     out.push(item.clone());
                 }
             }
-            (Step::Method(method), item) => self.method(*method, item, out)?,
+            (Accessor::ItemMethod(method), item) => self.method(*method, item, out)?,
         }
         Ok(())
     }
@@ -338,20 +344,20 @@ impl Evaluator<'_> {
         Ok(())
     }
 
-    fn method(&self, method: Method, item: &Item, out: &mut Vec<Item>) -> Evaluated<()> {
+    fn method(&self, method: ItemMethod, item: &Item, out: &mut Vec<Item>) -> Evaluated<()> {
         let name = method.name();
         let number = match (method, item) {
-            (Method::Type, item) => {
+            (ItemMethod::Type, item) => {
                 out.push(Item::String(item.kind().into()));
                 return Ok(());
             }
-            (Method::Size, Item::Array(list)) => Numeric::from(list.len() as i64),
-            (Method::Size, _) if self.is_strict => {
+            (ItemMethod::Size, Item::Array(list)) => Numeric::from(list.len() as i64),
+            (ItemMethod::Size, _) if self.is_strict => {
                 let message = "jsonpath item method .size() can only be applied to an array";
                 return fault(SqlState::SqlJsonArrayNotFound, message);
             }
-            (Method::Size, _) => Numeric::from(1),
-            (Method::KeyValue, Item::Object(members)) => {
+            (ItemMethod::Size, _) => Numeric::from(1),
+            (ItemMethod::KeyValue, Item::Object(members)) => {
                 for (name, value) in members.iter() {
                     let row = [
                         ("id".to_owned(), Item::Number(Numeric::from(0))),
@@ -362,26 +368,26 @@ impl Evaluator<'_> {
                 }
                 return Ok(());
             }
-            (Method::KeyValue, _) => {
+            (ItemMethod::KeyValue, _) => {
                 let message = "jsonpath item method .keyvalue() can only be applied to an object";
                 return fault(SqlState::SqlJsonObjectNotFound, message);
             }
-            (Method::Abs, Item::Number(number)) => number.absolute(),
-            (Method::Floor, Item::Number(number)) => {
+            (ItemMethod::Abs, Item::Number(number)) => number.absolute(),
+            (ItemMethod::Floor, Item::Number(number)) => {
                 number.floor().map_err(PathError::Suppressible)?
             }
-            (Method::Ceiling, Item::Number(number)) => {
+            (ItemMethod::Ceiling, Item::Number(number)) => {
                 number.ceil().map_err(PathError::Suppressible)?
             }
-            (Method::Double, Item::Number(number)) => *number,
-            (Method::Double, Item::String(text)) => match Numeric::parse(text) {
+            (ItemMethod::Double, Item::Number(number)) => *number,
+            (ItemMethod::Double, Item::String(text)) => match Numeric::parse(text) {
                 Some(number) => number,
                 None => {
                     let message = "string argument of jsonpath item method .double() is not a valid representation of a double precision number";
                     return fault(SqlState::NonNumericSqlJsonItem, message);
                 }
             },
-            (Method::Double, _) => {
+            (ItemMethod::Double, _) => {
                 let message = "jsonpath item method .double() can only be applied to a string or numeric value";
                 return fault(SqlState::NonNumericSqlJsonItem, message);
             }

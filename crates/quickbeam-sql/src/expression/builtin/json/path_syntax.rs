@@ -32,7 +32,7 @@ pub(super) enum PathComparison {
 
 /// An item method.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Method {
+pub(super) enum ItemMethod {
     Type,
     Size,
     Double,
@@ -42,16 +42,16 @@ pub(super) enum Method {
     KeyValue,
 }
 
-impl Method {
+impl ItemMethod {
     pub fn name(self) -> &'static str {
         match self {
-            Method::Type => "type",
-            Method::Size => "size",
-            Method::Double => "double",
-            Method::Abs => "abs",
-            Method::Floor => "floor",
-            Method::Ceiling => "ceiling",
-            Method::KeyValue => "keyvalue",
+            ItemMethod::Type => "type",
+            ItemMethod::Size => "size",
+            ItemMethod::Double => "double",
+            ItemMethod::Abs => "abs",
+            ItemMethod::Floor => "floor",
+            ItemMethod::Ceiling => "ceiling",
+            ItemMethod::KeyValue => "keyvalue",
         }
     }
 }
@@ -80,7 +80,7 @@ pub(super) enum Node {
     Exists(Box<Node>),
     StartsWith(Box<[Node; 2]>),
     LikeRegex(Box<Node>, Box<Regex>),
-    Access(Box<Node>, Step),
+    Access(Box<Node>, Accessor),
 }
 
 impl Node {
@@ -101,7 +101,7 @@ impl Node {
 }
 
 /// An accessor.
-pub(super) enum Step {
+pub(super) enum Accessor {
     Key(String),
     /// `.*`
     AnyKey,
@@ -111,7 +111,7 @@ pub(super) enum Step {
     AnyElement,
     Subscripts(Vec<(Node, Option<Node>)>),
     Filter(Box<Node>),
-    Method(Method),
+    ItemMethod(ItemMethod),
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -490,7 +490,7 @@ impl PathParser {
         })
     }
 
-    fn step(&mut self) -> Result<Option<Step>> {
+    fn step(&mut self) -> Result<Option<Accessor>> {
         if self.accept("?") {
             self.expect("(")?;
             self.in_filter += 1;
@@ -500,10 +500,10 @@ impl PathParser {
             if !condition.is_predicate() {
                 return Err(self.fault());
             }
-            return Ok(Some(Step::Filter(Box::new(condition))));
+            return Ok(Some(Accessor::Filter(Box::new(condition))));
         }
         if self.accept("[") {
-            let step = if self.accept("*") { Step::AnyElement } else { self.subscripts()? };
+            let step = if self.accept("*") { Accessor::AnyElement } else { self.subscripts()? };
             self.expect("]")?;
             return Ok(Some(step));
         }
@@ -511,28 +511,28 @@ impl PathParser {
             return Ok(None);
         }
         Ok(Some(match self.next() {
-            Token::Symbol("*") => Step::AnyKey,
+            Token::Symbol("*") => Accessor::AnyKey,
             Token::Symbol("**") => self.levels()?,
-            Token::Quoted(name) => Step::Key(name),
-            Token::Variable(name) => Step::Key(format!("${name}")),
+            Token::Quoted(name) => Accessor::Key(name),
+            Token::Variable(name) => Accessor::Key(format!("${name}")),
             Token::Word(name) if self.accept("(") => {
                 let method = match &name[..] {
-                    "type" => Method::Type,
-                    "size" => Method::Size,
-                    "double" => Method::Double,
-                    "abs" => Method::Abs,
-                    "floor" => Method::Floor,
-                    "ceiling" => Method::Ceiling,
-                    "keyvalue" => Method::KeyValue,
+                    "type" => ItemMethod::Type,
+                    "size" => ItemMethod::Size,
+                    "double" => ItemMethod::Double,
+                    "abs" => ItemMethod::Abs,
+                    "floor" => ItemMethod::Floor,
+                    "ceiling" => ItemMethod::Ceiling,
+                    "keyvalue" => ItemMethod::KeyValue,
                     "datetime" => {
                         return Err(SqlError::unsupported("the jsonpath method datetime()"));
                     }
                     _ => return Err(self.fault()),
                 };
                 self.expect(")")?;
-                Step::Method(method)
+                Accessor::ItemMethod(method)
             }
-            Token::Word(name) => Step::Key(name),
+            Token::Word(name) => Accessor::Key(name),
             _ => {
                 self.at -= 1;
                 return Err(self.fault());
@@ -540,7 +540,7 @@ impl PathParser {
         }))
     }
 
-    fn subscripts(&mut self) -> Result<Step> {
+    fn subscripts(&mut self) -> Result<Accessor> {
         self.count()?;
         self.in_subscript += 1;
         let mut list = Vec::new();
@@ -553,12 +553,12 @@ impl PathParser {
             }
         }
         self.in_subscript -= 1;
-        Ok(Step::Subscripts(list))
+        Ok(Accessor::Subscripts(list))
     }
 
-    fn levels(&mut self) -> Result<Step> {
+    fn levels(&mut self) -> Result<Accessor> {
         if !self.accept("{") {
-            return Ok(Step::AnyLevel(0, u32::MAX));
+            return Ok(Accessor::AnyLevel(0, u32::MAX));
         }
         let mut level = || match self.next() {
             Token::Number(text) => text.parse().map_err(|_| self.fault()),
@@ -576,7 +576,7 @@ impl PathParser {
             first
         };
         self.expect("}")?;
-        Ok(Step::AnyLevel(first, last))
+        Ok(Accessor::AnyLevel(first, last))
     }
 }
 
