@@ -381,7 +381,9 @@ fn a_benchmark_step_past_its_limit_fails_its_engine_only() {
         arguments.extend(places.iter().map(String::as_str));
         run(&arguments)
     };
-    let shown = done(&bench("600"));
+    let whole = bench("600");
+    assert_eq!(whole.status.code(), Some(0), "{whole:?}");
+    let shown = text(&whole.stdout);
     assert!(shown.contains("YCSB E") && shown.contains("scan backward"), "{shown}");
     let late = bench("0");
     assert_ne!(late.status.code(), Some(0));

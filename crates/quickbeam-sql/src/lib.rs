@@ -58,8 +58,8 @@ pub mod table;
 pub mod types;
 
 pub use api::{
-    BinaryCodec, Cancel, Connection, CopyAccess, MappedRows, Notice, Notification, OwnedRows,
-    PreparedStatement, Rows, SqlDatabase, SqlTransaction, Statement, Verified,
+    BinaryCodec, Cancel, Connection, CopyAccess, DeclaredTypes, MappedRows, Notice, Notification,
+    OwnedRows, PreparedStatement, Rows, SqlDatabase, SqlTransaction, Statement, Verified,
 };
 pub use arrow_array;
 pub use arrow_schema;

@@ -64,7 +64,10 @@ pub fn write(environment: &Environment, sink: &mut impl Sink) -> anyhow::Result<
     for view in catalog.views() {
         sink.statement(&create_view(view))?;
     }
-    for sequence in catalog.sequences() {
+    // In the order in which a load creates them, so that a dump of what was loaded is the same.
+    let (owned, free): (Vec<_>, Vec<_>) =
+        catalog.sequences().partition(|sequence| sequence.owned_by.is_some());
+    for sequence in free.into_iter().chain(owned) {
         let next = database.catalog().next_unreserved(&transaction, sequence)?;
         sink.statement(&set_sequence(&catalog, sequence, next))?;
     }

@@ -21,6 +21,9 @@ use crate::session::prepared_statement::{Lease, PreparedStatement};
 use crate::session::rows::{QueryTransaction, Rows};
 use crate::types::{DataType, Value};
 
+/// The declared types of a statement's parameters; `None` where a type is to be inferred.
+pub type DeclaredTypes = Arc<[Option<DataType>]>;
+
 impl Connection {
     /// Prepares a statement whose first parameters have these types; `None` where the statement
     /// says.
@@ -70,7 +73,7 @@ impl Connection {
     /// Returns the text of the prepared statement of that name, and the types that were declared
     /// for its parameters.
     #[must_use]
-    pub fn named_statement(&self, name: &str) -> Option<(Arc<str>, Arc<[Option<DataType>]>)> {
+    pub fn named_statement(&self, name: &str) -> Option<(Arc<str>, DeclaredTypes)> {
         let named = self.session.named.borrow();
         named.get(name).map(|named| (named.text.clone(), named.types.clone()))
     }

@@ -7,7 +7,7 @@ use crate::error::{Result, SqlError, SqlState};
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum PatternPart {
     /// Literal characters.
-    Text(Literal),
+    Text(Box<Literal>),
     /// `_`: one character.
     One,
     /// `%`: any characters.
@@ -68,19 +68,19 @@ impl Pattern {
                 }
             };
             if !text.is_empty() {
-                parts.push(PatternPart::Text(Literal::new(std::mem::take(&mut text))));
+                parts.push(PatternPart::Text(Box::new(Literal::new(std::mem::take(&mut text)))));
             }
             if part != PatternPart::Any || parts.last() != Some(&PatternPart::Any) {
                 parts.push(part);
             }
         }
         if !text.is_empty() {
-            parts.push(PatternPart::Text(Literal::new(text)));
+            parts.push(PatternPart::Text(Box::new(Literal::new(text))));
         }
         if insensitive {
             for part in &mut parts {
                 if let PatternPart::Text(literal) = part {
-                    *literal = Literal::new(literal.text.to_lowercase());
+                    **literal = Literal::new(literal.text.to_lowercase());
                 }
             }
         }

@@ -83,7 +83,10 @@ impl Mailbox {
 
 /// The sessions that listen, by channel.
 #[derive(Debug, Default)]
-pub(crate) struct Channels(Mutex<HashMap<SmolStr, Vec<(i32, Arc<Mailbox>)>>>);
+pub(crate) struct Channels(Mutex<ListenersByChannel>);
+
+/// The numbers and mailboxes of the sessions that listen on each channel.
+type ListenersByChannel = HashMap<SmolStr, Vec<(i32, Arc<Mailbox>)>>;
 
 /// What takes effect when a transaction has committed (EVENTS-1).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -278,11 +281,7 @@ impl Session {
     }
 }
 
-fn leave(
-    channels: &mut HashMap<SmolStr, Vec<(i32, Arc<Mailbox>)>>,
-    channel: &SmolStr,
-    session: i32,
-) {
+fn leave(channels: &mut ListenersByChannel, channel: &SmolStr, session: i32) {
     if let Some(listeners) = channels.get_mut(channel) {
         listeners.retain(|(number, _)| *number != session);
         if listeners.is_empty() {

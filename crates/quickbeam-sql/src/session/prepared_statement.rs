@@ -17,8 +17,8 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{ExecutionMode, TurnedOff};
 use crate::types::DataType;
 
-/// A prepared statement that works with any connection to its database. [`Statement`] is the same
-/// with a connection.
+/// A prepared statement that works with any connection to its database.
+/// [`Statement`](crate::Statement) is the same with a connection.
 pub struct PreparedStatement {
     pub(crate) text: Arc<str>,
     pub(crate) prepared: Option<Prepared>,

@@ -98,7 +98,7 @@ fn month_of(word: &str) -> Option<u32> {
     let is_named = |name: &&str| *name == word || name[..3] == *word;
     match word {
         "sept" => Some(9),
-        _ => MONTHS.iter().position(|name| is_named(&name)).map(|at| at as u32 + 1),
+        _ => MONTHS.iter().position(is_named).map(|at| at as u32 + 1),
     }
 }
 

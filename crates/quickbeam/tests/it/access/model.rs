@@ -283,11 +283,11 @@ fn run_store(steps: &[Step], options: &Options, method: AccessMethod) {
     let mut more = cursor.first().unwrap();
     while more {
         let key = cursor.key().to_vec();
-        if key.len() % 3 == 0 {
+        if key.len().is_multiple_of(3) {
             cursor.put(b"changed").unwrap();
             assert_eq!(cursor.value(), b"changed");
             model.insert(key.clone(), b"changed".to_vec());
-        } else if key.len() % 7 == 0 {
+        } else if key.len().is_multiple_of(7) {
             assert!(cursor.delete().unwrap());
             model.remove(&key);
         }
