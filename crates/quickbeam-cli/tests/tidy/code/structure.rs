@@ -49,7 +49,7 @@ impl<'s> Graph<'s> {
     }
 
     /// A path of a file as a path from the root of the crate, if it is one of this crate.
-    fn from_root(&self, path: &[String], module: &[String]) -> Option<Module> {
+    fn find_from_root(&self, path: &[String], module: &[String]) -> Option<Module> {
         let first = path.first()?.as_str();
         let ups = path.iter().take_while(|part| *part == "super").count();
         let inner = |rest: &[String]| [module, rest].concat();
@@ -72,7 +72,7 @@ impl<'s> Graph<'s> {
             return Some(module.to_vec());
         }
         for import in source.imports.iter().filter(|import| import.is_public) {
-            let Some(target) = self.from_root(&import.path, module) else { continue };
+            let Some(target) = self.find_from_root(&import.path, module) else { continue };
             if import.name == *name {
                 return self.definition(&[&target, &rest[1..]].concat(), depth + 1);
             }
@@ -97,7 +97,7 @@ impl<'s> Graph<'s> {
             .map(|import| (import.path.clone(), import.line))
             .chain(source.paths())
             .filter(|(_, line)| !source.is_test_line(*line))
-            .filter_map(|(path, _)| self.definition(&self.from_root(&path, module)?, 0))
+            .filter_map(|(path, _)| self.definition(&self.find_from_root(&path, module)?, 0))
             .filter(|used| !module.starts_with(used))
             .collect()
     }
