@@ -3,7 +3,7 @@
 
 use std::sync::{Barrier, OnceLock};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
 use clap::Args;
@@ -12,7 +12,9 @@ use super::{SqlEngine, SqlSetup, engines};
 use crate::args::{Places, parse_size};
 use crate::engine::{Mode, Support};
 use crate::machine::Machine;
+use crate::progress::Progress;
 use crate::report::{Failure, Measurement, NotSupported, Outputs, Report, Run};
+use crate::statistics::Latencies;
 
 /// Options that all SQL benchmarks have.
 #[derive(Clone, Debug, Args)]
@@ -162,6 +164,36 @@ impl Configuration {
             verified: true,
             ..Measurement::default()
         })
+    }
+
+    /// A result of a step that was run once for each of `times`.
+    pub fn timed(&self, benchmark: &str, step: &str, times: &[Duration]) -> Result<Measurement> {
+        let mut latencies = Latencies::default();
+        times.iter().for_each(|time| latencies.record(*time));
+        let milliseconds = times.iter().map(|time| time.as_secs_f64() * 1000.0).collect();
+        let blank = self.blank(benchmark, step, "ms")?;
+        let mut result = blank.with_runs(milliseconds).with_latencies(&latencies);
+        result.ops_per_txn = 1;
+        Ok(result)
+    }
+
+    /// Shows how the runs of a step ended, and adds their result or their error to the report.
+    pub fn conclude(
+        &self,
+        what: &str,
+        times: Result<Vec<Duration>>,
+        result: impl FnOnce(&[Duration]) -> Result<Measurement>,
+        (progress, report): (&Progress, &mut Report),
+    ) -> Result<()> {
+        let shortest = |times: &Vec<Duration>| {
+            format!("{:?} at best", times.iter().min().copied().unwrap_or_default())
+        };
+        progress.done(&self.label(what, 0), times.as_ref().map(shortest));
+        match times {
+            Ok(times) => report.results.push(result(&times)?),
+            Err(error) => report.failures.push(self.failure(what, &error)),
+        }
+        Ok(())
     }
 
     /// A run that went wrong.

@@ -17,7 +17,6 @@ use crate::report::{Measurement, Report};
 use crate::sql::plan::{Configuration, SqlOptions, measurable};
 use crate::sql::retry::settled;
 use crate::sql::{Prepared, SqlConnection, SqlInstance};
-use crate::statistics::Latencies;
 use answers::Answer;
 use data::Data;
 use queries::{INDEXES, QUERIES, TABLES, spelled};
@@ -166,8 +165,8 @@ impl Bench<'_> {
         Ok((scratch, instance))
     }
 
-    /// One query: the engines take turns, as often as there are repetitions. The first answer of
-    /// each engine is compared with that of the first peer.
+    /// One query: the engines take turns, as often as there are repetitions. An engine
+    /// whose first answer differs from most others fails.
     fn query(&self, query: u8, subjects: &mut [Subject<'_>], report: &mut Report) -> Result<()> {
         let what = format!("query {query}");
         let scale = self.args.scale();
@@ -206,30 +205,16 @@ impl Bench<'_> {
             }
         }
         for (subject, taken) in subjects.iter().zip(taken) {
-            let label = subject.configuration.label(&what, 0);
-            let shortest = |times: &Vec<Duration>| {
-                format!("{:?} at best", times.iter().min().copied().unwrap_or_default())
-            };
-            self.progress.done(&label, taken.as_ref().map(shortest));
-            match taken {
-                Ok(times) => report.results.push(self.result(query, subject, &times)?),
-                Err(error) => report.failures.push(subject.configuration.failure(&what, &error)),
-            }
+            let result = |times: &[Duration]| self.result(query, subject, times);
+            let shown = (self.progress, &mut *report);
+            subject.configuration.conclude(&what, taken, result, shown)?;
         }
         Ok(())
     }
 
     fn result(&self, query: u8, subject: &Subject<'_>, times: &[Duration]) -> Result<Measurement> {
-        let mut latencies = Latencies::default();
-        times.iter().for_each(|time| latencies.record(*time));
-        let milliseconds = times.iter().map(|time| time.as_secs_f64() * 1000.0).collect();
-        let mut result = subject
-            .configuration
-            .blank("tpch", &query.to_string(), "ms")?
-            .with_runs(milliseconds)
-            .with_latencies(&latencies);
+        let mut result = subject.configuration.timed("tpch", &query.to_string(), times)?;
         result.records = (self.args.scale() * 6_000_000.0) as u64;
-        result.ops_per_txn = 1;
         result.settings = subject.instance.settings();
         if let Some(setting) = subject.instance.dialect().one_thread {
             result.settings = format!("{}; {setting}", result.settings);

@@ -16,7 +16,6 @@ use crate::report::Report;
 use crate::sql::plan::{Configuration, SqlOptions, measurable};
 use crate::sql::retry::{again, settled};
 use crate::sql::{Clustering, Prepared, SqlConnection, SqlInstance};
-use crate::statistics::Latencies;
 use answers::{Answer, Shape};
 use queries::{Indexes, Query, Relations, Target};
 
@@ -217,15 +216,9 @@ impl Bench<'_> {
             }
         }
         for (subject, times) in subjects.iter().zip(times) {
-            let label = subject.configuration.label(&what, 0);
-            let shortest = |times: &Vec<Duration>| {
-                format!("{:?} at best", times.iter().min().copied().unwrap_or_default())
-            };
-            self.progress.done(&label, times.as_ref().map(shortest));
-            match times {
-                Ok(times) => report.results.push(self.result(query, subject, &times)?),
-                Err(error) => report.failures.push(subject.configuration.failure(&what, &error)),
-            }
+            let result = |times: &[Duration]| self.result(query, subject, times);
+            let shown = (self.progress, &mut *report);
+            subject.configuration.conclude(&what, times, result, shown)?;
         }
         Ok(())
     }
@@ -236,16 +229,9 @@ impl Bench<'_> {
         subject: &Subject<'_>,
         times: &[Duration],
     ) -> Result<crate::report::Measurement> {
-        let mut latencies = Latencies::default();
-        times.iter().for_each(|time| latencies.record(*time));
-        let milliseconds = times.iter().map(|time| time.as_secs_f64() * 1000.0).collect();
-        let mut result = subject
-            .configuration
-            .blank("wisconsin", &query.number.to_string(), "ms")?
-            .with_runs(milliseconds)
-            .with_latencies(&latencies);
+        let step = query.number.to_string();
+        let mut result = subject.configuration.timed("wisconsin", &step, times)?;
         result.records = self.args.tuples.into();
-        result.ops_per_txn = 1;
         result.settings = subject.instance.settings();
         Ok(result)
     }
