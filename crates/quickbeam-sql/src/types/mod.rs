@@ -81,6 +81,33 @@ pub enum DataType {
 }
 
 impl DataType {
+    /// Returns PostgreSQL's catalog name of the type; of an array, that of its elements.
+    #[must_use]
+    pub fn catalog_name(self) -> &'static str {
+        match self {
+            DataType::Boolean => "bool",
+            DataType::SmallInt => "int2",
+            DataType::Integer => "int4",
+            DataType::BigInt => "int8",
+            DataType::Real => "float4",
+            DataType::Double => "float8",
+            DataType::Numeric(_) => "numeric",
+            DataType::Text => "text",
+            DataType::Varchar(_) => "varchar",
+            DataType::Char(_) => "bpchar",
+            DataType::Bytea => "bytea",
+            DataType::Date => "date",
+            DataType::Time => "time",
+            DataType::Timestamp => "timestamp",
+            DataType::TimestampTz => "timestamptz",
+            DataType::Uuid => "uuid",
+            DataType::Interval => "interval",
+            DataType::Json => "json",
+            DataType::Jsonb => "jsonb",
+            DataType::Array(element) => element.data_type().catalog_name(),
+        }
+    }
+
     /// Returns whether this is one of the three integer types.
     #[must_use]
     pub fn is_integer(self) -> bool {

@@ -4,7 +4,6 @@ use smol_str::SmolStr;
 use sqlparser::ast::{Expr as Ast, SelectItem, SetExpr, TrimWhereField};
 
 use crate::bind::{fold, object_name, types};
-use crate::types::DataType;
 
 /// The name of an output, as PostgreSQL finds one.
 pub fn implied_name(expr: &Ast) -> SmolStr {
@@ -24,11 +23,11 @@ fn name_in(expr: &Ast) -> Option<(SmolStr, bool)> {
             let inner = name_in(expr);
             match inner {
                 Some((_, true)) => inner,
-                _ => types::data_type(data_type).ok().map(|of| (of_type(of).into(), false)),
+                _ => types::data_type(data_type).ok().map(|of| (of.catalog_name().into(), false)),
             }
         }
         Ast::TypedString(typed) => {
-            types::data_type(&typed.data_type).ok().map(|of| (of_type(of).into(), false))
+            types::data_type(&typed.data_type).ok().map(|of| (of.catalog_name().into(), false))
         }
         Ast::Case { else_result, .. } => {
             let otherwise = else_result.as_deref().and_then(name_in);
@@ -56,31 +55,5 @@ fn name_in(expr: &Ast) -> Option<(SmolStr, bool)> {
         Ast::CompoundFieldAccess { root, .. } => name_in(root),
         Ast::Floor { .. } => good("floor"),
         _ => None,
-    }
-}
-
-/// The name of a type as PostgreSQL has it in its catalog.
-fn of_type(data_type: DataType) -> &'static str {
-    match data_type {
-        DataType::Boolean => "bool",
-        DataType::SmallInt => "int2",
-        DataType::Integer => "int4",
-        DataType::BigInt => "int8",
-        DataType::Real => "float4",
-        DataType::Double => "float8",
-        DataType::Numeric(_) => "numeric",
-        DataType::Text => "text",
-        DataType::Varchar(_) => "varchar",
-        DataType::Char(_) => "bpchar",
-        DataType::Bytea => "bytea",
-        DataType::Date => "date",
-        DataType::Time => "time",
-        DataType::Timestamp => "timestamp",
-        DataType::TimestampTz => "timestamptz",
-        DataType::Uuid => "uuid",
-        DataType::Interval => "interval",
-        DataType::Json => "json",
-        DataType::Jsonb => "jsonb",
-        DataType::Array(element) => of_type(element.data_type()),
     }
 }

@@ -71,39 +71,11 @@ pub fn default_oid(table: &Table, column: u16) -> i64 {
     named_oid(table, b'd', &column.to_string())
 }
 
-/// Returns PostgreSQL's name of a type.
-fn type_name(data_type: DataType) -> &'static str {
-    match data_type {
-        DataType::Boolean => "bool",
-        DataType::SmallInt => "int2",
-        DataType::Integer => "int4",
-        DataType::BigInt => "int8",
-        DataType::Real => "float4",
-        DataType::Double => "float8",
-        DataType::Numeric(_) => "numeric",
-        DataType::Varchar(_) => "varchar",
-        DataType::Char(_) => "bpchar",
-        DataType::Bytea => "bytea",
-        DataType::Date => "date",
-        DataType::Time => "time",
-        DataType::Timestamp => "timestamp",
-        DataType::TimestampTz => "timestamptz",
-        DataType::Uuid => "uuid",
-        DataType::Interval => "interval",
-        DataType::Json => "json",
-        DataType::Jsonb => "jsonb",
-        DataType::Text | DataType::Array(_) => "text",
-    }
-}
-
 /// Returns the OID of a type.
 pub fn type_oid(data_type: DataType) -> i64 {
-    match data_type {
-        DataType::Array(element) => {
-            type_row_named(type_name(element.data_type())).map_or(0, |row| row.array)
-        }
-        data_type => type_row_named(type_name(data_type)).map_or(0, |row| row.oid),
-    }
+    let is_array = matches!(data_type, DataType::Array(_));
+    let row = type_row_named(data_type.catalog_name());
+    row.map_or(0, |row| if is_array { row.array } else { row.oid })
 }
 
 /// Returns the modifier that PostgreSQL keeps for a type with a length or precision.
