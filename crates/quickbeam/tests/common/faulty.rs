@@ -1,7 +1,7 @@
 //! A world around another one, whose calls fail by rule, whose space is limited, and which can stop
 //! as in a crash.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,8 +9,28 @@ use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
 use quickbeam::vfs::{Event, File, MemoryVfs, OpenMode, Task, Vfs};
+use quickbeam::{LOCK_FILE, LOG_DIRECTORY};
 
-use super::{Files, files_of};
+/// The files of an environment as bytes, by their path below its directory. The lock file is left
+/// out.
+pub type Files = BTreeMap<PathBuf, Vec<u8>>;
+
+/// Copies the files of an environment out of a world in which nothing changes meanwhile.
+fn files_of(vfs: &dyn Vfs, directory: &Path) -> Files {
+    let mut files = Files::new();
+    for folder in [directory.to_owned(), directory.join(LOG_DIRECTORY)] {
+        for path in vfs.list_directory(&folder).unwrap_or_default() {
+            if path.ends_with(LOCK_FILE) || path.ends_with(LOG_DIRECTORY) {
+                continue;
+            }
+            let file = vfs.open(&path, OpenMode::Read).unwrap();
+            let mut bytes = vec![0; file.length().unwrap() as usize];
+            file.read_at(&mut bytes, 0).unwrap();
+            files.insert(path.strip_prefix(directory).unwrap().to_owned(), bytes);
+        }
+    }
+    files
+}
 
 /// What the engine asks of the world, as far as it can be made to fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -24,6 +24,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use faulty::FaultyVfs;
+pub use faulty::Files;
 use quickbeam::vfs::{OpenMode, Vfs};
 use quickbeam::{
     AccessMethod, Database, Durability, Environment, Error, Isolation, LOCK_FILE, LOG_DIRECTORY,
@@ -167,27 +168,6 @@ pub fn assert_misuse<T>(result: Result<T>, word: &str) {
 pub fn assert_sound(environment: &Environment) {
     let report = environment.verify().unwrap();
     assert_eq!(report.complaints, Vec::<String>::new());
-}
-
-/// The files of an environment as bytes, by their path below its directory. The lock file is left
-/// out.
-pub type Files = BTreeMap<PathBuf, Vec<u8>>;
-
-/// Copies the files of an environment out of a world in which nothing changes meanwhile.
-fn files_of(vfs: &dyn Vfs, directory: &Path) -> Files {
-    let mut files = Files::new();
-    for folder in [directory.to_owned(), directory.join(LOG_DIRECTORY)] {
-        for path in vfs.list_directory(&folder).unwrap_or_default() {
-            if path.ends_with(LOCK_FILE) || path.ends_with(LOG_DIRECTORY) {
-                continue;
-            }
-            let file = vfs.open(&path, OpenMode::Read).unwrap();
-            let mut bytes = vec![0; file.length().unwrap() as usize];
-            file.read_at(&mut bytes, 0).unwrap();
-            files.insert(path.strip_prefix(directory).unwrap().to_owned(), bytes);
-        }
-    }
-    files
 }
 
 /// A world in memory that holds these files below `directory`.

@@ -1,42 +1,45 @@
 //! What exceeds `work_mem` goes to temporary files: the answers are those of a statement with
 //! enough memory, and no way to end a statement leaves a file.
 
+#[allow(dead_code)]
+#[path = "../../../../quickbeam/tests/common/faulty.rs"]
+mod faulty;
+
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::time::Duration;
 
-use quickbeam::vfs::{Event, File, MemoryVfs, OpenMode, Task, Vfs};
+use faulty::{Call, FaultyVfs};
+use quickbeam::vfs::Vfs;
 use quickbeam::{Environment, Options};
 use quickbeam_sql::{Connection, SqlDatabase, Value};
 
 const DIRECTORY: &str = "/spilling";
 
-/// Files in memory. Calls on temporary files fail once `left` of them were made.
-struct FaultyVfs {
-    inner: MemoryVfs,
-    faults: Arc<Faults>,
-}
-
-struct Faults {
+/// Counts of calls on temporary files.
+#[derive(Default)]
+struct Calls {
+    /// Calls that may still be made before all fail.
     left: AtomicU64,
-    kind: io::ErrorKind,
     /// Temporary files that were created.
     created: AtomicUsize,
 }
 
-impl Faults {
-    fn check(&self, path: &Path) -> io::Result<()> {
-        if !is_temporary(path) {
-            return Ok(());
+impl Calls {
+    /// Returns the error of a call that may not be made any more.
+    fn check(&self, call: Call, path: &Path, kind: io::ErrorKind) -> Option<io::Error> {
+        let counts = matches!(call, Call::Open(_) | Call::Read | Call::Write { .. });
+        if !counts || !is_temporary(path) {
+            return None;
         }
         let left = self.left.load(Ordering::SeqCst);
         if left == 0 {
-            return Err(self.kind.into());
+            return Some(kind.into());
         }
         self.left.store(left - 1, Ordering::SeqCst);
-        Ok(())
+        self.created.fetch_add(usize::from(matches!(call, Call::Open(_))), Ordering::SeqCst);
+        None
     }
 }
 
@@ -44,94 +47,23 @@ fn is_temporary(path: &Path) -> bool {
     path.file_name().unwrap().to_str().unwrap().starts_with("temporary-")
 }
 
-struct FaultyFile {
-    inner: Arc<dyn File>,
-    path: PathBuf,
-    faults: Arc<Faults>,
-}
-
-impl File for FaultyFile {
-    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-        self.faults.check(&self.path)?;
-        self.inner.read_at(buffer, offset)
-    }
-    fn write_at(&self, buffer: &[u8], offset: u64) -> io::Result<()> {
-        self.faults.check(&self.path)?;
-        self.inner.write_at(buffer, offset)
-    }
-    fn sync_data(&self) -> io::Result<()> {
-        self.inner.sync_data()
-    }
-    fn sync_all(&self) -> io::Result<()> {
-        self.inner.sync_all()
-    }
-    fn length(&self) -> io::Result<u64> {
-        self.inner.length()
-    }
-    fn set_length(&self, length: u64) -> io::Result<()> {
-        self.inner.set_length(length)
-    }
-    fn try_lock(&self) -> io::Result<bool> {
-        self.inner.try_lock()
-    }
-}
-
-impl Vfs for FaultyVfs {
-    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
-        self.faults.check(path)?;
-        self.faults.created.fetch_add(usize::from(is_temporary(path)), Ordering::SeqCst);
-        let inner = self.inner.open(path, mode)?;
-        Ok(Arc::new(FaultyFile { inner, path: path.to_owned(), faults: self.faults.clone() }))
-    }
-    fn exists(&self, path: &Path) -> bool {
-        self.inner.exists(path)
-    }
-    fn create_directory(&self, path: &Path) -> io::Result<()> {
-        self.inner.create_directory(path)
-    }
-    fn list_directory(&self, path: &Path) -> io::Result<Vec<PathBuf>> {
-        self.inner.list_directory(path)
-    }
-    fn sync_directory(&self, path: &Path) -> io::Result<()> {
-        self.inner.sync_directory(path)
-    }
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.inner.rename(from, to)
-    }
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        self.inner.remove(path)
-    }
-    fn now(&self) -> Duration {
-        self.inner.now()
-    }
-    fn random(&self) -> u64 {
-        self.inner.random()
-    }
-    fn yield_now(&self) {
-        self.inner.yield_now();
-    }
-    fn event(&self) -> Arc<dyn Event> {
-        self.inner.event()
-    }
-    fn spawn(&self, name: &str, body: Box<dyn FnOnce() + Send>) -> io::Result<Box<dyn Task>> {
-        self.inner.spawn(name, body)
-    }
-}
-
 /// A database with a table of `rows` rows, many of whose values are equal or NULL.
 struct World {
     vfs: Arc<FaultyVfs>,
+    calls: Arc<Calls>,
     database: SqlDatabase,
 }
 
 impl World {
     fn new(kind: io::ErrorKind, rows: usize) -> World {
-        let faults = Faults { left: u64::MAX.into(), kind, created: AtomicUsize::new(0) };
-        let vfs = Arc::new(FaultyVfs { inner: MemoryVfs::new(), faults: Arc::new(faults) });
+        let calls = Arc::new(Calls { left: u64::MAX.into(), ..Calls::default() });
+        let vfs = FaultyVfs::in_memory();
+        let rule = calls.clone();
+        vfs.set_rule(move |call, path| rule.check(call, path, kind));
         let path = Some(Path::new(DIRECTORY));
         let environment = Environment::open_in(vfs.clone(), path, Options::new()).unwrap();
         let database = SqlDatabase::over(&environment).unwrap();
-        let world = World { vfs, database };
+        let world = World { vfs, calls, database };
         let insert = format!(
             "CREATE TABLE t (id INTEGER PRIMARY KEY, k INTEGER, s TEXT, n NUMERIC(9, 2), d DATE, f DOUBLE PRECISION NOT NULL);
              INSERT INTO t SELECT i, nullif(i * 7919 % 101, 7), repeat(chr(97 + i * 31 % 26), i % 40), i * 37 % 977 / 4.0,
@@ -156,11 +88,11 @@ impl World {
     }
 
     fn created(&self) -> usize {
-        self.vfs.faults.created.load(Ordering::SeqCst)
+        self.calls.created.load(Ordering::SeqCst)
     }
 
     fn fail_after(&self, calls: u64) {
-        self.vfs.faults.left.store(calls, Ordering::SeqCst);
+        self.calls.left.store(calls, Ordering::SeqCst);
     }
 }
 
