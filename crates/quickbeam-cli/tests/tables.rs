@@ -45,6 +45,8 @@ INSERT INTO counted (t) VALUES ('it''s'), (NULL), ('other');
 INSERT INTO single VALUES (NULL), (''), (E'\\.'), (E'a\n\\.\nb'), (' ');
 CREATE TABLE altered (a INT, b INT); INSERT INTO altered VALUES (1, 2);
 ALTER TABLE altered ADD COLUMN late INT DEFAULT 42; INSERT INTO altered VALUES (3, 4, 5); ALTER TABLE altered DROP COLUMN a;
+CREATE TABLE strict (a INT, b INT, c TEXT, UNIQUE NULLS NOT DISTINCT (a) INCLUDE (b)); CREATE UNIQUE INDEX ON strict (b) INCLUDE (c) NULLS NOT DISTINCT;
+INSERT INTO strict VALUES (1, 2, '3'), (NULL, 4, '5'); ALTER TABLE strict ADD CONSTRAINT late CHECK (a > 1) NOT VALID, ALTER c TYPE INT USING c::INT;
 CREATE VIEW v3 AS SELECT late FROM altered;
 CREATE OR REPLACE VIEW v2 (x, y) AS SELECT t, n FROM counted JOIN v3 ON n < late;
 CREATE VIEW v4 AS SELECT key, value FROM "key value";

@@ -27,7 +27,8 @@ use smol_str::SmolStr;
 use sqlparser::ast::{Ident, ObjectName, ObjectNamePart};
 
 pub use self::ddl::{
-    CatalogChange, ObjectKind, TableChange, check_create_table, check_of, column_default, table_for,
+    CatalogChange, ObjectKind, TableChange, check_create_table, check_of, column_default,
+    conversion_of, table_for,
 };
 pub use self::dml::copy::{CopyForm, CopyFormat, CopyPlace, copy_form};
 pub use scope::{Scope, ScopeColumn, ScopeRelation};

@@ -179,10 +179,13 @@ impl CatalogSnapshot {
                 |index: &&Arc<Index>| index.is_constraint && constraint_oid(index.id) == oid;
             if let Some(index) = table.indexes.iter().find(unique) {
                 let columns = index.columns.iter().map(|column| &column.position);
-                return Some(format!("UNIQUE ({})", names(table, columns)));
+                let nulls = if index.nulls_not_distinct { " NULLS NOT DISTINCT" } else { "" };
+                let columns = names(table, columns);
+                return Some(format!("UNIQUE{nulls} ({columns}){}", included(table, index)));
             }
             if let Some(check) = table.checks.iter().find(|it| check_oid(table, &it.name) == oid) {
-                return Some(format!("CHECK (({}))", check.expression));
+                let not_valid = if check.not_valid { " NOT VALID" } else { "" };
+                return Some(format!("CHECK (({})){not_valid}", check.expression));
             }
             let same = |key: &&ForeignKey| foreign_key_oid(table, &key.name) == oid;
             if let Some(key) = table.foreign_keys.iter().find(same) {
@@ -212,6 +215,9 @@ impl CatalogSnapshot {
             };
             text.push_str(&format!(" ON {when} {action}"));
         }
+        if key.not_valid {
+            text.push_str(" NOT VALID");
+        }
         Some(text)
     }
 }
@@ -230,6 +236,14 @@ fn names<'c>(table: &Table, positions: impl Iterator<Item = &'c usize>) -> Strin
     let columns = positions.filter_map(|position| table.columns.get(*position));
     let names: Vec<String> = columns.map(|column| quoted_if_needed(&column.name)).collect();
     names.join(", ")
+}
+
+/// Returns the clause INCLUDE of an index.
+fn included(table: &Table, index: &Index) -> String {
+    match &index.include[..] {
+        [] => String::new(),
+        include => format!(" INCLUDE ({})", names(table, include.iter())),
+    }
 }
 
 /// Returns the key columns of an index.
@@ -276,8 +290,15 @@ pub fn index_definition(index: Described<'_>, column: usize) -> Option<String> {
         format!("{}{order}", name(key))
     };
     let parts: Vec<String> = keys.iter().map(part).collect();
+    let rest = match index {
+        Described::Index(table, index) => {
+            let nulls = if index.nulls_not_distinct { " NULLS NOT DISTINCT" } else { "" };
+            format!("{}{nulls}", included(table, index))
+        }
+        _ => String::new(),
+    };
     Some(format!(
-        "CREATE {}INDEX {} ON {}.{} USING {} ({})",
+        "CREATE {}INDEX {} ON {}.{} USING {} ({}){rest}",
         if unique { "UNIQUE " } else { "" },
         quoted_if_needed(index.name()),
         quoted_if_needed(&table.schema),

@@ -81,6 +81,10 @@ struct IndexRecord {
     /// and its tree is ordered.
     #[serde(default)]
     grouped: bool,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    include: Vec<u16>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    nulls_not_distinct: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -98,6 +102,8 @@ struct ForeignKeyRecord {
     parent_columns: Vec<u16>,
     on_delete: ForeignKeyAction,
     on_update: ForeignKeyAction,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    not_valid: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -151,6 +157,7 @@ impl TableRecord {
                     parent_columns: key.parent_columns.clone(),
                     on_delete: key.on_delete,
                     on_update: key.on_update,
+                    not_valid: key.not_valid,
                 })
                 .collect(),
             generation: table.generation,
@@ -198,6 +205,8 @@ impl TableRecord {
                 unique: index.unique,
                 method: if is_old { Method::Range } else { index.method },
                 is_constraint: index.is_constraint,
+                include: positions(index.include)?,
+                nulls_not_distinct: index.nulls_not_distinct,
             }))
         };
         let foreign_key = |key: ForeignKeyRecord| {
@@ -208,6 +217,7 @@ impl TableRecord {
                 parent_columns: key.parent_columns,
                 on_delete: key.on_delete,
                 on_update: key.on_update,
+                not_valid: key.not_valid,
             })
         };
         let mut layouts = self
@@ -287,6 +297,12 @@ impl IndexRecord {
             method: index.method,
             is_constraint: index.is_constraint,
             grouped: index.access_method() == AccessMethod::HashPrefix,
+            include: index
+                .include
+                .iter()
+                .filter_map(|&position| Some(table.columns.get(position)?.id))
+                .collect(),
+            nulls_not_distinct: index.nulls_not_distinct,
         }
     }
 }

@@ -125,7 +125,15 @@ fn key_text(name: &str, kind: &str, columns: &str, method: Method, wording: Word
     format!("CONSTRAINT {} {kind} ({columns}){hash}", quoted(name))
 }
 
-/// CREATE TABLE, with all constraints but foreign keys.
+/// The clause INCLUDE.
+fn include_text(table: &Table, index: &Index) -> String {
+    match &index.include[..] {
+        [] => String::new(),
+        include => format!(" INCLUDE ({})", quoted_columns(table, include.iter())),
+    }
+}
+
+/// CREATE TABLE, with all constraints but foreign keys and those that are NOT VALID.
 #[must_use]
 pub fn create_table(catalog: &CatalogSnapshot, table: &Table, wording: Wording) -> String {
     let mut parts: Vec<String> =
@@ -136,9 +144,14 @@ pub fn create_table(catalog: &CatalogSnapshot, table: &Table, wording: Wording) 
     }
     for index in table.indexes.iter().filter(|index| index.is_constraint) {
         let columns = quoted_columns(table, index.columns.iter().map(|column| &column.position));
-        parts.push(key_text(&index.name, "UNIQUE", &columns, index.method, wording));
+        let kind = match index.nulls_not_distinct {
+            true => "UNIQUE NULLS NOT DISTINCT",
+            false => "UNIQUE",
+        };
+        let key = key_text(&index.name, kind, &columns, index.method, wording);
+        parts.push(format!("{key}{}", include_text(table, index)));
     }
-    for check in &table.checks {
+    for check in table.checks.iter().filter(|check| !check.not_valid) {
         parts.push(format!("CONSTRAINT {} CHECK ({})", quoted(&check.name), check.expression));
     }
     format!("CREATE TABLE {} ({})", quoted_table(table), parts.join(", "))
@@ -167,16 +180,28 @@ fn create_index(table: &Table, index: &Index, wording: Wording) -> String {
         Some(if is_hash { name } else { format!("{name}{direction}{nulls}") })
     };
     let columns: Vec<String> = index.columns.iter().filter_map(column).collect();
-    let (name, table) = (quoted(&index.name), quoted_table(table));
-    format!("CREATE {unique}INDEX {name} ON {table}{using} ({})", columns.join(", "))
+    let (name, on) = (quoted(&index.name), quoted_table(table));
+    let include = include_text(table, index);
+    let nulls = if index.nulls_not_distinct { " NULLS NOT DISTINCT" } else { "" };
+    let columns = columns.join(", ");
+    format!("CREATE {unique}INDEX {name} ON {on}{using} ({columns}){include}{nulls}")
 }
 
-/// ALTER TABLE … ADD CONSTRAINT of each foreign key.
+/// ALTER TABLE … ADD CONSTRAINT of each foreign key, and of each CHECK that is NOT VALID.
 pub fn add_foreign_keys<'t>(
     catalog: &'t CatalogSnapshot,
     table: &'t Table,
 ) -> impl Iterator<Item = String> + 't {
-    table.foreign_keys.iter().filter_map(|key| add_foreign_key(catalog, table, key))
+    let checks = table.checks.iter().filter(|check| check.not_valid).map(|check| {
+        format!(
+            "ALTER TABLE {} ADD CONSTRAINT {} CHECK ({}) NOT VALID",
+            quoted_table(table),
+            quoted(&check.name),
+            check.expression
+        )
+    });
+    let keys = table.foreign_keys.iter();
+    checks.chain(keys.filter_map(|key| add_foreign_key(catalog, table, key)))
 }
 
 fn add_foreign_key(catalog: &CatalogSnapshot, table: &Table, key: &ForeignKey) -> Option<String> {
@@ -200,6 +225,9 @@ fn add_foreign_key(catalog: &CatalogSnapshot, table: &Table, key: &ForeignKey) -
             ForeignKeyAction::SetDefault => "SET DEFAULT",
         };
         let _ = write!(text, " ON {on} {action}");
+    }
+    if key.not_valid {
+        text.push_str(" NOT VALID");
     }
     Some(text)
 }

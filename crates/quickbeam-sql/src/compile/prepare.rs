@@ -85,6 +85,9 @@ impl CompileContext<'_> {
                 None => Program::Nothing,
             },
             Ast::CreateIndex(create) => Program::Catalog(binder.create_index(create)?),
+            Ast::AlterIndex { name, operation } => {
+                Program::Catalog(binder.alter_index(name, operation)?)
+            }
             Ast::CreateView(create) => Program::Catalog(binder.create_view(create)?),
             Ast::CreateSequence {
                 temporary: false,

@@ -19,8 +19,10 @@ use crate::plan::ExecutionMode;
 #[derive(Clone, Debug)]
 pub(crate) enum Control {
     Begin(Settings),
-    Commit,
-    Rollback,
+    /// COMMIT; true: AND CHAIN.
+    Commit(bool),
+    /// ROLLBACK; true: AND CHAIN.
+    Rollback(bool),
     Savepoint(SmolStr),
     RollbackTo(SmolStr),
     Release(SmolStr),
@@ -209,8 +211,8 @@ pub(crate) fn control_of(parsed: &Ast) -> Result<Option<Control>> {
             settings.set_modes(modes);
             Control::Begin(settings)
         }
-        Ast::Commit { chain: false, .. } => Control::Commit,
-        Ast::Rollback { chain: false, savepoint: None } => Control::Rollback,
+        Ast::Commit { chain, .. } => Control::Commit(*chain),
+        Ast::Rollback { chain, savepoint: None } => Control::Rollback(*chain),
         Ast::Rollback { savepoint: Some(name), .. } => Control::RollbackTo(fold(name)),
         Ast::Savepoint { name } => Control::Savepoint(fold(name)),
         Ast::ReleaseSavepoint { name } => Control::Release(fold(name)),

@@ -24,7 +24,7 @@ const LAYOUT_LIMIT: u16 = u16::MAX;
 
 impl Table {
     /// The layout that goes with the columns as they are now; rows of the one before may be there.
-    fn renew_layout(&mut self) -> Result<()> {
+    pub(super) fn renew_layout(&mut self) -> Result<()> {
         let number = self.layouts.current.number;
         if number == LAYOUT_LIMIT {
             let message =
@@ -128,7 +128,8 @@ impl Catalog {
             change.rebuild(&mut table, None)?;
         }
         for index in std::mem::take(&mut table.indexes) {
-            if index.columns.iter().any(|column| column.position == position) {
+            let has_column = index.columns.iter().any(|column| column.position == position);
+            if has_column || index.include.contains(&position) {
                 change.transaction.drop_database(&index_tree(index.id))?;
             } else {
                 table.indexes.push(index);
@@ -170,7 +171,8 @@ impl Catalog {
             return Err(named_twice(to));
         }
         super::change::check_name(to)?;
-        change.refuse_views(table.id, &format!("column {from} of table {}", table.name))?;
+        let what = format!("column {from} of table {}", table.name);
+        change.refuse_views(table.id, &what, "renaming")?;
         let id = table.columns[position].id;
         table.columns[position].name = to.into();
         for check in table.checks.iter_mut().filter(|check| check.columns.contains(&id)) {
@@ -260,6 +262,7 @@ impl Table {
         for index in &mut self.indexes {
             let index = Arc::make_mut(index);
             index.columns.iter_mut().for_each(|column| shift(&mut column.position));
+            index.include.iter_mut().for_each(shift);
         }
         for key in &mut self.foreign_keys {
             key.columns.iter_mut().for_each(shift);

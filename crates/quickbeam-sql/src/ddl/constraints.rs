@@ -72,20 +72,26 @@ impl Catalog {
         let columns = table.known_columns(&new.columns)?;
         let shown = if new.columns.len() == 1 { &new.columns[..] } else { &[] };
         let name = table.constraint_name(new.name.as_ref(), shown, "check")?;
-        change.for_each_row(&*change.handle(table.id)?, |_, row| match holds(row)? {
-            Some(false) => {
-                let message = format!(
-                    "check constraint \"{name}\" of relation \"{}\" is violated by some row",
-                    table.name
-                );
-                Err(SqlError::new(SqlState::CheckViolation, message).of_constraint(name.as_str()))
-            }
-            _ => Ok(()),
-        })?;
+        if !new.not_valid {
+            change.check_rows(&table, &name, holds)?;
+        }
         let columns = columns.iter().map(|&position| table.columns[position].id).collect();
-        table.checks.push(Check { name, expression: new.expression.clone(), columns });
+        let (expression, not_valid) = (new.expression.clone(), new.not_valid);
+        table.checks.push(Check { name, expression, columns, not_valid });
         change.regenerate(&mut table)?;
         change.put_table(&table)
+    }
+
+    /// Checks the rows of a table against a CHECK constraint whose meaning has changed.
+    pub fn check_again(
+        &self,
+        transaction: &Transaction,
+        table: &str,
+        name: &str,
+        holds: &mut dyn FnMut(StoredRow<'_>) -> Result<Option<bool>>,
+    ) -> Result<()> {
+        let change = CatalogChange::begin(self, transaction)?;
+        change.check_rows(&change.table(table)?, name, holds)
     }
 
     /// ALTER TABLE … ADD FOREIGN KEY.
@@ -105,14 +111,10 @@ impl Catalog {
         if parent != table.id {
             change.regenerate_other(parent)?;
         }
-        // The rows that are there, as of the catalog with the new constraint.
-        let snapshot = self.snapshot(transaction)?;
-        let handle = snapshot.handle(transaction, table.id)?;
-        let mut statement = TableWriter::begin(self, transaction, &snapshot, &NoExpressions, true)?;
-        let number = handle.table().foreign_keys.len() - 1;
-        change.for_each_row(&handle, |_, row| statement.check_parent(&handle, number, row))?;
-        // Rows that refer to their own table are looked at last.
-        statement.finish()
+        if new.not_valid {
+            return Ok(());
+        }
+        change.check_references(&table, table.foreign_keys.len() - 1)
     }
 
     /// ALTER TABLE … DROP CONSTRAINT. `cascade`: foreign keys that point to the key go, too.
@@ -164,6 +166,37 @@ impl Catalog {
 }
 
 impl CatalogChange<'_> {
+    /// Checks the rows of a table against a CHECK constraint.
+    pub(crate) fn check_rows(
+        &self,
+        table: &Table,
+        name: &str,
+        holds: &mut dyn FnMut(StoredRow<'_>) -> Result<Option<bool>>,
+    ) -> Result<()> {
+        self.for_each_row(&*self.handle(table.id)?, |_, row| match holds(row)? {
+            Some(false) => {
+                let message = format!(
+                    "check constraint \"{name}\" of relation \"{}\" is violated by some row",
+                    table.name
+                );
+                Err(SqlError::new(SqlState::CheckViolation, message).of_constraint(name))
+            }
+            _ => Ok(()),
+        })
+    }
+
+    /// Checks the rows of a table against a foreign key of the catalog as it was changed.
+    pub(crate) fn check_references(&self, table: &Table, foreign_key: usize) -> Result<()> {
+        let (catalog, transaction) = (self.catalog, self.transaction);
+        let snapshot = catalog.snapshot(transaction)?;
+        let handle = snapshot.handle(transaction, table.id)?;
+        let mut statement =
+            TableWriter::begin(catalog, transaction, &snapshot, &NoExpressions, true)?;
+        self.for_each_row(&handle, |_, row| statement.check_parent(&handle, foreign_key, row))?;
+        // Rows that refer to their own table are checked last.
+        statement.finish()
+    }
+
     /// Makes columns the primary key of a definition. The rows are not looked at.
     pub(crate) fn define_primary_key(
         &self,
@@ -198,6 +231,7 @@ impl CatalogChange<'_> {
         columns.iter().try_for_each(|position| table.check_key_type(*position))?;
         let mut parts = vec![table.name.as_str()];
         parts.extend(key.columns.iter().map(SmolStr::as_str));
+        parts.extend(key.include.iter().map(SmolStr::as_str));
         let name = self.name_or_made(&table.schema, key.name.as_ref(), &parts, "key", taken)?;
         taken.push(name.clone());
         let column = |position| KeyColumn { position, descending: false, nulls_first: false };
@@ -208,6 +242,8 @@ impl CatalogChange<'_> {
             unique: true,
             method: key.method,
             is_constraint: true,
+            include: table.known_columns(&key.include)?,
+            nulls_not_distinct: key.nulls_not_distinct,
         })
     }
 
@@ -274,6 +310,7 @@ impl CatalogChange<'_> {
             columns,
             on_delete: new.on_delete,
             on_update: new.on_update,
+            not_valid: new.not_valid,
         })
     }
 

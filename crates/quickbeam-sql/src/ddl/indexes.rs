@@ -10,7 +10,9 @@ use crate::catalog::Catalog;
 use crate::error::{Result, SqlError, SqlState};
 use crate::handle::index_tree;
 use crate::schema::NewIndex;
-use crate::schema::{Index, KeyColumn, Method};
+use crate::schema::errors::no_index;
+use crate::schema::names::{lookup_name, split_lookup_name};
+use crate::schema::{Index, KeyColumn, Method, Table};
 
 /// Most columns of an index.
 const COLUMN_LIMIT: usize = 32;
@@ -23,6 +25,10 @@ impl Catalog {
         if new.columns.is_empty() || new.columns.len() > COLUMN_LIMIT {
             let message = format!("an index has 1 to {COLUMN_LIMIT} columns");
             return Err(SqlError::new(SqlState::TooManyColumns, message));
+        }
+        if new.method == Method::Hash && !new.include.is_empty() {
+            let message = "access method \"hash\" does not support included columns";
+            return Err(SqlError::new(SqlState::FeatureNotSupported, message));
         }
         let mut columns = Vec::with_capacity(new.columns.len());
         for (name, descending, nulls_first) in &new.columns {
@@ -38,6 +44,7 @@ impl Catalog {
         }
         let mut parts = vec![table.name.as_str()];
         parts.extend(new.columns.iter().map(|column| column.0.as_str()));
+        parts.extend(new.include.iter().map(SmolStr::as_str));
         let name = change.name_or_made(&table.schema, new.name.as_ref(), &parts, "idx", &[])?;
         let index = Arc::new(Index {
             id: change.new_id()?,
@@ -46,12 +53,38 @@ impl Catalog {
             unique: new.unique,
             method: new.method,
             is_constraint: false,
+            include: table.known_columns(&new.include)?,
+            nulls_not_distinct: new.nulls_not_distinct,
         });
         change.fill_index(&*change.handle(table.id)?, &index)?;
         table.indexes.push(index);
         change.regenerate(&mut table)?;
         change.put_table(&table)?;
         Ok(name)
+    }
+
+    /// ALTER INDEX … RENAME TO, of an index or of the index of a constraint.
+    pub fn rename_index(&self, transaction: &Transaction, from: &str, to: &str) -> Result<()> {
+        let change = CatalogChange::begin(self, transaction)?;
+        let (schema, name) = split_lookup_name(from);
+        change.check_free(&lookup_name(&schema, to))?;
+        if let Ok((table, index)) = change.before.index_named(from) {
+            let mut table = (*table).clone();
+            let same = |known: &&mut Arc<Index>| known.id == index.id;
+            if let Some(known) = table.indexes.iter_mut().find(same) {
+                Arc::make_mut(known).name = to.into();
+            }
+            return change.put_table(&table);
+        }
+        let mut tables = change.before.tables();
+        let has_key = |table: &&Arc<Table>| {
+            table.schema == schema && table.primary_key.as_ref().is_some_and(|it| it.name == name)
+        };
+        let mut table = (**tables.find(has_key).ok_or_else(|| no_index(from))?).clone();
+        if let Some(key) = &mut table.primary_key {
+            key.name = to.into();
+        }
+        change.put_table(&table)
     }
 
     /// DROP INDEX. `cascade`: foreign keys that need it go, too.

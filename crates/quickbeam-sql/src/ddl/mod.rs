@@ -1,7 +1,9 @@
 //! Changes of the catalog: tables, columns, constraints, indexes, views and sequences.
 
 mod change;
+mod column_types;
 mod columns;
+mod constraint_changes;
 mod constraints;
 mod indexes;
 mod schemas;

@@ -30,7 +30,7 @@ impl Catalog {
         ids.extend(before.tables.values().filter(|it| it.schema == from).map(|it| it.id));
         ids.extend(before.views.values().filter(|it| it.schema == from).map(|it| it.id));
         for id in ids {
-            change.refuse_views(id, &format!("schema {from}"))?;
+            change.refuse_views(id, &format!("schema {from}"), "renaming")?;
         }
         let names_it = |text: &Arc<str>| text.contains(from);
         for table in before.tables.values() {

@@ -235,7 +235,40 @@ fn put_next(
     Ok(catalog.sequences.put(transaction, &sequence.key(), &record)?)
 }
 
+/// Returns the smallest and the largest value of a type of sequences.
+fn limits(data_type: DataType) -> Result<(i64, i64)> {
+    Ok(match data_type {
+        DataType::SmallInt => (i16::MIN.into(), i16::MAX.into()),
+        DataType::Integer => (i32::MIN.into(), i32::MAX.into()),
+        DataType::BigInt => (i64::MIN, i64::MAX),
+        _ => {
+            let message = "sequence type must be smallint, integer, or bigint";
+            return Err(SqlError::new(SqlState::InvalidParameterValue, message));
+        }
+    })
+}
+
 impl Sequence {
+    /// Gives it another type. A limit that was the old type's becomes the new type's.
+    pub(super) fn set_type(&mut self, data_type: DataType) -> Result<()> {
+        let ((old_low, old_high), (low, high)) = (limits(self.data_type)?, limits(data_type)?);
+        if self.maximum == old_high {
+            self.maximum = high;
+        }
+        if self.minimum == old_low {
+            self.minimum = low;
+        }
+        for (what, value) in [("MAXVALUE", self.maximum), ("MINVALUE", self.minimum)] {
+            if !(low..=high).contains(&value) {
+                let message =
+                    format!("{what} ({value}) is out of range for sequence data type {data_type}");
+                return Err(SqlError::new(SqlState::InvalidParameterValue, message));
+            }
+        }
+        self.data_type = data_type;
+        Ok(())
+    }
+
     /// What its values are counted under.
     fn count(&self) -> (ObjectId, u32) {
         (self.id, self.epoch)
@@ -275,12 +308,7 @@ impl CatalogChange<'_> {
     ) -> Result<ObjectId> {
         let wrong = |message: String| SqlError::new(SqlState::InvalidParameterValue, message);
         let data_type = options.data_type.unwrap_or(DataType::BigInt);
-        let (lowest, highest) = match data_type {
-            DataType::SmallInt => (i16::MIN.into(), i16::MAX.into()),
-            DataType::Integer => (i32::MIN.into(), i32::MAX.into()),
-            DataType::BigInt => (i64::MIN, i64::MAX),
-            _ => return Err(wrong("sequence type must be smallint, integer, or bigint".into())),
-        };
+        let (lowest, highest) = limits(data_type)?;
         let increment = options.increment.unwrap_or(1);
         if increment == 0 {
             return Err(wrong("INCREMENT must not be zero".into()));

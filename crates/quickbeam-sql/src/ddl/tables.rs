@@ -63,7 +63,8 @@ impl Catalog {
             let shown = if check.columns.len() == 1 { &check.columns[..] } else { &[] };
             let name = table.constraint_name(check.name.as_ref(), shown, "check")?;
             let columns = columns.iter().map(|&position| table.columns[position].id).collect();
-            table.checks.push(Check { name, expression: check.expression.clone(), columns });
+            let expression = check.expression.clone();
+            table.checks.push(Check { name, expression, columns, not_valid: false });
         }
         for key in &new.foreign_keys {
             let foreign_key = change.define_foreign_key(&table, key)?;
@@ -114,7 +115,7 @@ impl Catalog {
         let change = CatalogChange::begin(self, transaction)?;
         let mut table = change.table(from)?;
         change.check_free(&lookup_name(&table.schema, to))?;
-        change.refuse_views(table.id, &format!("table {}", table.name))?;
+        change.refuse_views(table.id, &format!("table {}", table.name), "renaming")?;
         table.name = to.into();
         change.put_table(&table)
     }
@@ -252,12 +253,13 @@ impl CatalogChange<'_> {
         dependents
     }
 
-    /// Views name tables and columns in their text: what they read is not renamed.
-    pub(crate) fn refuse_views(&self, id: ObjectId, what: &str) -> Result<()> {
+    /// Views name tables and columns in their text, and have their types: what they read is
+    /// neither renamed nor given another type.
+    pub(crate) fn refuse_views(&self, id: ObjectId, what: &str, doing: &str) -> Result<()> {
         match self.dependents(id).first() {
             None => Ok(()),
             Some(view) => {
-                let reading = format!("renaming {what} while the view {} reads it", view.name);
+                let reading = format!("{doing} {what} while the view {} reads it", view.name);
                 Err(SqlError::unsupported(reading).with_hint("Drop the view and make it again."))
             }
         }

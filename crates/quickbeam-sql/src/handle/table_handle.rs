@@ -7,7 +7,7 @@
 //! | table without one | hidden row id, big-endian | the row |
 //! | unique index, no column NULL | the index's columns | 1, the row's key |
 //! | hash index that is not unique | the length of the columns, the index's columns, the row's key | nothing |
-//! | other index, or a column NULL | the index's columns, the row's key | 0, and where in the key the row's key begins, u16 |
+//! | other index, or a column NULL without NULLS NOT DISTINCT | the index's columns, the row's key | 0, and where in the key the row's key begins, u16 |
 //!
 //! - TABLE-1: every row has exactly one entry in every index of its table, and every entry belongs
 //!   to a row.
@@ -191,7 +191,8 @@ impl IndexHandle {
             has_null |= value.is_null();
             Ok(value)
         })?;
-        let holds_row_key = !self.index.unique || has_null;
+        let is_exempt = has_null && !self.index.nulls_not_distinct;
+        let holds_row_key = !self.index.unique || is_exempt;
         if holds_row_key {
             out.extend_from_slice(row_key);
         }

@@ -59,6 +59,10 @@ pub struct NewKey {
     pub columns: Vec<SmolStr>,
     /// USING HASH.
     pub method: Method,
+    /// Names of the columns of INCLUDE.
+    pub include: Vec<SmolStr>,
+    /// NULLS NOT DISTINCT.
+    pub nulls_not_distinct: bool,
 }
 
 /// CHECK.
@@ -70,6 +74,8 @@ pub struct NewCheck {
     pub expression: Arc<str>,
     /// Names of the columns that it reads.
     pub columns: Vec<SmolStr>,
+    /// NOT VALID: existing rows are not checked.
+    pub not_valid: bool,
 }
 
 /// FOREIGN KEY … REFERENCES.
@@ -87,6 +93,8 @@ pub struct NewForeignKey {
     pub on_delete: ForeignKeyAction,
     /// ON UPDATE.
     pub on_update: ForeignKeyAction,
+    /// NOT VALID: existing rows are not checked.
+    pub not_valid: bool,
 }
 
 /// CREATE INDEX.
@@ -98,10 +106,16 @@ pub struct NewIndex {
     pub table: SmolStr,
     /// Name, DESC and NULLS FIRST of each column. `None` for the latter: first exactly if DESC.
     pub columns: Vec<(SmolStr, bool, Option<bool>)>,
+    /// CONCURRENTLY.
+    pub concurrently: bool,
     /// UNIQUE.
     pub unique: bool,
     /// USING HASH.
     pub method: Method,
+    /// Names of the columns of INCLUDE.
+    pub include: Vec<SmolStr>,
+    /// NULLS NOT DISTINCT.
+    pub nulls_not_distinct: bool,
 }
 
 /// What CREATE SEQUENCE or an identity column says; `None` is the default.

@@ -188,6 +188,10 @@ pub struct Index {
     pub method: Method,
     /// Whether it is a UNIQUE constraint: then it goes with DROP CONSTRAINT, not with DROP INDEX.
     pub is_constraint: bool,
+    /// Positions of the columns of INCLUDE. Its entries do not have their values.
+    pub include: Vec<usize>,
+    /// NULLS NOT DISTINCT: two rows may not have the same values, also if some are NULL.
+    pub nulls_not_distinct: bool,
 }
 
 /// A column of an index.
@@ -210,6 +214,9 @@ pub struct Check {
     pub expression: Arc<str>,
     /// Numbers ([`Column::id`]) of the columns that it reads.
     pub columns: Vec<u16>,
+    /// NOT VALID: rows from before the constraint may violate it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub not_valid: bool,
 }
 
 /// A FOREIGN KEY constraint.
@@ -227,6 +234,8 @@ pub struct ForeignKey {
     pub on_delete: ForeignKeyAction,
     /// What happens to referencing rows when its key changes.
     pub on_update: ForeignKeyAction,
+    /// NOT VALID: rows from before the constraint may violate it.
+    pub not_valid: bool,
 }
 
 /// What happens to referencing rows.

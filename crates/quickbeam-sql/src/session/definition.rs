@@ -6,6 +6,7 @@ use smol_str::SmolStr;
 
 use crate::bind::{
     Binder, CatalogChange, Names, ObjectKind, Source, TableChange, check_of, column_default,
+    conversion_of,
 };
 use crate::catalog::{
     Added, NewCheck, ObjectId, Relation, Table, lookup_name, shown_name, split_lookup_name,
@@ -14,6 +15,8 @@ use crate::compile::CompileContext;
 use crate::ddl::depended;
 use crate::error::{Result, SqlError};
 use crate::expression::{Current, Frame, Slot};
+use crate::table::StoredRow;
+use crate::types::DataType;
 
 /// Makes a change of the catalog.
 pub(crate) fn apply(change: &CatalogChange, look: &CompileContext<'_>) -> Result<()> {
@@ -76,6 +79,7 @@ pub(crate) fn apply(change: &CatalogChange, look: &CompileContext<'_>) -> Result
                 catalog.create_schema(transaction, name)?;
             }
         }
+        CatalogChange::RenameIndex(from, to) => catalog.rename_index(transaction, from, to)?,
         CatalogChange::RenameSchema(from, to) => catalog.rename_schema(transaction, from, to)?,
         CatalogChange::DropSchemas(names, if_exists, cascade) => {
             let there = |name: &&SmolStr| !*if_exists || look.snapshot.has_schema(name);
@@ -226,21 +230,93 @@ fn alter(name: &str, change: &TableChange, look: &CompileContext<'_>) -> Result<
         TableChange::Default(column, default) => {
             catalog.set_default(transaction, name, column, default.clone())
         }
+        TableChange::RenameConstraint(from, to) => {
+            catalog.rename_constraint(transaction, name, from, to)
+        }
+        TableChange::Validate(constraint) => validate(name, constraint, look),
+        TableChange::UseIndex(index, constraint, is_primary) => {
+            catalog.use_index(transaction, name, index, constraint.as_ref(), *is_primary)
+        }
+        TableChange::Type(column, data_type, using) => {
+            set_type(name, column, *data_type, using.as_deref(), look)
+        }
+        TableChange::AddIdentity(column, identity) => {
+            catalog.add_identity(transaction, name, column, identity)
+        }
     }
 }
 
 fn add_check(name: &str, check: &NewCheck, look: &CompileContext<'_>) -> Result<()> {
     let table = table_of(look, name)?;
     let condition = check_of(look as &dyn Names, &table, &check.expression, 0)?;
-    let mut slots = [Slot::new(Some(table))];
-    let mut holds = |row: crate::table::StoredRow<'_>| {
-        let [slot] = &mut slots;
+    let mut row = RowSlot::new(table);
+    let mut holds = |stored: StoredRow<'_>| condition.truth(&row.frame(stored));
+    look.catalog.add_check(look.transaction, name, check, &mut holds)
+}
+
+/// A slot for the rows of one table.
+struct RowSlot([Slot; 1]);
+
+impl RowSlot {
+    fn new(table: Arc<Table>) -> RowSlot {
+        RowSlot([Slot::new(Some(table))])
+    }
+
+    /// Makes a row current.
+    fn frame(&mut self, row: StoredRow<'_>) -> Frame<'_> {
+        let [slot] = &mut self.0;
         slot.bytes.clear();
         slot.bytes.extend_from_slice(row.bytes());
         slot.current = Current::Bytes(0, slot.bytes.len());
-        condition.truth(&Frame { slots: &slots, ..Frame::of_parameters(&[]) })
+        Frame { slots: &self.0, ..Frame::of_parameters(&[]) }
+    }
+}
+
+/// VALIDATE CONSTRAINT.
+fn validate(name: &str, constraint: &str, look: &CompileContext<'_>) -> Result<()> {
+    let table = table_of(look, name)?;
+    let check = table.checks.iter().find(|check| check.name == constraint);
+    let condition = check.map(|it| check_of(look as &dyn Names, &table, &it.expression, 0));
+    let Some(condition) = condition.transpose()? else {
+        return look.catalog.validate_constraint(look.transaction, name, constraint, None);
     };
-    look.catalog.add_check(look.transaction, name, check, &mut holds)
+    let mut row = RowSlot::new(table);
+    let mut holds = |stored: StoredRow<'_>| condition.truth(&row.frame(stored));
+    look.catalog.validate_constraint(look.transaction, name, constraint, Some(&mut holds))
+}
+
+/// ALTER COLUMN … TYPE.
+fn set_type(
+    name: &str,
+    column: &str,
+    data_type: DataType,
+    using: Option<&str>,
+    look: &CompileContext<'_>,
+) -> Result<()> {
+    let names = look as &dyn Names;
+    let table = table_of(look, name)?;
+    let position = table.known_column(column)?;
+    let value = conversion_of(names, &table, position, data_type, using)?;
+    let mut row = RowSlot::new(table.clone());
+    let mut each = |stored: StoredRow<'_>| {
+        let mut values = stored.to_values()?;
+        values[position] = value.evaluate(&row.frame(stored))?.into_value();
+        Ok(values)
+    };
+    look.catalog.set_type(look.transaction, name, column, data_type, &mut each)?;
+    // The default and the checks are expressions of the new type now.
+    let table = table_of(look, name)?;
+    column_default(names, &table, position)?;
+    let id = table.columns[position].id;
+    for check in table.checks.iter().filter(|check| check.columns.contains(&id)) {
+        let condition = check_of(names, &table, &check.expression, 0)?;
+        if !check.not_valid {
+            let mut row = RowSlot::new(table.clone());
+            let mut holds = |stored: StoredRow<'_>| condition.truth(&row.frame(stored));
+            look.catalog.check_again(look.transaction, name, &check.name, &mut holds)?;
+        }
+    }
+    Ok(())
 }
 
 /// The text of a CHECK with a column's new name in the place of the old one.

@@ -4,7 +4,7 @@ use quickbeam::Transaction;
 
 use super::definition::apply;
 use super::rows::{QueryTransaction, Rows};
-use crate::bind::{Names, OutputColumn, check_of, column_default};
+use crate::bind::{CatalogChange, Names, OutputColumn, check_of, column_default};
 use crate::catalog::Table;
 use crate::compile::prepare::lines;
 use crate::compile::{CompileContext, Prepared, Program};
@@ -136,6 +136,11 @@ impl Session {
         match work {
             Program::Nothing => return Ok(Done::default()),
             Program::Catalog(change) => {
+                if let (CatalogChange::CreateIndex(index, _), false) = (&*change, alone)
+                    && index.concurrently
+                {
+                    return Err(super::utility::not_in_transaction("CREATE INDEX CONCURRENTLY"));
+                }
                 self.check_no_rows_read()?;
                 self.notice_skipped(change, snapshot);
                 return self

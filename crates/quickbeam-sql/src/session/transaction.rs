@@ -170,11 +170,24 @@ impl Session {
         result
     }
 
+    /// Ends the transaction, then begins another one with the same characteristics.
+    fn chained(&self, what: &str, end: impl FnOnce(&Session) -> Result<()>) -> Result<()> {
+        let settings = self.open.borrow().as_ref().map(|open| open.settings);
+        let Some(settings) = settings else {
+            let message = format!("{what} can only be used in transaction blocks");
+            return Err(SqlError::new(SqlState::NoActiveSqlTransaction, message));
+        };
+        end(self)?;
+        self.begin(settings)
+    }
+
     pub fn control(&self, control: &Control) -> Result<()> {
         match control {
             Control::Begin(settings) => self.begin(*settings),
-            Control::Commit => self.commit(),
-            Control::Rollback => self.rollback(),
+            Control::Commit(false) => self.commit(),
+            Control::Rollback(false) => self.rollback(),
+            Control::Commit(true) => self.chained("COMMIT AND CHAIN", Session::commit),
+            Control::Rollback(true) => self.chained("ROLLBACK AND CHAIN", Session::rollback),
             Control::Assign(name, value, is_local) => {
                 self.assign(name, value.as_deref(), *is_local).map(|_| ())
             }

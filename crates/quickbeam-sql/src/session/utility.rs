@@ -29,7 +29,7 @@ fn text_column(name: &str) -> OutputColumn {
 }
 
 #[cold]
-fn not_in_transaction(what: &str) -> SqlError {
+pub(super) fn not_in_transaction(what: &str) -> SqlError {
     let message = format!("{what} cannot run inside a transaction block");
     SqlError::new(SqlState::ActiveSqlTransaction, message)
 }

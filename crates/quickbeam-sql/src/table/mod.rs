@@ -13,4 +13,5 @@ pub use crate::schema::encoding::{
     prefix_end,
 };
 pub(crate) use audit::Audit;
+pub(crate) use table_writer::check_not_null;
 pub use table_writer::{Expressions, KeyConflict, TableWriter};

@@ -54,7 +54,7 @@ pub struct TableWriter<'a> {
 }
 
 /// Whether a NULL stands where none may.
-pub(super) fn check_not_null(table: &Table, row: StoredRow<'_>) -> Result<()> {
+pub(crate) fn check_not_null(table: &Table, row: StoredRow<'_>) -> Result<()> {
     for (position, column) in table.columns.iter().enumerate() {
         if column.not_null && row.is_null(position) {
             return Err(null_violation(table, position));

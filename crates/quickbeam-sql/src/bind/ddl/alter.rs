@@ -1,14 +1,17 @@
 //! ALTER TABLE.
 
-use sqlparser::ast::{self, AlterColumnOperation, AlterTableOperation, Ident, RenameTableNameKind};
+use sqlparser::ast::{
+    self, AlterColumnOperation, AlterTableOperation, Ident, RenameTableNameKind, TableConstraint,
+};
 
-use super::super::{Binder, fold};
-use super::constraints::Constraints;
+use super::super::{Binder, fold, types};
+use super::constraints::{Constraints, check_time};
+use super::storage_parameters::check_parameters;
 use super::table::Defined;
 use super::table_outline::Outline;
-use super::{CatalogChange, TableChange};
-use crate::catalog::Relation;
-use crate::error::{Result, SqlError};
+use super::{CatalogChange, ObjectKind, TableChange};
+use crate::catalog::{NewIdentity, Relation, split_lookup_name};
+use crate::error::{Result, SqlError, SqlState};
 use crate::expression::Frame;
 use crate::schema::errors::no_column;
 use crate::types::Value;
@@ -71,6 +74,19 @@ impl Binder<'_> {
         Ok(CatalogChange::Alter(table.lookup_name(), changes, alter.if_exists))
     }
 
+    /// ALTER INDEX … RENAME TO. The name of a constraint's index is the constraint's.
+    pub fn alter_index(
+        &mut self,
+        name: &ast::ObjectName,
+        operation: &ast::AlterIndexOperation,
+    ) -> Result<CatalogChange> {
+        let ast::AlterIndexOperation::RenameIndex { index_name: new } = operation;
+        let from = self.known_object(ObjectKind::Index, name, false)?;
+        let schema = split_lookup_name(&from).0;
+        let to = self.new_relation_in(&schema, new, false)?.0;
+        Ok(CatalogChange::RenameIndex(from, to))
+    }
+
     fn table_change(
         &mut self,
         outline: &mut Outline,
@@ -109,15 +125,21 @@ impl Binder<'_> {
             }
             // There are no roles: everything belongs to the only user.
             AlterTableOperation::OwnerTo { .. } => {}
-            AlterTableOperation::AddConstraint { not_valid: true, .. } => {
-                return Err(SqlError::unsupported("a constraint that is NOT VALID"));
+            AlterTableOperation::AddConstraint { constraint, not_valid } => {
+                self.added_constraint(outline, constraint, *not_valid, changes)?;
             }
-            AlterTableOperation::AddConstraint { constraint, .. } => {
-                let mut constraints = Constraints::default();
-                let written = std::slice::from_ref(constraint);
-                self.add_constraints(written, false, outline, &mut constraints)?;
-                constraint_changes(constraints, changes);
+            AlterTableOperation::RenameConstraint { old_name, new_name } => {
+                let from = self.known_constraint(outline, old_name)?;
+                changes.push(TableChange::RenameConstraint(from, self.new_name(new_name)?));
             }
+            AlterTableOperation::ValidateConstraint { name } => {
+                changes.push(TableChange::Validate(self.known_constraint(outline, name)?));
+            }
+            AlterTableOperation::SetOptionsParens { options } => check_parameters(options)?,
+            // All tables are logged.
+            AlterTableOperation::SetLogged | AlterTableOperation::SetUnlogged => {}
+            // There is no logical replication.
+            AlterTableOperation::ReplicaIdentity { .. } => {}
             AlterTableOperation::DropConstraint { name, if_exists, drop_behavior } => {
                 let folded =
                     if *if_exists { fold(name) } else { self.known_constraint(outline, name)? };
@@ -129,6 +151,41 @@ impl Binder<'_> {
             }
             other => return Err(SqlError::unsupported(format!("ALTER TABLE … {other}"))),
         }
+        Ok(())
+    }
+
+    /// ADD CONSTRAINT.
+    fn added_constraint(
+        &mut self,
+        outline: &mut Outline,
+        constraint: &TableConstraint,
+        not_valid: bool,
+        changes: &mut Vec<TableChange>,
+    ) -> Result<()> {
+        if let TableConstraint::UniqueUsingIndex(key) | TableConstraint::PrimaryKeyUsingIndex(key) =
+            constraint
+        {
+            check_time(key.characteristics.as_ref())?;
+            let is_primary = matches!(constraint, TableConstraint::PrimaryKeyUsingIndex(_));
+            if is_primary {
+                let place = self.place_of(&key.index_name);
+                outline.take_primary_key().map_err(|error| error.at(place))?;
+            }
+            let name = key.name.as_ref().map(|name| self.new_name(name)).transpose()?;
+            changes.push(TableChange::UseIndex(fold(&key.index_name), name, is_primary));
+            return Ok(());
+        }
+        let mut constraints = Constraints::default();
+        self.add_constraints(std::slice::from_ref(constraint), false, outline, &mut constraints)?;
+        if not_valid && (constraints.primary_key.is_some() || !constraints.uniques.is_empty()) {
+            let kind = if constraints.primary_key.is_some() { "PRIMARY KEY" } else { "UNIQUE" };
+            let message = format!("{kind} constraints cannot be marked NOT VALID");
+            let error = SqlError::new(SqlState::FeatureNotSupported, message);
+            return Err(error.at(self.position(constraint) as usize));
+        }
+        constraints.checks.iter_mut().for_each(|check| check.not_valid = not_valid);
+        constraints.foreign_keys.iter_mut().for_each(|key| key.not_valid = not_valid);
+        constraint_changes(constraints, changes);
         Ok(())
     }
 
@@ -177,9 +234,25 @@ impl Binder<'_> {
                 let (text, _) = self.new_default(value, data_type, &name)?;
                 TableChange::Default(name, Some(text))
             }
-            other => {
-                let error = SqlError::unsupported(format!("ALTER COLUMN {other}"));
-                return Err(error.at(self.place_of(column)));
+            AlterColumnOperation::SetDataType { data_type: written, using, .. } => {
+                let place = self.place_of_type(written, column.span.end);
+                let known = types::data_type(written).map_err(|error| error.at(place))?;
+                if types::digits_of_second(written).is_some() {
+                    let what = format!("a column of type {written}");
+                    return Err(SqlError::unsupported(what).at(place));
+                }
+                if let Some(using) = using {
+                    let mut binder = Binder::new(self.names, self.text.as_str());
+                    binder.expression(using, &outline.scope())?;
+                }
+                let using = using.as_ref().map(|using| using.to_string().into());
+                TableChange::Type(name, known, using)
+            }
+            AlterColumnOperation::AddGenerated { generated_as, sequence_options } => {
+                let always = !matches!(generated_as, Some(ast::GeneratedAs::ByDefault));
+                let list = sequence_options.as_deref().unwrap_or_default();
+                let options = self.sequence_options(list, Some(data_type))?;
+                TableChange::AddIdentity(name, NewIdentity { always, options })
             }
         })
     }

@@ -44,7 +44,7 @@ fn action_of(action: Option<&ReferentialAction>) -> ForeignKeyAction {
 }
 
 /// Refuses deferred constraints. Every row satisfies its constraints at the end of the statement.
-fn check_time(characteristics: Option<&ast::ConstraintCharacteristics>) -> Result<()> {
+pub(super) fn check_time(characteristics: Option<&ast::ConstraintCharacteristics>) -> Result<()> {
     let Some(characteristics) = characteristics else { return Ok(()) };
     let is_deferred = characteristics.initially == Some(DeferrableInitial::Deferred);
     if characteristics.deferrable == Some(true) || is_deferred {
@@ -115,18 +115,19 @@ impl Binder<'_> {
     ) -> Result<()> {
         match constraint {
             TableConstraint::PrimaryKey(key) => {
-                if key.index_name.is_some() || !key.include.is_empty() {
+                if key.index_name.is_some() {
                     return Err(SqlError::unsupported("this form of PRIMARY KEY"));
                 }
                 check_time(key.characteristics.as_ref())?;
                 let method = key_method(&key.index_type, &key.index_options)?;
                 let (name, columns) = self.key(key.name.as_ref(), &key.columns, outline)?;
-                constraints.primary_key = Some(NewKey { name, columns, method });
+                // The rows themselves are stored by the primary key, so they include all columns.
+                self.known_columns(outline, key.include.iter())?;
+                constraints.primary_key =
+                    Some(NewKey { name, columns, method, ..NewKey::default() });
             }
             TableConstraint::Unique(key) => {
                 if key.index_name.is_some()
-                    || !key.include.is_empty()
-                    || key.nulls_distinct == NullsDistinctOption::NotDistinct
                     || key.index_type_display != ast::KeyOrIndexDisplay::None
                 {
                     return Err(SqlError::unsupported("this form of UNIQUE"));
@@ -134,7 +135,10 @@ impl Binder<'_> {
                 check_time(key.characteristics.as_ref())?;
                 let method = key_method(&key.index_type, &key.index_options)?;
                 let (name, columns) = self.key(key.name.as_ref(), &key.columns, outline)?;
-                constraints.uniques.push(NewKey { name, columns, method });
+                let include = self.known_columns(outline, key.include.iter())?;
+                let nulls_not_distinct = key.nulls_distinct == NullsDistinctOption::NotDistinct;
+                let key = NewKey { name, columns, method, include, nulls_not_distinct };
+                constraints.uniques.push(key);
             }
             TableConstraint::Check(check) => {
                 constraints.checks.push(self.new_check(check, outline)?);
@@ -209,6 +213,7 @@ impl Binder<'_> {
             parent_columns,
             on_delete: action_of(key.on_delete.as_ref()),
             on_update: action_of(key.on_update.as_ref()),
+            not_valid: false,
         })
     }
 }

@@ -7,6 +7,7 @@ mod alter;
 mod constraints;
 mod schemas;
 mod sequences;
+mod storage_parameters;
 mod stored_expressions;
 mod table;
 mod table_outline;
@@ -19,16 +20,18 @@ use sqlparser::tokenizer::Token;
 
 use super::{Binder, fold};
 use crate::catalog::{
-    NewCheck, NewColumn, NewForeignKey, NewIndex, NewKey, NewTable, Relation, SequenceOptions,
+    NewCheck, NewColumn, NewForeignKey, NewIdentity, NewIndex, NewKey, NewTable, Relation,
+    SequenceOptions,
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::parse::first_from;
-use crate::types::Value;
+use crate::types::{DataType, Value};
 
-pub use stored_expressions::{check_of, column_default};
+pub use stored_expressions::{check_of, column_default, conversion_of};
 pub use table::{check_create_table, table_for};
 
 use constraints::method_of;
+use storage_parameters::check_index_parameters;
 use table_outline::Outline;
 
 /// A change of the catalog.
@@ -50,6 +53,8 @@ pub enum CatalogChange {
     Truncate(Vec<SmolStr>, bool, bool),
     /// ALTER TABLE; true: IF EXISTS.
     Alter(SmolStr, Vec<TableChange>, bool),
+    /// ALTER INDEX … RENAME TO.
+    RenameIndex(SmolStr, SmolStr),
     /// CREATE SCHEMA; true: IF NOT EXISTS.
     CreateSchema(SmolStr, bool),
     /// ALTER SCHEMA … RENAME TO.
@@ -98,6 +103,16 @@ pub enum TableChange {
     NotNull(SmolStr, bool),
     /// SET or DROP DEFAULT.
     Default(SmolStr, Option<Arc<str>>),
+    /// RENAME CONSTRAINT.
+    RenameConstraint(SmolStr, SmolStr),
+    /// VALIDATE CONSTRAINT.
+    Validate(SmolStr),
+    /// ADD UNIQUE or, if true, ADD PRIMARY KEY with the constraint's name, USING INDEX.
+    UseIndex(SmolStr, Option<SmolStr>, bool),
+    /// ALTER COLUMN … TYPE with the text of USING.
+    Type(SmolStr, DataType, Option<Arc<str>>),
+    /// ALTER COLUMN … ADD GENERATED … AS IDENTITY.
+    AddIdentity(SmolStr, NewIdentity),
 }
 
 impl Binder<'_> {
@@ -110,12 +125,12 @@ impl Binder<'_> {
             using: create.using.clone(),
             columns: create.columns.clone(),
             unique: create.unique,
-            concurrently: false,
+            concurrently: create.concurrently,
             r#async: false,
             if_not_exists: create.if_not_exists,
-            include: Vec::new(),
-            nulls_distinct: create.nulls_distinct.filter(|distinct| *distinct),
-            with: Vec::new(),
+            include: create.include.clone(),
+            nulls_distinct: create.nulls_distinct,
+            with: create.with.clone(),
             predicate: None,
             index_options: Vec::new(),
             alter_options: Vec::new(),
@@ -127,8 +142,10 @@ impl Binder<'_> {
         let table = self.defined_table(&create.table_name)?;
         let (unique, table_name) = (create.unique, table.lookup_name());
         let method = method_of(create.using.as_ref())?;
-        let mut index =
-            NewIndex { name: None, table: table_name, columns: Vec::new(), unique, method };
+        let mut index = NewIndex { table: table_name, unique, method, ..NewIndex::default() };
+        index.concurrently = create.concurrently;
+        index.nulls_not_distinct = create.nulls_distinct == Some(false);
+        check_index_parameters(&create.with, method)?;
         if let Some(name) = &create.name {
             let (name, is_there) =
                 self.new_relation_in(&table.schema, name, create.if_not_exists)?;
@@ -144,6 +161,10 @@ impl Binder<'_> {
             let options = &column.column.options;
             let descending = matches!(options.sort, Some(ast::OrderBySort::Desc));
             index.columns.push((fold(name), descending, options.nulls_first));
+        }
+        for name in &create.include {
+            self.known_column(&outline, name)?;
+            index.include.push(fold(name));
         }
         Ok(CatalogChange::CreateIndex(index, create.if_not_exists))
     }

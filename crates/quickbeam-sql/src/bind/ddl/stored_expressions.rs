@@ -62,6 +62,57 @@ fn check_in(mut binder: Binder<'_>, parsed: &ast::Expr, scope: &Scope) -> Result
     Ok(value)
 }
 
+/// Returns the expression, over a row in slot 0, that converts a column to another type: the one of
+/// USING, or the column itself.
+pub fn conversion_of(
+    names: &dyn Names,
+    table: &Table,
+    position: usize,
+    data_type: DataType,
+    using: Option<&str>,
+) -> Result<Expr> {
+    let Some(column) = table.columns.get(position) else {
+        return Err(SqlError::internal("a column that the table does not have"));
+    };
+    let mut binder = Binder::of_stored(names);
+    let scope = Scope::of(vec![relation_of(table, 0, table.name.clone())]);
+    let parsed = match using {
+        Some(text) => crate::parse::expression(text)?,
+        None => ast::Expr::Identifier(ast::Ident::with_quote('"', column.name.as_str())),
+    };
+    let (value, level) = binder.level(|binder| {
+        let bound: Typed = binder.expression(&parsed, &scope)?;
+        binder.assign(bound, data_type, &column.name).map_err(|error| {
+            if error.state() != SqlState::DatatypeMismatch {
+                return error;
+            }
+            let what = match using {
+                Some(_) => format!("result of USING clause for column \"{}\"", column.name),
+                None => format!("column \"{}\"", column.name),
+            };
+            let message = format!("{what} cannot be cast automatically to type {data_type}");
+            let hint = format!("You might need to specify \"USING {}::{data_type}\".", column.name);
+            SqlError::new(SqlState::DatatypeMismatch, message).with_hint(hint)
+        })
+    })?;
+    binder.stands_alone(&parsed, &level, "transform expression")?;
+    if let Some(default) = &column.default {
+        let old = Typed {
+            expr: kept_default(names, default, column.data_type, &column.name)?,
+            data_type: Some(column.data_type),
+            position: 0,
+        };
+        Binder::of_stored(names).assign(old, data_type, &column.name).map_err(|_| {
+            let message = format!(
+                "default for column \"{}\" cannot be cast automatically to type {data_type}",
+                column.name
+            );
+            SqlError::new(SqlState::DatatypeMismatch, message)
+        })?;
+    }
+    Ok(value)
+}
+
 /// Returns the error for a DEFAULT that names a column, existing or not.
 #[cold]
 fn of_columns(error: SqlError) -> SqlError {
@@ -152,6 +203,6 @@ impl Binder<'_> {
         read.dedup();
         let names = read.into_iter().filter_map(|column| outline.columns.get(column));
         let columns = names.map(|(name, _)| name.clone()).collect();
-        Ok(NewCheck { name, expression: text.into(), columns })
+        Ok(NewCheck { name, expression: text.into(), columns, not_valid: false })
     }
 }

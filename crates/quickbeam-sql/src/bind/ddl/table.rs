@@ -10,6 +10,7 @@ use sqlparser::tokenizer::Token;
 use super::super::{Binder, OutputColumn, types};
 use super::CatalogChange;
 use super::constraints::Constraints;
+use super::storage_parameters::check_table_parameters;
 use super::table_outline::Outline;
 use crate::catalog::{NewColumn, NewIdentity, NewTable, SequenceOptions};
 use crate::error::{Result, SqlError, SqlState};
@@ -44,20 +45,11 @@ pub fn check_create_table(create: &ast::CreateTable) -> Result<()> {
         .query(create.query.clone())
         .with_data(create.with_data.filter(|with| with.statistics.is_none()))
         .build();
-    let plain = ast::CreateTable { table_options: fill_factor(&create.table_options), ..plain };
+    check_table_parameters(&create.table_options)?;
+    // A table that is not logged would lose its rows in a crash. This one keeps them.
+    let (table_options, unlogged) = (create.table_options.clone(), create.unlogged);
+    let plain = ast::CreateTable { table_options, unlogged, ..plain };
     if *create == plain { Ok(()) } else { Err(SqlError::unsupported("this form of CREATE TABLE")) }
-}
-
-/// Returns the options of a table if they only say that its pages are to be full.
-fn fill_factor(options: &ast::CreateTableOptions) -> ast::CreateTableOptions {
-    let is_fill = |option: &ast::SqlOption| {
-        matches!(option, ast::SqlOption::KeyValue { key, value }
-            if key.value.eq_ignore_ascii_case("fillfactor") && value.to_string() == "100")
-    };
-    match options {
-        ast::CreateTableOptions::With(list) if list.iter().all(is_fill) => options.clone(),
-        _ => ast::CreateTableOptions::None,
-    }
 }
 
 /// A column as it was written.

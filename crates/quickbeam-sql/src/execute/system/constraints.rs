@@ -20,6 +20,8 @@ pub(super) struct Constraint<'s> {
     pub index: i64,
     /// The expression of a CHECK.
     pub check: Option<&'s str>,
+    /// Whether existing rows satisfy it.
+    pub is_valid: bool,
     /// The table and columns that a foreign key refers to, and what happens to its rows.
     pub parent: Option<Parent<'s>>,
 }
@@ -52,6 +54,7 @@ pub(super) fn constraints(snapshot: &CatalogSnapshot) -> Vec<Constraint<'_>> {
                 columns,
                 index: primary_key_oid(table),
                 check: None,
+                is_valid: true,
                 parent: None,
             });
         }
@@ -65,6 +68,7 @@ pub(super) fn constraints(snapshot: &CatalogSnapshot) -> Vec<Constraint<'_>> {
                 columns,
                 index: object_oid(index.id),
                 check: None,
+                is_valid: true,
                 parent: None,
             });
         }
@@ -78,6 +82,7 @@ pub(super) fn constraints(snapshot: &CatalogSnapshot) -> Vec<Constraint<'_>> {
                 columns: columns(table, read),
                 index: 0,
                 check: Some(&check.expression),
+                is_valid: !check.not_valid,
                 parent: None,
             });
         }
@@ -94,6 +99,7 @@ pub(super) fn constraints(snapshot: &CatalogSnapshot) -> Vec<Constraint<'_>> {
                 columns: columns(table, key.columns.iter().copied()),
                 index,
                 check: None,
+                is_valid: !key.not_valid,
                 parent: Some(Parent {
                     table: parent,
                     columns: columns(parent, positions.iter().copied()),
@@ -148,7 +154,8 @@ impl SystemSource<'_> {
             self.add(|row| {
                 row.set("oid", constraint.oid).text("conname", constraint.name);
                 row.set("connamespace", schema).text("contype", constraint.kind);
-                row.set("convalidated", true).set("conrelid", object_oid(constraint.table.id));
+                row.set("convalidated", constraint.is_valid)
+                    .set("conrelid", object_oid(constraint.table.id));
                 row.set("conindid", constraint.index).set("conislocal", true);
                 row.set("connoinherit", constraint.kind != "c");
                 row.text("conkey", numbers(&constraint.columns));

@@ -121,7 +121,7 @@ impl SystemSource<'_> {
                 }
                 Described::Index(_, index) => {
                     row.text("relkind", "i").set("relam", method(index.method));
-                    row.set("relnatts", small(index.columns.len()));
+                    row.set("relnatts", small(index.columns.len() + index.include.len()));
                 }
                 Described::PrimaryKey(table) => {
                     let key = table.primary_key.as_ref();
@@ -227,7 +227,15 @@ impl SystemSource<'_> {
                 // The subscripts of these arrays begin at 0.
                 format!("[0:{}]={{{}}}", keys.len().saturating_sub(1), numbers.join(","))
             };
-            let numbers = list(&|key| column(key.position).map_or(0, |it| it.id.into()));
+            let (include, nulls_not_distinct) = match relation {
+                Described::Index(_, index) => (&index.include[..], index.nulls_not_distinct),
+                _ => (&[][..], false),
+            };
+            let all = keys.iter().map(|key| key.position).chain(include.iter().copied());
+            let numbers: Vec<String> =
+                all.map(|position| column(position).map_or(0, |it| it.id).to_string()).collect();
+            let numbers =
+                format!("[0:{}]={{{}}}", numbers.len().saturating_sub(1), numbers.join(","));
             let options =
                 list(&|key| i64::from(key.descending) | (i64::from(key.nulls_first) << 1));
             let collations = list(&|key| {
@@ -236,7 +244,9 @@ impl SystemSource<'_> {
             });
             self.add(|row| {
                 row.set("indexrelid", relation.oid()).set("indrelid", object_oid(table.id));
-                row.set("indnatts", small(keys.len())).set("indnkeyatts", small(keys.len()));
+                row.set("indnatts", small(keys.len() + include.len()));
+                row.set("indnkeyatts", small(keys.len()));
+                row.set("indnullsnotdistinct", nulls_not_distinct);
                 row.set("indisunique", unique).set("indisprimary", is_primary);
                 for flag in ["indimmediate", "indisvalid", "indisready", "indislive"] {
                     row.set(flag, true);

@@ -67,6 +67,7 @@ pub fn foreign(columns: &[&str], parent: &str, on: ForeignKeyAction) -> NewForei
         parent_columns: Vec::new(),
         on_delete: on,
         on_update: on,
+        not_valid: false,
     }
 }
 

@@ -394,8 +394,12 @@ fn constraints_are_added_only_if_the_rows_keep_to_them() {
         refused(&mut || catalog.add_unique(&transaction, "child", &key(&["parent"]))),
         "23505"
     );
-    let check =
-        NewCheck { name: None, expression: "parent < 7".into(), columns: vec!["parent".into()] };
+    let check = NewCheck {
+        name: None,
+        expression: "parent < 7".into(),
+        columns: vec!["parent".into()],
+        not_valid: false,
+    };
     let mut below =
         |row: quickbeam_sql::table::StoredRow<'_>| Ok(Some(row.get(1)?.as_i64() < Some(7)));
     assert_eq!(

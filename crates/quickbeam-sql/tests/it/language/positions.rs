@@ -235,7 +235,7 @@ const DEFINITIONS: &[(&str, &str)] = &[
     ("ALTER TABLE t ALTER COLUMN «nothing DROP DEFAULT", "42703"),
     ("ALTER TABLE t ALTER COLUMN a SET DEFAULT «'x'", "22P02"),
     ("ALTER TABLE t ALTER COLUMN a SET DEFAULT «nothing", "0A000"),
-    ("ALTER TABLE t ALTER COLUMN «a TYPE BIGINT", "0A000"),
+    ("ALTER TABLE t ALTER COLUMN «nowhere TYPE BIGINT", "42703"),
     ("ALTER TABLE t ADD CHECK (a > «nothing)", "42703"),
     ("ALTER TABLE t ADD CHECK («a)", "42804"),
     ("ALTER TABLE t ADD «PRIMARY KEY (a)", "42P16"),

@@ -1,0 +1,237 @@
+//! ALTER TABLE … ALTER COLUMN … TYPE, and identity columns of existing tables.
+//!
+//! A column of another type keeps its number. Every row is written again, so no row of an older
+//! layout remains.
+
+use std::sync::Arc;
+
+use quickbeam::Transaction;
+
+use super::change::CatalogChange;
+use crate::catalog::Catalog;
+use crate::error::{Result, SqlError, SqlState};
+use crate::handle::{TableHandle, index_tree, rows_tree};
+use crate::schema::encoding::StoredRow;
+use crate::schema::{Identity, NewIdentity, Table};
+use crate::table::check_not_null;
+use crate::types::{DataType, Value};
+
+/// Computes a new row of a stored one.
+pub type RowChange<'c> = dyn FnMut(StoredRow<'_>) -> Result<Vec<Value>> + 'c;
+
+impl Catalog {
+    /// ALTER TABLE … ALTER COLUMN … TYPE. `each` computes the rows with values of the new type.
+    pub fn set_type(
+        &self,
+        transaction: &Transaction,
+        table: &str,
+        column: &str,
+        data_type: DataType,
+        each: &mut RowChange<'_>,
+    ) -> Result<()> {
+        let change = CatalogChange::begin(self, transaction)?;
+        let old = change.table(table)?;
+        let position = old.known_column(column)?;
+        let what = format!("column {column} of table {}", old.name);
+        change.refuse_views(old.id, &what, "altering the type of")?;
+        let mut table = old.clone();
+        let altered = &mut table.columns[position];
+        (altered.data_type, altered.missing) = (data_type, Value::Null);
+        change.retype_identity(&table, position)?;
+        let keys = table.primary_key.iter().flat_map(|key| key.columns.iter().copied());
+        let indexed = table.indexes.iter().flat_map(|i| i.columns.iter().map(|c| c.position));
+        if keys.chain(indexed).any(|used| used == position) {
+            table.check_key_type(position)?;
+        }
+        change.check_foreign_key_types(&table, position)?;
+        change.rewrite(&old, &mut table, each)?;
+        change.put_table(&table)
+    }
+
+    /// ALTER TABLE … ALTER COLUMN … ADD GENERATED … AS IDENTITY.
+    pub fn add_identity(
+        &self,
+        transaction: &Transaction,
+        table: &str,
+        column: &str,
+        new: &NewIdentity,
+    ) -> Result<()> {
+        let change = CatalogChange::begin(self, transaction)?;
+        let mut table = change.table(table)?;
+        let position = table.known_column(column)?;
+        let known = &table.columns[position];
+        let state = |what: &str| {
+            let message = format!("column \"{column}\" of relation \"{}\" {what}", table.name);
+            Err(SqlError::new(SqlState::ObjectNotInPrerequisiteState, message))
+        };
+        if !known.not_null {
+            return state("must be declared NOT NULL before identity can be added");
+        }
+        if known.identity.is_some() {
+            return state("is already an identity column");
+        }
+        if known.default.is_some() {
+            return state("already has a default value");
+        }
+        check_identity_type(known.data_type)?;
+        let mut options = new.options.clone();
+        options.data_type = Some(known.data_type);
+        let owner = Some((table.id, known.id));
+        let parts = [table.name.as_str(), column];
+        let name = change.name_or_made(&table.schema, None, &parts, "seq", &[])?;
+        let name = crate::schema::names::lookup_name(&table.schema, &name);
+        let sequence = change.define_sequence(&name, &options, owner)?;
+        table.columns[position].identity = Some(Identity { always: new.always, sequence });
+        change.put_table(&table)
+    }
+
+    /// ALTER TABLE … ALTER COLUMN … DROP IDENTITY. The sequence goes, too.
+    pub fn drop_identity(
+        &self,
+        transaction: &Transaction,
+        table: &str,
+        column: &str,
+        if_exists: bool,
+    ) -> Result<()> {
+        let change = CatalogChange::begin(self, transaction)?;
+        let mut table = change.table(table)?;
+        let position = table.known_column(column)?;
+        match table.columns[position].identity.take() {
+            Some(identity) => change.remove(identity.sequence)?,
+            None if if_exists => return Ok(()),
+            None => return Err(no_identity(&table, column)),
+        }
+        change.put_table(&table)
+    }
+
+    /// ALTER TABLE … ALTER COLUMN … SET GENERATED.
+    pub fn set_identity(
+        &self,
+        transaction: &Transaction,
+        table: &str,
+        column: &str,
+        always: bool,
+    ) -> Result<()> {
+        let change = CatalogChange::begin(self, transaction)?;
+        let mut table = change.table(table)?;
+        let position = table.known_column(column)?;
+        match &mut table.columns[position].identity {
+            Some(identity) => identity.always = always,
+            None => return Err(no_identity(&table, column)),
+        }
+        change.put_table(&table)
+    }
+}
+
+#[cold]
+pub(crate) fn no_identity(table: &Table, column: &str) -> SqlError {
+    let message =
+        format!("column \"{column}\" of relation \"{}\" is not an identity column", table.name);
+    SqlError::new(SqlState::ObjectNotInPrerequisiteState, message)
+}
+
+fn check_identity_type(data_type: DataType) -> Result<()> {
+    if data_type.is_integer() {
+        return Ok(());
+    }
+    let message = "identity column type must be smallint, integer, or bigint";
+    Err(SqlError::new(SqlState::InvalidParameterValue, message))
+}
+
+impl CatalogChange<'_> {
+    /// Gives the sequence of an identity column the column's type.
+    fn retype_identity(&self, table: &Table, position: usize) -> Result<()> {
+        let column = &table.columns[position];
+        let Some(identity) = column.identity else { return Ok(()) };
+        check_identity_type(column.data_type)?;
+        let Some(sequence) = self.before.sequence(identity.sequence) else { return Ok(()) };
+        let mut sequence = (**sequence).clone();
+        sequence.set_type(column.data_type)?;
+        self.put_sequence(sequence)
+    }
+
+    /// Checks that the columns of foreign keys on both sides still have comparable types.
+    fn check_foreign_key_types(&self, table: &Table, position: usize) -> Result<()> {
+        let id = table.columns[position].id;
+        let is_comparable =
+            |a: DataType, b: DataType| (a.is_integer() && b.is_integer()) || a.is_same_kind(b);
+        let check = |child: &Table, parent: &Table| -> Result<()> {
+            for key in child.foreign_keys.iter().filter(|key| key.parent == parent.id) {
+                for (&from, &to) in key.columns.iter().zip(&key.parent_columns) {
+                    let touched = (child.id == table.id && from == position)
+                        || (parent.id == table.id && to == id);
+                    let Some(to) = parent.position_of(to).filter(|_| touched) else { continue };
+                    let (a, b) = (&child.columns[from], &parent.columns[to]);
+                    if !is_comparable(a.data_type, b.data_type) {
+                        let message = format!(
+                            "foreign key constraint \"{}\" cannot be implemented",
+                            key.name
+                        );
+                        return Err(SqlError::new(SqlState::DatatypeMismatch, message).with_detail(
+                            format!(
+                                "Key columns \"{}\" and \"{}\" are of incompatible types: {} and {}.",
+                                a.name, b.name, a.data_type, b.data_type
+                            ),
+                        ));
+                    }
+                }
+            }
+            Ok(())
+        };
+        for key in &table.foreign_keys {
+            match key.parent == table.id {
+                true => check(table, table)?,
+                false => check(table, &self.latest(key.parent)?)?,
+            }
+        }
+        for reference in &table.referenced_by {
+            if reference.child != table.id {
+                check(&self.latest(reference.child)?, table)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes every row of a table again, as the new definition has it, and all its indexes. The
+    /// table's tree is another one afterwards.
+    pub(crate) fn rewrite(
+        &self,
+        old: &Table,
+        table: &mut Table,
+        each: &mut RowChange<'_>,
+    ) -> Result<()> {
+        let transaction = self.transaction;
+        let before = TableHandle::open_rows(transaction, &Arc::new(old.clone()))?;
+        table.renew_layout()?;
+        table.layouts.older.clear();
+        table.generation += 1;
+        let rows = transaction.create_database_as(&rows_tree(table), table.access_method())?;
+        let after = TableHandle::of_database(Arc::new(table.clone()), rows);
+        let (mut new_key, mut bytes) = (Vec::new(), Vec::new());
+        self.for_each_row(&before, |key, row| {
+            let values = each(row)?;
+            bytes.clear();
+            table.encode_values(&mut bytes, &values)?;
+            let row = StoredRow::new(table, &bytes)?;
+            check_not_null(table, row)?;
+            new_key.clear();
+            match after.key().parts.is_empty() {
+                true => new_key.extend_from_slice(key),
+                false => after.key().encode_with(&mut new_key, |position| row.get(position))?,
+            }
+            if after.database().put_if_absent(transaction, &new_key, &bytes)? {
+                return Ok(());
+            }
+            let name = table.primary_key.as_ref().map_or("", |key| key.name.as_str());
+            let message = format!("could not create unique index \"{name}\"");
+            Err(SqlError::new(SqlState::UniqueViolation, message).of_constraint(name))
+        })?;
+        transaction.drop_database(&rows_tree(old))?;
+        for index in &table.indexes {
+            transaction.drop_database(&index_tree(index.id))?;
+            self.fill_index(&after, index)?;
+        }
+        self.is_regenerated(table.id);
+        Ok(())
+    }
+}
