@@ -88,7 +88,7 @@ fn main() -> ExitCode {
         Err(error) if is_broken_pipe(&error) => ExitCode::from(BROKEN_PIPE),
         Err(error) => {
             // A failure to write standard error cannot be reported.
-            let _ = writeln!(std::io::stderr(), "quickbeam: {error:#}");
+            let _ = writeln!(std::io::stderr(), "quickbeam: {}", output::chain(&error));
             ExitCode::from(1)
         }
     }

@@ -53,3 +53,30 @@ impl Write for Output {
         self.inner.flush().map_err(|error| self.named(error))
     }
 }
+
+/// Returns an error with its causes. An error whose text includes its cause's is not followed by
+/// that cause.
+pub fn chain(error: &anyhow::Error) -> String {
+    let mut shown = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if shown.is_empty() {
+            shown = cause;
+        } else if !shown.contains(&cause) {
+            shown = format!("{shown}: {cause}");
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::anyhow;
+
+    use super::chain;
+
+    #[test]
+    fn cause_is_shown_once() {
+        let inner = anyhow!("disk full").context("cannot write: disk full").context("no commit");
+        assert_eq!(chain(&inner), "no commit: cannot write: disk full");
+    }
+}

@@ -6,6 +6,8 @@
 
 use std::io::{ErrorKind, Write};
 use std::path::Path;
+#[cfg(feature = "sql")]
+use std::path::PathBuf;
 
 use anyhow::{Context, anyhow};
 use quickbeam::{
@@ -15,7 +17,7 @@ use quickbeam::{
 /// Name prefix of the databases that store tables.
 pub const TABLES: &str = "sql.";
 
-/// The settings of an opening, from the command line or the environment variables.
+/// The settings of an opening: an option goes before a variable, and a variable before the file.
 #[derive(clap::Args, Default)]
 pub struct Opening {
     /// Cache size in bytes, or with a suffix K, M or G [variable: QUICKBEAM_CACHE_SIZE; default:
@@ -26,34 +28,62 @@ pub struct Opening {
     /// QUICKBEAM_DURABILITY; default: sync]
     #[arg(long, value_name = "LEVEL", value_parser = durability)]
     durability: Option<Durability>,
+    /// Take settings that are not given here from this TOML file; their names are those of the
+    /// options, with underscores
+    #[cfg(feature = "sql")]
+    #[arg(long, value_name = "FILE", env = "QUICKBEAM_CONFIG")]
+    config: Option<PathBuf>,
 }
 
 impl Opening {
     /// Returns the options for an existing environment.
     pub fn options(&self) -> anyhow::Result<Options> {
         let mut options = existing();
-        let cache_size = self.cache_size.map_or_else(|| variable("QUICKBEAM_CACHE_SIZE", size), ok);
-        options.cache_size = cache_size?.unwrap_or(options.cache_size);
-        let level =
-            self.durability.map_or_else(|| variable("QUICKBEAM_DURABILITY", durability), ok);
-        options.durability = level?.unwrap_or(options.durability);
+        let (file_size, file_durability) = self.file()?;
+        let size = first(self.cache_size, ("cache_size", file_size), size)?;
+        options.cache_size = size.unwrap_or(options.cache_size);
+        let level = first(self.durability, ("durability", file_durability), durability)?;
+        options.durability = level.unwrap_or(options.durability);
         Ok(options)
     }
-}
 
-#[allow(clippy::unnecessary_wraps)] // It stands beside `variable`.
-fn ok<T>(value: T) -> anyhow::Result<Option<T>> {
-    Ok(Some(value))
-}
-
-/// Parses an environment variable. Returns `None` if it is unset or empty.
-fn variable<T>(name: &str, parse: fn(&str) -> Result<T, String>) -> anyhow::Result<Option<T>> {
-    match std::env::var(name) {
-        Ok(text) if !text.is_empty() => {
-            parse(&text).map(Some).map_err(|error| anyhow!("the variable {name}={text}: {error}"))
-        }
-        _ => Ok(None),
+    /// Returns the file of settings.
+    #[cfg(feature = "sql")]
+    pub fn config(&self) -> Option<&Path> {
+        self.config.as_deref()
     }
+
+    /// Returns the cache size and the durability of the file of settings.
+    #[cfg(feature = "sql")]
+    fn file(&self) -> anyhow::Result<(Option<String>, Option<String>)> {
+        self.config().map_or(Ok((None, None)), |path| {
+            crate::serve::Settings::read(path).map(|settings| settings.opening())
+        })
+    }
+
+    #[cfg(not(feature = "sql"))]
+    #[allow(clippy::unused_self, clippy::unnecessary_wraps)] // There is no file without SQL.
+    fn file(&self) -> anyhow::Result<(Option<String>, Option<String>)> {
+        Ok((None, None))
+    }
+}
+
+/// Returns the setting of the command line, else of its environment variable, else of the file.
+fn first<T>(
+    given: Option<T>,
+    (name, in_file): (&str, Option<String>),
+    parse: fn(&str) -> Result<T, String>,
+) -> anyhow::Result<Option<T>> {
+    if given.is_some() {
+        return Ok(given);
+    }
+    let variable = format!("QUICKBEAM_{}", name.to_uppercase());
+    let (source, text) = match std::env::var(&variable) {
+        Ok(text) if !text.is_empty() => (format!("the variable {variable}"), Some(text)),
+        _ => (format!("the setting {name} of the file"), in_file),
+    };
+    let parsed = text.map(|text| parse(&text).map_err(|error| anyhow!("{source}={text}: {error}")));
+    parsed.transpose()
 }
 
 /// Parses a number of bytes with an optional suffix K, M or G.

@@ -205,6 +205,15 @@ fn openings_are_set_by_options_and_variables() {
     let (_, code, said) = cache(&[], "much");
     assert_eq!(code, Some(1));
     assert!(said.contains("QUICKBEAM_CACHE_SIZE=much"), "{said}");
+    let config = folder.path().join("settings.toml");
+    let file = path(&config);
+    std::fs::write(&config, "cache_size = \"8M\"\nmax_connections = 7\n").expect("a file");
+    assert_eq!(cache(&["--config", &file], "").0, Some(8 << 20));
+    assert_eq!(cache(&["--config", &file], "16M").0, Some(16 << 20));
+    std::fs::write(&config, "cachesize = 1\n").expect("a file");
+    let (_, code, said) = cache(&["--config", &file], "");
+    assert_eq!(code, Some(1));
+    assert!(said.contains("settings.toml") && said.contains("cachesize"), "{said}");
     assert_eq!(run(&["stat", &directory, "--durability", "hope"]).status.code(), Some(2));
     done(&run(&["stat", &directory, "--durability", "nosync"]));
 }
@@ -230,6 +239,18 @@ fn load_reports_header_keywords_it_ignores() {
     assert_eq!(loaded.status.code(), Some(0));
     let expected = "n: recnum=1 is not supported and was ignored\nn: 1 records\n";
     assert_eq!(text(&loaded.stderr), expected);
+}
+
+#[test]
+fn dump_without_a_name_is_of_an_unnamed_database() {
+    let folder = folder();
+    let directory = environment(&folder);
+    assert_eq!(run_with_input(&["load", &directory], DUMP).status.code(), Some(0));
+    let named = done(&run(&["dump", &directory, "people"]));
+    let unnamed = done(&run(&["dump", &directory, "people", "--unnamed"]));
+    assert_eq!(named.replace("database=people\n", ""), unnamed);
+    assert!(!unnamed.contains("database="));
+    assert_eq!(run(&["dump", &directory, "--unnamed"]).status.code(), Some(2));
 }
 
 #[test]

@@ -433,14 +433,20 @@ fn an_interrupt_cancels_the_statement_and_not_the_shell() {
 const SQLITE: &str = "PRAGMA foreign_keys=OFF;\nBEGIN TRANSACTION;
 CREATE TABLE a(id integer primary key autoincrement, b blob, t text, r real, d datetime);
 INSERT INTO a VALUES(5000000000,X'0102',replace('it''s\\n2','\\n',char(10)),1.5,'2026-11-23 15:56:56');
-CREATE TABLE untyped(x);
-DELETE FROM sqlite_sequence;\nINSERT INTO sqlite_sequence VALUES('a',1);
-CREATE INDEX ai on a(t);\nCREATE VIEW v as select t from a;\nCOMMIT;\n";
+CREATE TABLE untyped(x, k TEXT COLLATE NOCASE PRIMARY KEY) WITHOUT ROWID;
+INSERT INTO untyped VALUES(1,'a');
+DELETE FROM sqlite_sequence;\nINSERT INTO sqlite_sequence VALUES('a',5000000000);
+CREATE INDEX ai on a(t COLLATE NOCASE);
+CREATE TRIGGER r AFTER INSERT ON a BEGIN\n  DELETE FROM untyped;\nEND;\nCREATE VIEW v as select t from a;\nCOMMIT;\n";
 
 /// A dump of `pg_dump`.
 const POSTGRESQL: &str =
     "--\n-- PostgreSQL database dump\n--\n\n\\restrict abc\n\nSET statement_timeout = 0;
 SELECT pg_catalog.set_config('search_path', '', false);
+SET xmloption = content;
+CREATE SCHEMA app;
+CREATE TABLE app.u (\n    id integer\n);
+CREATE POLICY p ON app.u USING (true);
 CREATE TABLE public.t (\n    id integer NOT NULL,\n    name character varying(20)\n);
 ALTER TABLE public.t OWNER TO postgres;\nCOMMENT ON TABLE public.t IS 'a; table';
 COPY public.t (id, name) FROM stdin;\n1\tone\\ttab\n2\t\\N\n3\t\n\\.\n
@@ -448,23 +454,52 @@ ALTER TABLE ONLY public.t\n    ADD CONSTRAINT t_pkey PRIMARY KEY (id);\n\\unrest
 
 #[test]
 fn lenient_reads_a_dump_of_sqlite3() {
-    let script = format!("{SQLITE}SELECT id, b, t, r, d FROM a;\nSELECT * FROM v;\n");
+    let more = "INSERT INTO a (t) VALUES ('next') RETURNING id;\nSELECT * FROM untyped;\n";
+    let script = format!("{SQLITE}SELECT id, b, t, r, d FROM a;\n{more}SELECT nothing;\n");
     let output = run(&["--memory", "--lenient", "-q", "--format=csv"], &script);
     let (found, said) = failed(&output);
     let row = "5000000000,\\x0102,\"it's\n2\",1.5,2026-11-23 15:56:56";
-    assert_eq!(found, format!("id,b,t,r,d\n{row}\nt\n\"it's\n2\"\n"), "{said}");
+    let expected = format!("setval\n5000000000\nid,b,t,r,d\n{row}\nid\n5000000001\nx,k\n1,a\n");
+    assert_eq!(found, expected, "{said}");
     assert!(said.contains("standard input:1: skipped: PRAGMA foreign_keys=OFF\n"), "{said}");
-    assert!(said.ends_with("quickbeam: 3 skipped, 1 failed\n"), "{said}");
+    assert!(said.ends_with("quickbeam: 4 skipped, 1 failed\n"), "{said}");
 }
 
 #[test]
 fn lenient_reads_a_dump_of_pg_dump() {
-    let script = format!("{POSTGRESQL}SELECT * FROM t ORDER BY id;\n");
+    let script = format!("{POSTGRESQL}SELECT * FROM public.t ORDER BY id;\n");
     let output = run(&["--memory", "--lenient", "-q", "--format=csv"], &script);
     let said = text(&output.stderr);
     assert_eq!(text(&output.stdout), "id,name\n1,one\ttab\n2,\n3,\"\"\n", "{said}");
-    assert!(said.ends_with("quickbeam: 6 skipped, 0 failed\n"), "{said}");
+    assert!(said.ends_with("quickbeam: 3 skipped, 0 failed\n"), "{said}");
     assert_eq!(output.status.code(), Some(0));
+    assert!(said.contains("skipped: CREATE POLICY p ON app.u USING (true) ("), "{said}");
     let (_, said) = failed(&run(&["--memory"], POSTGRESQL));
     assert!(said.contains("there is no command \\restrict"), "{said}");
+}
+
+#[test]
+fn variables_are_set_and_replaced() {
+    let script = "\\set n 5\n\\set t 'it''s'\nSELECT :n + :m AS n, :'t' AS t;\n\\echo :n :none\n\
+                  \\unset n\n\\set\nSELECT :n;\n";
+    let output = run(&["--memory", "-q", "--format=csv", "-v", "m=2"], script);
+    let (found, said) = failed(&output);
+    assert_eq!(found, "n,t\n7,it's\n5 :none\nm = '2'\nt = 'it's'\n");
+    assert!(said.contains("there is no parameter :n"), "{said}");
+    let keep = "\\set ON_ERROR_STOP off\nSELECT none;\n\\echo on\n\\set ON_ERROR_STOP on\n\
+                SELECT none;\n\\echo never\n";
+    let (found, _) = failed(&run(&["--memory", "-q"], keep));
+    assert_eq!(found, "on\n");
+}
+
+#[test]
+fn the_environment_and_the_syntax_are_shown() {
+    let script = "\\conninfo\n\\l\n\\dn+\n\\h savepoint\n\\h nothing\n";
+    let (found, said) = failed(&run(&["--memory", "--keep-going"], script));
+    for expected in
+        ["connected to the environment in memory", "quickbeam", "public", "SAVEPOINT name"]
+    {
+        assert!(found.contains(expected), "{expected}: {found}");
+    }
+    assert!(said.contains("no statement begins with nothing"), "{said}");
 }

@@ -295,3 +295,36 @@ fn tables_that_do_not_fit_their_indexes_are_found_by_verify() {
     let report: serde_json::Value = serde_json::from_str(&text(&output.stdout)).expect("JSON");
     assert_eq!((&report["sql"]["tables"], &report["sql"]["rows"]), (&1.into(), &1.into()));
 }
+
+#[test]
+fn salvage_names_the_table_and_the_keys_that_are_lost() {
+    let folder = folder();
+    let directory = create(&folder, "damaged");
+    sql(
+        &directory,
+        "CREATE TABLE t (id INT PRIMARY KEY, n TEXT);
+         INSERT INTO t SELECT g, repeat('x', 200) FROM generate_series(1, 2000) g",
+    );
+    let data = std::path::Path::new(&directory).join("data.quickbeam");
+    let mut bytes = std::fs::read(&data).expect("the data file");
+    // A leaf in the middle of the table, found by a run of its values.
+    let row = bytes.windows(200).enumerate().filter(|(_, w)| w.iter().all(|byte| *byte == b'x'));
+    let places: Vec<usize> = row.map(|(at, _)| at).collect();
+    bytes[places[places.len() / 2]] = b'y';
+    std::fs::write(&data, &bytes).expect("the data file");
+    let new = path(&folder.path().join("new"));
+    let output =
+        finish(command(&["recover", &directory, "--salvage", "--json", "--into", &new]), "");
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    let report: serde_json::Value = serde_json::from_str(&text(&output.stdout)).expect("JSON");
+    let lost = &report["lost_ranges"][0];
+    assert_eq!(lost["table"], "t", "{report}");
+    let number = |field: &str| {
+        let text = lost[field].as_str().unwrap_or_default();
+        text.trim_matches(['(', ')']).parse::<i32>()
+    };
+    let (from, to) = (number("from_key").expect("a key"), number("to_key").expect("a key"));
+    assert!(1 < from && from < to && to < 2000, "{report}");
+    let left = sql(&new, "SELECT count(*) FROM t WHERE id < 1 OR id > 0");
+    assert!(left.contains(&(2000 - (to - from)).to_string()), "{left}: {report}");
+}

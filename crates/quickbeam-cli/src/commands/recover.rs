@@ -1,7 +1,8 @@
 //! `quickbeam recover`: salvages damaged environments and data stores.
 //!
 //! Opening an environment recovers from a crash. If durable data is damaged, opening fails. Salvage
-//! then copies all readable data into a new directory, and its report names the lost data.
+//! then copies all readable data into a new directory, and its report names the lost data, with
+//! table, index and key where it was a table's.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -40,7 +41,14 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     };
     let salvaged = salvage(directory, into, &existing())
         .with_context(|| format!("cannot salvage {}", directory.display()))?;
-    let value = serde_json::to_value(&salvaged).context("the report cannot be put into JSON")?;
+    let mut value =
+        serde_json::to_value(&salvaged).context("the report cannot be put into JSON")?;
+    #[cfg(feature = "sql")]
+    if let Err(error) = crate::tables::losses::name(into, &mut value) {
+        // The report is complete without the names of tables.
+        let problem = format!("the tables of the salvaged data cannot be read: {error:#}");
+        value["tables"] = problem.into();
+    }
     let mut output = Output::new();
     report::write(&mut output, &value, arguments.json)?;
     let complete = salvaged.is_complete();

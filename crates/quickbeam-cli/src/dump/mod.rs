@@ -23,6 +23,10 @@ pub struct Arguments {
     /// Write printable characters unchanged (format=print) instead of hexadecimal digits
     #[arg(short, long)]
     print: bool,
+    /// Leave the name of DATABASE out, so that db_load makes a file of one unnamed database, which
+    /// any program can open
+    #[arg(long, requires = "database")]
+    unnamed: bool,
     /// Write only the tables, as an SQL script that PostgreSQL can read too
     #[cfg(feature = "sql")]
     #[arg(long, conflicts_with_all = ["database", "print"])]
@@ -49,7 +53,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     match &arguments.database {
         None => {
             for name in names {
-                dump(&mut place, &name, format, &mut output)?;
+                dump(&mut place, &name, Some(&name), format, &mut output)?;
             }
             if !tables.is_empty() {
                 dump_tables(&place, format, &mut output)?;
@@ -63,17 +67,27 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
                 directory.display()
             );
         }
-        Some(name) => dump(&mut place, name, format, &mut output)?,
+        Some(name) => {
+            let shown = Some(&**name).filter(|_| !arguments.unnamed);
+            dump(&mut place, name, shown, format, &mut output)?;
+        }
     }
     output.finish()?;
     place.close(directory)?;
     Ok(Outcome::Done)
 }
 
-fn dump(place: &mut Place, name: &str, format: Format, output: &mut Output) -> anyhow::Result<()> {
+/// Writes a section. Its header has the name `shown`.
+fn dump(
+    place: &mut Place,
+    name: &str,
+    shown: Option<&str>,
+    format: Format,
+    output: &mut Output,
+) -> anyhow::Result<()> {
     let mut section = || -> anyhow::Result<()> {
         let content = Content::Records(place.access_method(name)?);
-        dump_format::write_header(output, format, Some(name), content)?;
+        dump_format::write_header(output, format, shown, content)?;
         place.records(name, |key, value| {
             dump_format::write_item(output, format, key)?;
             dump_format::write_item(output, format, value)?;

@@ -19,7 +19,7 @@ use quickbeam_sql::SqlDatabase;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use self::settings::Settings;
+pub use self::settings::Settings;
 use crate::{Outcome, place};
 
 /// The arguments of `quickbeam serve`.
@@ -34,10 +34,6 @@ pub struct Arguments {
     /// Create the environment if it does not exist
     #[arg(long, conflicts_with = "memory")]
     create: bool,
-    /// Take settings that are not given here from this TOML file; their names are those of the
-    /// options, with underscores
-    #[arg(long, value_name = "FILE", env = "QUICKBEAM_CONFIG")]
-    config: Option<PathBuf>,
     #[command(flatten)]
     settings: Settings,
     #[command(flatten)]
@@ -45,7 +41,7 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
-    let settings = match &arguments.config {
+    let settings = match arguments.opening.config() {
         Some(path) => arguments.settings.clone().with_file(path)?,
         None => arguments.settings.clone(),
     };

@@ -55,14 +55,36 @@ pub struct Settings {
     /// Longest message of a client, in bytes [default: 1073741823]
     #[arg(long, value_name = "BYTES", env = "QUICKBEAM_MAX_MESSAGE_BYTES")]
     max_message_bytes: Option<usize>,
+    /// The cache of the environment, in a file of settings only: a number or a text such as "64M".
+    #[arg(skip)]
+    cache_size: Option<toml::Value>,
+    /// The durability of commits, in a file of settings only.
+    #[arg(skip)]
+    durability: Option<String>,
 }
 
 impl Settings {
-    /// Fills what is missing from a file of settings (SERVE-1).
-    pub fn with_file(self, path: &Path) -> anyhow::Result<Settings> {
+    /// Reads a file of settings.
+    pub fn read(path: &Path) -> anyhow::Result<Settings> {
         let shown = path.display();
         let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {shown}"))?;
-        let file: Settings = toml::from_str(&text).map_err(|error| anyhow!("{shown}: {error}"))?;
+        toml::from_str(&text).map_err(|error| anyhow!("{shown}: {error}"))
+    }
+
+    /// Returns the cache size and the durability of a file of settings, as texts.
+    pub fn opening(&self) -> (Option<String>, Option<String>) {
+        let cache_size = self.cache_size.as_ref().map(|value| match value {
+            toml::Value::String(text) => text.clone(),
+            toml::Value::Integer(bytes) => bytes.to_string(),
+            // Refused as a size, like any other text.
+            other => format!("{other:?}"),
+        });
+        (cache_size, self.durability.clone())
+    }
+
+    /// Fills what is missing from a file of settings (SERVE-1).
+    pub fn with_file(self, path: &Path) -> anyhow::Result<Settings> {
+        let file = Settings::read(path)?;
         Ok(Settings {
             listen: self.listen.or(file.listen),
             socket_directory: self.socket_directory.or(file.socket_directory),
@@ -72,6 +94,8 @@ impl Settings {
             tls_certificate: self.tls_certificate.or(file.tls_certificate),
             tls_key: self.tls_key.or(file.tls_key),
             tls_client_authorities: self.tls_client_authorities.or(file.tls_client_authorities),
+            cache_size: file.cache_size,
+            durability: file.durability,
             max_connections: self.max_connections.or(file.max_connections),
             max_connections_per_user: self
                 .max_connections_per_user

@@ -8,16 +8,22 @@ use anyhow::{Context, anyhow, bail};
 
 use super::input::{script, words};
 use super::shell::{Flow, Place, Shell};
-use super::{describe, say};
+use super::{describe, say, syntax};
 use crate::output::Output;
 
+const DATABASES: &str = "SELECT datname AS \"Name\", pg_encoding_to_char(encoding) AS \"Encoding\" \
+    FROM pg_catalog.pg_database ORDER BY 1";
+const SCHEMAS: &str = "SELECT nspname AS \"Name\" FROM pg_catalog.pg_namespace ORDER BY 1";
+
 /// All commands with their arguments and help texts, for `\?` and for completion.
-pub const COMMANDS: [(&str, &str, &str); 24] = [
+pub const COMMANDS: [(&str, &str, &str); 30] = [
     ("\\!", "COMMAND", "execute a command of the operating system"),
     ("\\?", "", "show this help"),
+    ("\\conninfo", "", "show the environment and the session"),
     ("\\copy", "TABLE|(QUERY) FROM|TO FILE …", "COPY with a file, whose name needs no quotes"),
     ("\\d", "[NAME]", "list tables, views, sequences and databases, or describe one object"),
     ("\\di", "", "list indexes"),
+    ("\\dn", "", "list schemas"),
     ("\\ds", "", "list sequences"),
     ("\\dt", "", "list tables"),
     ("\\dv", "", "list views"),
@@ -26,15 +32,19 @@ pub const COMMANDS: [(&str, &str, &str); 24] = [
     ("\\format", "[table|csv|json]", "set the output format"),
     ("\\g", "[FILE]", "execute the current statement, or the last one; write its result to FILE"),
     ("\\gx", "[FILE]", "as \\g, with expanded output"),
+    ("\\h", "[STATEMENT]", "show the syntax of an SQL statement, or list the statements"),
     ("\\i", "FILE", "execute the statements of a file"),
+    ("\\l", "", "list the SQL databases"),
     ("\\o", "[FILE]", "append results to a file, or write them to standard output again"),
     ("\\p", "", "show the current statement, or the last one"),
     ("\\pset", "[NAME [VALUE]]", "set null, format, expanded, footer, tuples_only or pager"),
     ("\\q", "", "quit"),
     ("\\qecho", "[TEXT]", "write a text to the output of \\o"),
     ("\\r", "", "discard the current statement"),
+    ("\\set", "[NAME [VALUE]]", "set a variable, for :NAME, :'NAME' and :\"NAME\" in statements"),
     ("\\t", "[on|off]", "write rows only, without header and footer"),
     ("\\timing", "[on|off]", "show the execution time of each statement"),
+    ("\\unset", "NAME", "remove a variable"),
     ("\\watch", "[SECONDS] [c=COUNT]", "repeat the statement every 2 seconds, or COUNT times"),
     ("\\x", "[on|off]", "write one line for each column"),
 ];
@@ -104,7 +114,9 @@ pub fn run(
     // A semicolon after a command is a habit of SQL users.
     let line = line.trim_end_matches(';').trim_end();
     let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
-    let rest = rest.trim();
+    let rest = &*shell.variables.replace_in(rest.trim()).into_owned();
+    // The lists have no columns that `+` could add.
+    let name = if name.starts_with("\\d") { name.trim_end_matches('+') } else { name };
     let query =
         if query.trim().is_empty() { shell.last_statement.clone() } else { query.to_owned() };
     match name {
@@ -126,9 +138,11 @@ pub fn run(
             };
         }
         "\\restrict" | "\\unrestrict" | "\\connect" if shell.is_lenient => {
-            shell.skip(line, place);
+            shell.skip(line, None, place);
             return Ok((Flow::On, Buffer::Keep));
         }
+        "\\l" | "\\list" => return Ok((shell.statement(DATABASES, place)?, Buffer::Keep)),
+        "\\dn" => return Ok((shell.statement(SCHEMAS, place)?, Buffer::Keep)),
         "\\copy" => return Ok((shell.statement(&copy(rest), place)?, Buffer::Keep)),
         "\\i" if !rest.is_empty() => {
             let flow = match script::file(shell, Path::new(unquoted(rest))) {
@@ -161,6 +175,12 @@ fn simple(
 ) -> anyhow::Result<()> {
     match name {
         "\\?" => Ok(help(output)?),
+        "\\h" | "\\help" => match syntax::help(rest) {
+            Some(text) => Ok(write!(output, "{text}")?),
+            None => bail!("no statement begins with {rest}: \\h lists the statements"),
+        },
+        "\\conninfo" => Ok(writeln!(output, "{}", shell.description())?),
+        "\\set" | "\\unset" => variable(shell, name, rest, output),
         "\\i" => bail!("\\i needs the name of a file"),
         "\\timing" => timing(rest, shell, output),
         "\\format" if rest.is_empty() => bail!("\\format is table, csv or json"),
@@ -196,6 +216,31 @@ fn simple(
         "\\d" | "\\dt" | "\\di" | "\\dv" | "\\ds" => describe::all(shell, output, name),
         _ => bail!("there is no command {name}: \\? lists the commands"),
     }
+}
+
+/// Executes `\set` or `\unset`.
+fn variable(
+    shell: &mut Shell,
+    command: &str,
+    rest: &str,
+    output: &mut impl Write,
+) -> anyhow::Result<()> {
+    let (name, value) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+    if name.is_empty() && command == "\\set" {
+        return Ok(write!(output, "{}", shell.variables.list())?);
+    }
+    if name.is_empty() || !name.chars().all(|c| c.is_alphanumeric() || c == '_') {
+        bail!("{command} {name:?}: a variable's name has letters, digits and underscores");
+    }
+    let value = unquoted(value.trim()).replace("''", "'");
+    if name == "ON_ERROR_STOP" {
+        shell.keeps_going = matches!(&*value, "off" | "false" | "0") || command == "\\unset";
+    }
+    match command {
+        "\\set" => shell.variables.set(name, value),
+        _ => shell.variables.unset(name),
+    }
+    Ok(())
 }
 
 fn set(shell: &mut Shell, name: &str, value: &str) -> anyhow::Result<()> {

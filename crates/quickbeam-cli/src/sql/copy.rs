@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use quickbeam_sql::{CopyAccess, CopyPlace};
 
 use super::say;
-use crate::sql::input::script::{Lines, read_line};
+use crate::sql::input::lines::{Lines, read_line};
 
 /// The current source of lines, and the state of a COPY that reads from it.
 #[derive(Default)]

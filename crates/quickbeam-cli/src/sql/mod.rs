@@ -3,8 +3,10 @@
 //! - [`shell`] executes statements and reports their results.
 //! - [`script`] reads statements from files and pipes, [`editor`] from a terminal.
 //! - [`splitter`] finds the end of a statement, [`words`] its keywords.
-//! - [`foreign`] translates the statements of other programs' dumps.
-//! - [`command`] implements the backslash commands, [`describe`] the `\d` family.
+//! - [`foreign`] translates the statements of other programs' dumps, [`sqlite_tables`] table
+//!   definitions of sqlite3.
+//! - [`command`] implements the backslash commands, [`describe`] the `\d` family, [`syntax`] the
+//!   texts of `\h`, [`variables`] those of `\set`.
 //! - [`show`] writes results as [`settings`] says, [`copy`] connects COPY to files and pipes.
 
 mod command;
@@ -14,6 +16,8 @@ mod input;
 mod settings;
 mod shell;
 mod show;
+mod syntax;
+mod variables;
 
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
@@ -64,6 +68,9 @@ pub struct Arguments {
     /// PRAGMA, report and count them, and continue after errors
     #[arg(long)]
     lenient: bool,
+    /// Set a variable, as \set does (may be repeated)
+    #[arg(short = 'v', long = "set", value_name = "NAME=VALUE", value_parser = variable)]
+    variables: Vec<(String, String)>,
     /// Write results only, no command tags
     #[arg(short, long)]
     quiet: bool,
@@ -79,10 +86,13 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let environment = database.environment().clone();
     let is_script = !arguments.commands.is_empty() || !arguments.files.is_empty();
     let is_interactive = !is_script && std::io::stdin().is_terminal();
-    let mut shell = Shell::new(&database, arguments.format, is_interactive)?;
+    let mut shell = Shell::new(&database, &name, arguments.format, is_interactive)?;
     shell.keeps_going = arguments.keep_going || arguments.lenient;
     shell.is_lenient = arguments.lenient;
     shell.is_quiet = arguments.quiet;
+    for (name, value) in &arguments.variables {
+        shell.variables.set(name, value.clone());
+    }
     let ended = if is_interactive {
         input::editor::run(&mut shell)
     } else {
@@ -121,6 +131,16 @@ fn open(arguments: &Arguments) -> anyhow::Result<(SqlDatabase, String)> {
     let database = SqlDatabase::over(&environment)
         .with_context(|| format!("cannot open the tables of {}", directory.display()))?;
     Ok((database, directory.display().to_string()))
+}
+
+/// Parses a variable of the command line.
+fn variable(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if name.chars().all(|c| c.is_alphanumeric() || c == '_') => {
+            Ok((name.to_owned(), value.to_owned()))
+        }
+        _ => Err("a variable is NAME=VALUE".to_owned()),
+    }
 }
 
 fn scripts(shell: &mut Shell, arguments: &Arguments) -> anyhow::Result<()> {

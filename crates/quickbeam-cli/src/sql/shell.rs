@@ -18,10 +18,11 @@ use super::copy::{Files, Input, SharedInput, skip_rows, skip_unread_rows};
 use super::say;
 use super::settings::Settings;
 use super::show::{self, Failure, Format};
-use crate::output::Output;
-use crate::sql::input::foreign::{Foreign, translate};
-use crate::sql::input::script::Lines;
-use crate::sql::input::words::{copies_input, tag};
+use super::variables::Variables;
+use crate::output::{Output, chain};
+use crate::sql::input::foreign::{Foreign, Translator};
+use crate::sql::input::lines::Lines;
+use crate::sql::input::words::{Done, copies_input, tag};
 
 /// What the caller does after a statement or a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +33,13 @@ pub enum Flow {
     Failed,
     /// Stops, because the user asked to quit.
     Quit,
+}
+
+/// What happens to the rows of a result.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Answer {
+    Written,
+    Discarded,
 }
 
 /// The location of a statement, shown before its errors.
@@ -54,14 +62,18 @@ impl fmt::Display for Place {
 /// A connection with its output settings.
 pub struct Shell {
     connection: Connection,
+    /// The directory of the environment.
+    name: String,
     pub settings: Settings,
+    /// The variables of `\set`.
+    pub variables: Variables,
     pub is_timing: bool,
     pub is_quiet: bool,
     pub keeps_going: bool,
     /// Statements of foreign dumps are translated or skipped.
     pub is_lenient: bool,
-    /// The dump is one of sqlite3.
-    is_sqlite: bool,
+    /// Translates the statements of a foreign dump.
+    translator: Translator,
     /// Number of skipped statements.
     skipped: u64,
     pub is_interactive: bool,
@@ -80,17 +92,11 @@ pub struct Shell {
     input: SharedInput,
 }
 
-/// The outcome of a statement.
-pub enum Done {
-    /// Its result was written; the number of rows.
-    Answered(u64),
-    Changed(u64),
-}
-
 impl Shell {
     /// Opens a connection and installs the Ctrl-C handler, which cancels the current statement.
     pub fn new(
         database: &SqlDatabase,
+        name: &str,
         format: Format,
         is_interactive: bool,
     ) -> anyhow::Result<Shell> {
@@ -113,12 +119,14 @@ impl Shell {
         .context("cannot listen to Ctrl-C")?;
         Ok(Shell {
             connection,
+            name: name.to_owned(),
             settings: Settings::new(format),
             is_timing: false,
             is_quiet: false,
             keeps_going: false,
             is_lenient: false,
-            is_sqlite: false,
+            translator: Translator::default(),
+            variables: Variables::default(),
             skipped: 0,
             is_interactive,
             has_failed: false,
@@ -153,6 +161,23 @@ impl Shell {
         self.has_failed
     }
 
+    /// Describes the connection for `\conninfo`.
+    pub fn description(&self) -> String {
+        let environment = self.connection.database().environment();
+        let statistics = environment.statistics();
+        let access = if environment.is_read_only() { ", read-only" } else { "" };
+        let isolation = self.connection.setting("transaction_isolation");
+        let isolation = isolation.ok().flatten().unwrap_or_default();
+        format!(
+            "You are connected to {}{access}.\nPage size {} bytes, cache {} bytes, isolation {isolation}, \
+             session {}.",
+            self.name,
+            statistics.page_size,
+            statistics.cache_size,
+            self.connection.session_id()
+        )
+    }
+
     /// Returns the catalog as the connection sees it.
     pub fn catalog(&self) -> Result<Arc<CatalogSnapshot>, SqlError> {
         self.connection.catalog_snapshot()
@@ -165,27 +190,38 @@ impl Shell {
         Ok(names)
     }
 
-    /// Executes a statement and writes its result, command tag and time. With `--lenient`, a
-    /// statement of a foreign dump is translated or skipped.
+    /// Executes a statement and writes its result, command tag and time. Replaces variables in it.
+    /// With `--lenient`, a statement of a foreign dump is translated or skipped.
     pub fn statement(&mut self, text: &str, place: &Place) -> anyhow::Result<Flow> {
+        let text = &*self.variables.replace_in(text).into_owned();
         if !self.is_lenient {
             return self.run(text, place);
         }
-        match translate(text, &mut self.is_sqlite) {
+        match self.translator.translate(text) {
             Foreign::Execute(text) => self.run(&text, place),
+            Foreign::Attempt(text) => {
+                let (done, took, _) = self.perform(&text, Answer::Discarded)?;
+                match done {
+                    Ok(done) => self.report_done(&text, &done, took)?,
+                    Err(error) => self.skip(&text, Some(error.message()), place),
+                }
+                Ok(Flow::On)
+            }
             Foreign::Skip => {
-                self.skip(text, place);
+                self.skip(text, None, place);
                 Ok(Flow::On)
             }
         }
     }
 
     /// Reports and counts a statement or command that `--lenient` skips.
-    pub fn skip(&mut self, text: &str, place: &Place) {
+    pub fn skip(&mut self, text: &str, reason: Option<&str>, place: &Place) {
         self.skipped += 1;
-        let line = text.trim().lines().find(|line| !line.starts_with("--")).unwrap_or_default();
+        let is_shown = |line: &&str| !line.is_empty() && !line.starts_with("--");
+        let line = text.lines().find(is_shown).unwrap_or_default();
         let shown: String = line.chars().take(80).collect();
-        say(&format!("quickbeam: {place}skipped: {shown}"));
+        let reason = reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
+        say(&format!("quickbeam: {place}skipped: {shown}{reason}"));
     }
 
     /// Reports the number of statements that were skipped or failed.
@@ -196,25 +232,40 @@ impl Shell {
     }
 
     fn run(&mut self, text: &str, place: &Place) -> anyhow::Result<Flow> {
+        match self.perform(text, Answer::Written)? {
+            (Ok(done), took, _) => self.report_done(text, &done, took).map(|()| Flow::On),
+            (Err(error), _, has_read) => self.give_up(text, &error, place, has_read),
+        }
+    }
+
+    /// Executes a statement and writes its result. Returns its outcome, its duration, and true if
+    /// it opened the rows of a COPY. Fails if the output cannot be written.
+    fn perform(
+        &mut self,
+        text: &str,
+        answer: Answer,
+    ) -> anyhow::Result<(Result<Done, SqlError>, Duration, bool)> {
         let started = Instant::now();
         self.is_running.store(true, Ordering::SeqCst);
-        let done = self.execute(text);
+        let done = self.execute(text, answer);
         self.is_running.store(false, Ordering::SeqCst);
         let took = started.elapsed();
         skip_rows(&self.input)?;
         let has_read = std::mem::take(&mut self.lock_input().has_read);
-        let done = match done {
-            Ok(done) => done,
-            Err(Failure::Output(error)) => return Err(error.into()),
-            Err(Failure::Statement(error)) => {
-                return self.give_up(text, &error, place, has_read);
-            }
-        };
+        match done {
+            Ok(done) => Ok((Ok(done), took, has_read)),
+            Err(Failure::Statement(error)) => Ok((Err(error), took, has_read)),
+            Err(Failure::Output(error)) => Err(error.into()),
+        }
+    }
+
+    /// Writes the command tag and the time of a statement.
+    fn report_done(&self, text: &str, done: &Done, took: Duration) -> anyhow::Result<()> {
         let is_for_people = self.settings.format == Format::Table;
         let mut output = Output::new();
         if is_for_people
             && !self.is_quiet
-            && let Some(tag) = tag(text, &done)
+            && let Some(tag) = tag(text, done)
         {
             writeln!(output, "{tag}")?;
         }
@@ -225,7 +276,7 @@ impl Shell {
         if self.is_timing && !is_for_people {
             say(&format!("Time: {:.3} ms", took.as_secs_f64() * 1e3));
         }
-        Ok(Flow::On)
+        Ok(())
     }
 
     /// Executes a statement every `seconds`, `count` times or until Ctrl-C or an error.
@@ -254,12 +305,19 @@ impl Shell {
         Ok(Flow::On)
     }
 
-    fn execute(&mut self, text: &str) -> Result<Done, Failure> {
+    fn execute(&mut self, text: &str, answer: Answer) -> Result<Done, Failure> {
         let mut statement = self.connection.prepare(text)?;
         if statement.columns().is_empty() {
             return Ok(Done::Changed(statement.execute(&[])?));
         }
-        let rows = statement.query(&[])?;
+        let mut rows = statement.query(&[])?;
+        if answer == Answer::Discarded {
+            let mut count = 0;
+            while rows.next()?.is_some() {
+                count += 1;
+            }
+            return Ok(Done::Answered(count));
+        }
         let mut output = self.settings.output(self.is_interactive).map_err(io::Error::other)?;
         let shown = show::rows(&mut output, rows, &self.settings);
         let is_paged = output.is_paged();
@@ -324,7 +382,7 @@ impl Shell {
     /// Writes an error of a shell command to standard error and returns how to continue.
     pub fn report_other(&mut self, error: &anyhow::Error, place: &Place) -> Flow {
         let program = if self.is_interactive { "" } else { "quickbeam: " };
-        say(&format!("{program}{place}{error:#}"));
+        say(&format!("{program}{place}{}", chain(error)));
         self.failed()
     }
 

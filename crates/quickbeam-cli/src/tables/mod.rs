@@ -6,6 +6,7 @@
 
 mod dump;
 mod load;
+pub mod losses;
 
 pub use dump::{Script, Section, write};
 pub use load::{Loaded, load};

@@ -11,7 +11,8 @@ use rustyline::history::DefaultHistory;
 use rustyline::validate::Validator;
 use rustyline::{CompletionType, Config, Context, Editor, Helper};
 
-use super::script::{Pending, standard_lines};
+use super::lines::standard_lines;
+use super::script::Pending;
 use crate::sql::command::COMMANDS;
 use crate::sql::say;
 use crate::sql::shell::{Flow, Place, Shell};

@@ -2,6 +2,8 @@
 
 pub(super) mod editor;
 pub(super) mod foreign;
+pub(super) mod lines;
 pub(super) mod script;
 pub(super) mod splitter;
+pub(super) mod sqlite_tables;
 pub(super) mod words;

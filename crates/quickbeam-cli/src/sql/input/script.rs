@@ -1,41 +1,21 @@
 //! Statements from files, pipes and the command line.
 
 use std::ffi::OsStr;
-use std::io::{BufRead, BufReader, Cursor, Read};
+use std::io::Cursor;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, bail};
 
+use super::lines::{Lines, lines, read_line, standard_lines};
 use super::splitter::{End, Splitter};
 use crate::sql::command;
 use crate::sql::command::Buffer;
 use crate::sql::shell::{Flow, Place, Shell};
 
-/// A source of lines. It is shared, because COPY … FROM STDIN reads its rows from the script that
-/// contains the statement.
-pub type Lines = Arc<Mutex<Box<dyn BufRead + Send>>>;
-
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// Maximum nesting depth of included files.
 const DEPTH: usize = 20;
-
-fn lines(reader: impl Read + Send + 'static) -> Lines {
-    Arc::new(Mutex::new(Box::new(BufReader::with_capacity(1 << 16, reader))))
-}
-
-/// Returns standard input as a source of lines.
-pub fn standard_lines() -> Lines {
-    lines(std::io::stdin())
-}
-
-/// Reads a line including its terminator. Returns false at the end of the input.
-pub fn read_line(lines: &Lines, line: &mut Vec<u8>) -> std::io::Result<bool> {
-    line.clear();
-    let mut reader = lines.lock().unwrap_or_else(PoisonError::into_inner);
-    Ok(reader.read_until(b'\n', line)? > 0)
-}
 
 /// Executes statements of the command line. COPY reads its rows from standard input.
 pub fn text(shell: &mut Shell, text: &OsStr) -> anyhow::Result<Flow> {

@@ -2,8 +2,6 @@
 //!
 //! Above: the shell and its commands. The scanner skips quotes, parentheses and comments.
 
-use crate::sql::shell::Done;
-
 /// Iterates over the words of a text, each with its end position.
 pub fn words(text: &str) -> impl Iterator<Item = (&str, usize)> {
     let (mut at, mut depth) = (0, 0_usize);
@@ -48,6 +46,26 @@ pub fn comment(text: &str) -> usize {
         depth += more;
     }
     at
+}
+
+/// Returns the length of the literal at the start of the text. A doubled quote does not end it.
+pub fn literal(text: &str, quote: char) -> usize {
+    let mut at = 1;
+    while let Some(end) = text[at..].find(quote) {
+        at += end + 1;
+        if !text[at..].starts_with(quote) {
+            return at;
+        }
+        at += 1;
+    }
+    text.len()
+}
+
+/// The outcome of a statement.
+pub enum Done {
+    /// Its result was written; the number of rows.
+    Answered(u64),
+    Changed(u64),
 }
 
 /// Returns PostgreSQL's command tag of a statement; `None` for a query.
