@@ -121,9 +121,12 @@ impl Session {
             ..
         } = prepared;
         *executions += 1;
-        self.has_changed.set(self.has_changed.get() | !*reads_only);
+        if !*reads_only {
+            self.has_changed.set(true);
+        }
         let parameters = Prepared::parameters_of(types, parameters, values)?;
-        if transaction.is_read_only()
+        if !*reads_only
+            && transaction.is_read_only()
             && let Some(what) = work.changes()
         {
             return Err(read_only(what));

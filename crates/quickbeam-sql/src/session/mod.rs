@@ -63,6 +63,9 @@ pub(crate) struct Session {
     pub path_number: Cell<u64>,
     /// The plan steps that are turned off.
     pub turned_off: Cell<TurnedOff>,
+    /// Identifies the settings that plans depend on: execution mode, plan steps turned off and
+    /// search path. 0 stands for the defaults.
+    pub plan_key: Cell<u64>,
     pub named: NamedStatements,
     pub cursors: Cursors,
     /// The session's number in its database.

@@ -14,7 +14,6 @@ use crate::catalog::CatalogSnapshot;
 use crate::compile::session_command::Control;
 use crate::compile::{CompileContext, Prepared, Program};
 use crate::error::{Result, SqlError, SqlState};
-use crate::plan::{ExecutionMode, TurnedOff};
 use crate::types::DataType;
 
 /// A prepared statement that works with any connection to its database.
@@ -24,12 +23,8 @@ pub struct PreparedStatement {
     pub(crate) prepared: Option<Prepared>,
     /// The version of the catalog that it was prepared for.
     pub(crate) version: u64,
-    /// The execution mode that the session asked for then.
-    pub(crate) way: ExecutionMode,
-    /// The number of the session's path then.
-    pub(crate) path: u64,
-    /// The plan steps that the session had turned off then.
-    pub(crate) turned_off: TurnedOff,
+    /// The session's [`plan_key`](Session::plan_key) then.
+    pub(crate) plan_key: u64,
     /// The session command that it is; the outer `None` before the text is parsed.
     pub(crate) control: Option<Option<Control>>,
     /// The syntax tree, from parsing the text until compiling it.
@@ -48,9 +43,7 @@ impl PreparedStatement {
             text: text.into(),
             prepared: None,
             version: 0,
-            way: ExecutionMode::Auto,
-            path: 0,
-            turned_off: TurnedOff::default(),
+            plan_key: 0,
             control: None,
             parsed: None,
             types: Arc::new([]),
@@ -218,10 +211,7 @@ impl Session {
         transaction: &quickbeam::Transaction,
     ) -> Result<&'s mut Prepared> {
         let version = self.database.catalog.version(transaction)?;
-        let is_kept = statement.version == version
-            && statement.way == self.way()
-            && statement.path == self.path_number.get()
-            && statement.turned_off == self.turned_off.get();
+        let is_kept = statement.version == version && statement.plan_key == self.plan_key.get();
         if !is_kept || !self.is_current(statement.prepared.as_mut(), transaction) {
             self.recompile(statement, transaction)?;
         }
@@ -271,9 +261,7 @@ impl Session {
         let look = CompileContext { types: &statement.types, ..self.look(transaction, &snapshot) };
         statement.prepared = Some(look.prepare(&statement.text, parsed)?);
         statement.version = snapshot.version();
-        statement.way = self.way();
-        statement.path = self.path_number.get();
-        statement.turned_off = self.turned_off.get();
+        statement.plan_key = self.plan_key.get();
         statement.check_columns().inspect_err(|_| statement.prepared = None)
     }
 }

@@ -206,6 +206,7 @@ impl Session {
                 }
                 self.change_settings(|committed| {
                     self.settings.set(settings.or(self.settings.get()));
+                    self.note_plan_key();
                     if let Some(memory) = settings.memory {
                         self.limits.memory.set(memory);
                     }

@@ -40,12 +40,28 @@ impl Used {
     #[inline]
     fn note(&mut self, name: &Arc<str>, tree: Tree) {
         if let Some((_, last)) = self.databases().last()
-            && (*last == tree || !self.is_new(name, tree))
+            && *last == tree
         {
             return;
         }
+        // An earlier transaction used it at this point of the same sequence, in which each name
+        // occurs once.
+        if self.count < COMPARED
+            && let Some((known, meant)) = self.known.get(self.count)
+            && Arc::ptr_eq(known, name)
+            && *meant == tree
+        {
+            self.count += 1;
+            return;
+        }
+        if self.count > 0 && !self.is_new(name, tree) {
+            return;
+        }
         match self.known.get_mut(self.count) {
-            Some((known, meant)) if Arc::ptr_eq(known, name) => *meant = tree,
+            Some((known, meant)) if Arc::ptr_eq(known, name) => {
+                *meant = tree;
+                self.known.truncate(self.count + 1);
+            }
             _ => {
                 self.known.truncate(self.count);
                 self.known.push((name.clone(), tree));

@@ -80,6 +80,7 @@ impl Connection {
             search_path: RefCell::default(),
             path_number: Cell::default(),
             turned_off: Cell::default(),
+            plan_key: Cell::default(),
             named: RefCell::default(),
             cursors: RefCell::default(),
             number,

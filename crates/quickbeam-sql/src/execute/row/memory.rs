@@ -22,23 +22,27 @@ const LEAST: usize = 32 << 10;
 pub struct MemoryBudget {
     used: Cell<usize>,
     execution: u64,
-    files: RefCell<Vec<Arc<TemporaryFile>>>,
+    /// The temporary files; `None` before the first one, which short statements never have.
+    files: RefCell<Option<Vec<Arc<TemporaryFile>>>>,
 }
 
 impl MemoryBudget {
     /// Makes an empty budget. Executions of one prepared statement are numbered from one.
+    #[inline]
     pub fn new(execution: u64) -> MemoryBudget {
         MemoryBudget { used: Cell::new(0), execution, files: RefCell::default() }
     }
 
     /// Keeps a temporary file until the statement ends.
     pub(in crate::execute) fn keep_file(&self, file: Arc<TemporaryFile>) {
-        self.files.borrow_mut().push(file);
+        self.files.borrow_mut().get_or_insert_default().push(file);
     }
 
     /// Removes a temporary file.
     pub(in crate::execute) fn drop_file(&self, file: &Weak<TemporaryFile>) {
-        self.files.borrow_mut().retain(|kept| Arc::as_ptr(kept) != file.as_ptr());
+        if let Some(files) = &mut *self.files.borrow_mut() {
+            files.retain(|kept| Arc::as_ptr(kept) != file.as_ptr());
+        }
     }
 }
 

@@ -98,6 +98,17 @@ impl Session {
             index_scan: is_off("enable_indexscan"),
             seq_scan: is_off("enable_seqscan"),
         });
+        self.note_plan_key();
+    }
+
+    /// Takes over the settings that plans depend on.
+    pub fn note_plan_key(&self) {
+        let TurnedOff { hash_join, nested_loop, index_scan, seq_scan } = self.turned_off.get();
+        let mut key = self.path_number.get();
+        for is_off in [hash_join, nested_loop, index_scan, seq_scan] {
+            key = key << 1 | u64::from(is_off);
+        }
+        self.plan_key.set(key << 2 | self.way() as u64);
     }
 
     fn note_search_path(&self) {
