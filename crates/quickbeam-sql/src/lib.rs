@@ -69,7 +69,9 @@ pub use error::{Result, SqlError, SqlState};
 pub use expression::SERVER_VERSION;
 pub use parse::pieces as split_statements;
 pub use rust_types::{ColumnIndex, ColumnValue, OwnedRow, Row};
-pub use types::{Array, ArrayRef, DataType, ElementType, Interval, Numeric, Value, ValueRef};
+pub use types::{
+    Array, ArrayRef, DataType, ElementType, Interval, Numeric, SystemType, Value, ValueRef,
+};
 
 /// The examples of the README, compiled and run as documentation tests.
 #[cfg(doctest)]

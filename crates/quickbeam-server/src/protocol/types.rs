@@ -3,7 +3,8 @@
 use bytes::{BufMut, BytesMut};
 use quickbeam_sql::types::{ArrayBuilder, Dimension, MAX_DIMENSIONS, format_value, parse_value};
 use quickbeam_sql::{
-    ArrayRef, BinaryCodec, DataType, ElementType, Interval, SqlError, SqlState, Value, ValueRef,
+    ArrayRef, BinaryCodec, DataType, ElementType, Interval, SqlError, SqlState, SystemType, Value,
+    ValueRef,
 };
 
 use super::failure::Failure;
@@ -56,6 +57,15 @@ pub fn wire_type(data_type: DataType) -> WireType {
         DataType::Json => (114, -1, -1),
         DataType::Jsonb => (3802, -1, -1),
         DataType::Array(element) => (array_oid(element), -1, -1),
+        DataType::System(known) => {
+            let size = match known {
+                SystemType::Name => 64,
+                SystemType::SingleChar => 1,
+                known if known.is_number() => 4,
+                _ => -1,
+            };
+            (known.oids().0, size, -1)
+        }
     };
     WireType { oid, size, modifier }
 }
@@ -82,7 +92,15 @@ pub fn declared_type(oid: u32) -> Option<DataType> {
         1700 => DataType::Numeric(None),
         2950 => DataType::Uuid,
         3802 => DataType::Jsonb,
-        _ => return declared_array(oid),
+        oid => {
+            let system = SystemType::ALL.into_iter().find(|known| known.oids().0 == oid);
+            return match system {
+                // The statement looks names of objects up, so it takes texts.
+                Some(known) if known.is_reference() => Some(DataType::Text),
+                Some(known) => Some(DataType::System(known)),
+                None => declared_array(oid),
+            };
+        }
     })
 }
 
@@ -106,7 +124,10 @@ fn declared_array(oid: u32) -> Option<DataType> {
         2951 => DataType::Uuid,
         199 => DataType::Json,
         3807 => DataType::Jsonb,
-        _ => return None,
+        oid => {
+            let system = SystemType::ALL.into_iter().find(|known| known.oids().1 == oid);
+            DataType::System(system?)
+        }
     };
     ElementType::new(element).map(DataType::Array)
 }
@@ -133,6 +154,7 @@ fn array_oid(element: ElementType) -> u32 {
         DataType::Uuid => 2951,
         DataType::Json => 199,
         DataType::Jsonb => 3807,
+        DataType::System(known) => known.oids().1,
     }
 }
 
@@ -190,6 +212,7 @@ fn put_binary(out: &mut BytesMut, value: ValueRef<'_>) {
         }
         ValueRef::Uuid(bytes) => out.put_slice(&bytes),
         ValueRef::Array(array) => put_array(out, array),
+        ValueRef::Oid(value) => out.put_u32(value),
         ValueRef::Json(text) => out.put_slice(text.as_bytes()),
         ValueRef::Jsonb(text) => {
             out.put_u8(JSONB_VERSION);
@@ -329,6 +352,14 @@ fn binary_parameter(bytes: &[u8], data_type: DataType) -> Result<Value, Failure>
             })
         }
         DataType::Uuid => Value::Uuid(fixed(bytes, data_type)?),
+        DataType::System(known) if known.is_number() => {
+            Value::Oid(u32::from_be_bytes(fixed(bytes, data_type)?))
+        }
+        DataType::System(known) if known.is_text() => parse_value(utf8(bytes)?, data_type)?,
+        DataType::System(known) => match known.vector_array() {
+            Some(DataType::Array(element)) => binary_array(bytes, element)?,
+            _ => return Err(invalid()),
+        },
         DataType::Array(element) => binary_array(bytes, element)?,
         DataType::Json => parse_value(utf8(bytes)?, data_type)?,
         DataType::Jsonb => match bytes {
@@ -439,6 +470,23 @@ mod tests {
             let value = |text: &str| parse_value(text, DataType::Numeric(None)).unwrap();
             assert_eq!(value(&read), value(text), "{text} came back as {read}");
         }
+    }
+
+    #[test]
+    fn types_of_the_catalogs_survive_the_binary_format() {
+        let vector = DataType::System(SystemType::Int2Vector);
+        for (text, data_type, length) in [
+            ("4294967295", DataType::OID, 4),
+            ("a name", DataType::System(SystemType::Name), 6),
+            ("1 2 3", vector, 12 + 8 + 3 * 6),
+        ] {
+            let value = parse_value(text, data_type).unwrap();
+            let mut out = BytesMut::new();
+            put_binary(&mut out, value.as_ref());
+            assert_eq!(out.len(), length, "{text}");
+            assert_eq!(parameter(Some(&out), data_type, true).unwrap(), value);
+        }
+        assert_eq!(declared_type(1028), ElementType::new(DataType::OID).map(DataType::Array));
     }
 
     #[test]

@@ -21,7 +21,7 @@ use arrow_array::builder::{
     ArrayBuilder, BinaryBuilder, BooleanBuilder, Date32Builder, Decimal128Builder,
     FixedSizeBinaryBuilder, Float32Builder, Float64Builder, Int16Builder, Int32Builder,
     Int64Builder, IntervalMonthDayNanoBuilder, StringBuilder, Time64MicrosecondBuilder,
-    TimestampMicrosecondBuilder,
+    TimestampMicrosecondBuilder, UInt32Builder,
 };
 use arrow_array::types::IntervalMonthDayNano;
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
@@ -43,6 +43,7 @@ fn arrow_type(data_type: DataType) -> ArrowType {
         DataType::Boolean => ArrowType::Boolean,
         DataType::SmallInt => ArrowType::Int16,
         DataType::Integer => ArrowType::Int32,
+        DataType::OID => ArrowType::UInt32,
         DataType::BigInt => ArrowType::Int64,
         DataType::Real => ArrowType::Float32,
         DataType::Double => ArrowType::Float64,
@@ -55,6 +56,7 @@ fn arrow_type(data_type: DataType) -> ArrowType {
         | DataType::Char(_)
         | DataType::Json
         | DataType::Jsonb
+        | DataType::System(_)
         | DataType::Array(_) => ArrowType::Utf8,
         DataType::Bytea => ArrowType::Binary,
         DataType::Date => ArrowType::Date32,
@@ -72,6 +74,7 @@ enum ArrowBuilder {
     SmallInt(Int16Builder),
     Integer(Int32Builder),
     BigInt(Int64Builder),
+    Oid(UInt32Builder),
     Real(Float32Builder),
     Double(Float64Builder),
     Decimal(Decimal128Builder, u8),
@@ -107,6 +110,7 @@ impl ArrowBuilder {
             DataType::SmallInt => ArrowBuilder::SmallInt(Int16Builder::new()),
             DataType::Integer => ArrowBuilder::Integer(Int32Builder::new()),
             DataType::BigInt => ArrowBuilder::BigInt(Int64Builder::new()),
+            DataType::OID => ArrowBuilder::Oid(UInt32Builder::new()),
             DataType::Real => ArrowBuilder::Real(Float32Builder::new()),
             DataType::Double => ArrowBuilder::Double(Float64Builder::new()),
             DataType::Numeric(Some((precision, scale))) => {
@@ -120,6 +124,7 @@ impl ArrowBuilder {
             | DataType::Char(_)
             | DataType::Json
             | DataType::Jsonb
+            | DataType::System(_)
             | DataType::Array(_) => ArrowBuilder::Text(StringBuilder::new()),
             DataType::Bytea => ArrowBuilder::Bytea(BinaryBuilder::new()),
             DataType::Date => ArrowBuilder::Date(Date32Builder::new()),
@@ -138,6 +143,7 @@ impl ArrowBuilder {
             ArrowBuilder::SmallInt(builder) => builder.append_null(),
             ArrowBuilder::Integer(builder) => builder.append_null(),
             ArrowBuilder::BigInt(builder) => builder.append_null(),
+            ArrowBuilder::Oid(builder) => builder.append_null(),
             ArrowBuilder::Real(builder) => builder.append_null(),
             ArrowBuilder::Double(builder) => builder.append_null(),
             ArrowBuilder::Decimal(builder, _) => builder.append_null(),
@@ -164,6 +170,7 @@ impl ArrowBuilder {
                 builder.append_value(value)
             }
             (ArrowBuilder::BigInt(builder), ValueRef::BigInt(value)) => builder.append_value(value),
+            (ArrowBuilder::Oid(builder), ValueRef::Oid(value)) => builder.append_value(value),
             (ArrowBuilder::Real(builder), ValueRef::Real(value)) => builder.append_value(value),
             (ArrowBuilder::Double(builder), ValueRef::Double(value)) => builder.append_value(value),
             (ArrowBuilder::Decimal(builder, scale), ValueRef::Numeric(number)) => {
@@ -174,7 +181,10 @@ impl ArrowBuilder {
                 ArrowBuilder::Text(builder),
                 ValueRef::Text(text) | ValueRef::Json(text) | ValueRef::Jsonb(text),
             ) => builder.append_value(text),
-            (ArrowBuilder::Text(builder), ValueRef::Numeric(_) | ValueRef::Array(_)) => {
+            (
+                ArrowBuilder::Text(builder),
+                ValueRef::Numeric(_) | ValueRef::Array(_) | ValueRef::Oid(_),
+            ) => {
                 builder.append_value(value.to_string());
             }
             (ArrowBuilder::Bytea(builder), ValueRef::Bytea(bytes)) => builder.append_value(bytes),
@@ -203,6 +213,7 @@ impl ArrowBuilder {
             ArrowBuilder::SmallInt(builder) => builder,
             ArrowBuilder::Integer(builder) => builder,
             ArrowBuilder::BigInt(builder) => builder,
+            ArrowBuilder::Oid(builder) => builder,
             ArrowBuilder::Real(builder) => builder,
             ArrowBuilder::Double(builder) => builder,
             ArrowBuilder::Decimal(builder, _) => builder,

@@ -31,6 +31,7 @@ pub use self::ddl::{
     conversion_of, table_for,
 };
 pub use self::dml::copy::{CopyForm, CopyFormat, CopyPlace, copy_form};
+pub(crate) use self::expression::system_types::named_outputs;
 pub use scope::{Scope, ScopeColumn, ScopeRelation};
 pub use tree::*;
 pub use types::data_type;

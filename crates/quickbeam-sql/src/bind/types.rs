@@ -6,7 +6,7 @@ use sqlparser::ast::{
 
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::NumberKind;
-use crate::types::{CastContext, DataType, ElementType, MAX_PRECISION, cast_context};
+use crate::types::{CastContext, DataType, ElementType, MAX_PRECISION, SystemType, cast_context};
 
 fn invalid(message: String) -> SqlError {
     SqlError::new(SqlState::InvalidParameterValue, message)
@@ -90,6 +90,7 @@ pub fn data_type(written: &Written) -> Result<DataType> {
             DataType::TimestampTz
         }
         Written::Uuid => DataType::Uuid,
+        Written::Regclass => DataType::System(SystemType::Regclass),
         // Sizes of array types have no effect, and all numbers of dimensions are one type.
         Written::Array(
             ArrayElemTypeDef::SquareBracket(element, _) | ArrayElemTypeDef::Qualified(element, _),
@@ -104,14 +105,15 @@ pub fn data_type(written: &Written) -> Result<DataType> {
         Written::Custom(name, arguments) if arguments.is_empty() => {
             let name = name.to_string().to_lowercase();
             let name = name.strip_prefix("pg_catalog.").unwrap_or(&name);
+            if let Some(known) = SystemType::named(name) {
+                return Ok(DataType::System(known));
+            }
             return match name {
                 "serial" | "serial4" => Ok(DataType::Integer),
                 "bigserial" | "serial8" => Ok(DataType::BigInt),
                 "smallserial" | "serial2" => Ok(DataType::SmallInt),
                 "bpchar" => Ok(DataType::Text),
-                // OIDs are BIGINT here, and names TEXT.
-                "oid" | "xid" => Ok(DataType::BigInt),
-                "name" | "\"char\"" | "regproc" => Ok(DataType::Text),
+                "\"char\"" => Ok(DataType::System(SystemType::SingleChar)),
                 // With a schema, the parser takes the names of its own types for those of others.
                 "text" => Ok(DataType::Text),
                 "bool" => Ok(DataType::Boolean),
@@ -196,7 +198,19 @@ pub fn common(left: DataType, right: DataType) -> Option<DataType> {
             _ => common_number(left, right),
         };
     }
+    let is_object = |side: DataType| side.is_object_number() || side.is_integer();
+    if (left.is_object_number() || right.is_object_number()) && is_object(left) && is_object(right)
+    {
+        let is_castable = |side| cast_context(side, DataType::OID) == Some(CastContext::Implicit);
+        return (is_castable(left) && is_castable(right)).then_some(DataType::OID);
+    }
     match (left, right) {
+        (DataType::System(vector), array @ DataType::Array(_))
+        | (array @ DataType::Array(_), DataType::System(vector))
+            if vector.vector_array() == Some(array.unconstrained()) =>
+        {
+            Some(array)
+        }
         (DataType::Array(_), DataType::Array(_))
             if left.unconstrained() == right.unconstrained() =>
         {

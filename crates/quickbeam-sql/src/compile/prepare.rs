@@ -7,11 +7,13 @@ use sqlparser::ast::{self, DescribeAlias, Statement as Ast};
 use super::create_as::into_target;
 use super::session_command::control_of;
 use super::{CompileContext, CopyFrom, Prepared, Program};
-use crate::bind::{Binder, CopyForm, OutputColumn, SlotShape, Source, check_create_table};
+use crate::bind::{
+    Binder, CopyForm, OutputColumn, SlotShape, Source, check_create_table, named_outputs,
+};
 use crate::error::{Result, SqlError, SqlState};
 use crate::execute::{InsertExec, OperatorBuilder, UpdateExec};
 use crate::expression::Slot;
-use crate::plan::{self, Action, Plan};
+use crate::plan::{self, Action, ChangePlan, InsertPlan, Plan};
 use crate::types::{DAY, DataType, Value, checked_text, is_date, is_timestamp};
 
 impl CompileContext<'_> {
@@ -192,7 +194,15 @@ impl CompileContext<'_> {
         Ok(Some(plan))
     }
 
-    fn program(&self, plan: Plan, counted: bool) -> Result<Prepared> {
+    fn program(&self, mut plan: Plan, counted: bool) -> Result<Prepared> {
+        match &mut plan.action {
+            Action::Query(query) => named_outputs(&mut query.outputs, &query.columns),
+            Action::Insert(InsertPlan { returning: Some(returning), .. })
+            | Action::Change(ChangePlan { returning: Some(returning), .. }) => {
+                named_outputs(&mut returning.outputs, &returning.columns);
+            }
+            _ => {}
+        }
         let handles = self.handles();
         let builder = OperatorBuilder::new(&handles, counted).with_parameters(&plan.parameters);
         let mut reads_only = false;

@@ -11,7 +11,7 @@ use smol_str::{SmolStr, SmolStrBuilder};
 use super::datetime::{DATE_INFINITY, DAY, TIMESTAMP_INFINITY, is_timestamp};
 use super::json::{Json, JsonKind};
 use super::text::{checked_text, format_value, parse_value};
-use super::{ArrayRef, DataType, ElementType, Interval, Numeric, Value, ValueRef};
+use super::{ArrayRef, DataType, ElementType, Interval, Numeric, SystemType, Value, ValueRef};
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::array::array_value::ArrayBuilder;
 
@@ -54,6 +54,15 @@ pub fn cast_context(from: DataType, to: DataType) -> Option<CastContext> {
             }
         }
         (a, b) if a.is_text() && b.is_text() => Implicit,
+        (a, b) if a.is_object_number() || b.is_object_number() => return object_cast(a, b),
+        (T::System(a), T::System(b)) if a.vector_element().is_some() => {
+            return (a == b).then_some(Implicit);
+        }
+        (T::System(a), T::Array(b)) => {
+            let element = a.vector_element()?;
+            return cast_context(element, b.data_type());
+        }
+        (a @ T::Array(_), T::System(b)) if b.vector_array() == Some(a) => Explicit,
         (T::Json, T::Jsonb) | (T::Jsonb, T::Json) => Assignment,
         (T::Jsonb, T::Boolean) => Explicit,
         (T::Jsonb, b) if b.is_numeric() => Explicit,
@@ -69,6 +78,26 @@ pub fn cast_context(from: DataType, to: DataType) -> Option<CastContext> {
         (T::Interval, T::Time) => Assignment,
         (T::Bytea, T::Uuid) | (T::Uuid, T::Bytea) => Explicit,
         (T::SmallInt | T::Integer | T::BigInt, T::Bytea) => Explicit,
+        _ => return None,
+    })
+}
+
+/// Returns the context of a cast from or to an object identifier.
+fn object_cast(from: DataType, to: DataType) -> Option<CastContext> {
+    use CastContext::{Assignment, Explicit, Implicit};
+    const XID: DataType = DataType::System(SystemType::Xid);
+    Some(match (from, to) {
+        (XID, to) => return to.is_text().then_some(Assignment),
+        (from, XID) => return from.is_text().then_some(Explicit),
+        (from, DataType::OID) if from.is_integer() || from.reference().is_some() => Implicit,
+        (DataType::OID, to) if to.reference().is_some() => Implicit,
+        (from, to) if from.is_integer() && to.reference().is_some() => Implicit,
+        (_, DataType::BigInt | DataType::Integer) => Assignment,
+        (from, to) if from.is_text() => {
+            let is_relation = to == DataType::System(SystemType::Regclass);
+            if is_relation { Implicit } else { Explicit }
+        }
+        (_, to) if to.is_text() => Assignment,
         _ => return None,
     })
 }
@@ -115,6 +144,8 @@ pub fn convert(value: Value, from: DataType, to: DataType, explicit: bool) -> Re
         | (Value::Interval(_), DataType::Interval)
         | (Value::Json(_), DataType::Json)
         | (Value::Jsonb(_), DataType::Jsonb) => value,
+        (Value::Oid(_), to) if to.is_object_number() => value,
+        (Value::Array(_), DataType::System(known)) if known.vector_element().is_some() => value,
         (Value::Json(text), DataType::Jsonb) => parse_value(text, to)?,
         (Value::Jsonb(text), DataType::Json) => Value::Json(text.clone()),
         (Value::Jsonb(text), to) if to.is_numeric() || to == DataType::Boolean => {
@@ -149,6 +180,7 @@ pub fn convert(value: Value, from: DataType, to: DataType, explicit: bool) -> Re
             return text_to_text(Value::Text(text), DataType::Text, to, explicit);
         }
         (value, to) if to.is_numeric() => number(value.as_ref(), to)?,
+        (value, to) if to.is_object_number() => object_number(value.as_ref(), to)?,
         (value, to) => other(value.as_ref(), to)?,
     })
 }
@@ -194,6 +226,9 @@ fn text_to_text(value: Value, from: DataType, to: DataType, explicit: bool) -> R
         (DataType::Char(_), _) => text.trim_end_matches(' '),
         _ => text,
     };
+    if let DataType::System(known) = to {
+        return Ok(Value::text(known.cut(checked_text(trimmed)?)));
+    }
     let limit = match to {
         DataType::Char(length) | DataType::Varchar(Some(length)) => length as usize,
         _ => usize::MAX,
@@ -224,6 +259,16 @@ fn text_to_text(value: Value, from: DataType, to: DataType, explicit: bool) -> R
         }
     }
     if fitted.len() == text.len() { Ok(value) } else { Ok(Value::text(fitted)) }
+}
+
+/// Converts an integer to the number of an object. Negative numbers of four bytes count from the
+/// end.
+fn object_number(value: ValueRef<'_>, to: DataType) -> Result<Value> {
+    let wide = value.as_i64().ok_or_else(|| no_cast(value, to))?;
+    let is_narrow = matches!(value, ValueRef::SmallInt(_) | ValueRef::Integer(_));
+    let number = if is_narrow { Ok(wide as i32 as u32) } else { u32::try_from(wide) };
+    let fault = || SqlError::new(SqlState::NumericValueOutOfRange, "OID out of range");
+    number.map(Value::Oid).map_err(|_| fault())
 }
 
 /// Returns the nearest integer, ties to even, or an error if it is out of range.

@@ -12,6 +12,7 @@ mod interval;
 pub mod json;
 mod numeric;
 mod numeric_math;
+mod system;
 mod text;
 mod value;
 
@@ -32,7 +33,8 @@ pub use interval::{
     HOUR, Interval, IntervalUnit, MINUTE, format_interval, interval_out_of_range, parse_interval,
 };
 pub use numeric::{MAX_PRECISION, Numeric};
-pub use text::{checked_text, format_value, parse_value};
+pub use system::SystemType;
+pub use text::{checked_text, format_value, format_vector, parse_value};
 pub use value::{Value, ValueRef};
 
 /// A type of columns, parameters and expressions.
@@ -78,6 +80,8 @@ pub enum DataType {
     Jsonb,
     /// An array of any number of dimensions.
     Array(ElementType),
+    /// A type of the system catalogs.
+    System(SystemType),
 }
 
 impl DataType {
@@ -105,6 +109,7 @@ impl DataType {
             DataType::Json => "json",
             DataType::Jsonb => "jsonb",
             DataType::Array(element) => element.data_type().catalog_name(),
+            DataType::System(known) => known.name(),
         }
     }
 
@@ -121,10 +126,32 @@ impl DataType {
             || matches!(self, DataType::Real | DataType::Double | DataType::Numeric(_))
     }
 
-    /// Returns whether this is TEXT, VARCHAR or CHAR.
+    /// Returns whether this is TEXT, VARCHAR, CHAR, `name` or `"char"`.
     #[must_use]
     pub fn is_text(self) -> bool {
-        matches!(self, DataType::Text | DataType::Varchar(_) | DataType::Char(_))
+        match self {
+            DataType::Text | DataType::Varchar(_) | DataType::Char(_) => true,
+            DataType::System(known) => known.is_text(),
+            _ => false,
+        }
+    }
+
+    /// `oid`
+    pub const OID: DataType = DataType::System(SystemType::Oid);
+
+    /// Returns whether this is `oid` or a type whose values are numbers of objects.
+    #[must_use]
+    pub fn is_object_number(self) -> bool {
+        matches!(self, DataType::System(known) if known.is_number())
+    }
+
+    /// Returns the `reg…` type.
+    #[must_use]
+    pub fn reference(self) -> Option<SystemType> {
+        match self {
+            DataType::System(known) if known.is_reference() => Some(known),
+            _ => None,
+        }
     }
 
     /// Returns the element type of an array.
@@ -149,6 +176,7 @@ impl DataType {
             | DataType::Timestamp
             | DataType::TimestampTz => 8,
             DataType::Uuid | DataType::Interval => 16,
+            DataType::System(known) if known.is_number() => 4,
             DataType::Numeric(_) => 17,
             DataType::Text
             | DataType::Varchar(_)
@@ -156,6 +184,7 @@ impl DataType {
             | DataType::Bytea
             | DataType::Json
             | DataType::Jsonb
+            | DataType::System(_)
             | DataType::Array(_) => return None,
         })
     }
@@ -178,6 +207,7 @@ impl DataType {
             DataType::Varchar(_) => DataType::Text,
             DataType::Char(_) => DataType::Char(1),
             DataType::Array(element) => DataType::Array(element.stored()),
+            DataType::System(known) if known.is_text() => DataType::Text,
             other => other.unconstrained(),
         };
         plain(self) == plain(other)
@@ -211,6 +241,8 @@ impl fmt::Display for DataType {
             DataType::Json => f.write_str("json"),
             DataType::Jsonb => f.write_str("jsonb"),
             DataType::Array(element) => write!(f, "{}[]", element.data_type()),
+            DataType::System(SystemType::SingleChar) => f.write_str("\"char\""),
+            DataType::System(known) => f.write_str(known.name()),
         }
     }
 }

@@ -8,7 +8,8 @@ use super::datetime::{
 };
 use super::json::{parse_json, parse_jsonb};
 use super::{
-    DataType, IntervalUnit, Numeric, SECOND, Value, ValueRef, format_interval, parse_interval,
+    ArrayBuilder, ArrayRef, DataType, Dimension, ElementType, IntervalUnit, Numeric, SECOND,
+    SystemType, Value, ValueRef, format_interval, parse_interval,
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::array::array_text::{format_array, parse_array};
@@ -58,7 +59,45 @@ pub fn parse_value(text: &str, data_type: DataType) -> Result<Value> {
         DataType::Json => Value::json(parse_json(checked_text(text)?)?),
         DataType::Jsonb => Value::jsonb(parse_jsonb(checked_text(text)?)?),
         DataType::Uuid => Value::Uuid(parse_uuid(text).ok_or_else(|| invalid(data_type, text))?),
+        DataType::System(known) => return parse_system(text, known),
     })
+}
+
+/// Reads a value of a catalog's type. A `reg…` type reads numbers only: names need a catalog.
+fn parse_system(text: &str, system_type: SystemType) -> Result<Value> {
+    let data_type = DataType::System(system_type);
+    if system_type.is_text() {
+        return Ok(Value::text(system_type.cut(checked_text(text)?)));
+    }
+    if let Some(element) = system_type.vector_element() {
+        let element_type = ElementType::new(element).unwrap_or(ElementType::OID);
+        let mut builder = ArrayBuilder::new(element_type);
+        for word in text.split_ascii_whitespace() {
+            let value = parse_value(word, element).map_err(|_| invalid(element, word))?;
+            builder.push(value.as_ref())?;
+        }
+        let dimension = Dimension { lower: 0, ..Dimension::of(builder.len()) };
+        return Ok(Value::Array(builder.finish(&[dimension])?));
+    }
+    if system_type.is_reference() && text.trim() == "-" {
+        return Ok(Value::Oid(0));
+    }
+    let narrow = || out_of_range(data_type, text);
+    Ok(Value::Oid(match parse_integer(text, data_type)? {
+        // Negative numbers of four bytes count from the end.
+        number @ -2_147_483_648..=-1 => number as i32 as u32,
+        number => u32::try_from(number).map_err(|_| narrow())?,
+    }))
+}
+
+/// Appends a vector as numbers with blanks between them.
+pub fn format_vector(out: &mut String, array: ArrayRef<'_>) {
+    for (at, element) in array.iter().enumerate() {
+        if at > 0 {
+            out.push(' ');
+        }
+        format_value(out, element, 0);
+    }
 }
 
 /// Returns the text, or an error if it contains the character U+0000, which cannot be stored.
@@ -256,6 +295,7 @@ pub fn format_value(out: &mut String, value: ValueRef<'_>, east: i64) {
         ValueRef::SmallInt(v) => write!(out, "{v}"),
         ValueRef::Integer(v) => write!(out, "{v}"),
         ValueRef::BigInt(v) => write!(out, "{v}"),
+        ValueRef::Oid(v) => write!(out, "{v}"),
         ValueRef::Real(v) => {
             let infinite = v.is_infinite().then_some(v < 0.0);
             format_float(out, &format!("{v:e}"), v.is_nan(), infinite, 6);

@@ -67,6 +67,8 @@ pub enum Value {
     Jsonb(SmolStr),
     /// An array.
     Array(Array),
+    /// The number of an object.
+    Oid(u32),
 }
 
 /// A borrowed [`Value`].
@@ -111,6 +113,8 @@ pub enum ValueRef<'a> {
     Jsonb(&'a str),
     /// An array.
     Array(ArrayRef<'a>),
+    /// The number of an object.
+    Oid(u32),
 }
 
 impl Value {
@@ -179,6 +183,7 @@ impl Value {
             Value::Json(v) => ValueRef::Json(v),
             Value::Jsonb(v) => ValueRef::Jsonb(v),
             Value::Array(v) => ValueRef::Array(v.as_ref()),
+            Value::Oid(v) => ValueRef::Oid(*v),
         }
     }
 
@@ -259,6 +264,7 @@ impl<'a> ValueRef<'a> {
             ValueRef::Json(v) => Value::Json(SmolStr::new(v)),
             ValueRef::Jsonb(v) => Value::Jsonb(SmolStr::new(v)),
             ValueRef::Array(v) => Value::Array(v.to_array()),
+            ValueRef::Oid(v) => Value::Oid(v),
         }
     }
 
@@ -285,6 +291,7 @@ impl<'a> ValueRef<'a> {
             ValueRef::Json(_) => DataType::Json,
             ValueRef::Jsonb(_) => DataType::Jsonb,
             ValueRef::Array(v) => DataType::Array(v.element_type()),
+            ValueRef::Oid(_) => DataType::OID,
         })
     }
 
@@ -296,6 +303,7 @@ impl<'a> ValueRef<'a> {
             ValueRef::SmallInt(v) => Some(v.into()),
             ValueRef::Integer(v) => Some(v.into()),
             ValueRef::BigInt(v) => Some(v),
+            ValueRef::Oid(v) => Some(v.into()),
             _ => None,
         }
     }
@@ -368,7 +376,8 @@ impl<'a> ValueRef<'a> {
             | ValueRef::BigInt(_)
             | ValueRef::Real(_)
             | ValueRef::Double(_)
-            | ValueRef::Numeric(_) => 1,
+            | ValueRef::Numeric(_)
+            | ValueRef::Oid(_) => 1,
             ValueRef::Text(_) => 2,
             ValueRef::Bytea(_) => 3,
             ValueRef::Date(_) => 4,
@@ -432,7 +441,8 @@ impl Hash for ValueRef<'_> {
             | ValueRef::BigInt(_)
             | ValueRef::Real(_)
             | ValueRef::Double(_)
-            | ValueRef::Numeric(_) => {
+            | ValueRef::Numeric(_)
+            | ValueRef::Oid(_) => {
                 let number = self.as_f64().unwrap_or_default();
                 let plain = if number == 0.0 { 0.0 } else { number };
                 if plain.is_nan() { f64::NAN } else { plain }.to_bits().hash(state);

@@ -49,7 +49,11 @@ fn fit(known: &Polymorphic, types: &[Option<DataType>]) -> ArgumentFit {
     }
     let mut element: Option<DataType> = None;
     for (shape, data_type) in known.arguments.iter().zip(types) {
-        let own = match (shape, data_type) {
+        let vector = match data_type {
+            Some(DataType::System(known)) => known.vector_array(),
+            _ => None,
+        };
+        let own = match (shape, &vector.or(*data_type)) {
             (_, None) => continue,
             (Shape::Is(to), Some(from)) => {
                 let is_implicit = crate::types::cast_context(*from, *to)
@@ -196,7 +200,24 @@ impl Binder<'_> {
         chain: &[AccessExpr],
         scope: &Scope,
     ) -> Result<Typed> {
-        let root = self.expression(root, scope)?;
+        // The parser takes the dot of a qualified column before a subscript for a field.
+        let fields = chain.iter().map_while(|access| match access {
+            AccessExpr::Dot(Ast::Identifier(field)) => Some(field.clone()),
+            _ => None,
+        });
+        let fields: Vec<ast::Ident> = fields.collect();
+        let (qualified, chain) = (&chain[..fields.len()], &chain[fields.len()..]);
+        let root = match root {
+            Ast::Identifier(name) if !qualified.is_empty() => {
+                let names = std::iter::once(name.clone()).chain(fields).collect();
+                self.expression(&Ast::CompoundIdentifier(names), scope)?.without_vector()
+            }
+            root if qualified.is_empty() => self.expression(root, scope)?.without_vector(),
+            _ => return Err(SqlError::unsupported("a field of a composite value")),
+        };
+        if chain.is_empty() {
+            return Ok(root);
+        }
         let position = root.position;
         let at = |error: SqlError| error.at(position as usize);
         let Some(DataType::Array(element)) = root.data_type else {
@@ -265,7 +286,7 @@ impl Binder<'_> {
     ) -> Result<Typed> {
         let value = self.expression(value, scope)?;
         let position = value.position;
-        let array = self.expression(array, scope)?;
+        let array = self.expression(array, scope)?.without_vector();
         let element = match (array.data_type, value.data_type) {
             (Some(DataType::Array(element)), _) => element.data_type(),
             (Some(_), _) => {

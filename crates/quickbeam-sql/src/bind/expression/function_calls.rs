@@ -13,7 +13,7 @@ use crate::catalog::{Relation, split_lookup_name};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Builtin, Expr, Function, TextPosition, json_of_any};
 use crate::schema::errors::{is_not, no_relation};
-use crate::types::{DataType, Value};
+use crate::types::{DataType, SystemType, Value};
 
 /// The name of the only user: a process that opens the directory has all rights.
 const USER: &str = "quickbeam";
@@ -118,6 +118,17 @@ impl Binder<'_> {
                 if list.len() < 2 =>
             {
                 return self.moment(name, arguments.into_iter().next(), position);
+            }
+            ("pg_typeof", [argument]) => {
+                let name = argument.data_type.map_or_else(
+                    || "unknown".to_owned(),
+                    |known| match known {
+                        DataType::Char(_) => "character".to_owned(),
+                        known => known.unconstrained().to_string(),
+                    },
+                );
+                let name = Typed::new(Expr::Constant(Value::text(name)), DataType::Text, position);
+                return self.cast(name, DataType::System(SystemType::Regtype));
             }
             ("lastval", []) => {
                 return Ok(Typed::new(Expr::CurrentValue(None), DataType::BigInt, position));
@@ -246,6 +257,10 @@ impl Binder<'_> {
     ) -> Option<Result<Typed>> {
         let name = |argument: &Typed| match &argument.expr {
             Expr::Constant(Value::Text(name)) => Some(name.clone()),
+            Expr::Call(function, list, _) if function.0.name == "regclassin" => match &list[..] {
+                [Expr::Constant(Value::Text(name))] => Some(name.clone()),
+                _ => None,
+            },
             _ => None,
         };
         match (function, arguments) {

@@ -7,6 +7,7 @@ pub(super) mod literals;
 pub(super) mod operators;
 pub(super) mod overloads;
 pub(super) mod row_values;
+pub(super) mod system_types;
 
 use std::sync::Arc;
 
@@ -118,9 +119,6 @@ impl Binder<'_> {
                 kind: CastKind::Cast | CastKind::DoubleColon,
                 format: None,
             } => {
-                if let Some(bound) = self.identifier_cast(expr, data_type, scope)? {
-                    return Ok(bound);
-                }
                 let target = self.data_type(data_type, ast)?;
                 if let (Ast::Array(array), DataType::Array(element)) = (&**expr, target) {
                     return self.typed_array(array, element, ast, scope);

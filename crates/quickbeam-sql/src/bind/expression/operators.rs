@@ -77,6 +77,8 @@ impl Binder<'_> {
         if let Some(operator) = arithmetic(op) {
             return self.calculate(operator, left, right, position);
         }
+        let left = left.without_vector();
+        let right = right.without_vector();
         let is_array = |side: &Typed| matches!(side.data_type, Some(DataType::Array(_)));
         let is_json =
             |side: &Typed| matches!(side.data_type, Some(DataType::Json | DataType::Jsonb));
@@ -123,6 +125,7 @@ impl Binder<'_> {
 
     /// Converts a value of any type to text.
     pub(in crate::bind) fn as_text(&mut self, value: Typed) -> Result<Expr> {
+        let value = self.through_name(value, DataType::Text)?;
         match value.data_type {
             Some(DataType::Char(_)) => Ok(Expr::Trimmed(Box::new(value.expr))),
             Some(data_type) if data_type.is_text() => Ok(value.expr),
@@ -157,6 +160,10 @@ impl Binder<'_> {
         let (a, b) = match (left.data_type, right.data_type) {
             (None, None) => (DataType::Text, DataType::Text),
             // A comparison with a column does not apply the column's length limit.
+            // The numbers of objects compare, and a literal is read as a number.
+            (Some(known), None) | (None, Some(known)) if known.reference().is_some() => {
+                (DataType::OID, DataType::OID)
+            }
             (Some(known), None) | (None, Some(known)) => {
                 (known.unconstrained(), known.unconstrained())
             }
@@ -294,6 +301,7 @@ impl Binder<'_> {
 
     /// Casts the value to that type.
     pub(in crate::bind) fn coerce(&mut self, value: Typed, data_type: DataType) -> Result<Expr> {
+        let value = self.through_name(value, data_type)?;
         let position = TextPosition(value.position);
         if let Some(moment) = clock_word(&value, data_type) {
             return Ok(moment);
@@ -316,7 +324,8 @@ impl Binder<'_> {
             }
             (Some(from), expr)
                 if from.is_same_kind(data_type)
-                    && (from == data_type || !matches!(data_type, DataType::Char(_))) =>
+                    && (from == data_type
+                        || !matches!(data_type, DataType::Char(_) | DataType::System(_))) =>
             {
                 Ok(expr)
             }
@@ -378,6 +387,7 @@ impl Binder<'_> {
             let message = format!("cannot cast type {from} to {data_type}");
             return Err(SqlError::new(SqlState::CannotCoerce, message).at(position as usize));
         }
+        let value = self.through_name(value, data_type)?;
         if value.data_type == Some(data_type) {
             return Ok(value);
         }
@@ -411,11 +421,12 @@ impl Binder<'_> {
                 .with_hint("you will need to rewrite or cast the expression")
                 .at(value.position as usize));
         }
+        let value = self.through_name(value, data_type)?;
         if let Some(moment) = clock_word(&value, data_type) {
             return Ok(moment);
         }
-        let unlimited =
-            data_type.unconstrained() == data_type && !matches!(data_type, DataType::Char(_));
+        let unlimited = data_type.unconstrained() == data_type
+            && !matches!(data_type, DataType::Char(_) | DataType::System(_));
         let from = value.data_type;
         let exact = from == Some(data_type);
         let expr = match (value.data_type, &value.expr) {

@@ -1,22 +1,15 @@
-//! System catalogs in FROM, and the types of object identifiers.
-//!
-//! A cast of a text to `regclass`, `regtype` or `regnamespace` returns the object's OID. A cast of
-//! an OID returns the object's name.
+//! System catalogs in FROM, and names that `pg_catalog` qualifies.
 
 use std::sync::Arc;
 
 use smol_str::SmolStr;
-use sqlparser::ast::{
-    BinaryOperator, DataType as Written, Expr as Ast, ObjectName, ObjectNamePart, TableAlias,
-};
+use sqlparser::ast::{BinaryOperator, ObjectName, ObjectNamePart, TableAlias};
 
 use crate::bind::{
-    Binder, Body, From, OutputColumn, Query, Scope, Source, TableFunction, TableFunctionKind,
-    Typed, fold,
+    Binder, Body, From, OutputColumn, Query, Scope, Source, TableFunction, TableFunctionKind, fold,
 };
 use crate::catalog::system::{SystemTable, system_table};
 use crate::error::{Result, SqlError, SqlState};
-use crate::types::DataType;
 
 /// Returns the system catalog that a qualified name means.
 pub(in crate::bind) fn named_catalog(name: &ObjectName) -> Result<Option<&'static SystemTable>> {
@@ -106,44 +99,5 @@ impl Binder<'_> {
             with_ties: false,
         };
         self.derived(Arc::new(query), alias, Some(name), scope)
-    }
-
-    /// Binds a cast to a type of object identifiers. Returns `None` for any other type.
-    pub(in crate::bind) fn identifier_cast(
-        &mut self,
-        expr: &Ast,
-        written: &Written,
-        scope: &Scope,
-    ) -> Result<Option<Typed>> {
-        let Written::Custom(name, arguments) = written else {
-            if *written == Written::Regclass {
-                return self.identifier(expr, ("regclassin", "regclassout"), scope).map(Some);
-            }
-            return Ok(None);
-        };
-        if !arguments.is_empty() {
-            return Ok(None);
-        }
-        let name = name.to_string().to_lowercase();
-        let functions = match name.strip_prefix("pg_catalog.").unwrap_or(&name) {
-            "regclass" => ("regclassin", "regclassout"),
-            "regtype" => ("regtypein", "regtypeout"),
-            "regnamespace" => ("regnamespacein", "regnamespaceout"),
-            _ => return Ok(None),
-        };
-        self.identifier(expr, functions, scope).map(Some)
-    }
-
-    fn identifier(
-        &mut self,
-        expr: &Ast,
-        (of_text, of_number): (&str, &str),
-        scope: &Scope,
-    ) -> Result<Typed> {
-        let value = self.expression(expr, scope)?;
-        let position = value.position;
-        let is_text = value.data_type.is_none_or(DataType::is_text);
-        let name = if is_text { of_text } else { of_number };
-        self.function(name, vec![value], position)
     }
 }

@@ -50,7 +50,7 @@ impl Binder<'_> {
         let (arguments, level) = self.level(|binder| {
             let mut arguments = Vec::with_capacity(args.len());
             for argument in args {
-                arguments.push(binder.expression(argument, &around)?);
+                arguments.push(binder.expression(argument, &around)?.without_vector());
             }
             Ok(arguments)
         })?;

@@ -1,9 +1,10 @@
 //! The system catalogs: `pg_catalog` and `information_schema`, with the columns of PostgreSQL 15.
 //!
 //! The rows of some are fixed and stand in files beside this one; the others are computed from a
-//! catalog snapshot when a query reads them. OIDs are BIGINT, names TEXT.
+//! catalog snapshot when a query reads them.
 
 mod oids;
+mod procedures;
 
 use std::sync::LazyLock;
 
@@ -15,7 +16,9 @@ pub use oids::{
     type_modifier, type_named, type_oid,
 };
 
-use crate::types::{DataType, ElementType, Value, parse_value};
+pub use procedures::{Procedure, procedure, procedure_named, procedures};
+
+use crate::types::{DataType, ElementType, SystemType, Value, parse_value};
 
 /// A system catalog.
 #[derive(Debug, PartialEq, Eq)]
@@ -56,16 +59,25 @@ fn column_type(name: &str) -> DataType {
         "bool" => DataType::Boolean,
         "int2" => DataType::SmallInt,
         "int4" | "cardinal_number" => DataType::Integer,
-        "int8" | "oid" | "xid" => DataType::BigInt,
+        "int8" => DataType::BigInt,
+        "sql_identifier" => DataType::System(SystemType::Name),
+        "yes_or_no" => DataType::Varchar(Some(3)),
+        "character_data" => DataType::Varchar(None),
         "float4" => DataType::Real,
         "float8" => DataType::Double,
         "timestamptz" | "time_stamp" => DataType::TimestampTz,
         "interval" => DataType::Interval,
-        "_int2" | "int2vector" => array(DataType::SmallInt),
-        "_oid" | "oidvector" => array(DataType::BigInt),
+        "_int2" => array(DataType::SmallInt),
         "_float4" => array(DataType::Real),
-        "_text" | "_name" | "_char" | "_aclitem" | "_regtype" => array(DataType::Text),
-        _ => DataType::Text,
+        "_text" | "_aclitem" => array(DataType::Text),
+        name => match (SystemType::named(name), name.strip_prefix('_')) {
+            (Some(known), _) => DataType::System(known),
+            (None, Some(element)) => match SystemType::named(element) {
+                Some(element) => array(DataType::System(element)),
+                None => DataType::Text,
+            },
+            (None, None) => DataType::Text,
+        },
     }
 }
 
@@ -98,6 +110,8 @@ fn fixed_text(table: &str) -> &'static str {
     }
 }
 
+const REGPROC: DataType = DataType::System(SystemType::Regproc);
+
 /// Returns the rows of a catalog that are the same in every database.
 #[must_use]
 pub fn fixed_rows(table: &SystemTable) -> Vec<Vec<Value>> {
@@ -106,6 +120,9 @@ pub fn fixed_rows(table: &SystemTable) -> Vec<Vec<Value>> {
         let fields = line.split('\t').zip(&table.columns);
         let value = |(field, (_, _, data_type)): (&str, &(SmolStr, &str, DataType))| match field {
             "\\N" => Value::Null,
+            field if *data_type == REGPROC => {
+                procedure_named(field).map_or(Value::Oid(0), |found| Value::Oid(found.oid))
+            }
             field => parse_value(field, *data_type).unwrap_or(Value::Null),
         };
         fields.map(value).collect()
@@ -155,6 +172,19 @@ static TYPE_ROWS: LazyLock<Vec<TypeRow>> = LazyLock::new(|| {
     };
     fixed_text("pg_type").lines().filter_map(row).collect()
 });
+
+/// Returns the OID of the default operator class of a type in an access method; 0 for none.
+#[must_use]
+pub fn operator_class(method: i64, type_oid: i64) -> i64 {
+    // The classes of texts are those of TEXT.
+    let wanted = if type_oid == 1043 { 25 } else { type_oid };
+    let found = fixed_text("pg_opclass").lines().find_map(|line| {
+        let fields: Vec<&str> = line.split('\t').collect();
+        let [oid, of, _, _, _, _, input, "t", ..] = fields[..] else { return None };
+        (of.parse() == Ok(method) && input.parse() == Ok(wanted)).then(|| oid.parse().ok())?
+    });
+    found.unwrap_or(0)
+}
 
 /// Returns the row of `pg_type` with that OID.
 #[must_use]

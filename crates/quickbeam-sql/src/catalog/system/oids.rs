@@ -12,7 +12,7 @@ pub const CATALOG_SCHEMA: i64 = 11;
 /// The schema `public`.
 pub const PUBLIC_SCHEMA: i64 = 2200;
 /// The schema `information_schema`.
-pub const INFORMATION_SCHEMA: i64 = 13_000;
+pub const INFORMATION_SCHEMA: i64 = 13_207;
 /// The owner of all objects.
 pub const OWNER: i64 = 10;
 /// The catalog `pg_class`.
@@ -121,6 +121,9 @@ pub fn type_named(oid: i64, modifier: Option<i32>) -> Option<String> {
         "timestamp" => "timestamp without time zone".to_owned(),
         "timestamptz" => "timestamp with time zone".to_owned(),
         "any" => "\"any\"".to_owned(),
+        "sql_identifier" | "character_data" | "cardinal_number" | "yes_or_no" | "time_stamp" => {
+            format!("information_schema.{}", row.name)
+        }
         "numeric" => match given.map(|modifier| modifier - 4) {
             Some(modifier) => format!("numeric({},{})", modifier >> 16, modifier & 0x7ff),
             None => "numeric".to_owned(),

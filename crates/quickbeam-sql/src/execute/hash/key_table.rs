@@ -32,6 +32,7 @@ pub fn append(value: ValueRef<'_>, out: &mut Vec<u8>) {
         ValueRef::Integer(v) => integer(v.into(), out),
         ValueRef::BigInt(v) => integer(v, out),
         ValueRef::SmallInt(v) => integer(v.into(), out),
+        ValueRef::Oid(v) => integer(v.into(), out),
         ValueRef::Real(v) => double(v.into(), out),
         ValueRef::Double(v) => double(v, out),
         ValueRef::Numeric(v) => {

@@ -46,6 +46,7 @@ pub fn write_value(value: ValueRef<'_>, out: &mut Vec<u8>) {
         ValueRef::Json(v) => sized(out, 16, v.as_bytes()),
         ValueRef::Jsonb(v) => sized(out, 17, v.as_bytes()),
         ValueRef::Array(v) => sized(out, 18, v.bytes()),
+        ValueRef::Oid(v) => fixed(out, 19, &v.to_le_bytes()),
     }
 }
 
@@ -98,6 +99,7 @@ pub fn read_value<'b>(bytes: &mut &'b [u8]) -> Result<ValueRef<'b>> {
         16 => ValueRef::Json(take_text(bytes)?),
         17 => ValueRef::Jsonb(take_text(bytes)?),
         18 => ValueRef::Array(ArrayRef::read(take_sized(bytes)?).ok_or_else(damaged)?),
+        19 => ValueRef::Oid(u32::from_le_bytes(*take(bytes)?)),
         _ => return Err(damaged()),
     })
 }
@@ -127,6 +129,7 @@ mod tests {
             Value::Timestamp(-9),
             Value::TimestampTz(10),
             Value::Uuid([11; 16]),
+            Value::Oid(u32::MAX),
             Value::Interval(interval),
             Value::json("[1]"),
             Value::Jsonb("{}".into()),

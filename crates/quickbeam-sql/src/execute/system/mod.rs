@@ -29,7 +29,7 @@ struct SystemRow<'t> {
 impl<'t> SystemRow<'t> {
     fn new(table: &'t SystemTable) -> SystemRow<'t> {
         let value = |(_, name, data_type): &(SmolStr, &str, DataType)| match (*name, data_type) {
-            ("oid", _) => Value::BigInt(0),
+            (_, known) if known.is_object_number() => Value::Oid(0),
             (_, DataType::Boolean) => Value::Boolean(false),
             (_, DataType::SmallInt) => Value::SmallInt(0),
             ("int4", _) => Value::Integer(0),
@@ -43,7 +43,12 @@ impl<'t> SystemRow<'t> {
     fn set(&mut self, name: &str, value: impl Into<Value>) -> &mut Self {
         let at = self.table.columns.iter().position(|column| column.0 == name);
         if let Some(place) = at.and_then(|at| self.values.get_mut(at)) {
-            *place = value.into();
+            *place = match (value.into(), self.table.columns.get(at.unwrap_or(0)).map(|it| it.2)) {
+                (Value::BigInt(number), Some(known)) if known.is_object_number() => {
+                    Value::Oid(number as u32)
+                }
+                (value, _) => value,
+            };
         }
         self
     }
@@ -51,8 +56,8 @@ impl<'t> SystemRow<'t> {
     fn text(&mut self, name: &str, text: impl AsRef<str>) -> &mut Self {
         let column = self.table.columns.iter().find(|column| column.0 == name);
         match column.map(|column| column.2) {
-            Some(array @ DataType::Array(_)) => {
-                self.set(name, parse_value(text.as_ref(), array).unwrap_or(Value::Null))
+            Some(known @ (DataType::Array(_) | DataType::System(_))) if !known.is_text() => {
+                self.set(name, parse_value(text.as_ref(), known).unwrap_or(Value::Null))
             }
             _ => self.set(name, Value::text(text.as_ref())),
         }

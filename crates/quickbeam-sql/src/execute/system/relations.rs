@@ -4,8 +4,9 @@ use super::{NAME, SystemRow, SystemSource, view_columns};
 use crate::catalog::Method;
 use crate::catalog::describe::{Described, index_definition, key_columns};
 use crate::catalog::system::{
-    CATALOG_SCHEMA, CLASS_OF_CLASS, INFORMATION_SCHEMA, OWNER, SystemTable, default_oid,
-    object_oid, row_type_oid, system_tables, type_modifier, type_oid, type_row, type_row_named,
+    CATALOG_SCHEMA, CLASS_OF_CLASS, INFORMATION_SCHEMA, OWNER, Procedure, SystemTable, default_oid,
+    object_oid, operator_class, procedures, row_type_oid, system_tables, type_modifier, type_oid,
+    type_row, type_row_named,
 };
 use crate::catalog::{Column, Sequence, Table};
 use crate::types::{DataType, Value};
@@ -14,6 +15,9 @@ use crate::types::{DataType, Value};
 const HEAP: i64 = 2;
 const BTREE: i64 = 403;
 const HASH: i64 = 405;
+
+/// The language of built-in functions in `pg_language`.
+const INTERNAL: i64 = 12;
 
 fn method(method: Method) -> i64 {
     match method {
@@ -86,6 +90,11 @@ impl SystemSource<'_> {
                     if let Described::Sequence(sequence) = relation {
                         self.pg_sequence(sequence);
                     }
+                }
+            }
+            "pg_proc" => {
+                for known in procedures() {
+                    self.add(|row| pg_proc(row, known));
                 }
             }
             _ => {}
@@ -206,7 +215,7 @@ impl SystemSource<'_> {
             row.set("seqmin", sequence.minimum).set("seqmax", sequence.maximum);
             row.set("seqcache", 1_i64).set("seqcycle", sequence.cycle);
             row.text("schemaname", &sequence.schema).text("sequencename", &sequence.name);
-            row.text("sequenceowner", NAME).text("data_type", sequence_type.to_string());
+            row.text("sequenceowner", NAME).set("data_type", type_oid(sequence_type));
             row.set("start_value", sequence.start).set("increment_by", sequence.increment);
             row.set("min_value", sequence.minimum).set("max_value", sequence.maximum);
             row.set("cache_size", 1_i64).set("cycle", sequence.cycle);
@@ -224,8 +233,7 @@ impl SystemSource<'_> {
             let column = |position: usize| table.columns.get(position);
             let list = |number: &dyn Fn(&crate::catalog::KeyColumn) -> i64| {
                 let numbers: Vec<String> = keys.iter().map(|key| number(key).to_string()).collect();
-                // The subscripts of these arrays begin at 0.
-                format!("[0:{}]={{{}}}", keys.len().saturating_sub(1), numbers.join(","))
+                numbers.join(" ")
             };
             let (include, nulls_not_distinct) = match relation {
                 Described::Index(_, index) => (&index.include[..], index.nulls_not_distinct),
@@ -242,7 +250,16 @@ impl SystemSource<'_> {
                 let row = column(key.position).and_then(|it| type_row(type_oid(it.data_type)));
                 row.map_or(0, |row| row.collation)
             });
+            let access = match relation {
+                Described::Index(_, index) => method(index.method),
+                _ => table.primary_key.as_ref().map_or(BTREE, |key| method(key.method)),
+            };
+            let classes = list(&|key| {
+                let known = column(key.position).map(|it| type_oid(it.data_type));
+                known.map_or(0, |known| operator_class(access, known))
+            });
             self.add(|row| {
+                row.text("indclass", &classes);
                 row.set("indexrelid", relation.oid()).set("indrelid", object_oid(table.id));
                 row.set("indnatts", small(keys.len() + include.len()));
                 row.set("indnkeyatts", small(keys.len()));
@@ -261,6 +278,18 @@ impl SystemSource<'_> {
             });
         }
     }
+}
+
+fn pg_proc(row: &mut SystemRow<'_>, known: &Procedure) {
+    let arguments: Vec<String> = known.arguments.iter().map(u32::to_string).collect();
+    row.set("oid", i64::from(known.oid)).text("proname", known.name).text("prosrc", known.name);
+    row.set("pronamespace", CATALOG_SCHEMA).set("proowner", OWNER).set("prolang", INTERNAL);
+    row.set("procost", Value::Real(1.0)).text("prokind", known.kind).text("proparallel", "s");
+    row.set("prorows", Value::Real(if known.returns_set { 1000.0 } else { 0.0 }));
+    row.set("provariadic", i64::from(known.variadic)).set("proisstrict", known.is_strict);
+    row.set("proretset", known.returns_set).text("provolatile", known.volatility);
+    row.set("pronargs", small(known.arguments.len()));
+    row.set("prorettype", i64::from(known.result)).text("proargtypes", arguments.join(" "));
 }
 
 fn attribute(

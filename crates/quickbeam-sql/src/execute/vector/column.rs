@@ -48,6 +48,7 @@ pub fn kind_of(data_type: DataType) -> Option<VectorType> {
         | DataType::Interval
         | DataType::Json
         | DataType::Jsonb
+        | DataType::System(_)
         | DataType::Array(_) => return None,
     })
 }

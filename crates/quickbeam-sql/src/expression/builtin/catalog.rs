@@ -1,22 +1,25 @@
 //! Functions over the system catalogs.
 
 use super::super::Frame;
+use super::references::USER;
 use super::session::{search_path, stable};
 use super::{Builtin, Implementation, integer, strict, text};
-use crate::catalog::describe::{Described, index_definition, name_parts, quoted_if_needed};
-use crate::catalog::system::{OWNER, system_tables, type_named, type_row_named};
-use crate::error::{Result, SqlError, SqlState};
-use crate::types::DataType::{BigInt, Boolean, Integer, Text};
-use crate::types::{Value, ValueRef};
+use crate::catalog::describe::{Described, index_definition, quoted_if_needed};
+use crate::catalog::system::{OWNER, Procedure, procedure, type_named};
+use crate::error::Result;
+use crate::types::DataType::{Boolean, Integer, Text};
+use crate::types::{DataType, Value, ValueRef};
+
+const OID: DataType = DataType::OID;
 
 /// Declares the functions that ask for a right. Every connection has all rights.
 macro_rules! privileges {
     ($($name:literal),*) => {
         &[$(
             strict($name, &[Text, Text], Boolean, |_| Ok(Value::Boolean(true))),
-            strict($name, &[BigInt, Text], Boolean, |_| Ok(Value::Boolean(true))),
+            strict($name, &[OID, Text], Boolean, |_| Ok(Value::Boolean(true))),
             strict($name, &[Text, Text, Text], Boolean, |_| Ok(Value::Boolean(true))),
-            strict($name, &[Text, BigInt, Text], Boolean, |_| Ok(Value::Boolean(true))),
+            strict($name, &[Text, OID, Text], Boolean, |_| Ok(Value::Boolean(true))),
         )*]
     };
 }
@@ -33,13 +36,8 @@ pub(super) static PRIVILEGES: &[Builtin] = privileges![
 ];
 
 pub(super) static TABLE: &[Builtin] = &[
-    Builtin::new(
-        "format_type",
-        &[BigInt, Integer],
-        Text,
-        Implementation::NullTolerant(format_type),
-    ),
-    stable("pg_table_is_visible", &[BigInt], Boolean, |frame, v| {
+    Builtin::new("format_type", &[OID, Integer], Text, Implementation::NullTolerant(format_type)),
+    stable("pg_table_is_visible", &[OID], Boolean, |frame, v| {
         let oid = integer(v, 0)?;
         let snapshot = frame.host()?.snapshot();
         let Some(found) = snapshot.relation_of(oid) else { return Ok(Value::Boolean(true)) };
@@ -47,134 +45,54 @@ pub(super) static TABLE: &[Builtin] = &[
         let named = snapshot.oid_named(&quoted_if_needed(found.name()), &path);
         Ok(Value::Boolean(named == Some(oid)))
     }),
-    strict("pg_type_is_visible", &[BigInt], Boolean, |_| Ok(Value::Boolean(true))),
-    strict("pg_function_is_visible", &[BigInt], Boolean, |_| Ok(Value::Boolean(true))),
-    strict("pg_relation_is_publishable", &[BigInt], Boolean, |_| Ok(Value::Boolean(false))),
-    strict("pg_get_userbyid", &[BigInt], Text, |v| {
+    strict("pg_type_is_visible", &[OID], Boolean, |_| Ok(Value::Boolean(true))),
+    strict("pg_function_is_visible", &[OID], Boolean, |_| Ok(Value::Boolean(true))),
+    strict("pg_relation_is_publishable", &[OID], Boolean, |_| Ok(Value::Boolean(false))),
+    strict("pg_get_userbyid", &[OID], Text, |v| {
         let oid = integer(v, 0)?;
         Ok(Value::text(if oid == OWNER { USER.to_owned() } else { format!("unknown (OID={oid})") }))
     }),
     strict("pg_encoding_to_char", &[Integer], Text, |v| {
         Ok(Value::text(if integer(v, 0)? == 6 { "UTF8" } else { "" }))
     }),
-    strict("pg_get_expr", &[Text, BigInt], Text, |v| Ok(Value::text(text(v, 0)?))),
-    strict("pg_get_expr", &[Text, BigInt, Boolean], Text, |v| Ok(Value::text(text(v, 0)?))),
-    stable("pg_get_indexdef", &[BigInt], Text, |f, v| index(f, integer(v, 0)?, 0)),
-    stable("pg_get_indexdef", &[BigInt, Integer, Boolean], Text, |f, v| {
+    strict("pg_get_expr", &[Text, OID], Text, |v| Ok(Value::text(text(v, 0)?))),
+    strict("pg_get_expr", &[Text, OID, Boolean], Text, |v| Ok(Value::text(text(v, 0)?))),
+    stable("pg_get_indexdef", &[OID], Text, |f, v| index(f, integer(v, 0)?, 0)),
+    stable("pg_get_indexdef", &[OID, Integer, Boolean], Text, |f, v| {
         index(f, integer(v, 0)?, integer(v, 1)?)
     }),
-    stable("pg_get_constraintdef", &[BigInt], Text, constraint),
-    stable("pg_get_constraintdef", &[BigInt, Boolean], Text, constraint),
-    stable("pg_get_viewdef", &[BigInt], Text, view),
-    stable("pg_get_viewdef", &[BigInt, Boolean], Text, view),
-    strict("pg_partition_ancestors", &[BigInt], BigInt, |_| Ok(Value::Null)),
-    strict("pg_get_statisticsobjdef_columns", &[BigInt], Text, |_| Ok(Value::Null)),
-    strict("pg_get_triggerdef", &[BigInt], Text, |_| Ok(Value::Null)),
-    strict("pg_get_triggerdef", &[BigInt, Boolean], Text, |_| Ok(Value::Null)),
-    strict("pg_get_ruledef", &[BigInt], Text, |_| Ok(Value::Null)),
-    strict("pg_get_ruledef", &[BigInt, Boolean], Text, |_| Ok(Value::Null)),
-    strict("pg_get_function_result", &[BigInt], Text, |_| Ok(Value::Null)),
-    strict("pg_get_function_arguments", &[BigInt], Text, |_| Ok(Value::Null)),
-    strict("pg_get_function_identity_arguments", &[BigInt], Text, |_| Ok(Value::Null)),
-    strict("pg_get_partkeydef", &[BigInt], Text, |_| Ok(Value::Null)),
-    stable("obj_description", &[BigInt], Text, |f, v| comment(f, integer(v, 0)?, 0)),
-    stable("obj_description", &[BigInt, Text], Text, |f, v| comment(f, integer(v, 0)?, 0)),
-    strict("shobj_description", &[BigInt, Text], Text, |_| Ok(Value::Null)),
-    stable("col_description", &[BigInt, Integer], Text, |f, v| {
+    stable("pg_get_constraintdef", &[OID], Text, constraint),
+    stable("pg_get_constraintdef", &[OID, Boolean], Text, constraint),
+    stable("pg_get_viewdef", &[OID], Text, view),
+    stable("pg_get_viewdef", &[OID, Boolean], Text, view),
+    strict("pg_partition_ancestors", &[OID], OID, |_| Ok(Value::Null)),
+    strict("pg_get_statisticsobjdef_columns", &[OID], Text, |_| Ok(Value::Null)),
+    strict("pg_get_triggerdef", &[OID], Text, |_| Ok(Value::Null)),
+    strict("pg_get_triggerdef", &[OID, Boolean], Text, |_| Ok(Value::Null)),
+    strict("pg_get_ruledef", &[OID], Text, |_| Ok(Value::Null)),
+    strict("pg_get_ruledef", &[OID, Boolean], Text, |_| Ok(Value::Null)),
+    strict("pg_get_partkeydef", &[OID], Text, |_| Ok(Value::Null)),
+    stable("obj_description", &[OID], Text, |f, v| comment(f, integer(v, 0)?, 0)),
+    stable("obj_description", &[OID, Text], Text, |f, v| comment(f, integer(v, 0)?, 0)),
+    strict("shobj_description", &[OID, Text], Text, |_| Ok(Value::Null)),
+    stable("col_description", &[OID, Integer], Text, |f, v| {
         comment(f, integer(v, 0)?, u16::try_from(integer(v, 1)?).unwrap_or(0))
     }),
-    stable("to_regclass", &[Text], BigInt, |frame, v| {
-        let oid = frame.host()?.snapshot().oid_named(text(v, 0)?, &search_path(frame)?);
-        Ok(oid.map_or(Value::Null, Value::BigInt))
+    strict("pg_get_function_result", &[OID], Text, |v| {
+        Ok(function(v)?.map_or(Value::Null, |known| Value::text(known.result_name())))
     }),
-    strict("to_regtype", &[Text], BigInt, |v| {
-        Ok(type_oid(text(v, 0)?).map_or(Value::Null, Value::BigInt))
-    }),
-    stable("regclassin", &[Text], BigInt, |frame, v| {
-        let name = text(v, 0)?;
-        if let Ok(oid) = name.trim().parse::<i64>() {
-            return Ok(Value::BigInt(oid));
-        }
-        let path = search_path(frame)?;
-        let oid = frame.host()?.snapshot().oid_named(name, &path).ok_or_else(|| {
-            let message = format!("relation \"{name}\" does not exist");
-            SqlError::new(SqlState::UndefinedTable, message)
-        })?;
-        Ok(Value::BigInt(oid))
-    }),
-    stable("regclassout", &[BigInt], Text, |frame, v| {
-        let oid = integer(v, 0)?;
-        let snapshot = frame.host()?.snapshot();
-        let path = search_path(frame)?;
-        let found = snapshot.relation_of(oid);
-        let found = found.map(|found| snapshot.written_name(found.schema(), found.name(), &path));
-        let system = || {
-            let table = system_tables().find(|table| table.oid == oid)?;
-            Some(quoted_if_needed(table.name))
-        };
-        let name = found.or_else(system);
-        Ok(Value::text(name.unwrap_or_else(|| if oid == 0 { "-".into() } else { oid.to_string() })))
-    }),
-    strict("regtypein", &[Text], BigInt, |v| {
-        let name = text(v, 0)?;
-        let oid = name.trim().parse().ok().or_else(|| type_oid(name)).ok_or_else(|| {
-            let message = format!("type \"{name}\" does not exist");
-            SqlError::new(SqlState::UndefinedObject, message)
-        })?;
-        Ok(Value::BigInt(oid))
-    }),
-    strict("regtypeout", &[BigInt], Text, |v| {
-        let oid = integer(v, 0)?;
-        let name = type_named(oid, None);
-        Ok(Value::text(name.unwrap_or_else(|| if oid == 0 { "-".into() } else { oid.to_string() })))
-    }),
-    stable("regnamespacein", &[Text], BigInt, |frame, v| {
-        let name = text(v, 0)?;
-        let all = frame.host()?.snapshot().schema_oids();
-        let parts = name_parts(name).unwrap_or_default();
-        let found = all.iter().find(|(known, _)| matches!(&parts[..], [part] if known == part));
-        let oid = found.map(|(_, oid)| *oid).ok_or_else(|| {
-            let message = format!("schema \"{name}\" does not exist");
-            SqlError::new(SqlState::InvalidSchemaName, message)
-        })?;
-        Ok(Value::BigInt(oid))
-    }),
-    stable("regnamespaceout", &[BigInt], Text, |frame, v| {
-        let oid = integer(v, 0)?;
-        let all = frame.host()?.snapshot().schema_oids();
-        let found = all.iter().find(|(_, known)| *known == oid);
-        Ok(Value::text(found.map_or_else(|| oid.to_string(), |(name, _)| quoted_if_needed(name))))
-    }),
+    strict("pg_get_function_arguments", &[OID], Text, arguments),
+    strict("pg_get_function_identity_arguments", &[OID], Text, arguments),
 ];
 
-/// The name of the only user.
-const USER: &str = "quickbeam";
+/// Returns the function with the OID in the first argument.
+fn function(arguments: &[ValueRef<'_>]) -> Result<Option<&'static Procedure>> {
+    Ok(procedure(u32::try_from(integer(arguments, 0)?).unwrap_or(0)))
+}
 
-/// Returns the OID of a type by one of its names.
-fn type_oid(name: &str) -> Option<i64> {
-    let name = name.trim().to_lowercase();
-    let name = name.strip_prefix("pg_catalog.").unwrap_or(&name);
-    let (name, is_array) = match name.strip_suffix("[]") {
-        Some(element) => (element, true),
-        None => (name, false),
-    };
-    let row = type_row_named(match name {
-        "boolean" => "bool",
-        "smallint" => "int2",
-        "integer" | "int" => "int4",
-        "bigint" => "int8",
-        "real" => "float4",
-        "double precision" => "float8",
-        "decimal" => "numeric",
-        "character varying" => "varchar",
-        "character" | "char" => "bpchar",
-        "\"char\"" => "char",
-        "time without time zone" => "time",
-        "timestamp without time zone" => "timestamp",
-        "timestamp with time zone" => "timestamptz",
-        name => name,
-    })?;
-    Some(if is_array { row.array } else { row.oid })
+fn arguments(arguments: &[ValueRef<'_>]) -> Result<Value> {
+    let found = function(arguments)?;
+    Ok(found.map_or(Value::Null, |known| Value::text(known.argument_list())))
 }
 
 fn format_type(arguments: &[ValueRef<'_>]) -> Result<Value> {

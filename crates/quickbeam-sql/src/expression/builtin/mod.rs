@@ -8,6 +8,7 @@ mod arrays;
 mod catalog;
 mod json;
 mod numbers;
+mod references;
 mod row_functions;
 mod session;
 mod strings;
@@ -152,6 +153,8 @@ static TABLES: &[&[Builtin]] = &[
     strings::bytes::TABLE,
     catalog::PRIVILEGES,
     catalog::TABLE,
+    references::REFERENCES,
+    references::VECTORS,
     strings::conversions::TABLE,
     numbers::double::TABLE,
     strings::encoding::TABLE,

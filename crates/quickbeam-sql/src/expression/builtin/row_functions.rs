@@ -70,7 +70,7 @@ static TABLE: &[RowFunction] = &[
     },
     strict("regexp_split_to_table", &[TEXT, TEXT], SPLIT, split),
     strict("regexp_split_to_table", &[TEXT, TEXT, TEXT], SPLIT, split),
-    strict("pg_partition_ancestors", &[Some(DataType::BigInt)], ANCESTORS, |_| Ok(Vec::new())),
+    strict("pg_partition_ancestors", &[Some(DataType::OID)], ANCESTORS, |_| Ok(Vec::new())),
     strict("json_each", &[JSON], &[("key", DataType::Text), ("value", DataType::Json)], |v| {
         each(v, false)
     }),

@@ -289,6 +289,7 @@ impl KeyPart {
             ValueRef::Bytea(v) if self.raw => out.extend_from_slice(v),
             ValueRef::Bytea(v) => encode_bytes(out, v),
             ValueRef::Uuid(v) => out.extend_from_slice(&v),
+            ValueRef::Oid(v) => out.extend_from_slice(&v.to_be_bytes()),
             // Equal intervals have equal lengths; a key does not keep months and days apart.
             ValueRef::Interval(v) => {
                 out.extend_from_slice(&(v.length() ^ i128::MIN).to_be_bytes());
@@ -340,7 +341,7 @@ impl KeyPart {
                 Value::Double(f64::from_bits(turned))
             }
             DataType::Numeric(_) => Value::Numeric(source.numeric()?),
-            DataType::Text | DataType::Varchar(_) | DataType::Char(_) => {
+            known if known.is_text() => {
                 let text = String::from_utf8(source.content()?).map_err(|_| damaged())?;
                 Value::text(text)
             }
@@ -350,7 +351,17 @@ impl KeyPart {
                 Value::Interval(Interval::of_length(length))
             }
             DataType::Uuid => Value::Uuid(source.take()?),
-            DataType::Array(_) | DataType::Json | DataType::Jsonb => return Err(damaged()),
+            DataType::System(known) if known.is_number() => {
+                Value::Oid(u32::from_be_bytes(source.take()?))
+            }
+            // Texts are above.
+            DataType::Text
+            | DataType::Varchar(_)
+            | DataType::Char(_)
+            | DataType::System(_)
+            | DataType::Array(_)
+            | DataType::Json
+            | DataType::Jsonb => return Err(damaged()),
         })
     }
 }

@@ -47,6 +47,7 @@ pub(crate) enum ColumnEncoding {
     Array,
     Json,
     Jsonb,
+    Oid,
 }
 
 impl ColumnEncoding {
@@ -70,6 +71,9 @@ impl ColumnEncoding {
             DataType::Array(_) => ColumnEncoding::Array,
             DataType::Json => ColumnEncoding::Json,
             DataType::Jsonb => ColumnEncoding::Jsonb,
+            DataType::System(known) if known.is_text() => ColumnEncoding::Text,
+            DataType::System(known) if known.vector_element().is_some() => ColumnEncoding::Array,
+            DataType::System(_) => ColumnEncoding::Oid,
         }
     }
 }
@@ -234,6 +238,7 @@ impl<'a> StoredRow<'a> {
                 ValueRef::TimestampTz(i64::from_le_bytes(load(bytes, at)?))
             }
             ColumnEncoding::Uuid => ValueRef::Uuid(load(bytes, at)?),
+            ColumnEncoding::Oid => ValueRef::Oid(u32::from_le_bytes(load(bytes, at)?)),
             ColumnEncoding::Interval => ValueRef::Interval(Interval {
                 months: i32::from_le_bytes(load(bytes, at)?),
                 days: i32::from_le_bytes(load(bytes, at + 4)?),
@@ -329,6 +334,7 @@ fn store(row: &mut [u8], place: &ColumnLayout, value: ValueRef<'_>) -> bool {
         (ColumnEncoding::Real, ValueRef::Real(v)) => put(&v.to_le_bytes()),
         (ColumnEncoding::Double, ValueRef::Double(v)) => put(&v.to_le_bytes()),
         (ColumnEncoding::Uuid, ValueRef::Uuid(v)) => put(&v),
+        (ColumnEncoding::Oid, ValueRef::Oid(v)) => put(&v.to_le_bytes()),
         (ColumnEncoding::Interval, ValueRef::Interval(v)) => {
             let mut bytes = [0; 16];
             bytes[..4].copy_from_slice(&v.months.to_le_bytes());

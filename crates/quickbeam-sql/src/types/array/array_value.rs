@@ -19,7 +19,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, SqlError, SqlState};
-use crate::types::{DataType, Interval, Numeric, Value, ValueRef};
+use crate::types::{DataType, Interval, Numeric, SystemType, Value, ValueRef};
 
 /// Maximum number of dimensions.
 pub const MAX_DIMENSIONS: usize = 6;
@@ -38,11 +38,16 @@ pub struct ElementType(u32);
 
 const CODE_SHIFT: u32 = 24;
 
+/// The code of the first type of the system catalogs; the others follow in their order.
+const FIRST_SYSTEM_CODE: u32 = 20;
+
 impl ElementType {
     /// TEXT
     pub const TEXT: ElementType = ElementType(8 << CODE_SHIFT);
     /// INTEGER
     pub const INTEGER: ElementType = ElementType(3 << CODE_SHIFT);
+    /// `oid`
+    pub const OID: ElementType = ElementType(FIRST_SYSTEM_CODE << CODE_SHIFT);
 
     /// Returns the element type, or `None` for an array.
     #[must_use]
@@ -71,7 +76,9 @@ impl ElementType {
             DataType::Interval => (17, 0),
             DataType::Json => (18, 0),
             DataType::Jsonb => (19, 0),
-            DataType::Array(_) => return None,
+            DataType::System(SystemType::Int2Vector | SystemType::OidVector)
+            | DataType::Array(_) => return None,
+            DataType::System(known) => (FIRST_SYSTEM_CODE + known as u32, 0),
         };
         Some(ElementType(code << CODE_SHIFT | modifier & ((1 << CODE_SHIFT) - 1)))
     }
@@ -101,6 +108,11 @@ impl ElementType {
             17 => DataType::Interval,
             18 => DataType::Json,
             19 => DataType::Jsonb,
+            code if code >= FIRST_SYSTEM_CODE
+                && code < FIRST_SYSTEM_CODE + SystemType::ALL.len() as u32 =>
+            {
+                DataType::System(SystemType::ALL[(code - FIRST_SYSTEM_CODE) as usize])
+            }
             _ => DataType::Text,
         }
     }
@@ -110,6 +122,7 @@ impl ElementType {
     pub(crate) fn stored(self) -> ElementType {
         match self.data_type() {
             known if known.is_text() => ElementType::TEXT,
+            known if known.is_object_number() => ElementType::OID,
             _ => ElementType(self.0 >> CODE_SHIFT << CODE_SHIFT),
         }
     }
@@ -121,11 +134,20 @@ impl ElementType {
     }
 
     fn of_code(code: u8) -> Option<ElementType> {
-        matches!(code, 1..=19).then_some(ElementType(u32::from(code) << CODE_SHIFT))
+        let last = FIRST_SYSTEM_CODE + SystemType::ALL.len() as u32 - 1;
+        (1..=last).contains(&u32::from(code)).then_some(ElementType(u32::from(code) << CODE_SHIFT))
     }
 
     fn code(self) -> u8 {
         (self.0 >> CODE_SHIFT) as u8
+    }
+}
+
+impl SystemType {
+    /// Returns the type of the arrays that a vector's values are.
+    #[must_use]
+    pub fn vector_array(self) -> Option<DataType> {
+        Some(DataType::Array(ElementType::new(self.vector_element()?)?))
     }
 }
 
@@ -269,6 +291,7 @@ impl ArrayBuilder {
             }
             ValueRef::Bytea(v) => out.extend_from_slice(v),
             ValueRef::Uuid(v) => out.extend_from_slice(&v),
+            ValueRef::Oid(v) => out.extend_from_slice(&v.to_le_bytes()),
             ValueRef::Interval(v) => {
                 out.extend_from_slice(&v.months.to_le_bytes());
                 out.extend_from_slice(&v.days.to_le_bytes());
@@ -467,7 +490,13 @@ impl<'a> ArrayRef<'a> {
                 days: i32::from_le_bytes(load(bytes, 4)?),
                 micros: i64::from_le_bytes(load(bytes, 8)?),
             }),
-            DataType::Array(_) => return None,
+            DataType::System(known) if known.is_number() => {
+                ValueRef::Oid(u32::from_le_bytes(bytes.try_into().ok()?))
+            }
+            DataType::System(known) if known.is_text() => {
+                ValueRef::Text(std::str::from_utf8(bytes).ok()?)
+            }
+            DataType::System(_) | DataType::Array(_) => return None,
         })
     }
 

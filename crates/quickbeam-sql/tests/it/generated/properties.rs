@@ -11,7 +11,7 @@ use quickbeam_sql::table::{KeyBound, KeyPart, KeyRange, KeySpec, StoredRow, pref
 use quickbeam_sql::types::{compare_as, convert, format_value, parse_value};
 use quickbeam_sql::{Array, DataType, ElementType, Interval, Numeric, Value, ValueRef};
 
-const TYPES: [DataType; 17] = [
+const TYPES: [DataType; 18] = [
     DataType::Boolean,
     DataType::SmallInt,
     DataType::Integer,
@@ -29,6 +29,7 @@ const TYPES: [DataType; 17] = [
     DataType::TimestampTz,
     DataType::Uuid,
     DataType::Interval,
+    DataType::OID,
 ];
 
 /// Types of array elements.
@@ -87,6 +88,11 @@ fn value(data_type: DataType) -> BoxedStrategy<Value> {
         DataType::Timestamp => moments.prop_map(Value::Timestamp).boxed(),
         DataType::TimestampTz => moments.prop_map(Value::TimestampTz).boxed(),
         DataType::Uuid => any::<[u8; 16]>().prop_map(Value::Uuid).boxed(),
+        DataType::System(known) if known.is_number() => any::<u32>().prop_map(Value::Oid).boxed(),
+        DataType::System(known) if known.is_text() => "[a-z]".prop_map(Value::text).boxed(),
+        DataType::System(_) => {
+            "[0-9] [0-9]{1,4}".prop_map(move |text| parse_value(&text, data_type).unwrap()).boxed()
+        }
         DataType::Interval => {
             let small = (-3..3_i32, -70..70_i32, -4..4_i64);
             let small = small

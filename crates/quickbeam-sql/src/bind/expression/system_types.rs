@@ -1,0 +1,73 @@
+//! Types of the system catalogs: names of objects become their numbers and the other way round.
+//!
+//! A value of a `reg…` type is the object's number. Names are looked up where a text becomes such a
+//! type, where it becomes a text, and where a statement delivers it ([`named_outputs`]).
+
+use crate::bind::{Binder, OutputColumn, Typed};
+use crate::error::Result;
+use crate::expression::{Expr, Function, TextPosition, overloads};
+use crate::types::{DataType, Value};
+
+impl Typed {
+    /// Returns a vector as the array that it is; any other value as it is.
+    pub(in crate::bind) fn without_vector(self) -> Typed {
+        match self.data_type {
+            Some(DataType::System(known)) if known.vector_element().is_some() => {
+                Typed { data_type: known.vector_array(), ..self }
+            }
+            _ => self,
+        }
+    }
+}
+
+/// Returns the function that shows values of the type as texts: numbers of objects as their names,
+/// vectors without braces.
+fn output_function(data_type: DataType) -> Option<Function> {
+    let name = match data_type {
+        DataType::System(known) if known.is_reference() || known.vector_element().is_some() => {
+            format!("{}out", known.name())
+        }
+        DataType::Array(element) => format!("{}[]out", element.data_type().reference()?.name()),
+        _ => return None,
+    };
+    overloads(&name).first().map(|builtin| Function(builtin))
+}
+
+/// Makes a statement deliver names instead of the numbers of objects.
+pub(crate) fn named_outputs(outputs: &mut [Expr], columns: &[OutputColumn]) {
+    for (output, column) in outputs.iter_mut().zip(columns) {
+        let Some(function) = output_function(column.data_type) else { continue };
+        let inner = std::mem::replace(output, Expr::Constant(Value::Null));
+        *output = Expr::Call(function, vec![inner], TextPosition(0));
+    }
+}
+
+impl Binder<'_> {
+    /// Looks the names or numbers of objects up for a cast. The result has the wanted type or is
+    /// left to the cast.
+    pub(in crate::bind) fn through_name(&mut self, value: Typed, to: DataType) -> Result<Typed> {
+        let position = value.position;
+        if value.data_type == Some(to) || matches!(value.expr, Expr::Constant(Value::Null)) {
+            return Ok(value);
+        }
+        let (from, wanted) = (value.data_type, to.reference());
+        if let Some(kind) = wanted
+            && from.is_none_or(DataType::is_text)
+        {
+            let text = self.coerce(value, DataType::Text)?;
+            let text = Typed::new(text, DataType::Text, position);
+            let number = self.builtin(&format!("{}in", kind.name()), vec![text], position)?;
+            return Ok(Typed { data_type: Some(to), ..number });
+        }
+        let is_number = from.is_some_and(DataType::is_object_number);
+        if is_number && to.is_object_number() {
+            return Ok(Typed { data_type: Some(to), ..value });
+        }
+        if let (Some(function), true) = (from.and_then(output_function), to.is_text()) {
+            let call = Expr::Call(function, vec![value.expr], TextPosition(position));
+            return Ok(Typed::new(call, DataType::Text, position));
+        }
+        let plain = value.clone().without_vector();
+        Ok(if matches!(to, DataType::Array(_)) { plain } else { value })
+    }
+}

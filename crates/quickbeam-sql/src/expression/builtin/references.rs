@@ -1,0 +1,232 @@
+//! Names of objects and their OIDs: input and output of the `reg…` types.
+
+use super::super::Frame;
+use super::session::{search_path, stable};
+use super::{Builtin, integer, mismatch, strict, text};
+use crate::catalog::describe::{Described, name_parts, quoted_if_needed};
+use crate::catalog::system::{
+    OWNER, Procedure, procedure, procedures, system_tables, type_named, type_row_named,
+};
+use crate::error::{Result, SqlError, SqlState};
+use crate::types::DataType::Text;
+use crate::types::{
+    ArrayBuilder, DataType, ElementType, SystemType, Value, ValueRef, format_vector,
+};
+
+/// The name of the only user.
+pub(super) const USER: &str = "quickbeam";
+
+const OID: DataType = DataType::OID;
+const TEXTS: DataType = DataType::Array(ElementType::TEXT);
+const OIDS: DataType = DataType::Array(ElementType::OID);
+
+const REGCLASS: SystemType = SystemType::Regclass;
+const REGTYPE: SystemType = SystemType::Regtype;
+const REGNAMESPACE: SystemType = SystemType::Regnamespace;
+const REGPROC: SystemType = SystemType::Regproc;
+const REGPROCEDURE: SystemType = SystemType::Regprocedure;
+const REGROLE: SystemType = SystemType::Regrole;
+
+/// Declares of each `reg…` type the lookup of a name, the lookup that returns NULL if there is no
+/// such object, and the output of an OID and of an array of them.
+macro_rules! references {
+    ($($kind:ident, $input:literal, $lookup:literal, $output:literal, $list:literal);*) => {
+        &[$(
+            stable($input, &[Text], DataType::System($kind), |frame, v| {
+                let name = text(v, 0)?;
+                match number_of($kind, frame, name)? {
+                    Some(number) => Ok(Value::Oid(number)),
+                    None => Err(missing($kind, name)),
+                }
+            }),
+            stable($lookup, &[Text], DataType::System($kind), |frame, v| {
+                let name = text(v, 0)?;
+                if name.trim().parse::<u32>().is_ok() || name.trim() == "-" {
+                    return Ok(Value::Null);
+                }
+                Ok(number_of($kind, frame, name)?.map_or(Value::Null, Value::Oid))
+            }),
+            stable($output, &[OID], Text, |frame, v| {
+                Ok(Value::text(name_of($kind, frame, integer(v, 0)?)?))
+            }),
+            stable($list, &[OIDS], TEXTS, |frame, v| names_of($kind, frame, v)),
+        )*]
+    };
+}
+
+pub(super) static REFERENCES: &[Builtin] = references![
+    REGCLASS, "regclassin", "to_regclass", "regclassout", "regclass[]out";
+    REGTYPE, "regtypein", "to_regtype", "regtypeout", "regtype[]out";
+    REGNAMESPACE, "regnamespacein", "to_regnamespace", "regnamespaceout", "regnamespace[]out";
+    REGPROC, "regprocin", "to_regproc", "regprocout", "regproc[]out";
+    REGPROCEDURE, "regprocedurein", "to_regprocedure", "regprocedureout", "regprocedure[]out";
+    REGROLE, "regrolein", "to_regrole", "regroleout", "regrole[]out"
+];
+
+pub(super) static VECTORS: &[Builtin] = &[
+    strict("int2vectorout", &[DataType::System(SystemType::Int2Vector)], Text, vector),
+    strict("oidvectorout", &[DataType::System(SystemType::OidVector)], Text, vector),
+];
+
+fn vector(arguments: &[ValueRef<'_>]) -> Result<Value> {
+    let Some(ValueRef::Array(array)) = arguments.first() else { return Err(mismatch()) };
+    let mut out = String::new();
+    format_vector(&mut out, *array);
+    Ok(Value::text(out))
+}
+
+fn names_of(kind: SystemType, frame: &Frame<'_>, arguments: &[ValueRef<'_>]) -> Result<Value> {
+    let Some(ValueRef::Array(array)) = arguments.first() else { return Err(mismatch()) };
+    let mut names = ArrayBuilder::new(ElementType::TEXT);
+    for element in array.iter() {
+        match element.as_i64() {
+            Some(number) => names.push(ValueRef::Text(&name_of(kind, frame, number)?))?,
+            None => names.push(ValueRef::Null)?,
+        }
+    }
+    Ok(Value::Array(names.finish(&array.dimensions())?))
+}
+
+#[cold]
+fn missing(kind: SystemType, name: &str) -> SqlError {
+    let (state, what) = match kind {
+        SystemType::Regclass => (SqlState::UndefinedTable, "relation"),
+        SystemType::Regtype => (SqlState::UndefinedObject, "type"),
+        SystemType::Regnamespace => (SqlState::InvalidSchemaName, "schema"),
+        SystemType::Regrole => (SqlState::UndefinedObject, "role"),
+        _ => (SqlState::UndefinedFunction, "function"),
+    };
+    SqlError::new(state, format!("{what} \"{name}\" does not exist"))
+}
+
+/// Returns the OID of an object by its name, or of a number its value.
+fn number_of(kind: SystemType, frame: &Frame<'_>, name: &str) -> Result<Option<u32>> {
+    let plain = name.trim();
+    if plain == "-" {
+        return Ok(Some(0));
+    }
+    if let Ok(number) = plain.parse() {
+        return Ok(Some(number));
+    }
+    let snapshot = frame.host()?.snapshot();
+    let found = match kind {
+        SystemType::Regclass => snapshot.oid_named(name, &search_path(frame)?),
+        SystemType::Regtype => type_number(name),
+        SystemType::Regnamespace => {
+            let parts = name_parts(name).unwrap_or_default();
+            let all = snapshot.schema_oids();
+            let found = all.iter().find(|(known, _)| matches!(&parts[..], [part] if known == part));
+            found.map(|(_, oid)| *oid)
+        }
+        SystemType::Regrole => {
+            let parts = name_parts(name).unwrap_or_default();
+            matches!(&parts[..], [part] if part == USER).then_some(OWNER)
+        }
+        _ => return function_number(kind, plain),
+    };
+    Ok(found.and_then(|number| u32::try_from(number).ok()))
+}
+
+/// Returns the OID of a function by its name, which only one may have, or by its signature.
+fn function_number(kind: SystemType, name: &str) -> Result<Option<u32>> {
+    let plain = name.strip_prefix("pg_catalog.").unwrap_or(name);
+    if kind == SystemType::Regproc {
+        let mut found = procedures().filter(|known| known.name == plain);
+        let first = found.next();
+        if first.is_some() && found.next().is_some() {
+            let message = format!("more than one function named \"{plain}\"");
+            return Err(SqlError::new(SqlState::AmbiguousFunction, message));
+        }
+        return Ok(first.map(|known| known.oid));
+    }
+    let Some((called, rest)) = plain.split_once('(') else {
+        let state = SqlState::InvalidTextRepresentation;
+        return Err(SqlError::new(state, "expected a left parenthesis"));
+    };
+    let Some(list) = rest.strip_suffix(')') else {
+        let state = SqlState::InvalidTextRepresentation;
+        return Err(SqlError::new(state, "expected a right parenthesis"));
+    };
+    let mut arguments = Vec::new();
+    for word in list.split(',').map(str::trim).filter(|word| !word.is_empty()) {
+        let number = type_number(word).ok_or_else(|| missing(SystemType::Regtype, word))?;
+        arguments.push(number as u32);
+    }
+    let found =
+        procedures().find(|known| known.name == called.trim() && known.arguments == arguments);
+    Ok(found.map(|known| known.oid))
+}
+
+/// Returns the name of an object by its OID: the number if there is no such object.
+fn name_of(kind: SystemType, frame: &Frame<'_>, number: i64) -> Result<String> {
+    if number == 0 {
+        return Ok("-".into());
+    }
+    let snapshot = frame.host()?.snapshot();
+    let oid = u32::try_from(number).unwrap_or(0);
+    let found = match kind {
+        SystemType::Regclass => {
+            let path = search_path(frame)?;
+            let found = snapshot.relation_of(number).map(|found: Described<'_>| {
+                snapshot.written_name(found.schema(), found.name(), &path)
+            });
+            let system = || {
+                let table = system_tables().find(|table| table.oid == number)?;
+                let name = quoted_if_needed(table.name);
+                let is_catalog = table.schema == "pg_catalog";
+                Some(if is_catalog { name } else { format!("{}.{name}", table.schema) })
+            };
+            found.or_else(system)
+        }
+        SystemType::Regtype => type_named(number, None),
+        SystemType::Regnamespace => {
+            let all = snapshot.schema_oids();
+            let found = all.iter().find(|(_, known)| *known == number);
+            found.map(|(name, _)| quoted_if_needed(name))
+        }
+        SystemType::Regrole => (number == OWNER).then(|| USER.to_owned()),
+        SystemType::Regproc => procedure(oid).map(|known| {
+            let is_alone = procedures().filter(|other| other.name == known.name).count() == 1;
+            if is_alone { known.name.to_owned() } else { format!("pg_catalog.{}", known.name) }
+        }),
+        _ => procedure(oid).map(Procedure::signature),
+    };
+    Ok(found.unwrap_or_else(|| number.to_string()))
+}
+
+/// Returns the OID of a type by one of its names.
+pub(super) fn type_number(name: &str) -> Option<i64> {
+    let name = name.trim().to_lowercase();
+    let name = name.strip_prefix("pg_catalog.").unwrap_or(&name);
+    let name = name.strip_prefix("information_schema.").unwrap_or(name);
+    let (name, is_array) = match name.strip_suffix("[]") {
+        Some(element) => (element, true),
+        None => (name, false),
+    };
+    // A length does not change the type.
+    let name = match (name.find('('), name.rfind(')')) {
+        (Some(start), Some(end)) if start < end => {
+            format!("{}{}", name[..start].trim_end(), &name[end + 1..])
+        }
+        _ => name.to_owned(),
+    };
+    let row = type_row_named(match &name[..] {
+        "boolean" => "bool",
+        "smallint" => "int2",
+        "integer" | "int" => "int4",
+        "bigint" => "int8",
+        "real" => "float4",
+        "double precision" => "float8",
+        "decimal" => "numeric",
+        "character varying" => "varchar",
+        "character" | "char" => "bpchar",
+        "\"char\"" => "char",
+        "\"any\"" => "any",
+        "time without time zone" => "time",
+        "time with time zone" => "timetz",
+        "timestamp without time zone" => "timestamp",
+        "timestamp with time zone" => "timestamptz",
+        name => name,
+    })?;
+    Some(if is_array { row.array } else { row.oid })
+}
