@@ -242,8 +242,7 @@ impl SystemSource<'_> {
             let all = keys.iter().map(|key| key.position).chain(include.iter().copied());
             let numbers: Vec<String> =
                 all.map(|position| column(position).map_or(0, |it| it.id).to_string()).collect();
-            let numbers =
-                format!("[0:{}]={{{}}}", numbers.len().saturating_sub(1), numbers.join(","));
+            let numbers = numbers.join(" ");
             let options =
                 list(&|key| i64::from(key.descending) | (i64::from(key.nulls_first) << 1));
             let collations = list(&|key| {
